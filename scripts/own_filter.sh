@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs docs/property-tests.md as its reader would: the project of the page with the filter as first
-# written, whose test has to fail with the output on the page, and with the corrected filter, whose
-# test has to pass.
+# Follows "From an empty directory to a found bug" of docs/cookbook.md: the project with the filter
+# as first written, whose test has to fail with the output on the page, and with the corrected
+# filter, whose test has to pass.
 #
 #   scripts/own_filter.sh
 #
@@ -12,12 +12,14 @@ root=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Block N (from 1) of the page after the line "`NAME`:".
+page=$(sed -n '/^## From an empty directory/,/^## Tests with pytest/p' docs/cookbook.md)
+
+# Block N (from 1) of this part of the page after the line "`NAME`:".
 block() {
   awk -v mark="\`$1\`:" -v nth="$2" '
     $0 == mark { seen++; next }
     seen == nth && /^```/ { if (inside) exit; inside = 1; next }
-    inside { print }' docs/property-tests.md
+    inside { print }' <<<"$page"
 }
 
 mkdir "$work/src" "$work/tests"
@@ -33,13 +35,13 @@ if (cd "$work" && PROPTEST_RNG_SEED=2026 cargo test --quiet --offline) >"$work/s
   echo "own_filter: the test does not find the bug" >&2
   exit 1
 fi
-expected=$(sed -n '/^minimal failing input/p' docs/property-tests.md)
+expected=$(grep '^minimal failing input' <<<"$page")
 if ! grep -qxF "$expected" "$work/said"; then
   cat "$work/said" >&2
-  echo "own_filter: docs/property-tests.md prints another case: $expected" >&2
+  echo "own_filter: docs/cookbook.md prints another case: $expected" >&2
   exit 1
 fi
 
 block src/lib.rs 2 >"$work/src/lib.rs"
 (cd "$work" && cargo test --quiet --offline)
-echo "own_filter: as docs/property-tests.md says"
+echo "own_filter: as docs/cookbook.md says"

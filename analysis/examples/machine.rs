@@ -6,12 +6,13 @@
 
 mod input;
 
+use etl_format::Ticks;
 use std::collections::BTreeMap;
 
 use etl_analysis::{Analysis, Frames, Machine, Observer, Recording, Sample, Stack};
 
 /// Process, innermost address and time, and how often they came: names are known at the end.
-type Places = BTreeMap<(usize, u64, i64), u64>;
+type Places = BTreeMap<(usize, u64, Ticks), u64>;
 
 #[derive(Default)]
 struct Counts {

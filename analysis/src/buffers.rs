@@ -1,5 +1,6 @@
 //! The buffers of a file held against each other: their numbers, processors and times.
 
+use etl_format::Ticks;
 use etl_format::constants::LogFileMode;
 use etl_format::read::{BufferEntry, Source, Trace};
 
@@ -11,7 +12,7 @@ pub struct Misplaced {
     /// Its processor.
     pub processor: u16,
     /// Its raw first timestamp.
-    pub first_timestamp: i64,
+    pub first_timestamp: Ticks,
 }
 
 impl Misplaced {
@@ -39,9 +40,8 @@ impl Contradictions {
         }
         let session_start = trace.header().timestamp;
         // Without a record that has a time, a buffer has that of the session's start.
-        let timed = |b: &&BufferEntry| {
-            !b.rebuilt && !b.is_header() && b.first_timestamp > session_start.get()
-        };
+        let timed =
+            |b: &&BufferEntry| !b.rebuilt && !b.is_header() && b.first_timestamp > session_start;
         let mut buffers: Vec<&BufferEntry> = trace.buffers().iter().filter(timed).collect();
         let mut out = Contradictions::default();
         buffers.sort_by_key(|b| (b.processor, b.sequence_number, b.offset));

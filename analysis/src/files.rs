@@ -6,7 +6,7 @@ use etl_format::constants::{ClockType, FILETIME_PER_SECOND};
 use etl_format::read::{Damage, Note, Part, PartGap, Source, Trace};
 use etl_format::rewrite::merge::Reason;
 use etl_format::same_machine;
-use etl_format::{Clock, FileHeader};
+use etl_format::{Clock, FileHeader, FileTime, Ticks};
 
 use crate::buffers::{self, Contradictions};
 use crate::counted::Counted;
@@ -77,9 +77,9 @@ pub struct Session {
     /// Its name.
     pub name: String,
     /// Timestamp of its start.
-    pub from: i64,
+    pub from: Ticks,
     /// Timestamp of its end, where it was closed.
-    pub to: Option<i64>,
+    pub to: Option<Ticks>,
     /// Events that its header counts as lost.
     pub events_lost: u32,
     /// Buffers that its header counts as lost.
@@ -112,7 +112,7 @@ pub struct FileFacts {
     /// Notes of the reader.
     pub notes: Vec<Note>,
     /// Processors and first timestamps of the buffers that notes are about, by offset.
-    pub noted: BTreeMap<u64, (u16, i64)>,
+    pub noted: BTreeMap<u64, (u16, Ticks)>,
     /// Damage.
     pub faults: Vec<Fault>,
     /// Buffers whose records are not in time order.
@@ -158,7 +158,7 @@ impl FileFacts {
         timeline: &Timeline,
     ) -> Self {
         let header = trace.header().clone();
-        let from = timeline.timestamp(source, header.timestamp.get());
+        let from = timeline.timestamp(source, header.timestamp);
         let sessions = vec![session(&header, from, timeline)];
         let beyond = trace.buffers().iter().filter(|b| !b.rebuilt).map(|b| b.processor).max();
         let beyond_processors =
@@ -202,7 +202,7 @@ impl FileFacts {
     pub(crate) fn add_session(
         &mut self,
         header: &FileHeader,
-        from: i64,
+        from: Ticks,
         source: usize,
         timeline: &Timeline,
     ) -> Option<Loss> {
@@ -298,22 +298,22 @@ impl Timeline {
     #[must_use]
     pub fn clock(&self) -> Clock {
         let first = self.clocks.first().copied();
-        let first = first.unwrap_or(Clock::new(ClockType::SYSTEM_TIME, 0, 0, 0, 0));
+        let first = first.unwrap_or(clock_in_file_time(FileTime::new(0)));
         if self.same {
             return first;
         }
         let earliest = self.clocks.iter().map(|c| c.start_time).min().unwrap_or(first.start_time);
-        Clock::new(ClockType::SYSTEM_TIME, earliest, earliest, 0, 0)
+        clock_in_file_time(earliest)
     }
 
     /// Where a raw timestamp of a file stands.
     #[inline]
     #[must_use]
-    pub fn timestamp(&self, source: usize, raw: i64) -> i64 {
+    pub fn timestamp(&self, source: usize, raw: Ticks) -> Ticks {
         if self.same {
             return raw;
         }
-        self.clocks.get(source).map_or(raw, |clock| clock.filetime(raw))
+        self.clocks.get(source).map_or(raw, |clock| Ticks::new(clock.time(raw).get()))
     }
 
     /// The clock by which raw timestamps of a file become times of the calendar, as those of the
@@ -325,13 +325,19 @@ impl Timeline {
 
     /// What stands so many FILETIME units after a timestamp of the timeline.
     #[must_use]
-    pub fn after(&self, timestamp: i64, units: i64) -> i64 {
+    pub fn after(&self, timestamp: Ticks, units: i64) -> Ticks {
         let clock = self.clock();
-        clock.timestamp_at(clock.filetime(timestamp).saturating_add(units))
+        let time = clock.time(timestamp).get().saturating_add(units);
+        clock.ticks_at(FileTime::new(time))
     }
 }
 
-fn session(header: &FileHeader, from: i64, timeline: &Timeline) -> Session {
+/// A clock that counts in FILETIME units.
+fn clock_in_file_time(start: FileTime) -> Clock {
+    Clock::new(ClockType::SYSTEM_TIME, start, Ticks::new(start.get()), 0, 0)
+}
+
+fn session(header: &FileHeader, from: Ticks, timeline: &Timeline) -> Session {
     // The time of day may have been set between the starts of two sessions.
     let lasted = header.end_time.get().saturating_sub(header.start_time.get());
     let to = (lasted > 0).then(|| timeline.after(from, lasted));
@@ -363,7 +369,13 @@ mod tests {
     use super::*;
 
     fn clock(start_timestamp: i64, start_time: i64, frequency: i64) -> Clock {
-        Clock::new(ClockType::QPC, start_time, start_timestamp, frequency, 0)
+        Clock::new(
+            ClockType::QPC,
+            FileTime::new(start_time),
+            Ticks::new(start_timestamp),
+            frequency,
+            0,
+        )
     }
 
     #[test]
@@ -371,11 +383,11 @@ mod tests {
         let second = FILETIME_PER_SECOND;
         let one = Timeline::new(vec![clock(0, 0, 1_000), clock(5_000, 5 * second + 7, 1_000)]);
         assert!(one.is_one_clock());
-        assert_eq!(one.timestamp(1, 6_000), 6_000);
+        assert_eq!(one.timestamp(1, Ticks::new(6_000)), 6_000);
         let two = Timeline::new(vec![clock(0, 0, 1_000), clock(5_000, 99 * second, 1_000)]);
         assert!(!two.is_one_clock());
-        assert_eq!(two.timestamp(1, 6_000), 100 * second);
-        assert_eq!(two.clock().filetime(10 * second), 10 * second);
+        assert_eq!(two.timestamp(1, Ticks::new(6_000)), 100 * second);
+        assert_eq!(two.clock().time(Ticks::new(10 * second)).get(), 10 * second);
     }
 
     #[test]
@@ -427,12 +439,16 @@ mod tests {
         assert!(one.is_one_clock());
         assert_eq!((one.clock(), one.set_by()), (early, 9 * second.unsigned_abs()));
         // Beside a file with another clock.
-        let system = Clock::new(ClockType::SYSTEM_TIME, second, second, 0, 0);
+        let system =
+            Clock::new(ClockType::SYSTEM_TIME, FileTime::new(second), Ticks::new(second), 0, 0);
         let several = Timeline::new(vec![set, early, system]);
         assert!(!several.is_one_clock());
-        assert_eq!(several.timestamp(0, 5_000), several.timestamp(1, 5_000));
+        assert_eq!(
+            several.timestamp(0, Ticks::new(5_000)),
+            several.timestamp(1, Ticks::new(5_000))
+        );
         // Another machine that started at the same time.
         let two = Timeline::of_machines(&[(0, early), (1, set)]);
-        assert_eq!(two.timestamp(1, 5_000), 14 * second);
+        assert_eq!(two.timestamp(1, Ticks::new(5_000)), 14 * second);
     }
 }

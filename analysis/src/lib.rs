@@ -36,6 +36,7 @@ mod scan;
 mod select;
 mod steps;
 pub mod symbols;
+mod within;
 
 pub use error::{Error, Result};
 /// Named by the macro [`observers!`].
@@ -49,10 +50,11 @@ pub use machine::changes::{ClrEvent, StateObserver};
 pub use observe::RecordObserver;
 pub use observe::{EventKind, EventRef, Frames, Joins, Observer, Sample, Stack};
 pub use open::{OpenOperations, Scope};
-pub use owner::{Owner, owner};
+pub use owner::{RecordOwner, owner};
 pub use owner_counts::OwnerCounts;
 pub use run::{Analysis, MachineBuilder, Recording};
 pub use select::{Life as ProcessLife, Lives as ProcessLives, ProcessSelector, UnknownProcess};
+pub use within::Within;
 
 /// The code of the page runs with the documentation tests.
 #[cfg(doctest)]

@@ -4,6 +4,7 @@
 //! as closely as the file allows: a flag on a buffer assigns it to a processor between two
 //! timestamps; a header's count alone may be of any time of the session.
 
+use etl_format::Ticks;
 use std::collections::HashMap;
 
 use etl_format::constants::{BufferFlags, LogFileMode};
@@ -52,17 +53,18 @@ impl LossKind {
 ///
 /// ```
 /// use etl_analysis::Machine;
+/// use etl_format::Ticks;
 ///
-/// fn is_complete(machine: &Machine, from: i64, to: i64) -> bool {
+/// fn is_complete(machine: &Machine, from: Ticks, to: Ticks) -> bool {
 ///     !machine.losses().iter().any(|loss| loss.touches(Some(from), Some(to)))
 /// }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Loss {
     /// First timestamp of the span it happened in; `None` for the beginning.
-    pub from: Option<i64>,
+    pub from: Option<Ticks>,
     /// Last timestamp of the span; `None` for the end.
-    pub to: Option<i64>,
+    pub to: Option<Ticks>,
     /// The processor, where it is known.
     pub processor: Option<u16>,
     /// What was lost.
@@ -84,8 +86,8 @@ impl Loss {
 
     /// Whether it may have happened within a span.
     #[must_use]
-    pub fn touches(&self, from: Option<i64>, to: Option<i64>) -> bool {
-        let begins_before = |a: Option<i64>, b: Option<i64>| match (a, b) {
+    pub fn touches(&self, from: Option<Ticks>, to: Option<Ticks>) -> bool {
+        let begins_before = |a: Option<Ticks>, b: Option<Ticks>| match (a, b) {
             (Some(a), Some(b)) => a <= b,
             _ => true,
         };
@@ -96,7 +98,7 @@ impl Loss {
 /// The losses of known places, in the order of their ends, for a reader in time order.
 #[derive(Clone, Debug)]
 pub(crate) struct Passed {
-    losses: std::iter::Peekable<std::vec::IntoIter<(i64, Loss)>>,
+    losses: std::iter::Peekable<std::vec::IntoIter<(Ticks, Loss)>>,
 }
 
 impl Passed {
@@ -110,7 +112,7 @@ impl Passed {
 
     /// The next loss that ended before a record of this time.
     #[inline]
-    pub fn until(&mut self, time: i64) -> Option<Loss> {
+    pub fn until(&mut self, time: Ticks) -> Option<Loss> {
         self.losses.next_if(|(end, _)| *end <= time).map(|(_, loss)| loss)
     }
 }
@@ -121,7 +123,7 @@ pub(crate) fn of_file<S: Source>(
     trace: &Trace<S>,
     source: usize,
     session: usize,
-    at: impl Fn(i64) -> i64,
+    at: impl Fn(Ticks) -> Ticks,
 ) -> Vec<Loss> {
     let mut streams: Vec<&BufferEntry> = trace.buffers().iter().filter(|b| !b.rebuilt).collect();
     streams.sort_by_key(|b| (b.processor, b.first_timestamp, b.sequence_number));
@@ -180,7 +182,7 @@ pub(crate) fn of_file<S: Source>(
             // They stand by processor and time: the first one of each is where what is left begins.
             if known != Some(b.processor) {
                 known = Some(b.processor);
-                let until = at(b.first_timestamp).saturating_sub(1);
+                let until = at(b.first_timestamp).saturating_add(-1);
                 add(LossKind::Overwritten, known, (None, Some(until)));
             }
         }
@@ -199,13 +201,13 @@ pub(crate) struct Surroundings {
     /// By offset.
     by_place: Vec<BufferEntry>,
     /// Processors and first timestamps of those that were not rebuilt, sorted.
-    by_time: Vec<(u16, i64)>,
+    by_time: Vec<(u16, Ticks)>,
 }
 
 impl Surroundings {
     /// Sorts the buffers of a file.
     pub fn new(buffers: &[BufferEntry]) -> Self {
-        let timestamped = buffers.iter().filter(|b| b.first_timestamp != i64::MIN);
+        let timestamped = buffers.iter().filter(|b| b.first_timestamp != Ticks::MIN);
         let mut by_place: Vec<_> = timestamped.copied().collect();
         by_place.sort_by_key(|b| b.offset);
         let intact = buffers.iter().filter(|b| !b.rebuilt);
@@ -222,7 +224,7 @@ pub(crate) fn of_damage(
     buffers: &Surroundings,
     source: usize,
     session: usize,
-    at: impl Fn(i64) -> i64,
+    at: impl Fn(Ticks) -> Ticks,
 ) -> Loss {
     let Surroundings { by_place, by_time } = buffers;
     // Damage inside a buffer begins within it; what is missing may be of its time and later.
@@ -308,11 +310,21 @@ mod tests {
     fn touches_spans_that_share_a_time() {
         let (processor, what) = (None, LossKind::EventsLost);
         let loss = |from, to| Loss { from, to, processor, what, source: 0, session: 0 };
-        assert!(loss(Some(10), Some(20)).touches(Some(20), None));
-        assert!(!loss(Some(10), Some(20)).touches(Some(21), None));
-        assert!(loss(Some(10), Some(20)).touches(None, Some(10)));
-        assert!(!loss(Some(10), Some(20)).touches(None, Some(9)));
-        assert!(loss(None, None).touches(Some(5), Some(5)));
-        assert!(loss(Some(10), None).touches(Some(5), Some(11)));
+        assert!(
+            loss(Some(Ticks::new(10)), Some(Ticks::new(20))).touches(Some(Ticks::new(20)), None)
+        );
+        assert!(
+            !loss(Some(Ticks::new(10)), Some(Ticks::new(20))).touches(Some(Ticks::new(21)), None)
+        );
+        assert!(
+            loss(Some(Ticks::new(10)), Some(Ticks::new(20))).touches(None, Some(Ticks::new(10)))
+        );
+        assert!(
+            !loss(Some(Ticks::new(10)), Some(Ticks::new(20))).touches(None, Some(Ticks::new(9)))
+        );
+        assert!(loss(None, None).touches(Some(Ticks::new(5)), Some(Ticks::new(5))));
+        assert!(
+            loss(Some(Ticks::new(10)), None).touches(Some(Ticks::new(5)), Some(Ticks::new(11)))
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! What the users of an analysis see while it runs.
 
-use etl_format::Guid;
 use etl_format::read::{EventHeader, Record};
+use etl_format::{Guid, ThreadId, Ticks};
 
 use crate::loss::Loss;
 use crate::machine::{Change, Machine};
@@ -213,13 +213,13 @@ pub struct EventRef {
     /// The first of the files of its session: one session may have written several.
     pub session: usize,
     /// Time in ticks of the recording's clock.
-    pub time: i64,
+    pub time: Ticks,
     /// What kind of event it is.
     pub kind: EventKind,
     /// Index of its process in the machine; for a sample, of the process that was running.
     pub process: Option<usize>,
     /// Its thread; for a sample, the thread that was running.
-    pub tid: Option<u32>,
+    pub tid: Option<ThreadId>,
     /// The processor that logged it.
     pub processor: u16,
 }
@@ -332,19 +332,19 @@ pub trait RecordObserver {
 
     /// An event of a manifest provider.
     #[inline]
-    fn event(&mut self, record: &Record<'_>, header: &EventHeader, time: i64) {
+    fn event(&mut self, record: &Record<'_>, header: &EventHeader, time: Ticks) {
         let _ = (record, header, time);
     }
 
     /// A sample of the thread `tid`.
     #[inline]
-    fn sample(&mut self, record: &Record<'_>, tid: u32, time: i64) {
+    fn sample(&mut self, record: &Record<'_>, tid: ThreadId, time: Ticks) {
         let _ = (record, tid, time);
     }
 
     /// Any other record.
     #[inline]
-    fn other(&mut self, record: &Record<'_>, time: i64) {
+    fn other(&mut self, record: &Record<'_>, time: Ticks) {
         let _ = (record, time);
     }
 

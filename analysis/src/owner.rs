@@ -1,7 +1,8 @@
 //! The process and the thread that a record is about, and counts of events by process.
 
-use etl_format::constants::{UNKNOWN_ID, hook};
+use etl_format::constants::hook;
 use etl_format::read::{Header, Record};
+use etl_format::{ProcessId, ThreadId};
 use etl_schema::providers::{KERNEL_PROCESS, SYSTEM_CONFIG_EX, kernel_class};
 use etl_schema::views::kernel;
 use foldhash::HashMap;
@@ -13,45 +14,53 @@ const MAX_WAITING: usize = 1 << 20;
 
 /// The process and the thread that a record is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Owner {
-    /// Id of the process, if known.
-    pub pid: Option<u32>,
-    /// Id of the thread, if known.
-    pub tid: Option<u32>,
+pub struct RecordOwner {
+    /// The process, if the record states it.
+    pub process_id: Option<ProcessId>,
+    /// The thread, if the record states it.
+    pub thread_id: Option<ThreadId>,
+}
+
+impl RecordOwner {
+    /// The owner without ids that are [`ProcessId::UNKNOWN`] or [`ThreadId::UNKNOWN`].
+    pub(crate) fn known(self) -> Self {
+        RecordOwner {
+            process_id: self.process_id.filter(|id| id.is_known()),
+            thread_id: self.thread_id.filter(|id| id.is_known()),
+        }
+    }
 }
 
 /// The process and the thread that a record is about: from its header, or for a sample or a stack
-/// the ones that ran. A sample has a thread only. Ids with all bits set, which some classic events
-/// have, are unknown.
+/// the process and the thread that ran. A sample has a thread only. Ids with all bits set, which
+/// some classic events have, are unknown.
 #[must_use]
 #[inline]
-pub fn owner(record: &Record<'_>) -> Owner {
-    let (pid, tid) = stated(record);
-    Owner { pid: known(pid), tid: known(tid) }
+pub fn owner(record: &Record<'_>) -> RecordOwner {
+    stated(record).known()
 }
 
-/// The id; `None` if all its bits are set, which means unknown.
+/// As [`owner`], with ids that are unknown.
 #[inline]
-pub(crate) fn known(id: Option<u32>) -> Option<u32> {
-    id.filter(|&id| id != UNKNOWN_ID)
-}
-
-#[inline]
-pub(crate) fn stated(record: &Record<'_>) -> (Option<u32>, Option<u32>) {
+pub(crate) fn stated(record: &Record<'_>) -> RecordOwner {
     match record.hook() {
         Some(hook::SAMPLE) => {
             if let Some(kernel::Sample { tid, .. }) = kernel::sample(record) {
-                return (None, Some(tid));
+                return RecordOwner { process_id: None, thread_id: Some(ThreadId::new(tid)) };
             }
         }
         Some(hook::STACK) => {
             if let Some(event) = kernel::Fields::of(record, hook::STACK) {
-                return (event.process_id(), event.thread_ids().into_iter().flatten().next());
+                let thread_id = event.thread_ids().into_iter().flatten().next();
+                return RecordOwner {
+                    process_id: event.process_id().map(ProcessId::new),
+                    thread_id: thread_id.map(ThreadId::new),
+                };
             }
         }
         _ => {}
     }
-    (record.process_id(), record.thread_id())
+    RecordOwner { process_id: record.process_id(), thread_id: record.thread_id() }
 }
 
 /// How many events each process has, by its index in the machine.
@@ -59,21 +68,22 @@ pub(crate) fn stated(record: &Record<'_>) -> (Option<u32>, Option<u32>) {
 pub(crate) struct Counts {
     of_processes: Vec<u64>,
     /// Those of threads whose process is not known yet.
-    waiting: HashMap<u32, u64>,
+    waiting: HashMap<ThreadId, u64>,
 }
 
 impl Counts {
     pub(crate) fn add(&mut self, machine: &mut Machine, record: &Record<'_>) {
-        match owner(record) {
-            Owner { pid: Some(pid), .. } => self.add_to(machine.process(pid), 1),
-            Owner { pid: None, tid: Some(tid) } => match machine.running(tid) {
+        let RecordOwner { process_id, thread_id } = owner(record);
+        match (process_id, thread_id) {
+            (Some(pid), _) => self.add_to(machine.process(pid), 1),
+            (None, Some(tid)) => match machine.running(tid) {
                 Some(process) => self.add_to(process, 1),
                 None if self.waiting.len() < MAX_WAITING || self.waiting.contains_key(&tid) => {
                     *self.waiting.entry(tid).or_default() += 1;
                 }
                 None => {}
             },
-            Owner { pid: None, tid: None } => {}
+            (None, None) => {}
         }
     }
 

@@ -6,11 +6,12 @@
 use etl_format::constants::offset;
 use etl_format::cursor::Bytes;
 use etl_format::read::{Record, RecordBatch, Source};
+use etl_format::{ProcessId, ThreadId, Ticks};
 use foldhash::HashMap;
 
 use crate::address::DirectMapped;
 use crate::machine::Machine;
-use crate::owner::{Counts, is_read, known, stated};
+use crate::owner::{Counts, RecordOwner, is_read, stated};
 use crate::run::Recording;
 use crate::steps::{Step, Words};
 
@@ -42,17 +43,24 @@ impl Owner {
             let ids = record.bytes().u64_at(offset::event::THREAD).unwrap_or(0);
             return Owner { ids, has: (true, true), is_event: true };
         }
-        let (pid, tid) = stated(record);
-        let ids = u64::from(pid.unwrap_or(0)) << 32 | u64::from(tid.unwrap_or(0));
-        Owner { ids, has: (pid.is_some(), tid.is_some()), is_event: false }
+        let RecordOwner { process_id, thread_id } = stated(record);
+        let high = process_id.unwrap_or_default().get();
+        let low = thread_id.unwrap_or_default().get();
+        let ids = u64::from(high) << 32 | u64::from(low);
+        Owner { ids, has: (process_id.is_some(), thread_id.is_some()), is_event: false }
     }
 
-    fn pid(self) -> Option<u32> {
-        self.has.0.then_some((self.ids >> 32) as u32)
+    fn pid(self) -> Option<ProcessId> {
+        self.has.0.then_some(ProcessId::new((self.ids >> 32) as u32))
     }
 
-    fn tid(self) -> Option<u32> {
-        self.has.1.then_some(self.ids as u32)
+    fn tid(self) -> Option<ThreadId> {
+        self.has.1.then_some(ThreadId::new(self.ids as u32))
+    }
+
+    /// The ids without unknown ones.
+    fn known(self) -> RecordOwner {
+        RecordOwner { process_id: self.pid(), thread_id: self.tid() }.known()
     }
 
     #[inline]
@@ -65,7 +73,7 @@ impl Owner {
 /// The position of a record in time order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    timestamp: i64,
+    timestamp: Ticks,
     /// The processor; the first buffer of the file counts as one before all others.
     stream: u32,
     sequence_number: i64,
@@ -195,22 +203,22 @@ impl OwnerCounts {
             if let (true, Some(pid), Some(tid)) = (owner.is_event, owner.pid(), owner.tid()) {
                 machine.apply(Step::Words(Words::Thread { pid, tid }), time, 0, &mut ());
             }
-            if let Some(pid) = known(owner.pid()) {
+            if let Some(pid) = owner.known().process_id {
                 machine.process(pid);
             }
         }
         machine.finish();
         let mut counts = Counts::default();
         for Seen { owner, count, .. } in self.all.values() {
-            let process = match (known(owner.pid()), known(owner.tid())) {
+            let process = match (owner.known().process_id, owner.known().thread_id) {
                 (Some(pid), _) => Some(machine.process(pid)),
                 (None, Some(tid)) => machine.running(tid),
                 (None, None) => None,
             };
             process.into_iter().for_each(|process| counts.add_to(process, *count));
         }
-        let samples = self.all.keys().filter(|owner| known(owner.pid()).is_none());
-        let is_certain = machine.has_own_ids(samples.filter_map(|owner| known(owner.tid())));
+        let samples = self.all.keys().filter(|owner| owner.known().process_id.is_none());
+        let is_certain = machine.has_own_ids(samples.filter_map(|owner| owner.known().thread_id));
         let counts = counts.finish(&mut machine);
         is_certain.then_some((machine, counts))
     }

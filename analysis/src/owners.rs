@@ -4,6 +4,7 @@
 //! nearly all, it only needs whose they are.
 
 use etl_format::read::{Record, Source};
+use etl_format::{ThreadId, Ticks};
 
 use crate::Result;
 use crate::address::DirectMapped;
@@ -20,7 +21,10 @@ const THREADS: usize = 1 << 10;
 /// What of a record names processes, threads or volumes. `threads` has those of the last events, by
 /// their lowest bits: the machine knows their process.
 #[inline]
-fn step<'r>(record: &'r Record<'r>, threads: &mut DirectMapped<Option<u32>>) -> Option<Step<'r>> {
+fn step<'r>(
+    record: &'r Record<'r>,
+    threads: &mut DirectMapped<Option<ThreadId>>,
+) -> Option<Step<'r>> {
     if is_read(record) {
         return Some(Step::Record(record));
     }
@@ -28,7 +32,7 @@ fn step<'r>(record: &'r Record<'r>, threads: &mut DirectMapped<Option<u32>>) -> 
     else {
         return None;
     };
-    let slot = threads.slot_mut(tid as usize >> 2);
+    let slot = threads.slot_mut(tid.get() as usize >> 2);
     let is_known = slot.is_some_and(|thread| thread.replace(tid) == Some(tid));
     (!is_known).then_some(Step::Words(Words::Thread { pid, tid }))
 }
@@ -81,7 +85,7 @@ impl Analysis {
             if is_second {
                 records.restart();
             }
-            let mut take = |record: &Record<'_>, file: usize, time: i64| {
+            let mut take = |record: &Record<'_>, file: usize, time: Ticks| {
                 records.record(record, file);
                 if let Some(step) = step(record, &mut threads) {
                     machine.apply(step, time, file, &mut ());

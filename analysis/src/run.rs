@@ -1,5 +1,6 @@
 //! One pass over the files of a recording, in time order.
 
+use etl_format::Ticks;
 use etl_format::read::{Limits, Mode, Options, Order, OrderCheck, Record, Records, Source, Trace};
 
 use crate::files::{Fault, Timeline};
@@ -405,7 +406,7 @@ const BATCH: usize = 1 << 17;
 pub(crate) fn each_record_of<S: Source>(
     reader: &mut Records<S>,
     timeline: &Timeline,
-    mut take: impl FnMut(&Record<'_>, i64),
+    mut take: impl FnMut(&Record<'_>, Ticks),
 ) -> ReadResult {
     loop {
         // By reference: a record that is moved out of the result is copied.
@@ -422,7 +423,7 @@ pub(crate) fn each_record_of<S: Source>(
 pub(crate) fn each_record<S: Source>(
     readers: &mut [Records<S>],
     timeline: &Timeline,
-    mut take: impl FnMut(&Record<'_>, usize, i64),
+    mut take: impl FnMut(&Record<'_>, usize, Ticks),
 ) -> ReadResult {
     let is_alone = readers.len() == 1;
     let mut due = Vec::new();
@@ -433,7 +434,7 @@ pub(crate) fn each_record<S: Source>(
         let next = due.iter().enumerate().filter_map(|(index, timestamp)| {
             Some((timeline.timestamp(index, (*timestamp)?), index))
         });
-        let next = if is_alone { Some((0, 0)) } else { next.min() };
+        let next = if is_alone { Some((Ticks::MIN, 0)) } else { next.min() };
         let Some((index, reader)) = next.and_then(|(_, at)| Some((at, readers.get_mut(at)?)))
         else {
             return Ok(());

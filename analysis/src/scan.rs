@@ -3,6 +3,7 @@
 
 use etl_format::constants::{EventFlags, PointerSize, hook};
 use etl_format::read::{EventHeader, Header, Record};
+use etl_format::{ThreadId, Ticks};
 use etl_schema::providers::{IMAGE_ID, KERNEL_PROCESS, LOST_EVENT, SYSTEM_CONFIG_EX, kernel_class};
 use etl_schema::views::clr::{ClrProvider, PlainEvent};
 use etl_schema::views::{clr, kernel};
@@ -26,7 +27,7 @@ pub(crate) struct Scan {
     /// Of all other records.
     pub other_span: Span,
     /// Threads of the last events, by their lowest bits: the machine knows their process.
-    threads: DirectMapped<Option<u32>>,
+    threads: DirectMapped<Option<ThreadId>>,
     /// Events of the CLR from which nothing is read, by id.
     plain: DirectMapped<Option<(u32, Option<PlainEvent>)>>,
     /// Whether the machine needs the CLR's events as a whole, for the names in them.
@@ -51,7 +52,7 @@ impl Scan {
     pub fn record(
         &mut self,
         record: &Record<'_>,
-        time: i64,
+        time: Ticks,
         observer: &mut impl RecordObserver,
         sink: impl StepSink,
     ) {
@@ -61,8 +62,9 @@ impl Scan {
             if id == hook::SAMPLE
                 && let Some(kernel::Sample { address, tid }) = kernel::sample(record)
             {
-                observer.sample(record, tid, time);
-                return sink.step(Step::Words(Words::Sample { address, tid }), time);
+                observer.sample(record, ThreadId::new(tid), time);
+                return sink
+                    .step(Step::Words(Words::Sample { address, tid: ThreadId::new(tid) }), time);
             }
             observer.other(record, time);
             // A session's header is looked at as well.
@@ -83,9 +85,15 @@ impl Scan {
     }
 
     #[inline(always)]
-    fn event(&mut self, record: &Record<'_>, header: &EventHeader, time: i64, sink: impl StepSink) {
+    fn event(
+        &mut self,
+        record: &Record<'_>,
+        header: &EventHeader,
+        time: Ticks,
+        sink: impl StepSink,
+    ) {
         let (pid, tid) = (header.process_id, header.thread_id);
-        let thread = self.threads.slot_mut(tid as usize);
+        let thread = self.threads.slot_mut(tid.get() as usize);
         // The process of a thread counts once; to hand it on again does no harm.
         let known = thread.is_some_and(|thread| thread.replace(tid) == Some(tid));
         let Some(provider) = ClrProvider::from_guid(header.provider) else {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use etl_format::parse_number;
 use etl_format::read::{Order, Source};
+use etl_format::{ProcessId, ThreadId, Ticks, parse_number};
 use foldhash::HashMap;
 
 use crate::machine::{Holders, Machine, Process};
@@ -28,24 +28,24 @@ pub struct ProcessSelector {
     names: Vec<String>,
     children: bool,
     /// Ids that events have, and no process of the machine.
-    others: BTreeSet<u32>,
+    others: BTreeSet<ProcessId>,
 }
 
 /// The time in which a process has its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Life {
     /// The id.
-    pub pid: u32,
+    pub pid: ProcessId,
     /// The timestamp from which on the process has it; `None` for the beginning of the trace.
-    pub from: Option<i64>,
+    pub from: Option<Ticks>,
     /// The timestamp from which on another process has it.
-    pub to: Option<i64>,
+    pub to: Option<Ticks>,
 }
 
 impl Life {
     /// Whether the process has an id at a time.
     #[must_use]
-    pub fn has(&self, pid: u32, time: i64) -> bool {
+    pub fn has(&self, pid: ProcessId, time: Ticks) -> bool {
         self.pid == pid
             && self.from.is_none_or(|from| from <= time)
             && self.to.is_none_or(|to| time < to)
@@ -68,13 +68,13 @@ impl Lives {
 
     /// Whether one of the processes has an id at any time.
     #[must_use]
-    pub fn ever(&self, pid: u32) -> bool {
+    pub fn ever(&self, pid: ProcessId) -> bool {
         self.0.binary_search_by_key(&pid, |life| life.pid).is_ok()
     }
 
     /// Whether one of the processes has an id at a time.
     #[must_use]
-    pub fn has(&self, pid: u32, time: i64) -> bool {
+    pub fn has(&self, pid: ProcessId, time: Ticks) -> bool {
         let after = self.0.partition_point(|life| (life.pid, life.from) <= (pid, Some(time)));
         let last = after.checked_sub(1).and_then(|at| self.0.get(at));
         last.is_some_and(|life| life.has(pid, time))
@@ -161,9 +161,14 @@ impl ProcessSelector {
         recording: &mut Recording<S>,
     ) -> Result<Self> {
         let is_unknown = |name: &&String| matching(name, machine.processes()).next().is_none();
-        let unknown =
-            self.names.iter().filter(is_unknown).filter_map(|name| parse_number::<u32>(name));
-        let mut wanted: BTreeSet<u32> = unknown.filter(|id| !self.others.contains(id)).collect();
+        let unknown = self
+            .names
+            .iter()
+            .filter(is_unknown)
+            .filter_map(|name| parse_number(name))
+            .map(ProcessId::new);
+        let mut wanted: BTreeSet<ProcessId> =
+            unknown.filter(|id| !self.others.contains(id)).collect();
         for (index, (trace, name)) in recording.files_mut().iter_mut().enumerate() {
             if wanted.is_empty() {
                 break;
@@ -173,7 +178,7 @@ impl ProcessSelector {
             while !wanted.is_empty()
                 && let Some(record) = records.next_record().map_err(failed)?
             {
-                let found = owner(&record).pid.filter(|_| !record.is_stale());
+                let found = owner(&record).process_id.filter(|_| !record.is_stale());
                 self.others.extend(found.filter(|pid| wanted.remove(pid)));
             }
         }
@@ -201,10 +206,10 @@ impl ProcessSelector {
     ///
     /// # Errors
     /// When a name selects no process.
-    pub fn first_threads(&self, machine: &Machine) -> Result<BTreeSet<u32>, UnknownProcess> {
+    pub fn first_threads(&self, machine: &Machine) -> Result<BTreeSet<ThreadId>, UnknownProcess> {
         let selected = self.select(machine)?;
-        let ids = machine.threads().iter().map(|thread| thread.tid).chain([0]);
-        let is_selected = |tid: &u32| {
+        let ids = machine.threads().iter().map(|thread| thread.tid).chain([ThreadId::new(0)]);
+        let is_selected = |tid: &ThreadId| {
             let process = machine.first_process_of_thread(*tid);
             process.is_some_and(|process| selected.contains(&process))
         };
@@ -233,7 +238,8 @@ impl ProcessSelector {
         let mut selected = BTreeSet::new();
         for name in &self.names {
             let mut found = matching(name, processes).peekable();
-            let is_other = || parse_number::<u32>(name).is_some_and(|id| self.others.contains(&id));
+            let is_other =
+                || parse_number(name).is_some_and(|id| self.others.contains(&ProcessId::new(id)));
             if found.peek().is_none() && !is_other() {
                 return Err(UnknownProcess(name.clone()));
             }
@@ -249,7 +255,7 @@ impl ProcessSelector {
 /// The indices of the processes with an id or a file name.
 fn matching(name: &str, processes: &[Process]) -> impl Iterator<Item = usize> {
     let id = parse_number::<u32>(name);
-    let own = move |p: &Process| id == Some(p.pid()) || is_name(name, p.name());
+    let own = move |p: &Process| id == Some(p.pid().get()) || is_name(name, p.name());
     processes.iter().enumerate().filter(move |(_, process)| own(process)).map(|(index, _)| index)
 }
 
@@ -265,8 +271,8 @@ fn is_name(named: &str, file: &str) -> bool {
 const EXE: &str = ".exe";
 
 /// The indices of the processes with each id, in the order in which they started.
-fn by_id(processes: &[Process]) -> HashMap<u32, Vec<usize>> {
-    let mut by_id: HashMap<u32, Vec<usize>> = HashMap::default();
+fn by_id(processes: &[Process]) -> HashMap<ProcessId, Vec<usize>> {
+    let mut by_id: HashMap<ProcessId, Vec<usize>> = HashMap::default();
     for (index, process) in processes.iter().enumerate() {
         by_id.entry(process.pid()).or_default().push(index);
     }
@@ -302,12 +308,12 @@ fn parents(processes: &[Process]) -> Vec<Option<usize>> {
     let holders = Holders::new(processes.iter().map(|p| (p.pid(), p.started())));
     let parent = |(index, process): (usize, &Process)| {
         let id = process.parent_pid()?;
-        let time = process.started().unwrap_or(i64::MIN);
+        let time = process.started().unwrap_or(Ticks::MIN);
         // It may have the id itself by now.
         let parent = holders
             .begun(id, time)
             .filter(|&parent| parent != index)
-            .or_else(|| holders.begun(id, time.checked_sub(1)?))?;
+            .or_else(|| holders.begun(id, time.checked_add(-1)?))?;
         (parent != index && was_alive(processes.get(parent), process)).then_some(parent)
     };
     processes.iter().enumerate().map(parent).collect()
@@ -323,7 +329,7 @@ fn was_alive(parent: Option<&Process>, child: &Process) -> bool {
 mod tests {
     use super::*;
 
-    fn process(pid: u32, name: &str, parent: u32, started: Option<i64>) -> Process {
+    fn process(pid: ProcessId, name: &str, parent: ProcessId, started: Option<Ticks>) -> Process {
         let (parent_pid, name) = (Some(parent), name.to_owned());
         Process { pid, name, parent_pid, started, ..Process::default() }
     }
@@ -335,7 +341,10 @@ mod tests {
 
     #[test]
     fn select_finds_names_and_ids() {
-        let all = [process(4, "System", 0, None), process(0x20, "App.EXE", 4, None)];
+        let all = [
+            process(ProcessId::new(4), "System", ProcessId::new(0), None),
+            process(ProcessId::new(0x20), "App.EXE", ProcessId::new(4), None),
+        ];
         for name in ["app", "APP.exe", "32", "0x20"] {
             assert_eq!(select(&all, &[name], false), [1], "{name}");
         }
@@ -349,28 +358,31 @@ mod tests {
 
     #[test]
     fn ids_that_only_events_have_are_selected_for_the_whole_recording() {
-        let all = [process(4, "System", 0, None)];
+        let all = [process(ProcessId::new(4), "System", ProcessId::new(0), None)];
         let selector = ProcessSelector::new(["9", "system"]);
         assert_eq!(selector.select_of(&all), Err(UnknownProcess("9".to_owned())));
-        let selector = ProcessSelector { others: [9].into(), ..selector };
+        let selector = ProcessSelector { others: [ProcessId::new(9)].into(), ..selector };
         assert_eq!(selector.select_of(&all).unwrap(), [0].into());
         let lives = selector.lives_of(&all).unwrap();
-        assert_eq!(lives, [4, 9].map(|pid| Life { pid, from: None, to: None }));
+        assert_eq!(
+            lives,
+            [4, 9].map(|pid| Life { pid: ProcessId::new(pid), from: None, to: None })
+        );
     }
 
     #[test]
     fn select_adds_children_of_the_right_parent() {
-        let mut first = process(8, "build", 4, None);
-        first.ended = Some(50);
+        let mut first = process(ProcessId::new(8), "build", ProcessId::new(4), None);
+        first.ended = Some(Ticks::new(50));
         let all = [
-            process(4, "System", 0, None),
+            process(ProcessId::new(4), "System", ProcessId::new(0), None),
             first,
-            process(9, "early", 8, Some(10)),
-            process(8, "other", 4, Some(60)),
-            process(10, "late", 8, Some(70)),
-            process(11, "leaf", 9, Some(80)),
+            process(ProcessId::new(9), "early", ProcessId::new(8), Some(Ticks::new(10))),
+            process(ProcessId::new(8), "other", ProcessId::new(4), Some(Ticks::new(60))),
+            process(ProcessId::new(10), "late", ProcessId::new(8), Some(Ticks::new(70))),
+            process(ProcessId::new(11), "leaf", ProcessId::new(9), Some(Ticks::new(80))),
             // The id of the parent is free at this time.
-            process(12, "orphan", 8, Some(55)),
+            process(ProcessId::new(12), "orphan", ProcessId::new(8), Some(Ticks::new(55))),
         ];
         assert_eq!(select(&all, &["build"], true), [1, 2, 5]);
         assert_eq!(select(&all, &["other"], true), [3, 4]);
@@ -379,45 +391,70 @@ mod tests {
 
     #[test]
     fn lives_end_where_an_id_is_used_again() {
-        let all = [process(8, "first", 4, None), process(8, "second", 4, Some(60))];
+        let all = [
+            process(ProcessId::new(8), "first", ProcessId::new(4), None),
+            process(ProcessId::new(8), "second", ProcessId::new(4), Some(Ticks::new(60))),
+        ];
         let lives = |name| ProcessSelector::new([name]).lives_of(&all).unwrap();
-        assert_eq!(lives("first"), [Life { pid: 8, from: None, to: Some(60) }]);
-        assert_eq!(lives("second"), [Life { pid: 8, from: Some(60), to: None }]);
+        assert_eq!(
+            lives("first"),
+            [Life { pid: ProcessId::new(8), from: None, to: Some(Ticks::new(60)) }]
+        );
+        assert_eq!(
+            lives("second"),
+            [Life { pid: ProcessId::new(8), from: Some(Ticks::new(60)), to: None }]
+        );
         let both = lives("8");
-        let first = |time| both[0].has(8, time);
-        assert_eq!([59, 60].map(first), [true, false]);
-        assert!(both[1].has(8, 60) && !both[1].has(9, 60));
+        let first = |time| both[0].has(ProcessId::new(8), time);
+        assert_eq!([59, 60].map(Ticks::new).map(first), [true, false]);
+        assert!(
+            both[1].has(ProcessId::new(8), Ticks::new(60))
+                && !both[1].has(ProcessId::new(9), Ticks::new(60))
+        );
     }
 
     #[test]
     fn lives_are_found_among_all() {
         let life = |pid, from, to| Life { pid, from, to };
         let all = [
-            life(8, Some(60), Some(70)),
-            life(8, None, Some(20)),
-            life(4, Some(10), None),
+            life(ProcessId::new(8), Some(Ticks::new(60)), Some(Ticks::new(70))),
+            life(ProcessId::new(8), None, Some(Ticks::new(20))),
+            life(ProcessId::new(4), Some(Ticks::new(10)), None),
             // They overlap, as those of several traces do.
-            life(8, Some(65), Some(90)),
-            life(8, Some(66), Some(67)),
-            life(8, Some(100), Some(95)),
-            life(9, Some(1), Some(5)),
-            life(9, Some(3), None),
+            life(ProcessId::new(8), Some(Ticks::new(65)), Some(Ticks::new(90))),
+            life(ProcessId::new(8), Some(Ticks::new(66)), Some(Ticks::new(67))),
+            life(ProcessId::new(8), Some(Ticks::new(100)), Some(Ticks::new(95))),
+            life(ProcessId::new(9), Some(Ticks::new(1)), Some(Ticks::new(5))),
+            life(ProcessId::new(9), Some(Ticks::new(3)), None),
         ];
         let lives: Lives = all.into_iter().collect();
         for pid in 3..11 {
             for time in [i64::MIN, 0, 3, 5, 9, 10, 19, 20, 60, 66, 70, 89, 90, 97, 100, i64::MAX] {
-                let has = all.iter().any(|life| life.has(pid, time));
-                assert_eq!(lives.has(pid, time), has, "{pid} at {time}");
+                let time = Ticks::new(time);
+                let has = all.iter().any(|life| life.has(ProcessId::new(pid), time));
+                assert_eq!(lives.has(ProcessId::new(pid), time), has, "{pid} at {time}");
             }
-            assert_eq!(lives.ever(pid), all.iter().any(|life| life.pid == pid), "{pid}");
+            assert_eq!(
+                lives.ever(ProcessId::new(pid)),
+                all.iter().any(|life| life.pid == pid),
+                "{pid}"
+            );
         }
-        let kept = [life(4, Some(10), None), life(8, None, Some(20)), life(8, Some(60), Some(90))];
+        let kept = [
+            life(ProcessId::new(4), Some(Ticks::new(10)), None),
+            life(ProcessId::new(8), None, Some(Ticks::new(20))),
+            life(ProcessId::new(8), Some(Ticks::new(60)), Some(Ticks::new(90))),
+        ];
         assert_eq!(lives.0[..3], kept);
     }
 
     #[test]
     fn select_ends_for_processes_that_are_their_own_parents() {
-        let all = [process(1, "a", 2, None), process(2, "b", 1, None), process(3, "c", 3, None)];
+        let all = [
+            process(ProcessId::new(1), "a", ProcessId::new(2), None),
+            process(ProcessId::new(2), "b", ProcessId::new(1), None),
+            process(ProcessId::new(3), "c", ProcessId::new(3), None),
+        ];
         assert_eq!(select(&all, &["a"], true), [0, 1]);
         assert_eq!(select(&all, &["c"], true), [2]);
     }

@@ -6,6 +6,7 @@
 
 use etl_format::constants::PointerSize;
 use etl_format::read::{Record, RecordBatch};
+use etl_format::{ProcessId, ThreadId, Ticks};
 use etl_schema::views::clr::ClrProvider;
 
 /// What the machine needs of a record.
@@ -24,9 +25,9 @@ pub(crate) enum Step<'r> {
 pub(crate) enum Words {
     /// A sample of what a processor was doing: the instruction pointer, and the thread that was
     /// running.
-    Sample { address: u64, tid: u32 },
+    Sample { address: u64, tid: ThreadId },
     /// A thread belongs to a process.
-    Thread { pid: u32, tid: u32 },
+    Thread { pid: ProcessId, tid: ThreadId },
     /// An event of the CLR none of whose fields matters.
     ClrEvent {
         head: ClrHead,
@@ -40,8 +41,8 @@ pub(crate) enum Words {
 /// What matters of the header of an event of the CLR.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClrHead {
-    pub pid: u32,
-    pub tid: u32,
+    pub pid: ProcessId,
+    pub tid: ThreadId,
     /// Whether the process of the thread is known already.
     pub known: bool,
     pub id: u16,
@@ -61,7 +62,7 @@ impl ClrHead {
 /// Takes in steps, with their times. A trait and no closure: its method can be inlined everywhere,
 /// so that no step is put together only to be taken apart.
 pub(crate) trait StepSink {
-    fn step(self, step: Step<'_>, time: i64);
+    fn step(self, step: Step<'_>, time: Ticks);
 }
 
 /// A step without what it borrows.
@@ -76,7 +77,7 @@ enum OwnedStep {
 /// Steps for another thread.
 #[derive(Debug, Default)]
 pub(crate) struct StepBatch {
-    steps: Vec<(i64, OwnedStep)>,
+    steps: Vec<(Ticks, OwnedStep)>,
     /// Payloads, one after the other.
     payloads: Vec<u8>,
     records: RecordBatch,
@@ -84,7 +85,7 @@ pub(crate) struct StepBatch {
 
 impl StepSink for &mut StepBatch {
     #[inline]
-    fn step(self, step: Step<'_>, time: i64) {
+    fn step(self, step: Step<'_>, time: Ticks) {
         let step = match step {
             Step::Words(words) => OwnedStep::Words(words),
             Step::ClrEvent(head, payload) => {
@@ -105,14 +106,14 @@ impl StepBatch {
     /// How much memory the steps take, about.
     #[inline]
     pub fn bytes(&self) -> usize {
-        size_of::<(i64, OwnedStep)>() * self.steps.len()
+        size_of::<(Ticks, OwnedStep)>() * self.steps.len()
             + self.payloads.len()
             + self.records.bytes()
     }
 
     /// Passes all steps to `apply`, with their times. The batch is empty then and keeps its memory.
     #[inline]
-    pub fn drain(&mut self, apply: impl FnMut(Step<'_>, i64)) {
+    pub fn drain(&mut self, apply: impl FnMut(Step<'_>, Ticks)) {
         self.for_each(apply);
         self.steps.clear();
         self.payloads.clear();
@@ -120,7 +121,7 @@ impl StepBatch {
     }
 
     #[inline]
-    fn for_each(&self, mut apply: impl FnMut(Step<'_>, i64)) {
+    fn for_each(&self, mut apply: impl FnMut(Step<'_>, Ticks)) {
         let mut payloads = self.payloads.as_slice();
         let mut records = self.records.records();
         for &(time, step) in &self.steps {

@@ -10,12 +10,13 @@
 //! use etl_analysis::symbols::Symbol;
 //! use etl_analysis::{Analysis, Recording};
 //! use etl_format::read::FileSource;
+//! use etl_format::{ProcessId, Ticks};
 //!
 //! let file = FileSource::new(std::fs::File::open("trace.etl")?)?;
 //! let mut recording = Recording::open([(file, "trace.etl")])?;
 //! let machine = Analysis::new().names(true).run(&mut recording, &mut ())?;
 //! // A process id, an address, and the time of the record that names it.
-//! match machine.symbols().at(4312, 0x7ffd_1234_5678, 15_223_344) {
+//! match machine.symbols().at(ProcessId::new(4312), 0x7ffd_1234_5678, Ticks::new(15_223_344)) {
 //!     Some(Symbol::Method(method)) => {
 //!         let module = method.module.map_or("?", |m| m.path);
 //!         println!("{module}!{}.{} version {:?}", method.namespace, method.name, method.version);
@@ -30,7 +31,7 @@ mod functions;
 
 use std::fmt;
 
-use etl_format::file_name;
+use etl_format::{ProcessId, Ticks, file_name};
 use etl_schema::views::Pdb;
 
 use crate::Machine;
@@ -82,9 +83,9 @@ pub struct Method<'a> {
     /// Address after its last one.
     pub end: u64,
     /// Timestamp of its load; `None` where only a rundown lists it.
-    pub from: Option<i64>,
+    pub from: Option<Ticks>,
     /// Timestamp of its unload; `None` where it was there to the end.
-    pub to: Option<i64>,
+    pub to: Option<Ticks>,
     /// Its module; `None` for helpers of the runtime, and where no event is about the module.
     pub module: Option<Module<'a>>,
 }
@@ -190,7 +191,7 @@ impl Machine {
 }
 
 /// Since when and until when something was there; `None` for the beginning and the end.
-pub type Times = (Option<i64>, Option<i64>);
+pub type Times = (Option<Ticks>, Option<Ticks>);
 
 /// Finds what is at addresses.
 ///
@@ -208,7 +209,7 @@ pub type Times = (Option<i64>, Option<i64>);
 pub struct Symbols<'a> {
     machine: &'a Machine,
     /// Who had the ids of processes.
-    by_pid: Holders<u32>,
+    by_pid: Holders<ProcessId>,
     /// Code and images, by process.
     spaces: Vec<(History<'a>, History<'a>)>,
     kernel: History<'a>,
@@ -218,7 +219,7 @@ impl<'a> Symbols<'a> {
     /// What was at an address of a process at a time; `None` where no method and no image was
     /// there.
     #[must_use]
-    pub fn at(&self, pid: u32, address: u64, timestamp: i64) -> Option<Symbol<'a>> {
+    pub fn at(&self, pid: ProcessId, address: u64, timestamp: Ticks) -> Option<Symbol<'a>> {
         let process = self.by_pid.at(pid, timestamp);
         let space = process.and_then(|index| Some((index, self.spaces.get(index)?)));
         if let Some((index, (code, images))) = space {
@@ -241,7 +242,7 @@ impl<'a> Symbols<'a> {
             let mut ranges: Vec<_> = ranges.collect();
             ranges.sort_unstable_by_key(|range| (range.from, range.start, range.to));
             ranges.into_iter().filter_map(move |range| {
-                let time = range.from.or(range.to).unwrap_or(i64::MAX);
+                let time = range.from.or(range.to).unwrap_or(Ticks::MAX);
                 Some((process, self.method(process, &range, time)?))
             })
         })
@@ -261,7 +262,7 @@ impl<'a> Symbols<'a> {
         self.machine.names.as_ref()
     }
 
-    fn method(&self, process: usize, range: &Range, timestamp: i64) -> Option<Method<'a>> {
+    fn method(&self, process: usize, range: &Range, timestamp: Ticks) -> Option<Method<'a>> {
         let names = self.names()?;
         let clr = (process, range.tag.instance);
         let method = names.method_at(range.tag.id)?;
@@ -285,7 +286,7 @@ impl<'a> Symbols<'a> {
         })
     }
 
-    fn module(&self, clr: ClrKey, id: u64, timestamp: i64) -> Option<Module<'a>> {
+    fn module(&self, clr: ClrKey, id: u64, timestamp: Ticks) -> Option<Module<'a>> {
         self.module_of(clr, id, self.names()?.module_at(clr, id, timestamp)?)
     }
 

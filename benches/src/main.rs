@@ -1,6 +1,6 @@
 //! Runs one hot loop twice, for tools that count: `etl-bench LOOP`.
 //!
-//! `scripts/instructions.py` counts the instructions of the second run under callgrind.
+//! `benches/lab/instructions.py` counts the instructions of the second run under callgrind.
 
 use std::hint::black_box;
 

@@ -8,7 +8,11 @@ use etl_format::FileHeader;
 use etl_format::constants::LogFileMode;
 use etl_format::read::{Damage, Note, OrderReport, Weight};
 
-use crate::{Outcome, missing_header};
+use crate::Outcome;
+
+/// What a user has to know about a trace whose header event is lost.
+pub(crate) const LOST_HEADER: &str =
+    "the header event is lost: times count from the first record, assuming a clock of 10 MHz";
 
 /// What could not be read of a trace, and the remarks on it.
 #[derive(Clone, Copy, Default)]
@@ -55,7 +59,7 @@ impl<'a> Condition<'a> {
     fn sentences(self) -> Vec<String> {
         let mut out = Vec::new();
         if self.lost_header {
-            out.push(missing_header::MESSAGE.to_owned());
+            out.push(LOST_HEADER.to_owned());
         }
         let damage = self.damage.iter().map(|d| (d.range.clone(), d.error.kind.to_string()));
         let faults = self.faults.iter().map(|f| (f.offset..f.end, f.message.clone()));
@@ -67,8 +71,11 @@ impl<'a> Condition<'a> {
             let to = if end > start { format!(" (to {end:#x})") } else { String::new() };
             out.push(format!("at offset {start:#x}: {what}{to}{more}"));
         }
-        let (mut gaps, mut missing) = (0, 0u64);
-        let (mut flagged, mut before, mut counted) = (0, 0, false);
+        let mut gaps = 0;
+        let mut missing = 0u64;
+        let mut flagged = 0;
+        let mut before = 0;
+        let mut counted = false;
         for note in self.notes {
             match note {
                 Note::SequenceGap { count, .. } => {

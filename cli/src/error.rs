@@ -121,7 +121,8 @@ pub(crate) fn print_readable<T>(
     results: Vec<Result<T, Failure>>,
     print: impl FnOnce(&[T]) -> Result<Outcome, Failure>,
 ) -> Result<Outcome, Failure> {
-    let (mut read, mut failures) = (Vec::new(), Vec::new());
+    let mut read = Vec::new();
+    let mut failures = Vec::new();
     for result in results {
         match result {
             Ok(report) => read.push(report),

@@ -7,7 +7,7 @@ use clap::{Arg, Args, Command};
 use etl_control::enable::Enablement;
 use etl_events::filter::Filter;
 use etl_format::read::{Order, Source, Trace};
-use etl_format::{Clock, Ticks, TimeRange};
+use etl_format::{Clock, FileTime, ProcessId, ThreadId, Ticks, TimeRange};
 use etl_schema::store::SchemaStore;
 use jiff::Timestamp;
 
@@ -87,6 +87,11 @@ pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     T::try_from(value).map_err(|_| "the number is too large".to_owned())
 }
 
+/// The id of a thread, as a [`number`].
+pub(crate) fn thread_id(text: &str) -> Result<ThreadId, String> {
+    number(text).map(ThreadId::new)
+}
+
 impl FilterArgs {
     /// The processes that --process and --children select, of those in a trace.
     pub fn processes(&self, input: &mut Input) -> Result<Filter, Failure> {
@@ -139,10 +144,10 @@ impl FilterArgs {
     }
 
     /// The same for traces that are read together: the seconds of --from and --to count from
-    /// `start`, a FILETIME.
+    /// `start`.
     pub fn filter_since(
         &self,
-        start: i64,
+        start: FileTime,
         clock: &Clock,
         processes: &Filter,
     ) -> Result<Filter, Failure> {
@@ -151,9 +156,9 @@ impl FilterArgs {
             ids: self.id.clone(),
             opcodes: self.opcode.clone(),
             enablement: Enablement::new(self.level.unwrap_or(0), self.keyword.unwrap_or(0)),
-            processes: self.pid.clone(),
+            processes: self.pid.iter().copied().map(ProcessId::new).collect(),
             lives: processes.lives.clone(),
-            threads: self.tid.clone(),
+            threads: self.tid.iter().copied().map(ThreadId::new).collect(),
             time,
             ..Filter::of_providers(&self.provider)
         })
@@ -193,9 +198,9 @@ pub(crate) fn span(
     span_since(clock.start_time, from, to, clock)
 }
 
-/// The same, where seconds count from `start`, a FILETIME.
+/// The same, where seconds count from `start`.
 fn span_since(
-    start: i64,
+    start: FileTime,
     from: Option<&str>,
     to: Option<&str>,
     clock: &Clock,
@@ -205,7 +210,7 @@ fn span_since(
     match (from, to) {
         (Some(from), Some(to)) if from >= to => Err(Failure::new("--to", "must be after --from")
             .hint("an example: --from 1.5 --to 2 selects half a second")),
-        (from, to) => Ok(TimeRange::new(from.map(Ticks::new), to.map(Ticks::new))),
+        (from, to) => Ok(TimeRange::new(from, to)),
     }
 }
 
@@ -219,7 +224,7 @@ fn seconds(text: &str) -> Option<f64> {
 }
 
 /// The raw timestamp of a time as the user writes it with an option.
-fn timestamp(option: &str, text: &str, start: i64, clock: &Clock) -> Result<i64, Failure> {
+fn timestamp(option: &str, text: &str, start: FileTime, clock: &Clock) -> Result<Ticks, Failure> {
     if let Some(seconds) = seconds(text) {
         if seconds < 0.0 {
             return Err(Failure::new(
@@ -230,7 +235,8 @@ fn timestamp(option: &str, text: &str, start: i64, clock: &Clock) -> Result<i64,
         }
         // Rounded to the 100 ns of a FILETIME.
         let since = (seconds * 1e7).round() as i64;
-        return Ok(clock.timestamp_at(start.saturating_add(since)));
+        let time = FileTime::new(start.get().saturating_add(since));
+        return Ok(clock.ticks_at(time));
     }
     let time: Timestamp = text.parse().map_err(|_| {
         Failure::new(option, format!("{text:?} is not a time"))
@@ -238,5 +244,5 @@ fn timestamp(option: &str, text: &str, start: i64, clock: &Clock) -> Result<i64,
     })?;
     let filetime =
         time.as_nanosecond() / 100 + i128::from(etl_format::constants::FILETIME_UNIX_EPOCH);
-    Ok(clock.timestamp_at(i64::try_from(filetime).unwrap_or(i64::MAX)))
+    Ok(clock.ticks_at(FileTime::new(i64::try_from(filetime).unwrap_or(i64::MAX))))
 }

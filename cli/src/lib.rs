@@ -27,7 +27,6 @@ mod filter;
 mod input;
 mod memory;
 mod missing;
-mod missing_header;
 mod output;
 mod process_args;
 mod progress;

@@ -1,21 +1,15 @@
-//! Names that were selected and that no trace has, with the nearest ones that there are.
+//! Reports selected names that no trace has, with the nearest ones that there are.
 
-use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use etl_events::conditions::Conditions;
-use etl_events::filter::Filter;
-use etl_events::schemas;
+use etl_events::missing::{MissingName, NameKind, TraceNames};
 use etl_events::survey::Survey;
-use etl_format::read::{Options, Order, Source, Trace};
+use etl_format::read::Options;
 use etl_schema::store::SchemaStore;
-use etl_schema::{Field, FieldKind};
 
 use crate::Outcome;
 use crate::input::{self, Input, InputArgs};
-
-/// Names that are listed as the nearest.
-const NEAREST: usize = 3;
 
 /// What a user selects by name.
 #[derive(Clone, Copy, Debug)]
@@ -34,186 +28,62 @@ impl Selection<'_> {
         args: &InputArgs,
         paths: impl Iterator<Item = &'p PathBuf>,
     ) -> Outcome {
-        let Selection { providers: selected, events: names, conditions } = self;
-        if selected.is_empty() && names.is_empty() && conditions.is_empty() {
+        if self.providers.is_empty() && self.events.is_empty() && self.conditions.is_empty() {
             return Outcome::Success;
         }
-        let (mut providers, mut events, mut fields) =
-            (Providers::default(), BTreeSet::new(), Fields::default());
+        let mut names = TraceNames::default();
         for path in paths.filter(|path| !input::is_stdin(path)) {
             let Ok(mut input) = Input::open(path, args) else { continue };
             let Ok((mut trace, _)) = input.trace(&Options::salvage()) else { continue };
-            if !conditions.is_empty() {
-                fields.add(&mut trace, store.clone());
+            if !self.conditions.is_empty() {
+                // The fields before an error are better than none.
+                let _ = names.add_fields(&mut trace, store.clone());
             }
-            let Ok(survey) = Survey::of(&mut trace, store.clone(), |_| {}) else { continue };
-            providers.add(&survey);
-            events.extend(survey.events.into_iter().map(|event| event.event));
+            if let Ok(survey) = Survey::of(&mut trace, store.clone(), |_| {}) {
+                names.add_survey(&survey);
+            }
         }
-        if providers.is_empty() {
+        if names.is_empty() {
             return Outcome::Success;
         }
-        let mut outcome = providers.report_missing(selected);
-        let mut missing = |what: &str, name: &str, nearest: String| {
-            stderr_line!("error: no event has the {what} {name}{nearest}");
-            outcome = Outcome::Findings;
-        };
-        for name in names {
-            let is_seen = |event: &String| {
-                Conditions::new(&[name], &[], &[]).is_ok_and(|wanted| wanted.admit_name(event))
-            };
-            if !events.iter().any(is_seen) {
-                missing("name", name, nearest(name, &events));
-            }
-        }
-        let conditions = Conditions::new(&[], conditions, &[]).unwrap_or_default();
-        for name in conditions.fields() {
-            if !fields.has(name) {
-                missing("field", name, fields.nearest(name));
-            }
-        }
-        outcome
+        let conditions = Conditions::new(&[], self.conditions, &[]).unwrap_or_default();
+        let mut missing = names.missing_providers(self.providers.iter().map(String::as_str));
+        missing.extend(names.missing_events(self.events.iter().map(String::as_str)));
+        missing.extend(names.missing_fields(conditions.fields()));
+        report(&missing)
     }
 }
 
-/// The providers that have events.
-#[derive(Debug, Default)]
-pub(crate) struct Providers {
-    names: BTreeSet<String>,
-    guids: BTreeSet<String>,
+/// Reports names on standard error.
+pub(crate) fn report(missing: &[MissingName]) -> Outcome {
+    for name in missing {
+        stderr_line!("error: {}", message(name));
+    }
+    if missing.is_empty() { Outcome::Success } else { Outcome::Findings }
 }
 
-impl Providers {
-    /// Adds those of a trace.
-    pub fn add(&mut self, survey: &Survey) {
-        for provider in &survey.providers {
-            self.names.extend(provider.provider.clone());
-            self.guids.insert(provider.provider_guid.clone());
-        }
-    }
-
-    /// Whether no event has any.
-    pub fn is_empty(&self) -> bool {
-        self.guids.is_empty()
-    }
-
-    /// Says on standard error which of these names and GUIDs no event has.
-    pub fn report_missing(&self, selected: &[String]) -> Outcome {
-        let mut outcome = Outcome::Success;
-        for name in selected {
-            let filter = Filter::of_providers([name]);
-            let known = filter.providers.iter().any(|guid| self.guids.contains(&guid.to_string()));
-            if !known && !self.names.iter().any(|other| other.eq_ignore_ascii_case(name)) {
-                let nearest = nearest(name, &self.names);
-                stderr_line!("error: no event has the provider {name}{nearest}");
-                outcome = Outcome::Findings;
-            }
-        }
-        outcome
+/// Notes on standard error the fields that an option names and no event has.
+pub(crate) fn note_fields(option: &str, missing: &[MissingName]) {
+    for name in missing {
+        stderr_line!("note: {option}: {}", message(name));
     }
 }
 
-/// The names of fields that events have.
-#[derive(Debug, Default)]
-pub(crate) struct Fields {
-    names: BTreeSet<String>,
-    /// Names without those of the structures that they are members of.
-    members: BTreeSet<String>,
-}
-
-impl Fields {
-    /// Adds those of a trace; `store` knows further schemas.
-    pub fn add<S: Source>(&mut self, trace: &mut Trace<S>, store: SchemaStore) {
-        let Ok(mut records) = trace.records(Order::File) else { return };
-        let Ok(mut store) = schemas::read(&mut records, store) else { return };
-        drop(records);
-        let Ok(mut records) = trace.records(Order::File) else { return };
-        let mut known = HashSet::new();
-        while let Ok(Some(record)) = records.next_record() {
-            store.learn(&record);
-            let Some(decoder) = store.decoder(&record) else { continue };
-            let schema = decoder.schema();
-            // Many events have the same schema.
-            if known.insert((schema.provider, schema.identity, schema.name.clone())) {
-                self.add_all(&schema.fields, "");
-            }
-        }
-    }
-
-    /// Adds the names of fields, and of the members of structures with the names of these before.
-    fn add_all(&mut self, fields: &[Field], before: &str) {
-        for field in fields {
-            let name = format!("{before}{}", field.name);
-            if let FieldKind::Struct(members) = &field.kind {
-                self.add_all(members, &format!("{name}."));
-            }
-            self.names.insert(name);
-            self.members.insert(field.name.to_string());
-        }
-    }
-
-    /// Whether an event has a field of this name.
-    pub fn has(&self, name: &str) -> bool {
-        self.names.iter().any(|field| field.eq_ignore_ascii_case(name))
-    }
-
-    /// The names nearest to one that no field has.
-    pub fn nearest(&self, name: &str) -> String {
-        nearest(name, &self.names)
-    }
-
-    /// Notes on standard error which of these names no field has, in a structure or not.
-    pub fn note_missing<'n>(&self, option: &str, names: impl IntoIterator<Item = &'n str>) {
-        for name in names {
-            if !self.members.iter().any(|field| field.to_lowercase() == name.to_lowercase()) {
-                let nearest = nearest(name, &self.members);
-                stderr_line!("note: {option}: no event has the field {name}{nearest}");
-            }
-        }
-    }
-}
-
-/// The names that differ least from one that is not there, as the end of a message; nothing if all
-/// differ much.
-pub(crate) fn nearest(name: &str, of: &BTreeSet<String>) -> String {
-    let name = name.to_lowercase();
-    let distance = |other: &str| {
-        let other = other.to_lowercase();
-        let contains = other.contains(&name) || name.contains(&other);
-        (!contains, strsim::levenshtein(&name, &other))
+fn message(missing: &MissingName) -> String {
+    let kind = match missing.kind {
+        NameKind::Provider => "provider",
+        NameKind::Event => "name",
+        _ => "field",
     };
-    let is_near = |&(is_other, edits): &(bool, usize)| !is_other || edits <= name.len() / 3;
-    let mut names: Vec<_> = of.iter().map(|other| (distance(other), other)).collect();
-    names.retain(|(distance, other)| !other.is_empty() && is_near(distance));
-    names.sort_unstable();
-    names.truncate(NEAREST);
-    let names: Vec<&str> = names.into_iter().map(|(_, other)| other.as_str()).collect();
-    match names.as_slice() {
+    let names: Vec<&str> = missing.nearest.iter().map(String::as_str).collect();
+    format!("no event has the {kind} {}{}", missing.name, nearest(&names))
+}
+
+/// The nearest names, as the end of a message; nothing if there are none.
+pub(crate) fn nearest(names: &[&str]) -> String {
+    match names {
         [] => String::new(),
         [one] => format!("; the nearest name: {one}"),
         several => format!("; the nearest names: {}", several.join(", ")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nearest_names_are_related() {
-        let names = ["EventTrace", "Microsoft-Windows-DotNETRuntime", "Process", "Processor"];
-        let names = names.map(str::to_owned).into();
-        for (name, found) in [
-            ("process", "; the nearest names: Process, Processor"),
-            ("procss", "; the nearest name: Process"),
-            (
-                "Microsoft-Windows-DotNETRuntim",
-                "; the nearest name: Microsoft-Windows-DotNETRuntime",
-            ),
-            ("dotnet", "; the nearest name: Microsoft-Windows-DotNETRuntime"),
-            ("nosuch", ""),
-        ] {
-            assert_eq!(nearest(name, &names), found, "{name}");
-        }
     }
 }

@@ -44,8 +44,10 @@ impl ProcessArgs {
     /// The events of the selected processes of a trace, which is read for it; all events if none is
     /// selected.
     pub fn filter(&self, input: &mut Input) -> Result<Filter, Failure> {
-        let (mut filter, about) = (Filter::default(), input.about().clone());
-        let (selector, limits) = (self.selector(), input.limits());
+        let mut filter = Filter::default();
+        let about = input.about().clone();
+        let selector = self.selector();
+        let limits = input.limits();
         filter.select_processes(input.source(), &about.name, &selector, limits).map_err(
             |e| match e {
                 Error::Recording(error) => about.not_a_trace(&error.into_source()),

@@ -4,20 +4,17 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use etl_analysis::loss::Loss;
 use etl_analysis::{
-    Analysis, Change, EventRef, Joins, Machine, Observer, ProcessLives, Recording, Sample, Stack,
-    UnknownProcess, files,
+    Analysis, EventRef, Joins, Machine, Observer, ProcessLives, Recording, UnknownProcess, files,
 };
 use etl_format::read::Record;
-use etl_format::{Clock, FileHeader, TimeRange};
+use etl_format::{Clock, FileHeader, ThreadId, TimeRange};
 
 use crate::Outcome;
 use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::filter;
 use crate::input::{self, About, Input, InputArgs};
-use crate::missing_header;
 use crate::process_args::ProcessArgs;
 use crate::progress::Progress;
 use crate::threads::ThreadArgs;
@@ -35,8 +32,8 @@ pub(crate) struct RecordingArgs {
     #[command(flatten)]
     pub processes: ProcessArgs,
     /// Select the thread with this id; may be repeated
-    #[arg(long, value_name = "TID", value_parser = filter::number::<u32>)]
-    pub thread: Vec<u32>,
+    #[arg(long, value_name = "TID", value_parser = filter::thread_id)]
+    pub thread: Vec<ThreadId>,
     /// Select what happened at or after TIME: seconds since the start (1.5), a duration since then
     /// (250ms), or UTC (2020-07-29T00:07:01Z)
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
@@ -67,7 +64,7 @@ pub(crate) struct Analyzed<O> {
 
 /// When selected processes have their ids, and those of their threads that are theirs before an
 /// event says so.
-pub(crate) type SelectedProcesses = (ProcessLives, BTreeSet<u32>);
+pub(crate) type SelectedProcesses = (ProcessLives, BTreeSet<ThreadId>);
 
 impl RecordingArgs {
     /// Reads the recording with an observer for the selected time.
@@ -113,9 +110,8 @@ impl RecordingArgs {
         let opened = files.iter().map(|file| Input::open(file, &share));
         let mut inputs = opened.collect::<Result<Vec<_>, _>>()?;
         let abouts: Vec<About> = inputs.iter().map(|input| input.about().clone()).collect();
-        for (input, about) in inputs.iter_mut().zip(&abouts) {
-            let limits = input.limits();
-            missing_header::ensure_records_in(&about.name, input.source(), limits)?;
+        for input in &mut inputs {
+            input.ensure_records()?;
         }
         let total = inputs.iter_mut().map(Input::size).sum();
         let failed = |error: etl_analysis::Error| {
@@ -142,9 +138,9 @@ impl RecordingArgs {
         };
         let range = self.range(&recording.timeline().clock())?;
         let observer = observer(range, selected);
-        let mut observer = WithProgress { observer, progress: Progress::new(used, false) };
+        let mut observers = (observer, ShownProgress(Progress::new(used, false)));
         let analysis = Analysis::new().names(true).addresses(false).threads(self.threads.count());
-        let machine = analysis.run(&mut recording, &mut observer).map_err(failed)?;
+        let machine = analysis.run(&mut recording, &mut observers).map_err(failed)?;
         let selected = if selector.is_empty() {
             None
         } else {
@@ -157,7 +153,7 @@ impl RecordingArgs {
             let condition = Condition::new(trace.header(), &[], trace.notes());
             outcome = outcome.max(Condition { faults: &file.faults, ..condition }.report(name));
         }
-        let WithProgress { observer, progress } = observer;
+        let (observer, progress) = observers;
         drop(progress);
         Ok(Analyzed { names, machine, selected, range, observer, outcome })
     }
@@ -182,8 +178,8 @@ impl RecordingArgs {
 /// Says so if nothing was recorded at the selected time.
 fn note_empty_span(range: TimeRange, machine: &Machine) {
     let Some((first, last)) = machine.span() else { return };
-    let is_after = range.from.is_some_and(|from| from.get() > last);
-    let is_before = range.to.is_some_and(|to| to.get() <= first);
+    let is_after = range.from.is_some_and(|from| from.get() > last.get());
+    let is_before = range.to.is_some_and(|to| to.get() <= first.get());
     if is_after || is_before {
         let [first, last] =
             [first, last].map(|time| machine.clock().nanos_since_start(time) as f64 / 1e9);
@@ -205,109 +201,13 @@ fn warn_of_others<'h>(mut headers: impl Iterator<Item = &'h FileHeader>, names: 
     }
 }
 
-/// An observer, and a progress bar over the records.
-struct WithProgress<O> {
-    observer: O,
-    progress: Progress,
-}
+/// A progress bar over the records.
+struct ShownProgress(Progress);
 
-impl<O: Observer> Observer for WithProgress<O> {
-    const JOINS: Joins = O::JOINS;
+impl Observer for ShownProgress {
+    const JOINS: Joins = Joins::Nothing;
 
-    fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        self.progress.pass(record.bytes().len());
-        self.observer.record(machine, record, event);
-    }
-
-    fn change(&mut self, machine: &Machine, change: &Change, event: &EventRef) {
-        self.observer.change(machine, change, event);
-    }
-
-    fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
-        self.observer.sample(machine, sample);
-    }
-
-    fn stack(&mut self, machine: &Machine, stack: &Stack<'_>) {
-        self.observer.stack(machine, stack);
-    }
-
-    fn loss(&mut self, loss: &Loss) {
-        self.observer.loss(loss);
-    }
-
-    fn finish(&mut self, machine: &Machine) {
-        self.observer.finish(machine);
-    }
-
-    fn restart(&mut self) {
-        self.observer.restart();
-    }
-}
-
-/// An observer that sees only the records of a time, and of threads if any are named; the machine
-/// changes as always.
-#[derive(Debug)]
-pub(crate) struct Between<O> {
-    range: TimeRange,
-    threads: Vec<u32>,
-    pub observer: O,
-}
-
-impl<O> Between<O> {
-    pub fn new(range: TimeRange, observer: O) -> Self {
-        Between { range, threads: Vec::new(), observer }
-    }
-
-    /// Only the records of the threads with these ids; of all if there is none.
-    pub fn threads(self, threads: &[u32]) -> Self {
-        Between { threads: threads.to_vec(), ..self }
-    }
-
-    fn admits(&self, event: &EventRef) -> bool {
-        let is_thread = || event.tid.is_some_and(|tid| self.threads.contains(&tid));
-        self.has(event.time) && (self.threads.is_empty() || is_thread())
-    }
-
-    /// Whether a time is selected.
-    pub fn has(&self, time: i64) -> bool {
-        self.range.contains(time)
-    }
-}
-
-impl<O: Observer> Observer for Between<O> {
-    const JOINS: Joins = O::JOINS;
-
-    fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        if self.admits(event) {
-            self.observer.record(machine, record, event);
-        }
-    }
-
-    fn change(&mut self, machine: &Machine, change: &Change, event: &EventRef) {
-        self.observer.change(machine, change, event);
-    }
-
-    fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
-        if self.admits(&sample.event) {
-            self.observer.sample(machine, sample);
-        }
-    }
-
-    fn stack(&mut self, machine: &Machine, stack: &Stack<'_>) {
-        if self.admits(&stack.event) {
-            self.observer.stack(machine, stack);
-        }
-    }
-
-    fn loss(&mut self, loss: &Loss) {
-        self.observer.loss(loss);
-    }
-
-    fn finish(&mut self, machine: &Machine) {
-        self.observer.finish(machine);
-    }
-
-    fn restart(&mut self) {
-        self.observer.restart();
+    fn record(&mut self, _: &Machine, record: &Record<'_>, _: &EventRef) {
+        self.0.pass(record.bytes().len());
     }
 }

@@ -117,7 +117,8 @@ impl<'a> Rewrite<'a> {
 
     /// Keeps the new trace, prints its report, and warns of damage of the old one.
     pub fn finish(self, report: &impl Report, damage: &[Damage]) -> Result<Outcome, Failure> {
-        let (header, notes) = (self.trace.header(), self.trace.notes());
+        let header = self.trace.header();
+        let notes = self.trace.notes();
         let outcome = Condition::new(header, damage, notes).report(self.name);
         finish(self.sink, self.name, self.format, report)?;
         Ok(outcome)

@@ -3,7 +3,7 @@
 //! * [`enable`]: the rule by which a session receives an event.
 //! * [`clr`]: the events that the CLR raises for a mask and a level.
 //! * [`mask`]: explanation of a mask: the events it selects, and the ones it seems to select.
-//! * [`controller`]: command lines of `xperf`, `logman` and `tracelog`.
+//! * [`controller`]: command lines of `xperf`, `logman` and `tracelog`, and their explanation.
 //! * `strategies`, with the feature `proptest`: masks, enablements and events for property tests.
 //!
 //! Does a session that enables the CLR's rundown provider with the mask `0x138` at level 5 receive
@@ -30,10 +30,12 @@ pub mod clr;
 pub mod controller;
 pub mod enable;
 pub mod mask;
+mod nearest;
 #[cfg(any(test, feature = "proptest"))]
 pub mod strategies;
 
 pub use controller::error::Error;
+pub use nearest::nearest_names;
 
 /// The code of the page runs with the documentation tests.
 #[cfg(doctest)]

@@ -5,7 +5,7 @@
 
 mod input;
 
-use etl_format::iso_utc;
+use etl_format::Ticks;
 use etl_format::read::{Options, Order, Trace};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
     let clock = trace.clock();
     let mut records = trace.records(Order::Time)?;
-    let mut last = i64::MIN;
+    let mut last = Ticks::MIN;
     let mut shown = 0;
     while let Some(record) = records.next_record()? {
         assert!(record.timestamp() >= last, "time goes forward");
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             shown += 1;
             println!(
                 "{}  processor {}  {}  {} bytes of payload",
-                iso_utc(clock.filetime(record.timestamp())),
+                clock.time(record.timestamp()),
                 record.processor(),
                 record.kind(),
                 record.payload().len(),

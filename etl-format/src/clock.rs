@@ -25,8 +25,8 @@ const DRIFT: u64 = 5_000;
 ///
 /// // A counter with 1,000 ticks in a second that started on 2020-07-29.
 /// let start = FileTime::new(132_404_544_000_000_000);
-/// let clock = Clock::new(ClockType::QPC, start.get(), 5_000, 1_000, 0);
-/// let time = clock.time(5_250);
+/// let clock = Clock::new(ClockType::QPC, start, Ticks::new(5_000), 1_000, 0);
+/// let time = clock.time(Ticks::new(5_250));
 /// assert_eq!(time.to_string(), "2020-07-29T00:00:00.2500000Z");
 /// assert_eq!(clock.ticks_at(time), Ticks::new(5_250));
 /// ```
@@ -34,10 +34,10 @@ const DRIFT: u64 = 5_000;
 pub struct Clock {
     /// The kind of clock.
     pub kind: ClockType,
-    /// FILETIME of the session's start, UTC.
-    pub start_time: i64,
-    /// Raw timestamp at the session's start: that of the header event.
-    pub start_timestamp: i64,
+    /// The session's start.
+    pub start_time: FileTime,
+    /// The raw timestamp of the session's start: the timestamp of the header event.
+    pub start_timestamp: Ticks,
     /// Ticks of the raw clock in a second; never 0.
     pub frequency: u64,
 }
@@ -51,8 +51,8 @@ impl Clock {
     #[must_use]
     pub fn new(
         kind: ClockType,
-        start_time: i64,
-        start_timestamp: i64,
+        start_time: FileTime,
+        start_timestamp: Ticks,
         perf_freq: i64,
         cpu_mhz: u32,
     ) -> Self {
@@ -67,8 +67,8 @@ impl Clock {
     /// The clock that is assumed for a trace whose header event is lost. Times count from this
     /// timestamp, with [`ASSUMED_FREQUENCY`]; it is FILETIME 0.
     #[must_use]
-    pub fn assumed(start_timestamp: i64) -> Self {
-        Clock::new(ClockType::RAW, 0, start_timestamp, ASSUMED_FREQUENCY, 0)
+    pub fn assumed(start_timestamp: Ticks) -> Self {
+        Clock::new(ClockType::RAW, FileTime::new(0), start_timestamp, ASSUMED_FREQUENCY, 0)
     }
 
     /// Whether both read one counter since the same start of the machine, so that their raw
@@ -90,12 +90,13 @@ impl Clock {
     /// `tolerance` and the drift between their starts.
     #[must_use]
     pub fn zeros_apart(&self, other: &Clock, tolerance: u64) -> Option<u64> {
-        let ticks = i128::from(self.start_timestamp) - i128::from(other.start_timestamp);
+        let ticks =
+            i128::from(self.start_timestamp.get()) - i128::from(other.start_timestamp.get());
         let counted =
             (ticks * i128::from(FILETIME_PER_SECOND)).div_euclid(self.frequency.max(1).into());
-        let apart = i128::from(self.start_time) - i128::from(other.start_time);
+        let apart = i128::from(self.start_time.get()) - i128::from(other.start_time.get());
         let off = u64::try_from((apart - counted).unsigned_abs()).unwrap_or(u64::MAX);
-        let drift = self.start_time.abs_diff(other.start_time) / DRIFT;
+        let drift = self.start_time.get().abs_diff(other.start_time.get()) / DRIFT;
         (off > drift.saturating_add(tolerance)).then_some(off)
     }
 
@@ -104,8 +105,8 @@ impl Clock {
     }
 
     /// Units of `per_second` since the session's start, rounded down.
-    fn since_start(&self, timestamp: i64, per_second: i128) -> i128 {
-        let ticks = i128::from(timestamp) - i128::from(self.start_timestamp);
+    fn since_start(&self, timestamp: Ticks, per_second: i128) -> i128 {
+        let ticks = i128::from(timestamp.get()) - i128::from(self.start_timestamp.get());
         // Mostly 64 bits do, with which a division takes a fraction of the time.
         if let (Ok(ticks), Ok(per_second)) = (u64::try_from(ticks), u64::try_from(per_second))
             && let Some(units) = ticks.checked_mul(per_second)
@@ -119,47 +120,35 @@ impl Clock {
     /// The calendar time of a raw timestamp, saturating at the ends of 64 bits.
     #[must_use]
     #[inline]
-    pub fn time(&self, timestamp: impl Into<Ticks>) -> FileTime {
-        FileTime::new(self.filetime(timestamp.into().get()))
+    pub fn time(&self, timestamp: Ticks) -> FileTime {
+        // The usual clock today ticks in FILETIME units and needs no 128-bit division.
+        if self.frequency == FILETIME_PER_SECOND.unsigned_abs() {
+            let since = timestamp.get().checked_sub(self.start_timestamp.get());
+            if let Some(time) = since.and_then(|since| self.start_time.get().checked_add(since)) {
+                return FileTime::new(time);
+            }
+        }
+        let since = self.since_start(timestamp, i128::from(FILETIME_PER_SECOND));
+        FileTime::new(saturate(i128::from(self.start_time.get()) + since))
     }
 
     /// The first raw timestamp whose time is not before `time`: the inverse of [`Clock::time`], for
     /// turning a time range into timestamps once. Saturates at the ends of 64 bits.
     #[must_use]
     pub fn ticks_at(&self, time: FileTime) -> Ticks {
-        Ticks::new(self.timestamp_at(time.get()))
-    }
-
-    /// As [`Clock::time`], in units of 100 ns since 1601.
-    #[must_use]
-    pub fn filetime(&self, timestamp: i64) -> i64 {
-        // The usual clock today ticks in FILETIME units and needs no 128-bit division.
-        if self.frequency == FILETIME_PER_SECOND.unsigned_abs() {
-            let since = timestamp.checked_sub(self.start_timestamp);
-            if let Some(time) = since.and_then(|s| self.start_time.checked_add(s)) {
-                return time;
-            }
-        }
-        let since = self.since_start(timestamp, i128::from(FILETIME_PER_SECOND));
-        saturate(i128::from(self.start_time) + since)
-    }
-
-    /// Nanoseconds since the session's start, saturating; negative before it.
-    #[must_use]
-    pub fn nanos_since_start(&self, timestamp: i64) -> i64 {
-        saturate(self.since_start(timestamp, 1_000_000_000))
-    }
-
-    /// As [`Clock::ticks_at`], from units of 100 ns since 1601.
-    #[must_use]
-    pub fn timestamp_at(&self, filetime: i64) -> i64 {
-        let since = i128::from(filetime) - i128::from(self.start_time);
+        let since = i128::from(time.get()) - i128::from(self.start_time.get());
         let per_second = i128::from(FILETIME_PER_SECOND);
         let ticks = since * i128::from(self.frequency);
         // Round up: the smallest tick count that floors to `since` or more.
         let ticks =
             ticks.div_euclid(per_second) + i128::from(u8::from(ticks.rem_euclid(per_second) != 0));
-        saturate(i128::from(self.start_timestamp) + ticks)
+        Ticks::new(saturate(i128::from(self.start_timestamp.get()) + ticks))
+    }
+
+    /// Nanoseconds since the session's start, saturating; negative before it.
+    #[must_use]
+    pub fn nanos_since_start(&self, timestamp: Ticks) -> i64 {
+        saturate(self.since_start(timestamp, 1_000_000_000))
     }
 }
 
@@ -167,34 +156,31 @@ fn saturate(v: i128) -> i64 {
     i64::try_from(v).unwrap_or(if v < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// A FILETIME as UTC in ISO 8601, to its 100 ns: the text of a [`FileTime`].
-#[must_use]
-pub fn iso_utc(filetime: i64) -> String {
-    FileTime::new(filetime).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::constants::FILETIME_UNIX_EPOCH;
     use proptest::prelude::*;
 
     #[test]
-    fn filetime_of_known_clocks() {
-        let at = |kind, freq, mhz| Clock::new(kind, 1_000, 50, freq, mhz);
-        assert_eq!(at(ClockType::QPC, 3_117_777, 0).filetime(50 + 3_117_777), 1_000 + 10_000_000);
-        assert_eq!(at(ClockType::SYSTEM_TIME, 3_117_777, 0).filetime(60), 1_010);
-        assert_eq!(at(ClockType::CPU_CYCLE, 1, 2_000).filetime(50 + 2_000), 1_010);
+    fn time_of_known_clocks() {
+        let at =
+            |kind, freq, mhz| Clock::new(kind, FileTime::new(1_000), Ticks::new(50), freq, mhz);
+        let time = |clock: Clock, timestamp| clock.time(Ticks::new(timestamp)).get();
+        assert_eq!(time(at(ClockType::QPC, 3_117_777, 0), 50 + 3_117_777), 1_000 + 10_000_000);
+        assert_eq!(time(at(ClockType::SYSTEM_TIME, 3_117_777, 0), 60), 1_010);
+        assert_eq!(time(at(ClockType::CPU_CYCLE, 1, 2_000), 50 + 2_000), 1_010);
         assert_eq!(at(ClockType::RAW, 0, 0).frequency, 1);
         assert_eq!(at(ClockType::QPC, -5, 0).frequency, 1);
         // Timestamps before the start floor towards the past.
-        assert_eq!(at(ClockType::QPC, 3, 0).filetime(49), 1_000 - 3_333_334);
+        assert_eq!(time(at(ClockType::QPC, 3, 0), 49), 1_000 - 3_333_334);
     }
 
     #[test]
     fn counters_are_the_same_apart_from_drift_and_a_changed_time() {
         let second = FILETIME_PER_SECOND;
-        let at = |ticks, time| Clock::new(ClockType::QPC, time, ticks, 1_000, 0);
+        let at = |ticks, time| {
+            Clock::new(ClockType::QPC, FileTime::new(time), Ticks::new(ticks), 1_000, 0)
+        };
         let first = at(0, 0);
         // An hour of 200 ppm is 0.72 s.
         for (time, is_same) in [(3_600, true), (3_610, true), (3_590, true), (3_611, false)] {
@@ -210,29 +196,36 @@ mod tests {
 
     #[test]
     fn nanos_since_start_keeps_full_resolution() {
-        let clock = Clock::new(ClockType::QPC, FILETIME_UNIX_EPOCH, 0, 1_000_000_000, 0);
-        assert_eq!(clock.filetime(157), FILETIME_UNIX_EPOCH + 1);
-        assert_eq!(clock.nanos_since_start(157), 157);
+        let start = FileTime::UNIX_EPOCH;
+        let clock = Clock::new(ClockType::QPC, start, Ticks::new(0), 1_000_000_000, 0);
+        let timestamp = Ticks::new(157);
+        assert_eq!(clock.time(timestamp), FileTime::new(start.get() + 1));
+        assert_eq!(clock.nanos_since_start(timestamp), 157);
     }
 
     proptest! {
         #[test]
-        fn filetime_keeps_order(
+        fn time_keeps_order(
             start_time: i64, start_timestamp: i64, freq: i64, a: i64, b: i64, kind in 0u32..5, mhz: u32,
         ) {
+            let start_time = FileTime::new(start_time);
+            let start_timestamp = Ticks::new(start_timestamp);
             let clock = Clock::new(ClockType(kind), start_time, start_timestamp, freq, mhz);
-            let (low, high) = (a.min(b), a.max(b));
-            prop_assert!(clock.filetime(low) <= clock.filetime(high));
+            let low = Ticks::new(a.min(b));
+            let high = Ticks::new(a.max(b));
+            prop_assert!(clock.time(low) <= clock.time(high));
         }
 
         #[test]
-        fn timestamp_at_returns_the_first_at_or_after(
+        fn ticks_at_returns_the_first_at_or_after(
             start_timestamp in -1_000_000_000i64..1_000_000_000, freq in 1i64..20_000_000, offset in -1_000_000_000i64..1_000_000_000,
         ) {
-            let clock = Clock::new(ClockType::QPC, 0, start_timestamp, freq, 0);
-            let timestamp = clock.timestamp_at(offset);
-            prop_assert!(clock.filetime(timestamp) >= offset);
-            prop_assert!(clock.filetime(timestamp - 1) < offset);
+            let start_timestamp = Ticks::new(start_timestamp);
+            let clock = Clock::new(ClockType::QPC, FileTime::new(0), start_timestamp, freq, 0);
+            let time = FileTime::new(offset);
+            let timestamp = clock.ticks_at(time);
+            prop_assert!(clock.time(timestamp) >= time);
+            prop_assert!(clock.time(timestamp.saturating_add(-1)) < time);
         }
     }
 }

@@ -42,6 +42,18 @@ macro_rules! id {
             }
         }
 
+        impl From<$name> for u32 {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
+        impl From<$name> for i64 {
+            fn from(id: $name) -> Self {
+                id.0.into()
+            }
+        }
+
         impl PartialEq<u32> for $name {
             fn eq(&self, id: &u32) -> bool {
                 self.0 == *id

@@ -21,7 +21,7 @@
 //! let clock = trace.clock();
 //! let mut records = trace.records(Order::Time)?;
 //! while let Some(record) = records.next_record()? {
-//!     println!("{} {}", clock.filetime(record.timestamp()), record.kind());
+//!     println!("{} {}", clock.time(record.timestamp()), record.kind());
 //! }
 //! assert_eq!(records.count(), 2, "the header event and ours");
 //! # Ok::<(), etl_format::Error>(())
@@ -57,7 +57,7 @@ pub mod same_machine;
 mod time;
 pub mod write;
 
-pub use clock::{Clock, iso_utc};
+pub use clock::Clock;
 pub use error::{Error, ErrorKind, Result};
 pub use file_name::file_name;
 pub use guid::{Guid, ParseGuidError};

@@ -1,16 +1,16 @@
 //! What a whole trace says of the values in its events: the names of processes and threads, the
 //! drives of volumes, and what is at addresses.
 
+use etl_format::{ProcessId, ThreadId, Ticks};
 use std::borrow::Cow;
 
 use etl_analysis::machine::{Process, Thread};
 use etl_analysis::symbols::{FunctionNames, Symbol, Symbols};
-use etl_analysis::{Analysis, Machine, Owner, RecordObserver, Recording};
+use etl_analysis::{Analysis, Machine, RecordObserver, RecordOwner, Recording};
 use etl_format::constants::hook;
 use etl_format::read::{Limits, Record, Source};
 use etl_schema::Meaning;
 use etl_schema::decode::Utf16;
-use etl_schema::providers::SYSTEM_CONFIG_EX;
 use etl_schema::render::{Names, PathStart};
 
 /// The processes, threads, volumes and code of a trace.
@@ -75,7 +75,7 @@ impl<'m> Context<'m> {
     }
 
     /// A timestamp of the trace as a time of the machine.
-    fn time(&self, timestamp: i64) -> i64 {
+    fn time(&self, timestamp: Ticks) -> Ticks {
         self.machine.timeline().timestamp(self.file, timestamp)
     }
 
@@ -100,7 +100,7 @@ impl<'m> Context<'m> {
 
     /// File name of the image of the process that had an id at a timestamp; "" where it is unknown.
     #[must_use]
-    pub fn process_name(&self, pid: u32, timestamp: i64) -> &'m str {
+    pub fn process_name(&self, pid: ProcessId, timestamp: Ticks) -> &'m str {
         if !self.named.0 {
             return "";
         }
@@ -109,19 +109,19 @@ impl<'m> Context<'m> {
         process.map_or("", |process| process.name())
     }
 
-    fn process(&self, pid: u32, timestamp: i64) -> Option<&'m Process> {
-        let index = self.machine.process_at(pid, self.time(timestamp))?;
+    fn process(&self, pid: ProcessId, timestamp: Ticks) -> Option<&'m Process> {
+        let index = self.machine.process_at(pid, Ticks::new(self.time(timestamp).get()))?;
         self.machine.processes().get(index)
     }
 
-    fn thread(&self, tid: u32, timestamp: i64) -> Option<&'m Thread> {
-        self.machine.thread_at(tid, self.time(timestamp))
+    fn thread(&self, tid: ThreadId, timestamp: Ticks) -> Option<&'m Thread> {
+        self.machine.thread_at(tid, Ticks::new(self.time(timestamp).get()))
     }
 
     /// Name of the thread that had an id at a timestamp, in this process if one is given; "" where
     /// it has none.
     #[must_use]
-    pub fn thread_name(&self, pid: Option<u32>, tid: u32, timestamp: i64) -> &'m str {
+    pub fn thread_name(&self, pid: Option<ProcessId>, tid: ThreadId, timestamp: Ticks) -> &'m str {
         if !self.named.1 {
             return "";
         }
@@ -132,37 +132,32 @@ impl<'m> Context<'m> {
         self.thread(tid, timestamp).filter(is_it).map_or("", |thread| &thread.name)
     }
 
-    /// Process and thread of a record: those of its header, but for a sample or a stack those that
-    /// ran.
+    /// The process and the thread of a record: from its header, but for a sample or a stack the
+    /// process and the thread that ran.
     #[must_use]
-    pub fn owner(&self, record: &Record<'_>) -> Owner {
-        let Owner { pid, tid } = etl_analysis::owner(record);
-        let of_thread = |tid| match tid {
-            // Thread 0 is the idle thread of every processor.
-            0 => Some(0),
-            tid => self.thread(tid, record.timestamp()).map(|thread| thread.pid),
-        };
-        let is_sample = pid.is_none() && record.hook() == Some(hook::SAMPLE);
-        let pid = pid.or_else(|| of_thread(tid.filter(|_| is_sample)?));
-        Owner { pid, tid }
-    }
-
-    /// The names for the values of a record's fields, as rows of it have them.
-    #[must_use]
-    pub fn names_of(&self, record: &Record<'_>) -> EventNames<'_> {
-        let names = self.names(self.owner(record).pid, record.timestamp());
-        // What a merge says of volumes is where the drives in other paths are from.
-        names.raw_paths(record.provider() == Some(SYSTEM_CONFIG_EX))
+    pub fn owner(&self, record: &Record<'_>) -> RecordOwner {
+        let mut owner = etl_analysis::owner(record);
+        let is_sample = owner.process_id.is_none() && record.hook() == Some(hook::SAMPLE);
+        if is_sample && let Some(tid) = owner.thread_id {
+            owner.process_id = if tid == 0 {
+                // Thread 0 is the idle thread of every processor.
+                Some(ProcessId::new(0))
+            } else {
+                self.thread(tid, record.timestamp()).map(|thread| thread.pid)
+            };
+        }
+        owner
     }
 
     /// The names for the values of a record.
-    pub(crate) fn names(&self, pid: Option<u32>, time: i64) -> EventNames<'_> {
+    pub(crate) fn names(&self, pid: Option<ProcessId>, time: Ticks) -> EventNames<'_> {
         EventNames { context: self, pid, time, raw_paths: self.raw_paths }
     }
 
     /// What is at an address of a process.
-    fn symbol(&self, pid: u32, address: u64, timestamp: i64) -> Option<String> {
-        let symbol = self.symbols.as_ref()?.at(pid, address, self.time(timestamp))?;
+    fn symbol(&self, pid: ProcessId, address: u64, timestamp: Ticks) -> Option<String> {
+        let symbol =
+            self.symbols.as_ref()?.at(pid, address, Ticks::new(self.time(timestamp).get()))?;
         Some(match &symbol {
             Symbol::Method(method) => {
                 format!("{symbol}+{:#x}", address.saturating_sub(method.start))
@@ -181,7 +176,7 @@ impl<'m> Context<'m> {
 }
 
 /// Whether what started at a time, if it did not before the recording, is there at another one.
-fn has_begun(started: Option<i64>, time: i64) -> bool {
+fn has_begun(started: Option<Ticks>, time: Ticks) -> bool {
     started.is_none_or(|started| started <= time)
 }
 
@@ -189,8 +184,8 @@ fn has_begun(started: Option<i64>, time: i64) -> bool {
 #[derive(Debug)]
 pub struct EventNames<'c> {
     context: &'c Context<'c>,
-    pid: Option<u32>,
-    time: i64,
+    pid: Option<ProcessId>,
+    time: Ticks,
     raw_paths: bool,
 }
 
@@ -207,7 +202,7 @@ impl EventNames<'_> {
 
     /// What is at an address, if addresses are resolved.
     pub(crate) fn symbol(&self, address: u64) -> Option<String> {
-        self.context.symbol(self.pid.unwrap_or(0), address, self.time)
+        self.context.symbol(self.pid.unwrap_or_default(), address, self.time)
     }
 }
 
@@ -222,12 +217,12 @@ impl Names for EventNames<'_> {
     }
 
     fn name(&self, meaning: Meaning, value: u64) -> Option<Cow<'_, str>> {
-        let id = || u32::try_from(value).ok();
+        let id = u32::try_from(value).ok();
         let name = match meaning {
             Meaning::Address => return self.symbol(value).map(Cow::Owned),
             // What an event is about may start after it.
-            Meaning::Process => self.context.process(id()?, self.time)?.name(),
-            Meaning::Thread => &self.context.thread(id()?, self.time)?.name,
+            Meaning::Process => self.context.process(ProcessId::new(id?), self.time)?.name(),
+            Meaning::Thread => &self.context.thread(ThreadId::new(id?), self.time)?.name,
         };
         (!name.is_empty()).then_some(Cow::Borrowed(name))
     }

@@ -1,6 +1,6 @@
 //! Makes events of the records of a trace.
 
-use etl_analysis::Owner;
+use etl_analysis::RecordOwner;
 use etl_format::read::Record;
 use etl_format::{Clock, FileTime, Guid};
 use etl_schema::decode::Decoder;
@@ -50,21 +50,29 @@ pub struct EventDecoder<'c> {
 }
 
 /// How much of records is decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Depth {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Depth {
+    /// The header: events have the names and numbers that headers and providers' tables contain.
     Headers,
-    Payloads,
+    /// In addition the names in the schemas of events.
+    Names,
+    /// In addition the fields of payloads.
+    Fields,
+    /// In addition the readable text of payloads that no schema describes.
+    #[default]
+    Texts,
 }
 
 impl<'c> EventDecoder<'c> {
     /// A decoder of the records of a trace with this clock. `store` describes the events.
     #[must_use]
     pub fn new(clock: Clock, store: SchemaStore) -> Self {
-        let start = FileTime::new(clock.start_time);
+        let start = clock.start_time;
         EventDecoder {
             store,
             origin: Origin { clock, start, file: None, context: None },
-            depth: Depth::Payloads,
+            depth: Depth::default(),
             heads: Heads::default(),
             payload_text: String::new(),
         }
@@ -105,15 +113,15 @@ impl<'c> EventDecoder<'c> {
         self
     }
 
-    /// Leaves payloads undecoded: events have the names and numbers that headers and providers'
-    /// tables contain.
+    /// How much of records is decoded. Default: all of it.
     ///
     /// ```
-    /// use etl_events::EventDecoder;
+    /// use etl_events::{Depth, EventDecoder};
     /// # use etl_format::read::{Options, Order, Trace};
     /// # let bytes = etl_events::testing::trace();
     /// # let mut trace = Trace::open(bytes.as_slice(), &Options::salvage())?;
-    /// let mut decoder = EventDecoder::new(trace.clock(), Default::default()).headers_only();
+    /// let decoder = EventDecoder::new(trace.clock(), Default::default());
+    /// let mut decoder = decoder.depth(Depth::Headers);
     /// # let mut records = trace.records(Order::Time)?;
     /// # let (_, _) = (records.next_record()?, ());
     /// # let record = records.next_record()?.unwrap();
@@ -121,8 +129,8 @@ impl<'c> EventDecoder<'c> {
     /// # Ok::<(), etl_events::Error>(())
     /// ```
     #[must_use]
-    pub fn headers_only(mut self) -> Self {
-        self.depth = Depth::Headers;
+    pub fn depth(mut self, depth: Depth) -> Self {
+        self.depth = depth;
         self
     }
 
@@ -217,8 +225,8 @@ impl<'c> EventDecoder<'c> {
     pub fn decode<'a>(&'a mut self, record: &Record<'a>) -> Event<'a> {
         let EventDecoder { store, origin, depth, heads, payload_text } = self;
         let decoder = match depth {
-            Depth::Payloads => store.decoder(record),
             Depth::Headers => None,
+            _ => store.decoder(record),
         };
         let schema = decoder.map(Decoder::schema);
         let payload = record.payload();
@@ -226,17 +234,20 @@ impl<'c> EventDecoder<'c> {
         // A schema without fields does not describe a payload.
         let is_described = schema.is_some_and(|schema| !schema.fields.is_empty());
         let fields = match decoder {
-            Some(decoder) if is_described || payload.is_empty() => {
+            Some(decoder) if *depth >= Depth::Fields && (is_described || payload.is_empty()) => {
                 Some(decoder.fields(payload, decoder.pointers_of(record)))
             }
             _ => None,
         };
-        if !is_described && *depth == Depth::Payloads {
+        if !is_described && *depth == Depth::Texts {
             render::readable_text(payload_text, payload);
         }
         let owner = match &origin.context {
             Some(context) => context.owner(record),
-            None => Owner { pid: record.known_process_id(), tid: record.known_thread_id() },
+            None => RecordOwner {
+                process_id: record.known_process_id(),
+                thread_id: record.known_thread_id(),
+            },
         };
         let head = heads.head(record, schema);
         let learned_provider = match head.provider {
@@ -253,8 +264,8 @@ impl<'c> EventDecoder<'c> {
             decoder,
             fields,
             learned_provider,
-            pid: owner.pid,
-            tid: owner.tid,
+            pid: owner.process_id,
+            tid: owner.thread_id,
             payload_text,
             kept_names: None,
         }

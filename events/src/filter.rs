@@ -7,11 +7,12 @@
 
 use std::collections::BTreeSet;
 
-use etl_analysis::{Analysis, Owner, ProcessLife, ProcessLives, ProcessSelector, Recording};
+use etl_analysis::RecordOwner;
+use etl_analysis::{Analysis, ProcessLife, ProcessLives, ProcessSelector, Recording};
 use etl_control::enable::{Enablement, EventKey};
 use etl_format::constants::UNKNOWN_ID;
 use etl_format::read::{Limits, Record, Records, Source};
-use etl_format::{Guid, TimeRange};
+use etl_format::{Guid, ProcessId, ThreadId, TimeRange};
 use etl_schema::providers;
 use etl_schema::store::SchemaStore;
 use etl_schema::tables::windows;
@@ -36,11 +37,11 @@ pub struct Filter {
     /// The enablement of a session that gets the events.
     pub enablement: Enablement,
     /// Processes by their ids.
-    pub processes: Vec<u32>,
+    pub processes: Vec<ProcessId>,
     /// Processes by their ids and the times in which they have them, beside those of `processes`.
     pub lives: ProcessLives,
     /// Threads by their ids.
-    pub threads: Vec<u32>,
+    pub threads: Vec<ThreadId>,
     /// The raw timestamps of the events.
     pub time: TimeRange,
 }
@@ -71,7 +72,7 @@ impl Filter {
     #[must_use]
     pub fn of_no_process() -> Self {
         // No process has this id, which stands for an unknown one.
-        let none = ProcessLife { pid: UNKNOWN_ID, from: None, to: None };
+        let none = ProcessLife { pid: ProcessId::new(UNKNOWN_ID), from: None, to: None };
         Filter { lives: ProcessLives::from_iter([none]), ..Filter::default() }
     }
 
@@ -148,8 +149,7 @@ impl Filter {
     #[inline]
     #[must_use]
     pub fn admits(&self, record: &Record<'_>) -> bool {
-        self.admits_provider(record)
-            && self.admits_rest(record, record.process_id(), record.thread_id())
+        self.admits_provider(record) && self.admits_rest(record, stated_owner(record))
     }
 
     /// Whether the event is selected, where `provider_name` knows further names of providers, and
@@ -164,14 +164,13 @@ impl Filter {
         let selects_ids = !self.processes.is_empty() || !self.lives.is_empty();
         let owner = match context {
             Some(context) if selects_ids || !self.threads.is_empty() => context.owner(record),
-            _ => Owner { pid: record.process_id(), tid: record.thread_id() },
+            _ => stated_owner(record),
         };
         let of_name = || {
             !self.names.is_empty()
                 && record.provider().and_then(provider_name).is_some_and(|n| self.has_name(n))
         };
-        (self.admits_provider(record) || of_name())
-            && self.admits_rest(record, owner.pid, owner.tid)
+        (self.admits_provider(record) || of_name()) && self.admits_rest(record, owner)
     }
 
     /// Whether the event is selected, with the processes and threads that it is about in place of
@@ -180,7 +179,8 @@ impl Filter {
     pub fn admits_subject(&self, record: &Record<'_>, subject: &Subject) -> bool {
         let mut processes = subject.processes().filter(|id| self.wants_process(*id, record));
         let mut threads = subject.threads().filter(|id| self.threads.contains(id));
-        self.admits_provider(record) && self.admits_rest(record, processes.next(), threads.next())
+        let owner = RecordOwner { process_id: processes.next(), thread_id: threads.next() };
+        self.admits_provider(record) && self.admits_rest(record, owner)
     }
 
     fn admits_provider(&self, record: &Record<'_>) -> bool {
@@ -195,22 +195,22 @@ impl Filter {
     }
 
     /// Whether the process that has an id at the time of an event is selected.
-    fn wants_process(&self, id: u32, record: &Record<'_>) -> bool {
+    fn wants_process(&self, id: ProcessId, record: &Record<'_>) -> bool {
         self.processes.contains(&id) || self.lives.has(id, record.timestamp())
     }
 
     /// All conditions but that on the provider.
-    fn admits_rest(&self, record: &Record<'_>, process: Option<u32>, thread: Option<u32>) -> bool {
+    fn admits_rest(&self, record: &Record<'_>, owner: RecordOwner) -> bool {
         let timestamp = record.timestamp();
         if !self.time.contains(timestamp) {
             return false;
         }
-        let one_of = |wanted: &[u32], id: Option<u32>| {
-            wanted.is_empty() || id.is_some_and(|id| wanted.contains(&id))
-        };
         let any_process = self.processes.is_empty() && self.lives.is_empty();
-        let is_wanted = |id: u32| self.wants_process(id, record);
-        if !any_process && !process.is_some_and(is_wanted) || !one_of(&self.threads, thread) {
+        if !any_process && !owner.process_id.is_some_and(|id| self.wants_process(id, record)) {
+            return false;
+        }
+        let is_thread = |id: ThreadId| self.threads.contains(&id);
+        if !self.threads.is_empty() && !owner.thread_id.is_some_and(is_thread) {
             return false;
         }
         if self.ids.is_empty()
@@ -231,4 +231,9 @@ impl Filter {
             && (self.opcodes.is_empty() || opcode.is_some_and(|o| self.opcodes.contains(&o)))
             && is_enabled
     }
+}
+
+/// The process and the thread in the header of a record.
+fn stated_owner(record: &Record<'_>) -> RecordOwner {
+    RecordOwner { process_id: record.process_id(), thread_id: record.thread_id() }
 }

@@ -20,6 +20,7 @@
 //! * [`rows`]: events as text, JSON lines, CSV or XML.
 //! * [`survey`]: the summary of a trace, with its [`processes`](mod@processes) and each
 //!   [`problem`].
+//! * [`missing`]: selected names that no event has, with the nearest ones.
 //!
 //! Below are the parts of which these are made, for readers of their own: [`input`] opens files,
 //! [`EventDecoder`] makes events of records, [`Selection`] combines a [`filter`] on headers with
@@ -44,6 +45,7 @@ pub mod filter;
 mod head_key;
 pub mod header_fields;
 pub mod input;
+pub mod missing;
 pub mod problem;
 pub mod processes;
 pub mod rows;
@@ -55,11 +57,9 @@ pub mod survey;
 pub mod testing;
 mod trace;
 
-pub use decoder::EventDecoder;
+pub use decoder::{Depth, EventDecoder};
 pub use error::{Error, Result};
 pub use event::{Event, OwnedEvent};
-#[doc(hidden)]
-pub use event::{OwnNames, message};
 pub use selection::Selection;
 pub use subject::Subject;
 pub use trace::{Events, OpenOptions, OwnedEvents, Trace, from_bytes, from_reader, open, open_all};

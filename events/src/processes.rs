@@ -1,8 +1,8 @@
 //! The processes of a trace: names, lifetimes, and numbers of events.
 
 use etl_analysis::{Analysis, OwnerCounts, Recording};
-use etl_format::iso_utc;
 use etl_format::read::{Limits, Source};
+use etl_format::{ProcessId, Ticks};
 use serde::Serialize;
 
 /// A process, and how many events it has.
@@ -37,7 +37,7 @@ pub fn processes<S: Source>(
     let mut recording = Recording::open_within([(source, name)], limits)?;
     let clock = recording.files().first().map(|(trace, _)| trace.clock());
     let (machine, counts) = Analysis::new().count_by_owner(&mut recording, counted)?;
-    let utc = |time: i64| clock.as_ref().map(|clock| iso_utc(clock.filetime(time)));
+    let utc = |time: Ticks| clock.as_ref().map(|clock| clock.time(time).to_string());
     let has_events = |at: usize| counts.get(at).is_some_and(|&count| count > 0);
     let mut out: Vec<ProcessCount> = machine
         .processes()
@@ -46,9 +46,9 @@ pub fn processes<S: Source>(
         // The idle process is always known, but may have no events.
         .filter(|&(at, process)| has_events(at) || process.parent_pid().is_some())
         .map(|(at, process)| ProcessCount {
-            pid: process.pid(),
+            pid: process.pid().get(),
             name: Some(process.name().to_owned()).filter(|name| !name.is_empty()),
-            parent_pid: process.parent_pid(),
+            parent_pid: process.parent_pid().map(ProcessId::get),
             start_time: process.started().and_then(utc),
             end_time: process.ended().and_then(utc),
             count: counts.get(at).copied().unwrap_or(0),

@@ -7,12 +7,12 @@ use serde_json::json;
 
 use crate::Unit;
 
-/// The page; [`DATA`] stands for the stacks, [`TITLE`] for the title.
+/// The page; [`DATA`] is replaced by the stacks, [`TITLE`] by the title.
 const PAGE: &str = include_str!("../templates/flamegraph.html");
 const DATA: &str = "{{data}}";
 const TITLE: &str = "{{title}}";
 
-/// Parts of the whole that a stack needs to be drawn: narrower ones cannot be seen.
+/// A stack is left out if it is narrower than the whole divided by this: it could not be seen.
 const PARTS: u64 = 5_000;
 
 /// Writes a page with the stacks of a profile.
@@ -25,7 +25,7 @@ pub fn write(profile: &Profile, title: &str, unit: Unit, out: impl Write) -> io:
     let (head, rest) = PAGE.split_once(DATA).unwrap_or((PAGE, ""));
     out.write_all(head.replace(TITLE, &escape(title)).as_bytes())?;
     let total = unit.of(profile.total());
-    let least = total / PARTS;
+    let max_invisible = total / PARTS;
     let unit_name = if unit == Unit::Time { "ns" } else { "samples" };
     let head = json!({ "title": title, "unit": unit_name, "total": total }).to_string();
     write!(out, "{{\"head\":{},\n\"frames\":[", in_script(&head))?;
@@ -49,7 +49,7 @@ pub fn write(profile: &Profile, title: &str, unit: Unit, out: impl Write) -> io:
     for (at, root) in profile.roots().iter().enumerate() {
         for node in profile.nodes().get(root.first..root.end).unwrap_or_default() {
             let weight = unit.of(node.inclusive);
-            if weight > least {
+            if weight > max_invisible {
                 write!(out, "{comma}[{},{},{weight}]", node.depth, node.frame.unwrap_or(at))?;
                 comma = ",";
             }
@@ -60,7 +60,7 @@ pub fn write(profile: &Profile, title: &str, unit: Unit, out: impl Write) -> io:
     out.flush()
 }
 
-/// JSON that cannot end the script that it stands in.
+/// JSON that cannot end the script around it.
 fn in_script(json: &str) -> String {
     json.replace('<', "\\u003c")
 }

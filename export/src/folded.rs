@@ -47,7 +47,7 @@ pub fn write(profile: &Profile, unit: Unit, out: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// The label of a frame without what separates frames and lines.
+/// The label of a frame without the characters that separate frames and lines.
 fn clean(label: &str) -> String {
     label.chars().map(|c| if c == ';' || c.is_control() { '_' } else { c }).collect()
 }

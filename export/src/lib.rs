@@ -1,5 +1,5 @@
-//! Writes what is in traces, and what an [analysis](etl_analysis) found, in the formats of other
-//! viewers.
+//! Writes the contents of traces, and the results of an [analysis](etl_analysis), in the formats of
+//! other viewers.
 //!
 //! | module | viewer |
 //! |---|---|

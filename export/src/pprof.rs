@@ -4,7 +4,6 @@
 //! so that native code can be given names later. Samples have the labels `process`, `pid` and, with
 //! a tree for each thread, `thread` and `tid`.
 
-use std::cmp::Reverse;
 use std::io::{self, Write};
 
 use etl_analysis::profile::{Frame, Profile};
@@ -115,16 +114,29 @@ pub fn write(profile: &Profile, times: Times, out: impl Write) -> io::Result<()>
 /// The module of the program that has the most samples, `App.exe` or the `App.dll` that it starts:
 /// readers take the first mapping for the main one.
 fn program(profile: &Profile) -> Option<usize> {
-    let stem = |name: &str| name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_lowercase();
     let mut samples: HashMap<String, u64> = HashMap::default();
     for root in profile.roots() {
-        let own = profile.nodes().get(root.first).map_or(0, |node| node.inclusive.samples);
-        *samples.entry(stem(&root.process_name)).or_default() += own;
+        let node = profile.nodes().get(root.first);
+        let count = node.map_or(0, |node| node.inclusive.samples);
+        *samples.entry(stem(&root.process_name)).or_default() += count;
     }
-    let modules = profile.modules().iter().enumerate();
-    let own = modules.filter_map(|(at, m)| Some((*samples.get(&stem(&m.name))?, at)));
-    // Of several, the first.
-    own.max_by_key(|&(samples, at)| (samples, Reverse(at))).map(|(_, at)| at)
+    let mut program = None;
+    let mut max_samples = 0;
+    for (index, module) in profile.modules().iter().enumerate() {
+        // If several have as many samples, the first one is taken.
+        if let Some(&count) = samples.get(&stem(&module.name))
+            && (program.is_none() || count > max_samples)
+        {
+            program = Some(index);
+            max_samples = count;
+        }
+    }
+    program
+}
+
+/// A file name in lower case without its extension.
+fn stem(name: &str) -> String {
+    name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_lowercase()
 }
 
 /// Texts by number.
@@ -133,8 +145,11 @@ struct Strings(IndexSet<Box<str>, RandomState>);
 
 impl Strings {
     fn number(&mut self, text: &str) -> u64 {
-        let known = self.0.get_index_of(text);
-        known.unwrap_or_else(|| self.0.insert_full(text.into()).0) as u64
+        let number = match self.0.get_index_of(text) {
+            Some(number) => number,
+            None => self.0.insert_full(text.into()).0,
+        };
+        number as u64
     }
 }
 
@@ -173,12 +188,11 @@ impl<W: Write> Writer<W> {
                 format!("{}{:X}", pdb.signature, pdb.age).replace('-', "").to_uppercase();
             message.uint(mapping_field::BUILD_ID, self.strings.number(&build_id));
         }
-        let own = || profile.frames().iter().filter(|frame| frame.module == at);
-        let has_name = |frame: &Frame| frame.kind.is_managed() || &*frame.method != "?";
-        if own().any(has_name) {
+        let mut frames = profile.frames().iter().filter(|frame| frame.module == at);
+        if frames.clone().any(has_name) {
             message.uint(mapping_field::HAS_FUNCTIONS, 1);
         }
-        if own().any(|frame| frame.line.is_some()) {
+        if frames.any(|frame| frame.line.is_some()) {
             message.uint(mapping_field::HAS_FILES, 1);
             message.uint(mapping_field::HAS_LINES, 1);
         }
@@ -202,9 +216,10 @@ impl<W: Write> Writer<W> {
                 message.uint(function_field::FILE, file);
                 self.field(profile_field::FUNCTION, &message)?;
             }
-            let (mut message, mut line) = (Message::default(), Message::default());
+            let mut line = Message::default();
             line.uint(line_field::FUNCTION, function);
             line.uint_unless_zero(line_field::LINE, frame.line.unwrap_or(0).into());
+            let mut message = Message::default();
             message.uint(location_field::ID, id(at));
             message.uint(location_field::MAPPING, id(frame.module));
             message.uint_unless_zero(location_field::ADDRESS, frame.address.unwrap_or(0));
@@ -218,8 +233,20 @@ impl<W: Write> Writer<W> {
         let mut stack = Vec::new();
         for root in profile.roots() {
             let mut labels = Vec::new();
-            self.label(&mut labels, "process", &root.process_name, root.pid.map(u64::from), "pid");
-            self.label(&mut labels, "thread", &root.thread_name, root.tid.map(u64::from), "tid");
+            self.label(
+                &mut labels,
+                "process",
+                &root.process_name,
+                root.pid.map(|pid| pid.get().into()),
+                "pid",
+            );
+            self.label(
+                &mut labels,
+                "thread",
+                &root.thread_name,
+                root.tid.map(|tid| tid.get().into()),
+                "tid",
+            );
             for node in profile.nodes().get(root.first..root.end).unwrap_or_default() {
                 stack.truncate((node.depth as usize).saturating_sub(1));
                 stack.extend(node.frame.map(id));
@@ -272,6 +299,11 @@ impl<W: Write> Writer<W> {
         }
         Ok(())
     }
+}
+
+/// Whether the function of a frame is known.
+fn has_name(frame: &Frame) -> bool {
+    frame.kind.is_managed() || &*frame.method != "?"
 }
 
 /// Ids begin with 1.

@@ -30,7 +30,7 @@ impl Message {
         }
     }
 
-    /// A field of type `sint32` or `sint64`: small numbers take few bytes, whatever their sign.
+    /// A field of type `sint32` or `sint64`: small numbers take few bytes, with either sign.
     pub fn zigzag(&mut self, field: u32, value: i64) {
         self.uint(field, ((value << 1) ^ (value >> 63)).cast_unsigned());
     }

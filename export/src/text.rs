@@ -1,6 +1,6 @@
 //! Texts of events.
 
-/// A text in UTF-16, up to its NUL. What is no character is replaced.
+/// A text in UTF-16, up to its NUL. Invalid code units are replaced.
 pub(crate) fn utf16(units: &[u8]) -> String {
     let units =
         units.chunks_exact(2).filter_map(|unit| Some(u16::from_le_bytes(*unit.first_chunk()?)));

@@ -12,7 +12,7 @@ are. Paths have to be ones that the workers can open: a shared folder, or an fss
 Options: ``table`` (default ``events``), ``columns`` (``a,b``: only these), ``member`` (the file of
 a ZIP archive), ``storage`` (JSON: the arguments of the file system of fsspec), ``names``
 (``false``: without the names of processes and threads), ``pushdown`` (``true``: filters of Spark select what is
-decoded; docs/spark.md says when that is safe). Needs pyspark 4.1 or later, and pyarrow.
+decoded; docs/scale.md says when that is safe). Needs pyspark 4.1 or later, and pyarrow.
 """
 
 from __future__ import annotations

@@ -3,10 +3,11 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use etl_analysis::Owner;
+use etl_analysis::RecordOwner;
 use etl_events::header_fields::HeaderFields;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{ExtendedItem, Record};
+use etl_format::{ProcessId, ThreadId};
 use etl_schema::render;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -45,12 +46,15 @@ impl Event {
     }
 
     /// Process and thread: those of the header, but where names are known those that ran.
-    fn owner(&self) -> PyResult<Owner> {
+    fn owner(&self) -> PyResult<RecordOwner> {
         let (record, decoding) = self.parts()?;
         if let Some(context) = decoding.names.as_ref().and_then(|names| names.context()) {
             return Ok(context.owner(&record));
         }
-        Ok(Owner { pid: record.known_process_id(), tid: record.known_thread_id() })
+        Ok(RecordOwner {
+            process_id: record.known_process_id(),
+            thread_id: record.known_thread_id(),
+        })
     }
 
     /// A name of the process or thread, from the trace as a whole.
@@ -87,13 +91,13 @@ impl Event {
     #[getter]
     fn filetime(&self) -> PyResult<i64> {
         let (record, decoding) = self.parts()?;
-        Ok(decoding.clock.filetime(record.timestamp()))
+        Ok(decoding.clock.time(record.timestamp()).get())
     }
 
     /// Time as the trace stores it, in ticks of its clock.
     #[getter]
     fn timestamp(&self) -> PyResult<i64> {
-        Ok(self.parts()?.0.timestamp())
+        Ok(self.parts()?.0.timestamp().get())
     }
 
     /// Name of the trace, as it was opened.
@@ -118,13 +122,13 @@ impl Event {
     /// Id of the process, or None.
     #[getter]
     fn pid(&self) -> PyResult<Option<u32>> {
-        Ok(self.owner()?.pid)
+        Ok(self.owner()?.process_id.map(ProcessId::get))
     }
 
     /// Id of the thread, or None.
     #[getter]
     fn tid(&self) -> PyResult<Option<u32>> {
-        Ok(self.owner()?.tid)
+        Ok(self.owner()?.thread_id.map(ThreadId::get))
     }
 
     /// File name of the program of the process, or None. The first one is slow: the trace is read
@@ -132,7 +136,7 @@ impl Event {
     #[getter]
     fn process(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.name_of(py, |context, record| {
-            let pid = context.owner(record).pid;
+            let pid = context.owner(record).process_id;
             pid.map_or("", |pid| context.process_name(pid, record.timestamp())).to_owned()
         })
     }
@@ -141,7 +145,7 @@ impl Event {
     #[getter]
     fn thread(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.name_of(py, |context, record| {
-            let Owner { pid, tid } = context.owner(record);
+            let RecordOwner { process_id: pid, thread_id: tid } = context.owner(record);
             tid.map_or("", |tid| context.thread_name(pid, tid, record.timestamp())).to_owned()
         })
     }
@@ -214,14 +218,14 @@ impl Event {
 
     /// Activity as a GUID, or None.
     #[getter]
-    fn activity_id<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
+    fn activity<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
         let activity = HeaderFields::activity(&self.parts()?.0);
         Ok(activity.map(|guid| values::guid(py, guid)))
     }
 
     /// Related activity as a GUID, or None.
     #[getter]
-    fn related_activity_id<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
+    fn related_activity<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
         let related = self.parts()?.0.extended().find_map(|item| match item {
             ExtendedItem::RelatedActivity(guid) => Some(guid),
             _ => None,

@@ -1,13 +1,12 @@
 //! Opens what the user has: paths, bytes or file objects, packed or not.
 
-use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use etl_events::input::{Bytes, Head, Mapped, Unpacked, Unpacker};
+use etl_events::input::{self, Bytes, Head, InputOptions};
 use etl_format::{Clock, ErrorKind, FileHeader};
-use etl_format::read::{Limits, Options, Spooled, Trace};
+use etl_format::read::{Limits, Options, Trace};
 use pyo3::exceptions::{PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -31,10 +30,8 @@ pub struct Input {
 
 /// How inputs are opened.
 pub struct Opening {
-    /// How packed input is unpacked.
-    pub unpacker: Unpacker,
-    /// Whether files are mapped.
-    pub mmap: bool,
+    /// How inputs are unpacked and mapped.
+    pub input: InputOptions,
     /// Bounds on memory.
     pub limits: Limits,
 }
@@ -93,11 +90,7 @@ fn one(source: &Bound<'_, PyAny>, opening: &Opening) -> PyResult<Input> {
         let name = source.getattr("name").ok().and_then(|name| name.extract::<String>().ok());
         let name = name.unwrap_or_else(|| "(file object)".to_owned());
         let reader = PythonReader(source.clone().unbind());
-        return py.detach(|| {
-            let bytes = Bytes::Pipe(Box::new(reader));
-            let Unpacked { bytes, head } = unpack(bytes, &name, opening)?;
-            loaded(bytes, head, name, opening)
-        });
+        return py.detach(|| loaded(Bytes::Pipe(Box::new(reader)), name, opening));
     }
     Err(PyTypeError::new_err(format!(
         "expected a path, bytes, a binary file object, or a list of these, not {}",
@@ -109,25 +102,25 @@ fn of_bytes(bytes: PyBackedBytes, opening: &Opening) -> PyResult<Input> {
     let name = "(bytes)".to_owned();
     // Reading the beginning shows whether they are packed; those that are not are used as they are.
     let kept = Python::attach(|py| bytes.clone_ref(py));
-    let pipe = Bytes::Pipe(Box::new(Cursor::new(kept)));
-    let Unpacked { bytes: unpacked, head } = unpack(pipe, &name, opening)?;
+    let reader = |bytes| Bytes::Pipe(Box::new(Cursor::new(bytes)));
+    let opened = opening.input.unpacker.open(reader(kept));
+    let (_, head) = opened.map_err(|error| Fault::input(&name, &error))?;
     match head.from {
         None => checked(Data::Python(bytes), &head, name, opening),
-        Some(_) => loaded(unpacked, head, name, opening),
+        Some(_) => loaded(reader(bytes), name, opening),
     }
 }
 
 fn of_path(path: &Path, opening: &Opening) -> PyResult<Input> {
     let name = path.display().to_string();
-    let failed = |error: io::Error| os_error(&error, &name);
-    let file = File::open(path).map_err(failed)?;
-    if file.metadata().map_err(failed)?.is_dir() {
-        let error = Fault::new(&name, "is a directory").hint("name the .etl files in it");
-        return Err(error.into());
-    }
-    let file = Bytes::of_file(file).map_err(failed)?;
-    let Unpacked { bytes, head } = unpack(file, &name, opening)?;
-    loaded(bytes, head, name, opening)
+    let file = match input::open_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+            let error = Fault::new(&name, "is a directory").hint("name the .etl files in it");
+            return Err(error.into());
+        }
+        file => file.map_err(|error| os_error(&error, &name))?,
+    };
+    loaded(Bytes::of_file(file).map_err(|error| os_error(&error, &name))?, name, opening)
 }
 
 /// The exception that Python has for an error of the system, which names the file.
@@ -142,22 +135,12 @@ fn os_error(error: &io::Error, name: &str) -> PyErr {
     }
 }
 
-fn unpack(bytes: Bytes, name: &str, opening: &Opening) -> PyResult<Unpacked> {
-    Ok(opening.unpacker.open(bytes).map_err(|error| Fault::input(name, &error))?)
-}
-
-/// All bytes, in memory or mapped.
-fn loaded(bytes: Bytes, head: Head, name: String, opening: &Opening) -> PyResult<Input> {
-    let data = match bytes.whole().map_err(|error| Fault::input(&name, &error))? {
-        Spooled::Memory(bytes) => Mapped::from(bytes),
-        Spooled::File(file) => {
-            let file = file.into_inner();
-            // A temporary file is of this process alone.
-            let is_mapped = opening.mmap || head.from.is_some();
-            let read = if is_mapped { Mapped::new(&file) } else { Mapped::read(&file) };
-            read.map_err(|error| os_error(&error, &name))?
-        }
-    };
+/// All bytes, unpacked, in memory or mapped.
+fn loaded(bytes: Bytes, name: String, opening: &Opening) -> PyResult<Input> {
+    let input = input::Input::new(bytes, &name, &opening.input);
+    let input = input.map_err(|error| Fault::input(&name, &error))?;
+    let head = input.head().clone();
+    let data = input.into_mapped().map_err(|error| os_error(&error, &name))?;
     checked(Data::Mapped(data), &head, name, opening)
 }
 

@@ -21,7 +21,7 @@ mod values;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use etl_events::input::Unpacker;
+use etl_events::input::InputOptions;
 use files::Files;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -43,16 +43,19 @@ fn open(
     mmap: bool,
     threads: Option<usize>,
 ) -> PyResult<trace::Trace> {
-    let mut unpacker = Unpacker::default();
-    unpacker.member = member;
-    unpacker.max_unpacked = max_unpacked;
+    let mut options = InputOptions::default();
+    options.unpacker.member = member;
+    options.unpacker.max_unpacked = max_unpacked;
     // The window is only a part of what reading needs.
-    unpacker.window = max_memory.map(|memory| memory / 4);
+    options.unpacker.window = max_memory.map(|memory| memory / 4);
+    if !mmap {
+        options.max_mapped = 0;
+    }
     let limits = memory::limits(max_memory);
     let several = source.is_instance_of::<PyList>() || source.is_instance_of::<PyTuple>();
     let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = threads.unwrap_or_else(|| processors().min(MAX_USEFUL)).clamp(1, 64);
-    let inputs = input::open(source, &input::Opening { unpacker, mmap, limits })?;
+    let inputs = input::open(source, &input::Opening { input: options, limits })?;
     Ok(trace::Trace::new(Files::new(inputs, threads, limits), several))
 }
 

@@ -141,7 +141,7 @@ impl Reader {
         };
         let next = reader.records.next_timestamp();
         let next = next.map_err(|error| Fault::format(&decoding.name, &error))?;
-        let time = next.map(|timestamp| decoding.clock.filetime(timestamp));
+        let time = next.map(|timestamp| decoding.clock.time(timestamp).get());
         self.waiting.extend(time.map(|time| Reverse((time, file))));
         Ok(())
     }

@@ -7,7 +7,7 @@ use etl_events::conditions::Conditions;
 use etl_events::filter::Filter;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{Order, Trace};
-use etl_format::{Clock, Ticks, TimeRange};
+use etl_format::{Clock, FileTime, ProcessId, ThreadId, Ticks, TimeRange};
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySet, PyString, PyTuple};
@@ -74,12 +74,13 @@ impl TimeArgument {
         Ok(TimeArgument::FileTime(micros.saturating_mul(10).saturating_add(FILETIME_UNIX_EPOCH)))
     }
 
-    /// The same in ticks of a clock; `start` is that of the recording, a FILETIME.
-    fn timestamp(self, start: i64, clock: &Clock) -> i64 {
-        clock.timestamp_at(match self {
-            TimeArgument::SinceStart(since) => start.saturating_add(since),
+    /// The same in ticks of a clock; `start` is the start of the recording.
+    fn timestamp(self, start: FileTime, clock: &Clock) -> Ticks {
+        let filetime = match self {
+            TimeArgument::SinceStart(since) => start.get().saturating_add(since),
             TimeArgument::FileTime(filetime) => filetime,
-        })
+        };
+        clock.ticks_at(FileTime::new(filetime))
     }
 }
 
@@ -181,11 +182,11 @@ impl Selection {
                 ids: self.ids.clone(),
                 opcodes: self.opcodes.clone(),
                 enablement: Enablement::new(self.level, self.keyword),
-                processes: self.pids.clone(),
-                threads: self.threads.clone(),
+                processes: self.pids.iter().copied().map(ProcessId::new).collect(),
+                threads: self.threads.iter().copied().map(ThreadId::new).collect(),
                 time: TimeRange::new(
-                    self.start.map(|time| Ticks::new(time.timestamp(start, &clock))),
-                    self.end.map(|time| Ticks::new(time.timestamp(start, &clock))),
+                    self.start.map(|time| time.timestamp(start, &clock)),
+                    self.end.map(|time| time.timestamp(start, &clock)),
                 ),
                 ..Filter::of_providers(&self.providers)
             };

@@ -191,7 +191,7 @@ def test_traces_of_one_machine_are_read_as_the_command_line_does(tmp_path, cli):
     for paths in [first, second], [second, first]:
         merged = cli("dump", "--merge", "--format", "jsonl", *paths)
         expected = [json.loads(line) for line in merged.splitlines()]
-        named = {event.pop("file") for event in expected if "process_name" in event}
+        named = {event.pop("file") for event in expected if "process" in event}
         assert named == {str(first), str(second)}
         for event in expected:
             event.pop("file", None)

@@ -6,12 +6,12 @@ import pytest
 
 from conftest import ROOT
 
-PAGES = ["python.md", "pytest.md"]
+def page(name):
+    return (ROOT / "docs" / name).read_text()
 
 
-def blocks(page):
-    text = (ROOT / "docs" / page).read_text()
-    return re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+def blocks(text, language="python"):
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
 
 
 def test_the_code_of_the_page_runs(path, tmp_path, monkeypatch):
@@ -21,21 +21,20 @@ def test_the_code_of_the_page_runs(path, tmp_path, monkeypatch):
     (tmp_path / "merged.etl").write_bytes(path.read_bytes())
     (tmp_path / "scenario.kdl").write_bytes((ROOT / "corpus" / "recipe.kdl").read_bytes())
     known = {}
-    for block in blocks("python.md"):
+    for block in blocks(page("python.md")):
         exec(compile(block, "python.md", "exec"), known)
 
 
 def test_the_tests_of_the_page_pass(tmp_path, pytester):
-    """Runs the files of docs/pytest.md: each block begins with its name."""
-    found = blocks("pytest.md")
+    """Runs the files of docs/cookbook.md for pytest: each block begins with its name."""
+    _, section = page("cookbook.md").split("\n## Tests with pytest\n")
+    found = blocks(section)
     assert len(found) >= 2
     for block in found:
         name = re.match(r"# (\S+)\n", block).group(1)
         (pytester.path / name).write_text(block)
-    scenario = re.search(
-        r"^```kdl\n(.*?)^```", (ROOT / "docs" / "pytest.md").read_text(), re.M | re.S
-    )
-    (pytester.path / "scenario.kdl").write_text(scenario.group(1))
+    (scenario,) = blocks(section, "kdl")
+    (pytester.path / "scenario.kdl").write_text(scenario)
     # The first run writes the snapshot, the second compares with it.
     pytester.runpytest("-q", "--update-snapshots").assert_outcomes(passed=2)
     pytester.runpytest("-q").assert_outcomes(passed=2)

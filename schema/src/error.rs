@@ -4,7 +4,7 @@ use crate::deserialize::DeserializeError;
 use crate::encode::EncodeError;
 use crate::tables::TableError;
 
-/// What cannot be read, built or encoded.
+/// A schema or an event that cannot be read, built or encoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -17,8 +17,8 @@ pub enum Error {
     /// XML, but no provider in it.
     #[error("the manifest has no <provider>")]
     NoProvider,
-    /// An element of a manifest with an attribute that is missing or cannot be read, or that names
-    /// something that is not there.
+    /// An element of a manifest with an attribute that is missing, cannot be read, or names
+    /// something that does not exist.
     #[error("line {line}: {problem}")]
     Element {
         /// Line of the element.
@@ -26,7 +26,7 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// A manifest that would take more memory or time than any needs.
+    /// A manifest that would take more memory or time than any real one.
     #[error("the manifest is refused: too many {0}")]
     TooBig(&'static str),
     /// A line of a WPP trace message format file that cannot be understood.
@@ -34,7 +34,7 @@ pub enum Error {
     Tmf {
         /// Number of the line, from 1.
         line: usize,
-        /// What should stand there.
+        /// What a valid line has.
         expected: &'static str,
     },
     /// A WPP trace message format file without messages.
@@ -45,10 +45,10 @@ pub enum Error {
     ShortInfo {
         /// Bytes needed.
         need: usize,
-        /// Bytes there.
+        /// Bytes of the blob.
         have: usize,
     },
-    /// A property of a type that is not known, so that nothing after it can be found.
+    /// A property of an unknown type, so that the fields after it cannot be located.
     #[error("TRACE_EVENT_INFO has a property of in-type {0}, which is not known")]
     UnknownType(u16),
     /// A `TRACE_EVENT_INFO` with structs nested too deeply, or with too many fields.
@@ -68,13 +68,13 @@ pub enum Error {
     /// Structs of TraceLogging metadata are nested too deeply.
     #[error("structs of TraceLogging metadata are nested more than 12 deep")]
     TooDeep,
-    /// A type, length or count that TraceLogging has no code for.
+    /// A type, length or count for which TraceLogging has no code.
     #[error("field {field}: TraceLogging has no code for its type, length or count")]
     NoCode {
         /// The field.
         field: String,
     },
-    /// A name with a NUL, which TraceLogging cannot say.
+    /// A name with a NUL, which TraceLogging cannot represent.
     #[error("the name {name:?} contains a NUL")]
     NulInName {
         /// The name.
@@ -95,7 +95,7 @@ pub enum Error {
     /// Fields that do not fit the type into which they are deserialized.
     #[error(transparent)]
     Deserialize(#[from] DeserializeError),
-    /// A payload that is encoded.
+    /// Values that cannot be encoded to a payload.
     #[error(transparent)]
     Encode(#[from] EncodeError),
 }

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-/// Whether a terminal may act on a character, or use it to hide others: control characters, and
-/// those that change the direction of the text around them.
+/// Whether a terminal may act on a character, or can be made to hide other characters by it:
+/// control characters, invisible characters, and characters that change the direction of text.
 #[must_use]
 pub fn is_terminal_unsafe(c: char) -> bool {
     c.is_control()
@@ -12,10 +12,10 @@ pub fn is_terminal_unsafe(c: char) -> bool {
             | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
 }
 
-/// Writes text on one line, with what a terminal could act on as `\u{..}`. A backslash stands for
-/// itself, but before `u{`, so that nothing looks like such an escape.
+/// Writes text on one line. Characters on which a terminal could act are written as `\u{..}`. A
+/// backslash is written as it is, except before `u{`, so that text cannot look like such an escape.
 pub fn escape_line(out: &mut Vec<u8>, text: &str) {
-    // Most text is plain; it goes in one piece.
+    // Most text is plain and is written in one piece.
     if text.bytes().all(|b| is_plain(b) || b == b'"') {
         out.extend_from_slice(text.as_bytes());
         return;
@@ -85,11 +85,12 @@ pub fn escape_json(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Writes the inside of a JSON string. Names are nearly always plain; they go in one piece.
+/// Writes a JSON string without its quotes. Nearly all names are plain and are written in one
+/// piece.
 pub(crate) fn json_text(out: &mut Vec<u8>, text: &str) {
     let mut rest = text;
     if !is_all_plain(rest.as_bytes()) {
-        // What is plain between the others goes in one piece as well.
+        // Plain text between other characters is also written in one piece.
         while let Some((plain, other)) =
             rest.bytes().position(|b| !is_plain(b)).and_then(|at| rest.split_at_checked(at))
         {
@@ -102,14 +103,14 @@ pub(crate) fn json_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(rest.as_bytes());
 }
 
-/// Whether a byte of text stands for itself in JSON and on a terminal: printable ASCII without `"`
+/// Whether a byte of text needs no escape in JSON or on a terminal: printable ASCII without `"`
 /// and `\`.
 #[inline]
 pub(crate) const fn is_plain(b: u8) -> bool {
     matches!(b, b' '..=b'~') && b != b'"' && b != b'\\'
 }
 
-/// Whether all bytes are plain. Eight are compared at a time: names are most of what is written.
+/// Whether all bytes are plain. Eight are compared at a time, since most of the output are names.
 fn is_all_plain(bytes: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks::<8>();
     let mut last = [b' '; 8];
@@ -134,8 +135,8 @@ pub(crate) const fn are_plain(word: u64) -> bool {
     (others | equal(word, 0x7f)) & TOPS == 0
 }
 
-/// Writes a character of a JSON string. Beyond what JSON asks for, what a terminal could act on is
-/// escaped too.
+/// Writes a character of a JSON string. Characters on which a terminal could act are also escaped,
+/// although JSON does not require it.
 pub(crate) fn json_char(out: &mut Vec<u8>, c: char) {
     match c {
         '"' => out.extend(b"\\\""),

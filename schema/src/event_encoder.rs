@@ -15,8 +15,8 @@ const TRACE_LOGGING_CHANNEL: u8 = 11;
 /// Encodes events of one schema from field values, given by name.
 ///
 /// The descriptor of the event comes from the schema. If the schema is of a TraceLogging event, the
-/// event also has its metadata and the name of its provider as extended items. Memory is used
-/// again for each event.
+/// event also has its metadata and the name of its provider as extended items. The memory is reused
+/// for each event.
 ///
 /// ```
 /// use etl_format::read::{ExtendedItem, Options, Order, Trace};

@@ -145,13 +145,14 @@ pub fn by_name(name: &str) -> Option<Guid> {
     if let Some((guid, _)) = WITHOUT_TABLE.iter().find(|(_, n)| n.eq_ignore_ascii_case(name)) {
         return Some(*guid);
     }
-    let is_named = |group| group_name(group).is_some_and(|n| n.eq_ignore_ascii_case(name));
-    if let Some(group) = (0..=u8::MAX).find(|&group| is_named(group)) {
-        return group_guid(group);
+    for group in 0..=u8::MAX {
+        if group_name(group).is_some_and(|class| class.eq_ignore_ascii_case(name)) {
+            return group_guid(group);
+        }
     }
-    let mut of_windows = etl_providers::all().iter();
-    let found = of_windows.find(|provider| provider.name().eq_ignore_ascii_case(name))?;
-    Some(Guid::from_bytes(found.guid()))
+    let mut providers = etl_providers::all().iter();
+    let provider = providers.find(|provider| provider.name().eq_ignore_ascii_case(name))?;
+    Some(Guid::from_bytes(provider.guid()))
 }
 
 /// The provider or kernel event class that a user means by a GUID (braces do not matter), a name

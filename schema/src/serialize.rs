@@ -30,8 +30,8 @@ impl Serialize for Fields<'_> {
     }
 }
 
-/// The value as in [`Fields`], without what only its field states: a number that the field declares
-/// as a time is a number.
+/// The value as in [`Fields`], but without the properties of its field: a number that the field
+/// declares as a time is written as a number.
 ///
 /// ```
 /// use etl_schema::decode::Value;
@@ -54,7 +54,7 @@ impl Serialize for Value<'_> {
 /// The fields of an event or the members of a structure.
 struct Members<'v, 'a> {
     fields: Fields<'a>,
-    /// Bytes that arrays may still become.
+    /// Bytes that are left for the elements of arrays.
     left: &'v Cell<usize>,
 }
 
@@ -70,8 +70,8 @@ impl Serialize for Members<'_, '_> {
     }
 }
 
-/// Takes bytes from what arrays may still become. A short payload can describe arrays of structures
-/// whose names are long.
+/// Subtracts bytes from those that are left for arrays. A short payload can describe arrays of
+/// structures with long names, whose JSON would be very long.
 fn spend(left: &Cell<usize>, bytes: usize) {
     left.set(left.get().saturating_sub(bytes.saturating_add(1)));
 }

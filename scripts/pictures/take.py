@@ -2,8 +2,8 @@
 """Takes the pictures of docs/images: scripts/pictures/take.py [ETLKIT]
 
 Simulates scripts/pictures/orders.kdl, exports it, and opens the files in headless Chromium: the
-flame graph page, and speedscope (package of .node, see scripts/node.sh). ETLKIT is the program; by
-default it is built. Needs Unix and Chromium (scripts/chromium.sh).
+flame graph page, and speedscope (package of .node, see scripts/install.sh node). ETLKIT is the program; by
+default it is built. Needs Unix and Chromium (scripts/install.sh chromium).
 """
 import base64
 import fcntl

@@ -28,17 +28,17 @@ const PARTS: &str = "parts/";
 /// ```
 /// use etl_synth::{Script, corpus};
 ///
-/// for (name, text) in corpus::TEMPLATES {
-///     assert!(Script::new(name, text).parse().is_ok(), "{name}");
+/// for template in corpus::TEMPLATES {
+///     assert!(Script::new(template.name, template.text).parse().is_ok(), "{}", template.name);
 /// }
 /// ```
-pub const TEMPLATES: [(&str, &str); 6] = [
-    ("attach", include_str!("../templates/attach.kdl")),
-    ("launch", include_str!("../templates/launch.kdl")),
-    ("desktop", include_str!("../templates/desktop.kdl")),
-    ("ring", include_str!("../templates/ring.kdl")),
-    ("pktmon", include_str!("../templates/pktmon.kdl")),
-    ("kernel", include_str!("../templates/kernel.kdl")),
+pub const TEMPLATES: [CorpusScript; 6] = [
+    CorpusScript { name: "attach", text: include_str!("../templates/attach.kdl") },
+    CorpusScript { name: "launch", text: include_str!("../templates/launch.kdl") },
+    CorpusScript { name: "desktop", text: include_str!("../templates/desktop.kdl") },
+    CorpusScript { name: "ring", text: include_str!("../templates/ring.kdl") },
+    CorpusScript { name: "pktmon", text: include_str!("../templates/pktmon.kdl") },
+    CorpusScript { name: "kernel", text: include_str!("../templates/kernel.kdl") },
 ];
 
 /// The files by their paths in the directory `corpus`.
@@ -53,7 +53,7 @@ fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
     })
 }
 
-/// A scenario script of the corpus.
+/// A scenario script of the corpus, or a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CorpusScript {

@@ -78,9 +78,12 @@ impl CorpusLock {
                 None => out.push(format!("new: {line}")),
             }
         }
-        let is_checked = |file: &str| names.is_empty() || is_of(file, names);
-        let missing = known.iter().filter(|(f, _)| is_checked(f) && !found.contains_key(**f));
-        out.extend(missing.map(|(_, line)| format!("missing: {line}")));
+        for (file, line) in &known {
+            let is_checked = names.is_empty() || is_of(file, names);
+            if is_checked && !found.contains_key(*file) {
+                out.push(format!("missing: {line}"));
+            }
+        }
         out
     }
 

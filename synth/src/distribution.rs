@@ -52,6 +52,38 @@ impl Distribution {
     }
 }
 
+/// Random numbers from `min` to `max`, both included.
+///
+/// ```
+/// use etl_synth::{Distribution, RandomRange};
+///
+/// let sizes = RandomRange::new(32, 2048, Distribution::MostlyLow);
+/// assert_eq!(sizes.max, 2048);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RandomRange {
+    /// The smallest number.
+    pub min: u32,
+    /// The largest number.
+    pub max: u32,
+    /// The distribution between them.
+    pub distribution: Distribution,
+}
+
+impl RandomRange {
+    /// Numbers from `min` to `max` with this distribution.
+    #[must_use]
+    pub const fn new(min: u32, max: u32, distribution: Distribution) -> Self {
+        RandomRange { min, max, distribution }
+    }
+
+    /// Draws a number.
+    pub(crate) fn draw(self, rng: &mut Rng) -> u32 {
+        self.distribution.between(self.min.into(), self.max.into(), rng) as u32
+    }
+}
+
 /// The mean of four uniform numbers.
 fn middle(low: u64, high: u64, rng: &mut Rng) -> u64 {
     let sum: u128 = (0..4).map(|_| u128::from(rng.between(low, high))).sum();

@@ -153,14 +153,11 @@ struct MemoryFile(Rc<RefCell<Vec<u8>>>);
 
 impl Output for MemoryFile {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> etl_format::Result<()> {
-        let too_far = || {
-            io::Error::new(
-                io::ErrorKind::OutOfMemory,
-                "the offset does not fit into the address space",
-            )
+        let start = usize::try_from(at).ok();
+        let Some((at, end)) = start.and_then(|at| Some((at, at.checked_add(bytes.len())?))) else {
+            let message = "the offset does not fit into the address space";
+            return Err(io::Error::new(io::ErrorKind::OutOfMemory, message).into());
         };
-        let at = usize::try_from(at).map_err(|_| etl_format::Error::from(too_far()))?;
-        let end = at.checked_add(bytes.len()).ok_or_else(|| etl_format::Error::from(too_far()))?;
         let mut file = self.0.borrow_mut();
         if file.len() < end {
             file.resize(end, 0);

@@ -71,7 +71,7 @@ mod simulation;
 mod time;
 pub mod truth;
 
-pub use distribution::Distribution;
+pub use distribution::{Distribution, RandomRange};
 pub use error::{Error, Result};
 pub use file_system::{FileSystem, MemoryFileSystem, ReadSeek, SimulatedFile, file_name_problem};
 pub use scenario::{Include, ReadFile, Script, read_capture, read_script};

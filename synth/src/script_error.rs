@@ -31,7 +31,8 @@ impl ScriptError {
         label: String,
         help: Option<String>,
     ) -> Self {
-        let (span, source_code) = (location.span(), location.source().clone());
+        let span = location.span();
+        let source_code = location.source().clone();
         ScriptError { message, label, help, span, source_code }
     }
 
@@ -83,7 +84,7 @@ impl ScriptError {
         let marked = text.get(start..end.min(line_end)).unwrap_or_default();
 
         let margin = " ".repeat(number.to_string().len());
-        // Tabs stay, so that marks stand below what they mark.
+        // Tabs are kept, so that marks are below the marked text.
         let indent: String = prefix
             .split_inclusive('\t')
             .map(|part| match part.strip_suffix('\t') {

@@ -50,7 +50,8 @@ pub fn format_duration(at: Nanos) -> String {
         _ if at >= MICROSECOND => (MICROSECOND, "us"),
         _ => (1, "ns"),
     };
-    let (whole, part) = (at / unit, at % unit * 1000 / unit);
+    let whole = at / unit;
+    let part = at % unit * 1000 / unit;
     if part == 0 {
         return format!("{whole}{name}");
     }

@@ -59,7 +59,7 @@ fn each_script_of_the_library_can_be_read() {
 
 #[test]
 fn each_template_makes_a_trace_and_is_commented() {
-    for (name, text) in TEMPLATES {
+    for CorpusScript { name, text, .. } in TEMPLATES {
         assert!(text.matches("// ").count() >= 3, "{name} has comments");
         let scenario = Script::new(name, text).parse().unwrap_or_else(|e| panic!("{name}: {e:#?}"));
         assert_eq!(scenario.name, name);

@@ -38,14 +38,15 @@ fn script(seed: u64, processors: u32, threads: u32, core: bool, work: &[(usize, 
 }
 
 fn number(event: &KnownEvent, name: &str) -> Option<u64> {
-    event.fields.iter().find(|(n, _)| n == name).and_then(|(_, value)| value.as_u64())
+    event.number(name)
 }
 
 /// The process of an event's addresses, and the addresses.
 fn addresses(event: &KnownEvent) -> (u32, Vec<u64>) {
-    let (mut pid, mut found) = (event.pid, event.stack.clone());
-    for (name, value) in &event.fields {
-        match (name.as_str(), value) {
+    let mut pid = event.pid.get();
+    let mut found = event.stack.clone();
+    for field in &event.fields {
+        match (field.name.as_str(), &field.value) {
             ("InstructionPointer", OwnedValue::Pointer(address)) => found.push(*address),
             ("Stack" | "StackAddresses", OwnedValue::Array(frames)) => {
                 found.extend(frames.iter().filter_map(|frame| match frame {
@@ -76,7 +77,7 @@ type Lives = BTreeMap<(u32, u64), Vec<Life>>;
 fn lives(truth: &InMemoryTruth) -> Lives {
     let mut lives = Lives::new();
     for e in truth.events.iter().filter(|e| e.provider == CLR_RUNTIME) {
-        let place = number(e, "MethodStartAddress").map(|start| (e.pid, start));
+        let place = number(e, "MethodStartAddress").map(|start| (e.pid.get(), start));
         let (Some(place), Some(size)) = (place, number(e, "MethodSize")) else { continue };
         // Helpers of the runtime lie in its image, among other code.
         if number(e, "ModuleID") == Some(0) {
@@ -84,13 +85,13 @@ fn lives(truth: &InMemoryTruth) -> Lives {
         }
         let at = lives.entry(place).or_default();
         match e.descriptor.id {
-            141 | 143 => at.push(Life { size, loaded: e.timestamp, unloaded: i64::MAX }),
+            141 | 143 => at.push(Life { size, loaded: e.timestamp.get(), unloaded: i64::MAX }),
             142 | 144 => {
                 let open = at.last_mut().filter(|l| l.unloaded == i64::MAX);
-                let Some(last) = open.filter(|l| l.loaded < e.timestamp) else {
+                let Some(last) = open.filter(|l| l.loaded < e.timestamp.get()) else {
                     panic!("unloaded code was not loaded: {e:?}")
                 };
-                last.unloaded = e.timestamp;
+                last.unloaded = e.timestamp.get();
             }
             _ => {}
         }
@@ -105,7 +106,7 @@ fn check(truth: &InMemoryTruth) -> Result<usize, TestCaseError> {
     for event in &truth.events {
         let (pid, found) = addresses(event);
         // A stack of the kernel has the time of its event.
-        let at = number(event, "EventTimeStamp").map_or(event.timestamp, |at| at as i64);
+        let at = number(event, "EventTimeStamp").map_or(event.timestamp.get(), |at| at as i64);
         for address in found {
             let before = lives.range((pid, address.saturating_sub(LARGEST))..=(pid, address));
             let mut any = false;

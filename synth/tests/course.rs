@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use etl_format::Guid;
+use etl_format::{Guid, ProcessId, ThreadId};
 use etl_schema::encode::OwnedValue;
 use etl_schema::providers::kernel_class::THREAD;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
-use etl_synth::model::{Action, Request, Scenario, SessionPlan};
+use etl_synth::model::{Action, NamedValue, Request, Scenario, SessionPlan};
 use etl_synth::truth::{EventOutcome, InMemoryTruth, KnownEvent};
 use etl_synth::{MemoryFileSystem, SECOND, Script, Simulation};
 use proptest::prelude::*;
@@ -113,7 +113,7 @@ fn record(scenario: &Scenario, sessions: &[(&str, Asked)]) -> InMemoryTruth {
 }
 
 /// What an event says, without its number, which counts what others record.
-type Said<'a> = (Guid, u16, u8, u64, u16, u32, u32, &'a [(String, OwnedValue)]);
+type Said<'a> = (Guid, u16, u8, u64, u16, ProcessId, ThreadId, &'a [NamedValue<OwnedValue>]);
 
 fn said(event: &KnownEvent) -> Said<'_> {
     let KnownEvent { provider, descriptor: d, at, processor, pid, tid, fields, .. } = event;
@@ -121,7 +121,7 @@ fn said(event: &KnownEvent) -> Said<'_> {
 }
 
 fn field<'a>(event: &'a KnownEvent, name: &str) -> Option<&'a OwnedValue> {
-    event.fields.iter().find(|(n, _)| n == name).map(|(_, value)| value)
+    event.field(name)
 }
 
 fn number(event: &KnownEvent, name: &str) -> u64 {
@@ -179,14 +179,14 @@ fn admits_rundown(a: u64, event: &KnownEvent, end: bool) -> bool {
 fn admitted<'t>(a: Asked, b: Asked, events: &[&'t KnownEvent]) -> Vec<&'t KnownEvent> {
     let mut kept: Vec<&KnownEvent> = Vec::new();
     // Of each thread and provider: whether its last event is admitted, for the stack after it.
-    let mut last: BTreeMap<(u32, Guid), bool> = BTreeMap::new();
+    let mut last: BTreeMap<(ThreadId, Guid), bool> = BTreeMap::new();
     // Threads on which the state is listed. Each list begins with the runtime.
     let lists = |e: &&&KnownEvent| {
         e.descriptor.id == 187 && e.provider == CLR_RUNTIME && e.at >= 14 * SECOND / 5
     };
-    let listing: Vec<u32> = events.iter().filter(lists).map(|e| e.tid).collect();
+    let listing: Vec<ThreadId> = events.iter().filter(lists).map(|e| e.tid).collect();
     // Of each CLR: enumerations begun so far.
-    let mut begun: BTreeMap<(u32, u64), u32> = BTreeMap::new();
+    let mut begun: BTreeMap<(ProcessId, u64), u32> = BTreeMap::new();
     for (at, event) in events.iter().enumerate() {
         let rundown = event.provider == CLR_RUNDOWN;
         let of_stack = event.descriptor.id == if rundown { 0 } else { 82 };
@@ -219,7 +219,7 @@ fn admitted<'t>(a: Asked, b: Asked, events: &[&'t KnownEvent]) -> Vec<&'t KnownE
 }
 
 fn recorded(truth: &InMemoryTruth) -> Vec<&KnownEvent> {
-    let lost = |e: &KnownEvent| e.outcomes.iter().any(|(_, o)| *o == EventOutcome::Lost);
+    let lost = |e: &KnownEvent| e.outcomes.iter().any(|o| o.outcome == EventOutcome::Lost);
     assert!(!truth.events.iter().any(lost), "an event is lost");
     truth.recorded(0).collect()
 }
@@ -396,8 +396,8 @@ at "6s" { stop "s" }"#;
     let starts = truth.events.iter().filter(|e| (e.provider, e.descriptor.opcode) == (THREAD, 1));
     let mut checked = 0;
     for start in starts {
-        let OwnedValue::UInt(tid) = start.fields[1].1 else { panic!("{:?}", start.fields) };
-        let first = truth.events.iter().find(|e| u64::from(e.tid) == tid);
+        let OwnedValue::UInt(tid) = start.fields[1].value else { panic!("{:?}", start.fields) };
+        let first = truth.events.iter().find(|e| u64::from(e.tid.get()) == tid);
         if let Some(first) = first {
             assert!(first.at >= start.at, "{tid}: {first:?}");
             checked += 1;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use etl_format::read::{Options, Order, Trace};
 use etl_schema::providers::{CLR_RUNDOWN, IMAGE_ID};
 use etl_synth::truth::{
-    BufferOutcome, BufferReport, EventOutcome, InMemoryTruth, KnownEvent, RefusalCode,
+    BufferOutcome, BufferReport, EventOutcome, InMemoryTruth, KnownEvent, KnownFault, RefusalCode,
 };
 use etl_synth::{Script, Simulation};
 
@@ -31,7 +31,7 @@ fn timestamps(bytes: &[u8]) -> Vec<i64> {
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if record.location().buffer_offset > 0 {
-            out.push(record.timestamp());
+            out.push(record.timestamp().get());
         }
     }
     out
@@ -45,8 +45,8 @@ fn numbers(bytes: &[u8]) -> Vec<i64> {
 
 /// The last report of each buffer of a session.
 fn buffers(truth: &InMemoryTruth, session: usize) -> BTreeMap<i64, &BufferReport> {
-    let of = truth.buffers.iter().filter(|(s, _)| *s == session);
-    of.map(|(_, buffer)| (buffer.sequence, buffer)).collect()
+    let of = truth.buffers.iter().filter(|buffer| buffer.session == session);
+    of.map(|buffer| (buffer.report.sequence, &buffer.report)).collect()
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn buffers_of_all_processors_are_in_time_order() {
     // The buffers contain what was recorded, and the truth says where.
     for (index, file) in [(0, "file.etl"), (1, "lossy.etl")] {
         let mut recorded: Vec<_> = truth.events.iter().collect();
-        recorded.retain(|e| e.outcomes.contains(&(index, EventOutcome::Recorded)));
+        recorded.retain(|e| e.outcome(index) == Some(EventOutcome::Recorded));
         recorded.sort_by_key(|e| (e.at, e.number));
         let mut next = recorded.iter();
         for buffer in buffers(&truth, index).values() {
@@ -83,7 +83,10 @@ fn buffers_of_all_processors_are_in_time_order() {
             let ends = of.first().zip(of.last()).map(|(a, b)| (a.number, b.number));
             assert_eq!(ends, Some((buffer.first_event, buffer.last_event)), "{file}");
         }
-        assert_eq!(timestamps(&files[file]), Vec::from_iter(recorded.iter().map(|e| e.timestamp)));
+        assert_eq!(
+            timestamps(&files[file]),
+            Vec::from_iter(recorded.iter().map(|e| e.timestamp.get()))
+        );
         assert_eq!(truth.sessions[index].events_lost > 0, index == 1, "{file}");
     }
 }
@@ -168,7 +171,7 @@ fn torn_buffer_is_the_one_that_was_written_last() {
         }}
         at "3s" {{ stop "ring"; stop "full" }}"#
     ));
-    for (session, _, file, bytes) in &truth.faults {
+    for KnownFault { session, file, bytes, .. } in &truth.faults {
         let (number, buffer) = buffers(&truth, *session).into_iter().next_back().unwrap();
         let location = buffer.location.as_ref().unwrap();
         assert_eq!(buffer.outcome, BufferOutcome::Damaged, "{file}: {number}");

@@ -67,8 +67,7 @@ fn run(os: &str, kernel: &str) -> InMemoryTruth {
 }
 
 fn field<'e>(event: &'e KnownEvent, name: &str) -> &'e OwnedValue {
-    let found = event.fields.iter().find(|(n, _)| n == name);
-    &found.unwrap_or_else(|| panic!("{} has no {name}", event.name)).1
+    event.field(name).unwrap_or_else(|| panic!("{} has no {name}", event.name))
 }
 
 fn number(event: &KnownEvent, name: &str) -> u64 {
@@ -129,7 +128,7 @@ fn each_request_to_a_disk_has_its_begin_and_its_end() {
         let [end] = ends[..] else { panic!("{report:?}: {ends:?}") };
         // The counter runs at 10 MHz.
         assert_eq!(number(end, "HighResResponseTime"), ended_ns / 100 - started_ns / 100);
-        assert_eq!(number(end, "IssuingThreadId"), u64::from(*tid));
+        assert_eq!(number(end, "IssuingThreadId"), u64::from(tid.get()));
         assert_eq!(number(end, "DiskNumber"), u64::from(*disk));
         assert_eq!(*disk, u32::from(path.starts_with("D:")));
         if opcode != 14 {
@@ -148,7 +147,7 @@ fn each_request_to_a_disk_has_its_begin_and_its_end() {
     let stacks = of(&truth, STACK_WALK, 32);
     let times: Vec<u64> = stacks.iter().map(|e| number(e, "EventTimeStamp")).collect();
     for event in of(&truth, DISK_IO, 12) {
-        assert!(times.contains(&event.timestamp.cast_unsigned()), "{event:?}");
+        assert!(times.contains(&event.timestamp.get().cast_unsigned()), "{event:?}");
     }
     let writes = of(&truth, FILE_IO, 68).len();
     assert_eq!(stacks.len(), of(&truth, DISK_IO, 12).len() + writes);
@@ -172,7 +171,7 @@ fn each_operation_on_a_file_begins_and_ends() {
                 list.push((begin.at, event.at, number(begin, "FileObject")));
             }
             _ => {
-                assert_eq!(number(event, "TTID"), u64::from(event.tid));
+                assert_eq!(number(event, "TTID"), u64::from(event.tid.get()));
                 assert!(open.insert(number(event, "IrpPtr"), event).is_none(), "{event:?}");
             }
         }
@@ -268,7 +267,7 @@ fn messages_are_events_with_both_addresses() {
         let found = of(&truth, class, opcode);
         let found: Vec<_> = found.iter().filter(|e| e.at == *at_ns).collect();
         let [event] = found[..] else { panic!("{report:?}: {found:?}") };
-        assert_eq!(number(event, "PID"), u64::from(*pid));
+        assert_eq!(number(event, "PID"), u64::from(pid.get()));
         assert_eq!(number(event, "size"), u64::from(*bytes));
         // Packets by UDP have source and destination; TCP names the other side first.
         let received = *protocol == "udp" && *operation == NetworkOperation::Receive;
@@ -307,7 +306,7 @@ fn thread_leaves_its_processor_while_it_waits() {
         if *started_ns < FROM {
             continue;
         }
-        let tid = u64::from(*tid);
+        let tid = u64::from(tid.get());
         let left = switches.iter().filter(|e| (*started_ns..*ended_ns).contains(&e.at));
         let left: Vec<_> = left.filter(|e| number(e, "OldThreadId") == tid).collect();
         assert!(!left.is_empty(), "{report:?}");
@@ -363,7 +362,7 @@ fn windows_7_has_the_older_layouts() {
         assert!(!events.is_empty(), "{class} {opcode}");
         assert!(events.iter().all(|e| e.descriptor.version == version), "{class} {opcode}");
     }
-    let thread = |e: &KnownEvent| e.fields.iter().any(|(name, _)| name == "IssuingThreadId");
+    let thread = |e: &KnownEvent| e.field("IssuingThreadId").is_some();
     assert!(!of(&truth, DISK_IO, 10).into_iter().any(thread));
     assert!(of(&run("10.0.19045", ALL), DISK_IO, 10).into_iter().all(thread));
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use etl_synth::truth::{BufferOutcome, EventOutcome, Fact, Observer, Timeline};
+use etl_synth::truth::{BufferOutcome, EventOutcome, Fact, Observer, SessionOutcome, Timeline};
 use etl_synth::{FileSystem, Result, Script, Simulation};
 
 /// Threads with thousands of times the work that they can do, and a disk that writes a hundredth of
@@ -41,14 +41,14 @@ impl Observer for InFlight {
     fn observe(&mut self, fact: &Fact<'_>) -> Result<()> {
         match fact {
             Fact::Event(event) => {
-                for (_, outcome) in event.outcomes {
+                for SessionOutcome { outcome, .. } in event.outcomes {
                     self.now += u64::from(*outcome == EventOutcome::Recorded);
                     self.recorded += u64::from(*outcome == EventOutcome::Recorded);
                     self.lost += u64::from(*outcome == EventOutcome::Lost);
                 }
                 self.most = self.most.max(self.now);
             }
-            Fact::Buffer(_, buffer) => {
+            Fact::Buffer { buffer, .. } => {
                 let written = buffer.outcome == BufferOutcome::Written;
                 if written && self.written.insert(buffer.sequence) {
                     self.now -= buffer.events;

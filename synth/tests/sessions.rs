@@ -16,8 +16,8 @@ use common::{Files, run};
 
 /// Events of a kind that a process raised, wherever they were recorded.
 fn raised(truth: &InMemoryTruth, pid: u32, provider: Guid, id: u16) -> usize {
-    let of = |e: &&KnownEvent| (e.pid, e.provider, e.descriptor.id) == (pid, provider, id);
-    truth.events.iter().filter(of).count()
+    let of_process = truth.events.iter().filter(|e| e.pid == pid);
+    of_process.filter(|e| e.provider == provider && e.descriptor.id == id).count()
 }
 
 /// Three processes with a CLR, and a session that enables the rundown provider in all of them.
@@ -95,7 +95,7 @@ at "3s" { leave "slow" }
 at "3.2s" { consume "slow" into="late.etl" bytes-per-second=20000 }
 at "4s" { stop "slow" }"#);
     let lost = |until: u64| {
-        let lost = |e: &&KnownEvent| e.at <= until && e.outcomes.contains(&(0, EventOutcome::Lost));
+        let lost = |e: &&KnownEvent| e.at <= until && e.outcome(0) == Some(EventOutcome::Lost);
         truth.events.iter().filter(lost).count() as u32
     };
     let (first, without, last) = (lost(2_000_000_000), lost(3_000_000_000), lost(u64::MAX));
@@ -133,7 +133,7 @@ at "4s" { stop "both" }"#);
     // Numbers of lost buffers stay unused, so what is there and what is lost add up.
     let all = Trace::open(&files["all.etl"][..], &Options::default()).unwrap().buffers().len();
     assert_eq!(flags.len() + buffers as usize, all - 1);
-    assert!(truth.buffers.iter().all(|(_, b)| b.outcome != BufferOutcome::Lost));
+    assert!(truth.buffers.iter().all(|b| b.report.outcome != BufferOutcome::Lost));
 }
 
 #[test]
@@ -154,8 +154,8 @@ at "4s" { stop "s" }"#;
     let mut truth = InMemoryTruth::default();
     let files = &mut MemoryFileSystem::default();
     Simulation::new(&scenario).observer(&mut truth).run(files).unwrap();
-    let flags = |e: &KnownEvent| match e.fields.iter().find(|(n, _)| n == "MethodFlags") {
-        Some((_, OwnedValue::UInt(flags))) => *flags,
+    let flags = |e: &KnownEvent| match e.field("MethodFlags") {
+        Some(OwnedValue::UInt(flags)) => *flags,
         _ => 0,
     };
     let loads = truth.events.iter().filter(|e| e.descriptor.id == 143).map(flags);
@@ -184,7 +184,8 @@ fn changes_of_the_sampling_interval_are_logged() {
     let intervals = |truth: &InMemoryTruth| -> Vec<(String, Vec<OwnedValue>)> {
         let of = |e: &&KnownEvent| matches!(&*e.name, "SetInterval" | "CollectionStart");
         let found = truth.events.iter().filter(of);
-        let values = |e: &KnownEvent| e.fields[1..3].iter().map(|(_, v)| v.clone()).collect();
+        let values =
+            |e: &KnownEvent| e.fields[1..3].iter().map(|field| field.value.clone()).collect();
         found.map(|e| (e.name.to_string(), values(e))).collect()
     };
     let values = |new: u32, old: u32| vec![OwnedValue::from(new), OwnedValue::from(old)];
@@ -203,7 +204,7 @@ fn lost_events_are_lost_of_the_kernel_as_well() {
     let (truth, files) = sampled(r#"fault "lost-events" every=10"#, "");
     let of = |wanted| {
         let outcomes = truth.events.iter().flat_map(|event| &event.outcomes);
-        outcomes.filter(|(_, outcome)| *outcome == wanted).count()
+        outcomes.filter(|entry| entry.outcome == wanted).count()
     };
     let (lost, recorded) = (of(EventOutcome::Lost), of(EventOutcome::Recorded));
     assert!(lost > 100 && lost == (lost + recorded) / 10, "{lost} {recorded}");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use etl_format::Clock;
+use etl_format::{Clock, Ticks};
 
 /// A value of a row. Its column states the type and the unit.
 ///
@@ -58,8 +58,8 @@ impl<'a> Cell<'a> {
     }
 
     /// A time of a recording, in ticks of its clock.
-    pub fn time(clock: &Clock, ticks: Option<i64>) -> Self {
-        ticks.map_or(Cell::Null, |ticks| Cell::Time(clock.filetime(ticks)))
+    pub fn time(clock: &Clock, ticks: Option<Ticks>) -> Self {
+        ticks.map_or(Cell::Null, |ticks| Cell::Time(clock.time(ticks).get()))
     }
 
     /// A duration in 100 ns as microseconds.

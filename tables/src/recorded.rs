@@ -5,6 +5,7 @@ use etl_analysis::profile::Intervals;
 use etl_analysis::{Analysis, Machine, RecordObserver, Recording};
 use etl_events::context::Context;
 use etl_events::schemas::SchemasOfTraces;
+use etl_format::Ticks;
 use etl_format::read::{Record, Source, Trace};
 
 use crate::options::Options;
@@ -42,7 +43,7 @@ impl RecordObserver for ReadBefore {
         self.schemas.record(record, file);
     }
 
-    fn other(&mut self, record: &Record<'_>, time: i64) {
+    fn other(&mut self, record: &Record<'_>, time: Ticks) {
         self.intervals.record(record, time);
     }
 

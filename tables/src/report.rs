@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use etl_format::iso_utc;
+use etl_analysis::behavior::missing::MissingData;
+use etl_format::FileTime;
 use serde_json::{Map, Value, json};
 
 use crate::cell::{Cell, percent};
@@ -94,6 +95,11 @@ impl<'r> Report<'r> {
     /// Adds a member to the JSON.
     pub fn fact(&mut self, column: Column, value: Cell<'_>) {
         self.facts.push(Fact { name: column.name, value: json_value(&column, value) });
+    }
+
+    /// Adds data that the recording lacks.
+    pub fn add_missing(&mut self, missing: impl IntoIterator<Item = MissingData>) {
+        self.missing.extend(missing.into_iter().map(|missing| missing.to_string()));
     }
 
     /// The report as JSON with the first `top` rows of each table, `None` for all.
@@ -361,7 +367,7 @@ fn json_value(column: &Column, cell: Cell<'_>) -> Value {
         Cell::Int(number) => json!(number),
         Cell::Float(number) => json!(number),
         Cell::Share(share) => json!(percent(share)),
-        Cell::Time(time) => json!(iso_utc(time)),
+        Cell::Time(time) => json!(FileTime::new(time).to_string()),
         Cell::Text(text) => json!(text),
         Cell::Bytes(bytes) => json!(String::from_utf8_lossy(bytes)),
         Cell::Label(label) if label.value().is_empty() => Value::Null,

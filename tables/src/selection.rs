@@ -2,24 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use etl_format::{Ticks, TimeRange};
+use etl_format::{ThreadId, Ticks, TimeRange};
 
 /// Which processes, threads and times have rows. Default: all.
 ///
 /// ```
-/// use etl_format::{Ticks, TimeRange};
+/// use etl_format::{ThreadId, Ticks, TimeRange};
 /// use etl_tables::Selection;
 ///
 /// let range = TimeRange::new(Some(Ticks::new(100)), Some(Ticks::new(200)));
-/// let selection = Selection::new().threads(vec![8]).within(range);
-/// assert!(selection.has_thread(Some(8)) && !selection.has_thread(None));
-/// assert!(selection.has_time(100) && !selection.has_time(200));
-/// assert!(selection.has_lifetime(None, Some(100)) && !selection.has_lifetime(Some(200), None));
+/// let selection = Selection::new().threads(vec![ThreadId::new(8)]).within(range);
+/// assert!(selection.has_thread(Some(ThreadId::new(8))) && !selection.has_thread(None));
+/// assert!(selection.has_time(Ticks::new(100)) && !selection.has_time(Ticks::new(200)));
+/// assert!(selection.has_lifetime(None, Some(Ticks::new(100))));
+/// assert!(!selection.has_lifetime(Some(Ticks::new(200)), None));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     processes: Option<BTreeSet<usize>>,
-    threads: Vec<u32>,
+    threads: Vec<ThreadId>,
     range: TimeRange,
 }
 
@@ -38,7 +39,7 @@ impl Selection {
 
     /// Selects the threads with these ids; an empty list selects all.
     #[must_use]
-    pub fn threads(self, threads: Vec<u32>) -> Self {
+    pub fn threads(self, threads: Vec<ThreadId>) -> Self {
         Selection { threads, ..self }
     }
 
@@ -57,26 +58,26 @@ impl Selection {
 
     /// Whether a thread is selected; an unknown thread is if all are.
     #[must_use]
-    pub fn has_thread(&self, tid: Option<u32>) -> bool {
+    pub fn has_thread(&self, tid: Option<ThreadId>) -> bool {
         self.threads.is_empty() || tid.is_some_and(|tid| self.threads.contains(&tid))
     }
 
     /// Whether a time is selected.
     #[must_use]
-    pub fn has_time(&self, time: i64) -> bool {
-        self.range.contains(Ticks::new(time))
+    pub fn has_time(&self, time: Ticks) -> bool {
+        self.range.contains(time)
     }
 
     /// Whether something existed at a selected time. `None` is before or after the recording.
     #[must_use]
-    pub fn has_lifetime(&self, started: Option<i64>, ended: Option<i64>) -> bool {
+    pub fn has_lifetime(&self, started: Option<Ticks>, ended: Option<Ticks>) -> bool {
         if let (Some(ended), Some(from)) = (ended, self.range.from)
-            && ended < from.get()
+            && ended < from
         {
             return false;
         }
         if let (Some(started), Some(to)) = (started, self.range.to)
-            && started >= to.get()
+            && started >= to
         {
             return false;
         }

@@ -3,8 +3,8 @@
 use crate::event_columns;
 use crate::rows::{
     code, compilations, context_switches, exceptions, findings, gcs, images, io, loads, lock_waits,
-    losses, network, packets, processes, profiles, samples, sessions, stacks, summary,
-    thread_pools, thread_waits, threads, traces,
+    losses, network, packets, processes, profile_changes, profiles, samples, sessions, stacks,
+    summary, thread_pools, thread_waits, threads, traces,
 };
 
 pub use crate::table::Table;
@@ -69,7 +69,7 @@ pub const REPORTS: &[Table] = &[
     Table::of::<profiles::ProfileRootRow<'static>>(),
     Table::of::<profiles::ProfileTreeRow<'static>>(),
     Table::of::<profiles::ProfileFocusRow>(),
-    Table::of::<profiles::ProfileChangeRow>(),
+    Table::of::<profile_changes::ProfileChangeRow>(),
     Table::of::<gcs::GcProcessRow<'static>>(),
     Table::of::<compilations::CompilationProcessRow<'static>>(),
     Table::of::<io::IoProcessRow<'static>>(),

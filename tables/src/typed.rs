@@ -9,19 +9,18 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use etl_events::context::Context;
-use etl_events::header_fields::HeaderFields;
+use etl_events::{Depth, Event, EventDecoder, Selection};
 use etl_format::Guid;
 use etl_format::read::{Record, Records, Source};
-use etl_schema::decode::{Fields, SystemTime, Value};
+use etl_schema::decode::{SystemTime, Value};
 use etl_schema::render::{self, Names, Renderer};
-use etl_schema::store::SchemaStore;
-use etl_schema::{Count, EventSchema, Field, FieldKind, InType, OutType, providers};
+use etl_schema::{Count, EventSchema, Field, FieldKind, InType, OutType};
 use foldhash::HashMap;
 
 use crate::builder::Builder;
 use crate::cell::Cell;
 use crate::column::Kind;
-use crate::events::Head;
+use crate::events::{decoder, set_guid, set_keys};
 use crate::options::Options;
 use crate::schema::{Slot, schema_of};
 use crate::tables::EVENTS;
@@ -174,14 +173,10 @@ fn wider(a: Kind, b: Kind) -> Kind {
 pub(crate) type TypedTables = BTreeMap<String, TypedTable>;
 
 /// The name of the table of an event, as `provider` and `event` of `events` have its parts.
-fn table_name(store: &SchemaStore, record: &Record<'_>, schema: &EventSchema) -> String {
-    let Some(provider) = record.provider() else { return schema.name.to_string() };
-    let name = providers::name(provider)
-        .or_else(|| providers::name_in_traits(record))
-        .or_else(|| store.provider_name(provider));
-    match name {
-        Some(name) => format!("{name}.{}", schema.name),
-        None => format!("{provider}.{}", schema.name),
+fn table_name(event: &Event<'_>, schema: &EventSchema) -> String {
+    match event.provider_guid() {
+        Some(_) => format!("{}.{}", event.provider(), schema.name),
+        None => schema.name.to_string(),
     }
 }
 
@@ -208,17 +203,16 @@ impl<T> Known<T> {
     }
 }
 
-/// Whether a record is of a table: its fields are known, and it is selected.
-fn selected<'s>(
-    store: &'s SchemaStore,
-    (context, options): (Option<&Context<'_>>, &Options),
-    record: &Record<'_>,
-) -> Option<&'s Arc<EventSchema>> {
-    if !options.filter.admits_with(record, context, |p| store.provider_name(p)) {
-        return None;
-    }
-    let schema = store.decoder(record)?.schema();
-    options.events.admit_name(&schema.name).then_some(schema)
+/// The event of a record, if it is in a table: a schema describes it, and it is selected.
+fn select<'a>(
+    decoder: &'a mut EventDecoder<'_>,
+    record: &Record<'a>,
+    selection: &Selection,
+    options: &Options,
+) -> Option<Event<'a>> {
+    let event = decoder.select(record, selection)?;
+    let schema = event.schema()?;
+    if options.events.admit_name(&schema.name) { Some(event) } else { None }
 }
 
 /// Finds the tables of the selected events.
@@ -227,13 +221,15 @@ pub(crate) fn tables_of<S: Source>(
     context: Option<&Context<'_>>,
     options: &Options,
 ) -> Result<TypedTables> {
-    let (mut tables, mut store) = (TypedTables::new(), options.store.clone());
+    let mut tables = TypedTables::new();
+    let mut decoder = decoder(records.clock(), options, context).depth(Depth::Names);
+    let selection = Selection::default().filter(options.filter.clone());
     let mut known = Known::default();
     while let Some(record) = records.next_record().map_err(Error::Trace)? {
-        store.learn(&record);
-        let Some(schema) = selected(&store, (context, options), &record) else { continue };
-        known.get(record.provider(), schema, || {
-            let name = table_name(&store, &record, schema);
+        let Some(event) = select(&mut decoder, &record, &selection, options) else { continue };
+        let Some(schema) = event.schema() else { continue };
+        known.get(event.provider_guid(), schema, || {
+            let name = table_name(&event, schema);
             if tables.len() < MAX_KINDS || tables.contains_key(&name) {
                 let table = tables.entry(name).or_insert_with_key(|n| TypedTable::new(n.clone()));
                 table.add(schema);
@@ -273,27 +269,24 @@ pub(crate) fn write<S: Source>(
     }
     let index: HashMap<&str, usize> =
         tables.keys().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
-    let (mut store, clock) = (options.store.clone(), records.clock());
-    let (mut known, mut sequence, mut scratch) = (Known::<Target>::default(), 0, Vec::new());
+    let mut decoder = decoder(records.clock(), options, context).depth(Depth::Fields);
+    let selection = Selection::default().filter(options.filter.clone());
+    let mut known = Known::<Target>::default();
+    let mut sequence = 0;
+    let mut scratch = Vec::new();
     while let Some(record) = records.next_record().map_err(Error::Trace)? {
         let number = sequence;
         sequence += 1;
-        store.learn(&record);
-        let Some(schema) = selected(&store, (context, options), &record) else { continue };
-        let target = known.get(record.provider(), schema, || {
-            let at = *index.get(table_name(&store, &record, schema).as_str())?;
+        let Some(event) = select(&mut decoder, &record, &selection, options) else { continue };
+        let Some(schema) = event.schema() else { continue };
+        let target = known.get(event.provider_guid(), schema, || {
+            let at = *index.get(table_name(&event, schema).as_str())?;
             Some((at, open.get(at)?.table.places_of(schema)))
         });
         let Some((at, places)) = target else { continue };
         let Some(open) = open.get_mut(*at) else { continue };
-        let Some(fields) = store.fields(&record) else { continue };
-        let filetime = clock.filetime(record.timestamp());
-        let owner = context.map_or_else(|| etl_analysis::owner(&record), |c| c.owner(&record));
-        let head = Head { record: &record, sequence: number, filetime, owner, context };
-        head.set(&mut open.builder, &options.trace);
-        let names = context.map(|context| context.names_of(&record));
-        let names = names.as_ref().map(|names| names as &dyn Names);
-        if open.row(&record, fields, places, names, &mut scratch) {
+        set_keys(&mut open.builder, &options.trace, number, &event);
+        if open.row(&event, places, &mut scratch) {
             out(open.table, open.builder.take()?)?;
         }
     }
@@ -309,20 +302,17 @@ impl Open<'_> {
     /// Sets what follows the head of a row, and ends it; returns whether the batch is full.
     fn row(
         &mut self,
-        record: &Record<'_>,
-        fields: Fields<'_>,
+        event: &Event<'_>,
         places: &[(Option<usize>, Option<usize>)],
-        names: Option<&dyn Names>,
         scratch: &mut Vec<u8>,
     ) -> bool {
         let Open { table, builder, set } = self;
-        let header = HeaderFields::of(record);
-        builder.set(VERSION, Cell::int(header.version));
-        match HeaderFields::activity(record) {
-            Some(guid) => builder.set(ACTIVITY, Cell::Bytes(&guid.to_ascii())),
-            None => builder.set(ACTIVITY, Cell::Null),
-        }
+        builder.set(VERSION, Cell::int(event.version()));
+        set_guid(builder, ACTIVITY, event.activity());
         set.fill(false);
+        let names = event.names();
+        let names = names.as_ref().map(|names| names as &dyn Names);
+        let fields = event.fields().into_iter().flatten();
         for ((field, value), (place, name)) in fields.zip(places) {
             if let Some(place) = place
                 && let Some(slot) = table.slots.get(*place)

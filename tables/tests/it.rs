@@ -220,9 +220,7 @@ fn events_have_the_values_that_dump_prints() {
     let (batches, lines) = (all(&bytes, "events"), dumped(&bytes));
     assert_eq!(rows(&batches), lines.len());
     let text = |line: &Value, key: &str| line[key].as_str().map(str::to_owned);
-    for (column, key) in
-        [("process", "process_name"), ("thread", "thread_name"), ("event", "event")]
-    {
+    for (column, key) in [("process", "process"), ("thread", "thread"), ("event", "event")] {
         let expected: Vec<_> = lines.iter().map(|line| text(line, key)).collect();
         assert!(words(&batches, column) == expected, "{column}");
     }
@@ -359,9 +357,9 @@ const MEMBERS: &[(&str, &str)] = &[
     ("cpu", "cpu"),
     ("kind", "kind"),
     ("pid", "pid"),
-    ("process", "process_name"),
+    ("process", "process"),
     ("tid", "tid"),
-    ("thread", "thread_name"),
+    ("thread", "thread"),
     ("provider_guid", "provider_guid"),
     ("provider", "provider"),
     ("id", "id"),
@@ -374,8 +372,8 @@ const MEMBERS: &[(&str, &str)] = &[
     ("level_name", "level_name"),
     ("activity", "activity"),
     ("related_activity", "related_activity"),
-    ("user", "sid"),
-    ("session_id", "terminal_session"),
+    ("user", "user"),
+    ("session_id", "session_id"),
     ("event", "event"),
     ("payload_left", "payload_left"),
     ("message", "message"),
@@ -436,15 +434,16 @@ fn object(members: Value) -> Value {
 fn check_machine(bytes: &[u8]) {
     let mut recording = Recording::open([(bytes, "t")]).unwrap();
     let machine = Analysis::new().names(true).run(&mut recording, &mut ()).unwrap();
-    let micros =
-        |time: Option<i64>| time.map(|time| (machine.clock().filetime(time) - UNIX).div_euclid(10));
+    let micros = |time: Option<i64>| {
+        time.map(|time| (machine.clock().time(Ticks::new(time)).get() - UNIX).div_euclid(10))
+    };
     let of = |index: usize| &machine.processes()[index];
     let file = |path: &str| path.rsplit('\\').next().unwrap().to_owned();
     let processes = machine.processes().iter().map(|process| {
         object(json!({
             "pid": process.pid(), "process": process.name(),
-            "parent_pid": process.parent_pid(), "started": micros(process.started()),
-            "ended": micros(process.ended()),
+            "parent_pid": process.parent_pid(), "started": micros(process.started().map(Ticks::get)),
+            "ended": micros(process.ended().map(Ticks::get)),
             "exit_status": process.exit_status(),
             "session_id": process.session_id(), "user": process.user(),
             "command_line": process.command_line(),
@@ -463,7 +462,7 @@ fn check_machine(bytes: &[u8]) {
         let start = Some(thread.start_address as i64).filter(|&address| address != 0);
         object(json!({
             "tid": thread.tid, "pid": thread.pid, "thread": &*thread.name,
-            "started": micros(thread.started), "ended": micros(thread.ended),
+            "started": micros(thread.started.map(Ticks::get)), "ended": micros(thread.ended.map(Ticks::get)),
             "start_address": start,
         }))
     });
@@ -477,16 +476,16 @@ fn check_machine(bytes: &[u8]) {
         object(json!({
             "pid": of(image.process).pid(), "process": of(image.process).name(),
             "path": path, "image": file(&path), "address": image.start as i64,
-            "size_bytes": image.end - image.start, "loaded": micros(image.loaded),
-            "unloaded": micros(image.unloaded),
+            "size_bytes": image.end - image.start, "loaded": micros(image.loaded.map(Ticks::get)),
+            "unloaded": micros(image.unloaded.map(Ticks::get)),
             "pdb_guid": pdb.map(|pdb| pdb.signature.to_string()), "pdb_age": pdb.map(|pdb| pdb.age),
         }))
     });
     assert_eq!(rows_of(bytes, "images"), images.collect::<Vec<_>>());
     let losses = machine.losses().iter().map(|loss| {
         object(json!({
-            "kind": serde_json::to_value(loss.what).unwrap(), "from": micros(loss.from),
-            "to": micros(loss.to), "cpu": loss.processor,
+            "kind": serde_json::to_value(loss.what).unwrap(), "from": micros(loss.from.map(Ticks::get)),
+            "to": micros(loss.to.map(Ticks::get)), "cpu": loss.processor,
         }))
     });
     assert_eq!(rows_of(bytes, "losses"), losses.collect::<Vec<_>>());
@@ -502,7 +501,7 @@ fn tables_about_the_machine_have_the_values_of_the_analysis() {
 }
 
 fn iso(filetime: i64) -> String {
-    etl_format::iso_utc(filetime)
+    etl_format::FileTime::new(filetime).to_string()
 }
 
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]
@@ -694,7 +693,7 @@ fn sums_of_operations_are_those_of_the_selected_time() {
         sum(&read(&bytes, "io", Options::new("t").filter(filter)), "count")
     };
     let (before, after, whole) =
-        (part(None, Some(middle)), part(Some(middle), None), part(None, None));
+        (part(None, Some(middle.get())), part(Some(middle.get()), None), part(None, None));
     assert!(before > 0 && after > 0, "{before} {after}");
     assert_eq!(before + after, whole);
 }
@@ -745,8 +744,8 @@ fn trace_is_not_read_on_once_the_reader_is_dropped() {
 
 #[test]
 fn tables_and_columns_that_are_not_there_are_named() {
-    let clock = Clock::assumed(0);
-    assert_eq!(clock.start_time, Clock::assumed(0).start_time);
+    let clock = Clock::assumed(Ticks::new(0));
+    assert_eq!(clock.start_time, Clock::assumed(Ticks::new(0)).start_time);
     let empty = FileSource::new(Cursor::new(Vec::new())).unwrap();
     assert!(Reader::open(empty, "events", Options::new("t")).is_err());
     assert!(Table::named("nothing").is_none());
@@ -771,7 +770,7 @@ fn wrapped(text: &str) -> String {
 /// The page on tables, from the tables.
 fn page() -> String {
     let mut page = format!(
-        "# Tables\n\n{}\n\n{INTRODUCTION}\n",
+        "# Columns of all tables\n\n{}\n\n{INTRODUCTION}\n",
         wrapped(&format!(
             "What `etlkit export parquet` and `etlkit export arrow` write, what `etlkit analyze` prints \
          as JSON and CSV, and what the crate `etl-tables` passes to programs. This is version \
@@ -796,61 +795,36 @@ fn page() -> String {
 fn section(table: &Table, columns: &[Column]) -> String {
     let text = format!("{}. {}", table.row, table.about);
     let mut section = format!("## {}\n\n{}\n\n", table.name, wrapped(&text));
-    section += "| column | type | unit | content |\n|---|---|---|---|\n";
-    for column in columns {
-        let nullable = if column.nullable { ", null" } else { "" };
+    section += "| column | type | content |\n|---|---|---|\n";
+    for column in columns.iter().filter(|column| column.name != "trace") {
+        let mut kind = column.kind.sql().replace("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ");
+        if !column.unit.is_empty() {
+            kind += &format!(", {}", column.unit);
+        }
+        if column.nullable {
+            kind += ", null";
+        }
         let request = if column.on_request { " (on request)" } else { "" };
-        section += &format!(
-            "| `{}`{request} | {}{nullable} | {} | {} |\n",
-            column.name,
-            column.kind.sql(),
-            column.unit,
-            column.meaning
-        );
+        section += &format!("| `{}`{request} | {kind} | {} |\n", column.name, column.meaning);
     }
     section.push('\n');
     section
 }
 
 const INTRODUCTION: &str = "\
-A data set is a folder: `TABLE/trace=STEM-HASH/part-0.parquet`, where HASH is the beginning of the
-SHA-256 of the trace. The column `trace` is the name of the folder, as Hive lays partitions out.
-`_traces` has an entry for each trace that is whole. Files have groups of at most 65,536 rows,
-compressed by Snappy. At most 64 files of a trace are open at a time: with more tables, as those of
-`--typed`, some have a `part-1.parquet` and further parts. `TABLE/*/*.parquet` are all of a table.
+[tables.md](tables.md) describes data sets, units and questions to them. In a data set, each table
+also has the column `trace` (VARCHAR), the name of the trace: its file name without the folder.
 
-With `--by-provider` the files of `events` are
-`events/trace=STEM-HASH/provider=NAME/part-0.parquet`, and the column `provider` is the name of that
-folder: `%2F` and the like stand for characters that are no letters, digits, `.`, `_` and `-`, which
-engines decode; a name of more than 200 bytes is cut and ends with a hash. Read
-`events/*/*/*.parquet`, or `events/**/*.parquet`.
-
-`--process` and `--pid` select the rows of processes; `traces`, `losses` and `findings` are whole.
-`--from` and `--to` select rows by their time, and what sums count; the tables of what there was
-(`processes`, `threads`, `images`, `modules`, `methods`) are whole, with the times of each row.
-
-`export parquet --format json` prints `dataset`, its folder, and `traces`, with an entry for each
-trace that was read: `file`, `trace` (its name in the data set), `rows` and `bytes` that were
-written. A trace that was in the data set before has null as `trace`, and no rows and bytes.
-
-The name of a number ends with its unit: `_us` for microseconds, `bytes`, `_percent`. Arrow fields,
-and with them Parquet columns, have the metadata `unit` and `meaning`. `analyze` has no `trace`, and
-prints times with 100 ns and addresses in hexadecimal.
-
-`trace` distinguishes the rows of several traces. The key of an event is (`trace`, `sequence`).
-
-All numbers are signed, since some engines know no others. Numbers of 64 bits that are unsigned in
-the trace (addresses, keywords) keep their bits, so that the largest are negative; `printf('%x')` of
-DuckDB shows them as they were. Times are microseconds in UTC; `filetime` has the 100 ns that they
-lack. `VARCHAR` columns with words that come often are dictionaries in Arrow.
+TIMESTAMPTZ is TIMESTAMP WITH TIME ZONE, in UTC. Addresses and keywords are the bits of unsigned
+numbers in signed ones. `null` means that the value can be null.
 ";
 
 const TYPED: &str = "\
 ## typed/Provider.Event
 
-One event of this kind, if `--typed` is given. The columns are those of `events` from `trace` to
-`thread`, then `version`, `activity`, and one for each field of the event under its own name. A
-name that differs from another column in capital letters only gets an underscore.
+One event of this kind, if `--typed` is given. The columns are the first columns of `events`, from
+`trace` to `thread`, then `version`, `activity`, and one for each field of the event under its own
+name. A name that differs from another column only in capital letters gets an underscore.
 
 | field | type |
 |---|---|
@@ -858,16 +832,15 @@ name that differs from another column in capital letters only gets an underscore
 | other integers, pointers | BIGINT |
 | BOOL | BOOLEAN |
 | float, double | DOUBLE |
-| FILETIME, SYSTEMTIME | TIMESTAMP WITH TIME ZONE |
+| FILETIME, SYSTEMTIME | TIMESTAMPTZ |
 | bytes | BLOB |
 | text, GUIDs, SIDs, network addresses | VARCHAR |
 | arrays, structures | VARCHAR, as JSON |
 
-A field whose values have names of their own, as status codes have, has a column `FIELD_name`
-besides. Arrays and structures are as in `fields` of `events`. The versions of an event share a
-table; a field that a version does not have is null. Where versions have a field in two types, the
-column has the wider one: BOOLEAN, INTEGER, BIGINT; or DOUBLE for INTEGER and DOUBLE; otherwise
-VARCHAR.
+If the values of a field have names, as status codes do, there is also a column `FIELD_name`. Arrays
+and structures are as in `fields` of `events`. The versions of an event share a table; a field that
+a version does not have is null. If a field has two types in two versions, the column has the wider
+type: BOOLEAN, INTEGER, BIGINT; or DOUBLE for INTEGER and DOUBLE; otherwise VARCHAR.
 
 Another build of Windows, or of a provider, may log other versions of an event, so the tables of two
 traces may have other columns. Read them by name: `union_by_name = true` in DuckDB,
@@ -879,13 +852,13 @@ const REPORTS: &str = "
 
 Tables that only `etlkit analyze` has, in the JSON of one kind of report: `gc.processes` is the
 member `processes` of the report `gc`. The member `rows` of `cpu`, and of `waits` and `contention`
-with options for stacks, is one of the tables `cpu.VIEW.rows`: numbers of samples or of waits are
-left out of the other one.
+with options for stacks, is one of the tables `cpu.VIEW.rows`: `cpu` has the numbers of samples,
+the others have the numbers of waits.
 ";
 
 #[test]
 fn page_lists_all_tables() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tables.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/columns.md");
     let page = page();
     if std::env::var_os("ETLKIT_WRITE_DOCS").is_some() {
         fs::write(&path, &page).unwrap();

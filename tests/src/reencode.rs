@@ -1,11 +1,11 @@
 //! Decoded records, encoded again by the write half.
 
-use etl_format::Guid;
 use etl_format::constants::{MARKER_EVENT_TRACE, MessageFlags, PointerSize};
 use etl_format::read::{self, ExtendedItem, Header, RawItem};
 use etl_format::write::record::{
     Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, Raw, Record as _, System,
 };
+use etl_format::{Guid, ProcessId, ThreadId, Ticks};
 
 /// Appends a record, encoded from the fields that the read half decoded. Kinds without a struct are
 /// copied.
@@ -16,20 +16,20 @@ pub fn record(record: &read::Record<'_>, out: &mut Vec<u8>) {
     let payload = record.payload();
     let pointer_size = record.pointer_size().unwrap_or(PointerSize::P8);
     let full = |h: &read::FullHeader| {
-        Full::new(h.class, h.opcode, h.timestamp)
+        Full::new(h.class, h.opcode, h.timestamp.get())
             .pointer_size(pointer_size)
             .version(h.version)
             .level(h.level)
-            .process(h.process_id, h.thread_id)
+            .process(h.process_id.get(), h.thread_id.get())
             .cpu_times(h.kernel_time, h.user_time)
             .payload(payload)
     };
     let done = match record.header() {
         Header::System(h) => {
-            let system = System::new(h.hook, h.timestamp)
+            let system = System::new(h.hook, h.timestamp.get())
                 .pointer_size(pointer_size)
                 .version(h.version)
-                .process(h.process_id, h.thread_id)
+                .process(h.process_id.get(), h.thread_id.get())
                 .payload(payload);
             match (h.kernel_time, h.user_time) {
                 (Some(kernel), Some(user)) => system.cpu_times(kernel, user).encode(out),
@@ -38,7 +38,7 @@ pub fn record(record: &read::Record<'_>, out: &mut Vec<u8>) {
         }
         Header::PerfInfo(h) => {
             let counters: Vec<u64> = h.counters().collect();
-            let mut sample = PerfInfo::new(h.hook, h.timestamp)
+            let mut sample = PerfInfo::new(h.hook, h.timestamp.get())
                 .pointer_size(pointer_size)
                 .version(h.version())
                 .counters(&counters)
@@ -54,14 +54,21 @@ pub fn record(record: &read::Record<'_>, out: &mut Vec<u8>) {
             .encode(out),
         Header::Message(h) => {
             let kind_form = record.bytes().get(3).is_some_and(|b| b & MARKER_EVENT_TRACE != 0);
-            Message::new(h.guid.unwrap_or(Guid::ZERO), h.number, h.timestamp.unwrap_or(0))
-                .marker(if kind_form { MessageMarker::Kind } else { MessageMarker::Wpp })
-                .sequence(h.sequence.unwrap_or(0))
-                .component(h.component_id.unwrap_or(0))
-                .process(h.process_id.unwrap_or(0), h.thread_id.unwrap_or(0))
-                .flags(MessageFlags(h.flags.0))
-                .payload(payload)
-                .encode(out)
+            Message::new(
+                h.guid.unwrap_or(Guid::ZERO),
+                h.number,
+                h.timestamp.unwrap_or(Ticks::new(0)).get(),
+            )
+            .marker(if kind_form { MessageMarker::Kind } else { MessageMarker::Wpp })
+            .sequence(h.sequence.unwrap_or(0))
+            .component(h.component_id.unwrap_or(0))
+            .process(
+                h.process_id.unwrap_or(ProcessId::new(0)).get(),
+                h.thread_id.unwrap_or(ThreadId::new(0)).get(),
+            )
+            .flags(MessageFlags(h.flags.0))
+            .payload(payload)
+            .encode(out)
         }
         Header::Event(h) => event(record, &h, pointer_size, out),
         _ => Raw { bytes: record.bytes(), timestamp: None }.encode(out),
@@ -100,11 +107,11 @@ fn event(
             _ => Extended::Other(kind, data),
         });
     }
-    Event::new(h.provider, h.descriptor, h.timestamp)
+    Event::new(h.provider, h.descriptor, h.timestamp.get())
         .pointer_size(pointer_size)
         .flags(h.flags)
         .properties(h.properties)
-        .process(h.process_id, h.thread_id)
+        .process(h.process_id.get(), h.thread_id.get())
         .cpu_times(h.kernel_time, h.user_time)
         .activity(h.activity)
         .extended(&extended)

@@ -7,6 +7,7 @@
 mod input;
 
 use etl_events::Subject;
+use etl_format::ProcessId;
 use etl_format::read::{Options, Order, Record, Trace};
 use etl_tools::slice::{Slicer, Summary};
 
@@ -23,7 +24,8 @@ fn main() -> Outcome<()> {
         }
         (None, ..) => {
             let collections = |record: &Record<'_>, _: &Subject| {
-                record.process_id() == Some(100) && record.descriptor().is_some_and(|d| d.id == 1)
+                record.process_id() == Some(ProcessId::new(100))
+                    && record.descriptor().is_some_and(|d| d.id == 1)
             };
             let (piece, summary) = cut(&input::trace()?, collections)?;
             assert_eq!((summary.records, summary.selected, summary.kept_as_state), (8, 2, 2));

@@ -5,6 +5,7 @@
 //! * [`scrub`](mod@scrub): a trace without names, paths and other private data.
 //! * [`merge`], [`repair`], [`compress`]: several traces in one, a valid trace from a damaged one,
 //!   and compressed or decompressed buffers.
+//! * [`output`]: files that are complete under their name, or not there at all.
 //!
 //! Each operation is a builder with a method `run`:
 //!
@@ -34,6 +35,7 @@ mod damage;
 pub mod diff;
 mod error;
 mod on_record;
+pub mod output;
 pub mod scrub;
 pub mod slice;
 

@@ -1,11 +1,10 @@
 //! Makes a TraceLogging event and a manifest event from field values, writes them to a trace, reads
 //! the trace back with its fields, and verifies it: `cargo run --example write_read_verify`.
 
-use etl_format::read::{Options, Order, Trace};
+use etl_events::OpenOptions;
 use etl_format::write::Session;
 use etl_format::{FileHeader, FileTime};
 use etl_schema::sources::manifest;
-use etl_schema::store::SchemaStore;
 use etl_schema::{EventEncoder, EventSchema, Field, InType};
 use etl_verify::{Verdict, Verifier};
 
@@ -39,17 +38,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     session.write(0, &event.process(100, 104))?;
     let bytes = session.finish()?;
 
-    let mut store = SchemaStore::default();
-    store.add_schemas(schemas);
-    let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
-    let mut records = trace.records(Order::Time)?;
+    let mut trace = OpenOptions::new().schemas(schemas).from_bytes(bytes.as_slice())?;
+    let mut events = trace.events();
     let mut lines = Vec::new();
-    while let Some(record) = records.next_record()? {
-        store.learn(&record);
-        if record.is_event()
-            && let Some(fields) = store.fields(&record)
+    while let Some(event) = events.next()? {
+        if event.record().is_event()
+            && let Some(fields) = event.fields()
         {
-            lines.push(format!("{} {fields}", fields.schema().name));
+            lines.push(format!("{} {fields}", event.name()));
         }
     }
     println!("{}", lines.join("\n"));

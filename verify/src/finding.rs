@@ -1,7 +1,7 @@
 //! A finding: what breaks a rule, where and when.
 
 use etl_analysis::machine::Process;
-use etl_format::{FileTime, Ticks};
+use etl_format::{FileTime, ProcessId, Ticks};
 use serde::Serialize;
 
 use crate::checks::Facts;
@@ -89,7 +89,8 @@ pub struct Finding {
     /// Why it is undecided.
     pub because: Option<String>,
     /// The process, if the finding is about one.
-    pub pid: Option<u32>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u32>"))]
+    pub pid: Option<ProcessId>,
     /// When, as UTC in ISO 8601, if the finding has a time.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub time: Option<FileTime>,
@@ -173,7 +174,7 @@ pub(crate) struct Found<'f> {
 
 impl Found<'_> {
     /// The finding is about a process, and perhaps a time.
-    pub fn of(self, process: &Process, timestamp: Option<i64>) -> Self {
+    pub fn of(self, process: &Process, timestamp: Option<Ticks>) -> Self {
         self.finding.pid = Some(process.pid());
         self.finding.process = index_of(self.facts.machine.processes(), process);
         process.name().clone_into(&mut self.finding.process_name);
@@ -181,10 +182,10 @@ impl Found<'_> {
     }
 
     /// The finding has a time.
-    pub fn at(self, timestamp: Option<i64>) -> Self {
+    pub fn at(self, timestamp: Option<Ticks>) -> Self {
         let clock = self.facts.machine.clock();
         self.finding.time = timestamp.map(|timestamp| clock.time(timestamp));
-        self.finding.timestamp = timestamp.map(Ticks::new);
+        self.finding.timestamp = timestamp;
         self
     }
 
@@ -212,7 +213,7 @@ impl Found<'_> {
 
     /// The finding is undecided if something was lost in the span in which the missing events would
     /// have come.
-    pub fn unless_lost(self, from: Option<i64>, to: Option<i64>) -> Self {
+    pub fn unless_lost(self, from: Option<Ticks>, to: Option<Ticks>) -> Self {
         match self.facts.lost(self.carried, from, to) {
             Some(lost) => {
                 let because = loss::message(self.facts.machine.clock(), lost);

@@ -1,5 +1,6 @@
 //! Finds the records at which findings show: processor and file offset.
 
+use etl_format::{ProcessId, Ticks};
 use std::collections::BTreeMap;
 
 use etl_analysis::files::Timeline;
@@ -25,7 +26,7 @@ const MAX_RECORDS_OF_A_TIME: usize = 64;
 #[derive(Clone, Copy, Debug)]
 struct Location {
     source: usize,
-    pid: Option<u32>,
+    pid: Option<ProcessId>,
     processor: Option<u16>,
     offset: u64,
 }
@@ -38,25 +39,25 @@ pub(crate) fn locate<S: Source>(
     findings: &mut [Finding],
 ) -> Result<(), Error> {
     // Times, and the process that each is about.
-    let mut wanted: BTreeMap<i64, Option<u32>> = BTreeMap::new();
+    let mut wanted: BTreeMap<Ticks, Option<u32>> = BTreeMap::new();
     for finding in findings.iter().filter(|f| f.offset.is_none()) {
         // The most severe findings come first.
         let max = if finding.severity > Severity::Note { MAX_TIMES } else { MAX_TIMES_OF_NOTES };
         if let (Some(timestamp), true) = (finding.timestamp, wanted.len() < max) {
-            wanted.entry(timestamp.get()).or_insert(finding.pid);
+            wanted.entry(timestamp).or_insert(finding.pid.map(ProcessId::get));
         }
     }
     if wanted.is_empty() {
         return Ok(());
     }
-    let mut found: BTreeMap<i64, Vec<Location>> = BTreeMap::new();
+    let mut found: BTreeMap<Ticks, Vec<Location>> = BTreeMap::new();
     let mut budget = MAX_BUFFERS;
     for (index, (trace, name)) in recording.files_mut().iter_mut().enumerate() {
         let search = Search { index, timeline: facts.machine.timeline(), wanted: &wanted };
         search.run(trace, &mut budget, &mut found).map_err(|e| Error::new(index, name, e))?;
     }
     for finding in findings.iter_mut().filter(|f| f.offset.is_none()) {
-        let Some(found) = finding.timestamp.and_then(|t| found.get(&t.get())) else { continue };
+        let Some(found) = finding.timestamp.and_then(|t| found.get(&t)) else { continue };
         let own = found.iter().find(|l| l.pid.is_some() && l.pid == finding.pid);
         let Some(location) = own.or(found.first()) else { continue };
         finding.file = recording.files().get(location.source).map(|(_, name)| name.clone());
@@ -69,7 +70,7 @@ pub(crate) fn locate<S: Source>(
 struct Search<'a> {
     index: usize,
     timeline: &'a Timeline,
-    wanted: &'a BTreeMap<i64, Option<u32>>,
+    wanted: &'a BTreeMap<Ticks, Option<u32>>,
 }
 
 impl Search<'_> {
@@ -77,7 +78,7 @@ impl Search<'_> {
         &self,
         trace: &mut Trace<S>,
         budget: &mut usize,
-        found: &mut BTreeMap<i64, Vec<Location>>,
+        found: &mut BTreeMap<Ticks, Vec<Location>>,
     ) -> etl_format::Result<()> {
         let streams = self.streams(trace.buffers());
         for (&timestamp, &pid) in self.wanted {
@@ -93,7 +94,9 @@ impl Search<'_> {
                         continue;
                     }
                     let location = self.location(&record, state);
-                    is_found |= pid.is_none() || location.pid.is_none() || location.pid == pid;
+                    is_found |= pid.is_none()
+                        || location.pid.is_none()
+                        || location.pid == pid.map(ProcessId::new);
                     let here = found.entry(timestamp).or_default();
                     if here.len() < MAX_RECORDS_OF_A_TIME {
                         here.push(location);
@@ -133,7 +136,7 @@ impl Search<'_> {
 }
 
 /// A buffer: its first timestamp, its offset, and its state.
-type Candidate = (i64, u64, BufferState);
+type Candidate = (Ticks, u64, BufferState);
 
 /// What limits the locations of a buffer's records: those of a compressed one have no offset of
 /// their own in the file, and a buffer whose header could not be read has no known processor.
@@ -145,7 +148,7 @@ struct BufferState {
 
 /// The buffers that may hold a record of a time, the likeliest first: on each processor the last
 /// one that begins before it, and those that begin with it.
-fn covering(streams: &[Vec<Candidate>], timestamp: i64) -> Vec<Candidate> {
+fn covering(streams: &[Vec<Candidate>], timestamp: Ticks) -> Vec<Candidate> {
     let mut out = Vec::new();
     for stream in streams {
         let before = stream.partition_point(|(first, ..)| *first < timestamp);

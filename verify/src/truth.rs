@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
 use etl_control::enable::{Enablement, IdFilter};
-use etl_format::Guid;
+use etl_format::{FileTime, Guid};
 use serde::Deserialize;
 
 use crate::checks::enablement::Enabled;
@@ -81,7 +81,7 @@ impl Request {
         let any_process = self.pids.is_empty() && self.executables.is_empty();
         Ok(Enabled {
             limited: with.ids != IdFilter::Any || !any_process,
-            since: Some(self.filetime),
+            since: Some(FileTime::new(self.filetime)),
             session: Some(self.session),
             ..Enabled::declared(provider, with)
         })
@@ -126,7 +126,7 @@ impl Truth {
             Line::Enable(request) => {
                 let enabled = request.enabled()?;
                 if let (Some(session), Some(since)) = (&enabled.session, enabled.since) {
-                    self.end(session, enabled.provider, since);
+                    self.end(session, enabled.provider, since.get());
                 }
                 self.enabled.push(enabled);
             }
@@ -151,7 +151,7 @@ impl Truth {
         let own = |e: &&mut Enabled| {
             e.provider == provider && e.session.as_deref() == Some(session) && e.until.is_none()
         };
-        self.enabled.iter_mut().filter(own).for_each(|e| e.until = Some(filetime));
+        self.enabled.iter_mut().filter(own).for_each(|e| e.until = Some(FileTime::new(filetime)));
     }
 
     /// What the sessions of a file enabled, those of the files that it was merged from included,
@@ -214,7 +214,7 @@ mod tests {
         };
         let [clr] = &own("clr.etl")[..] else { panic!("one session") };
         assert_eq!(clr.with, Some(Enablement::new(5, 0x98)));
-        assert_eq!((clr.since, clr.limited), (Some(130_000_000_000_000_000), false));
+        assert_eq!((clr.since, clr.limited), (Some(FileTime::new(130_000_000_000_000_000)), false));
         let [other] = &own("other.etl")[..] else { panic!("one session") };
         assert!(other.limited);
         assert_eq!(truth.of("part2.etl"), truth.of("part1.etl"));
@@ -242,12 +242,16 @@ mod tests {
             LINES.lines().next().unwrap().replace("130000000000000000", "130000000000000007");
         let disable = r#"{"kind":"disable","session":"clr","at_ns":9,"filetime":130000000000000009,"provider_guid":"e13c0d23-ccbc-4e12-931b-d9cc2eee27e4"}"#;
         let truth = Truth::read(format!("{LINES}{again}\n{disable}\n").as_bytes()).unwrap();
-        let untils = |file| -> Vec<_> {
+        let end_times = |file| -> Vec<_> {
             let own = truth.of(file).unwrap().into_iter().filter(|e| !e.is_elsewhere);
             own.map(|e| e.until).collect()
         };
-        let [first, second] = [7, 9].map(|tick| Some(130_000_000_000_000_000 + tick));
-        assert_eq!((untils("clr.etl"), untils("other.etl")), (vec![first, second], vec![None]));
+        let [first, second] =
+            [7, 9].map(|tick| Some(FileTime::new(130_000_000_000_000_000 + tick)));
+        assert_eq!(
+            (end_times("clr.etl"), end_times("other.etl")),
+            (vec![first, second], vec![None])
+        );
     }
 
     #[test]

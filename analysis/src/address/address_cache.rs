@@ -8,6 +8,7 @@
 
 use super::cache::DirectMapped;
 use super::origin::Origin;
+use etl_format::Ticks;
 
 /// What an address resolved to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub(crate) struct CachedAddress {
     /// How often it came.
     pub count: u32,
     /// When it came last.
-    pub last: i64,
+    pub last: Ticks,
     /// State of the address there: grows with each change of what it may resolve to. 0 for a free
     /// slot.
     state: u64,
@@ -111,7 +112,7 @@ impl AddressCache {
     /// Counts an address, if it is known what it resolves to in this state; else it has to be
     /// resolved.
     #[inline]
-    pub fn count(&mut self, by: ProcessOrigin, address: u64, state: u64, time: i64) -> bool {
+    pub fn count(&mut self, by: ProcessOrigin, address: u64, state: u64, time: Ticks) -> bool {
         let Some(cached) = self.slots.slot_mut(Self::hash(by, address)) else { return false };
         let same = cached.address == address && cached.by == by && cached.state == state;
         // A full count is moved on, and starts again.
@@ -130,7 +131,7 @@ impl AddressCache {
         &mut self,
         (by, address): (ProcessOrigin, u64),
         state: u64,
-        time: i64,
+        time: Ticks,
         (owner, index): (Owner, Option<usize>),
     ) -> Option<CachedAddress> {
         let index = index.and_then(|index| u32::try_from(index).ok()).unwrap_or(NO_INDEX);
@@ -168,17 +169,23 @@ mod tests {
     fn cached_owner_holds_for_one_state() {
         let mut cache = AddressCache::default();
         let by = ProcessOrigin::new(3, Origin::Exception);
-        assert!(!cache.count(by, 0x1000, 1, 10));
-        assert_eq!(cache.insert((by, 0x1000), 1, 10, (Owner::Unresolved, Some(7))), None);
-        assert!(cache.count(by, 0x1000, 1, 11));
-        assert!(cache.count(by, 0x1000, 1, 12));
-        assert!(!cache.count(by, 0x1000, 2, 13), "something was loaded there");
-        let evicted = cache.insert((by, 0x1000), 2, 13, (Owner::Method, None)).unwrap();
-        assert_eq!((evicted.count, evicted.last, evicted.index()), (3, 12, Some(7)));
+        assert!(!cache.count(by, 0x1000, 1, Ticks::new(10)));
+        assert_eq!(
+            cache.insert((by, 0x1000), 1, Ticks::new(10), (Owner::Unresolved, Some(7))),
+            None
+        );
+        assert!(cache.count(by, 0x1000, 1, Ticks::new(11)));
+        assert!(cache.count(by, 0x1000, 1, Ticks::new(12)));
+        assert!(!cache.count(by, 0x1000, 2, Ticks::new(13)), "something was loaded there");
+        let evicted = cache.insert((by, 0x1000), 2, Ticks::new(13), (Owner::Method, None)).unwrap();
+        assert_eq!((evicted.count, evicted.last, evicted.index()), (3, Ticks::new(12), Some(7)));
         assert_eq!((evicted.by.process(), evicted.by.origin()), (3, Origin::Exception));
-        assert!(!cache.count(ProcessOrigin::new(4, Origin::Exception), 0x1000, 2, 14));
-        assert!(!cache.count(ProcessOrigin::new(3, Origin::Sample), 0x1000, 2, 14));
-        assert!(!cache.count(ProcessOrigin::new(0, Origin::ClrStack), 0, 1, 14), "a free slot");
+        assert!(!cache.count(ProcessOrigin::new(4, Origin::Exception), 0x1000, 2, Ticks::new(14)));
+        assert!(!cache.count(ProcessOrigin::new(3, Origin::Sample), 0x1000, 2, Ticks::new(14)));
+        assert!(
+            !cache.count(ProcessOrigin::new(0, Origin::ClrStack), 0, 1, Ticks::new(14)),
+            "a free slot"
+        );
         let left: Vec<_> = cache.take().map(|cached| (cached.count, cached.owner)).collect();
         assert_eq!(left, [(1, Owner::Method)]);
     }
@@ -190,13 +197,14 @@ mod tests {
         let by = ProcessOrigin::new(7, Origin::Sample);
         for _ in 0..40u64 {
             for address in 0..4_000u64 {
-                if cache.count(by, address * 64, 1, 1) {
+                if cache.count(by, address * 64, 1, Ticks::new(1)) {
                     continue;
                 }
                 if cache.is_small() {
                     counted += cache.grow().map(|cached| u64::from(cached.count)).sum::<u64>();
                 }
-                let before = cache.insert((by, address * 64), 1, 1, (Owner::Image, None));
+                let before =
+                    cache.insert((by, address * 64), 1, Ticks::new(1), (Owner::Image, None));
                 counted += before.map_or(0, |cached| u64::from(cached.count));
             }
         }

@@ -42,25 +42,25 @@ impl<T: Clone + Default> DirectMapped<T> {
     }
 }
 
-impl<V: Copy> DirectMapped<Option<(u32, V)>> {
+impl<K: Copy + Eq + Into<u32>, V: Copy> DirectMapped<Option<(K, V)>> {
     /// The value of an id of a process or a thread; they are multiples of four.
     #[inline]
-    pub fn get(&self, id: u32) -> Option<V> {
-        let &(known, value) = self.slot(id as usize >> 2)?.as_ref()?;
+    pub fn get(&self, id: K) -> Option<V> {
+        let &(known, value) = self.slot(id.into() as usize >> 2)?.as_ref()?;
         (known == id).then_some(value)
     }
 
     /// Keeps the value of an id.
     #[inline]
-    pub fn insert(&mut self, id: u32, value: V) {
-        if let Some(slot) = self.slot_mut(id as usize >> 2) {
+    pub fn insert(&mut self, id: K, value: V) {
+        if let Some(slot) = self.slot_mut(id.into() as usize >> 2) {
             *slot = Some((id, value));
         }
     }
 
     /// Forgets an id, and what else had its slot.
-    pub fn remove(&mut self, id: u32) {
-        if let Some(slot) = self.slot_mut(id as usize >> 2) {
+    pub fn remove(&mut self, id: K) {
+        if let Some(slot) = self.slot_mut(id.into() as usize >> 2) {
             *slot = None;
         }
     }
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn insert_evicts_what_has_the_same_slot() {
         let mut cache = DirectMapped::new(4);
-        cache.insert(8, 'a');
+        cache.insert(8u32, 'a');
         cache.insert(12, 'b');
         assert_eq!((cache.get(8), cache.get(12), cache.get(4)), (Some('a'), Some('b'), None));
         cache.insert(8 + 16, 'c');

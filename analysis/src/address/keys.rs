@@ -1,5 +1,6 @@
 //! Uses of stack keys, until it is defined what a key stands for.
 
+use etl_format::Ticks;
 use std::collections::BTreeMap;
 use std::collections::btree_map;
 use std::collections::hash_map;
@@ -13,16 +14,16 @@ const MAX_USES: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyUse {
     pub count: u64,
-    pub first: i64,
-    pub last: i64,
+    pub first: Ticks,
+    pub last: Ticks,
 }
 
 impl KeyUse {
-    fn once(timestamp: i64) -> Self {
+    fn once(timestamp: Ticks) -> Self {
         KeyUse { count: 1, first: timestamp, last: timestamp }
     }
 
-    fn again(&mut self, timestamp: i64) {
+    fn again(&mut self, timestamp: Ticks) {
         (self.count, self.last) = (self.count + 1, timestamp);
     }
 }
@@ -39,12 +40,12 @@ pub(crate) struct Keys {
     /// Keys that were used.
     ever: HashSet<u64>,
     /// Keys that were defined when no use of them was known, and when that was.
-    unused: HashMap<u64, i64>,
+    unused: HashMap<u64, Ticks>,
 }
 
 impl Keys {
     /// A key is defined, and no use of it is known.
-    pub fn unused(&mut self, key: u64, timestamp: i64) {
+    pub fn unused(&mut self, key: u64, timestamp: Ticks) {
         if self.unused.len() < MAX_USES {
             self.unused.entry(key).or_insert(timestamp);
         }
@@ -52,7 +53,7 @@ impl Keys {
 
     /// Keys that were defined and never used, and when the first of them was defined. None where
     /// not all uses were kept.
-    pub fn never_used(&self) -> (u64, Option<i64>) {
+    pub fn never_used(&self) -> (u64, Option<Ticks>) {
         if self.beyond > 0 || self.ever.len() >= MAX_USES {
             return (0, None);
         }
@@ -61,7 +62,7 @@ impl Keys {
     }
 
     /// A key is used in a process.
-    pub fn used(&mut self, key: u64, process: usize, timestamp: i64) {
+    pub fn used(&mut self, key: u64, process: usize, timestamp: Ticks) {
         let is_free = self.first.len() + self.others.len() < MAX_USES;
         match self.first.entry(key) {
             hash_map::Entry::Occupied(mut first) => {
@@ -115,11 +116,11 @@ mod tests {
     #[test]
     fn a_key_that_is_used_later_is_not_unused() {
         let mut keys = Keys::default();
-        keys.unused(1, 20);
-        keys.unused(2, 10);
-        keys.unused(3, 5);
-        keys.used(3, 0, 30);
-        assert_eq!(keys.never_used(), (2, Some(10)));
+        keys.unused(1, Ticks::new(20));
+        keys.unused(2, Ticks::new(10));
+        keys.unused(3, Ticks::new(5));
+        keys.used(3, 0, Ticks::new(30));
+        assert_eq!(keys.never_used(), (2, Some(Ticks::new(10))));
     }
 
     #[test]
@@ -128,14 +129,18 @@ mod tests {
         for (key, process, timestamp) in
             [(1, 5, 10), (1, 4, 11), (1, 5, 12), (1, 3, 13), (2, 5, 14), (1, 4, 15)]
         {
-            keys.used(key, process, timestamp);
+            keys.used(key, process, Ticks::new(timestamp));
         }
         assert_eq!(keys.undefined(), 6);
         let uses: Vec<_> = std::iter::from_fn(|| keys.take(1)).collect();
         let key_use = |count, first, last| KeyUse { count, first, last };
         assert_eq!(
             uses,
-            [(5, key_use(2, 10, 12)), (3, key_use(1, 13, 13)), (4, key_use(2, 11, 15))]
+            [
+                (5, key_use(2, Ticks::new(10), Ticks::new(12))),
+                (3, key_use(1, Ticks::new(13), Ticks::new(13))),
+                (4, key_use(2, Ticks::new(11), Ticks::new(15)))
+            ]
         );
         assert_eq!((keys.undefined(), keys.take(3)), (1, None));
     }

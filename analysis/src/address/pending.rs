@@ -1,5 +1,6 @@
 //! Addresses that are decided at the end of the recording.
 
+use etl_format::Ticks;
 use foldhash::HashMap;
 
 use super::origin::Origin;
@@ -12,9 +13,9 @@ pub(crate) const MAX_PENDING: usize = 1 << 20;
 pub(crate) struct Sighting {
     pub count: u64,
     /// Time of the first.
-    pub first: i64,
+    pub first: Ticks,
     /// Time of the last.
-    pub last: i64,
+    pub last: Ticks,
     /// Whether an image covered it.
     pub in_image: bool,
 }
@@ -42,9 +43,9 @@ pub(crate) struct Pending {
     /// How often it lay outside of all images, by origin.
     pub outside: [u64; Origin::COUNT],
     /// Time of the first.
-    pub first: i64,
+    pub first: Ticks,
     /// Time of the last.
-    pub last: i64,
+    pub last: Ticks,
     /// `None` for what came as a span of times.
     cover: Option<Cover>,
 }
@@ -78,7 +79,7 @@ impl PendingAddresses {
     pub fn index_at(
         &mut self,
         address: u64,
-        time: i64,
+        time: Ticks,
         cover: Cover,
         free: &mut usize,
     ) -> Option<usize> {
@@ -101,7 +102,7 @@ impl PendingAddresses {
     fn push(
         &mut self,
         address: u64,
-        (first, last): (i64, i64),
+        (first, last): (Ticks, Ticks),
         cover: Option<Cover>,
         free: &mut usize,
     ) -> Option<usize> {
@@ -151,15 +152,20 @@ mod tests {
         let mut pending = PendingAddresses::default();
         let mut free = MAX_PENDING;
         let cover = Cover { ended: 0, in_code: false, in_image: false };
-        let first = pending.index_at(0x10, 1, cover, &mut free);
-        assert_eq!(pending.index_at(0x10, 2, cover, &mut free), first);
+        let first = pending.index_at(0x10, Ticks::new(1), cover, &mut free);
+        assert_eq!(pending.index_at(0x10, Ticks::new(2), cover, &mut free), first);
         let gone = Cover { ended: 1, ..cover };
-        let second = pending.index_at(0x10, 3, gone, &mut free);
+        let second = pending.index_at(0x10, Ticks::new(3), gone, &mut free);
         assert_ne!(second, first);
         let mut few = 7;
-        assert_eq!(pending.index_at(0x10, 4, cover, &mut few), second, "half is for others");
-        assert!(pending.index_at(0x20, 4, cover, &mut few).is_some());
-        let sighting = Sighting { count: 1, first: 0, last: 9, in_image: false };
+        assert_eq!(
+            pending.index_at(0x10, Ticks::new(4), cover, &mut few),
+            second,
+            "half is for others"
+        );
+        assert!(pending.index_at(0x20, Ticks::new(4), cover, &mut few).is_some());
+        let sighting =
+            Sighting { count: 1, first: Ticks::new(0), last: Ticks::new(9), in_image: false };
         let span = pending.index(0x10, sighting, &mut free);
         assert_eq!(pending.index(0x10, sighting, &mut free), span);
         assert_eq!(pending.take().len(), 4);
@@ -168,7 +174,8 @@ mod tests {
     #[test]
     fn addresses_beyond_the_limit_are_only_counted() {
         let mut pending = PendingAddresses::default();
-        let sighting = Sighting { count: 3, first: 1, last: 2, in_image: false };
+        let sighting =
+            Sighting { count: 3, first: Ticks::new(1), last: Ticks::new(2), in_image: false };
         let mut free = 2;
         let first = pending.index(0x10, sighting, &mut free);
         assert!(first.is_some() && pending.index(0x20, sighting, &mut free).is_some());

@@ -4,6 +4,7 @@
 //! millions of methods stays small. Ranges that have ended, and those hidden by a later range, are
 //! kept in a list that is sorted once, at the end.
 
+use etl_format::Ticks;
 use std::collections::BTreeMap;
 
 use super::chunks::Chunks;
@@ -53,9 +54,9 @@ pub struct Range {
     /// Address after the last one.
     pub end: u64,
     /// Since when, as a raw timestamp; `None` for since before the trace.
-    pub from: Option<i64>,
+    pub from: Option<Ticks>,
     /// Until when; `None` for to the end of the trace.
-    pub to: Option<i64>,
+    pub to: Option<Ticks>,
     /// Who owns it.
     pub tag: Tag,
 }
@@ -66,18 +67,18 @@ impl Range {
     }
 
     /// Whether it was owned at some time of a span.
-    fn lived_in(&self, first: i64, last: i64) -> bool {
+    fn lived_in(&self, first: Ticks, last: Ticks) -> bool {
         self.from.is_none_or(|from| from <= last) && self.to.is_none_or(|to| to >= first)
     }
 }
 
 /// What stands for [`Range::from`] being `None` in a live range.
-const BEFORE: i64 = i64::MIN;
+const BEFORE: Ticks = Ticks::MIN;
 
 /// A live range, its start being the key.
 #[derive(Clone, Copy, Debug)]
 struct Live {
-    from: i64,
+    from: Ticks,
     id: u64,
     size: u32,
     instance: u16,
@@ -94,7 +95,7 @@ impl Live {
         Tag { id: self.id, instance: self.instance, bits: self.bits, mark: self.mark }
     }
 
-    fn range(&self, start: u64, to: Option<i64>) -> Range {
+    fn range(&self, start: u64, to: Option<Ticks>) -> Range {
         let from = (self.from != BEFORE).then_some(self.from);
         Range { start, end: start.saturating_add(self.size.into()), from, to, tag: self.tag() }
     }
@@ -192,7 +193,7 @@ impl Ranges {
     /// A range begins, or is found to have been there all along (`from` is `None`).
     ///
     /// An event about a known range (a rundown lists what was loaded before) only adds to its tag.
-    pub fn add(&mut self, start: u64, size: u64, from: Option<i64>, tag: Tag) -> Added {
+    pub fn add(&mut self, start: u64, size: u64, from: Option<Ticks>, tag: Tag) -> Added {
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         let end = start.saturating_add(size.into());
         if end == start {
@@ -243,7 +244,7 @@ impl Ranges {
 
     /// The range that begins at `start` ends; returns its tag. One whose beginning was not
     /// seen has been there since before the trace.
-    pub fn remove(&mut self, start: u64, size: u64, at: i64, tag: Tag) -> Option<Tag> {
+    pub fn remove(&mut self, start: u64, size: u64, at: Ticks, tag: Tag) -> Option<Tag> {
         let known = self.live.remove(start);
         let stated = start.saturating_add(size);
         let end = known.map_or(stated, |live| live.range(start, None).end);
@@ -266,7 +267,7 @@ impl Ranges {
     }
 
     /// Everything ends, since the process does.
-    pub fn clear(&mut self, at: i64) {
+    pub fn clear(&mut self, at: Ticks) {
         for (start, live) in std::mem::take(&mut self.live).iter() {
             self.past.push(live.range(start, Some(at)));
         }
@@ -360,7 +361,7 @@ impl Ranges {
     pub fn history(&self) -> History<'_> {
         let mut past: Vec<_> =
             self.past.iter().chain(self.hidden.values().flatten()).copied().collect();
-        past.sort_unstable_by_key(|r| (r.start, r.to.unwrap_or(i64::MAX), r.end, r.from));
+        past.sort_unstable_by_key(|r| (r.start, r.to.unwrap_or(Ticks::MAX), r.end, r.from));
         let mut starts: Vec<Start> = Vec::new();
         let mut furthest = 0;
         for (at, range) in past.iter().enumerate() {
@@ -379,7 +380,7 @@ impl Ranges {
 fn again(
     known: &mut Live,
     start: u64,
-    (size, from, tag): (u32, Option<i64>, Tag),
+    (size, from, tag): (u32, Option<Ticks>, Tag),
 ) -> (Added, Option<Range>) {
     let before = known.tag();
     known.mark = if tag.mark == 0 { known.mark } else { tag.mark };
@@ -397,7 +398,7 @@ fn again(
     (Added::Again, Some(gone))
 }
 
-fn live(from: Option<i64>, size: u32, tag: Tag) -> Live {
+fn live(from: Option<Ticks>, size: u32, tag: Tag) -> Live {
     let Tag { id, instance, bits, mark } = tag;
     Live { from: from.unwrap_or(BEFORE), id, size, instance, bits, mark }
 }
@@ -430,7 +431,7 @@ impl History<'_> {
 
     /// The owner of an address at some time of a span.
     #[must_use]
-    pub fn owner(&self, address: u64, first: i64, last: i64) -> Option<Tag> {
+    pub fn owner(&self, address: u64, first: Ticks, last: Ticks) -> Option<Tag> {
         self.range(address, first, last).map(|range| range.tag)
     }
 
@@ -440,7 +441,7 @@ impl History<'_> {
     /// So of several that may have been there at that time, the one that ended first was: the
     /// others came after it.
     #[must_use]
-    pub fn range(&self, address: u64, first: i64, last: i64) -> Option<Range> {
+    pub fn range(&self, address: u64, first: Ticks, last: Ticks) -> Option<Range> {
         let live = self.live.at_or_before(address);
         let live = live.filter(|(at, live)| live.covers(*at, address) && live.from <= last);
         match live {
@@ -453,7 +454,7 @@ impl History<'_> {
     }
 
     /// The past range with the earliest end that owned an address at some time of a span.
-    fn gone(&self, address: u64, first: i64, last: i64) -> Option<Range> {
+    fn gone(&self, address: u64, first: Ticks, last: Ticks) -> Option<Range> {
         let mut found: Option<Range> = None;
         let mut tried = 0;
         let groups = self.starts.partition_point(|s| s.start <= address);
@@ -470,7 +471,8 @@ impl History<'_> {
             for range in ranges.get(at..).unwrap_or_default() {
                 tried += 1;
                 if range.covers(address) && range.lived_in(first, last) {
-                    let sooner = |f: Range| range.to.unwrap_or(i64::MAX) < f.to.unwrap_or(i64::MAX);
+                    let sooner =
+                        |f: Range| range.to.unwrap_or(Ticks::MAX) < f.to.unwrap_or(Ticks::MAX);
                     if found.is_none_or(sooner) {
                         found = Some(*range);
                     }
@@ -487,7 +489,7 @@ impl History<'_> {
     /// Whether the address has ever had an owner.
     #[must_use]
     pub fn ever(&self, address: u64) -> Option<Tag> {
-        self.owner(address, i64::MIN, i64::MAX)
+        self.owner(address, Ticks::MIN, Ticks::MAX)
     }
 }
 
@@ -503,18 +505,18 @@ mod tests {
     #[test]
     fn owner_is_the_range_that_lives_at_the_time() {
         let mut ranges = Ranges::default();
-        assert_eq!(ranges.add(0x1000, 0x100, Some(10), named(1)), Added::New);
+        assert_eq!(ranges.add(0x1000, 0x100, Some(Ticks::new(10)), named(1)), Added::New);
         assert_eq!(ranges.now(0x10ff), Some(named(1)));
         assert_eq!(ranges.now(0x1100), None);
-        assert_eq!(ranges.remove(0x1000, 0x100, 20, Tag::default()), Some(named(1)));
+        assert_eq!(ranges.remove(0x1000, 0x100, Ticks::new(20), Tag::default()), Some(named(1)));
         assert_eq!(ranges.now(0x1000), None);
-        assert_eq!(ranges.add(0x1080, 0x10, Some(30), named(2)), Added::New);
+        assert_eq!(ranges.add(0x1080, 0x10, Some(Ticks::new(30)), named(2)), Added::New);
         let history = ranges.history();
-        assert_eq!(history.owner(0x1000, 5, 15), Some(named(1)));
-        assert_eq!(history.owner(0x1000, 5, 9), None);
-        assert_eq!(history.owner(0x1000, 21, 30), None);
-        assert_eq!(history.owner(0x1088, 12, 13), Some(named(1)));
-        assert_eq!(history.owner(0x1088, 31, 31), Some(named(2)));
+        assert_eq!(history.owner(0x1000, Ticks::new(5), Ticks::new(15)), Some(named(1)));
+        assert_eq!(history.owner(0x1000, Ticks::new(5), Ticks::new(9)), None);
+        assert_eq!(history.owner(0x1000, Ticks::new(21), Ticks::new(30)), None);
+        assert_eq!(history.owner(0x1088, Ticks::new(12), Ticks::new(13)), Some(named(1)));
+        assert_eq!(history.owner(0x1088, Ticks::new(31), Ticks::new(31)), Some(named(2)));
         assert_eq!(history.ever(0x10ff), Some(named(1)));
     }
 
@@ -522,32 +524,35 @@ mod tests {
     fn owner_among_many_is_found_by_time() {
         let mut ranges = Ranges::default();
         for i in 0..20_000 {
-            ranges.add(0x1000, 0x40, Some(10 * i), named(i as u64));
-            ranges.remove(0x1000, 0x40, 10 * i + 5, Tag::default());
+            ranges.add(0x1000, 0x40, Some(Ticks::new(10 * i)), named(i as u64));
+            ranges.remove(0x1000, 0x40, Ticks::new(10 * i + 5), Tag::default());
         }
         // This one was there at the end, and its load was not seen.
         ranges.add(0x1000, 0x40, None, named(77_777));
         let history = ranges.history();
         for i in [0, 1, 9_999, 10_000, 19_999] {
             for at in [0, 3, 5] {
-                let found = history.owner(0x1010, 10 * i + at, 10 * i + at);
+                let found = history.owner(0x1010, Ticks::new(10 * i + at), Ticks::new(10 * i + at));
                 assert_eq!(found, Some(named(i as u64)), "{i}");
             }
         }
-        assert_eq!(history.owner(0x1010, 200_001, 200_001), Some(named(77_777)));
+        assert_eq!(
+            history.owner(0x1010, Ticks::new(200_001), Ticks::new(200_001)),
+            Some(named(77_777))
+        );
     }
 
     #[test]
     fn enumerated_range_has_been_there_all_along() {
         let mut ranges = Ranges::default();
         ranges.add(0x1000, 0x100, None, named(1));
-        assert!(ranges.history().owner(0x1000, i64::MIN, i64::MIN).is_some());
+        assert!(ranges.history().owner(0x1000, Ticks::MIN, Ticks::MIN).is_some());
         // A load that was seen states since when, and the rundown after it does not change that.
         let mut ranges = Ranges::default();
-        ranges.add(0x1000, 0x100, Some(10), Tag { id: 1, ..Tag::default() });
+        ranges.add(0x1000, 0x100, Some(Ticks::new(10)), Tag { id: 1, ..Tag::default() });
         let before = Tag { id: 1, ..Tag::default() };
         assert_eq!(ranges.add(0x1000, 0x100, None, named(1)), Added::Known(before));
-        assert!(ranges.history().owner(0x1000, 1, 9).is_none());
+        assert!(ranges.history().owner(0x1000, Ticks::new(1), Ticks::new(9)).is_none());
         // Listed as another method's, it is another's.
         assert_eq!(ranges.add(0x1000, 0x100, None, named(2)), Added::Overlaps(0x1000));
         ranges.add(0x1000, 0x100, None, named(1));
@@ -560,15 +565,15 @@ mod tests {
         ranges.add(0x1000, 0x1000, None, named(1));
         assert_eq!(ranges.add(0x1100, 0x10, None, named(2)), Added::Overlaps(0x1000));
         assert_eq!(ranges.overlaps, 1);
-        assert_eq!(ranges.history().owner(0x1500, 0, 0), Some(named(1)));
-        assert!(ranges.history().owner(0x2000, 0, 0).is_none());
+        assert_eq!(ranges.history().owner(0x1500, Ticks::new(0), Ticks::new(0)), Some(named(1)));
+        assert!(ranges.history().owner(0x2000, Ticks::new(0), Ticks::new(0)).is_none());
     }
 
     #[test]
     fn gap_is_kept_until_something_is_added() {
         let mut ranges = Ranges::default();
         assert_eq!(ranges.now(0x1008), None);
-        ranges.add(0x1000, 0x10, Some(1), named(1));
+        ranges.add(0x1000, 0x10, Some(Ticks::new(1)), named(1));
         assert_eq!(ranges.now(0x1008), Some(named(1)));
         assert_eq!(ranges.now(0x1010), None);
         assert_eq!(ranges.now(0x0fff), None);
@@ -587,9 +592,9 @@ mod tests {
             for (timestamp, (slot, size, gone, seen)) in steps.into_iter().enumerate() {
                 let (start, size, timestamp) = (slot * 0x200, 0x80u64 << size, timestamp as i64);
                 if gone {
-                    ranges.remove(start, size, timestamp, named(9));
+                    ranges.remove(start, size, Ticks::new(timestamp), named(9));
                 } else {
-                    ranges.add(start, size, seen.then_some(timestamp), named(timestamp as u64));
+                    ranges.add(start, size, seen.then_some(Ticks::new(timestamp)), named(timestamp as u64));
                 }
                 for (&address, found) in addresses.iter().zip(&mut found) {
                     let now = (ranges.changes(), ranges.changes_at(address), ranges.now(address));

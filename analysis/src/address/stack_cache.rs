@@ -7,6 +7,7 @@
 
 use super::address_cache::{Owner, ProcessOrigin};
 use super::cache::DirectMapped;
+use etl_format::Ticks;
 
 /// A frame's address as it is stored.
 pub(crate) type Frame = [u8; 8];
@@ -26,7 +27,7 @@ pub(crate) struct CachedStack {
     /// How often it came since that is known.
     pub count: u64,
     /// When it came last.
-    pub last: i64,
+    pub last: Ticks,
 }
 
 impl CachedStack {
@@ -80,7 +81,13 @@ impl StackCache {
     /// Counts a stack if it is known what it resolves to in this state. Otherwise it takes a slot;
     /// what had it and was counted is in `evicted`.
     #[inline]
-    pub fn count(&mut self, by: ProcessOrigin, state: u64, frames: &[Frame], time: i64) -> Lookup {
+    pub fn count(
+        &mut self,
+        by: ProcessOrigin,
+        state: u64,
+        frames: &[Frame],
+        time: Ticks,
+    ) -> Lookup {
         let Some(slot) = self.slots.slot_mut(Self::hash(by, frames)) else { return Lookup::New };
         if slot.by == by && slot.state == state && slot.frames == frames {
             if slot.resolved.is_empty() {
@@ -137,20 +144,26 @@ mod tests {
     fn stack_is_counted_as_a_whole_from_the_third_time_on() {
         let mut cache = StackCache::default();
         let frames = stack(&[1, 2]);
-        assert!(matches!(cache.count(by(7), 1, &frames, 10), Lookup::New));
-        assert!(matches!(cache.count(by(7), 1, &frames, 11), Lookup::Known));
+        assert!(matches!(cache.count(by(7), 1, &frames, Ticks::new(10)), Lookup::New));
+        assert!(matches!(cache.count(by(7), 1, &frames, Ticks::new(11)), Lookup::Known));
         let resolved = [Some((Owner::Unresolved, Some(3))), None];
         cache.learn(by(7), &frames, resolved.into_iter());
-        assert!(matches!(cache.count(by(7), 1, &frames, 12), Lookup::Known), "one of two frames");
+        assert!(
+            matches!(cache.count(by(7), 1, &frames, Ticks::new(12)), Lookup::Known),
+            "one of two frames"
+        );
         let resolved = [(Owner::Unresolved, Some(3)), (Owner::Method, None)];
         cache.learn(by(7), &frames, resolved.into_iter().map(Some));
-        assert!(matches!(cache.count(by(7), 1, &frames, 13), Lookup::Counted));
-        assert!(matches!(cache.count(by(7), 1, &frames, 14), Lookup::Counted));
-        assert!(matches!(cache.count(by(8), 1, &frames, 15), Lookup::New), "another process");
+        assert!(matches!(cache.count(by(7), 1, &frames, Ticks::new(13)), Lookup::Counted));
+        assert!(matches!(cache.count(by(7), 1, &frames, Ticks::new(14)), Lookup::Counted));
+        assert!(
+            matches!(cache.count(by(8), 1, &frames, Ticks::new(15)), Lookup::New),
+            "another process"
+        );
         // Something was loaded.
-        assert!(matches!(cache.count(by(7), 2, &frames, 16), Lookup::New));
+        assert!(matches!(cache.count(by(7), 2, &frames, Ticks::new(16)), Lookup::New));
         let evicted = cache.evicted.take().unwrap();
-        assert_eq!((evicted.by, evicted.count, evicted.last), (by(7), 2, 14));
+        assert_eq!((evicted.by, evicted.count, evicted.last), (by(7), 2, Ticks::new(14)));
         assert_eq!(evicted.resolved().collect::<Vec<_>>(), resolved);
         assert_eq!(cache.take().count(), 0);
     }
@@ -158,9 +171,9 @@ mod tests {
     #[test]
     fn order_of_frames_matters() {
         let mut cache = StackCache::default();
-        cache.count(by(7), 1, &stack(&[1, 2]), 1);
-        assert!(matches!(cache.count(by(7), 1, &stack(&[2, 1]), 2), Lookup::New));
-        assert!(matches!(cache.count(by(7), 1, &stack(&[1, 2, 0]), 3), Lookup::New));
+        cache.count(by(7), 1, &stack(&[1, 2]), Ticks::new(1));
+        assert!(matches!(cache.count(by(7), 1, &stack(&[2, 1]), Ticks::new(2)), Lookup::New));
+        assert!(matches!(cache.count(by(7), 1, &stack(&[1, 2, 0]), Ticks::new(3)), Lookup::New));
     }
 
     #[test]
@@ -170,7 +183,7 @@ mod tests {
         for round in 0..20i64 {
             for start in 0..1_500u64 {
                 let frames = stack(&[start, start + 1, start + 2]);
-                match cache.count(by(1), 1 + round as u64 / 7, &frames, round) {
+                match cache.count(by(1), 1 + round as u64 / 7, &frames, Ticks::new(round)) {
                     Lookup::Counted => {}
                     Lookup::Known => {
                         at_once += 1;

@@ -22,9 +22,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use etl_format::Guid;
 use etl_format::constants::EventFlags;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
+use etl_format::{Guid, ProcessId, ThreadId, Ticks};
 use etl_schema::store::SchemaStore;
 use etl_schema::views::clr::ClrProvider;
 use etl_schema::{EventSchema, Identity};
@@ -48,13 +48,13 @@ pub struct Activity {
     /// Index of the process in the machine; `None` where no event describes the process.
     pub process: Option<usize>,
     /// Id of the process.
-    pub pid: u32,
+    pub pid: ProcessId,
     /// The thread that started it.
-    pub tid: Option<u32>,
+    pub tid: Option<ThreadId>,
     /// When it started, in ticks.
-    pub started: i64,
+    pub started: Ticks,
     /// When it stopped; `None` where the recording does not show it.
-    pub stopped: Option<i64>,
+    pub stopped: Option<Ticks>,
     /// Its id.
     pub id: Guid,
     /// Id of the activity in which it was started; zero where the start event does not state one.
@@ -66,8 +66,17 @@ pub struct Activity {
 impl Activity {
     /// An activity of no process that started at a time and did not stop.
     #[must_use]
-    pub fn new(id: Guid, parent: Guid, name: u32, started: i64) -> Self {
-        Activity { process: None, pid: 0, tid: None, started, stopped: None, id, parent, name }
+    pub fn new(id: Guid, parent: Guid, name: u32, started: Ticks) -> Self {
+        Activity {
+            process: None,
+            pid: ProcessId::new(0),
+            tid: None,
+            started,
+            stopped: None,
+            id,
+            parent,
+            name,
+        }
     }
 }
 
@@ -285,7 +294,7 @@ mod tests {
         let bytes = session.finish().unwrap();
 
         let mut activities = Activities::new(SchemaStore::default());
-        activities.list.push(Activity::new(id, Guid::ZERO, 0, 1));
+        activities.list.push(Activity::new(id, Guid::ZERO, 0, Ticks::new(1)));
         activities.open.insert((id, provider, 0), vec![0]);
         for other in 1..MAX_OPEN as u32 {
             activities.open.insert((Guid::new(other, 1, 0, [0; 8]), provider, 0), Vec::new());
@@ -293,7 +302,8 @@ mod tests {
         let mut recording = Recording::open([(bytes.as_slice(), "made")]).unwrap();
         Analysis::new().run(&mut recording, &mut activities).unwrap();
         let times: Vec<_> = activities.list.iter().map(|a| (a.started, a.stopped)).collect();
-        assert_eq!(times, [(1, Some(30)), (10, Some(20))]);
+        let at = Ticks::new;
+        assert_eq!(times, [(at(1), Some(at(30))), (at(10), Some(at(20)))]);
     }
 
     #[test]

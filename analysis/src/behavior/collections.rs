@@ -20,10 +20,10 @@
 
 use std::collections::BTreeMap;
 
-use etl_format::TimeRange;
 use etl_format::constants::PointerSize;
 use etl_format::cursor::Bytes;
 use etl_format::read::Record;
+use etl_format::{ThreadId, Ticks, TimeRange};
 use etl_schema::clr::collection::{
     ALLOCATED, BACKGROUND, END, HEAP_HISTORY, HEAP_STATS, RESTARTED, START, SUSPEND,
 };
@@ -95,13 +95,13 @@ pub struct Collection {
     /// Its type: `NonConcurrentGC`, `BackgroundGC`.
     pub kind: NamedValue,
     /// When it started, in ticks.
-    pub started: i64,
+    pub started: Ticks,
     /// When it ended; `None` where the recording does not show it.
-    pub ended: Option<i64>,
+    pub ended: Option<Ticks>,
     /// The thread that collected: the one that reports the end, or the start if there is no end.
-    pub tid: Option<u32>,
+    pub tid: Option<ThreadId>,
     /// The thread that started it.
-    pub started_by: Option<u32>,
+    pub started_by: Option<ThreadId>,
     /// How often the threads of the process were suspended for it.
     pub pauses: u32,
     /// For how many ticks: from the beginning of each suspension to the end of the restart.
@@ -186,11 +186,11 @@ pub struct Pause {
     /// The CLR of the process.
     pub clr: u16,
     /// The thread that suspended the others.
-    pub tid: Option<u32>,
+    pub tid: Option<ThreadId>,
     /// When the suspension began, in ticks.
-    pub since: i64,
+    pub since: Ticks,
     /// When the restart ended.
-    pub until: i64,
+    pub until: Ticks,
     /// Why threads were suspended: `SuspendForGC`.
     pub reason: NamedValue,
     /// Index of its collection in [`Collections::list`]; `None` for something else.
@@ -210,7 +210,7 @@ pub struct OtherPauses {
 /// A suspension that has not ended.
 #[derive(Clone, Copy, Debug)]
 struct Suspended {
-    since: i64,
+    since: Ticks,
     reason: u64,
     /// Index of the first collection that started in it.
     started: Option<usize>,
@@ -378,7 +378,7 @@ impl Collections {
             return;
         }
         let index = self.list.len();
-        let since = latest.map(|latest| event.time.saturating_sub(latest.started));
+        let since = latest.map(|latest| event.time.saturating_since(latest.started));
         self.enter((process, clr), event.session);
         let suspended = self.suspended.get_mut(&(process, clr));
         let shares_pause = suspended.as_ref().is_some_and(|of| of.started.is_some());
@@ -433,7 +433,7 @@ impl Collections {
         let Some(collector) = self.collectors.get_mut(&(process, clr)) else { return };
         let suspended = self.suspended.end(&(process, clr));
         let Some(Suspended { since, reason, started }) = suspended else { return };
-        let paused = u64::try_from(event.time.saturating_sub(since)).unwrap_or(0);
+        let paused = u64::try_from(event.time.saturating_since(since)).unwrap_or(0);
         let list = &mut self.list;
         let beside = || {
             let is_beside = |index: &&usize| list.get(**index).is_some_and(|c| c.is_background());

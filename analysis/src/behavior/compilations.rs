@@ -18,8 +18,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use etl_format::TimeRange;
 use etl_format::read::Record;
+use etl_format::{ThreadId, Ticks, TimeRange};
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::{FieldReader, clr};
 
@@ -39,11 +39,11 @@ pub struct Compilation {
     /// Index of the process in the machine.
     pub process: usize,
     /// The thread that compiled it.
-    pub tid: Option<u32>,
+    pub tid: Option<ThreadId>,
     /// Type with its namespace, and name.
     pub method: Box<str>,
     /// When it was done, in ticks.
-    pub loaded: i64,
+    pub loaded: Ticks,
     /// Ticks for which it was compiled; `None` where the start was not recorded.
     pub duration: Option<u64>,
     /// Bytes of IL; `None` where the start was not recorded.
@@ -65,7 +65,7 @@ impl Compilation {
 /// A compilation that has not ended: when it began, and bytes of IL.
 #[derive(Clone, Copy, Debug)]
 struct Started {
-    at: i64,
+    at: Ticks,
     il_size: u32,
 }
 
@@ -74,7 +74,7 @@ struct Started {
 pub struct Compilations {
     list: Vec<Compilation>,
     /// By process, thread and method.
-    started: OpenOperations<(usize, Option<u32>, u64), Started>,
+    started: OpenOperations<(usize, Option<ThreadId>, u64), Started>,
     given_up: u64,
     range: TimeRange,
     jitting: FieldReader<2>,
@@ -132,7 +132,7 @@ impl Compilations {
         let names = method.text().unwrap_or_default();
         let (namespace, name) = (text(names.namespace), text(names.name));
         let dot = if namespace.is_empty() { "" } else { "." };
-        let since = |at: i64| u64::try_from(event.time.saturating_sub(at)).unwrap_or(0);
+        let since = |at: Ticks| u64::try_from(event.time.saturating_since(at)).unwrap_or(0);
         self.list.push(Compilation {
             process,
             tid: event.tid,

@@ -19,8 +19,8 @@
 
 use std::collections::BTreeMap;
 
-use etl_format::TimeRange;
 use etl_format::read::Record;
+use etl_format::{ThreadId, Ticks, TimeRange};
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 
@@ -48,13 +48,13 @@ pub struct LockWaits {
     /// Waits whose end was not recorded.
     pub unended: u64,
     /// Ticks of the longest, and when it began.
-    pub longest: Option<(u64, i64)>,
+    pub longest: Option<(u64, Ticks)>,
 }
 
 /// A wait that has not ended: when it began, and the number of this event.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    since: i64,
+    since: Ticks,
     number: u64,
 }
 
@@ -70,9 +70,9 @@ enum Step {
 /// Collects the waits for locks of a recording.
 #[derive(Clone, Debug)]
 pub struct Contention {
-    threads: BTreeMap<(usize, u32), LockWaits>,
+    threads: BTreeMap<(usize, ThreadId), LockWaits>,
     /// Waits that have not ended, by process, thread and kind.
-    open: OpenOperations<(usize, u32, u64), Open>,
+    open: OpenOperations<(usize, ThreadId, u64), Open>,
     given_up: u64,
     range: TimeRange,
     fields: FieldReader<1>,
@@ -107,7 +107,7 @@ impl Contention {
 
     /// The waits by index of the process and by thread.
     #[must_use]
-    pub fn threads(&self) -> &BTreeMap<(usize, u32), LockWaits> {
+    pub fn threads(&self) -> &BTreeMap<(usize, ThreadId), LockWaits> {
         &self.threads
     }
 
@@ -144,7 +144,7 @@ impl Contention {
     }
 
     /// A wait lasted until `time` at most, and its end is missing.
-    fn add_unended(&mut self, thread: (usize, u32), since: i64, time: i64) {
+    fn add_unended(&mut self, thread: (usize, ThreadId), since: Ticks, time: Ticks) {
         if ticks_within(self.range, since, time).is_some() {
             self.threads.entry(thread).or_default().unended += 1;
         }
@@ -156,7 +156,7 @@ impl Contention {
 
     /// What waits now does so to the end of the recording.
     fn close(&mut self, machine: &Machine) {
-        let end = machine.span().map_or(i64::MIN, |(_, last)| last);
+        let end = machine.span().map_or(Ticks::MIN, |(_, last)| last);
         for ((process, tid, _), Open { since, .. }) in self.open.take() {
             self.add_unended((process, tid), since, end);
         }
@@ -220,7 +220,7 @@ impl Observer for StackedContention {
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         match self.waits.event(record, event) {
             Some(Step::Begun) => {
-                self.costs.expect(event, event.process, event.tid.unwrap_or(u32::MAX));
+                self.costs.expect(event, event.process, event.tid.unwrap_or(ThreadId::UNKNOWN));
             }
             Some(Step::Ended(number, Some(ticks))) => self.costs.cost(number, ticks),
             Some(Step::Ended(number, None)) => self.costs.forget(number),

@@ -17,6 +17,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use etl_format::Ticks;
 use std::collections::BTreeMap;
 
 use etl_format::read::Record;
@@ -44,9 +45,9 @@ pub struct Thrown {
     /// How many.
     pub count: u64,
     /// When the first was thrown, in ticks.
-    pub first: i64,
+    pub first: Ticks,
     /// When the last was thrown, in ticks.
-    pub last: i64,
+    pub last: Ticks,
     /// The message of the first.
     pub message: Box<str>,
 }

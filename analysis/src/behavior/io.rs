@@ -22,9 +22,9 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use etl_format::TimeRange;
 use etl_format::constants::hook;
 use etl_format::read::Record;
+use etl_format::{ThreadId, Ticks, TimeRange};
 use etl_schema::views::FieldReader;
 use foldhash::HashMap;
 
@@ -90,13 +90,13 @@ pub struct DiskOperation {
     /// The number of its event in time order.
     pub number: u64,
     /// When it ended, in ticks of the recording's clock.
-    pub time: i64,
+    pub time: Ticks,
     /// The processor that logged it.
     pub processor: u16,
     /// What was done.
     pub operation: Operation,
     /// The thread that asked for it; events name it since Windows 8.
-    pub tid: Option<u32>,
+    pub tid: Option<ThreadId>,
     /// Number of the disk.
     pub disk: Option<u32>,
     /// Offset on the disk, in bytes; `None` for a flush.
@@ -134,12 +134,14 @@ enum Actor {
     /// A process, by its index; `None` where the recording names none.
     Process(Option<usize>),
     /// A thread whose process no event has named yet.
-    Thread(u32),
+    Thread(ThreadId),
 }
 
 impl Actor {
     fn new(machine: &Machine, tid: Option<u64>) -> Self {
-        let Some(tid) = tid.map(|tid| tid as u32) else { return Actor::Process(None) };
+        let Some(tid) = tid.map(|tid| ThreadId::new(tid as u32)) else {
+            return Actor::Process(None);
+        };
         match machine.process_of_thread(tid) {
             None => Actor::Thread(tid),
             process => Actor::Process(process),
@@ -159,7 +161,7 @@ pub struct Io {
     /// Indices of files by their key, which is another file's when the file is gone.
     by_key: HashMap<u64, usize>,
     /// Operations by their request: what, and when it began.
-    open: OpenOperations<u64, (Key, i64)>,
+    open: OpenOperations<u64, (Key, Ticks)>,
     given_up: u64,
     /// The operations of disks, if they are kept.
     disk_operations: Option<Vec<DiskOperation>>,
@@ -340,7 +342,7 @@ impl Io {
                 time: event.time,
                 processor: event.processor,
                 operation,
-                tid: tid.map(|tid| tid as u32),
+                tid: tid.map(|tid| ThreadId::new(tid as u32)),
                 disk: disk.map(|disk| disk as u32),
                 offset,
                 bytes,
@@ -373,7 +375,7 @@ impl Io {
             return;
         };
         let clock = machine.clock();
-        let taken = clock.filetime(event.time).saturating_sub(clock.filetime(since));
+        let taken = clock.time(event.time).get().saturating_sub(clock.time(since).get());
         if let (Some(total), Ok(taken)) = (self.totals.get_mut(&key), u64::try_from(taken)) {
             total.latency.add(taken);
         }

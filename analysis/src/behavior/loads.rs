@@ -20,6 +20,7 @@
 //! ```
 
 use etl_format::read::Record;
+use etl_format::{ThreadId, Ticks};
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 use foldhash::HashMap;
@@ -78,12 +79,12 @@ pub struct Load {
     /// Its id in the CLR; `None` where only the search for an assembly was recorded.
     pub id: Option<u64>,
     /// The thread that loaded it.
-    pub tid: Option<u32>,
+    pub tid: Option<ThreadId>,
     /// When it was loaded, in ticks; of an assembly without an event of its load, when
     /// the search ended.
-    pub loaded: i64,
+    pub loaded: Ticks,
     /// When it was unloaded; `None` where it was there to the end.
-    pub unloaded: Option<i64>,
+    pub unloaded: Option<Ticks>,
     /// Ticks from the beginning of the search for an assembly until it was loaded; `None` where no
     /// event states it.
     pub duration: Option<u64>,
@@ -99,7 +100,7 @@ pub struct Load {
 #[derive(Clone, Debug)]
 struct Search {
     name: Box<[u8]>,
-    since: i64,
+    since: Ticks,
 }
 
 /// Collects what the CLRs of a recording loaded.
@@ -110,7 +111,7 @@ pub struct Loads {
     alive: HashMap<(usize, u16, LoadKind, u64), usize>,
     /// Indices of the assemblies by process and name that lack a load or a search.
     halves: HashMap<(usize, Box<str>), usize>,
-    searches: HashMap<(usize, Option<u32>), Vec<Search>>,
+    searches: HashMap<(usize, Option<ThreadId>), Vec<Search>>,
     module: FieldReader<4>,
     assembly: FieldReader<3>,
     domain: FieldReader<3>,
@@ -217,7 +218,7 @@ impl Loads {
         }
     }
 
-    fn unloaded(&mut self, kind: LoadKind, process: usize, record: &Record<'_>, time: i64) {
+    fn unloaded(&mut self, kind: LoadKind, process: usize, record: &Record<'_>, time: Ticks) {
         let Some((id, clr, ..)) = self.item(kind, record) else { return };
         let index = self.alive.remove(&(process, clr, kind, id));
         if let Some(load) = index.and_then(|index| self.list.get_mut(index)) {
@@ -246,7 +247,7 @@ impl Loads {
             return;
         }
         let since = search.map(|search| search.since);
-        let duration = since.map(|at| u64::try_from(event.time.saturating_sub(at)).unwrap_or(0));
+        let duration = since.map(|at| u64::try_from(event.time.saturating_since(at)).unwrap_or(0));
         let has_failed = fields.uint(2) == Some(0);
         let found = fields.text(3).filter(|found| !found.is_empty());
         let name: Box<str> = text(found.unwrap_or(name)).into();

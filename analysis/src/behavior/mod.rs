@@ -15,6 +15,7 @@ pub mod hardware;
 mod histogram;
 pub mod io;
 pub mod loads;
+pub mod missing;
 mod named_value;
 pub mod network;
 pub mod occurrences;
@@ -33,8 +34,8 @@ use crate::observe::{EventKind, EventRef};
 
 /// The ticks of what lasted from `since` to `time`, as far as they are in the range; `None` if it
 /// did not happen there.
-fn ticks_within(range: TimeRange, since: i64, time: i64) -> Option<u64> {
-    let lasted = TimeRange::new(Some(Ticks::new(since)), Some(Ticks::new(time)));
+fn ticks_within(range: TimeRange, since: Ticks, time: Ticks) -> Option<u64> {
+    let lasted = TimeRange::new(Some(since), Some(time));
     if lasted.is_empty() {
         // It lasted for less than a tick.
         return range.contains(since).then_some(0);

@@ -17,6 +17,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use etl_format::{ProcessId, Ticks};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -41,7 +42,7 @@ const IPV6: u8 = 16;
 #[non_exhaustive]
 pub struct Connection {
     /// Id of the process, as the events state it.
-    pub pid: u32,
+    pub pid: ProcessId,
     /// Whether it is UDP, not TCP.
     pub is_udp: bool,
     /// Address and port of this machine.
@@ -55,9 +56,9 @@ pub struct Connection {
 #[non_exhaustive]
 pub struct Traffic {
     /// When its first event was, in ticks.
-    pub first: i64,
+    pub first: Ticks,
     /// When its last event was, in ticks.
-    pub last: i64,
+    pub last: Ticks,
     /// Events of sent data.
     pub sends: u64,
     /// Bytes that were sent.
@@ -140,7 +141,7 @@ impl Observer for Network {
         let is_reversed = is_udp && kind == RECEIVE;
         let (local, remote) =
             if is_reversed { (destination, source) } else { (source, destination) };
-        let pid = fields.uint(0).unwrap_or(0) as u32;
+        let pid = ProcessId::new(fields.uint(0).unwrap_or(0) as u32);
         let new = Traffic { first: event.time, ..Traffic::default() };
         let traffic =
             self.connections.entry(Connection { pid, is_udp, local, remote }).or_insert(new);

@@ -22,6 +22,7 @@
 //! ```
 
 use etl_format::read::Record;
+use etl_format::{ThreadId, Ticks};
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::{FieldReader, clr};
 use foldhash::fast::RandomState;
@@ -66,13 +67,13 @@ pub struct Occurrence {
     /// Index of the process in the machine.
     pub process: usize,
     /// Its thread.
-    pub tid: Option<u32>,
+    pub tid: Option<ThreadId>,
     /// Number of the event with which it began, which may have a stack.
     pub number: u64,
     /// When it began, in ticks.
-    pub since: i64,
+    pub since: Ticks,
     /// When it ended: the same for what has no duration.
-    pub until: i64,
+    pub until: Ticks,
     /// What it is.
     pub what: Occurred,
 }
@@ -84,7 +85,7 @@ pub struct Occurrences {
     texts: IndexSet<Box<str>, RandomState>,
     /// Events with which waits began, by process, thread, and whether the lock is native: their
     /// numbers and times.
-    waits: OpenOperations<(usize, u32, bool), (u64, i64)>,
+    waits: OpenOperations<(usize, ThreadId, bool), (u64, Ticks)>,
     thrown: FieldReader<2>,
     contention: FieldReader<1>,
 }
@@ -131,7 +132,7 @@ impl Occurrences {
         &mut self,
         process: usize,
         event: &EventRef,
-        (number, since): (u64, i64),
+        (number, since): (u64, Ticks),
         what: Occurred,
     ) {
         let (tid, until) = (event.tid, event.time);

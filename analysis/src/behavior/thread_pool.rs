@@ -19,6 +19,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use etl_format::{ThreadId, Ticks};
 use std::collections::BTreeMap;
 
 use etl_format::read::Record;
@@ -98,9 +99,9 @@ pub struct PoolEvent {
     /// The CLR of the process; 0 where the event does not state it.
     pub clr: u16,
     /// When, in ticks.
-    pub time: i64,
+    pub time: Ticks,
     /// The thread that reported it.
-    pub tid: Option<u32>,
+    pub tid: Option<ThreadId>,
     /// Whether it is about threads for input and output, not about workers.
     pub is_io: bool,
     /// What happened.
@@ -149,7 +150,7 @@ pub struct ThreadPool {
     changes: Vec<PoolEvent>,
     pools: BTreeMap<(usize, u16), Pool>,
     /// When items were queued that no thread took yet: by pool, whether of I/O, and id.
-    waiting: HashMap<(usize, u16, bool, u64), i64>,
+    waiting: HashMap<(usize, u16, bool, u64), Ticks>,
     workers: FieldReader<3>,
     older: FieldReader<2>,
     io: FieldReader<3>,
@@ -260,7 +261,7 @@ impl ThreadPool {
         });
     }
 
-    fn queued(&mut self, process: usize, is_io: bool, record: &Record<'_>, time: i64) {
+    fn queued(&mut self, process: usize, is_io: bool, record: &Record<'_>, time: Ticks) {
         let reader = if is_io { &mut self.io_queue } else { &mut self.queue };
         let Some(fields) = reader.read(record) else { return };
         let Some(item) = fields.uint(0) else { return };
@@ -272,7 +273,7 @@ impl ThreadPool {
         queue.waiting += u64::from(before.is_none());
     }
 
-    fn taken(&mut self, process: usize, is_io: bool, record: &Record<'_>, time: i64) {
+    fn taken(&mut self, process: usize, is_io: bool, record: &Record<'_>, time: Ticks) {
         let reader = if is_io { &mut self.io_take } else { &mut self.queue };
         let Some(fields) = reader.read(record) else { return };
         let Some(item) = fields.uint(0) else { return };
@@ -282,7 +283,7 @@ impl ThreadPool {
         match self.waiting.remove(&(process, clr, is_io, item)) {
             Some(since) => {
                 queue.waiting -= 1;
-                queue.waits.add(u64::try_from(time.saturating_sub(since)).unwrap_or(0));
+                queue.waits.add(u64::try_from(time.saturating_since(since)).unwrap_or(0));
             }
             None => queue.unknown += 1,
         }

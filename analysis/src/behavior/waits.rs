@@ -24,9 +24,9 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use etl_format::TimeRange;
 use etl_format::constants::hook;
 use etl_format::read::Record;
+use etl_format::{ThreadId, Ticks, TimeRange};
 use etl_schema::views::FieldReader;
 use foldhash::{HashMap, HashSet};
 
@@ -44,7 +44,7 @@ const WAITING: u64 = 5;
 const IDLE: u32 = 0;
 
 /// A thread: index of its process, where that is known, and its id.
-pub type ThreadKey = (Option<usize>, u32);
+pub type ThreadKey = (Option<usize>, ThreadId);
 
 /// What a thread did, in ticks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,15 +96,15 @@ struct Seen {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Running {
-        since: i64,
+        since: Ticks,
     },
     /// Ready to run, after a wait of so many ticks or since it was interrupted.
     Ready {
-        since: i64,
+        since: Ticks,
         waited: Option<u64>,
     },
     Waiting {
-        since: i64,
+        since: Ticks,
         reason: u8,
     },
 }
@@ -113,7 +113,7 @@ enum State {
 #[derive(Clone, Debug)]
 pub struct Waits {
     threads: BTreeMap<ThreadKey, ThreadTimes>,
-    states: OpenOperations<u32, Seen>,
+    states: OpenOperations<ThreadId, Seen>,
     given_up: u64,
     /// The thread that runs on a processor.
     current: HashMap<u16, u32>,
@@ -169,7 +169,7 @@ impl Waits {
         self.switch.value_name(3, reason.into())
     }
 
-    fn key(machine: &Machine, tid: u32) -> ThreadKey {
+    fn key(machine: &Machine, tid: ThreadId) -> ThreadKey {
         (machine.process_of_thread(tid), tid)
     }
 
@@ -186,8 +186,9 @@ impl Waits {
         let (new, old, time) = (new as u32, old as u32, event.time);
         self.current.insert(event.processor, new);
         if old != IDLE {
-            let key = Self::key(machine, old);
-            if let Some(Seen { state: State::Running { since }, .. }) = self.states.get(&old)
+            let key = Self::key(machine, ThreadId::new(old));
+            if let Some(Seen { state: State::Running { since }, .. }) =
+                self.states.get(&ThreadId::new(old))
                 && let Some(ran) = ticks_within(self.range, *since, time)
             {
                 self.threads.entry(key).or_default().running += ran;
@@ -197,16 +198,16 @@ impl Waits {
             } else {
                 State::Ready { since: time, waited: None }
             };
-            self.see(old, key, state, event);
+            self.see(ThreadId::new(old), key, state, event);
         }
         if new == IDLE {
             return None;
         }
-        let key = Self::key(machine, new);
+        let key = Self::key(machine, ThreadId::new(new));
         if self.range.contains(time) {
             self.threads.entry(key).or_default().switches += 1;
         }
-        match self.see(new, key, State::Running { since: time }, event) {
+        match self.see(ThreadId::new(new), key, State::Running { since: time }, event) {
             Some(State::Ready { since, waited }) => {
                 if let Some(ready) = ticks_within(self.range, since, time) {
                     self.threads.entry(key).or_default().ready.add(ready);
@@ -225,7 +226,13 @@ impl Waits {
     }
 
     /// A thread is in another state. Returns that before.
-    fn see(&mut self, tid: u32, key: ThreadKey, state: State, event: &EventRef) -> Option<State> {
+    fn see(
+        &mut self,
+        tid: ThreadId,
+        key: ThreadKey,
+        state: State,
+        event: &EventRef,
+    ) -> Option<State> {
         let (session, processor) = (event.session, event.processor);
         // Any processor may end a wait, but only that of a running thread its run.
         let is_running = matches!(state, State::Running { .. });
@@ -245,14 +252,14 @@ impl Waits {
         event: &EventRef,
     ) -> Option<(ThreadKey, u64)> {
         let tid = self.ready.read(record)?.uint(0)?;
-        let Seen { key, state, .. } = self.states.get_mut(&(tid as u32))?;
+        let Seen { key, state, .. } = self.states.get_mut(&ThreadId::new(tid as u32))?;
         let State::Waiting { since, reason } = *state else { return None };
         let waited = ticks_within(self.range, since, event.time);
         *state = State::Ready { since: event.time, waited };
         let waited = waited?;
         let times = self.threads.entry(*key).or_default();
         times.waits.entry(reason).or_default().add(waited);
-        let waker = Self::key(machine, *self.current.get(&event.processor)?);
+        let waker = Self::key(machine, ThreadId::new(*self.current.get(&event.processor)?));
         times.add_waker(waker, (1, waited));
         Some((waker, waited))
     }
@@ -268,7 +275,7 @@ impl Waits {
     /// Threads that run now do so to the end of the recording, and the processes of all are known
     /// as far as they ever are.
     fn close(&mut self, machine: &Machine) {
-        let end = machine.kernel_span().map_or(i64::MIN, |(_, last)| last);
+        let end = machine.kernel_span().map_or(Ticks::MIN, |(_, last)| last);
         // Losses up to the end: their sessions and processors.
         let lost = machine.losses().iter().filter(|loss| loss.from.is_some() && loss.to.is_none());
         let lost: HashSet<_> = lost.map(|loss| (loss.session, loss.processor)).collect();

@@ -4,6 +4,7 @@
 //! there, so the events of many seconds may be held. What is held of each is small, and the memory
 //! of stacks is used again.
 
+use etl_format::{ThreadId, Ticks};
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 
@@ -24,11 +25,11 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     pub number: u64,
-    pub time: i64,
+    pub time: Ticks,
     /// The instruction pointer, if it is a sample.
     address: u64,
     process: u32,
-    tid: u32,
+    tid: ThreadId,
     file: u32,
     kind: u32,
     /// Index of what has come of its stack; [`NONE`] if nothing has.
@@ -56,7 +57,7 @@ impl Held {
             time: event.time,
             address: sample.unwrap_or(0),
             process: narrow(event.process),
-            tid: event.tid.unwrap_or(NONE),
+            tid: event.tid.unwrap_or(ThreadId::new(NONE)),
             file: narrow(Some(event.file)),
             kind,
             stack: NONE,
@@ -84,7 +85,7 @@ impl Held {
         wide(self.file).unwrap_or(usize::MAX)
     }
 
-    pub fn tid(&self) -> Option<u32> {
+    pub fn tid(&self) -> Option<ThreadId> {
         Some(self.tid).filter(|&tid| tid != NONE)
     }
 
@@ -98,7 +99,7 @@ impl Held {
     }
 
     /// Sets its thread and its process, if it has none: its stack states them.
-    pub fn ran_on(&mut self, tid: u32, process: impl FnOnce() -> Option<usize>) {
+    pub fn ran_on(&mut self, tid: ThreadId, process: impl FnOnce() -> Option<usize>) {
         if self.tid == NONE {
             self.tid = tid;
         }
@@ -341,7 +342,8 @@ mod tests {
     fn memory_of_a_released_stack_is_used_again() {
         let (mut stacks, mut kinds) = (JoinedStacks::default(), Kinds::default());
         let kind = EventKind::Kernel { hook: 0x0f2e };
-        let (number, time, process, tid) = (7, -3, Some(2), Some(8));
+        let (number, time, process) = (7, Ticks::new(-3), Some(2));
+        let tid = Some(ThreadId::new(8));
         let (file, session, processor) = (1, 0, 3);
         let event = EventRef { number, file, session, time, kind, process, tid, processor };
         let (kind, _) = kinds.count(kind, 1);

@@ -13,6 +13,7 @@
 
 mod held;
 
+use etl_format::{ProcessId, ThreadId, Ticks};
 use std::collections::VecDeque;
 
 use etl_format::constants::{PointerSize, hook};
@@ -44,7 +45,7 @@ const NOWHERE: u64 = u64::MAX;
 const MAX_PASSED: usize = 1 << 6;
 
 /// The idle process and the one of the kernel: they have no part outside of it.
-const KERNEL_PROCESSES: [u32; 2] = [0, 4];
+const KERNEL_PROCESSES: [ProcessId; 2] = [ProcessId::new(0), ProcessId::new(4)];
 
 /// A part of a stack.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +84,7 @@ pub(crate) struct Joiner {
     /// Places of the events whose stacks have a key that is not defined yet.
     undefined: HashMap<(usize, u64), Vec<u64>>,
     /// Place of the last event of one of the CLR's providers, by thread.
-    clr: HashMap<(u32, ClrProvider), u64>,
+    clr: HashMap<(ThreadId, ClrProvider), u64>,
     /// Place of the event with the first part of a stack, by session and match id.
     matches: HashMap<(usize, u64), u64>,
     /// The last events that are not held, all of one time.
@@ -97,7 +98,7 @@ pub(crate) fn event_of(
     record: &Record<'_>,
     number: u64,
     file: usize,
-    time: i64,
+    time: Ticks,
     machine: &Machine,
 ) -> EventRef {
     let mut tid = record.known_thread_id();
@@ -106,7 +107,7 @@ pub(crate) fn event_of(
         if hook == hook::SAMPLE
             && let Some(sample) = kernel::sample(record)
         {
-            tid = Some(sample.tid);
+            tid = Some(ThreadId::new(sample.tid));
             process = None;
         }
         EventKind::Kernel { hook }
@@ -214,17 +215,21 @@ impl Joiner {
             Some(kernel::Event::Stack { at, tid, frames, .. }) => {
                 addresses.extend(frames.iter());
                 let user = addresses.iter().any(|&address| address < kernel);
-                let time = timeline.timestamp(file, at);
-                if let Some(index) = self.find((session, time, tid), user, record, machine) {
+                let time = timeline.timestamp(file, Ticks::new(at));
+                if let Some(index) =
+                    self.find((session, time, ThreadId::new(tid)), user, record, machine)
+                {
                     self.attach(session, index, Part::Addresses(&addresses), kernel);
                 }
             }
             Some(kernel::Event::StackKey { at, tid, key, user, .. }) => {
-                let time = timeline.timestamp(file, at);
+                let time = timeline.timestamp(file, Ticks::new(at));
                 let user = self.keys.get(&(session, key)).map_or(user, |(addresses, kernel)| {
                     addresses.iter().any(|address| address < kernel)
                 });
-                if let Some(index) = self.find((session, time, tid), user, record, machine) {
+                if let Some(index) =
+                    self.find((session, time, ThreadId::new(tid)), user, record, machine)
+                {
                     self.attach(session, index, Part::Key(key, user), kernel);
                 }
             }
@@ -240,7 +245,7 @@ impl Joiner {
     /// The event of a session, time and thread, that has no such part yet.
     fn find(
         &mut self,
-        (session, time, tid): (usize, i64, u32),
+        (session, time, tid): (usize, Ticks, ThreadId),
         user: bool,
         record: &Record<'_>,
         machine: &Machine,
@@ -271,7 +276,7 @@ impl Joiner {
     }
 
     /// Index of the first held event that is not before a time: in most cases one of the last.
-    fn first_at(&self, time: i64) -> usize {
+    fn first_at(&self, time: Ticks) -> usize {
         let (mut end, mut step) = (self.held.len(), 8);
         loop {
             let start = end.saturating_sub(step);

@@ -5,6 +5,7 @@ use super::listed::Listed;
 use super::process::Process;
 use super::{Machine, SYSTEM, Span, widen};
 use crate::counted::Counted;
+use etl_format::Ticks;
 
 /// What the kernel's lists and its events of starts and ends say of each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,14 +34,14 @@ pub struct Census {
 
 impl Census {
     /// An event of the lists at the start.
-    pub(crate) fn listed_at_start(&mut self, time: i64) {
+    pub(crate) fn listed_at_start(&mut self, time: Ticks) {
         widen(&mut self.start, time);
         (self.unstarted_processes, self.unstarted_threads) = Default::default();
         (self.unstarted_images, self.unloads) = Default::default();
     }
 
     /// An event of the lists at the end.
-    pub(crate) fn listed_at_end(&mut self, time: i64) {
+    pub(crate) fn listed_at_end(&mut self, time: Ticks) {
         widen(&mut self.end, time);
     }
 }

@@ -1,6 +1,7 @@
 //! What the machine shows while it takes in records: its changes, and the events of the CLR.
 
 use etl_format::constants::PointerSize;
+use etl_format::{ThreadId, Ticks};
 
 use crate::steps::ClrHead;
 
@@ -11,7 +12,7 @@ pub enum Change {
     /// A process, by its index in the machine.
     Process(Life, usize),
     /// A thread, by its id.
-    Thread(Life, u32),
+    Thread(Life, ThreadId),
     /// An image in a process: the indices of both in the machine.
     Image(Life, usize, u64),
     /// Code of a method came or went.
@@ -47,13 +48,13 @@ pub trait StateObserver {
 
     /// The kernel logged a stack of an event. Both times are ticks of the file's own clock.
     #[inline]
-    fn kernel_stack(&mut self, event_time: i64, logged: i64) {
+    fn kernel_stack(&mut self, event_time: Ticks, logged: Ticks) {
         let _ = (event_time, logged);
     }
 
     /// A thread began or ended: its id may be another thread's from now on.
     #[inline]
-    fn thread_changed(&mut self, tid: u32) {
+    fn thread_changed(&mut self, tid: ThreadId) {
         let _ = tid;
     }
 
@@ -69,7 +70,7 @@ pub struct ClrEvent<'a> {
     /// Index of the process; `None` where the payload is too short for its event.
     pub process: Option<usize>,
     /// The thread.
-    pub tid: u32,
+    pub tid: ThreadId,
     /// Whether it is the rundown provider's.
     pub rundown: bool,
     /// Id of the event.
@@ -77,7 +78,7 @@ pub struct ClrEvent<'a> {
     /// Version of the event.
     pub version: u8,
     /// Ticks of the recording's clock.
-    pub time: i64,
+    pub time: Ticks,
     /// The frames that a stack event states and those that it holds; `None` for other events.
     pub stack: Option<(u32, usize)>,
     /// Whether the events of its provider began just before.
@@ -93,7 +94,7 @@ pub struct ClrEvent<'a> {
 impl ClrEvent<'_> {
     /// An event with what its header states; nothing else is known yet.
     #[inline]
-    pub(crate) fn new(head: ClrHead, time: i64) -> Self {
+    pub(crate) fn new(head: ClrHead, time: Ticks) -> Self {
         let ClrHead { tid, provider, id, version, .. } = head;
         ClrEvent {
             process: None,

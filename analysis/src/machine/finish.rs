@@ -1,5 +1,6 @@
 //! Decides, at the end of a recording, the addresses that a later rundown may have explained.
 
+use etl_format::{ProcessId, Ticks};
 use std::collections::{BTreeMap, HashMap};
 
 use super::images::Images;
@@ -32,7 +33,7 @@ impl Machine {
         self.identify_images();
         for ((tid, address), sighting) in std::mem::take(&mut self.unattributed) {
             // Of a thread that no event names: its addresses can still be the kernel's.
-            let pid = self.threads.pid_of(tid).unwrap_or(0);
+            let pid = self.threads.pid_of(tid).unwrap_or(ProcessId::new(0));
             let process = self.process(pid);
             if let Some(process) = self.processes.get_mut(process).filter(|_| self.resolver.counts)
             {
@@ -71,8 +72,8 @@ impl Machine {
         for process in processes {
             let (begin, end) = (process.started, process.ended);
             for range in process.images.past().iter().copied().chain(process.images.alive()) {
-                let from = range.from.or(begin).unwrap_or(i64::MIN);
-                let to = range.to.or(end).unwrap_or(i64::MAX);
+                let from = range.from.or(begin).unwrap_or(Ticks::MIN);
+                let to = range.to.or(end).unwrap_or(Ticks::MAX);
                 images.identify(range.tag.id, (from, to));
             }
         }

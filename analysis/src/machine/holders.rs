@@ -1,11 +1,12 @@
 //! Who had an id at a time: the ids of processes and threads are used again.
 
+use etl_format::Ticks;
 /// One that had an id.
 #[derive(Clone, Copy, Debug)]
 struct Holder<K> {
     id: K,
     /// The earliest time from which on it, or one after it, had the id.
-    since: i64,
+    since: Ticks,
     index: u32,
 }
 
@@ -18,10 +19,10 @@ pub(crate) struct Holders<K> {
 
 impl<K: Copy + Ord> Holders<K> {
     /// Of a list of ids, with the times from which on they were had; `None` for the beginning.
-    pub fn new(list: impl Iterator<Item = (K, Option<i64>)>) -> Self {
-        let holder = |(index, (id, started)): (usize, (K, Option<i64>))| {
+    pub fn new(list: impl Iterator<Item = (K, Option<Ticks>)>) -> Self {
+        let holder = |(index, (id, started)): (usize, (K, Option<Ticks>))| {
             let index = u32::try_from(index).ok()?;
-            Some(Holder { id, since: started.unwrap_or(i64::MIN), index })
+            Some(Holder { id, since: started.unwrap_or(Ticks::MIN), index })
         };
         let mut all: Vec<_> = list.enumerate().map_while(holder).collect();
         all.sort_by_key(|holder| (holder.id, holder.index));
@@ -37,14 +38,14 @@ impl<K: Copy + Ord> Holders<K> {
 
     /// The place in the list of the one that had an id at a time: of several, the last that had
     /// begun by then.
-    pub fn begun(&self, id: K, time: i64) -> Option<usize> {
+    pub fn begun(&self, id: K, time: Ticks) -> Option<usize> {
         let after = self.all.partition_point(|holder| (holder.id, holder.since) <= (id, time));
         let last = self.all.get(after.checked_sub(1)?).filter(|holder| holder.id == id)?;
         Some(last.index as usize)
     }
 
     /// Likewise, but the first one where none had begun.
-    pub fn at(&self, id: K, time: i64) -> Option<usize> {
+    pub fn at(&self, id: K, time: Ticks) -> Option<usize> {
         self.begun(id, time).or_else(|| {
             let first = self.all.partition_point(|holder| holder.id < id);
             let first = self.all.get(first).filter(|holder| holder.id == id)?;
@@ -69,9 +70,11 @@ mod tests {
             (7, None),
             (7, Some(40)),
         ];
+        let list = list.map(|(id, start)| (id, start.map(Ticks::new)));
         let holders = Holders::new(list.into_iter());
         for id in 6..11 {
             for time in [i64::MIN, 0, 5, 10, 19, 20, 25, 30, 40, i64::MAX] {
+                let time = Ticks::new(time);
                 let own = || (0..list.len()).filter(|&at| list[at].0 == id);
                 let begun = own().rfind(|&at| list[at].1.is_none_or(|start| start <= time));
                 assert_eq!(holders.begun(id, time), begun, "{id} at {time}");

@@ -1,10 +1,11 @@
 //! What a merge states of images: which one is meant follows from the time, as the next image at
 //! an address may be another one.
 
+use etl_format::{ProcessId, Ticks};
 use foldhash::HashMap;
 
 /// Process and first address of an image.
-pub(crate) type Place = (u32, u64);
+pub(crate) type Place = (ProcessId, u64);
 
 /// Values that records state of the images at a place, in the order of time.
 #[derive(Clone, Debug)]
@@ -13,8 +14,8 @@ pub(crate) struct Stated<T>(HashMap<Place, Vec<Span<T>>>);
 /// A value, and the first and the last time that it was stated in a row.
 #[derive(Clone, Copy, Debug)]
 struct Span<T> {
-    first: i64,
-    last: i64,
+    first: Ticks,
+    last: Ticks,
     value: T,
 }
 
@@ -26,7 +27,7 @@ impl<T> Default for Stated<T> {
 
 impl<T: Copy + PartialEq> Stated<T> {
     /// Takes in a record. Of several at one time, one that `is_better` than the last one counts.
-    pub fn add(&mut self, place: Place, time: i64, value: T, is_better: impl Fn(T, T) -> bool) {
+    pub fn add(&mut self, place: Place, time: Ticks, value: T, is_better: impl Fn(T, T) -> bool) {
         let spans = self.0.entry(place).or_default();
         match spans.last_mut() {
             Some(span) if span.value == value => span.last = span.last.max(time),
@@ -41,7 +42,7 @@ impl<T: Copy + PartialEq> Stated<T> {
 
     /// The value of the image that was at a place between two times. One that is the only one of
     /// its place holds at all times.
-    pub fn of(&self, place: Place, (from, to): (i64, i64)) -> Option<T> {
+    pub fn of(&self, place: Place, (from, to): (Ticks, Ticks)) -> Option<T> {
         let spans = self.0.get(&place)?;
         let span = match spans.as_slice() {
             [only] => only,
@@ -60,16 +61,22 @@ mod tests {
 
     #[test]
     fn of_finds_what_was_stated_while_the_image_was_there() {
-        let (place, mut ids) = ((4, 0x1000), Stated::default());
+        let (place, mut ids) = ((ProcessId::new(4), 0x1000), Stated::default());
         let better = |new: u8, old: u8| new > old;
         for (time, id) in [(10, 1), (20, 1), (30, 2), (30, 1), (40, 0), (40, 3), (50, 3)] {
-            ids.add(place, time, id, better);
+            ids.add(place, Ticks::new(time), id, better);
         }
-        let of = |from, to| ids.of(place, (from, to));
+        let of = |from, to| ids.of(place, (Ticks::new(from), Ticks::new(to)));
         assert_eq!([of(i64::MIN, 25), of(15, 25), of(20, 35)], [Some(1); 3]);
         assert_eq!([of(25, 35), of(35, i64::MAX), of(45, 48)], [Some(2), Some(3), Some(3)]);
-        assert_eq!([of(31, 39), of(51, 60), ids.of((4, 0), (0, 90))], [None; 3]);
-        ids.add((5, 0), 10, 7, better);
-        assert_eq!(ids.of((5, 0), (20, 30)), Some(7), "the only one");
+        assert_eq!([of(31, 39), of(51, 60)], [None; 2]);
+        let elsewhere = (ProcessId::new(4), 0);
+        assert_eq!(ids.of(elsewhere, (Ticks::new(0), Ticks::new(90))), None);
+        ids.add((ProcessId::new(5), 0), Ticks::new(10), 7, better);
+        assert_eq!(
+            ids.of((ProcessId::new(5), 0), (Ticks::new(20), Ticks::new(30))),
+            Some(7),
+            "the only one"
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! Images of processes with their lifetimes.
 
+use etl_format::Ticks;
 use etl_schema::views::Pdb;
 use etl_schema::views::merge::ImageStamp;
 
@@ -17,9 +18,9 @@ pub struct ImageLife<'m> {
     /// Address after the last one.
     pub end: u64,
     /// Time of its load; `None` where it was there when the recording began.
-    pub loaded: Option<i64>,
+    pub loaded: Option<Ticks>,
     /// Time of its unload; `None` where it was there to the end.
-    pub unloaded: Option<i64>,
+    pub unloaded: Option<Ticks>,
     /// Path of its file; empty where no event states it, and where names are not kept.
     pub path: &'m str,
     /// Its identity, where a merge recorded it.

@@ -1,5 +1,6 @@
 //! Images of the traced machine, and the identities that a merge adds for them.
 
+use etl_format::{ProcessId, Ticks};
 use foldhash::HashMap;
 
 use etl_format::read::Record;
@@ -14,7 +15,7 @@ use crate::address::Origin;
 #[derive(Clone, Debug, Default)]
 pub struct Image {
     /// The process; 0 for the kernel.
-    pub pid: u32,
+    pub pid: ProcessId,
     /// First address.
     pub base: u64,
     /// File name without the path, in lower case; empty where no event states it.
@@ -100,7 +101,7 @@ with_accessors! {
 
 impl Images {
     /// Adds an image; returns its index.
-    pub(crate) fn add(&mut self, pid: u32, base: u64, path: &[u8]) -> u64 {
+    pub(crate) fn add(&mut self, pid: ProcessId, base: u64, path: &[u8]) -> u64 {
         let name = file_name(path);
         self.list.push(Image { pid, base, name, ..Image::default() });
         (self.list.len() - 1) as u64
@@ -133,12 +134,12 @@ impl Images {
     pub(crate) fn identity(
         &mut self,
         record: &Record<'_>,
-        timestamp: i64,
+        timestamp: Ticks,
         names: Option<&mut Names>,
     ) {
         let Some(event) = merge::ImageId::of(record) else { return };
         self.identities += 1;
-        let at = event.process_id.zip(event.base);
+        let at = event.process_id.map(ProcessId::new).zip(event.base);
         if let (Some(names), merge::ImageIdentity::Pdb(pdb)) = (names, event.identity) {
             names.pdb(pdb, event.pdb_path);
         }
@@ -162,7 +163,7 @@ impl Images {
     }
 
     /// Sets the identity of an image that was stated while it was there.
-    pub(crate) fn identify(&mut self, index: u64, span: (i64, i64)) {
+    pub(crate) fn identify(&mut self, index: u64, span: (Ticks, Ticks)) {
         let Images { list, ids, stamps, .. } = self;
         let image = usize::try_from(index).ok().and_then(|index| list.get_mut(index));
         let Some(image) = image else { return };

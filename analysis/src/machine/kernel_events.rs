@@ -1,6 +1,7 @@
 //! What the events of the kernel change in the machine: its processes, threads, images and stacks.
 
 use etl_format::read::Record;
+use etl_format::{ProcessId, ThreadId, Ticks};
 use etl_schema::views::kernel::{self, Change as KernelChange};
 use etl_schema::views::kernel_process::{self, Process as Described};
 use etl_schema::views::merge::ImageStamp;
@@ -21,14 +22,16 @@ impl Machine {
         &mut self,
         event: kernel::Event<'_>,
         record: &Record<'_>,
-        timestamp: i64,
+        timestamp: Ticks,
         observer: &mut impl StateObserver,
     ) {
         match event {
-            kernel::Event::Sample { address, tid } => self.sample(address, tid, timestamp),
+            kernel::Event::Sample { address, tid } => {
+                self.sample(address, ThreadId::new(tid), timestamp)
+            }
             kernel::Event::Stack { at, pid, frames, .. } => {
-                observer.kernel_stack(at, record.timestamp());
-                let process = self.process(pid);
+                observer.kernel_stack(Ticks::new(at), record.timestamp());
+                let process = self.process(ProcessId::new(pid));
                 self.resolver.frames(
                     &mut self.processes,
                     process,
@@ -38,8 +41,8 @@ impl Machine {
                 );
             }
             kernel::Event::StackKey { at, pid, key, .. } => {
-                observer.kernel_stack(at, record.timestamp());
-                let process = self.process(pid);
+                observer.kernel_stack(Ticks::new(at), record.timestamp());
+                let process = self.process(ProcessId::new(pid));
                 if !self.resolver.counts {
                     return;
                 }
@@ -69,36 +72,36 @@ impl Machine {
                 let kernel::Thread { pid, tid, .. } = thread;
                 match change {
                     KernelChange::Start => {
-                        self.threads.start(tid, pid, timestamp);
-                        let process = self.process(pid);
+                        self.threads.start(ThreadId::new(tid), ProcessId::new(pid), timestamp);
+                        let process = self.process(ProcessId::new(pid));
                         if let Some(process) = self.processes.get_mut(process) {
                             widen(&mut process.listed.threads, timestamp);
                         }
                     }
                     KernelChange::End => {
-                        if !self.threads.end(tid, pid, timestamp) {
+                        if !self.threads.end(ThreadId::new(tid), ProcessId::new(pid), timestamp) {
                             self.census.unstarted_threads.add(timestamp);
                         }
                     }
                     KernelChange::RundownStart => {
-                        self.list_thread(tid, pid);
+                        self.list_thread(ThreadId::new(tid), ProcessId::new(pid));
                         self.census.listed_at_start(timestamp);
                     }
                     KernelChange::RundownEnd => {
-                        self.list_thread(tid, pid);
+                        self.list_thread(ThreadId::new(tid), ProcessId::new(pid));
                         self.census.listed_at_end(timestamp);
                     }
                 }
                 if matches!(change, KernelChange::Start | KernelChange::End) {
-                    self.sampled.remove(tid);
-                    observer.thread_changed(tid);
+                    self.sampled.remove(ThreadId::new(tid));
+                    observer.thread_changed(ThreadId::new(tid));
                 }
-                self.changed(|| Change::Thread(life(change), tid));
+                self.changed(|| Change::Thread(life(change), ThreadId::new(tid)));
                 self.describe(&thread);
             }
             kernel::Event::ThreadName(thread) => {
-                self.threads.seen(thread.tid, thread.pid);
-                self.changed(|| Change::Thread(Life::Listed, thread.tid));
+                self.threads.seen(ThreadId::new(thread.tid), ProcessId::new(thread.pid));
+                self.changed(|| Change::Thread(Life::Listed, ThreadId::new(thread.tid)));
                 self.describe(&thread);
             }
             kernel::Event::Process(change, process) => {
@@ -109,7 +112,7 @@ impl Machine {
     }
 
     /// Takes in a thread of the kernel's lists.
-    fn list_thread(&mut self, tid: u32, pid: u32) {
+    fn list_thread(&mut self, tid: ThreadId, pid: ProcessId) {
         if self.threads.listed(tid, pid) {
             self.sampled.remove(tid);
         }
@@ -120,15 +123,15 @@ impl Machine {
         let name = thread.name().filter(|_| self.names.is_some());
         let name = name.map(|name| names::text(name).into_boxed_str());
         let name = name.filter(|name| !name.is_empty());
-        self.threads.describe(thread.tid, thread.start_address().unwrap_or(0), name);
+        self.threads.describe(ThreadId::new(thread.tid), thread.start_address().unwrap_or(0), name);
     }
 
-    fn image(&mut self, change: KernelChange, image: &kernel::Image<'_>, timestamp: i64) {
+    fn image(&mut self, change: KernelChange, image: &kernel::Image<'_>, timestamp: Ticks) {
         let &kernel::Image { pid, base, size, .. } = image;
         let path = image.path().unwrap_or_default();
         let from = if change == KernelChange::Start { Some(timestamp) } else { None };
-        let kernel = pid == 0 || pid == SYSTEM;
-        let process = self.process(pid);
+        let kernel = pid == 0 || pid == SYSTEM.get();
+        let process = self.process(ProcessId::new(pid));
         // Listed again, it is the image that it was.
         let owner = self.processes.get_mut(process);
         let has_ended = owner.as_ref().is_some_and(|p| p.ended.is_some());
@@ -148,7 +151,7 @@ impl Machine {
             change != KernelChange::Start && self.images.get(tag.id).is_some_and(|i| i.base == base)
         });
         let tag = known.unwrap_or_else(|| {
-            let id = self.images.add(pid, base, path);
+            let id = self.images.add(ProcessId::new(pid), base, path);
             let instance = if kernel { self.images.add_kernel(id) } else { 0 };
             Tag { id, instance, ..Tag::default() }
         });
@@ -173,7 +176,7 @@ impl Machine {
     /// Takes in what the provider Microsoft-Windows-Kernel-Process says of a process. The kernel's
     /// own events say more: where there are any, it does not count, and its tables are not needed.
     #[inline(never)]
-    pub(super) fn described_process(&mut self, record: &Record<'_>, timestamp: i64) {
+    pub(super) fn described_process(&mut self, record: &Record<'_>, timestamp: Ticks) {
         if self.census.processes > 0 {
             return;
         }
@@ -181,17 +184,17 @@ impl Machine {
         match process {
             Described::Described { is_start, pid, parent, image } => {
                 if is_start {
-                    self.forget_ended(pid);
+                    self.forget_ended(ProcessId::new(pid));
                 }
-                let index = self.process(pid);
+                let index = self.process(ProcessId::new(pid));
                 let Some(process) = self.processes.get_mut(index) else { return };
-                process.describe(parent, image);
+                process.describe(ProcessId::new(parent), image);
                 if is_start {
                     process.started = Some(timestamp);
                 }
             }
             Described::Stopped { pid, image } => {
-                let index = self.process(pid);
+                let index = self.process(ProcessId::new(pid));
                 if let Some(process) = self.processes.get_mut(index) {
                     process.ended = Some(timestamp);
                     process.name_if_unknown(image);
@@ -202,7 +205,7 @@ impl Machine {
     }
 
     /// Frees an id for another process, if the one that had it ended.
-    fn forget_ended(&mut self, pid: u32) {
+    fn forget_ended(&mut self, pid: ProcessId) {
         let reused = self.by_pid.get(&pid).and_then(|&p| self.processes.get(p));
         if reused.is_some_and(|p| p.ended.is_some()) {
             self.by_pid.remove(&pid);
@@ -211,13 +214,18 @@ impl Machine {
         }
     }
 
-    fn process_event(&mut self, change: KernelChange, event: &kernel::Process<'_>, timestamp: i64) {
+    fn process_event(
+        &mut self,
+        change: KernelChange,
+        event: &kernel::Process<'_>,
+        timestamp: Ticks,
+    ) {
         let pid = event.pid;
         if change == KernelChange::Start {
             // The id may have been another process's before.
-            self.forget_ended(pid);
+            self.forget_ended(ProcessId::new(pid));
         }
-        let index = self.process(pid);
+        let index = self.process(ProcessId::new(pid));
         self.changed(|| Change::Process(life(change), index));
         self.census.processes += 1;
         match change {

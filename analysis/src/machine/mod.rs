@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 
 use etl_format::constants::{EventFlags, PointerSize};
 use etl_format::read::{EventHeader, ExtendedItem, Header, Record, Source, Trace};
-use etl_format::{Clock, FileHeader};
+use etl_format::{Clock, FileHeader, ProcessId, ThreadId, Ticks};
 use etl_schema::providers::{
     IMAGE_ID, KERNEL_PROCESS, LOST_EVENT, SYSTEM_CONFIG_EX, kernel_class, lost,
 };
@@ -53,14 +53,17 @@ pub use runtime::{Bracket, Clr, Counts, Item, Items, MethodUnloads, ModuleFacts}
 pub use signs::MethodSign;
 pub use threads::Thread;
 
+/// The process of idle processors.
+const IDLE: ProcessId = ProcessId::new(0);
+
 /// The kernel's process, whose images every process sees.
-const SYSTEM: u32 = 4;
+const SYSTEM: ProcessId = ProcessId::new(4);
 
 /// The name of a process whose id never changes, for recordings without events of processes.
-const fn well_known(pid: u32) -> &'static str {
-    match pid {
+const fn well_known(pid: ProcessId) -> &'static str {
+    match pid.get() {
         0 => "Idle",
-        SYSTEM => "System",
+        4 => "System",
         _ => "",
     }
 }
@@ -80,13 +83,13 @@ const MAX_PROCESSES: usize = 1 << 16;
 const MAX_LOSS_RECORDS: u64 = 1 << 10;
 
 /// The id under which processes beyond the limit count.
-const OTHERS: u32 = u32::MAX;
+const OTHERS: ProcessId = ProcessId::UNKNOWN;
 
 /// Times of the first and the last of some records.
-pub type Span = Option<(i64, i64)>;
+pub type Span = Option<(Ticks, Ticks)>;
 
 #[inline]
-pub(crate) fn widen(span: &mut Span, timestamp: i64) {
+pub(crate) fn widen(span: &mut Span, timestamp: Ticks) {
     match span {
         Some((first, last)) => (*first, *last) = (timestamp.min(*first), timestamp.max(*last)),
         None => *span = Some((timestamp, timestamp)),
@@ -165,21 +168,21 @@ with_accessors! {
             names: Option<Names>,
             /// What the last record changed, where an observer wants to know.
             changes: Option<Vec<Change>>,
-            by_pid: HashMap<u32, usize>,
+            by_pid: HashMap<ProcessId, usize>,
             /// Whether the recording is read to its end.
             is_finished: bool,
             /// Who had the ids, from the end of the recording on.
             holders: OnceLock<IdHolders>,
             /// Indices of the processes that were looked up last, by id.
-            recent: DirectMapped<Option<(u32, usize)>>,
+            recent: DirectMapped<Option<(ProcessId, usize)>>,
             threads: Threads,
             volumes: Volumes,
             /// Indices of the processes of the threads that were sampled last, by thread id.
-            sampled: DirectMapped<Option<(u32, usize)>>,
+            sampled: DirectMapped<Option<(ThreadId, usize)>>,
             /// The thread of the last event: its process is known.
-            last_thread: Option<u32>,
+            last_thread: Option<ThreadId>,
             /// Samples of threads whose process is not known yet, by thread and address.
-            unattributed: HashMap<(u32, u64), Sighting>,
+            unattributed: HashMap<(ThreadId, u64), Sighting>,
             /// Uses of stack keys that are not defined yet.
             keys: Keys,
             /// Ticks of a second.
@@ -194,10 +197,10 @@ with_accessors! {
 /// Who had the ids of processes and threads.
 #[derive(Debug)]
 pub(crate) struct IdHolders {
-    processes: Holders<u32>,
-    threads: Holders<u32>,
+    processes: Holders<ProcessId>,
+    threads: Holders<ThreadId>,
     /// By the ids of process and thread.
-    of_processes: Holders<(u32, u32)>,
+    of_processes: Holders<(ProcessId, ThreadId)>,
 }
 
 /// Whether a step is of an event of the CLR, and whether of one of the kernel.
@@ -223,7 +226,7 @@ pub(crate) struct MachineSink<'m, O> {
 
 impl<O: StateObserver> StepSink for MachineSink<'_, O> {
     #[inline(always)]
-    fn step(self, step: Step<'_>, time: i64) {
+    fn step(self, step: Step<'_>, time: Ticks) {
         self.machine.apply(step, time, self.file, self.observer);
     }
 }
@@ -288,8 +291,9 @@ impl Machine {
     ///
     /// ```
     /// use etl_analysis::Machine;
+    /// use etl_format::{ProcessId, Ticks};
     ///
-    /// fn process_name(machine: &Machine, pid: u32, time: i64) -> &str {
+    /// fn process_name(machine: &Machine, pid: ProcessId, time: Ticks) -> &str {
     ///     match machine.process_at(pid, time).and_then(|index| machine.processes().get(index)) {
     ///         Some(process) => process.name(),
     ///         None => "(unknown process)",
@@ -297,7 +301,7 @@ impl Machine {
     /// }
     /// ```
     #[must_use]
-    pub fn process_at(&self, pid: u32, time: i64) -> Option<usize> {
+    pub fn process_at(&self, pid: ProcessId, time: Ticks) -> Option<usize> {
         if let Some(holders) = self.holders() {
             return holders.processes.at(pid, time);
         }
@@ -313,7 +317,7 @@ impl Machine {
 
     /// Index of the process that has an id now.
     #[must_use]
-    pub fn index_of(&self, pid: u32) -> Option<usize> {
+    pub fn index_of(&self, pid: ProcessId) -> Option<usize> {
         self.recent.get(pid).or_else(|| self.by_pid.get(&pid).copied())
     }
 
@@ -327,13 +331,14 @@ impl Machine {
     ///
     /// ```
     /// use etl_analysis::Machine;
+    /// use etl_format::{ThreadId, Ticks};
     ///
-    /// fn thread_name(machine: &Machine, tid: u32, time: i64) -> &str {
+    /// fn thread_name(machine: &Machine, tid: ThreadId, time: Ticks) -> &str {
     ///     machine.thread_at(tid, time).map_or("", |thread| &thread.name)
     /// }
     /// ```
     #[must_use]
-    pub fn thread_at(&self, tid: u32, time: i64) -> Option<&Thread> {
+    pub fn thread_at(&self, tid: ThreadId, time: Ticks) -> Option<&Thread> {
         if let Some(holders) = self.holders() {
             return self.threads.list().get(holders.threads.at(tid, time)?);
         }
@@ -344,11 +349,11 @@ impl Machine {
     /// The thread of a process that had an id: of several, the last one. Without a process, the
     /// last one of all.
     #[must_use]
-    pub fn thread_of(&self, process: Option<usize>, tid: u32) -> Option<&Thread> {
-        let Some(process) = process else { return self.thread_at(tid, i64::MAX) };
+    pub fn thread_of(&self, process: Option<usize>, tid: ThreadId) -> Option<&Thread> {
+        let Some(process) = process else { return self.thread_at(tid, Ticks::MAX) };
         let process = self.processes.get(process)?;
         // The id of the process may be that of others before and after it.
-        let until = process.ended.unwrap_or(i64::MAX);
+        let until = process.ended.unwrap_or(Ticks::MAX);
         let list = self.threads.list();
         let thread = match self.holders() {
             Some(holders) => list.get(holders.of_processes.begun((process.pid, tid), until)?)?,
@@ -365,15 +370,15 @@ impl Machine {
     #[must_use]
     pub fn process_of(&self, thread: &Thread) -> Option<usize> {
         // One that was there from the beginning is one of the first process with the id.
-        self.process_at(thread.pid, thread.started.or(thread.ended).unwrap_or(i64::MIN))
+        self.process_at(thread.pid, thread.started.or(thread.ended).unwrap_or(Ticks::MIN))
     }
 
     /// Index of the process that a thread belongs to now. Thread 0 is the idle one of every
     /// processor.
     #[must_use]
-    pub fn process_of_thread(&self, tid: u32) -> Option<usize> {
+    pub fn process_of_thread(&self, tid: ThreadId) -> Option<usize> {
         self.sampled.get(tid).or_else(|| {
-            let pid = if tid == 0 { Some(0) } else { self.threads.pid_of(tid) };
+            let pid = if tid == 0 { Some(IDLE) } else { self.threads.pid_of(tid) };
             self.index_of(pid?)
         })
     }
@@ -381,21 +386,21 @@ impl Machine {
     /// Index of the process of a thread that did something before any event named its process: the
     /// first one that the recording names.
     #[must_use]
-    pub fn first_process_of_thread(&self, tid: u32) -> Option<usize> {
+    pub fn first_process_of_thread(&self, tid: ThreadId) -> Option<usize> {
         if tid == 0 {
-            return self.process_at(0, i64::MIN);
+            return self.process_at(IDLE, Ticks::MIN);
         }
-        let thread = self.thread_at(tid, i64::MIN)?;
-        self.process_at(thread.pid, thread.started.unwrap_or(i64::MIN))
+        let thread = self.thread_at(tid, Ticks::MIN)?;
+        self.process_at(thread.pid, thread.started.unwrap_or(Ticks::MIN))
     }
 
     /// Whether no process id has been that of several processes, and of these threads none that of
     /// threads of several.
-    pub(crate) fn has_own_ids(&self, threads: impl Iterator<Item = u32>) -> bool {
+    pub(crate) fn has_own_ids(&self, threads: impl Iterator<Item = ThreadId>) -> bool {
         if self.processes.len() != self.by_pid.len() || self.processes.len() >= MAX_PROCESSES {
             return false;
         }
-        let wanted: HashSet<u32> = threads.collect();
+        let wanted: HashSet<ThreadId> = threads.collect();
         let of_wanted = || self.threads.list().iter().filter(|t| wanted.contains(&t.tid));
         of_wanted().all(|thread| self.threads.pid_of(thread.tid) == Some(thread.pid))
     }
@@ -453,8 +458,8 @@ impl Machine {
         let gaps = files::gaps_between(&self.files);
         for gap in gaps.iter().filter(|gap| gap.is_loss) {
             self.losses.push(Loss {
-                from: Some(self.timeline.timestamp(gap.before, gap.from)),
-                to: Some(self.timeline.timestamp(gap.after, gap.to)),
+                from: Some(self.timeline.timestamp(gap.before, Ticks::new(gap.from))),
+                to: Some(self.timeline.timestamp(gap.after, Ticks::new(gap.to))),
                 processor: None,
                 what: LossKind::BuffersLost,
                 source: gap.after,
@@ -495,7 +500,7 @@ impl Machine {
     pub(crate) fn apply(
         &mut self,
         step: Step<'_>,
-        time: i64,
+        time: Ticks,
         file: usize,
         observer: &mut impl StateObserver,
     ) {
@@ -527,7 +532,7 @@ impl Machine {
     fn record(
         &mut self,
         record: &Record<'_>,
-        timestamp: i64,
+        timestamp: Ticks,
         file: usize,
         observer: &mut impl StateObserver,
     ) {
@@ -559,7 +564,7 @@ impl Machine {
 
     /// A record that says that something was lost.
     #[cold]
-    fn lost(&mut self, opcode: u8, timestamp: i64, source: usize) {
+    fn lost(&mut self, opcode: u8, timestamp: Ticks, source: usize) {
         let Some(file) = self.files.get_mut(source) else { return };
         let (session, records) = (file.session, &mut file.loss_records);
         let (counted, what) = match opcode {
@@ -577,7 +582,7 @@ impl Machine {
     }
 
     /// A header event among the records: a session that a merge carried over.
-    fn session(&mut self, record: &Record<'_>, timestamp: i64, source: usize) {
+    fn session(&mut self, record: &Record<'_>, timestamp: Ticks, source: usize) {
         let Ok(header) = FileHeader::parse(record.bytes(), 0) else { return };
         let Some(file) = self.files.get_mut(source) else { return };
         self.losses.extend(file.add_session(&header, timestamp, source, &self.timeline));
@@ -587,7 +592,7 @@ impl Machine {
         &mut self,
         record: &Record<'_>,
         header: &EventHeader,
-        timestamp: i64,
+        timestamp: Ticks,
         observer: &mut impl StateObserver,
     ) {
         let (pid, tid) = (header.process_id, header.thread_id);
@@ -636,7 +641,7 @@ impl Machine {
         &mut self,
         head: ClrHead,
         (is_short, is_il_map): (bool, bool),
-        time: i64,
+        time: Ticks,
         observer: &mut impl StateObserver,
     ) {
         if !head.known {
@@ -671,7 +676,7 @@ impl Machine {
         head: &ClrHead,
         payload: &[u8],
         header: Option<&EventHeader>,
-        timestamp: i64,
+        timestamp: Ticks,
         observer: &mut impl StateObserver,
     ) {
         let &ClrHead { pid, tid, provider, id, version, .. } = head;
@@ -688,7 +693,7 @@ impl Machine {
         seen.process = Some(index);
         let span = self.clr_span(provider);
         widen(span, timestamp);
-        let since = span.map_or(0, |(first, _)| timestamp.saturating_sub(first));
+        let since = span.map_or(0, |(first, _)| timestamp.saturating_since(first));
         match from.event {
             clr::Event::Stack { stated, frames } => {
                 self.resolver.frames(
@@ -724,14 +729,14 @@ impl Machine {
 
     /// Resolves an address that comes alone.
     #[inline]
-    fn address(&mut self, process: usize, origin: Origin, address: u64, time: i64) {
+    fn address(&mut self, process: usize, origin: Origin, address: u64, time: Ticks) {
         let address = std::iter::once(address);
         self.resolver.stack(&mut self.processes, process, origin, address, time);
     }
 
     /// Takes in a sample of what a processor was doing.
     #[inline]
-    fn sample(&mut self, address: u64, tid: u32, time: i64) {
+    fn sample(&mut self, address: u64, tid: ThreadId, time: Ticks) {
         let Some(process) = self.running(tid) else {
             // Without addresses, what counts is that the thread was there.
             let address = if self.resolver.counts { address } else { 0 };
@@ -745,16 +750,16 @@ impl Machine {
 
     /// Index of the process of a thread that runs; it is added if there is none.
     #[inline]
-    pub(crate) fn running(&mut self, tid: u32) -> Option<usize> {
+    pub(crate) fn running(&mut self, tid: ThreadId) -> Option<usize> {
         self.sampled.get(tid).or_else(|| self.process_of_sample(tid))
     }
 
     /// Index of the process of a thread that was not sampled before.
     #[inline(never)]
-    fn process_of_sample(&mut self, tid: u32) -> Option<usize> {
-        let pid = if tid == 0 { Some(0) } else { self.threads.pid_of(tid) };
+    fn process_of_sample(&mut self, tid: ThreadId) -> Option<usize> {
+        let pid = if tid == 0 { Some(IDLE) } else { self.threads.pid_of(tid) };
         let is_full = self.unattributed.len() >= MAX_UNATTRIBUTED;
-        let process = self.process(pid.or(is_full.then_some(0))?);
+        let process = self.process(pid.or(is_full.then_some(IDLE))?);
         if pid.is_some() {
             self.sampled.insert(tid, process);
         }
@@ -770,13 +775,13 @@ impl Machine {
 
     /// Index of the process that has this id now; it is added if there is none.
     #[inline]
-    pub(crate) fn process(&mut self, pid: u32) -> usize {
+    pub(crate) fn process(&mut self, pid: ProcessId) -> usize {
         self.recent.get(pid).unwrap_or_else(|| self.look_up(pid))
     }
 
     /// Index of a process that is not among the recent ones.
     #[inline(never)]
-    fn look_up(&mut self, pid: u32) -> usize {
+    fn look_up(&mut self, pid: ProcessId) -> usize {
         let index = match self.by_pid.get(&pid) {
             Some(&index) => index,
             None if self.processes.len() < MAX_PROCESSES => self.add(pid),
@@ -786,7 +791,7 @@ impl Machine {
         index
     }
 
-    fn add(&mut self, pid: u32) -> usize {
+    fn add(&mut self, pid: ProcessId) -> usize {
         let mut process = Process::with_clock(pid, self.second);
         well_known(pid).clone_into(&mut process.name);
         self.processes.push(process);
@@ -809,7 +814,7 @@ impl Machine {
 
     /// The first loss, if any, that may have happened within a span.
     #[must_use]
-    pub fn lost_in(&self, from: Option<i64>, to: Option<i64>) -> Option<&Loss> {
+    pub fn lost_in(&self, from: Option<Ticks>, to: Option<Ticks>) -> Option<&Loss> {
         self.losses.iter().find(|loss| loss.touches(from, to))
     }
 

@@ -3,6 +3,7 @@
 //! There may be millions of methods, so names are kept only where they are asked for:
 //! [`Analysis::names`](crate::Analysis::names). Each text is kept once.
 
+use etl_format::Ticks;
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 
@@ -140,9 +141,9 @@ pub struct MethodNames {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModuleNames {
     /// Since when, where its load was seen.
-    pub from: Option<i64>,
+    pub from: Option<Ticks>,
     /// Until when, where its unload was seen.
-    pub to: Option<i64>,
+    pub to: Option<Ticks>,
     /// Its assembly.
     pub assembly: u64,
     /// Flags, as [`Module::flags`].
@@ -154,7 +155,7 @@ pub struct ModuleNames {
     path: Text,
     native_path: Text,
     /// When it and all that had the id before it had gone; `i64::MAX` if one of them had not.
-    gone: i64,
+    gone: Ticks,
 }
 
 /// The names of methods, modules, assemblies, domains and images.
@@ -177,7 +178,7 @@ pub struct Names {
 impl Names {
     /// Takes in an event of a CLR; for a method, returns its number, under which its code is to be
     /// kept.
-    pub fn learn(&mut self, clr: ClrKey, from: &clr::Decoded<'_>, timestamp: i64) -> Option<u64> {
+    pub fn learn(&mut self, clr: ClrKey, from: &clr::Decoded<'_>, timestamp: Ticks) -> Option<u64> {
         match &from.event {
             clr::Event::Method(_, method) => {
                 let text = method.text();
@@ -233,7 +234,7 @@ impl Names {
         number
     }
 
-    fn module(&mut self, clr: ClrKey, via: clr::Change, module: &Module<'_>, timestamp: i64) {
+    fn module(&mut self, clr: ClrKey, via: clr::Change, module: &Module<'_>, timestamp: Ticks) {
         let text = module.text();
         let new = ModuleNames {
             from: (via == clr::Change::Load).then_some(timestamp),
@@ -244,7 +245,7 @@ impl Names {
             native_pdb: text.native_pdb,
             path: self.texts.number(text.il_path),
             native_path: self.texts.number(text.native_path),
-            gone: i64::MAX,
+            gone: Ticks::MAX,
         };
         for (pdb, path) in
             [text.il_pdb, text.native_pdb].into_iter().zip([text.il_pdb_path, text.native_pdb_path])
@@ -299,7 +300,7 @@ impl Names {
 
     /// The module that had an id at a time: of several, the first that had not gone by then.
     #[must_use]
-    pub fn module_at(&self, clr: ClrKey, id: u64, timestamp: i64) -> Option<&ModuleNames> {
+    pub fn module_at(&self, clr: ClrKey, id: u64, timestamp: Ticks) -> Option<&ModuleNames> {
         module_at(self.modules.get(&(clr, id))?, timestamp)
     }
 
@@ -350,13 +351,13 @@ fn add_module(spans: &mut Vec<ModuleNames>, new: ModuleNames) {
         None => spans.push(new),
     }
     if let Some((last, before)) = spans.split_last_mut() {
-        let gone = before.last().map_or(i64::MIN, |before| before.gone);
-        last.gone = last.to.unwrap_or(i64::MAX).max(gone);
+        let gone = before.last().map_or(Ticks::MIN, |before| before.gone);
+        last.gone = last.to.unwrap_or(Ticks::MAX).max(gone);
     }
 }
 
 /// Of those that had an id, the first that had not gone by a time, or the last.
-fn module_at(spans: &[ModuleNames], timestamp: i64) -> Option<&ModuleNames> {
+fn module_at(spans: &[ModuleNames], timestamp: Ticks) -> Option<&ModuleNames> {
     let first = spans.partition_point(|module| module.gone < timestamp);
     spans.get(first).or(spans.last())
 }
@@ -397,13 +398,15 @@ mod tests {
             let mut spans = Vec::new();
             for (path, to) in events {
                 let (assembly, flags) = (0, 0);
-                let (il_pdb, native_pdb, native_path, gone) = (None, None, 0, 0);
+                let (il_pdb, native_pdb, native_path, gone) = (None, None, 0, Ticks::new(0));
                 let from = None;
+                let to = to.map(Ticks::new);
                 let new = ModuleNames {
                     from, to, assembly, flags, il_pdb, native_pdb, path, native_path, gone,
                 };
                 add_module(&mut spans, new);
                 for time in [i64::MIN, i64::MAX].into_iter().chain(-1..21) {
+                    let time = Ticks::new(time);
                     let had = |of: &&ModuleNames| of.to.is_none_or(|to| time <= to);
                     let first = spans.iter().find(had).or(spans.last());
                     prop_assert_eq!(module_at(&spans, time), first);

@@ -3,6 +3,7 @@
 mod brackets;
 mod events;
 
+use etl_format::{ProcessId, ThreadId, Ticks};
 use std::collections::BTreeMap;
 
 use etl_schema::decode::{Sid, Utf16, ansi_text};
@@ -78,21 +79,21 @@ with_accessors! {
     pub struct Process {
         copy {
             /// Its id.
-            pid: u32,
+            pid: ProcessId,
             /// The process that started it; `None` where no event states it.
-            parent_pid: Option<u32>,
+            parent_pid: Option<ProcessId>,
             /// Terminal session; `None` where no event states it.
             session_id: Option<u32>,
             /// Exit status, if it ended inside the trace.
             exit_status: Option<i32>,
             /// When it started, if that was inside the trace.
-            started: Option<i64>,
+            started: Option<Ticks>,
             /// When it ended, if that was inside the trace.
-            ended: Option<i64>,
+            ended: Option<Ticks>,
             /// Timestamps of its first and last event of the CLR's two providers.
-            clr_span: Option<(i64, i64)>,
+            clr_span: Option<(Ticks, Ticks)>,
             /// Timestamp of its last event of the runtime provider.
-            last_runtime: Option<i64>,
+            last_runtime: Option<Ticks>,
             /// Events of the CLR's two providers.
             clr_events: u64,
             /// Rundown events outside every bracket of their kind and instance.
@@ -112,7 +113,7 @@ with_accessors! {
             methods: u64,
             /// Method code that began where other code still was: the first one's timestamp and
             /// address, and the address of what was there.
-            overlap: Option<(i64, u64, u64)>,
+            overlap: Option<(Ticks, u64, u64)>,
             /// Loads of code that was there already.
             loaded_twice: Counted,
             /// Unloads of code whose load or enumeration was never seen.
@@ -138,7 +139,7 @@ with_accessors! {
             /// Why addresses did not resolve, by [`UnresolvedCause`].
             causes: [u64; UnresolvedCause::ALL.len()],
             /// Timestamps of the first and the last unresolved address.
-            unresolved_span: Option<(i64, i64)>,
+            unresolved_span: Option<(Ticks, Ticks)>,
             /// Addresses in native images of managed modules that no method covers.
             precompiled: u64,
             /// Those of them in an image without a known PDB identity.
@@ -171,7 +172,7 @@ with_accessors! {
             brackets_beyond: u64,
             /// The thread on which a CLR lists what it has, under the provider of loads, since a
             /// session requested its state; until that thread compiles something.
-            listing: Option<u32>,
+            listing: Option<ThreadId>,
             /// Methods being compiled, by id.
             jitting: HashMap<u64, Jitting>,
             /// Ticks of a second.
@@ -179,7 +180,7 @@ with_accessors! {
             /// The addresses of its pointers: all below this.
             end_of_addresses: u64,
             /// Timestamp of the last load of method code, by thread.
-            last_load: HashMap<u32, i64>,
+            last_load: HashMap<ThreadId, Ticks>,
             /// Addresses in kernel images.
             kernel_hits: KernelHits,
             /// Addresses that no named method covered yet.
@@ -201,12 +202,12 @@ with_accessors! {
 impl Process {
     /// A process with this id; nothing else is known yet.
     #[must_use]
-    pub fn new(pid: u32) -> Self {
+    pub fn new(pid: ProcessId) -> Self {
         Process { pid, end_of_addresses: END_OF_USER_SPACE, ..Process::default() }
     }
 
     /// A process of a recording whose clock has so many ticks in a second.
-    pub(super) fn with_clock(pid: u32, second: i64) -> Self {
+    pub(super) fn with_clock(pid: ProcessId, second: i64) -> Self {
         Process { second, ..Process::new(pid) }
     }
 
@@ -220,7 +221,8 @@ impl Process {
     pub(crate) fn learn(&mut self, event: &kernel::Process<'_>, texts: bool) {
         if let Some(name) = event.name().filter(|name| !name.is_empty()) {
             self.name = ansi_text(name).into_owned();
-            (self.parent_pid, self.session_id) = (event.parent(), event.session());
+            self.parent_pid = event.parent().map(ProcessId::new);
+            self.session_id = event.session();
         }
         if let Some(user) = event.user().and_then(Sid::parse) {
             let mut text = Vec::new();
@@ -233,7 +235,7 @@ impl Process {
     }
 
     /// Takes over who started it and the path of its image.
-    pub(crate) fn describe(&mut self, parent: u32, image: Utf16<'_>) {
+    pub(crate) fn describe(&mut self, parent: ProcessId, image: Utf16<'_>) {
         let path = text(image.bytes());
         let name = etl_format::file_name(&path);
         if !name.is_empty() {
@@ -250,8 +252,9 @@ impl Process {
     }
 
     /// The process ended, and what it had is gone.
-    pub(super) fn end(&mut self, timestamp: i64, exit_status: Option<i32>) {
-        (self.ended, self.exit_status) = (Some(timestamp), exit_status);
+    pub(super) fn end(&mut self, timestamp: Ticks, exit_status: Option<i32>) {
+        self.ended = Some(timestamp);
+        self.exit_status = exit_status;
         self.left_at_end = self.compiled_left();
         self.code.clear(timestamp);
         self.images.clear(timestamp);
@@ -301,7 +304,7 @@ impl Process {
     /// Counts an event of the CLR.
     #[inline]
     #[doc(hidden)]
-    pub fn clr_seen(&mut self, rundown: bool, timestamp: i64) {
+    pub fn clr_seen(&mut self, rundown: bool, timestamp: Ticks) {
         self.clr_events += 1;
         let (first, _) = self.clr_span.unwrap_or((timestamp, timestamp));
         self.clr_span = Some((first, timestamp));
@@ -365,26 +368,26 @@ impl Process {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnfinishedJit {
     /// When it began.
-    pub since: i64,
+    pub since: Ticks,
     /// Id of the method.
     pub id: u64,
     /// When its thread loaded method code last.
-    pub last_load: Option<i64>,
+    pub last_load: Option<Ticks>,
     /// Whether a rundown lists it later.
     pub is_listed: bool,
     /// When code of it was unloaded that was never loaded or listed.
-    pub unloaded: Option<i64>,
+    pub unloaded: Option<Ticks>,
 }
 
 /// A method that is being compiled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Jitting {
-    since: i64,
-    tid: u32,
+    since: Ticks,
+    tid: ThreadId,
     /// Whether it was being compiled already, so that another thread may end it.
     is_shared: bool,
     /// Whether a rundown listed it since.
     is_listed: bool,
     /// When unknown code of it was unloaded.
-    unloaded: Option<i64>,
+    unloaded: Option<Ticks>,
 }

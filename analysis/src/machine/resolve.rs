@@ -1,5 +1,6 @@
 //! Finds the owners of the addresses of stacks and samples at the time they come.
 
+use etl_format::Ticks;
 use etl_schema::views::Frames;
 
 use super::process::Process;
@@ -45,7 +46,7 @@ impl Resolver {
         index: usize,
         origin: Origin,
         frames: Frames<'_>,
-        time: i64,
+        time: Ticks,
     ) {
         if !self.counts {
             return;
@@ -65,7 +66,7 @@ impl Resolver {
         index: usize,
         origin: Origin,
         wide: &[Frame],
-        time: i64,
+        time: Ticks,
     ) {
         let Some(process) = processes.get_mut(index) else { return };
         let (code, images) = (process.code.changes(), process.images.changes());
@@ -97,7 +98,7 @@ impl Resolver {
         index: usize,
         origin: Origin,
         mut frames: impl Iterator<Item = u64>,
-        time: i64,
+        time: Ticks,
     ) {
         if !self.counts {
             return;
@@ -147,7 +148,7 @@ impl Resolver {
     /// Finds the owner of an address, and keeps it in the cache.
     #[cold]
     #[inline(never)]
-    fn resolve(&mut self, processes: &mut [Process], by: ProcessOrigin, address: u64, time: i64) {
+    fn resolve(&mut self, processes: &mut [Process], by: ProcessOrigin, address: u64, time: Ticks) {
         let Resolver { kernel, addresses, free, .. } = self;
         if addresses.is_small() {
             for cached in addresses.grow() {
@@ -190,7 +191,7 @@ fn count_stack(processes: &mut [Process], stack: &CachedStack) {
     }
 }
 
-fn add(process: &mut Process, origin: Origin, (owner, index): Resolved, count: u64, last: i64) {
+fn add(process: &mut Process, origin: Origin, (owner, index): Resolved, count: u64, last: Ticks) {
     match owner {
         Owner::Method => {
             *process.tally_mut(origin) +=

@@ -1,6 +1,7 @@
 //! What is known of one CLR in a process: its domains, assemblies and modules, and the brackets of
 //! its rundowns.
 
+use etl_format::{ThreadId, Ticks};
 use etl_schema::clr::Enumeration;
 use etl_schema::views::Pdb;
 use etl_schema::views::clr::{self, Module};
@@ -32,9 +33,9 @@ pub struct Item {
     /// How a domain with it is known, in the same way as `bits`: modules only.
     pub in_domain: u8,
     /// Timestamp of the load, where it was seen.
-    pub from: Option<i64>,
+    pub from: Option<Ticks>,
     /// Timestamp of the unload, where it was seen.
-    pub to: Option<i64>,
+    pub to: Option<Ticks>,
 }
 
 impl Item {
@@ -108,7 +109,13 @@ impl Items {
     }
 
     /// Takes in an event about one. `mark` is the ordinal of the open bracket, 0 for none.
-    pub(crate) fn note(&mut self, via: clr::Change, id: u64, timestamp: i64, mark: u8) -> Listing {
+    pub(crate) fn note(
+        &mut self,
+        via: clr::Change,
+        id: u64,
+        timestamp: Ticks,
+        mark: u8,
+    ) -> Listing {
         let known = self.known.entry(id).or_default();
         if !known.is_known() {
             known.bits |= KNOWN;
@@ -251,9 +258,9 @@ with_accessors! {
             sku: Option<u16>,
             /// When an event of the runtime provider stated first what it is: it started, or a
             /// session requested its state (capture state). Both log the same.
-            started: Option<i64>,
+            started: Option<Ticks>,
             /// When its default domain was unloaded, with which it ends.
-            ended: Option<i64>,
+            ended: Option<Ticks>,
             /// Events of the runtime provider.
             runtime_events: u64,
             /// Whether a rundown states what it is.
@@ -286,7 +293,7 @@ with_accessors! {
             /// Domains that assemblies name, 0 left out.
             assembly_domains: BTreeSet<u64>,
             /// When code of the methods of a module was unloaded, first and last, by module.
-            method_unloads: BTreeMap<u64, (i64, i64)>,
+            method_unloads: BTreeMap<u64, (Ticks, Ticks)>,
             /// The same of modules whose id another one has now.
             past_method_unloads: Vec<MethodUnloads>,
             /// Modules in their domains, with the ordinal of the bracket that listed them last.
@@ -388,9 +395,9 @@ pub struct MethodUnloads {
     /// The module.
     pub module: u64,
     /// First and last.
-    pub span: (i64, i64),
+    pub span: (Ticks, Ticks),
     /// When the module itself was unloaded.
-    pub module_unloaded: Option<i64>,
+    pub module_unloaded: Option<Ticks>,
 }
 
 /// Numbers of events by what they are about.
@@ -415,15 +422,15 @@ pub struct Bracket {
     /// The CLR.
     pub instance: u16,
     /// Timestamp of Init, if there was one.
-    pub opened: Option<i64>,
+    pub opened: Option<Ticks>,
     /// Timestamp of Complete, if there was one.
-    pub closed: Option<i64>,
+    pub closed: Option<Ticks>,
     /// Whether another bracket of its kind was open already.
     pub nested: bool,
     /// The thread of its first event.
-    pub thread: u32,
+    pub thread: ThreadId,
     /// Timestamp of its last event.
-    pub last: i64,
+    pub last: Ticks,
     /// What it lists.
     pub listed: Counts,
     /// Items listed more than once.
@@ -431,7 +438,7 @@ pub struct Bracket {
     /// Items out of order.
     pub disordered: u64,
     /// Timestamp of the first item out of order.
-    pub first_disordered: Option<i64>,
+    pub first_disordered: Option<Ticks>,
     /// Events from another thread than the first one's.
     pub other_threads: u64,
     /// Code of compiled methods that have metadata, which it lists.
@@ -464,18 +471,18 @@ mod tests {
     fn note_and_part_of_find_items_on_the_wrong_side() {
         let start = clr::Change::Rundown(Enumeration::Start);
         let mut domains = Items::default();
-        assert!(!domains.note(start, 1, 0, 1).disordered);
+        assert!(!domains.note(start, 1, Ticks::new(0), 1).disordered);
         assert!(!domains.part_of(1, Enumeration::Start, 1));
         domains.part_of(2, Enumeration::Start, 1);
-        assert!(domains.note(start, 2, 0, 1).disordered);
-        assert!(domains.note(start, 2, 0, 1).twice);
+        assert!(domains.note(start, 2, Ticks::new(0), 1).disordered);
+        assert!(domains.note(start, 2, Ticks::new(0), 1).twice);
         assert_eq!(domains.len(), 2);
 
         let end = clr::Change::Rundown(Enumeration::End);
         let mut domains = Items::default();
         assert!(!domains.part_of(1, Enumeration::End, 1));
         assert!(!domains.contains(1));
-        assert!(!domains.note(end, 1, 0, 1).disordered);
+        assert!(!domains.note(end, 1, Ticks::new(0), 1).disordered);
         assert!(domains.part_of(1, Enumeration::End, 1));
         // In the next bracket it may come first again.
         assert!(!domains.part_of(1, Enumeration::End, 2));
@@ -484,31 +491,31 @@ mod tests {
     #[test]
     fn note_knows_unloads_of_what_was_never_there() {
         let mut modules = Items::default();
-        assert!(modules.note(clr::Change::Unload, 1, 10, 0).unknown);
-        modules.note(clr::Change::Load, 2, 10, 0);
-        assert!(!modules.note(clr::Change::Unload, 2, 20, 0).unknown);
+        assert!(modules.note(clr::Change::Unload, 1, Ticks::new(10), 0).unknown);
+        modules.note(clr::Change::Load, 2, Ticks::new(10), 0);
+        assert!(!modules.note(clr::Change::Unload, 2, Ticks::new(20), 0).unknown);
         // A domain alone does not make it known.
         modules.note_domain(3, clr::Change::Load);
         assert!(modules.get(3).is_none());
-        modules.note(clr::Change::Rundown(Enumeration::End), 3, 30, 1);
+        modules.note(clr::Change::Rundown(Enumeration::End), 3, Ticks::new(30), 1);
         assert_eq!(modules.get(3).map(|module| module.in_domain), Some(Tag::LOADED));
-        assert!(!modules.note(clr::Change::Unload, 3, 40, 0).unknown);
+        assert!(!modules.note(clr::Change::Unload, 3, Ticks::new(40), 0).unknown);
     }
 
     #[test]
     fn note_forgets_listings_of_what_had_the_id_before() {
         let end = clr::Change::Rundown(Enumeration::End);
         let mut modules = Items::default();
-        modules.note(end, 1, 10, 1);
+        modules.note(end, 1, Ticks::new(10), 1);
         modules.note_domain(1, end);
-        modules.note(clr::Change::Unload, 1, 20, 0);
+        modules.note(clr::Change::Unload, 1, Ticks::new(20), 0);
         assert_eq!(modules.get(1).map(|m| m.has(Tag::AT_END)), Some(true));
-        modules.note(clr::Change::Load, 1, 30, 0);
+        modules.note(clr::Change::Load, 1, Ticks::new(30), 0);
         let module = modules.get(1).unwrap();
         assert!(module.has(Tag::LOADED) && !module.has(Tag::AT_END) && module.in_domain == 0);
         // A second load without an unload is of the same one.
-        modules.note(end, 1, 40, 2);
-        modules.note(clr::Change::Load, 1, 50, 0);
+        modules.note(end, 1, Ticks::new(40), 2);
+        modules.note(clr::Change::Load, 1, Ticks::new(50), 0);
         assert_eq!(modules.get(1).map(|m| m.has(Tag::AT_END)), Some(true));
     }
 
@@ -518,13 +525,14 @@ mod tests {
         for (loaded, unloaded) in [(10, 20), (30, 40)] {
             for (via, at) in [(clr::Change::Load, loaded), (clr::Change::Unload, unloaded)] {
                 clr.module_changed(1, via);
-                clr.modules.note(via, 1, at, 0);
+                clr.modules.note(via, 1, Ticks::new(at), 0);
             }
-            clr.method_unloads.insert(1, (unloaded, unloaded));
+            clr.method_unloads.insert(1, (Ticks::new(unloaded), Ticks::new(unloaded)));
         }
         let known: Vec<_> =
             clr.method_unloads().map(|known| (known.span, known.module_unloaded)).collect();
-        assert_eq!(known, [((20, 20), Some(20)), ((40, 40), Some(40))]);
+        let expected = [20, 40].map(Ticks::new).map(|at| ((at, at), Some(at)));
+        assert_eq!(known, expected);
     }
 
     #[test]
@@ -537,15 +545,15 @@ mod tests {
         }
         clr.method_changed(2, clr::Change::Unload);
         // The end rundown lists the first, the second is unloaded, nothing is about the third.
-        clr.modules.note(end, 1, 20, 1);
+        clr.modules.note(end, 1, Ticks::new(20), 1);
         clr.module_changed(2, clr::Change::Unload);
-        clr.modules.note(clr::Change::Unload, 2, 10, 0);
+        clr.modules.note(clr::Change::Unload, 2, Ticks::new(10), 0);
         assert_eq!(clr.methods_maybe_gone(), 3 + 5);
         // Another module has the id, and the rundown lists that one.
         clr.module_changed(2, clr::Change::Load);
-        clr.modules.note(clr::Change::Load, 2, 15, 0);
+        clr.modules.note(clr::Change::Load, 2, Ticks::new(15), 0);
         clr.method_changed(2, clr::Change::Load);
-        clr.modules.note(end, 2, 20, 1);
+        clr.modules.note(end, 2, Ticks::new(20), 1);
         assert_eq!(clr.methods_maybe_gone(), 3 + 5);
     }
 

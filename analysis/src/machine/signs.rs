@@ -1,5 +1,6 @@
 //! What method events show of the masks and the level of the sessions.
 
+use etl_format::Ticks;
 use etl_schema::views::clr::{Change, Method};
 
 use crate::counted::Counted;
@@ -67,7 +68,7 @@ pub struct MethodSigns {
 impl MethodSigns {
     /// One more event.
     #[inline]
-    pub fn add(&mut self, sign: MethodSign, timestamp: i64) {
+    pub fn add(&mut self, sign: MethodSign, timestamp: Ticks) {
         match self.counts.get_mut(self.recent) {
             Some((recent, counted)) if *recent == sign => counted.add(timestamp),
             _ => self.add_other(sign, timestamp),
@@ -75,7 +76,7 @@ impl MethodSigns {
     }
 
     #[inline(never)]
-    fn add_other(&mut self, sign: MethodSign, timestamp: i64) {
+    fn add_other(&mut self, sign: MethodSign, timestamp: Ticks) {
         let known = self.counts.iter().position(|(known, _)| *known == sign);
         self.recent = known.unwrap_or(self.counts.len());
         match self.counts.get_mut(self.recent) {
@@ -98,11 +99,11 @@ mod tests {
     fn add_counts_equal_signs_together() {
         let load = MethodSign { change: Change::Load, flags: 8, named: true };
         let mut signs = MethodSigns::default();
-        signs.add(load, 5);
-        signs.add(MethodSign { named: false, ..load }, 6);
-        signs.add(load, 7);
+        signs.add(load, Ticks::new(5));
+        signs.add(MethodSign { named: false, ..load }, Ticks::new(6));
+        signs.add(load, Ticks::new(7));
         let counts: Vec<_> = signs.list().iter().map(|(s, c)| (s.named, c.count)).collect();
         assert_eq!(counts, [(true, 2), (false, 1)]);
-        assert_eq!(signs.list()[0].1.first, Some(5));
+        assert_eq!(signs.list()[0].1.first, Some(Ticks::new(5)));
     }
 }

@@ -1,5 +1,6 @@
 //! Threads: their processes over time, and their names.
 
+use etl_format::{ProcessId, ThreadId, Ticks};
 use foldhash::HashMap;
 
 /// Threads that are listed; of later ones only the current process is known.
@@ -10,14 +11,14 @@ const MAX_THREADS: usize = 1 << 20;
 #[non_exhaustive]
 pub struct Thread {
     /// Its id. A new thread may have the id of an ended one.
-    pub tid: u32,
+    pub tid: ThreadId,
     /// Id of its process.
-    pub pid: u32,
+    pub pid: ProcessId,
     /// Time of its start; `None` where it was there when the recording began, or where the
     /// recording has no thread events.
-    pub started: Option<i64>,
+    pub started: Option<Ticks>,
     /// Time of its end; `None` where the recording does not show it.
-    pub ended: Option<i64>,
+    pub ended: Option<Ticks>,
     /// Address at which its own code begins; 0 where no event states it.
     pub start_address: u64,
     /// Its name; empty where no event states it, and where names are not kept.
@@ -27,7 +28,7 @@ pub struct Thread {
 /// The process of a thread, and its index in the list.
 #[derive(Clone, Copy, Debug)]
 struct Current {
-    pid: u32,
+    pid: ProcessId,
     index: u32,
     /// Whether the kernel listed it, or showed its start.
     listed: bool,
@@ -36,19 +37,19 @@ struct Current {
 /// All threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Threads {
-    now: HashMap<u32, Current>,
+    now: HashMap<ThreadId, Current>,
     list: Vec<Thread>,
 }
 
 impl Threads {
     /// Id of the process that a thread belongs to now.
     #[inline]
-    pub fn pid_of(&self, tid: u32) -> Option<u32> {
+    pub fn pid_of(&self, tid: ThreadId) -> Option<ProcessId> {
         self.now.get(&tid).map(|current| current.pid)
     }
 
     /// An event names a thread and its process: that counts where the thread is not known.
-    pub fn seen(&mut self, tid: u32, pid: u32) {
+    pub fn seen(&mut self, tid: ThreadId, pid: ProcessId) {
         if !self.now.contains_key(&tid) {
             self.begin(tid, pid, None);
         }
@@ -56,7 +57,7 @@ impl Threads {
 
     /// A list of the kernel names a thread and its process. An event of an earlier thread with this
     /// id may have named another one. Returns whether it did.
-    pub fn listed(&mut self, tid: u32, pid: u32) -> bool {
+    pub fn listed(&mut self, tid: ThreadId, pid: ProcessId) -> bool {
         let is_other = self.pid_of(tid).is_some_and(|known| known != pid);
         if is_other {
             self.begin(tid, pid, None);
@@ -69,13 +70,13 @@ impl Threads {
     }
 
     /// A thread starts.
-    pub fn start(&mut self, tid: u32, pid: u32, time: i64) {
+    pub fn start(&mut self, tid: ThreadId, pid: ProcessId, time: Ticks) {
         self.begin(tid, pid, Some(time));
     }
 
     /// A thread ends. Its process stays known, for events that are logged after the end. Returns
     /// whether the kernel had listed the thread, or shown its start.
-    pub fn end(&mut self, tid: u32, pid: u32, time: i64) -> bool {
+    pub fn end(&mut self, tid: ThreadId, pid: ProcessId, time: Ticks) -> bool {
         let listed = self.now.get(&tid).is_some_and(|now| now.pid == pid && now.listed);
         if self.pid_of(tid) != Some(pid) {
             self.begin(tid, pid, None);
@@ -87,7 +88,7 @@ impl Threads {
     }
 
     /// What an event states of a thread besides its process.
-    pub fn describe(&mut self, tid: u32, start_address: u64, name: Option<Box<str>>) {
+    pub fn describe(&mut self, tid: ThreadId, start_address: u64, name: Option<Box<str>>) {
         let Some(thread) = self.current(tid) else { return };
         if start_address != 0 {
             thread.start_address = start_address;
@@ -97,7 +98,7 @@ impl Threads {
         }
     }
 
-    fn begin(&mut self, tid: u32, pid: u32, started: Option<i64>) {
+    fn begin(&mut self, tid: ThreadId, pid: ProcessId, started: Option<Ticks>) {
         let mut index = u32::MAX;
         if self.list.len() < MAX_THREADS {
             index = self.list.len() as u32;
@@ -107,7 +108,7 @@ impl Threads {
         self.now.insert(tid, Current { pid, index, listed: started.is_some() });
     }
 
-    fn current(&mut self, tid: u32) -> Option<&mut Thread> {
+    fn current(&mut self, tid: ThreadId) -> Option<&mut Thread> {
         self.list.get_mut(self.now.get(&tid)?.index as usize)
     }
 
@@ -121,34 +122,59 @@ impl Threads {
 mod tests {
     use super::*;
 
+    fn thread(id: u32) -> ThreadId {
+        ThreadId::new(id)
+    }
+
+    fn process(id: u32) -> ProcessId {
+        ProcessId::new(id)
+    }
+
+    fn at(ticks: i64) -> Ticks {
+        Ticks::new(ticks)
+    }
+
     #[test]
     fn an_id_passes_from_one_thread_to_the_next() {
         let mut threads = Threads::default();
-        threads.seen(8, 100);
-        threads.seen(8, 200);
-        assert_eq!(threads.pid_of(8), Some(100), "the first event counts");
-        threads.end(8, 100, 50);
-        threads.start(8, 300, 60);
-        threads.describe(8, 0x1000, Some("worker".into()));
-        assert_eq!((threads.pid_of(8), threads.pid_of(9)), (Some(300), None));
+        threads.seen(thread(8), process(100));
+        threads.seen(thread(8), process(200));
+        assert_eq!(threads.pid_of(thread(8)), Some(process(100)), "the first event counts");
+        threads.end(thread(8), process(100), at(50));
+        threads.start(thread(8), process(300), at(60));
+        threads.describe(thread(8), 0x1000, Some("worker".into()));
+        assert_eq!(
+            (threads.pid_of(thread(8)), threads.pid_of(thread(9))),
+            (Some(process(300)), None)
+        );
         let spans: Vec<_> = threads.list().iter().map(|t| (t.pid, t.started, t.ended)).collect();
-        assert_eq!(spans, [(100, None, Some(50)), (300, Some(60), None)]);
+        assert_eq!(spans, [(process(100), None, Some(at(50))), (process(300), Some(at(60)), None)]);
         assert_eq!(&*threads.list()[1].name, "worker");
     }
 
     #[test]
     fn a_list_knows_better_than_an_earlier_event() {
         let mut threads = Threads::default();
-        threads.seen(8, 100);
-        assert!(threads.listed(8, 200) && !threads.listed(8, 200) && !threads.listed(9, 200));
-        assert_eq!(threads.pid_of(8), Some(200));
-        assert!(threads.end(8, 200, 50) && !threads.end(10, 200, 50));
+        threads.seen(thread(8), process(100));
+        assert!(
+            threads.listed(thread(8), process(200))
+                && !threads.listed(thread(8), process(200))
+                && !threads.listed(thread(9), process(200))
+        );
+        assert_eq!(threads.pid_of(thread(8)), Some(process(200)));
+        assert!(
+            threads.end(thread(8), process(200), at(50))
+                && !threads.end(thread(10), process(200), at(50))
+        );
     }
 
     #[test]
     fn an_end_names_the_process_of_an_unknown_thread() {
         let mut threads = Threads::default();
-        threads.end(8, 100, 50);
-        assert_eq!((threads.pid_of(8), threads.list()[0].ended), (Some(100), Some(50)));
+        threads.end(thread(8), process(100), at(50));
+        assert_eq!(
+            (threads.pid_of(thread(8)), threads.list()[0].ended),
+            (Some(process(100)), Some(at(50)))
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! Makes the profile of what was collected: names for addresses, and one tree of frames.
 
+use etl_format::{ProcessId, ThreadId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -24,20 +25,21 @@ const IDLE: u32 = 0;
 /// use std::collections::BTreeSet;
 ///
 /// use etl_analysis::profile::{Detail, ProfileOptions};
+/// use etl_format::{ProcessId, ThreadId};
 ///
 /// let options = ProfileOptions::new()
 ///     .detail(Detail::Lines)
 ///     .by_thread(true)
 ///     .processes(BTreeSet::from([3]));
-/// assert!(options.admits(Some(3), Some(4312), 4316));
-/// assert!(!options.admits(Some(5), Some(700), 704));
+/// assert!(options.admits(Some(3), Some(ProcessId::new(4312)), ThreadId::new(4316)));
+/// assert!(!options.admits(Some(5), Some(ProcessId::new(700)), ThreadId::new(704)));
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ProfileOptions {
     detail: Detail,
     by_thread: bool,
     processes: Option<BTreeSet<usize>>,
-    threads: Vec<u32>,
+    threads: Vec<ThreadId>,
     idle: bool,
     code_source: Option<Arc<dyn CodeSource>>,
     il_maps: Option<Arc<IlMaps>>,
@@ -70,7 +72,7 @@ impl ProfileOptions {
 
     /// Only the threads with these ids; all if there is none.
     #[must_use]
-    pub fn threads(self, threads: Vec<u32>) -> Self {
+    pub fn threads(self, threads: Vec<ThreadId>) -> Self {
         ProfileOptions { threads, ..self }
     }
 
@@ -96,10 +98,10 @@ impl ProfileOptions {
     /// Whether the samples of a thread are part of the profile; `process` is the index in the
     /// machine.
     #[must_use]
-    pub fn admits(&self, process: Option<usize>, pid: Option<u32>, tid: u32) -> bool {
+    pub fn admits(&self, process: Option<usize>, pid: Option<ProcessId>, tid: ThreadId) -> bool {
         let is_process = match &self.processes {
             Some(processes) => process.is_some_and(|process| processes.contains(&process)),
-            None => self.idle || pid != Some(IDLE),
+            None => self.idle || pid != Some(ProcessId::new(IDLE)),
         };
         is_process && (self.threads.is_empty() || self.threads.contains(&tid))
     }
@@ -137,7 +139,7 @@ impl SampleCollector {
         let mut tree: Vec<Growing> = Vec::new();
         let mut children: HashMap<(u32, usize), u32> = HashMap::default();
         children.reserve(stacks.nodes.len());
-        let mut roots: HashMap<(Option<usize>, Option<u32>), u32> = HashMap::default();
+        let mut roots: HashMap<(Option<usize>, Option<ThreadId>), u32> = HashMap::default();
         let is_idle = |owner: &Owner| {
             let process = owner.process.and_then(|at| machine.processes().get(at));
             process.is_some_and(|process| process.pid() == IDLE)

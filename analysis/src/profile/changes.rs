@@ -1,22 +1,23 @@
 //! When what is at addresses changed: code and images that came and went.
 
+use etl_format::Ticks;
 use foldhash::HashMap;
 
 /// Pages of code that are kept one by one; a change of more counts for the whole process.
 const MAX_PAGES: u64 = 64;
 
 /// The time before all others, and the one after.
-const ALWAYS: (i64, i64) = (i64::MIN, i64::MAX);
+const ALWAYS: (Ticks, Ticks) = (Ticks::MIN, Ticks::MAX);
 
 /// Times of changes, in time order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Changes {
     /// Of code, by process and page.
-    pages: HashMap<(usize, u64), Vec<i64>>,
+    pages: HashMap<(usize, u64), Vec<Ticks>>,
     /// Of images, of large code, and of the process itself, by process.
-    processes: HashMap<usize, Vec<i64>>,
+    processes: HashMap<usize, Vec<Ticks>>,
     /// Of images of the kernel.
-    kernel: Vec<i64>,
+    kernel: Vec<Ticks>,
     /// How many there are, by process.
     counts: Vec<u32>,
     kernel_count: u32,
@@ -24,7 +25,7 @@ pub(super) struct Changes {
 
 impl Changes {
     /// Code of a process came or went.
-    pub fn code(&mut self, process: usize, start: u64, size: u32, time: i64) {
+    pub fn code(&mut self, process: usize, start: u64, size: u32, time: Ticks) {
         let (first, last) = (page(start), page(start.saturating_add(size.into())));
         if last.saturating_sub(first) > MAX_PAGES {
             return self.process(process, time);
@@ -36,13 +37,13 @@ impl Changes {
     }
 
     /// An image of a process came or went, or the process itself.
-    pub fn process(&mut self, process: usize, time: i64) {
+    pub fn process(&mut self, process: usize, time: Ticks) {
         self.processes.entry(process).or_default().push(time);
         self.count(process);
     }
 
     /// An image of the kernel came or went.
-    pub fn kernel(&mut self, time: i64) {
+    pub fn kernel(&mut self, time: Ticks) {
         self.kernel.push(time);
         self.kernel_count += 1;
     }
@@ -65,7 +66,7 @@ impl Changes {
 
     /// The time around `time` in which nothing changed at an address: from the first to before the
     /// second.
-    pub fn span(&self, process: Option<usize>, address: u64, time: i64) -> (i64, i64) {
+    pub fn span(&self, process: Option<usize>, address: u64, time: Ticks) -> (Ticks, Ticks) {
         let mut span = ALWAYS;
         if let Some(process) = process {
             let pages = self.pages.get(&(process, page(address)));
@@ -82,7 +83,7 @@ fn page(address: u64) -> u64 {
     address >> 12
 }
 
-fn narrow((from, to): &mut (i64, i64), times: &[i64], time: i64) {
+fn narrow((from, to): &mut (Ticks, Ticks), times: &[Ticks], time: Ticks) {
     let next = times.partition_point(|&at| at <= time);
     *from = next.checked_sub(1).and_then(|at| times.get(at)).map_or(*from, |&at| at.max(*from));
     *to = times.get(next).map_or(*to, |&at| at.min(*to));
@@ -95,15 +96,15 @@ mod tests {
     #[test]
     fn span_ends_at_the_changes_of_its_page_process_and_kernel() {
         let mut changes = Changes::default();
-        changes.code(7, 0x1ff0, 0x20, 10);
-        changes.process(8, 15);
-        changes.code(7, 0x1000, 0x10, 20);
-        changes.kernel(30);
-        assert_eq!(changes.span(Some(7), 0x1008, 12), (10, 20));
-        assert_eq!(changes.span(Some(7), 0x2008, 12), (10, 30));
-        assert_eq!(changes.span(Some(7), 0x3008, 12), (i64::MIN, 30));
-        assert_eq!(changes.span(Some(8), 0x1008, 15), (15, 30));
-        assert_eq!(changes.span(None, 0x1008, 99), (30, i64::MAX));
+        changes.code(7, 0x1ff0, 0x20, Ticks::new(10));
+        changes.process(8, Ticks::new(15));
+        changes.code(7, 0x1000, 0x10, Ticks::new(20));
+        changes.kernel(Ticks::new(30));
+        assert_eq!(changes.span(Some(7), 0x1008, Ticks::new(12)), (Ticks::new(10), Ticks::new(20)));
+        assert_eq!(changes.span(Some(7), 0x2008, Ticks::new(12)), (Ticks::new(10), Ticks::new(30)));
+        assert_eq!(changes.span(Some(7), 0x3008, Ticks::new(12)), (Ticks::MIN, Ticks::new(30)));
+        assert_eq!(changes.span(Some(8), 0x1008, Ticks::new(15)), (Ticks::new(15), Ticks::new(30)));
+        assert_eq!(changes.span(None, 0x1008, Ticks::new(99)), (Ticks::new(30), Ticks::MAX));
         assert_eq!([Some(7), Some(8), None].map(|process| changes.state(process)), [3, 2, 1]);
     }
 }

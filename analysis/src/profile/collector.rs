@@ -1,7 +1,7 @@
 //! Collects the samples of a recording.
 
-use etl_format::TimeRange;
 use etl_format::read::Record;
+use etl_format::{ThreadId, Ticks, TimeRange};
 
 use super::changes::Changes;
 use super::stacks::{Owner, Stacks};
@@ -12,7 +12,7 @@ use crate::observe::{EventRef, Joins, Observer, Sample, Stack};
 /// A sample that is kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
-    pub time: i64,
+    pub time: Ticks,
     pub node: u32,
     pub processor: u16,
 }
@@ -31,14 +31,14 @@ pub struct SampleStack(pub u32);
 /// ```
 /// use etl_analysis::profile::{ProfileOptions, SampleCollector};
 /// use etl_analysis::{Analysis, Recording, Result};
-/// use etl_format::{Ticks, TimeRange};
+/// use etl_format::TimeRange;
 ///
 /// /// How many samples were taken in the first second, and where most of them are.
 /// fn hottest(trace: &[u8]) -> Result<Option<(u64, String)>> {
 ///     let mut recording = Recording::open([(trace, "trace.etl")])?;
 ///     let clock = recording.timeline().clock();
 ///     let end = clock.start_timestamp.saturating_add(clock.frequency as i64);
-///     let range = TimeRange::new(None, Some(Ticks::new(end)));
+///     let range = TimeRange::new(None, Some(end));
 ///     let mut samples = SampleCollector::new().within(range);
 ///     let machine = Analysis::new().names(true).run(&mut recording, &mut samples)?;
 ///     let profile = samples.profile(&machine, &ProfileOptions::new());
@@ -80,7 +80,7 @@ impl SampleCollector {
 
     /// The weight of what was collected before the first interval was stated.
     fn weigh_again(&mut self) {
-        let interval = self.intervals.weight(i64::MIN).time;
+        let interval = self.intervals.weight(Ticks::MIN).time;
         for node in &mut self.stacks.nodes {
             node.weight.time = node.weight.samples.saturating_mul(interval);
         }
@@ -132,7 +132,7 @@ impl SampleCollector {
             return None;
         }
         widen(&mut self.sampled, event.time);
-        let owner = Owner { process: event.process, tid: event.tid.unwrap_or(u32::MAX) };
+        let owner = Owner { process: event.process, tid: event.tid.unwrap_or(ThreadId::UNKNOWN) };
         let frames = sample.frames;
         self.with_stack += u64::from(!frames.is_empty());
         // What is recorded of a stack may lack its innermost part.
@@ -150,7 +150,7 @@ impl SampleCollector {
     /// nothing. Returns what stands for its thread and the stack.
     pub fn add_stack(&mut self, stack: &Stack<'_>) -> SampleStack {
         let event = &stack.event;
-        let owner = Owner { process: event.process, tid: event.tid.unwrap_or(u32::MAX) };
+        let owner = Owner { process: event.process, tid: event.tid.unwrap_or(ThreadId::UNKNOWN) };
         SampleStack(self.node(owner, stack.frames.iter().rev(), event.time))
     }
 
@@ -159,14 +159,14 @@ impl SampleCollector {
         &mut self,
         owner: Owner,
         addresses: impl Iterator<Item = u64>,
-        time: i64,
+        time: Ticks,
     ) -> u32 {
         self.stacks.node(owner, addresses, time, &self.changes)
     }
 
     /// The weight of a sample at a time.
     #[must_use]
-    pub fn weight(&self, time: i64) -> Weight {
+    pub fn weight(&self, time: Ticks) -> Weight {
         self.intervals.weight(time)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use etl_format::Clock;
+use etl_format::{Clock, ThreadId, Ticks};
 
 use super::collector::SampleCollector;
 use super::stacks::Owner;
@@ -17,7 +17,7 @@ const MAX_PENDING: usize = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     owner: Owner,
-    time: i64,
+    time: Ticks,
     ticks: Option<u64>,
     node: Option<u32>,
 }
@@ -41,7 +41,7 @@ impl StackCosts {
 
     /// The stack of an event is needed, for the thread `tid` of a process; `process` is its index
     /// in the machine, if it is known.
-    pub fn expect(&mut self, event: &EventRef, process: Option<usize>, tid: u32) {
+    pub fn expect(&mut self, event: &EventRef, process: Option<usize>, tid: ThreadId) {
         if self.pending.len() >= MAX_PENDING {
             self.settle_early();
         }
@@ -142,7 +142,10 @@ impl StackCosts {
 /// Ticks of a clock in 100 ns.
 fn duration(clock: &Clock, ticks: u64) -> u64 {
     let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);
-    u64::try_from(clock.filetime(ticks).saturating_sub(clock.filetime(0))).unwrap_or(0)
+    u64::try_from(
+        clock.time(Ticks::new(ticks)).get().saturating_sub(clock.time(Ticks::new(0)).get()),
+    )
+    .unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -155,11 +158,12 @@ mod tests {
         let mut costs = StackCosts::new();
         let mut expect = |number| {
             let (kind, process) = (EventKind::Other, Some(0));
-            let (time, tid) = (number as i64, Some(8));
+            let time = Ticks::new(number as i64);
+            let tid = Some(ThreadId::new(8));
             let (file, session, processor) = (0, 0, 0);
             let of = EventRef { number, file, session, time, kind, process, tid, processor };
             let before = costs.pending.len();
-            costs.expect(&of, process, 8);
+            costs.expect(&of, process, ThreadId::new(8));
             // As a wait that ended just now: it is counted, and makes little space.
             costs.cost(number - number % 2, 1);
             costs.pending.len() <= before

@@ -1,5 +1,6 @@
 //! What is at the locations of stacks: method or image, and the names that PDBs have for it.
 
+use etl_format::ProcessId;
 use etl_schema::views::Pdb;
 
 use super::code::{CodeNames, CodeSource, IlPoint, WantedCode};
@@ -69,8 +70,8 @@ impl<'m> Locations<'m> {
     fn resolve(&self, location: &Location) -> Option<Symbol<'m>> {
         let process = self.process(location).and_then(|index| self.machine.processes().get(index));
         // Addresses of the kernel are the same in all processes.
-        let pid = process.map_or(u32::MAX, |process| process.pid());
-        self.symbols.at(pid, location.address, location.time)
+        let pid = process.map_or(ProcessId::UNKNOWN, |process| process.pid());
+        self.symbols.at(ProcessId::new(pid.get()), location.address, location.time)
     }
 
     /// What is at a location, by its index.

@@ -1,5 +1,6 @@
 //! Stacks of addresses as a tree, so that what stacks have in common is kept once.
 
+use etl_format::{ThreadId, Ticks};
 use foldhash::HashMap;
 
 use super::changes::Changes;
@@ -15,11 +16,11 @@ pub(super) const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
     pub process: Option<usize>,
-    pub tid: u32,
+    pub tid: ThreadId,
 }
 
 /// A process, a thread of an unknown process, and an address.
-type Place = (Option<usize>, u32, u64);
+type Place = (Option<usize>, ThreadId, u64);
 
 /// An address of a process, while nothing changes there.
 #[derive(Clone, Copy, Debug)]
@@ -28,9 +29,9 @@ pub(super) struct Location {
     pub root: u32,
     pub address: u64,
     /// A time at which it was seen.
-    pub time: i64,
-    from: i64,
-    to: i64,
+    pub time: Ticks,
+    from: Ticks,
+    to: Ticks,
     /// The state of the changes for which `to` is known.
     state: u64,
 }
@@ -62,7 +63,7 @@ struct Recent {
     root: u32,
     node: u32,
     /// The addresses, outermost first, with their nodes and the ends of their locations.
-    frames: Vec<(u64, u32, i64)>,
+    frames: Vec<(u64, u32, Ticks)>,
 }
 
 /// All stacks.
@@ -74,7 +75,7 @@ pub(super) struct Stacks {
     children: HashMap<(u32, u32), u32>,
     latest: HashMap<Place, u32>,
     /// The locations before the latest ones, by the times from which on nothing changed.
-    earlier: HashMap<(Place, i64), u32>,
+    earlier: HashMap<(Place, Ticks), u32>,
     roots: HashMap<Owner, (u32, u32)>,
     recent: Vec<Recent>,
 }
@@ -100,11 +101,11 @@ impl Stacks {
         &mut self,
         owner: Owner,
         addresses: impl Iterator<Item = u64>,
-        time: i64,
+        time: Ticks,
         changes: &Changes,
     ) -> u32 {
         // Thread ids are multiples of four.
-        let slot = owner.tid as usize / 4 % RECENT;
+        let slot = owner.tid.get() as usize / 4 % RECENT;
         let mut recent = self.recent.get_mut(slot).map(std::mem::take).unwrap_or_default();
         let state = changes.state(owner.process);
         if recent.owner != Some(owner) {
@@ -171,11 +172,11 @@ impl Stacks {
         &mut self,
         (owner, root): (Owner, u32),
         address: u64,
-        (time, state): (i64, u64),
+        (time, state): (Ticks, u64),
         changes: &Changes,
-    ) -> (u32, i64) {
+    ) -> (u32, Ticks) {
         // Threads of a process share its addresses.
-        let tid = if owner.process.is_some() { 0 } else { owner.tid };
+        let tid = if owner.process.is_some() { ThreadId::new(0) } else { owner.tid };
         let key = (owner.process, tid, address);
         let latest = self.latest.get(&key).copied().unwrap_or(NONE);
         let mut since = None;
@@ -212,7 +213,7 @@ fn index(len: usize) -> u32 {
 mod tests {
     use super::*;
 
-    const OWNER: Owner = Owner { process: Some(0), tid: 8 };
+    const OWNER: Owner = Owner { process: Some(0), tid: ThreadId::new(8) };
 
     fn parent(stacks: &Stacks, node: u32) -> u32 {
         stacks.nodes[node as usize].parent
@@ -223,8 +224,12 @@ mod tests {
         let (mut stacks, changes) = (Stacks::default(), Changes::default());
         let mut node =
             |addresses: &[u64], time| stacks.node(OWNER, addresses.iter().copied(), time, &changes);
-        let (a, b, c) = (node(&[1, 2, 3], 1), node(&[1, 2, 4], 2), node(&[1, 2], 3));
-        assert_eq!((node(&[1, 2, 3], 4), node(&[], 5)), (a, 0));
+        let (a, b, c) = (
+            node(&[1, 2, 3], Ticks::new(1)),
+            node(&[1, 2, 4], Ticks::new(2)),
+            node(&[1, 2], Ticks::new(3)),
+        );
+        assert_eq!((node(&[1, 2, 3], Ticks::new(4)), node(&[], Ticks::new(5))), (a, 0));
         assert_eq!([a, b, c].map(|node| parent(&stacks, node)), [c, c, 1]);
         assert_eq!((stacks.nodes.len(), stacks.locations.len()), (5, 4));
     }
@@ -232,25 +237,29 @@ mod tests {
     #[test]
     fn an_address_is_another_location_after_a_change() {
         let (mut stacks, mut changes) = (Stacks::default(), Changes::default());
-        let before = stacks.node(OWNER, [0x1000].into_iter(), 1, &changes);
-        changes.code(0, 0x1000, 16, 5);
+        let before = stacks.node(OWNER, [0x1000].into_iter(), Ticks::new(1), &changes);
+        changes.code(0, 0x1000, 16, Ticks::new(5));
         // A sample of before the change may come after it.
-        let late = stacks.node(OWNER, [0x1000].into_iter(), 4, &changes);
-        let after = stacks.node(OWNER, [0x1000].into_iter(), 6, &changes);
+        let late = stacks.node(OWNER, [0x1000].into_iter(), Ticks::new(4), &changes);
+        let after = stacks.node(OWNER, [0x1000].into_iter(), Ticks::new(6), &changes);
         assert_eq!(late, before);
         assert_ne!(after, before);
         // What comes late finds the location of its own time, whichever is the latest.
-        changes.code(0, 0x1000, 16, 7);
+        changes.code(0, 0x1000, 16, Ticks::new(7));
         let mut location = |tid, time| {
             let owner = Owner { tid, ..OWNER };
             let node = stacks.node(owner, [0x1000].into_iter(), time, &changes);
             stacks.nodes[node as usize].location
         };
-        let last = location(12, 8);
-        let locations = [location(16, 6), location(20, 3), location(24, 9)];
+        let last = location(ThreadId::new(12), Ticks::new(8));
+        let locations = [
+            location(ThreadId::new(16), Ticks::new(6)),
+            location(ThreadId::new(20), Ticks::new(3)),
+            location(ThreadId::new(24), Ticks::new(9)),
+        ];
         assert_eq!((last, locations), (2, [1, 0, 2]));
         // Elsewhere nothing changed.
-        let other = stacks.node(OWNER, [0x9000].into_iter(), 4, &changes);
-        assert_eq!(stacks.node(OWNER, [0x9000].into_iter(), 6, &changes), other);
+        let other = stacks.node(OWNER, [0x9000].into_iter(), Ticks::new(4), &changes);
+        assert_eq!(stacks.node(OWNER, [0x9000].into_iter(), Ticks::new(6), &changes), other);
     }
 }

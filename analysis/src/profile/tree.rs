@@ -1,6 +1,7 @@
 //! The call tree of a profile.
 
 use super::weight::Weight;
+use etl_format::{ProcessId, ThreadId, Ticks};
 
 /// The samples of a process, or of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -9,11 +10,11 @@ pub struct Root {
     /// Index of the process in the machine; `None` where nothing states the process of the thread.
     pub process: Option<usize>,
     /// Its id.
-    pub pid: Option<u32>,
+    pub pid: Option<ProcessId>,
     /// File name of the process; empty where no event states it.
     pub process_name: Box<str>,
     /// The thread, where each has a tree of its own.
-    pub tid: Option<u32>,
+    pub tid: Option<ThreadId>,
     /// Name of the thread; empty where no event states it.
     pub thread_name: Box<str>,
     /// Index of its node, which stands before those below it.
@@ -65,7 +66,7 @@ pub struct CallNode {
 #[non_exhaustive]
 pub struct TimedSample {
     /// Ticks of the recording's clock.
-    pub time: i64,
+    pub time: Ticks,
     /// Index of the node of its innermost frame.
     pub node: usize,
     /// What it counts for.

@@ -1,5 +1,6 @@
 //! How much samples count for.
 
+use etl_format::Ticks;
 use std::ops::{Add, AddAssign};
 
 use etl_format::constants::hook;
@@ -45,12 +46,12 @@ impl AddAssign for Weight {
 #[derive(Clone, Debug, Default)]
 pub struct Intervals {
     /// Since when, and the interval in 100 ns.
-    list: Vec<(i64, u32)>,
+    list: Vec<(Ticks, u32)>,
 }
 
 impl Intervals {
     /// Takes in a record; returns whether it is the first that states an interval.
-    pub fn record(&mut self, record: &Record<'_>, time: i64) -> bool {
+    pub fn record(&mut self, record: &Record<'_>, time: Ticks) -> bool {
         let Some(hook @ (hook::SET_INTERVAL | hook::COLLECTION_START | hook::COLLECTION_END)) =
             record.hook()
         else {
@@ -67,7 +68,7 @@ impl Intervals {
             return false;
         }
         if is_first && let Some(old) = at(OLD_INTERVAL).filter(|_| hook == hook::SET_INTERVAL) {
-            self.list.push((i64::MIN, old));
+            self.list.push((Ticks::MIN, old));
         }
         if self.list.last().is_none_or(|&(_, last)| last != interval) {
             self.list.push((time, interval));
@@ -77,7 +78,7 @@ impl Intervals {
 
     /// The intervals from one time to another, in 100 ns.
     #[must_use]
-    pub fn between(&self, (from, to): (i64, i64)) -> Vec<u32> {
+    pub fn between(&self, (from, to): (Ticks, Ticks)) -> Vec<u32> {
         let after = |time| self.list.partition_point(|&(since, _)| since <= time);
         let first = after(from).saturating_sub(1);
         let stated = self.list.get(first..after(to).max(first + 1)).unwrap_or_default();
@@ -89,7 +90,7 @@ impl Intervals {
 
     /// The weight of a sample at a time.
     #[must_use]
-    pub fn weight(&self, time: i64) -> Weight {
+    pub fn weight(&self, time: Ticks) -> Weight {
         let after = self.list.partition_point(|&(since, _)| since <= time);
         // The session states the interval only after its first samples.
         let stated = self.list.get(after.saturating_sub(1));
@@ -103,7 +104,8 @@ mod tests {
 
     #[test]
     fn between_has_the_intervals_of_the_time() {
-        let intervals = Intervals { list: vec![(10, 7), (20, 3), (30, 9)] };
+        let intervals =
+            Intervals { list: vec![(Ticks::new(10), 7), (Ticks::new(20), 3), (Ticks::new(30), 9)] };
         for (span, expected) in [
             ((0, 5), &[7][..]),
             ((0, 19), &[7]),
@@ -112,8 +114,9 @@ mod tests {
             ((0, 40), &[3, 7, 9]),
             ((35, 40), &[9]),
         ] {
+            let span = (Ticks::new(span.0), Ticks::new(span.1));
             assert_eq!(intervals.between(span), expected, "{span:?}");
         }
-        assert!(Intervals::default().between((0, 1)).is_empty());
+        assert!(Intervals::default().between((Ticks::new(0), Ticks::new(1))).is_empty());
     }
 }

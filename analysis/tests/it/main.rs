@@ -14,7 +14,7 @@ use etl_format::constants::{BufferFlags, LogFileMode, PointerSize, group_guid};
 use etl_format::read::Order;
 use etl_format::write::Session;
 use etl_format::write::record::{Full, PerfInfo, System};
-use etl_format::{FileHeader, FileTime, Ticks};
+use etl_format::{FileHeader, FileTime, ProcessId, ThreadId, Ticks};
 
 const KERNEL: u64 = 0xffff_8000_0000_0000;
 const PID: u32 = 400;
@@ -127,15 +127,15 @@ impl Observer for Seen {
 
     fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
         let pid = sample.event.process.map(|process| machine.processes()[process].pid());
-        self.samples.push((sample.event.time, pid, sample.address));
+        self.samples.push((sample.event.time.get(), pid.map(ProcessId::get), sample.address));
         let (kernel, user) = (sample.frames.kernel.to_vec(), sample.frames.user.to_vec());
-        self.stacks.push((sample.event.time, kernel, user, sample.frames.is_partial));
+        self.stacks.push((sample.event.time.get(), kernel, user, sample.frames.is_partial));
     }
 
     fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
         assert!(matches!(stack.event.kind, EventKind::Kernel { .. }));
         let (kernel, user) = (stack.frames.kernel.to_vec(), stack.frames.user.to_vec());
-        self.stacks.push((stack.event.time, kernel, user, stack.frames.is_partial));
+        self.stacks.push((stack.event.time.get(), kernel, user, stack.frames.is_partial));
     }
 }
 
@@ -199,7 +199,7 @@ fn counting_by_owner_finds_the_processes_of_the_whole_analysis() {
         .processes()
         .iter()
         .zip(&counts)
-        .map(|(process, count)| (process.pid(), process.name(), *count))
+        .map(|(process, count)| (process.pid().get(), process.name(), *count))
         .collect();
     // Those of process 4 are the records about processes and threads.
     // The header of the file names process 0, too.
@@ -248,9 +248,12 @@ fn check_classic_events(pointer_size: PointerSize) {
     classic(0x03, 2, 3, 2_010, &process);
     let (machine, _) = trace.analyze();
     let process = machine.processes().iter().find(|process| process.pid() == PID).unwrap();
-    assert_eq!((process.name(), process.parent_pid()), ("app.exe", Some(4)));
-    assert_eq!((process.started(), process.ended()), (Some(2_000), Some(2_010)));
-    assert!(machine.threads().iter().any(|thread| (thread.tid, thread.pid) == (TID, PID)));
+    assert_eq!((process.name(), process.parent_pid()), ("app.exe", Some(ProcessId::new(4))));
+    assert_eq!(
+        (process.started(), process.ended()),
+        (Some(Ticks::new(2_000)), Some(Ticks::new(2_010)))
+    );
+    assert!(machine.threads().iter().any(|thread| thread.tid == TID && thread.pid == PID));
     let paths: Vec<_> = machine.image_lives().map(|life| life.path.to_owned()).collect();
     assert_eq!(paths, ["C:\\app.exe"]);
 }
@@ -348,7 +351,7 @@ impl Observer for Threads {
     const JOINS: Joins = Joins::Kernel;
 
     fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
-        self.0.push(stack.event.tid);
+        self.0.push(stack.event.tid.map(ThreadId::get));
     }
 }
 
@@ -387,11 +390,17 @@ fn thread_id_belongs_to_its_process_at_the_time() {
     trace.thread(0x0501, TID, 5_000);
     let (machine, seen) = trace.analyze();
     let spans: Vec<_> = machine.threads().iter().map(|t| (t.tid, t.started, t.ended)).collect();
-    assert!(spans.ends_with(&[(TID, Some(2_000), Some(4_000)), (TID, Some(5_000), None)]));
-    assert_eq!(machine.thread_at(TID, 4_500).unwrap().started, Some(2_000));
-    assert_eq!(machine.thread_at(TID, 5_500).unwrap().pid, PID);
-    let begun = Change::Thread(Life::Begun, TID);
-    assert_eq!(seen.changes, [begun, Change::Thread(Life::Ended, TID), begun]);
+    assert!(spans.ends_with(&[
+        (ThreadId::new(TID), Some(Ticks::new(2_000)), Some(Ticks::new(4_000))),
+        (ThreadId::new(TID), Some(Ticks::new(5_000)), None)
+    ]));
+    assert_eq!(
+        machine.thread_at(ThreadId::new(TID), Ticks::new(4_500)).unwrap().started,
+        Some(Ticks::new(2_000))
+    );
+    assert_eq!(machine.thread_at(ThreadId::new(TID), Ticks::new(5_500)).unwrap().pid, PID);
+    let begun = Change::Thread(Life::Begun, ThreadId::new(TID));
+    assert_eq!(seen.changes, [begun, Change::Thread(Life::Ended, ThreadId::new(TID)), begun]);
 }
 
 #[test]
@@ -462,7 +471,7 @@ fn threads_named_at_the_end_have_their_processes_from_the_start() {
     let (machine, (waits, io)): (_, (Waits, Io)) = named_at_the_end().analyze_for();
     let pid = |process: Option<usize>| machine.processes()[process.unwrap()].pid();
     let threads: Vec<_> = waits.threads().keys().map(|key| (pid(key.0), key.1)).collect();
-    assert_eq!(threads, [(PID, TID)]);
+    assert_eq!(threads, [(ProcessId::new(PID), ThreadId::new(TID))]);
     let operations: Vec<_> = io.totals().map(|(process, ..)| pid(process)).collect();
     assert_eq!(operations, [PID]);
 }

@@ -20,7 +20,7 @@ Examples:
 pub(crate) struct Args {
     /// Show this erratum in full
     id: Option<String>,
-    /// Output format; docs/json-spec.md describes the JSON
+    /// Output format; docs/json.md describes the JSON
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
 }

@@ -6,6 +6,7 @@ mod perfetto;
 mod speedscope;
 mod tables;
 
+use etl_format::Ticks;
 use std::io::BufWriter;
 use std::path::Path;
 
@@ -231,8 +232,11 @@ impl<O> Export<O> {
         let clock = self.analyzed.machine.clock();
         let (first, last) = self.analyzed.machine.span().unwrap_or_default();
         let range = self.analyzed.range;
-        let first = clock.filetime(range.from.map_or(first, |from| from.get().max(first)));
-        let last = clock.filetime(range.to.map_or(last, |to| to.get().min(last)));
+        let first = clock
+            .time(range.from.map_or(first, |from| Ticks::new(from.get().max(first.get()))))
+            .get();
+        let last =
+            clock.time(range.to.map_or(last, |to| Ticks::new(to.get().min(last.get())))).get();
         // Readers take it for signed.
         let duration = last.saturating_sub(first).max(0).saturating_mul(100);
         pprof::Times {

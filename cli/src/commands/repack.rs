@@ -133,7 +133,8 @@ fn run(
     repacker: Repacker<'_>,
     threads: usize,
 ) -> Result<Outcome, Failure> {
-    let (name, compress) = (input::display(file), repacker.compresses());
+    let name = input::display(file);
+    let compress = repacker.compresses();
     let mut sink = Sink::create(&args.sink, "a trace", [file])?;
     let options = |limits| Options { threads, limits, ..Options::default() };
     let done = if input::is_stdin(file) {
@@ -142,7 +143,8 @@ fn run(
         repack(PipeSource::new(reader), &about, &mut sink, repacker)?
     } else {
         let mut input = Input::open(file, &args.input)?;
-        let (about, repacker) = (input.about().clone(), repacker.options(options(input.limits())));
+        let about = input.about().clone();
+        let repacker = repacker.options(options(input.limits()));
         repack(input.source(), &about, &mut sink, repacker)?
     };
     rewrite::finish(sink, &name, args.format, &Report::new(&done, compress))?;
@@ -211,8 +213,10 @@ impl Report {
 
 impl rewrite::Report for Report {
     fn text(&self, _: &str, output: &str, out: &mut String) -> fmt::Result {
-        let (buffers, compressed) = (self.buffers, self.buffers_compressed);
-        let (size_in, size_out) = (output::size(self.bytes_in), output::size(self.bytes_out));
+        let buffers = self.buffers;
+        let compressed = self.buffers_compressed;
+        let size_in = output::size(self.bytes_in);
+        let size_out = output::size(self.bytes_out);
         let share = 100.0 * self.bytes_out as f64 / (self.bytes_in as f64).max(1.0);
         fmt::Write::write_fmt(
             out,

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 
+use etl_events::input::Head;
 use etl_events::problem::Problem;
 use etl_format::read::{Mode, Options, Order, OrderCheck, Trace, Weight};
 use etl_format::rewrite::repair::{RepairReport, Repairer};
@@ -11,10 +12,9 @@ use serde::Serialize;
 
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
-use crate::diagnostics::{Condition, plural};
+use crate::diagnostics::{Condition, LOST_HEADER, plural};
 use crate::error::Failure;
 use crate::input::{self, Input};
-use crate::missing_header;
 use crate::progress::Progress;
 use crate::rewrite::{self, RewriteArgs};
 use crate::sink::Sink;
@@ -46,7 +46,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let (name, threads) = (input::display(&args.file), args.rewrite.threads());
+    let name = input::display(&args.file);
+    let threads = args.rewrite.threads();
     let mut sink = Sink::create(&args.rewrite.sink, "a trace", [args.file.as_path()])?;
     let mut input = Input::open(&args.file, &args.rewrite.input)?;
     let mut progress = Progress::of_inputs([&mut input]);
@@ -59,7 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         .map(|finished| finished.report);
     let done = match done {
         Ok(report) if !report.header && report.summary.events_written == 0 => {
-            return Err(missing_header::no_records_error(&name));
+            return Err(Failure::input(&name, &Head::no_records()));
         }
         Ok(report) => report,
         Err(e) if e.is_io() => return Err(sink.failure(&e)),
@@ -148,11 +149,12 @@ impl rewrite::Report for Report {
         };
         writeln!(out, "{file} {was}")?;
         if !self.header {
-            writeln!(out, "  {}", missing_header::MESSAGE)?;
+            writeln!(out, "  {}", LOST_HEADER)?;
         } else if !self.closed {
             writeln!(out, "  it was not closed: the last record is taken as its end")?;
         }
-        let (sorted, left_out) = (self.buffers_sorted, self.records_left_out);
+        let sorted = self.buffers_sorted;
+        let left_out = self.records_left_out;
         if sorted > 0 {
             let were = if sorted == 1 { "buffer was" } else { "buffers were" };
             writeln!(out, "  {sorted} {were} not in time order")?;

@@ -37,7 +37,9 @@ pub(super) fn with_usage(page: &str, typed: &str, usage: &str) -> String {
 /// The text after the options: notes, then examples.
 fn sections(text: &str) -> String {
     let mut out = String::new();
-    let (mut examples, mut in_literal, mut new_paragraph) = (false, false, false);
+    let mut examples = false;
+    let mut in_literal = false;
+    let mut new_paragraph = false;
     for line in text.lines() {
         let is_literal = line.starts_with("  ");
         if in_literal && !is_literal {

@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
+use etl_events::missing::TraceNames;
 use etl_schema::store::SchemaStore;
 use etl_tools::scrub::{Action, Category, Lengths, Mask, Policy, Scrubber, Summary};
 
@@ -14,7 +15,7 @@ use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::escape::one_line;
 use crate::input::{self, Input};
-use crate::missing::Fields;
+use crate::missing;
 use crate::rewrite::{Report, Rewrite, RewriteArgs};
 use crate::schemas::SchemaArgs;
 
@@ -152,9 +153,10 @@ fn note_missing(args: &Args, summary: &Summary, job: &mut Rewrite<'_>, store: Sc
     let named = args.field.iter().map(|(name, _)| name.as_str());
     let named: Vec<&str> = named.filter(|name| !is_replaced(name)).collect();
     if !named.is_empty() {
-        let mut fields = Fields::default();
-        fields.add(&mut job.trace, store);
-        fields.note_missing("--field", named);
+        let mut names = TraceNames::default();
+        // The fields before an error are better than none.
+        let _ = names.add_fields(&mut job.trace, store);
+        missing::note_fields("--field", &names.missing_members(named));
     }
 }
 
@@ -218,7 +220,8 @@ impl Report for Summary {
         for (name, count) in &self.fields {
             writeln!(out, "{count:>10}  {}", one_line(name))?;
         }
-        let (kept, undecoded) = (self.lengths_kept, self.undecoded);
+        let kept = self.lengths_kept;
+        let undecoded = self.undecoded;
         if kept > 0 {
             let kept = plural(kept, "record kept its length", "records kept their lengths");
             writeln!(out, "note: {kept}: no other length can be encoded")?;

@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 use std::path::PathBuf;
 
 use etl_events::Subject;
+use etl_events::missing::TraceNames;
 use etl_events::survey::Survey;
 use etl_format::read::Record;
 use etl_schema::store::SchemaStore;
@@ -14,7 +15,7 @@ use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
 use crate::filter::{self, FilterArgs};
 use crate::input::{self, Input};
-use crate::missing::Providers;
+use crate::missing;
 use crate::rewrite::{Report, Rewrite, RewriteArgs};
 
 /// Arguments of `etlkit slice`.
@@ -68,29 +69,25 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         .run(&mut job.trace, select, job.sink.medium())
         .map(|finished| finished.report);
     let summary = done.map_err(|error| job.failure(&error))?;
-    let mut providers = Providers::default();
+    let mut names = TraceNames::default();
     if summary.selected == 0
         && let Ok(survey) = Survey::of(&mut job.trace, SchemaStore::default(), |_| {})
     {
-        providers.add(&survey);
+        names.add_survey(&survey);
     }
     let outcome = job.finish(&summary, &summary.damage)?;
-    Ok(outcome.max(note_missing(args, &summary, &providers, &unknown)))
+    Ok(outcome.max(note_missing(args, &summary, &names, &unknown)))
 }
 
 /// Says what of the selection is not in the trace.
-fn note_missing(
-    args: &Args,
-    summary: &Summary,
-    providers: &Providers,
-    unknown: &[String],
-) -> Outcome {
-    if summary.selected == 0 && !providers.is_empty() {
-        let missing = providers.report_missing(args.filter.providers());
-        if missing == Outcome::Success {
+fn note_missing(args: &Args, summary: &Summary, names: &TraceNames, unknown: &[String]) -> Outcome {
+    if summary.selected == 0 && !names.is_empty() {
+        let providers = args.filter.providers().iter().map(String::as_str);
+        let missing = names.missing_providers(providers);
+        if missing.is_empty() {
             stderr_line!("note: {}: no event is selected", input::display(&args.file));
         }
-        return missing;
+        return missing::report(&missing);
     }
     filter::note_unknown(unknown);
     Outcome::Success

@@ -51,7 +51,7 @@ struct ListArgs {
     /// Print only the server paths of needed PDBs that are missing, one a line
     #[arg(long, conflicts_with = "format")]
     missing: bool,
-    /// Output format (docs/symbols.md)
+    /// Output format (docs/analyze.md)
     #[arg(long, value_enum, default_value_t)]
     format: TableFormat,
     #[command(flatten)]

@@ -13,7 +13,6 @@ use etl_events::input::{self, Bytes, Unpacked};
 use etl_format::read::{Limits, Options, Trace};
 
 use crate::error::Failure;
-use crate::missing_header;
 
 pub(crate) use about::About;
 pub(crate) use args::InputArgs;
@@ -77,17 +76,25 @@ impl Input {
         self.input.source()
     }
 
+    /// Checks that a trace has a header event or a record.
+    ///
+    /// # Errors
+    /// When it has neither: then it only looks like a trace.
+    pub fn ensure_records(&mut self) -> Result<(), Failure> {
+        let checked = self.input.ensure_records(self.limits);
+        checked.map_err(|error| Failure::input(&self.about.name, &error))
+    }
+
     /// The trace, within the limits of the user, and what messages about it need.
     ///
     /// # Errors
     /// When this is not a trace, when it has neither a header event nor a record, and for damage in
     /// strict mode.
     pub fn trace(&mut self, options: &Options) -> Result<(Trace<AnySource<'_>>, &About), Failure> {
+        self.ensure_records()?;
         let Input { about, input, limits } = self;
         let options = &Options { limits: *limits, ..*options };
-        let mut trace =
-            input.trace(options).map_err(|error| about.unreadable(options.mode, &error))?;
-        missing_header::ensure_records(&about.name, &mut trace)?;
+        let trace = input.trace(options).map_err(|error| about.unreadable(options.mode, &error))?;
         Ok((trace, about))
     }
 }

@@ -1,5 +1,7 @@
 //! Runs the shell and Python recipes of docs/cookbook.md and the script of its workflow, and
-//! resolves its `Cargo.toml`. `tests/tests/it/cookbook` runs the Rust recipes.
+//! resolves its `Cargo.toml`. `tests/tests/it/cookbook` runs the Rust recipes,
+//! `scripts/own_filter.sh` the project of a filter, and `python/tests/test_pages.py` the project
+//! with pytest.
 //!
 //! A block after a line with a file name is written to that file. Shell blocks are run by bash in
 //! one directory, in the order of the page, with the tools of this build in the search path.
@@ -19,6 +21,13 @@ struct Block {
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The recipes of the page, without its projects that start from an empty directory.
+fn recipes() -> String {
+    let page = std::fs::read_to_string(root().join("docs/cookbook.md")).unwrap();
+    let (recipes, _) = page.split_once("\n## From an empty directory").unwrap();
+    recipes.to_owned()
 }
 
 fn blocks(page: &str) -> Vec<Block> {
@@ -93,7 +102,7 @@ fn resolved(dependencies: &str) -> String {
 
 #[test]
 fn cookbook_dependencies_resolve() {
-    let page = std::fs::read_to_string(root().join("docs/cookbook.md")).unwrap();
+    let page = recipes();
     let blocks = blocks(&page);
     let manifest = blocks.iter().find(|b| b.file.as_deref() == Some("Cargo.toml")).unwrap();
     let tree = resolved(&manifest.text);
@@ -108,7 +117,7 @@ fn cookbook_dependencies_resolve() {
 
 #[test]
 fn cookbook_recipes_run() {
-    let page = std::fs::read_to_string(root().join("docs/cookbook.md")).unwrap();
+    let page = recipes();
     let here = checkout();
     if !bash(here.path(), "python3 --version").status.success() {
         let demanded = std::env::var_os("ETLKIT_REQUIRE_FOREIGN").is_some_and(|v| v == "1");

@@ -1,7 +1,8 @@
-//! The commands in README.md and docs/tutorial.md print what the pages show.
+//! The commands in README.md and in pages of docs/ print what the pages show.
 //!
 //! `console.rs` runs the pages.
 use etl_test_support::needs;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::common::{directory, etlkit, etlverify};
@@ -89,6 +90,55 @@ fn tutorial_is_up_to_date() {
     for said in ["68 known: 68 listed, 28 loaded", "verdict   complete", "  lost        64 events"]
     {
         assert!(now.contains(said), "{said}");
+    }
+}
+
+/// docs/investigate.md.
+#[test]
+fn investigation_is_up_to_date() {
+    let here = directory(&[]);
+    let now = check(&root().join("docs/investigate.md"), here.path());
+    assert!(now.matches("\n$ ").count() >= 12, "{now}");
+    // The text of the page refers to these.
+    for printed in ["FileCreate,C:\\Users\\alice", "verdict   complete", "    powershell.exe"] {
+        assert!(now.contains(printed), "{printed}");
+    }
+}
+
+/// docs/coming-from.md: every line works, on simulated recordings of the names that it uses.
+#[test]
+fn lines_for_users_of_other_tools_work() {
+    let here = directory(&[]);
+    for (scenario, file, name) in [
+        ("kernel-session", "merged.etl", "trace.etl"),
+        ("kernel-session", "merged.etl", "before.etl"),
+        ("kernel-session", "kernel.etl", "kernel.etl"),
+        ("kernel-session", "clr.etl", "clr.etl"),
+        ("gc-and-locks", "gc.etl", "gc.etl"),
+        ("kernel-io", "merged.etl", "io.etl"),
+        ("packets", "pktmon.etl", "net.etl"),
+        ("wpp", "driver.etl", "driver.etl"),
+        ("wpp", "storage.tmf", "storage.tmf"),
+        ("manifest-provider", "shop.etl", "shop.etl"),
+        ("manifest-provider", "Contoso-Shop.man", "shop.man"),
+    ] {
+        let script = root().join(format!("corpus/{scenario}.kdl"));
+        let script = script.to_str().unwrap();
+        let made = etlkit(here.path(), &["synth", script, "-o", scenario, "--force", "--no-truth"]);
+        assert_eq!(made.code, 0, "{}", made.err);
+        std::fs::copy(here.path().join(scenario).join(file), here.path().join(name)).unwrap();
+    }
+    std::fs::create_dir(here.path().join("symbols")).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/coming-from.md")).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with('|'));
+    let code = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
+    // Tables of many traces need the feature `parquet`.
+    let lines = code.filter(|code| code.starts_with("etlkit ") && !code.contains(" parquet "));
+    let lines: BTreeSet<&str> = lines.collect();
+    assert!(lines.len() > 40, "{lines:?}");
+    for line in lines {
+        // Fails if standard error has anything but notes.
+        bash(here.path(), line);
     }
 }
 

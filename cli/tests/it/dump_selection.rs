@@ -225,7 +225,7 @@ fn times_of_merged_traces_count_from_the_earliest_start() {
             let expected = ["1.0000000,a", "2.0000001,b", "3.0000000,a", "4.0000000,b"];
             assert_eq!(times, expected.map(|row| format!("{row}.etl")), "{set}");
             let rows = merged(&["--format", "csv", "--columns", "time"]);
-            let utc = |time: i64| etl_format::iso_utc(START + time);
+            let utc = |time: i64| etl_format::FileTime::new(START + time).to_string();
             let expected = [SECOND, 2 * SECOND + 1, 3 * SECOND, 4 * SECOND].map(utc);
             let times = rows.lines().skip(1).map(|row| row.split_once(',').unwrap().1);
             assert_eq!(times.collect::<Vec<_>>(), expected, "{set}");
@@ -313,7 +313,7 @@ fn ids_paths_and_addresses_have_names() {
     assert!(text.contains("(winhv.sys+0x2191)") && !first(&stack).contains("winhv"), "{text}");
     let line = first(&[&stack[..], &["--resolve", "--format", "jsonl"]].concat());
     let stack: serde_json::Value = serde_json::from_str(&line).unwrap();
-    assert_eq!((&stack["pid"], &stack["process_name"]), (&4.into(), &"System".into()));
+    assert_eq!((&stack["pid"], &stack["process"]), (&4.into(), &"System".into()));
     assert_eq!(stack["fields"]["StackProcess_name"], "System");
     assert_eq!(stack["fields"]["Stack_name"], serde_json::json!([null, "winhv.sys+0x2191"]));
     let image = ["-p", "Image", "--event", "DCStart", "--where", "ProcessId = 3988"];

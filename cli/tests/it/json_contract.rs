@@ -61,11 +61,11 @@ fn info_json_fields_are_documented() {
     let here = directory(&[("t.etl", &trace())]);
     let said = etlkit(here.path(), &["info", "--format", "json", "t.etl"]);
     let info: Value = serde_json::from_str(&said.out).unwrap();
-    let page = include_str!("../../../docs/json-info.md");
+    let page = include_str!("../../../docs/json.md");
     for field in
         info.as_object().unwrap().keys().chain(info["events"][0].as_object().unwrap().keys())
     {
-        assert!(page.contains(&format!("`{field}`")), "docs/json-info.md does not say {field}");
+        assert!(page.contains(&format!("`{field}`")), "docs/json.md does not say {field}");
     }
 }
 

@@ -58,7 +58,7 @@ fn common_members_of_json_are_no_tables() {
 #[test]
 fn members_of_json_are_documented() {
     let reports = include_str!("../../../docs/analyze.md");
-    let tables = include_str!("../../../docs/tables.md");
+    let tables = include_str!("../../../docs/columns.md");
     for (scenario, file) in
         [("kernel-session", "merged.etl"), ("gc-and-locks", "gc.etl"), ("kernel-io", "merged.etl")]
     {
@@ -75,7 +75,7 @@ fn members_of_json_are_documented() {
             for name in own.keys().chain(columns) {
                 let code = format!("`{name}`");
                 let is_documented = reports.contains(&code) || tables.contains(&code);
-                assert!(is_documented, "docs/analyze.md, docs/tables.md: {kind} {name}");
+                assert!(is_documented, "docs/analyze.md, docs/columns.md: {kind} {name}");
             }
         }
     }

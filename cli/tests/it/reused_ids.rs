@@ -79,10 +79,10 @@ fn dump_uses_only_names_of_the_process_and_thread_of_an_event() {
         of(3_000, 300, 48),
     ];
     let here = directory(&[("t.etl", &File::new(0x1_0000).buffer(0, &records).bytes())]);
-    let csv = ["--format", "csv", "--columns", "pid,process_name,thread_name", "--id", "7"];
+    let csv = ["--format", "csv", "--columns", "pid,process,thread", "--id", "7"];
     let done = etlkit(here.path(), &[&["dump", "t.etl"], &csv[..]].concat());
     let rows = "200,,\n200,a.exe,Alpha\n300,,\n";
-    assert_eq!(done.out, format!("pid,process_name,thread_name\n{rows}"));
+    assert_eq!(done.out, format!("pid,process,thread\n{rows}"));
 }
 
 #[test]

@@ -239,7 +239,7 @@ fn queries_of_the_page_have_the_answers_that_it_shows() {
     assert_eq!(etlkit(path, &many).code, 0);
     let made = etlkit(path, &["export", "parquet", "many", "-o", "pauses", "--tables", "gcs"]);
     assert_eq!(made.code, 0, "{}", made.err);
-    let page = root().join("docs/queries.md");
+    let page = root().join("docs/tables.md");
     let script = root().join("tests/foreign/queries.py");
     let mut command = Command::new(python());
     command.args([script.as_path(), &path.join("dataset"), &page]);

@@ -2,19 +2,17 @@
 //!
 //! The enable rule ([`crate::enable`]) says which of the raised events a session gets. That is not
 //! enough to know what a mask selects: the CLR looks at masks and levels itself before it raises
-//! anything, and one keyword can change what another one does. The predicates here say what it
+//! anything, and one keyword can change the effect of another. The predicates here say what it
 //! raises. They are pure functions, so they apply to a simulated CLR and to a real trace.
 //!
-//! * [`Runtime`]: the runtime provider. Events as things happen: loads, unloads, compilations.
-//! * [`Rundown`]: the rundown provider. What is there already, enumerated when a session enables
-//!   it.
+//! * [`Runtime`]: the runtime provider. It reports loads, unloads and compilations as they happen.
+//! * [`Rundown`]: the rundown provider. It lists what is already loaded when a session enables it.
 //! * [`tables`]: the two tables of the documents, computed from the predicates.
 //!
 //! Both are built from a mask and a level, or from the
 //! [`CombinedEnablement`](crate::enable::CombinedEnablement) of all sessions: the CLR sees no
-//! single session, only all of them together. What it raises each session still takes or leaves by
-//! its own [`Enablement`](crate::enable::Enablement); a session that is the only one gets all that
-//! is raised.
+//! single session, only all of them together. Each session then gets the raised events that its own
+//! [`Enablement`](crate::enable::Enablement) admits; a session that is the only one gets them all.
 //!
 //! ```
 //! use etl_control::clr::{Code, Enumeration, Method, Rundown, Runtime};
@@ -33,7 +31,7 @@
 //! Below level 4 the CLR raises none of these. Sources: the documents' two tables of keyword
 //! combinations, the event tracing source of .NET Core 3.1, and the events of real traces.
 
-/// What the rules of both providers begin with.
+/// The rules that both providers share.
 macro_rules! rules_of {
     ($provider:ident) => {
         impl From<CombinedEnablement> for $provider {
@@ -63,8 +61,8 @@ macro_rules! rules_of {
                 self.is_enabled_for(INFORMATIONAL, keywords)
             }
 
-            /// The keywords for loads of this are on. PerfTrackKeyword alone selects modules and
-            /// their ranges.
+            /// Whether the keywords for loads of this are on. PerfTrackKeyword alone selects
+            /// modules and their ranges.
             fn loader_is_on(self, what: Loader) -> bool {
                 match what {
                     Loader::Module => self.is_on(LOADER) || self.is_on(PERF_TRACK),
@@ -73,7 +71,7 @@ macro_rules! rules_of {
                 }
             }
 
-            /// NGen is on and nothing turns it off again. A mask of all ones turns it off.
+            /// Whether NGen is on and nothing turns it off again. A mask of all ones turns it off.
             fn precompiled(self) -> bool {
                 self.is_on(NGEN) && !self.is_on(OVERRIDE_NGEN)
             }
@@ -95,7 +93,7 @@ pub use method::{Code, Form, Method, Unload};
 pub use rundown::{Enumeration, Rundown};
 pub use runtime::Runtime;
 
-/// What the enable rule looks at of an event; `None` for classic ones.
+/// The key of an event for the enable rule; `None` for a classic event.
 fn key_of(event: &EventSchema) -> Option<EventKey> {
     let Identity::Modern { id, .. } = event.identity else { return None };
     Some(EventKey { id, level: event.level.value, keyword: event.keywords })
@@ -112,7 +110,7 @@ pub enum Loader {
     Module,
     /// A module in a domain that uses it: once for each domain, and never unloaded by an event.
     DomainModule,
-    /// The cold ranges of a precompiled module that was optimized by what profiles said of it.
+    /// The cold ranges of a precompiled module that was optimized with profiles.
     ModuleRange,
 }
 
@@ -127,7 +125,8 @@ impl Loader {
     ];
 }
 
-/// The level from which the CLR raises what is here: informational.
+/// The lowest level at which the CLR raises any of these events: informational.
 pub const INFORMATIONAL: u8 = 4;
-/// The level from which it raises the events of every compilation, and names all methods: verbose.
+/// The lowest level at which it raises the events of every compilation and names all methods:
+/// verbose.
 pub const VERBOSE: u8 = 5;

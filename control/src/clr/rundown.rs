@@ -30,7 +30,7 @@ rules_of!(Rundown);
 
 impl Rundown {
     /// Whether the CLR does anything for this enumeration. `RuntimeInformationDCStart` comes before
-    /// each one whatever else is on; the name is the same for both.
+    /// each of the two, without any other keyword, and has the same name in both.
     #[must_use]
     pub fn is_enabled(self, which: Enumeration) -> bool {
         match which {
@@ -42,9 +42,11 @@ impl Rundown {
     /// Whether anything that the enumeration can list is on.
     #[must_use]
     pub fn enumerates(self, which: Enumeration) -> bool {
-        // One check for each keyword: with a match-all mask that is not the same as one for all.
-        let each = [LOADER, JIT, IL_MAP, PERF_TRACK, THREADING];
-        self.is_enabled(which) && (each.iter().any(|&k| self.is_on(k)) || self.precompiled())
+        // One check for each keyword: with a match-all mask, a check of their union would fail
+        // where a check of one of them succeeds.
+        let keywords = [LOADER, JIT, IL_MAP, PERF_TRACK, THREADING];
+        let is_any_on = keywords.into_iter().any(|keyword| self.is_on(keyword));
+        self.is_enabled(which) && (is_any_on || self.precompiled())
     }
 
     /// The markers `Init` and `Complete` around the enumeration.
@@ -56,13 +58,13 @@ impl Rundown {
         self.enumerates(which) && self.is_on(LOADER | JIT | NGEN | IL_MAP)
     }
 
-    /// An event for each of these.
+    /// Whether this enumeration has an event for each of these.
     #[must_use]
     pub fn loader(self, which: Enumeration, what: Loader) -> bool {
         self.loader_is_on(what) && self.is_enabled(which)
     }
 
-    /// The event for this method.
+    /// The form of the event for this method; `None` if there is no event.
     #[must_use]
     pub fn method(self, which: Enumeration, method: Method) -> Option<Form> {
         let on = match method.code {
@@ -92,12 +94,21 @@ impl Rundown {
     /// A stack event right after each event that has one.
     #[must_use]
     pub fn stacks(self) -> bool {
-        self.is_enabled_for(0, STACK)
-            && Enumeration::ALL.iter().any(|&which| self.is_enabled(which))
+        self.is_enabled_for(0, STACK) && self.is_any_enabled()
     }
 
-    /// Whether an event of the provider is ever raised: by the rules above where they speak of it,
-    /// else with any enumeration by its level and keywords.
+    /// Whether the CLR does anything for at least one of the two enumerations.
+    fn is_any_enabled(self) -> bool {
+        Enumeration::ALL.into_iter().any(|which| self.is_enabled(which))
+    }
+
+    /// Whether there is a kind of method whose event in this enumeration has this form.
+    fn raises_method(self, which: Enumeration, form: Form) -> bool {
+        Method::all().any(|method| self.method(which, method) == Some(form))
+    }
+
+    /// Whether an event of the provider is ever raised. Events without a rule above are raised with
+    /// any enumeration, by their level and keywords.
     #[must_use]
     pub fn raises(self, event: &EventSchema) -> bool {
         key_of(event).is_some_and(|event| self.raises_event(event))
@@ -108,25 +119,23 @@ impl Rundown {
     pub fn raises_event(self, event: EventKey) -> bool {
         use Enumeration::{End, Start};
         let id = event.id;
-        let any = |rule: fn(Self, Enumeration) -> bool| rule(self, Start) || rule(self, End);
-        let methods = |which, form| Method::all().any(|m| self.method(which, m) == Some(form));
         // Each kind of events has an id for the start and one for the end.
         let which = if id % 2 == u16::from(id < 159) { Start } else { End };
         match id {
             0 => self.stacks(),
-            141 | 142 => methods(which, Form::Plain),
-            143 | 144 => methods(which, Form::Verbose),
+            141 | 142 => self.raises_method(which, Form::Plain),
+            143 | 144 => self.raises_method(which, Form::Verbose),
             145..=148 => self.brackets(which),
             149 | 150 => self.il_maps(which),
             151 | 152 => self.loader(which, Loader::DomainModule),
             153 | 154 => self.loader(which, Loader::Module),
             155 | 156 => self.loader(which, Loader::Assembly),
             157 | 158 => self.loader(which, Loader::AppDomain),
-            159 => any(Self::threads),
+            159 => self.threads(Start) || self.threads(End),
             160 | 161 => self.loader(which, Loader::ModuleRange),
-            187 => any(Self::is_enabled),
-            280 => any(Self::is_enabled) && self.is_on(COMPILATION),
-            _ => any(Self::is_enabled) && self.is_enabled_for(event.level, event.keyword),
+            187 => self.is_any_enabled(),
+            280 => self.is_any_enabled() && self.is_on(COMPILATION),
+            _ => self.is_any_enabled() && self.is_enabled_for(event.level, event.keyword),
         }
     }
 }

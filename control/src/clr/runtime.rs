@@ -63,6 +63,19 @@ impl Runtime {
         raised.then(|| method.form(self.is_enabled_for(VERBOSE, 0)))
     }
 
+    /// Whether there is a kind of method whose load event has this form.
+    fn raises_method_load(self, form: Form) -> bool {
+        Method::all().any(|method| self.method_load(method) == Some(form))
+    }
+
+    /// Whether there is a kind of method whose unload event, for either reason, has this form.
+    fn raises_method_unload(self, form: Form) -> bool {
+        Method::all().any(|method| {
+            self.method_unload(method, Unload::Destroyed) == Some(form)
+                || self.method_unload(method, Unload::OwnerGone) == Some(form)
+        })
+    }
+
     /// `MethodJittingStarted`, before a method is compiled.
     #[must_use]
     pub fn jitting_started(self) -> bool {
@@ -87,11 +100,11 @@ impl Runtime {
         self.is_enabled_for(0, STACK)
     }
 
-    /// Whether an event of the provider is ever raised, whatever happens: by the rules above where
-    /// they speak of it, else by its level and keywords.
+    /// Whether an event of the provider can be raised at all. Events without a rule above are
+    /// raised by their level and keywords.
     ///
-    /// Events of the first release, which enumerated under this provider (ids 135 to 140, 149 and
-    /// 150), are not: later releases have the rundown provider for that.
+    /// The ids 135 to 140, 149 and 150 are never raised: only the first release enumerated under
+    /// this provider. Later releases have the rundown provider for that.
     #[must_use]
     pub fn raises(self, event: &EventSchema) -> bool {
         key_of(event).is_some_and(|event| self.raises_event(event))
@@ -100,19 +113,14 @@ impl Runtime {
     /// The same by the header of an event.
     #[must_use]
     pub fn raises_event(self, event: EventKey) -> bool {
-        let load = |form| Method::all().any(|m| self.method_load(m) == Some(form));
-        let unload = |form| {
-            let whys = [Unload::Destroyed, Unload::OwnerGone];
-            Method::all().any(|m| whys.iter().any(|&why| self.method_unload(m, why) == Some(form)))
-        };
         match event.id {
             82 => self.stacks(),
             85..=87 => self.threads(),
             135..=140 | 149 | 150 => false,
-            141 => load(Form::Plain),
-            142 => unload(Form::Plain),
-            143 => load(Form::Verbose),
-            144 => unload(Form::Verbose),
+            141 => self.raises_method_load(Form::Plain),
+            142 => self.raises_method_unload(Form::Plain),
+            143 => self.raises_method_load(Form::Verbose),
+            144 => self.raises_method_unload(Form::Verbose),
             145 => self.jitting_started(),
             151 => self.loads(Loader::DomainModule),
             152 => self.loads(Loader::Module),

@@ -1,8 +1,8 @@
 //! Tables of keyword combinations, as the documents print them, computed from the rules.
 //!
 //! Table 1 lists what combinations of keywords select under the runtime provider, table 2 under the
-//! rundown provider. A third one has what the documents say in prose of markers and threads. Where
-//! documents and runtimes disagree, a cell holds what the documents say and the erratum's id.
+//! rundown provider. A third table has what the documents say in prose about markers and threads.
+//! If documents and runtimes disagree, a cell has both texts and the id of the erratum.
 
 use super::{Code, Enumeration, INFORMATIONAL, Loader, Method, Rundown, Runtime, Unload, VERBOSE};
 use etl_schema::clr::keyword::{
@@ -10,32 +10,36 @@ use etl_schema::clr::keyword::{
     START_ENUMERATION, START_RUNDOWN, THREADING,
 };
 
-/// Nothing.
 const NONE: &str = "None";
-/// Nothing, because there is no such thing: dynamic methods are never precompiled.
+/// Dynamic methods are never precompiled.
 const NOT_APPLICABLE: &str = "Not applicable";
 const DC_START: &str = "DCStart events";
 const DC_END: &str = "DCEnd events";
 
-/// A cell.
+/// What a combination of keywords selects, in one column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cell {
     /// The events that shipped runtimes raise, by the predicates: "Load events" and the like.
     pub shipped: &'static str,
     /// What the documents say.
     pub documented: &'static str,
-    /// The erratum that says why they differ; none when they agree.
+    /// The erratum that says why they differ; `None` if they agree.
     pub erratum: Option<&'static str>,
 }
 
 impl Cell {
+    /// A cell in which documents and runtimes agree.
+    fn agreed(text: &'static str) -> Self {
+        Cell { shipped: text, documented: text, erratum: None }
+    }
+
     fn new(shipped: &'static str, documented: &'static str, erratum: &'static str) -> Self {
         let erratum = (shipped != documented).then_some(erratum);
         Cell { shipped, documented, erratum }
     }
 }
 
-/// A combination of keywords, and what it selects.
+/// A combination of keywords and what it selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The combination.
@@ -83,37 +87,6 @@ const TABLE_1: [u64; 7] = [
 ];
 
 fn table_1(level: u8) -> Table {
-    let row = |mask| {
-        let runtime = Runtime::new(mask, level);
-        let loader = of_loads(
-            Loader::ALL.iter().any(|&l| runtime.loads(l)),
-            Loader::ALL.iter().any(|&l| runtime.unloads(l)),
-        );
-        let ordinary = [Code::Jitted, Code::Precompiled].map(Method::new);
-        let goes = |m| {
-            runtime.method_unload(m, Unload::Destroyed).is_some()
-                || runtime.method_unload(m, Unload::OwnerGone).is_some()
-        };
-        let methods = of_loads(
-            ordinary.iter().any(|&m| runtime.method_load(m).is_some()),
-            ordinary.iter().any(|&m| goes(m)),
-        );
-        let dynamic = Method::new(Code::Dynamic);
-        let dynamics = if mask & (JIT | NGEN) == NGEN {
-            NOT_APPLICABLE
-        } else {
-            of_loads(runtime.method_load(dynamic).is_some(), goes(dynamic))
-        };
-        // Dynamic methods always have the verbose events, which the documents put on level 5.
-        let documented = match dynamics {
-            NOT_APPLICABLE => NOT_APPLICABLE,
-            _ if !shows_verbose(level) => NONE,
-            as_shipped => as_shipped,
-        };
-        let same = |produces| Cell::new(produces, produces, "");
-        let cells = vec![same(loader), same(methods), Cell::new(dynamics, documented, "X02")];
-        Row { mask, cells }
-    };
     Table {
         title: "Table 1: the runtime provider",
         provider: "runtime",
@@ -122,8 +95,41 @@ fn table_1(level: u8) -> Table {
             "Method load/unload (except dynamic)",
             "Dynamic method load/destroy",
         ],
-        rows: TABLE_1.into_iter().map(row).collect(),
+        rows: TABLE_1.into_iter().map(|mask| row_1(mask, level)).collect(),
     }
+}
+
+fn row_1(mask: u64, level: u8) -> Row {
+    let runtime = Runtime::new(mask, level);
+    let loader = name_loads(
+        Loader::ALL.into_iter().any(|what| runtime.loads(what)),
+        Loader::ALL.into_iter().any(|what| runtime.unloads(what)),
+    );
+    let ordinary = [Code::Jitted, Code::Precompiled].map(Method::new);
+    let methods = name_loads(
+        ordinary.into_iter().any(|method| runtime.method_load(method).is_some()),
+        ordinary.into_iter().any(|method| has_unload(runtime, method)),
+    );
+    let dynamic = Method::new(Code::Dynamic);
+    let dynamics = if mask & (JIT | NGEN) == NGEN {
+        NOT_APPLICABLE
+    } else {
+        name_loads(runtime.method_load(dynamic).is_some(), has_unload(runtime, dynamic))
+    };
+    // Dynamic methods always have the verbose events, which the documents put on level 5.
+    let documented = match dynamics {
+        NOT_APPLICABLE => NOT_APPLICABLE,
+        _ if !shows_verbose(level) => NONE,
+        as_shipped => as_shipped,
+    };
+    let dynamics = Cell::new(dynamics, documented, "X02");
+    Row { mask, cells: vec![Cell::agreed(loader), Cell::agreed(methods), dynamics] }
+}
+
+/// Whether a method has an unload event for either reason.
+fn has_unload(runtime: Runtime, method: Method) -> bool {
+    runtime.method_unload(method, Unload::Destroyed).is_some()
+        || runtime.method_unload(method, Unload::OwnerGone).is_some()
 }
 
 /// Combinations of a keyword alone and with either enumeration.
@@ -132,22 +138,7 @@ fn with_enumerations(keywords: &[u64]) -> impl Iterator<Item = u64> {
 }
 
 fn table_2(level: u8) -> Table {
-    let row = |mask| {
-        let rundown = Rundown::new(mask, level);
-        let loader =
-            of_enumerations(|which| Loader::ALL.iter().any(|&what| rundown.loader(which, what)));
-        let all = [Code::Jitted, Code::Precompiled, Code::Dynamic].map(Method::new);
-        let methods =
-            of_enumerations(|which| all.iter().any(|&m| rundown.method(which, m).is_some()));
-        let without_dynamic = mask & JIT != 0 && !shows_verbose(level);
-        let documented = match methods {
-            DC_START if without_dynamic => "DCStart events but of dynamic methods",
-            DC_END if without_dynamic => "DCEnd events but of dynamic methods",
-            as_shipped => as_shipped,
-        };
-        let cells = vec![Cell::new(loader, loader, ""), Cell::new(methods, documented, "X02")];
-        Row { mask, cells }
-    };
+    let masks = with_enumerations(&[LOADER, JIT, NGEN]);
     Table {
         title: "Table 2: the rundown provider",
         provider: "rundown",
@@ -155,58 +146,79 @@ fn table_2(level: u8) -> Table {
             "AppDomain, assembly, module DCStart/DCEnd",
             "Method DCStart/DCEnd (with dynamic methods)",
         ],
-        rows: with_enumerations(&[LOADER, JIT, NGEN]).map(row).collect(),
+        rows: masks.map(|mask| row_2(mask, level)).collect(),
     }
+}
+
+fn row_2(mask: u64, level: u8) -> Row {
+    let rundown = Rundown::new(mask, level);
+    let loader =
+        name_enumerations(|which| Loader::ALL.into_iter().any(|what| rundown.loader(which, what)));
+    let kinds = [Code::Jitted, Code::Precompiled, Code::Dynamic].map(Method::new);
+    let methods = name_enumerations(|which| {
+        kinds.into_iter().any(|method| rundown.method(which, method).is_some())
+    });
+    let without_dynamic = mask & JIT != 0 && !shows_verbose(level);
+    let documented = match methods {
+        DC_START if without_dynamic => "DCStart events but of dynamic methods",
+        DC_END if without_dynamic => "DCEnd events but of dynamic methods",
+        as_shipped => as_shipped,
+    };
+    Row { mask, cells: vec![Cell::agreed(loader), Cell::new(methods, documented, "X02")] }
 }
 
 /// What the documents say in prose: markers come for AppDomainResourceManagement, Jit, NGen and
 /// Loader; threads for AppDomainResourceManagement.
 fn markers_and_threads(level: u8) -> Table {
-    let row = |mask: u64| {
-        let rundown = Rundown::new(mask, level);
-        let said = |keywords: u64| {
-            of_enumerations(|which| mask & keywords != 0 && rundown.is_enabled(which))
-        };
-        let markers = Cell::new(
-            of_enumerations(|which| rundown.brackets(which)),
-            said(APP_DOMAIN_RESOURCES | JIT | NGEN | LOADER),
-            "X16",
-        );
-        let threads = Cell::new(
-            of_enumerations(|which| rundown.threads(which)),
-            said(APP_DOMAIN_RESOURCES),
-            "X17",
-        );
-        Row { mask, cells: vec![markers, threads] }
-    };
     let keywords = [LOADER, JIT, NGEN, APP_DOMAIN_RESOURCES, THREADING, IL_MAP, PERF_TRACK];
+    let masks = with_enumerations(&keywords);
     Table {
         title: "Markers and threads: the rundown provider",
         provider: "rundown",
         columns: vec!["Markers (Init, Complete)", "ThreadDC"],
-        rows: with_enumerations(&keywords).map(row).collect(),
+        rows: masks.map(|mask| marker_row(mask, level)).collect(),
     }
 }
 
-/// Whether a session of this level would see the verbose events if they had level 5.
+fn marker_row(mask: u64, level: u8) -> Row {
+    let rundown = Rundown::new(mask, level);
+    let markers = Cell::new(
+        name_enumerations(|which| rundown.brackets(which)),
+        name_documented(rundown, mask, APP_DOMAIN_RESOURCES | JIT | NGEN | LOADER),
+        "X16",
+    );
+    let threads = Cell::new(
+        name_enumerations(|which| rundown.threads(which)),
+        name_documented(rundown, mask, APP_DOMAIN_RESOURCES),
+        "X17",
+    );
+    Row { mask, cells: vec![markers, threads] }
+}
+
+/// The events that a mask selects if, as the documents say, any of these keywords is enough.
+fn name_documented(rundown: Rundown, mask: u64, keywords: u64) -> &'static str {
+    name_enumerations(|which| mask & keywords != 0 && rundown.is_enabled(which))
+}
+
+/// Whether a session of this level would get the verbose events if they had level 5.
 fn shows_verbose(level: u8) -> bool {
     level == 0 || !(INFORMATIONAL..VERBOSE).contains(&level)
 }
 
-fn of_loads(load: bool, unload: bool) -> &'static str {
-    of_pair(load, unload, ["Load events", "Unload events", "Load and unload events"])
-}
-
-fn of_enumerations(raised: impl Fn(Enumeration) -> bool) -> &'static str {
-    let (start, end) = (raised(Enumeration::Start), raised(Enumeration::End));
-    of_pair(start, end, [DC_START, DC_END, "DCStart and DCEnd events"])
-}
-
-fn of_pair(first: bool, second: bool, [one, other, both]: [&'static str; 3]) -> &'static str {
-    match (first, second) {
+fn name_loads(load: bool, unload: bool) -> &'static str {
+    match (load, unload) {
         (false, false) => NONE,
-        (true, false) => one,
-        (false, true) => other,
-        (true, true) => both,
+        (true, false) => "Load events",
+        (false, true) => "Unload events",
+        (true, true) => "Load and unload events",
+    }
+}
+
+fn name_enumerations(is_raised: impl Fn(Enumeration) -> bool) -> &'static str {
+    match (is_raised(Enumeration::Start), is_raised(Enumeration::End)) {
+        (false, false) => NONE,
+        (true, false) => DC_START,
+        (false, true) => DC_END,
+        (true, true) => "DCStart and DCEnd events",
     }
 }

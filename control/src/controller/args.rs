@@ -9,7 +9,7 @@ use super::error::{Found, LineError};
 use super::model::{Keywords, OtherOption, ProviderRef};
 use super::tokens::{DASHES, Word};
 
-/// What is expected where a GUID has to stand.
+/// What an error says that it expected instead of an invalid GUID.
 pub(super) const GUID: &str = "a GUID of 8-4-4-4-12 hexadecimal digits";
 
 /// How many values an option takes.
@@ -40,9 +40,9 @@ pub(super) fn values_of(options: &str, name: &str) -> Option<Values> {
 pub(super) struct Switch {
     /// Its name in lower case, without dash.
     pub name: String,
-    /// Whether a second dash stands before it.
+    /// Whether it has a second dash (`--rt`).
     pub negated: bool,
-    /// Where it stands.
+    /// Its place in the line.
     pub span: Range<usize>,
     /// As it is written.
     text: String,
@@ -71,12 +71,12 @@ impl Args {
         Some(Switch { name, negated, span: word.span.clone(), text: word.text })
     }
 
-    /// The next word if it is no switch.
+    /// The next word, unless it is a switch.
     pub fn optional(&mut self) -> Option<Word> {
         self.words.next_if(|w| !is_switch(w))
     }
 
-    /// The next word, which must be there and be no switch.
+    /// The next word; an error if there is none or it is a switch.
     pub fn value(&mut self, expected: &str) -> Result<Word, LineError> {
         match self.optional() {
             Some(word) => Ok(word),
@@ -84,7 +84,7 @@ impl Args {
         }
     }
 
-    /// The next word, which must be there and be no switch.
+    /// The text of [`Args::value`].
     pub fn text(&mut self, expected: &str) -> Result<String, LineError> {
         self.value(expected).map(|word| word.text)
     }
@@ -95,15 +95,15 @@ impl Args {
         parse_number(&word.text).ok_or_else(|| wrong(&word, expected))
     }
 
-    /// A count and so many numbers.
+    /// A count of at most `max`, and that many numbers.
     pub fn counted<T: TryFrom<u64>>(
         &mut self,
-        most: usize,
+        max: usize,
         expected: &str,
     ) -> Result<Vec<T>, LineError> {
         let word = self.value("how many follow")?;
-        let count = parse_number::<usize>(&word.text).filter(|&n| n <= most);
-        let count = count.ok_or_else(|| wrong(&word, &format!("a count of {most} at most")))?;
+        let count = parse_number::<usize>(&word.text).filter(|&count| count <= max);
+        let count = count.ok_or_else(|| wrong(&word, &format!("a count of {max} at most")))?;
         (0..count).map(|_| self.number(expected)).collect()
     }
 
@@ -130,15 +130,19 @@ impl Args {
     /// The value of a word out of a table.
     pub fn choice<T: Copy>(&mut self, expected: &str, table: &[(&str, T)]) -> Result<T, LineError> {
         let word = self.value(expected)?;
-        let found = table.iter().find(|(name, _)| name.eq_ignore_ascii_case(&word.text));
-        found.map(|(_, value)| *value).ok_or_else(|| wrong(&word, expected))
+        for (name, value) in table {
+            if name.eq_ignore_ascii_case(&word.text) {
+                return Ok(*value);
+            }
+        }
+        Err(wrong(&word, expected))
     }
 
     pub fn is_empty(&mut self) -> bool {
         self.words.peek().is_none()
     }
 
-    /// That something is missing where the words are now.
+    /// An error at the next word: something is missing before it.
     pub fn missing(&mut self, expected: &str) -> LineError {
         match self.words.peek() {
             Some(word) => wrong(word, expected),
@@ -147,8 +151,8 @@ impl Args {
     }
 }
 
-/// Whether a word is a switch. A word in quotation marks is none, so that files and sessions of any
-/// name can be written.
+/// Whether a word is a switch. A word in quotation marks is not, so that files and sessions can
+/// have any name.
 pub(super) fn is_switch(word: &Word) -> bool {
     let mut chars = word.text.chars();
     !word.quoted
@@ -160,12 +164,12 @@ pub(super) fn wrong(word: &Word, expected: &str) -> LineError {
     LineError::new(word.span.clone(), expected, Found::Text(word.text.clone()))
 }
 
-/// An error about a switch that the tool does not have here, with the one that may be meant.
+/// An error about an unknown switch, with a similar one of the `known` switches as a hint.
 pub(super) fn unknown(switch: &Switch, expected: &str, known: &str) -> LineError {
     let found = Found::Text(switch.text.clone());
     let error = LineError::new(switch.span.clone(), expected, found);
-    let near = known.split_ascii_whitespace().map(|k| (levenshtein(k, &switch.name), k)).min();
-    match near {
+    let distances = known.split_ascii_whitespace().map(|k| (levenshtein(k, &switch.name), k));
+    match distances.min() {
         Some((distance, name)) if distance <= 2 && distance < name.len() => {
             error.hint(format!("did you mean -{name}?"))
         }

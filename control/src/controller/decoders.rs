@@ -14,9 +14,11 @@ const TRACEFMT: &str = "csv display displayonly gmt hex hires i=1 max=1 nosource
     pdb=1 r=1 seq sortabletime summary=1 tmf=1 utc v xml";
 
 pub(super) fn parse(mut args: Args, tool: Tool) -> Result<Vec<Action>, LineError> {
-    let known = if tool == Tool::Tracefmt { TRACEFMT } else { TRACERPT };
-    let (mut files, mut sessions) = (Vec::new(), Vec::new());
-    let (mut output, mut options) = (None, Vec::new());
+    let switches = if tool == Tool::Tracefmt { TRACEFMT } else { TRACERPT };
+    let mut files = Vec::new();
+    let mut sessions = Vec::new();
+    let mut output = None;
+    let mut options = Vec::new();
     while !args.is_empty() {
         let Some(switch) = args.switch() else {
             files.extend(args.optional().map(|word| word.text));
@@ -28,11 +30,11 @@ pub(super) fn parse(mut args: Args, tool: Tool) -> Result<Vec<Action>, LineError
             }
             "rt" if !switch.negated => sessions.push(args.text("the name of a session")?),
             "o" if !switch.negated => output = Some(args.text("the file that is made")?),
-            name => match values_of(known, name).filter(|_| !switch.negated) {
+            name => match values_of(switches, name).filter(|_| !switch.negated) {
                 Some(values) => options.push(args.other(name.to_owned(), values)?),
                 None => {
                     let expected = format!("a switch of {}", tool.name());
-                    let names = known.replace("=1", "").replace("=*", "");
+                    let names = switches.replace("=1", "").replace("=*", "");
                     return Err(unknown(&switch, &expected, &names));
                 }
             },

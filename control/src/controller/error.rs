@@ -18,7 +18,7 @@ pub enum Error {
         /// What is wrong with it.
         error: LineError,
     },
-    /// A keyword that the provider does not have, or whose provider is not known.
+    /// A keyword that the provider does not have, or whose provider is unknown.
     #[error("the provider has no keyword {0:?}")]
     UnknownKeyword(String),
     /// A flag that the kernel does not have.
@@ -37,7 +37,7 @@ pub enum Found {
     More,
 }
 
-/// A line that is no command of the tool.
+/// A line that is not a command of the tool.
 ///
 /// ```
 /// use etl_control::controller::CommandLine;
@@ -52,9 +52,9 @@ pub struct LineError {
     pub span: Range<usize>,
     /// What was expected there.
     pub expected: String,
-    /// What stands there.
+    /// The text at that place.
     pub found: Found,
-    /// What to write instead, where that is known.
+    /// What to write instead, if there is a proposal.
     pub hint: Option<String>,
 }
 

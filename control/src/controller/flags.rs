@@ -12,9 +12,9 @@ use super::error::Error;
 /// Something that the kernel can be asked to log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelFlag {
-    /// What `xperf -on` calls it, or the headers where that tool has no name for it.
+    /// Its name in `xperf -on`, or its name in the headers if that tool has none for it.
     pub name: &'static str,
-    /// What `logman` calls it in the parentheses after `"Windows Kernel Trace"`; empty where it has
+    /// What `logman` calls it in the parentheses after `"Windows Kernel Trace"`; empty if it has
     /// no name for it.
     pub logman: &'static str,
     /// Its groups: the word in the upper three bits, the bits of that word in the others.
@@ -22,14 +22,27 @@ pub struct KernelFlag {
 }
 
 impl KernelFlag {
-    /// Whether group masks hold all of its bits.
+    /// Whether group masks have all of its bits.
     #[must_use]
     pub fn is_in(&self, masks: &GroupMasks) -> bool {
         masks.has(self.group)
     }
+
+    /// Whether its bits are some, but not all, of the bits of another flag.
+    fn is_part_of(&self, other: &KernelFlag) -> bool {
+        let (word, bits) = place(self.group);
+        let (other_word, other_bits) = place(other.group);
+        word == other_word && bits != other_bits && bits & other_bits == bits
+    }
+
+    /// Whether a tool calls it so (case does not matter).
+    fn is_called(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+            || !self.logman.is_empty() && self.logman.eq_ignore_ascii_case(name)
+    }
 }
 
-/// The word of the group masks that a group stands in, 0 to 7, and its bits there.
+/// The index of a group's word in the group masks, 0 to 7, and its bits in that word.
 const fn place(group: u32) -> (usize, u32) {
     ((group >> 29) as usize, group & 0x1fff_ffff)
 }
@@ -65,45 +78,42 @@ impl GroupMasks {
         }
     }
 
-    /// These and others.
+    /// The groups of both.
     #[must_use]
     pub fn with(mut self, others: GroupMasks) -> Self {
         self.0.iter_mut().zip(others.0).for_each(|(word, bits)| *word |= bits);
         self
     }
 
-    /// These without others.
+    /// Without the groups of `others`.
     #[must_use]
     pub fn without(mut self, others: GroupMasks) -> Self {
         self.0.iter_mut().zip(others.0).for_each(|(word, bits)| *word &= !bits);
         self
     }
 
-    /// Whether all bits of a group are there.
+    /// Whether all bits of a group are set.
     #[must_use]
     pub fn has(&self, group: u32) -> bool {
         let (word, bits) = place(group);
         self.0.get(word).is_some_and(|word| word & bits == bits)
     }
 
-    /// Whether nothing is asked for.
+    /// Whether no bit is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0 == [0; 8]
     }
 
-    /// The flags that are set, in the order of [`kernel_flags`]; without those that are part of
-    /// another flag that is set.
+    /// The flags that are set, in the order of [`kernel_flags`]. A flag that is part of another set
+    /// flag is left out.
     pub fn flags(self) -> impl Iterator<Item = &'static KernelFlag> {
-        let part = move |flag: &KernelFlag| {
-            let whole = |other: &KernelFlag| {
-                let [(word, bits), (other_word, other_bits)] =
-                    [flag, other].map(|f| place(f.group));
-                word == other_word && bits != other_bits && bits & other_bits == bits
-            };
-            kernel_flags().iter().any(|other| whole(other) && other.is_in(&self))
-        };
-        kernel_flags().iter().filter(move |flag| flag.is_in(&self) && !part(flag))
+        kernel_flags().iter().filter(move |flag| flag.is_in(&self) && !self.has_more_than(flag))
+    }
+
+    /// Whether a flag is set that a flag is part of.
+    fn has_more_than(&self, flag: &KernelFlag) -> bool {
+        kernel_flags().iter().any(|other| flag.is_part_of(other) && other.is_in(self))
     }
 }
 
@@ -121,15 +131,16 @@ fn rows(
     })
 }
 
-/// All flags that are known.
+/// All known flags.
 #[must_use]
 pub fn kernel_flags() -> &'static [KernelFlag] {
     static FLAGS: LazyLock<Vec<KernelFlag>> = LazyLock::new(|| {
-        let flag = |(name, mut words): (_, std::str::SplitAsciiWhitespace<'static>)| {
-            let group = parse_number(words.next()?)?;
-            Some(KernelFlag { name, logman: words.next().unwrap_or_default(), group })
-        };
-        rows("flag").filter_map(flag).collect()
+        let mut flags = Vec::new();
+        for (name, mut words) in rows("flag") {
+            let Some(group) = words.next().and_then(parse_number) else { continue };
+            flags.push(KernelFlag { name, logman: words.next().unwrap_or_default(), group });
+        }
+        flags
     });
     &FLAGS
 }
@@ -145,8 +156,7 @@ pub fn stack_events() -> impl Iterator<Item = &'static str> {
     rows("stack").flat_map(|(name, more)| std::iter::once(name).chain(more))
 }
 
-/// Flags with the groups among them replaced by their flags; each flag once, in the order they
-/// come.
+/// Replaces groups by their flags. Each flag is returned once, in the order of first appearance.
 ///
 /// ```
 /// let flags = ["SysProf".to_owned(), "DPC".to_owned(), "LOADER".to_owned()];
@@ -158,10 +168,13 @@ pub fn expand_kernel_flags(flags: &[String]) -> Vec<&str> {
     let mut out: Vec<&str> = Vec::new();
     for flag in flags {
         let group = rows("group").find(|(group, _)| group.eq_ignore_ascii_case(flag));
-        let members = group.map_or_else(|| vec![flag.as_str()], |(_, members)| members.collect());
-        for flag in members {
-            if !out.iter().any(|known| known.eq_ignore_ascii_case(flag)) {
-                out.push(flag);
+        let members = match group {
+            Some((_, members)) => members.collect(),
+            None => vec![flag.as_str()],
+        };
+        for member in members {
+            if !out.iter().any(|listed| listed.eq_ignore_ascii_case(member)) {
+                out.push(member);
             }
         }
     }
@@ -178,12 +191,12 @@ const TRACELOG: &[(&str, &[u32])] = &[
     ("pf", &[0x1000]),
 ];
 
-/// What `tracelog` asks for where no switch says otherwise, and the switch that does.
+/// The groups that `tracelog` turns on by default, each with the switch that turns it off.
 const TRACELOG_DEFAULTS: &[(&str, u32)] =
     &[("noprocess", 0x1), ("nothread", 0x2), ("nodisk", 0x100), ("nonet", 0x1_0000)];
 
-/// The group masks of flags by name, groups of flags among them: those of `xperf -on`, of `logman`
-/// and of the headers, in any case, or a number, which is taken as the first word.
+/// The group masks of flags and groups of flags, by their names in `xperf -on`, in `logman` or in
+/// the headers (case does not matter). A number is taken as the first word.
 ///
 /// ```
 /// use etl_control::controller::kernel_groups;
@@ -194,15 +207,11 @@ const TRACELOG_DEFAULTS: &[(&str, u32)] =
 /// ```
 ///
 /// # Errors
-/// The first name that is not known.
+/// The first unknown name.
 pub fn kernel_groups(flags: &[String]) -> Result<GroupMasks, Error> {
     let mut masks = GroupMasks::default();
     for name in expand_kernel_flags(flags) {
-        let is = |flag: &&KernelFlag| {
-            flag.name.eq_ignore_ascii_case(name)
-                || !flag.logman.is_empty() && flag.logman.eq_ignore_ascii_case(name)
-        };
-        match kernel_flags().iter().find(is) {
+        match kernel_flags().iter().find(|flag| flag.is_called(name)) {
             Some(flag) => masks.add(flag.group),
             None => {
                 let flags = parse_number(name);
@@ -243,24 +252,32 @@ pub struct TracelogChanges {
 /// off (`-noprocess` ...).
 #[must_use]
 pub fn tracelog_changes(switches: &[String]) -> TracelogChanges {
-    let has = |name: &str| switches.iter().any(|s| s.eq_ignore_ascii_case(name));
-    let added = TRACELOG.iter().filter(|(name, _)| has(name)).flat_map(|(_, groups)| groups.iter());
-    let removed = TRACELOG_DEFAULTS.iter().filter(|(not, _)| has(not)).map(|(_, group)| *group);
-    let mut masks = GroupMasks::of(added.copied());
+    let mut added = GroupMasks::default();
+    let mut removed = GroupMasks::default();
     for switch in switches {
+        for (name, groups) in TRACELOG {
+            if switch.eq_ignore_ascii_case(name) {
+                groups.iter().for_each(|group| added.add(*group));
+            }
+        }
+        for (name, group) in TRACELOG_DEFAULTS {
+            if switch.eq_ignore_ascii_case(name) {
+                removed.add(*group);
+            }
+        }
         // `eflag n` and n words of group masks.
         let mut words = switch.split(' ').map(str::trim);
         if words.next().is_some_and(|name| name.eq_ignore_ascii_case("eflag")) {
             let words = words.skip(1).filter_map(parse_number::<u32>);
-            masks.0.iter_mut().zip(words).for_each(|(word, bits)| *word |= bits);
+            added.0.iter_mut().zip(words).for_each(|(word, bits)| *word |= bits);
         }
     }
-    TracelogChanges { added: masks, removed: GroupMasks::of(removed) }
+    TracelogChanges { added, removed }
 }
 
 impl GroupMasks {
-    /// Adds `EVENT_TRACE_FLAG_*` bits: those that the kernel keeps in another word than the first
-    /// go there.
+    /// Adds `EVENT_TRACE_FLAG_*` bits. The kernel keeps some of them in another word than the
+    /// first.
     ///
     /// ```
     /// use etl_control::controller::GroupMasks;
@@ -281,7 +298,7 @@ impl GroupMasks {
     }
 }
 
-/// Bits of `EVENT_TRACE_FLAG_*`, and the groups that stand for them.
+/// Bits of `EVENT_TRACE_FLAG_*` that the kernel keeps in another word, and their groups.
 const MOVED: &[(u32, u32)] = &[
     (0x10, 0x2000_0004),
     (0x20, 0x2000_0080),
@@ -329,8 +346,8 @@ mod tests {
         }
     }
 
-    /// What a real trace holds that was recorded with processes, threads, images, process counters,
-    /// disk, file names, hard faults, network and samples: 75535 and 2.
+    /// The masks in the header of a real trace that was recorded with processes, threads, images,
+    /// process counters, disk, file names, hard faults, network and samples: 75535 and 2.
     #[test]
     fn kernel_groups_returns_the_masks_of_a_real_trace() {
         let flags: Vec<String> =

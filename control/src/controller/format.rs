@@ -7,16 +7,16 @@ use super::model::{
     Action, CommandLine, KERNEL_SESSION, Keywords, OtherOption, ProviderRef, ProviderSpec, Session,
     Tool,
 };
-use super::tokens::quote;
+use super::tokens::{is_plain, quote};
 use super::{logman, tracelog, xperf};
 use crate::enable::{EnableProperties, IdFilter};
 use etl_format::Guid;
 use etl_format::constants::{ClockType, LogFileMode};
 
 impl fmt::Display for CommandLine {
-    /// One spelling of the line: the tool's switches in one order, numbers in hexadecimal where
-    /// they are masks, names in quotation marks where they must be. What the tool has no switch for
-    /// is left out; all providers of a `tracelog` line are enabled as its first one is.
+    /// One spelling of the line: switches in a fixed order, masks in hexadecimal, names in
+    /// quotation marks if necessary. Settings for which the tool has no switch are left out; all
+    /// providers of a `tracelog` line are enabled like the first one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = Line { out: String::new() };
         line.out.push_str(self.tool.name());
@@ -290,9 +290,8 @@ impl Line {
 
     fn parentheses(&mut self, names: &[String]) {
         let list = format!("({})", names.join(","));
-        let plain = |c: char| !c.is_whitespace() && !"\"&|<>^".contains(c);
         self.out.push(' ');
-        if list.chars().all(plain) {
+        if list.chars().all(is_plain) {
             self.out.push_str(&list);
         } else {
             self.out.push_str(&quote(&list));
@@ -386,7 +385,7 @@ impl Line {
             self.switch("append");
         }
         self.option(sized, s.max_file);
-        // Its size came before it: that of a sequential file.
+        // `-seq SIZE` came before it and has its size.
         if s.file_mode == Some(LogFileMode::BUFFERING) {
             self.switch("buffering");
         }
@@ -435,7 +434,7 @@ fn xperf_providers(providers: &[ProviderSpec]) -> String {
 /// A list that is recognized without a tool before it.
 fn plain_providers(providers: &[ProviderSpec]) -> String {
     let mut list = xperf_providers(providers);
-    // A name alone could be that of any program.
+    // A name alone could be the name of any program.
     if !list.contains(':') && list.parse::<Guid>().is_err() {
         list.push(':');
     }
@@ -443,15 +442,16 @@ fn plain_providers(providers: &[ProviderSpec]) -> String {
 }
 
 fn xperf_provider(spec: &ProviderSpec) -> String {
-    let known =
+    let named_properties =
         EnableProperties::SID.with(EnableProperties::TS_ID).with(EnableProperties::STACK_TRACE);
+    let mask = spec.keywords.as_ref().and_then(Keywords::number);
     let mut parts = vec![
         spec.provider.text(),
-        spec.keywords.as_ref().and_then(Keywords::number).map(hex).unwrap_or_default(),
+        mask.map(hex).unwrap_or_default(),
         spec.level.map(hex).unwrap_or_default(),
         match spec.properties.0 {
             0 => String::new(),
-            _ if known.has(spec.properties) => format!("'{}'", spec.properties),
+            _ if named_properties.has(spec.properties) => format!("'{}'", spec.properties),
             bits => hex(bits),
         },
     ];

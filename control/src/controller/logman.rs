@@ -9,7 +9,7 @@ use super::tokens::Word;
 use etl_format::constants::{ClockType, LogFileMode};
 use etl_format::parse_number;
 
-/// Switches that may be meant by one that is not known.
+/// Switches that an error may suggest for an unknown one.
 const KNOWN: &str = "p pf o n ets rt bs nb mode ct max ft f a cnf ul";
 
 /// Options that are kept as they are written, with their values: see [`values_of`].
@@ -94,7 +94,7 @@ pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
     }])
 }
 
-/// The session's name among the words that belong to no option: after the kind of collector.
+/// The session's name: among the words that belong to no option, it follows the kind of collector.
 fn name(verb: Verb, words: Vec<Word>, args: &mut Args) -> Result<Option<String>, LineError> {
     let mut words = words.into_iter().peekable();
     let kind = words.peek().map(|w| w.text.to_ascii_lowercase()).unwrap_or_default();
@@ -160,9 +160,9 @@ fn option(
         ("nb", false) => {
             session.min_buffers = Some(args.number("how many buffers at least")?);
             if let Some(word) = args.optional() {
-                let most = parse_number(&word.text);
+                let count = parse_number(&word.text);
                 let expected = "how many buffers at most";
-                session.max_buffers = Some(most.ok_or_else(|| wrong(&word, expected))?);
+                session.max_buffers = Some(count.ok_or_else(|| wrong(&word, expected))?);
             }
         }
         ("max", false) => session.max_file = Some(args.number("the file's largest size, in MB")?),
@@ -199,24 +199,26 @@ fn option(
 }
 
 fn turn(session: &mut Session, mode: LogFileMode, off: bool) {
-    let (on, other) = if off {
-        (&mut session.modes_off, &mut session.modes)
+    if off {
+        session.modes_off.0 |= mode.0;
+        session.modes.0 &= !mode.0;
     } else {
-        (&mut session.modes, &mut session.modes_off)
-    };
-    on.0 |= mode.0;
-    other.0 &= !mode.0;
+        session.modes.0 |= mode.0;
+        session.modes_off.0 &= !mode.0;
+    }
 }
 
-/// `-mode` with numbers or names, several of them.
+/// `-mode` with one or more numbers or names.
 fn modes(session: &mut Session, args: &mut Args) -> Result<(), LineError> {
     const EXPECTED: &str = "globalsequence, localsequence, pagedmemory or a number";
     let mut word = args.value(EXPECTED)?;
     loop {
         for name in word.text.split([',', '|', '+']) {
-            let by_name = MODES.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
-            let bits = by_name.map(|(_, bits)| bits.0).or_else(|| parse_number::<u32>(name));
-            session.absorb(LogFileMode(bits.ok_or_else(|| wrong(&word, EXPECTED))?));
+            let mode = match MODES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+                Some((_, mode)) => Some(*mode),
+                None => parse_number(name).map(LogFileMode),
+            };
+            session.absorb(mode.ok_or_else(|| wrong(&word, EXPECTED))?);
         }
         match args.optional() {
             Some(next) => word = next,
@@ -237,12 +239,7 @@ pub(super) fn one_provider(session: &mut Session, args: &mut Args) -> Result<(),
         spec.keywords = Some(keywords);
     }
     if let Some(word) = args.optional() {
-        let name = word.text.get(4..).filter(|_| {
-            word.text.get(..4).is_some_and(|prefix| prefix.eq_ignore_ascii_case("win:"))
-        });
-        let name = name.unwrap_or(&word.text);
-        let named = LEVELS.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, l)| *l);
-        let level = named.or_else(|| parse_number(&word.text));
+        let level = level(&word.text);
         spec.level = Some(level.ok_or_else(|| wrong(&word, "a level from 0 to 255"))?);
     }
     // The kernel's provider is enabled by flags that have names of their own.
@@ -257,16 +254,31 @@ pub(super) fn one_provider(session: &mut Session, args: &mut Args) -> Result<(),
     Ok(())
 }
 
-/// Names in parentheses with commas between; or one name alone. They may hold spaces, but not at
-/// their ends.
+/// A level by name, with or without `win:`, or by number.
+fn level(text: &str) -> Option<u8> {
+    let name = match text.split_at_checked("win:".len()) {
+        Some((prefix, name)) if prefix.eq_ignore_ascii_case("win:") => name,
+        _ => text,
+    };
+    for (known_name, level) in LEVELS {
+        if known_name.eq_ignore_ascii_case(name) {
+            return Some(*level);
+        }
+    }
+    parse_number(text)
+}
+
+/// Names in parentheses with commas between, or one name alone. Spaces within a name are kept.
 fn names(first: &Word, args: &mut Args) -> Result<Vec<String>, LineError> {
     const EXPECTED: &str = "keywords in parentheses, with commas between";
     let Some(rest) = first.text.strip_prefix('(') else {
         // A comma or a parenthesis means a list that was not begun.
-        let list = first.text.contains([',', '(', ')']);
+        let is_list = first.text.contains([',', '(', ')']);
         let name = first.text.trim();
-        let sound = !list && !name.is_empty();
-        return if sound { Ok(vec![name.to_owned()]) } else { Err(wrong(first, EXPECTED)) };
+        if is_list || name.is_empty() {
+            return Err(wrong(first, EXPECTED));
+        }
+        return Ok(vec![name.to_owned()]);
     };
     let mut text = rest.to_owned();
     while !text.ends_with(')') {

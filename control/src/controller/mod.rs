@@ -14,23 +14,25 @@
 //! # Ok::<(), etl_control::controller::LineError>(())
 //! ```
 //!
-//! Read are the actions that start, change, feed, flush, stop and merge sessions, with every option
-//! that bears on what is in the trace; options that do not (schedules, users, sampling) are kept as
-//! they are written. Words are split as the command prompt and the C runtime do it; switches may be
-//! in any case and begin with a hyphen or with a dash that a document's typesetting made of it. A
-//! remark in parentheses after an `xperf` line is kept as a remark.
+//! The parsers know the actions that start, change, feed, flush, stop and merge sessions, with
+//! every option that affects the contents of the trace. Other options (schedules, users, sampling)
+//! are kept as they are written. Words are split as the command prompt and the C runtime do it;
+//! switches may be in any case and begin with a hyphen or with a dash that a document's typesetting
+//! made of it. A remark in parentheses after an `xperf` line is kept as a remark.
 //!
 //! A list of providers alone, `NAME:MASK:LEVEL+...`, and `stop NAME` are read as [`Tool::Plain`].
-//! Lines of `tracerpt` and `tracefmt`, which read traces, are understood, too.
+//! Lines of `tracerpt` and `tracefmt`, which read traces, are also parsed.
 
 mod args;
 mod decoders;
 pub(crate) mod error;
+mod explain;
 mod flags;
 mod format;
 mod logman;
 mod model;
 mod provider_file;
+mod script;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -40,6 +42,7 @@ mod xperf;
 use std::str::FromStr;
 
 pub use error::{Found, LineError};
+pub use explain::{ActionExplanation, ProviderExplanation, UnknownName, nearest_providers};
 pub use flags::{
     GroupMasks, KernelFlag, TracelogChanges, expand_kernel_flags, kernel_flag_names, kernel_flags,
     kernel_groups, stack_events, tracelog_changes, tracelog_groups,
@@ -49,6 +52,7 @@ pub use model::{
     ProviderSpec, Session, Tool,
 };
 pub use provider_file::{ProviderFile, parse_provider_file};
+pub use script::{Script, ScriptCommand, UnknownCommand};
 pub use tokens::MAX_LINE;
 
 use args::Args;
@@ -79,6 +83,10 @@ impl FromStr for CommandLine {
     }
 }
 
+/// The tools that are programs.
+const TOOLS: [Tool; 5] =
+    [Tool::Xperf, Tool::Logman, Tool::Tracelog, Tool::Tracerpt, Tool::Tracefmt];
+
 /// The tool that a program's name or path names.
 ///
 /// ```
@@ -90,8 +98,7 @@ impl FromStr for CommandLine {
 #[must_use]
 pub fn tool(path: &str) -> Option<Tool> {
     let name = program(path);
-    let tools = [Tool::Xperf, Tool::Logman, Tool::Tracelog, Tool::Tracerpt, Tool::Tracefmt];
-    tools.into_iter().find(|tool| tool.name() == name)
+    TOOLS.into_iter().find(|tool| tool.name() == name)
 }
 
 /// A program's name without its directory and `.exe`, in lower case.
@@ -127,11 +134,12 @@ fn plain(words: &[Word]) -> Result<CommandLine, LineError> {
     Ok(CommandLine { tool: Tool::Plain, actions: vec![action], remark: None })
 }
 
-/// Takes a remark in parentheses off the end of the line.
+/// Removes a remark in parentheses from the end of the line.
 fn remark(line: &str, words: &mut Vec<Word>) -> Option<String> {
-    let at = words.iter().position(|word| !word.quoted && word.text.starts_with('('))?;
-    let start = words.get(at)?.span.start;
-    let text = line.get(start..)?.trim().strip_prefix('(')?.strip_suffix(')')?;
-    words.truncate(at);
+    let first = words.iter().position(|word| !word.quoted && word.text.starts_with('('))?;
+    let start = words.get(first)?.span.start;
+    let text = line.get(start..)?.trim();
+    let text = text.strip_prefix('(')?.strip_suffix(')')?;
+    words.truncate(first);
     Some(text.to_owned())
 }

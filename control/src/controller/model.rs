@@ -61,7 +61,7 @@ pub struct CommandLine {
     pub tool: Tool,
     /// What it is to do, in order.
     pub actions: Vec<Action>,
-    /// What stands in parentheses after the command, as documents remark on their lines.
+    /// The text in parentheses after the command: documents remark on their lines in this way.
     pub remark: Option<String>,
 }
 
@@ -99,7 +99,7 @@ pub enum Action {
         /// The providers; none for all.
         providers: Vec<ProviderSpec>,
     },
-    /// Hand on what is in a session's buffers.
+    /// Flush the session's buffers.
     Flush {
         /// The session.
         session: String,
@@ -147,7 +147,7 @@ pub enum Action {
     },
     /// Put files together into one, with what a reader on another machine needs.
     Merge {
-        /// The files; none for those of the sessions that the same line stops (`xperf -d`).
+        /// The files; empty for the files of the sessions that the same line stops (`xperf -d`).
         inputs: Vec<String>,
         /// The file that is made.
         output: String,
@@ -156,7 +156,7 @@ pub enum Action {
     },
 }
 
-/// A session's settings, as far as the line has them; what is `None` is the tool's default.
+/// A session's settings. `None` is the tool's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Session {
     /// Its name.
@@ -165,8 +165,8 @@ pub struct Session {
     pub providers: Vec<ProviderSpec>,
     /// Providers to disable (`logman update --p`).
     pub removed: Vec<ProviderSpec>,
-    /// Kernel flags and groups by name: those of `xperf -on`, `PROC_THREAD`; the switches of
-    /// `tracelog`, `noprocess`; the words that `logman` takes in parentheses.
+    /// Kernel flags and groups by name: `PROC_THREAD` of `xperf -on`, the switch `noprocess` of
+    /// `tracelog`, or the words in parentheses of `logman`.
     pub kernel: Vec<String>,
     /// Kernel events whose stacks are taken.
     pub stack_walk: Vec<String>,
@@ -195,8 +195,8 @@ pub struct Session {
     pub processes: Vec<u32>,
     /// Whether the session itself is meant and not saved settings (`logman -ets`).
     pub direct: bool,
-    /// Options that say nothing about what is in the trace, as they are written: when to start, as
-    /// whom, sampling intervals.
+    /// Options that do not affect the contents of the trace, as they are written: when to start,
+    /// which user, sampling intervals.
     pub others: Vec<OtherOption>,
 }
 
@@ -251,7 +251,7 @@ impl Session {
     }
 }
 
-/// Whether a name is that of the kernel's session (case does not matter).
+/// Whether a name is the name of the kernel's session (case does not matter).
 pub(super) fn is_kernel(name: &str) -> bool {
     name.eq_ignore_ascii_case(KERNEL_SESSION)
 }
@@ -287,7 +287,7 @@ pub struct ProviderSpec {
     pub all: u64,
     /// Level; `None` likewise.
     pub level: Option<u8>,
-    /// What is asked for beside the events.
+    /// What is logged in addition to the events.
     pub properties: EnableProperties,
     /// Ids let in or kept out.
     pub ids: IdFilter,
@@ -298,7 +298,7 @@ pub struct ProviderSpec {
 }
 
 impl ProviderSpec {
-    /// A provider, nothing else said.
+    /// A provider with default settings.
     #[must_use]
     pub fn new(provider: ProviderRef) -> Self {
         ProviderSpec {
@@ -313,9 +313,9 @@ impl ProviderSpec {
         }
     }
 
-    /// The enablement that the session asks for; what the line leaves out is 0, which stands for
-    /// all levels and all keywords. Keywords by name are looked up among those of the provider in
-    /// `registry`, or of Windows.
+    /// The enablement that the session asks for. A level or a mask that the line does not have is
+    /// 0: all levels, all keywords. Names of keywords are looked up in the provider's table in
+    /// `registry` or among the providers of Windows.
     ///
     /// ```
     /// use etl_control::controller::{Keywords, ProviderRef, ProviderSpec};
@@ -330,7 +330,7 @@ impl ProviderSpec {
     /// ```
     ///
     /// # Errors
-    /// The first keyword that the provider does not have, or whose provider is not known.
+    /// The first keyword that the provider does not have, or whose provider is unknown.
     pub fn enablement(&self, registry: &Registry) -> Result<Enablement, Error> {
         let any = match &self.keywords {
             Some(Keywords::Names(names)) => {
@@ -360,17 +360,17 @@ impl ProviderSpec {
 pub enum ProviderRef {
     /// By its GUID.
     Guid(Guid),
-    /// By the name it is registered under.
+    /// By its registered name.
     Name(String),
     /// By a name whose hash is the GUID (`tracelog -guid *NAME`).
     Hashed(String),
-    /// Those that a file lists (`logman -pf`, `tracelog -guid FILE`).
+    /// All providers that a file lists (`logman -pf`, `tracelog -guid FILE`).
     File(String),
 }
 
 impl ProviderRef {
-    /// The GUID: as given, of a provider of this name in `registry` or of Windows, or hashed from
-    /// the name.
+    /// The GUID itself, the GUID of the provider with this name in `registry` or of Windows, or the
+    /// hash of the name. `None` for an unknown name and for a file.
     ///
     /// ```
     /// use etl_control::controller::ProviderRef;
@@ -385,13 +385,11 @@ impl ProviderRef {
         match self {
             ProviderRef::Guid(guid) => Some(*guid),
             ProviderRef::Name(name) => {
-                let named = registry.providers().find(|p| p.name.eq_ignore_ascii_case(name));
-                // Tools take no parts of names.
-                let is_named = |guid: &Guid| {
-                    providers::name(*guid).is_some_and(|known| known.eq_ignore_ascii_case(name))
-                };
-                let of_windows = || providers::by_name(name).filter(is_named);
-                named.map(|p| p.guid).or_else(of_windows)
+                let provider = registry.providers().find(|p| p.name.eq_ignore_ascii_case(name));
+                match provider {
+                    Some(provider) => Some(provider.guid),
+                    None => guid_by_full_name(name),
+                }
             }
             ProviderRef::Hashed(name) => Some(provider_guid(name)),
             ProviderRef::File(_) => None,
@@ -399,7 +397,24 @@ impl ProviderRef {
     }
 }
 
+/// The provider of Windows with exactly this name (case does not matter): the tools do not accept
+/// the end of a name, as [`providers::by_name`] does.
+fn guid_by_full_name(name: &str) -> Option<Guid> {
+    let guid = providers::by_name(name)?;
+    let full_name = providers::name(guid)?;
+    if full_name.eq_ignore_ascii_case(name) { Some(guid) } else { None }
+}
+
 impl ProviderRef {
+    /// Completes a name of which only the end is given.
+    pub(super) fn complete_name(&mut self) {
+        if let ProviderRef::Name(name) = self
+            && let Some(full_name) = providers::find(name).and_then(providers::name)
+        {
+            full_name.clone_into(name);
+        }
+    }
+
     /// The GUID, the name or the file.
     pub(super) fn text(&self) -> String {
         match self {
@@ -412,7 +427,7 @@ impl ProviderRef {
 }
 
 impl core::fmt::Display for ProviderRef {
-    /// What it is called: its GUID, or its name in quotes.
+    /// Its GUID, or its name in quotes.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             ProviderRef::Guid(guid) => write!(f, "{guid}"),

@@ -13,17 +13,18 @@ pub(super) const DASHES: [char; 8] =
 pub(super) struct Word {
     /// What the tool is given.
     pub text: String,
-    /// Where it stands in the line, quotes included, in bytes.
+    /// Its place in the line, quotes included, in bytes.
     pub span: Range<usize>,
     /// Whether any part of it was in quotes.
     pub quoted: bool,
 }
 
-/// Longest line that is read, in bytes. The command prompt takes 8191 characters.
+/// Longest line that is read, in bytes. The command prompt accepts 8191 characters.
 pub const MAX_LINE: usize = 1 << 16;
 
-/// Splits a line. White space separates; `"..."` keeps it; `\"` and, within quotes, `""` are a
-/// quotation mark; backslashes count only before one; `^` takes the next character as it is.
+/// Splits a line into words at white space that is not in quotes. `\"` and, within quotes, `""` are
+/// a quotation mark. Backslashes only escape a quotation mark. The character after `^` has no
+/// meaning of its own.
 pub(super) fn split(line: &str) -> Result<Vec<Word>, LineError> {
     if line.len() > MAX_LINE {
         return Err(LineError::new(MAX_LINE..line.len(), "a line of 64 KiB at most", Found::More));
@@ -36,7 +37,7 @@ pub(super) fn split(line: &str) -> Result<Vec<Word>, LineError> {
             continue;
         }
         let mut word = Word { text: String::new(), span: start..line.len(), quoted: false };
-        // Where a quote was opened that nothing closed yet.
+        // The offset of a quotation mark that is not closed yet.
         let mut open = None;
         let mut backslashes = 0usize;
         while let Some(&(at, c)) = chars.peek() {
@@ -94,12 +95,19 @@ pub(super) fn split(line: &str) -> Result<Vec<Word>, LineError> {
     Ok(words)
 }
 
-/// A word as it must stand in a line to be read as it is.
+/// Whether a character means nothing to the command prompt, so that it needs no quotes.
+pub(super) fn is_plain(c: char) -> bool {
+    !c.is_whitespace() && !"\"&|<>^".contains(c)
+}
+
+/// Quotes a word, if it has to be, so that a tool reads it unchanged.
 pub(super) fn quote(word: &str) -> String {
     // At the front, a parenthesis would begin a remark or a list, and a dash a switch.
-    let plain = |c: char| !c.is_whitespace() && !"\"&|<>^".contains(c);
-    let front = word.chars().next().is_none_or(|c| c == '(' || DASHES.contains(&c));
-    if !front && word.chars().all(plain) {
+    let is_special_first = match word.chars().next() {
+        Some(first) => first == '(' || DASHES.contains(&first),
+        None => true,
+    };
+    if !is_special_first && word.chars().all(is_plain) {
         return word.to_owned();
     }
     let mut out = String::with_capacity(word.len().saturating_add(2));
@@ -109,7 +117,7 @@ pub(super) fn quote(word: &str) -> String {
         match c {
             '\\' => backslashes = backslashes.saturating_add(1),
             '"' => {
-                // Twice those before it, and one for the mark itself.
+                // Each backslash before it twice, and one for the mark itself.
                 out.extend(std::iter::repeat_n('\\', backslashes.saturating_add(1)));
                 backslashes = 0;
             }

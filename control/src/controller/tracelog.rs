@@ -11,7 +11,7 @@ use super::tokens::Word;
 use crate::enable::{EnableProperties, IdFilter, MAX_IDS, MAX_PROCESSES};
 use etl_format::constants::{ClockType, LogFileMode};
 
-/// Switches that may be meant by one that is not known.
+/// Switches that an error may suggest for an unknown one.
 const KNOWN: &str = "start stop update enable disable flush capturestate q l enumguid guid matchanykw \
     matchallkw level flag flags f b min max cir seq newfile append rt ft useperfcounter \
     usesystemtime usecpucycle ls gs prealloc buffering eflag eventidfilter pidfilter \
@@ -48,7 +48,7 @@ pub(super) const HYBRID_SHUTDOWN: &[(&str, LogFileMode)] = &[
 const OTHERS: &str = "bt=1 critsec heap lbr=1 lp pmc=1 profilesource=1 sessionguid=1 setprofint=* \
     sourceguid=1 timeout=1";
 
-/// Where a log goes that no name is given for.
+/// The file of a log for which the line names none.
 const DEFAULT_FILE: &str = r"C:\LogFile.etl";
 /// Words of group masks, the arguments of `-eflag`.
 const MASKS: usize = 8;
@@ -60,7 +60,7 @@ struct Tracelog {
     verb: Option<(String, Option<String>)>,
     session: Session,
     guids: Vec<ProviderRef>,
-    /// What is said of all providers of the line, and where that is said first.
+    /// How all providers of the line are enabled, and the place of the first such option.
     enabled: Option<(ProviderSpec, Range<usize>)>,
 }
 
@@ -87,7 +87,9 @@ pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
             _ => line.option(&switch, &mut args)?,
         }
     }
-    if let (Some((_, span)), true) = (&line.enabled, line.guids.is_empty()) {
+    if let Some((_, span)) = &line.enabled
+        && line.guids.is_empty()
+    {
         let expected = "-guid #GUID, *NAME or FILE as well";
         let error = LineError::new(span.clone(), expected, Found::More);
         return Err(error.hint("the line says how providers are enabled, and not which"));
@@ -119,7 +121,8 @@ impl Tracelog {
                 Action::Enable { session: name, providers, kernel: session.kernel }
             }
             verb => {
-                (session.name, session.providers) = (name, providers);
+                session.name = name;
+                session.providers = providers;
                 match verb {
                     "update" => Action::Update(Box::new(session)),
                     "addautologger" => Action::Create(Box::new(session)),

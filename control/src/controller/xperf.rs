@@ -12,7 +12,7 @@ use crate::enable::EnableProperties;
 use etl_format::constants::{ClockType, LogFileMode};
 use etl_format::parse_number;
 
-/// Switches that may be meant by one that is not known.
+/// Switches that an error may suggest for an unknown one.
 const KNOWN: &str = "start update on stop d flush capturestate merge loggers f buffersize \
     minbuffers maxbuffers maxfile flushtimer filemode buffering realtime clocktype stackwalk \
     lowcapacity pids";
@@ -36,7 +36,7 @@ pub(super) const CLOCKS: &[(&str, ClockType)] = &[
     ("Cycle", ClockType::CPU_CYCLE),
 ];
 
-/// Switches of a merge. The first one stands in the documents' own line, where it means nothing.
+/// Switches of a merge. The documents' own example has `-d`, which does nothing there.
 const MERGE: &str = "d suppresspii compress mergeonly injectonly";
 
 struct Xperf {
@@ -194,7 +194,8 @@ impl Xperf {
     }
 
     fn merge(&mut self, args: &mut Args) -> Result<(), LineError> {
-        let (mut files, mut options) = (Vec::new(), Vec::new());
+        let mut files = Vec::new();
+        let mut options = Vec::new();
         while !args.is_empty() {
             if let Some(switch) = args.switch() {
                 if switch.negated || !MERGE.split(' ').any(|known| known == switch.name) {
@@ -221,69 +222,70 @@ fn optional_name(args: &mut Args) -> String {
     args.optional().map_or_else(|| KERNEL_SESSION.to_owned(), |word| word.text)
 }
 
-/// The parts of a text and where they stand. Within a quoted word that is not known to the byte:
-/// the whole word is named.
+/// The parts of a text, each with its place in the line. In a word with quotes or escapes the place
+/// of a part is not known exactly, so it has the place of the whole word.
 fn parts(
     text: &str,
     span: Range<usize>,
     separator: char,
 ) -> impl Iterator<Item = (&str, Range<usize>)> {
     let verbatim = text.len() == span.len();
-    let mut at = span.start;
+    let mut next = span.start;
     text.split(separator).map(move |part| {
-        let start = at;
-        at = at.saturating_add(part.len()).saturating_add(separator.len_utf8());
+        let start = next;
         let end = start.saturating_add(part.len());
+        next = end.saturating_add(separator.len_utf8());
         (part, if verbatim { start..end } else { span.clone() })
     })
 }
 
-/// `NAME[:MASK[:LEVEL[:PROPERTIES]]]`, several with plus signs between.
+/// One or more `NAME[:MASK[:LEVEL[:PROPERTIES]]]` with plus signs between.
 pub(super) fn providers(word: &Word) -> Result<Vec<ProviderSpec>, LineError> {
-    let all = parts(&word.text, word.span.clone(), '+');
-    all.map(|(text, span)| one_provider(text, span)).collect()
+    let texts = parts(&word.text, word.span.clone(), '+');
+    texts.map(|(text, span)| one_provider(text, span)).collect()
 }
 
 fn one_provider(text: &str, span: Range<usize>) -> Result<ProviderSpec, LineError> {
     let mut fields = parts(text, span, ':');
-    let error = |field: &str, span, expected: &str| {
-        LineError::new(span, expected, Found::Text(field.to_owned()))
-    };
     let (name, name_span) = fields.next().unwrap_or_default();
     if name.is_empty() {
-        return Err(error(name, name_span, "a provider's name or GUID"));
+        return Err(wrong_field(name, name_span, "a provider's name or GUID"));
     }
     let mut spec = ProviderSpec::new(provider(name));
     if looks_like_a_guid(name) && matches!(spec.provider, ProviderRef::Name(_)) {
-        return Err(error(name, name_span, GUID));
+        return Err(wrong_field(name, name_span, GUID));
     }
     if let Some((field, span)) = fields.next().filter(|(f, _)| !f.is_empty()) {
         let expected = "a keyword mask, decimal or 0x and hexadecimal, of 64 bits at most";
-        spec.keywords = Some(mask(field).ok_or_else(|| error(field, span, expected))?);
+        spec.keywords = Some(mask(field).ok_or_else(|| wrong_field(field, span, expected))?);
     }
     if let Some((field, span)) = fields.next().filter(|(f, _)| !f.is_empty()) {
-        let level =
-            parse_number(field).ok_or_else(|| error(field, span, "a level from 0 to 255"))?;
-        spec.level = Some(level);
+        let level = parse_number(field);
+        let expected = "a level from 0 to 255";
+        spec.level = Some(level.ok_or_else(|| wrong_field(field, span, expected))?);
     }
     if let Some((field, span)) = fields.next() {
         let expected = "'stack', 'sid' or 'tsid', with commas between, or a number";
-        spec.properties = properties(field).ok_or_else(|| error(field, span, expected))?;
+        spec.properties = properties(field).ok_or_else(|| wrong_field(field, span, expected))?;
     }
     if let Some((field, span)) = fields.next() {
-        return Err(error(field, span, "a plus sign before the next provider, or nothing more"));
+        let expected = "a plus sign before the next provider, or nothing more";
+        return Err(wrong_field(field, span, expected));
     }
     Ok(spec)
 }
 
-/// Whether someone meant a GUID: it begins like one.
+fn wrong_field(field: &str, span: Range<usize>, expected: &str) -> LineError {
+    LineError::new(span, expected, Found::Text(field.to_owned()))
+}
+
+/// Whether a name looks like a GUID with an error in it.
 fn looks_like_a_guid(name: &str) -> bool {
     let name = name.strip_prefix('{').unwrap_or(name);
-    name.split_once('-').is_some_and(|(first, rest)| {
-        first.len() == 8
-            && first.bytes().all(|b| b.is_ascii_hexdigit())
-            && rest.bytes().filter(|&b| b == b'-').count() >= 3
-    })
+    let Some((first, rest)) = name.split_once('-') else { return false };
+    first.len() == 8
+        && first.bytes().all(|b| b.is_ascii_hexdigit())
+        && rest.bytes().filter(|&b| b == b'-').count() >= 3
 }
 
 /// Properties in quotation marks of any kind, or as a number.
@@ -293,9 +295,9 @@ fn properties(text: &str) -> Option<EnableProperties> {
     }
     const QUOTES: [char; 5] = ['\'', '\u{2018}', '\u{2019}', '\u{201b}', '`'];
     let inner = text.strip_prefix(QUOTES).and_then(|t| t.strip_suffix(QUOTES)).unwrap_or(text);
-    let mut all = EnableProperties::default();
+    let mut properties = EnableProperties::default();
     for name in inner.split([',', '|']) {
-        all = all.with(EnableProperties::named(name.trim())?);
+        properties = properties.with(EnableProperties::named(name.trim())?);
     }
-    Some(all)
+    Some(properties)
 }

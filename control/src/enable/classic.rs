@@ -36,7 +36,7 @@ impl From<&Enablement> for ClassicEnablement {
 
 impl ClassicEnablement {
     /// Whether a WPP message of this flag and level is traced, by the condition on both
-    /// (`WPP_LEVEL_FLAGS_ENABLED`): its flag is on, and its level is not above that of the session.
+    /// (`WPP_LEVEL_FLAGS_ENABLED`): its flag is on, and its level is not above the session's level.
     #[must_use]
     pub const fn traces(&self, level: u8, flag: u32) -> bool {
         self.flags & flag != 0 && level <= self.level

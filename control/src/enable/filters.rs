@@ -1,6 +1,7 @@
 //! The filter by process: in which processes a provider is enabled.
 //!
-//! It comes after level and keywords. Enabling a provider again replaces it like all else.
+//! It applies after level and keywords. Enabling a provider again replaces it, as it replaces level
+//! and keywords.
 //!
 //! Source: the reference of `EVENT_FILTER_DESCRIPTOR` and of the structures it points to.
 
@@ -9,7 +10,7 @@ pub const MAX_PROCESSES: usize = 8;
 /// Most ids that a filter can list (`MAX_EVENT_FILTER_EVENT_ID_COUNT`).
 pub const MAX_IDS: usize = 64;
 
-/// The process that raises an event, as far as filters look at it.
+/// The properties of the process that raises an event on which filters depend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProcessKey<'a> {
     /// Process id.
@@ -22,8 +23,8 @@ pub struct ProcessKey<'a> {
     pub app: Option<&'a str>,
 }
 
-/// Which processes a provider is enabled in. Each list that is not empty must hold the process;
-/// empty ones let all through. Names are compared without case.
+/// The processes in which a provider is enabled. A process must be in each list that is not empty.
+/// Names are compared without case.
 ///
 /// ```
 /// use etl_control::enable::{ProcessKey, Scope};
@@ -49,15 +50,20 @@ impl Scope {
     /// Whether the provider is enabled in this process.
     #[must_use]
     pub fn admits(&self, process: &ProcessKey<'_>) -> bool {
-        let listed = |list: &[String], name: Option<&str>| {
-            list.is_empty()
-                || name.is_some_and(|name| list.iter().any(|l| l.eq_ignore_ascii_case(name)))
-        };
         (self.processes.is_empty() || self.processes.contains(&process.id))
-            && listed(&self.executables, Some(process.executable))
-            && listed(&self.packages, process.package)
-            && listed(&self.apps, process.app)
+            && admits_name(&self.executables, Some(process.executable))
+            && admits_name(&self.packages, process.package)
+            && admits_name(&self.apps, process.app)
     }
+}
+
+/// Whether a list is empty or has the name (case does not matter).
+fn admits_name(list: &[String], name: Option<&str>) -> bool {
+    if list.is_empty() {
+        return true;
+    }
+    let Some(name) = name else { return false };
+    list.iter().any(|listed| listed.eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]

@@ -26,12 +26,11 @@
 //! | out: listed | no; others yes |
 //!
 //! All three must pass. A mask of 32 ones is not "all": it leaves out the keywords above bit 31.
-//! Older reference pages say that `all` is not looked at when `any` is 0; [`Variant::Legacy`] does
-//! so.
+//! Older reference pages say that `all` is ignored when `any` is 0; [`Variant::Legacy`] does so.
 //!
 //! Classic providers (MOF, WPP) receive level and mask and decide themselves
-//! ([`ClassicEnablement`]). Nothing is filtered for them, and of several sessions only the last one
-//! to enable them receives their events.
+//! ([`ClassicEnablement`]). ETW filters nothing for them. If several sessions enable such a
+//! provider, only the last one receives its events.
 //!
 //! The filter by process looks at more than the event's level, keyword and id: [`Scope`].
 //!
@@ -47,7 +46,7 @@ pub use classic::ClassicEnablement;
 pub use filters::{MAX_IDS, MAX_PROCESSES, ProcessKey, Scope};
 pub use properties::EnableProperties;
 
-/// What the rule looks at of an event.
+/// The properties of an event on which the rule depends.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct EventKey {
     /// Id.
@@ -68,7 +67,7 @@ impl fmt::Debug for EventKey {
     }
 }
 
-/// Which wording of the rule holds.
+/// Which wording of the rule applies.
 ///
 /// ```
 /// use etl_control::enable::{Enablement, Variant};
@@ -81,10 +80,10 @@ impl fmt::Debug for EventKey {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Variant {
-    /// As the reference says now: `all` counts whatever `any` is.
+    /// The current reference: `all` is always checked.
     #[default]
     Current,
-    /// As it said before: `all` does not count when `any` is 0.
+    /// Older reference pages: `all` is ignored if `any` is 0.
     Legacy,
 }
 
@@ -204,8 +203,8 @@ impl Enablement {
         keyword & any != 0 && keyword & all == all
     }
 
-    /// The masks as the wording of the rule takes them: one bit of `any` has to be set, and all
-    /// of `all`.
+    /// The masks by the wording of the rule: at least one bit of the first has to be set, and all
+    /// bits of the second.
     fn masks(&self) -> (u64, u64) {
         match (self.any, self.variant) {
             (0, Variant::Legacy) => (u64::MAX, 0),
@@ -215,10 +214,11 @@ impl Enablement {
     }
 }
 
-/// What a provider sees of its sessions: it is asked to raise whatever at least one may want.
+/// What a provider sees of all its sessions together: it raises an event if at least one of them
+/// may want it.
 ///
-/// A session's own rule is applied to what was raised, so a session can get events that only
-/// another one's mask made the provider raise.
+/// ETW then applies the rule of each session to the raised event. So a session can get an event
+/// that the provider raised because of another session's mask.
 ///
 /// ```
 /// use etl_control::enable::{CombinedEnablement, Enablement};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Bits of `EnableProperty`. All but [`IGNORE_KEYWORD_0`](Self::IGNORE_KEYWORD_0) and
-/// [`PROVIDER_GROUP`](Self::PROVIDER_GROUP) ask for extended items beside each event.
+/// [`PROVIDER_GROUP`](Self::PROVIDER_GROUP) add extended items to each event.
 ///
 /// Source: the reference of `ENABLE_TRACE_PARAMETERS` and the public header evntrace.h.
 ///
@@ -42,7 +42,7 @@ impl EnableProperties {
     pub const PSM_KEY: Self = Self(0x8);
     /// Events without keyword are left out.
     pub const IGNORE_KEYWORD_0: Self = Self(0x10);
-    /// The GUID is that of a provider group.
+    /// The GUID identifies a provider group.
     pub const PROVIDER_GROUP: Self = Self(0x20);
     /// Events without keyword are let in.
     pub const ENABLE_KEYWORD_0: Self = Self(0x40);

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use crate::clr::{Enumeration, Rundown, Runtime, VERBOSE};
 use crate::enable::Enablement;
 use etl_format::Guid;
-use etl_schema::Identity;
 use etl_schema::clr::keyword::{END_ENUMERATION, END_RUNDOWN, OVERRIDE_NGEN, START_ENUMERATION};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::{KeywordNames, Provider, Registry, TableEvent, TableSet, errata};
+use etl_schema::{EventSchema, Identity};
 
 mod remarks;
 
 pub use remarks::Remark;
 
-/// What a mask asks for, and what it does not select.
+/// The events that a mask selects, and the events that it only seems to select.
 #[derive(Clone, Debug, Default)]
 pub struct Explanation<'a> {
     /// Names of its bits.
@@ -28,7 +28,7 @@ pub struct Explanation<'a> {
     pub suppressed: Vec<Suppressed<'a>>,
     /// Events of these keywords that only a higher level of the session selects.
     pub too_verbose: Vec<Raised<'a>>,
-    /// What a person should know before recording with it.
+    /// Remarks to read before recording with it.
     pub remarks: Vec<Remark>,
 }
 
@@ -48,8 +48,8 @@ pub struct Raised<'a> {
 pub struct Suppressed<'a> {
     /// Its newest version.
     pub event: &'a TableEvent,
-    /// A mask that selects it: this one without bits that mean nothing, and with as few changes as
-    /// possible. `None` when no such mask is known.
+    /// A mask that selects it: the explained mask without bits that mean nothing, and with as few
+    /// changes as possible. `None` if there is no such mask.
     pub suggested_mask: Option<u64>,
 }
 
@@ -72,10 +72,9 @@ pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> E
     let rules = Rules { provider, tables, kind: ProviderKind::of(provider.guid) };
     let mut explanation = Explanation { names, unnamed, ..Explanation::default() };
     for (event, versions) in newest(provider) {
-        let selected = |mask, level| rules.selects(event, mask, level);
-        let levels: Vec<u8> = (1..=VERBOSE).filter(|&l| selected(mask, l)).collect();
+        let levels = (1..=VERBOSE).filter(|&level| rules.selects(event, mask, level)).collect();
         let raised = Raised { event, versions, levels };
-        if selected(mask, level) {
+        if rules.selects(event, mask, level) {
             explanation.raised.push(raised);
         } else if rules.admitted(event, mask, level) && !is_leftover(raised.event) {
             let suggested_mask = rules.suggested_mask(event, mask, level);
@@ -89,7 +88,7 @@ pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> E
             explanation.too_verbose.push(raised);
         }
     }
-    explanation.remarks = remarks::of(provider, mask, level, tables, &explanation);
+    explanation.remarks = remarks::on_mask(provider, mask, level, tables, &explanation);
     explanation
 }
 
@@ -123,7 +122,7 @@ fn newest(provider: &Provider) -> Vec<(&TableEvent, Vec<u8>)> {
 enum ProviderKind {
     Runtime,
     Rundown,
-    /// The private provider has none but those of sessions.
+    /// The private provider and the providers of Windows: only the rules of sessions apply.
     Other,
 }
 
@@ -141,7 +140,6 @@ impl ProviderKind {
 struct Rules<'a> {
     provider: &'a Provider,
     tables: TableSet,
-    /// ProviderKind rules they are; found by name, so once for many questions.
     kind: ProviderKind,
 }
 
@@ -163,44 +161,43 @@ impl Rules<'_> {
             (TableSet::Shipped, ProviderKind::Runtime) => {
                 Runtime::new(mask, level).raises(&event.schema)
             }
-            // The pages print other keywords and levels; what has to be on as well they say in
-            // their tables, which the shipped rules reproduce.
-            (TableSet::Documented, kind) => {
-                let shipped = event.shipped.and_then(|key| {
-                    Registry::builtin().event(self.provider.guid, key).map(|e| &e.schema)
-                });
-                shipped.is_some_and(|shipped| {
-                    if kind == ProviderKind::Rundown {
-                        asks(event, mask, level)
-                    } else {
-                        Runtime::new(mask, level).raises(shipped)
-                    }
-                })
-            }
+            // The pages print other keywords and levels for an event. Which other keywords have to
+            // be on is in their tables of combinations, which the shipped rules reproduce.
+            (TableSet::Documented, kind) => match self.shipped_event(event) {
+                Some(_) if kind == ProviderKind::Rundown => asks(event, mask, level),
+                Some(shipped) => Runtime::new(mask, level).raises(shipped),
+                None => false,
+            },
         };
         raised && self.admitted(event, mask, level)
     }
 
-    /// A mask that selects the event: this one with what it lacks, and without what prevents it.
+    /// The shipped event that corresponds to an event of the reference pages.
+    fn shipped_event(&self, event: &TableEvent) -> Option<&'static EventSchema> {
+        let shipped = Registry::builtin().event(self.provider.guid, event.shipped?)?;
+        Some(&shipped.schema)
+    }
+
+    /// A mask that selects the event: `mask` with missing bits and without bits that prevent it.
     fn suggested_mask(&self, event: &TableEvent, mask: u64, level: u8) -> Option<u64> {
         let named: u64 = self.provider.keywords.iter().fold(0, |all, keyword| all | keyword.mask);
         let base = mask & named;
         let without = base & !OVERRIDE_NGEN;
-        // What an enumeration lacks comes before other kinds of events, one bit before two.
+        // Keywords of enumerations are tried before others, and one bit before two.
         let enumerations = [START_ENUMERATION, END_ENUMERATION, END_RUNDOWN];
         let enumerations = enumerations.into_iter().filter(|bit| named & bit != 0);
         let others = self.provider.keywords.iter().map(|keyword| keyword.mask);
-        let one = enumerations.clone().chain(others.clone());
-        let two = enumerations.flat_map(|a| others.clone().map(move |b| a | b));
-        let more: Vec<u64> = one.chain(two).collect();
+        let single_bits = enumerations.clone().chain(others.clone());
+        let pairs = enumerations.flat_map(|a| others.clone().map(move |b| a | b));
+        let additions: Vec<u64> = single_bits.chain(pairs).collect();
         let mut candidates = std::iter::once(without)
-            .chain(more.iter().map(|bits| base | bits))
-            .chain(more.iter().map(|bits| without | bits));
+            .chain(additions.iter().map(|bits| base | bits))
+            .chain(additions.iter().map(|bits| without | bits));
         candidates.find(|&candidate| self.selects(event, candidate, level))
     }
 }
 
-/// Whether the enumeration that an event of the rundown provider belongs to is asked for.
+/// Whether a mask enables the enumeration to which an event of the rundown provider belongs.
 fn asks(event: &TableEvent, mask: u64, level: u8) -> bool {
     let rundown = Rundown::new(mask, level);
     let symbol = &*event.schema.name;
@@ -219,13 +216,18 @@ impl Explanation<'_> {
     /// about the events that it selects.
     #[must_use]
     pub fn errata(&self, provider: &Provider, mask: u64) -> Vec<&'static str> {
-        let of_events: BTreeSet<_> = self.raised.iter().flat_map(|r| r.event.errata()).collect();
-        let all = errata().iter().filter(|e| {
-            e.is_of_mask(provider, mask)
-                || e.is_of_keyword(provider, mask)
-                || of_events.contains(&*e.id)
-        });
-        all.map(|e| e.id.as_str()).collect()
+        let event_errata: BTreeSet<_> =
+            self.raised.iter().flat_map(|raised| raised.event.errata()).collect();
+        let mut ids = Vec::new();
+        for erratum in errata() {
+            if erratum.is_of_mask(provider, mask)
+                || erratum.is_of_keyword(provider, mask)
+                || event_errata.contains(&*erratum.id)
+            {
+                ids.push(erratum.id.as_str());
+            }
+        }
+        ids
     }
 }
 

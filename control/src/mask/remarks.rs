@@ -8,7 +8,7 @@ use etl_schema::clr::keyword::{
 };
 use etl_schema::tables::{Provider, Registry, TableSet, errata};
 
-/// Keywords that stand for channels: Windows reserves these bits.
+/// Windows reserves these bits of the keywords for channels.
 const CHANNELS: u64 = 0xffff << 48;
 
 /// A remark on a mask.
@@ -50,7 +50,7 @@ impl Remarks {
     }
 }
 
-pub(super) fn of(
+pub(super) fn on_mask(
     provider: &Provider,
     mask: u64,
     level: u8,
@@ -105,9 +105,10 @@ fn rundown(mask: u64, level: u8, tables: TableSet, out: &mut Remarks) {
     // What an enumeration can list.
     const ENUMERATES: u64 = LOADER | JIT | NGEN | IL_MAP | PERF_TRACK | THREADING;
     let rules = Rundown::new(mask, level);
-    // The level has a remark of its own.
-    let asked = Rundown::new(mask, VERBOSE);
-    let (start, end) = (asked.is_enabled(Enumeration::Start), asked.is_enabled(Enumeration::End));
+    // A low level has its own remark, so the keywords are judged as at the highest level.
+    let verbose = Rundown::new(mask, VERBOSE);
+    let start = verbose.is_enabled(Enumeration::Start);
+    let end = verbose.is_enabled(Enumeration::End);
     if !end {
         let wanted = mask & (ENUMERATES | START_RUNDOWN) | END_RUNDOWN;
         let nothing = wanted & ENUMERATES == 0;
@@ -131,15 +132,16 @@ fn rundown(mask: u64, level: u8, tables: TableSet, out: &mut Remarks) {
                     disturbs what is recorded; the pages advise an end rundown";
         out.add(text, None, None);
     }
-    // By the pages, the keyword of domains' resources makes the CLR enumerate as well.
+    // The reference pages say that AppDomainResourceManagement makes the CLR enumerate as well.
     let shipped = tables == TableSet::Shipped;
-    let named = if shipped { ENUMERATES } else { ENUMERATES | APP_DOMAIN_RESOURCES };
-    if mask & named == 0 && mask != 0 {
+    let enumerating = if shipped { ENUMERATES } else { ENUMERATES | APP_DOMAIN_RESOURCES };
+    if mask & enumerating == 0 && mask != 0 {
         let text = "nothing to enumerate is named: add Loader (0x8), Jit (0x10) and NGen (0x20)";
         return out.add(text, Some(mask | LOADER | JIT | NGEN), None);
     }
-    let any = |f: &dyn Fn(Enumeration) -> bool| Enumeration::ALL.into_iter().any(f);
-    if shipped && any(&|w| rules.enumerates(w)) && !any(&|w| rules.brackets(w)) {
+    let enumerates = Enumeration::ALL.into_iter().any(|which| rules.enumerates(which));
+    let has_markers = Enumeration::ALL.into_iter().any(|which| rules.brackets(which));
+    if shipped && enumerates && !has_markers {
         let text = "threads and ranges alone have no markers (DCStartInit, DCEndComplete and so \
                     on); add Loader, Jit, NGen or the IL maps";
         out.add(text, Some(mask | LOADER), Some("X16"));
@@ -170,9 +172,12 @@ fn rundown(mask: u64, level: u8, tables: TableSet, out: &mut Remarks) {
 }
 
 fn runtime(mask: u64, level: u8, out: &mut Remarks) {
-    let has = |bit: u64| mask & bit != 0;
-    if has(NGEN) && !has(START_ENUMERATION) {
-        let text = if has(END_ENUMERATION) {
+    let has_loader = mask & LOADER != 0;
+    let has_jit = mask & JIT != 0;
+    let has_ngen = mask & NGEN != 0;
+    let has_end_enumeration = mask & END_ENUMERATION != 0;
+    if has_ngen && mask & START_ENUMERATION == 0 {
+        let text = if has_end_enumeration {
             "without StartEnumerationKeyword (0x40) precompiled methods have events only when they \
              are unloaded"
         } else {
@@ -183,7 +188,7 @@ fn runtime(mask: u64, level: u8, out: &mut Remarks) {
         out.add(text, Some(mask | START_ENUMERATION), None);
     }
     ngen_off(mask, out);
-    if has(JIT) && !has(END_ENUMERATION) {
+    if has_jit && !has_end_enumeration {
         let text = "without EndEnumerationKeyword (0x80) only dynamic methods have unload events";
         out.add(text, Some(mask | END_ENUMERATION), Some("X25"));
     }
@@ -191,16 +196,16 @@ fn runtime(mask: u64, level: u8, out: &mut Remarks) {
     if Runtime::new(mask, level).method_load(jitted).is_some() && level == INFORMATIONAL {
         plain_only(out);
     }
-    if has(JIT) && !has(LOADER) {
+    if has_jit && !has_loader {
         let text = "LoaderKeyword (0x8) is missing: methods will name modules that have no events";
         out.add(text, Some(mask | LOADER), None);
     }
-    if has(PERF_TRACK) && !has(LOADER) {
+    if mask & PERF_TRACK != 0 && !has_loader {
         let text = "PerfTrackKeyword without LoaderKeyword (0x8) selects modules without domains and \
                     assemblies, and no unloads";
         out.add(text, Some(mask | LOADER), Some("X38"));
     }
-    if mask != 0 && !has(JIT) && !has(NGEN) {
+    if mask != 0 && !has_jit && !has_ngen {
         let text = "neither JitKeyword (0x10) nor NGenKeyword (0x20): there will be no load \
                     events of methods, so only those that a rundown lists will have names";
         out.add(text, Some(mask | LOADER | JIT), None);
@@ -208,14 +213,14 @@ fn runtime(mask: u64, level: u8, out: &mut Remarks) {
 }
 
 fn ngen_off(mask: u64, out: &mut Remarks) {
-    // A mask of 0 stands for all bits, this one among them.
-    let asked = if mask == 0 { u64::MAX } else { mask };
-    if asked & OVERRIDE_NGEN != 0 && asked & NGEN != 0 {
+    // A mask of 0 means all keywords.
+    let mask = if mask == 0 { u64::MAX } else { mask };
+    if mask & OVERRIDE_NGEN != 0 && mask & NGEN != 0 {
         let text = format!(
             "OverrideAndSuppressNGenEvents ({OVERRIDE_NGEN:#x}) turns NGen off again: there are no \
              events for precompiled methods"
         );
-        out.add(text, Some(asked & !OVERRIDE_NGEN), None);
+        out.add(text, Some(mask & !OVERRIDE_NGEN), None);
     }
 }
 

@@ -212,13 +212,7 @@ impl FileHeader {
     /// The clock of the trace's timestamps.
     #[must_use]
     pub fn clock(&self) -> Clock {
-        Clock::new(
-            self.clock_type,
-            self.start_time.get(),
-            self.timestamp.get(),
-            self.perf_freq,
-            self.cpu_mhz,
-        )
+        Clock::new(self.clock_type, self.start_time, self.timestamp, self.perf_freq, self.cpu_mhz)
     }
 
     /// Name of the session, unpaired surrogates replaced.

@@ -64,7 +64,7 @@ impl RecordBatch {
         }
         self.bytes.extend_from_slice(record.bytes());
         self.records.push(Kept {
-            timestamp: record.timestamp(),
+            timestamp: record.timestamp().get(),
             len: record.bytes().len() as u32,
             // Memory cannot hold more.
             buffer: (self.buffers.len() - 1) as u32,

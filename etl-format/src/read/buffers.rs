@@ -1,5 +1,6 @@
 //! Buffers in the order of the file, one in memory: what a pipe can deliver, too.
 
+use crate::Ticks;
 use crate::constants::MAX_EXPANSION;
 use crate::error::Result;
 use crate::headers::FileHeader;
@@ -117,8 +118,9 @@ impl<S: Source> Buffers<S> {
             return Ok(None);
         };
         self.loaded.set(entry, &self.walker.walk.layout, &mut self.walker.log)?;
-        let start = self.walker.header.timestamp.get();
-        self.loaded.entry.first_timestamp = self.loaded.first_timestamp().unwrap_or(start);
+        let start = self.walker.header.timestamp;
+        let first_timestamp = self.loaded.first_timestamp().map(Ticks::new);
+        self.loaded.entry.first_timestamp = first_timestamp.unwrap_or(start);
         Ok(Some(&self.loaded.entry))
     }
 

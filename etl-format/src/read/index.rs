@@ -1,5 +1,6 @@
 //! The walk from buffer to buffer through a file, with which every reader begins.
 
+use crate::Ticks;
 use core::ops::Range;
 
 use crate::clock::Clock;
@@ -27,7 +28,7 @@ pub struct BufferEntry {
     /// Its sequence number; where that is damaged ([`Note::SequenceWrong`]), the expected one.
     pub sequence_number: i64,
     /// Raw timestamp of its first timestamped record; the session's start when it has none.
-    pub first_timestamp: i64,
+    pub first_timestamp: Ticks,
     /// Bytes that it takes in the file.
     pub stored: u32,
     /// Bytes in use when decompressed, the header included.
@@ -69,7 +70,7 @@ impl BufferEntry {
         BufferEntry {
             offset,
             sequence_number: header.sequence_number,
-            first_timestamp: i64::MIN,
+            first_timestamp: Ticks::MIN,
             stored: header.buffer_size,
             fill: fills.most,
             least_fill: fills.least,
@@ -423,10 +424,10 @@ fn beyond_limit(entry: &BufferEntry, limits: &Limits) -> Error {
 }
 
 /// Raw timestamp of the first record, from what was read of the buffer.
-fn first_timestamp(entry: &BufferEntry, bytes: &[u8]) -> i64 {
+fn first_timestamp(entry: &BufferEntry, bytes: &[u8]) -> Ticks {
     if !entry.compressed {
         let fill = (entry.fill as usize).min(entry.stored as usize);
-        return walk::record_at_head(bytes, fill).unwrap_or(i64::MIN);
+        return walk::record_at_head(bytes, fill).map_or(Ticks::MIN, Ticks::new);
     }
     // A few bytes are enough for the first record's header.
     let mut head = [0u8; BUFFER_HEADER_SIZE + 0x30];
@@ -436,8 +437,8 @@ fn first_timestamp(entry: &BufferEntry, bytes: &[u8]) -> i64 {
         .get_mut(BUFFER_HEADER_SIZE..len)
         .is_some_and(|out| crate::compress::decompress(entry.format, packed, out).is_ok());
     if !unpacked {
-        return i64::MIN;
+        return Ticks::MIN;
     }
     walk::record_at_head(head.get(..len).unwrap_or_default(), entry.fill as usize)
-        .unwrap_or(i64::MIN)
+        .map_or(Ticks::MIN, Ticks::new)
 }

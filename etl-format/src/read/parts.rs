@@ -64,7 +64,8 @@ impl Part {
         let mut spans: BTreeMap<u16, (i64, i64)> = BTreeMap::new();
         for b in own() {
             let (first, last) = spans.entry(b.processor).or_insert((i64::MAX, i64::MIN));
-            (*first, *last) = (b.first_timestamp.min(*first), b.first_timestamp.max(*last));
+            (*first, *last) =
+                (b.first_timestamp.get().min(*first), b.first_timestamp.get().max(*last));
         }
         let firsts = spans.values().map(|(first, _)| *first);
         let lasts = spans.values().map(|(_, last)| *last);

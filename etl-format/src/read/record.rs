@@ -2,10 +2,10 @@
 
 use core::ops::Range;
 
-use crate::Guid;
 use crate::constants::{self, EventFlags, PointerSize, RecordKind, offset};
 use crate::cursor::Bytes;
 use crate::headers::EventDescriptor;
+use crate::{Guid, ProcessId, ThreadId, Ticks};
 
 use super::extended::ExtendedItems;
 use super::kinds::{
@@ -32,7 +32,7 @@ pub struct RecordLocation {
 /// It is cheap to copy, and decodes its header on demand.
 ///
 /// ```
-/// use etl_format::{EventDescriptor, FileHeader, Guid};
+/// use etl_format::{Guid, ProcessId, Ticks};
 /// use etl_format::read::{Options, Order, Trace};
 /// use etl_format::write::record::Event;
 /// use etl_format::write::Session;
@@ -47,7 +47,8 @@ pub struct RecordLocation {
 /// records.next_record()?; // The header event.
 /// if let Some(record) = records.next_record()? {
 ///     assert_eq!(record.provider(), Some(provider));
-///     assert_eq!((record.process_id(), record.thread_id()), (Some(4), Some(8)));
+///     assert_eq!(record.process_id(), Some(ProcessId::new(4)));
+///     assert_eq!(record.timestamp(), Ticks::new(2_000));
 ///     assert_eq!((record.identity().id, record.payload()), (7, &b"text"[..]));
 /// }
 /// # Ok::<(), etl_format::Error>(())
@@ -165,12 +166,12 @@ impl<'a> Record<'a> {
         self.kind
     }
 
-    /// The raw timestamp. A record without its own timestamp takes over that of the previous record
-    /// in its buffer.
+    /// The raw timestamp. A record without its own timestamp has the timestamp of the previous
+    /// record in its buffer.
     #[must_use]
     #[inline]
-    pub fn timestamp(&self) -> i64 {
-        self.timestamp
+    pub fn timestamp(&self) -> Ticks {
+        Ticks::new(self.timestamp)
     }
 
     /// The bytes of the record that hold its size.
@@ -306,42 +307,45 @@ impl<'a> Record<'a> {
     }
 
     /// The thread id in the header, if the header has one. In some classic events it is
-    /// [`UNKNOWN_ID`](constants::UNKNOWN_ID).
+    /// [`ThreadId::UNKNOWN`].
     #[must_use]
     #[inline]
-    pub fn thread_id(&self) -> Option<u32> {
-        self.id_at(offset::event::THREAD, |m| m.thread_id)
+    pub fn thread_id(&self) -> Option<ThreadId> {
+        match self.kind {
+            RecordKind::MESSAGE => MessageHeader::parse(self.bytes)?.thread_id,
+            _ => self.id_at(offset::event::THREAD).map(ThreadId::new),
+        }
     }
 
     /// The process id in the header, if the header has one. In some classic events it is
-    /// [`UNKNOWN_ID`](constants::UNKNOWN_ID).
+    /// [`ProcessId::UNKNOWN`].
     #[must_use]
     #[inline]
-    pub fn process_id(&self) -> Option<u32> {
-        self.id_at(offset::event::PROCESS, |m| m.process_id)
+    pub fn process_id(&self) -> Option<ProcessId> {
+        match self.kind {
+            RecordKind::MESSAGE => MessageHeader::parse(self.bytes)?.process_id,
+            _ => self.id_at(offset::event::PROCESS).map(ProcessId::new),
+        }
     }
 
     /// The thread id in the header, if it is known.
     #[must_use]
     #[inline]
-    pub fn known_thread_id(&self) -> Option<u32> {
-        self.thread_id().filter(|&id| id != constants::UNKNOWN_ID)
+    pub fn known_thread_id(&self) -> Option<ThreadId> {
+        self.thread_id().filter(|id| id.is_known())
     }
 
     /// The process id in the header, if it is known.
     #[must_use]
     #[inline]
-    pub fn known_process_id(&self) -> Option<u32> {
-        self.process_id().filter(|&id| id != constants::UNKNOWN_ID)
+    pub fn known_process_id(&self) -> Option<ProcessId> {
+        self.process_id().filter(|id| id.is_known())
     }
 
+    /// The id at this offset in the header of a kind that has ids.
     #[inline]
-    fn id_at(&self, at: usize, message: fn(MessageHeader) -> Option<u32>) -> Option<u32> {
-        match self.kind {
-            RecordKind::MESSAGE => message(MessageHeader::parse(self.bytes)?),
-            kind if super::walk::has_thread(kind) => self.bytes.u32_at(at),
-            _ => None,
-        }
+    fn id_at(&self, offset: usize) -> Option<u32> {
+        if super::walk::has_thread(self.kind) { self.bytes.u32_at(offset) } else { None }
     }
 
     /// The extended data items; empty unless this is an EVENT record whose flags announce items.

@@ -1,5 +1,6 @@
 //! Continues after damaged buffers, and salvages as much of them as possible.
 
+use crate::Ticks;
 use core::ops::Range;
 
 use crate::constants::{BUFFER_HEADER_SIZE, BufferType, FILLER, LogFileMode};
@@ -158,7 +159,7 @@ impl BufferWalk {
         let buffer_type = if at == 0 { BufferType::HEADER } else { BufferType::GENERIC };
         Ok(Some(BufferEntry {
             offset: at,
-            first_timestamp: i64::MIN,
+            first_timestamp: Ticks::MIN,
             stored: len as u32,
             fill: len as u32,
             buffer_type,

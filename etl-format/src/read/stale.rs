@@ -41,10 +41,10 @@ pub(super) fn find<S: Source>(
         let after = records.filter(|record| record.location().in_buffer >= first.saved);
         for record in after.take(MAX_RECORDS) {
             left.insert(record.bytes().into(), record.location().in_buffer);
-            last = last.max(record.timestamp());
+            last = last.max(record.timestamp().get());
         }
     }
-    for entry in others.iter().filter(|entry| entry.first_timestamp <= last) {
+    for entry in others.iter().filter(|entry| entry.first_timestamp.get() <= last) {
         if left.is_empty() {
             break;
         }

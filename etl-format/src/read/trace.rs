@@ -1,5 +1,6 @@
 //! A trace with an index of its buffers.
 
+use crate::Ticks;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
@@ -78,7 +79,7 @@ impl<S: Source> Trace<S> {
         }
         let BufferWalk { layout, mut notes, .. } = walk;
         // If a buffer's first record has no timestamp, a later one is used.
-        let unknown = |e: &BufferEntry| e.first_timestamp == i64::MIN;
+        let unknown = |e: &BufferEntry| e.first_timestamp == Ticks::MIN;
         scan(&mut source, &mut buffers, &layout, Mode::Salvage, 1, unknown)?;
         notes.extend(sequence_notes(&mut buffers, header.mode));
         let clock = if header.is_known() { header.clock() } else { assumed_clock(&buffers) };
@@ -275,8 +276,8 @@ impl<S: Source> Trace<S> {
 /// The clock of a trace without header event: times count from the first record.
 fn assumed_clock(buffers: &[BufferEntry]) -> Clock {
     let data = buffers.iter().filter(|b| !b.is_header());
-    let first = data.map(|b| b.first_timestamp).filter(|timestamp| *timestamp > i64::MIN).min();
-    Clock::assumed(first.unwrap_or(0))
+    let first = data.map(|b| b.first_timestamp).filter(|timestamp| *timestamp > Ticks::MIN).min();
+    Clock::assumed(first.unwrap_or_default())
 }
 
 /// Scans all records first if the order and the options require it.

@@ -106,8 +106,9 @@ impl RelogPlan {
                 if record.location().in_buffer as usize == BUFFER_HEADER_SIZE {
                     continue;
                 }
-                unordered |= record.timestamp() < last;
-                last = record.timestamp();
+                let timestamp = record.timestamp().get();
+                unordered |= timestamp < last;
+                last = timestamp;
                 let mut bytes = Vec::new();
                 if encode(&record, &mut bytes) {
                     extras.push(Extra { bytes, own: own_timestamp(&record), timestamp: last });
@@ -149,7 +150,7 @@ struct Extra {
 }
 
 fn own_timestamp(record: &read::Record<'_>) -> Option<i64> {
-    record.has_own_timestamp().then(|| record.timestamp())
+    record.has_own_timestamp().then(|| record.timestamp().get())
 }
 
 /// Writes the records of a trace into a new one, on the same processors. The caller passes them in
@@ -231,7 +232,7 @@ impl<O: Output> Relogger<O> {
             place.carry(&mut self.session)?;
         }
         let raw = Raw { bytes, timestamp: own_timestamp(record).map(Ticks::new) };
-        self.session.write(record.processor(), &Moved { raw, timestamp: record.timestamp().into() })
+        self.session.write(record.processor(), &Moved { raw, timestamp: record.timestamp() })
     }
 
     /// Omits a record, but keeps the loss flags of its buffer.

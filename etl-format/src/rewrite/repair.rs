@@ -151,7 +151,7 @@ impl<'f> Repairer<'f> {
             plan.header.end_time = FileTime::default();
         }
         if !header {
-            plan.header.timestamp = trace.clock().start_timestamp.into();
+            plan.header.timestamp = trace.clock().start_timestamp;
             (plan.header.clock_type, plan.header.perf_freq) = (ClockType::QPC, ASSUMED_FREQUENCY);
             plan.header.log_minor = 5;
             plan.header.pointer_size = pointer_size(&mut trace)?;

@@ -44,6 +44,16 @@ impl Ticks {
         Ticks(self.0.saturating_add(ticks))
     }
 
+    /// A later timestamp (an earlier one if `ticks` is negative); `None` if it does not fit into 64
+    /// bits.
+    #[must_use]
+    pub const fn checked_add(self, ticks: i64) -> Option<Self> {
+        match self.0.checked_add(ticks) {
+            Some(ticks) => Some(Ticks(ticks)),
+            None => None,
+        }
+    }
+
     /// Ticks from an earlier timestamp to this one, within 64 bits; negative if `earlier` is later.
     #[must_use]
     pub const fn saturating_since(self, earlier: Ticks) -> i64 {
@@ -54,6 +64,12 @@ impl Ticks {
 impl From<i64> for Ticks {
     fn from(ticks: i64) -> Self {
         Ticks(ticks)
+    }
+}
+
+impl PartialEq<i64> for Ticks {
+    fn eq(&self, ticks: &i64) -> bool {
+        self.0 == *ticks
     }
 }
 

@@ -1,5 +1,6 @@
 //! Arbitrary bytes: no panic, no endless loop, and all ways of reading agree.
 
+use etl_format::Ticks;
 use std::sync::LazyLock;
 
 use crate::common::event::{Event, chain};
@@ -176,7 +177,7 @@ fn check_bytes(bytes: &[u8]) {
         assert_eq!(before + after, outcome.records.len() as u64);
     }
     let Ok(mut reader) = Records::stream(bytes, &Options::salvage()) else { return };
-    let _ = (reader.header().clock().filetime(i64::MAX), reader.header().logger_name());
+    let _ = (reader.header().clock().time(Ticks::MAX).get(), reader.header().logger_name());
     while let Some(record) = reader.next_record().unwrap() {
         call_every_method(&record);
     }
@@ -191,7 +192,7 @@ fn check_bytes(bytes: &[u8]) {
     }
 }
 
-/// `cases` cases, or `PROPTEST_CASES`; `scripts/properties.sh` runs many more. There is no file of
+/// `cases` cases, or `PROPTEST_CASES`; `cargo xtask properties` runs many more. There is no file of
 /// regressions: each failure becomes a test.
 fn config(cases: u32) -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").map_or(cases, |n| n.parse().unwrap());

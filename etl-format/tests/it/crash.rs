@@ -98,7 +98,7 @@ fn salvaged_and_torn(file: &[u8]) -> ([Vec<u32>; 2], u32) {
     let (mut out, mut torn) = ([vec![], vec![]], 0);
     while let Some(record) = records.next_record().unwrap() {
         if record.is_event() {
-            let number = record.thread_id().unwrap();
+            let number = record.thread_id().unwrap().get();
             if record.payload().iter().all(|b| *b == number as u8 + 1) {
                 out[usize::from(record.processor())].push(number);
             } else {

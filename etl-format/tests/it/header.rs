@@ -4,7 +4,7 @@ use crate::common::header::names;
 use crate::common::{File, HeaderEvent, patch, run, small};
 use etl_format::constants::{ClockType, LogFileMode, PointerSize};
 use etl_format::read::{Options, Records, Trace};
-use etl_format::{Error, ErrorKind, FileHeader};
+use etl_format::{Error, ErrorKind, FileHeader, Ticks};
 
 fn read(file: &File) -> FileHeader {
     let bytes = file.bytes();
@@ -132,8 +132,12 @@ fn clock_converts_each_kind() {
         (3, 5, 3_000_000_000i64),
     ] {
         let h = read_event(HeaderEvent { clock, perf_freq, ..HeaderEvent::default() });
-        assert_eq!(h.clock().filetime(900 + ticks), 133_000_000_010_000_000, "clock {clock}");
-        assert_eq!(h.clock().filetime(900), 133_000_000_000_000_000);
+        assert_eq!(
+            h.clock().time(Ticks::new(900 + ticks)).get(),
+            133_000_000_010_000_000,
+            "clock {clock}"
+        );
+        assert_eq!(h.clock().time(Ticks::new(900)).get(), 133_000_000_000_000_000);
     }
 }
 
@@ -186,7 +190,7 @@ fn header_event_is_the_first_record() {
         let mut reader = Records::stream(bytes.as_slice(), &Options::default()).unwrap();
         let first = reader.next_record().unwrap().unwrap();
         assert_eq!(first.bytes(), &bytes[0x48..0x48 + first.bytes().len()]);
-        assert_eq!((first.timestamp(), first.hook()), (900, Some(0)));
+        assert_eq!((first.timestamp().get(), first.hook()), (900, Some(0)));
         assert_eq!(FileHeader::parse(first.bytes(), 0x48).unwrap().wide(), wide);
     }
 }

@@ -3,9 +3,9 @@
 use crate::common::event::{Event, chain};
 use crate::common::records::{GUID_A, GUID_B, MESSAGE, opaque};
 use crate::common::{File, Out, compact, event, full, instance, message, perfinfo, system};
-use etl_format::Guid;
 use etl_format::constants::{ExtendedType, PointerSize, RecordKind, group_guid};
 use etl_format::read::{ExtendedItem, Header, Identity, Options, Record, Records};
+use etl_format::{Guid, ProcessId, ThreadId, Ticks};
 
 /// Reads a trace with this one record between two others, and looks at it.
 fn with_record<R>(record: &[u8], look: impl FnOnce(&Record<'_>) -> R) -> R {
@@ -71,17 +71,26 @@ fn system_and_compact_headers_are_decoded() {
                     pick(wide, RecordKind::SYSTEM32, RecordKind::SYSTEM64)
                 };
                 assert_eq!((r.kind(), r.pointer_size()), (kind, width(wide)));
-                assert_eq!((r.timestamp(), r.has_own_timestamp()), (2000, true));
-                assert_eq!((r.thread_id(), r.process_id()), (Some(0x11), Some(0x22)));
+                assert_eq!((r.timestamp().get(), r.has_own_timestamp()), (2000, true));
+                assert_eq!(
+                    (r.thread_id().map(ThreadId::get), r.process_id().map(ProcessId::get)),
+                    (Some(0x11), Some(0x22))
+                );
                 assert_eq!(r.payload(), payload);
                 assert_eq!((r.hook(), r.is_kernel(), r.is_event()), (Some(0x0501), true, false));
                 assert_eq!(r.provider(), group_guid(5));
                 assert_eq!((r.event(), r.descriptor()), (None, None));
                 assert_eq!(r.extended().count(), 0);
                 let Header::System(h) = r.header() else { panic!("{:?}", r.header()) };
-                assert_eq!((h.version, h.hook, h.thread_id, h.process_id), (5, 0x0501, 0x11, 0x22));
+                assert_eq!(
+                    (h.version, h.hook, h.thread_id.get(), h.process_id.get()),
+                    (5, 0x0501, 0x11, 0x22)
+                );
                 let times = if is_compact { (None, None) } else { (Some(3), Some(4)) };
-                assert_eq!((h.kernel_time, h.user_time, h.timestamp), (times.0, times.1, 2000));
+                assert_eq!(
+                    (h.kernel_time, h.user_time, h.timestamp.get()),
+                    (times.0, times.1, 2000)
+                );
                 let expected = Identity {
                     provider: group_guid(5).unwrap(),
                     hook: Some(0x0501),
@@ -115,11 +124,14 @@ fn perfinfo_counters_are_decoded() {
             with_record(&perfinfo(wide, 0x0f2e, 2000, index, &counters, payload), |r| {
                 let kind = pick(wide, RecordKind::PERFINFO32, RecordKind::PERFINFO64);
                 assert_eq!((r.kind(), r.pointer_size()), (kind, width(wide)));
-                assert_eq!((r.thread_id(), r.process_id()), (None, None));
-                assert_eq!((r.timestamp(), r.hook()), (2000, Some(0x0f2e)));
+                assert_eq!(
+                    (r.thread_id().map(ThreadId::get), r.process_id().map(ProcessId::get)),
+                    (None, None)
+                );
+                assert_eq!((r.timestamp().get(), r.hook()), (2000, Some(0x0f2e)));
                 assert_eq!(r.payload(), payload);
                 let Header::PerfInfo(h) = r.header() else { panic!("{:?}", r.header()) };
-                assert_eq!((h.version(), h.hook, h.timestamp), (2, 0x0f2e, 2000));
+                assert_eq!((h.version(), h.hook, h.timestamp.get()), (2, 0x0f2e, 2000));
                 assert_eq!(h.version_word >> 8 & 7, count as u16);
                 assert_eq!(h.pebs_index, index);
                 assert_eq!(h.counters().collect::<Vec<_>>(), counters);
@@ -159,8 +171,11 @@ fn full_and_instance_headers_are_decoded() {
                 pick(wide, RecordKind::FULL32, RecordKind::FULL64)
             };
             assert_eq!((r.kind(), r.pointer_size()), (kind, width(wide)));
-            assert_eq!((r.timestamp(), r.hook(), r.is_kernel()), (2000, None, false));
-            assert_eq!((r.thread_id(), r.process_id()), (Some(0x33), Some(0x44)));
+            assert_eq!((r.timestamp().get(), r.hook(), r.is_kernel()), (2000, None, false));
+            assert_eq!(
+                (r.thread_id().map(ThreadId::get), r.process_id().map(ProcessId::get)),
+                (Some(0x33), Some(0x44))
+            );
             assert_eq!(r.payload(), b"mof data");
             assert_eq!(r.provider(), Some(Guid::from_bytes(GUID_A)));
             let h = match r.header() {
@@ -173,7 +188,10 @@ fn full_and_instance_headers_are_decoded() {
                 other => panic!("{other:?}"),
             };
             assert_eq!((h.opcode, h.level, h.version), (32, 4, 6));
-            assert_eq!((h.thread_id, h.process_id, h.timestamp), (0x33, 0x44, 2000));
+            assert_eq!(
+                (h.thread_id.get(), h.process_id.get(), h.timestamp.get()),
+                (0x33, 0x44, 2000)
+            );
             assert_eq!((h.class, h.kernel_time, h.user_time), (Guid::from_bytes(GUID_A), 7, 8));
             let expected = Identity {
                 provider: Guid::from_bytes(GUID_A),
@@ -197,17 +215,27 @@ fn message_fields_follow_the_flags() {
                 assert_eq!(r.kind(), RecordKind::MESSAGE, "{marker:#x} {flags:#x}");
                 let timestamped = on(0x18);
                 assert_eq!(r.has_own_timestamp(), timestamped, "{flags:#x}");
-                assert_eq!(r.timestamp(), if timestamped { 2000 } else { 1000 }, "{flags:#x}");
+                assert_eq!(
+                    r.timestamp().get(),
+                    if timestamped { 2000 } else { 1000 },
+                    "{flags:#x}"
+                );
                 let Header::Message(h) = r.header() else { panic!("{:?}", r.header()) };
                 assert_eq!((h.number, h.flags.0), (0x77, flags));
                 assert_eq!(h.sequence, on(1).then_some(1));
                 assert_eq!(h.component_id, on(4).then_some(2));
                 let guid = (on(2) && !on(4)).then_some(Guid::from_bytes(GUID_A));
                 assert_eq!((h.guid, r.provider()), (guid, guid), "{flags:#x}");
-                assert_eq!(h.timestamp, timestamped.then_some(2000));
+                assert_eq!(h.timestamp, timestamped.then_some(Ticks::new(2000)));
                 let ids = on(0x20).then_some((3, 4));
-                assert_eq!(h.thread_id.zip(h.process_id), ids);
-                assert_eq!(r.thread_id().zip(r.process_id()), ids);
+                assert_eq!(
+                    h.thread_id.map(ThreadId::get).zip(h.process_id.map(ProcessId::get)),
+                    ids
+                );
+                assert_eq!(
+                    r.thread_id().map(ThreadId::get).zip(r.process_id().map(ProcessId::get)),
+                    ids
+                );
                 let size = if on(0x80) { width(true) } else { on(0x40).then_some(PointerSize::P4) };
                 assert_eq!((h.pointer_size(), r.pointer_size()), (size, size));
                 assert_eq!(r.payload(), payload, "{flags:#x}");
@@ -251,15 +279,19 @@ fn event_header_is_decoded() {
             let kind = pick(wide, RecordKind::EVENT32, RecordKind::EVENT64);
             assert_eq!((r.kind(), r.pointer_size()), (kind, width(wide)));
             assert_eq!(
-                (r.timestamp(), r.thread_id(), r.process_id()),
+                (
+                    r.timestamp().get(),
+                    r.thread_id().map(ThreadId::get),
+                    r.process_id().map(ProcessId::get)
+                ),
                 (2000, Some(0x55), Some(0x66))
             );
             assert_eq!((r.payload(), r.extended().count()), (&b"user"[..], 0));
             let Header::Event(h) = r.header() else { panic!("{:?}", r.header()) };
             assert_eq!(r.event(), Some(h));
             assert_eq!(r.descriptor(), Some(h.descriptor));
-            assert_eq!((h.flags.0, h.properties.0, h.timestamp), (0, 8, 2000));
-            assert_eq!((h.thread_id, h.process_id), (0x55, 0x66));
+            assert_eq!((h.flags.0, h.properties.0, h.timestamp.get()), (0, 8, 2000));
+            assert_eq!((h.thread_id.get(), h.process_id.get()), (0x55, 0x66));
             assert_eq!(
                 (h.provider, h.activity),
                 (Guid::from_bytes(GUID_A), Guid::from_bytes(GUID_B))
@@ -378,8 +410,11 @@ fn unknown_kinds_are_opaque() {
 
 fn check_opaque(r: &Record<'_>, kind: RecordKind) {
     assert_eq!(r.kind(), kind);
-    assert_eq!((r.timestamp(), r.has_own_timestamp()), (1000, false), "taken over");
-    assert_eq!((r.thread_id(), r.process_id(), r.pointer_size()), (None, None, None));
+    assert_eq!((r.timestamp().get(), r.has_own_timestamp()), (1000, false), "taken over");
+    assert_eq!(
+        (r.thread_id().map(ThreadId::get), r.process_id().map(ProcessId::get), r.pointer_size()),
+        (None, None, None)
+    );
     assert_eq!((r.hook(), r.provider(), r.event()), (None, None, None));
     assert_eq!(r.header(), Header::Opaque);
     assert_eq!(r.payload(), &r.bytes()[8..]);
@@ -434,7 +469,7 @@ fn unused_bits_of_the_marker_are_ignored_for_known_kinds() {
             let mut record = record.clone();
             record[3] = 0xc0 | spare;
             with_record(&record, |r| {
-                assert_eq!((r.kind(), r.timestamp(), r.payload()), (kind, 2000, &b"p"[..]));
+                assert_eq!((r.kind(), r.timestamp().get(), r.payload()), (kind, 2000, &b"p"[..]));
             });
         }
     }

@@ -60,15 +60,15 @@ fn stated(file: &[u8]) -> Vec<Lost> {
     for (index, b) in data.iter().enumerate() {
         let neighbour = |index: Option<usize>| {
             let other = index.and_then(|index| data.get(index));
-            other.filter(|o| o.processor == b.processor).map(|o| o.first_timestamp)
+            other.filter(|o| o.processor == b.processor).map(|o| o.first_timestamp.get())
         };
         if b.flags.has(BufferFlags::EVENTS_LOST) {
             let next = neighbour(Some(index + 1)).unwrap_or(i64::MAX);
-            stated.push((EVENTS_LOST, b.processor, b.first_timestamp, next));
+            stated.push((EVENTS_LOST, b.processor, b.first_timestamp.get(), next));
         }
         if b.flags.has(BufferFlags::BUFFER_LOST) {
             let before = neighbour(index.checked_sub(1)).unwrap_or(i64::MIN);
-            stated.push((BUFFER_LOST, b.processor, before, b.first_timestamp));
+            stated.push((BUFFER_LOST, b.processor, before, b.first_timestamp.get()));
         }
     }
     stated
@@ -95,7 +95,7 @@ fn copied(file: &[u8], size: u32, mut chosen: impl FnMut(u16, i64) -> bool) -> V
     let mut relog = Relogger::start(plan, Vec::new(), None).unwrap();
     let mut records = trace.records(Order::Time).unwrap();
     while let Some(record) = records.next_record().unwrap() {
-        match record.hook() == Some(0) || chosen(record.processor(), record.timestamp()) {
+        match record.hook() == Some(0) || chosen(record.processor(), record.timestamp().get()) {
             true => relog.copy(&record).unwrap(),
             false => relog.skip(&record).unwrap(),
         }

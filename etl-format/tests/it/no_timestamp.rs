@@ -99,11 +99,11 @@ fn all(file: &[u8]) -> BTreeMap<u32, (i64, u16, String)> {
     let mut out = BTreeMap::new();
     let mut last = i64::MIN;
     while let Some(record) = records.next_record().unwrap() {
-        assert!(record.timestamp() >= last);
-        last = record.timestamp();
+        assert!(record.timestamp() >= Ticks::new(last));
+        last = record.timestamp().get();
         if record.hook().is_none() {
             let (number, text) = content(&record);
-            let known = out.insert(number, (record.timestamp(), record.processor(), text));
+            let known = out.insert(number, (record.timestamp().get(), record.processor(), text));
             assert!(known.is_none(), "{number} came twice");
         }
     }

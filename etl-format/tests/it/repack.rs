@@ -162,7 +162,7 @@ fn read_with(file: &[u8], options: &Options) -> Vec<(i64, Vec<u8>)> {
         let place = record.location();
         if record.hook() != Some(0) && (place.buffer_offset, place.in_buffer) != (0, 0x48) {
             // Damage can change which record precedes one without a timestamp.
-            let timestamp = if record.has_own_timestamp() { record.timestamp() } else { 0 };
+            let timestamp = if record.has_own_timestamp() { record.timestamp().get() } else { 0 };
             out.push((timestamp, record.bytes().to_vec()));
         }
     }
@@ -194,7 +194,7 @@ fn repair_closes_an_unclosed_trace() {
     assert_eq!(report.notes, [Note::Unclosed]);
     let trace = Trace::open(&sound[..], &Options::default()).unwrap();
     let last = read(&file).last().unwrap().0;
-    assert_eq!(trace.header().end_time, FileTime::new(trace.clock().filetime(last)));
+    assert_eq!(trace.header().end_time, trace.clock().time(Ticks::new(last)));
     assert_eq!(read(&sound), read(&file));
 }
 

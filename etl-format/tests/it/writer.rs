@@ -32,7 +32,8 @@ fn ordered(file: &[u8]) -> Vec<(i64, u16, u32)> {
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if record.is_event() {
-            out.push((record.timestamp(), record.processor(), record.thread_id().unwrap()));
+            let thread = record.thread_id().unwrap().get();
+            out.push((record.timestamp().get(), record.processor(), thread));
         }
     }
     out
@@ -349,7 +350,7 @@ fn close_computes_the_end_time() {
         let file = session.finish().unwrap();
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
         assert_eq!(trace.header().end_time.get() - START, end);
-        assert_eq!(trace.clock().filetime(6_000), trace.header().end_time.get());
+        assert_eq!(trace.clock().time(Ticks::new(6_000)), trace.header().end_time);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use etl_format::Guid;
 use etl_format::constants::RecordKind;
+use etl_format::{Guid, ProcessId, ThreadId};
 use etl_schema::render::{Names, Renderer, decimal, hexadecimal, signed};
 
 use super::Column;
@@ -87,12 +87,12 @@ impl<'a> Event<'a> {
     pub(crate) fn cell(&self, column: Column) -> Cell<'a> {
         match column {
             Column::File => Cell::optional_text(self.file()),
-            Column::Timestamp => Cell::Signed(self.record.timestamp()),
+            Column::Timestamp => Cell::Signed(self.record.timestamp().get()),
             Column::Cpu => Cell::Number(self.record.processor().into()),
-            Column::Pid => Cell::number(self.pid),
-            Column::ProcessName => Cell::optional_text(self.process()),
-            Column::Tid => Cell::number(self.tid),
-            Column::ThreadName => Cell::optional_text(self.thread()),
+            Column::Pid => Cell::number(self.pid.map(ProcessId::get)),
+            Column::Process => Cell::optional_text(self.process()),
+            Column::Tid => Cell::number(self.tid.map(ThreadId::get)),
+            Column::Thread => Cell::optional_text(self.thread()),
             Column::Provider => Cell::optional_text(self.provider_name()),
             Column::Activity => Cell::guid(self.activity()),
             Column::RelatedActivity => Cell::guid(self.related_activity()),

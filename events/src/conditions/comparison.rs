@@ -1,6 +1,7 @@
 //! A field or a column, an operator and a value.
 
 use core::cmp::Ordering;
+use etl_format::{ProcessId, ThreadId};
 
 use etl_schema::decode::Value;
 use etl_schema::render::{self, Names, Renderer};
@@ -113,8 +114,8 @@ impl Comparison {
     /// Whether an event fulfils the condition; none does that has no such field.
     pub(super) fn admits(&self, event: &Event<'_>, scratch: &mut Vec<u8>) -> bool {
         match &self.subject {
-            Subject::Process => self.admits_id(event.pid(), event.process()),
-            Subject::Thread => self.admits_id(event.tid(), event.thread()),
+            Subject::Process => self.admits_id(event.pid().map(ProcessId::get), event.process()),
+            Subject::Thread => self.admits_id(event.tid().map(ThreadId::get), event.thread()),
             Subject::Column(column) => self.admits_column(event, *column, scratch),
             Subject::Field(path) => {
                 let Some(fields) = &event.fields else { return false };

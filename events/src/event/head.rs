@@ -96,20 +96,18 @@ fn provider_text(provider: Option<Guid>, header: &HeaderFields) -> String {
 /// A name is "" if every provider has it, if the record has another value, and for an opcode with
 /// the name of the event itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct OwnNames<'s> {
+struct OwnNames<'s> {
     /// The name of the opcode.
-    pub opcode: &'s str,
+    opcode: &'s str,
     /// The name of the task.
-    pub task: &'s str,
+    task: &'s str,
     /// The name of the level.
-    pub level: &'s str,
+    level: &'s str,
 }
 
 impl<'s> OwnNames<'s> {
     /// The names that a schema has for the values of a header.
-    #[must_use]
-    pub fn new(schema: &'s EventSchema, header: &HeaderFields) -> Self {
+    fn new(schema: &'s EventSchema, header: &HeaderFields) -> Self {
         let opcode = own_name(schema, header.opcode, &schema.opcode);
         OwnNames {
             opcode: if opcode == &*schema.name { "" } else { opcode },

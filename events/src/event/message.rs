@@ -2,16 +2,15 @@
 
 use core::fmt::Write as _;
 
-use etl_format::FileTime;
 use etl_format::read::{Header, Record};
+use etl_format::{FileTime, ProcessId, ThreadId};
 use etl_schema::EventSchema;
 use etl_schema::decode::Fields;
 use etl_schema::render::{Prefix, Renderer};
 
 /// Writes the message of an event with its fields in place to `scratch`; nothing in it is escaped.
 /// Returns `None` if its schema has no message. Messages of WPP may contain the time of the event.
-#[must_use]
-pub fn message<'s>(
+pub(super) fn message<'s>(
     scratch: &'s mut Vec<u8>,
     record: &Record<'_>,
     schema: &EventSchema,
@@ -25,10 +24,10 @@ pub fn message<'s>(
         let prefix = Prefix {
             component: &schema.provider_name,
             source: &schema.name,
-            thread: header.thread_id,
+            thread: header.thread_id.map(ThreadId::get),
             time: time.as_str(),
             sequence: header.sequence,
-            process: header.process_id,
+            process: header.process_id.map(ProcessId::get),
             processor: Some(record.processor().into()),
             ..Prefix::default()
         };

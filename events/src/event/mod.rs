@@ -10,10 +10,8 @@ mod prepared;
 mod seconds;
 mod view;
 
-pub use head::OwnNames;
 pub(crate) use head::{Head, Heads, without_common};
 pub(crate) use items::{Instance, Items};
-pub use message::message;
 pub(crate) use names::{learned_provider, provider_name};
 pub(crate) use origin::Origin;
 pub use owned::OwnedEvent;

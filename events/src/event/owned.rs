@@ -1,5 +1,6 @@
 //! An event that can be kept.
 
+use etl_format::{ProcessId, ThreadId};
 use std::sync::Arc;
 
 use etl_format::read::{Record, RecordInfo};
@@ -29,8 +30,8 @@ pub struct OwnedEvent {
     decoder: Option<Decoder>,
     has_fields: bool,
     learned_provider: Option<String>,
-    pid: Option<u32>,
-    tid: Option<u32>,
+    pid: Option<ProcessId>,
+    tid: Option<ThreadId>,
     payload_text: String,
     names: OwnerNames,
 }

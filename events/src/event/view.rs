@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use etl_format::constants::RecordKind;
 use etl_format::read::{ExtendedItem, Record};
-use etl_format::{FileTime, Guid, Ticks};
+use etl_format::{FileTime, Guid, ProcessId, ThreadId, Ticks};
 use etl_schema::decode::{Decoder, Fields, Value};
 use etl_schema::{DeserializeError, EventSchema, SchemaSource, Text, providers};
 use serde::Deserialize;
@@ -47,8 +47,8 @@ pub struct Event<'a> {
     pub(crate) fields: Option<Fields<'a>>,
     /// The name of the provider in the record or in the trace.
     pub(crate) learned_provider: Option<&'a str>,
-    pub(crate) pid: Option<u32>,
-    pub(crate) tid: Option<u32>,
+    pub(crate) pid: Option<ProcessId>,
+    pub(crate) tid: Option<ThreadId>,
     /// The readable text of a payload that is not decoded.
     pub(crate) payload_text: &'a str,
     /// The names of the process and the thread of an event that was kept.
@@ -94,7 +94,7 @@ impl<'a> Event<'a> {
     #[must_use]
     #[inline]
     pub fn ticks(&self) -> Ticks {
-        Ticks::new(self.record.timestamp())
+        self.record.timestamp()
     }
 
     /// The seconds since the start of the trace.
@@ -289,19 +289,19 @@ impl<'a> Event<'a> {
     /// # let mut trace = etl_events::from_bytes(etl_events::testing::trace())?;
     /// # let mut events = trace.events().event("GCStart*");
     /// # let event = events.next()?.ok_or("no event")?;
-    /// assert_eq!((event.pid(), event.tid()), (Some(100), Some(101)));
+    /// assert_eq!(event.pid(), Some(etl_format::ProcessId::new(100)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     #[inline]
-    pub fn pid(&self) -> Option<u32> {
+    pub fn pid(&self) -> Option<ProcessId> {
         self.pid
     }
 
     /// The id of the thread. Samples and stacks have the thread that ran, as in [`Event::pid`].
     #[must_use]
     #[inline]
-    pub fn tid(&self) -> Option<u32> {
+    pub fn tid(&self) -> Option<ThreadId> {
         self.tid
     }
 
@@ -418,8 +418,8 @@ impl<'a> Event<'a> {
         self.write_message(&mut scratch).map(str::to_owned)
     }
 
-    /// Writes the message to `scratch`.
-    pub(crate) fn write_message<'s>(&self, scratch: &'s mut Vec<u8>) -> Option<&'s str> {
+    /// The message as in [`Event::message`], in memory that is used again: `scratch` is cleared.
+    pub fn write_message<'s>(&self, scratch: &'s mut Vec<u8>) -> Option<&'s str> {
         message(scratch, &self.record, self.schema()?, self.fields.as_ref()?, self.time())
     }
 
@@ -479,7 +479,7 @@ impl<'a> Event<'a> {
     /// The schema that describes the event.
     #[must_use]
     #[inline]
-    pub fn schema(&self) -> Option<&'a EventSchema> {
+    pub fn schema(&self) -> Option<&'a Arc<EventSchema>> {
         Some(self.decoder?.schema())
     }
 
@@ -495,8 +495,10 @@ impl<'a> Event<'a> {
         self.origin.context.as_ref()
     }
 
-    /// The names that the trace has for the values of the event.
-    pub(crate) fn names(&self) -> Option<EventNames<'a>> {
+    /// The names that the trace has for the values of the event, for a
+    /// [`Renderer`](etl_schema::render::Renderer). `None` if it was not read for names.
+    #[must_use]
+    pub fn names(&self) -> Option<EventNames<'a>> {
         let names = self.context()?.names(self.pid, self.record.timestamp());
         // The record that a merge adds about volumes explains the devices in other paths.
         Some(names.raw_paths(self.head.provider == Some(providers::SYSTEM_CONFIG_EX)))

@@ -45,6 +45,14 @@ impl Data {
         Ok(Data { content, ahead })
     }
 
+    /// All bytes.
+    pub fn into_mapped(self) -> io::Result<Mapped> {
+        match self.content {
+            Content::Bytes(mapped) => Ok(mapped),
+            Content::File(file) => Mapped::read(&file.into_inner()),
+        }
+    }
+
     /// A source that waits for the thread that reads ahead.
     pub fn source(&mut self) -> AnySource<'_> {
         AnySource { bytes: self.content.bytes(), ahead: self.ahead.as_mut() }

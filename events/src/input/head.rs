@@ -66,7 +66,7 @@ impl Head {
             Ok(mut records) if !records.header().is_known() => match records.next_record() {
                 Ok(Some(_)) => Ok(()),
                 Ok(None) => Err(Head::no_records()),
-                Err(error) => Err(Error::new(error.to_string())),
+                Err(error) => Err(self.not_a_trace("", &error)),
             },
             _ => Ok(()),
         }

@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use etl_format::read::{Options, Records, Source as _, Spooled, Trace};
+use etl_format::read::{Limits, Options, Records, Source as _, Spooled, Trace};
 
 use super::any::AnySource;
 use super::bytes::Bytes;
 use super::data::Data;
 use super::error::Error;
 use super::head::Head;
+use super::map::Mapped;
 use super::packing::Unpacker;
 use super::unpacker::Unpacked;
 
@@ -93,6 +94,24 @@ impl Input {
     #[must_use]
     pub fn head(&self) -> &Head {
         &self.head
+    }
+
+    /// Checks that a trace has a header event or a record: without both, it only looks like one.
+    /// Reads the first buffers only; an input that is not a trace at all is not an error here.
+    ///
+    /// # Errors
+    /// When it has neither, or when reading fails.
+    pub fn ensure_records(&mut self, limits: Limits) -> Result<(), Error> {
+        self.head.ensure_records(self.data.source_now(), limits)
+    }
+
+    /// All bytes of the unpacked input: mapped into memory, or read into it if the input is larger
+    /// than [`InputOptions::max_mapped`].
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn into_mapped(self) -> io::Result<Mapped> {
+        self.data.into_mapped()
     }
 
     /// Bytes of the unpacked input.

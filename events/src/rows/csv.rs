@@ -106,10 +106,10 @@ impl Columns {
 
     /// Whether any of them shows what the trace as a whole says: names, or who ran.
     pub(super) fn show_context(&self) -> bool {
-        use Column::{Fields, Message, Pid, ProcessName, ThreadName, Tid};
+        use Column::{Fields, Message, Pid, Process, Thread, Tid};
         self.columns.iter().any(|column| match column {
             Selected::Field { .. } => true,
-            Selected::Known(Pid | ProcessName | Tid | ThreadName | Fields | Message) => true,
+            Selected::Known(Pid | Process | Tid | Thread | Fields | Message) => true,
             Selected::Known(_) | Selected::Shared(_) => false,
         })
     }

@@ -31,9 +31,9 @@ pub(super) fn write(
     member(out, event, Column::Cpu);
     out.extend_from_slice(&common.kind);
     member(out, event, Column::Pid);
-    member(out, event, Column::ProcessName);
+    member(out, event, Column::Process);
     member(out, event, Column::Tid);
-    member(out, event, Column::ThreadName);
+    member(out, event, Column::Thread);
     if event.head.provider.is_some() && event.head.provider_name.is_none() {
         // The name that the trace has for the provider may become known later.
         let (provider, numbers) =
@@ -92,11 +92,11 @@ fn write_items(out: &mut Vec<u8>, event: &Event<'_>, items: Items<'_>) {
         quoted(out, |out| out.extend(id.to_ascii()));
     }
     if let Some(sid) = items.sid {
-        out.extend(b",\"sid\":");
+        out.extend(b",\"user\":");
         quoted(out, |out| render::sid(out, Sid(sid)));
     }
     if let Some(id) = items.terminal_session {
-        out.extend(b",\"terminal_session\":");
+        out.extend(b",\"session_id\":");
         decimal(out, id.into());
     }
     if let Some(instance) = items.instance {

@@ -168,7 +168,7 @@ impl RowWriter {
     }
 
     /// Whether rows show anything of an event that only its schema contains: otherwise the events
-    /// of [`headers_only`](crate::EventDecoder::headers_only) are enough.
+    /// of [`Depth::Headers`](crate::Depth::Headers) are enough.
     #[must_use]
     pub fn needs_schema(&self) -> bool {
         self.format != Format::Csv || self.columns.need_schema

@@ -16,7 +16,7 @@ use crate::event::Event;
 /// let event = events.next()?.ok_or("no event")?;
 /// let value = serde_json::to_value(&event)?;
 /// assert_eq!(value["event"], "GCEnd_V1");
-/// assert_eq!(value["process_name"], "app.exe");
+/// assert_eq!(value["process"], "app.exe");
 /// assert_eq!(value["fields"]["Count"], 7);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

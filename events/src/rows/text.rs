@@ -1,5 +1,6 @@
 //! A record as one line for people.
 
+use etl_format::{ProcessId, ThreadId};
 use std::io::Write;
 
 use etl_schema::render::{Names, Renderer, decimal, escape_line, hex_bytes};
@@ -17,8 +18,8 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
     out.extend(row.seconds.unwrap_or(row.time));
     labelled(out, "  cpu ", event.cell(Column::Cpu));
     if event.pid().is_some() && event.tid().is_some() {
-        identified(out, "  pid ", event.process(), event.pid());
-        identified(out, " tid ", event.thread(), event.tid());
+        identified(out, "  pid ", event.process(), event.pid().map(ProcessId::get));
+        identified(out, " tid ", event.thread(), event.tid().map(ThreadId::get));
     }
     out.extend(b"  ");
     write_kind(out, event.kind());

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
-use etl_format::Guid;
 use etl_format::constants::{ExtendedType, RecordKind};
 use etl_format::read::{Header, Identity, Record};
+use etl_format::{Guid, Ticks};
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, providers};
 use foldhash::{HashMap, HashMapExt};
@@ -25,7 +25,7 @@ const MAX_IDENTITIES: usize = 1 << 16;
 const NONE: usize = usize::MAX;
 
 /// First and last timestamp of some records.
-pub(super) type TimeSpan = Option<(i64, i64)>;
+pub(super) type TimeSpan = Option<(Ticks, Ticks)>;
 
 /// What is counted while a trace is read.
 pub(super) struct Counts {
@@ -172,7 +172,7 @@ impl Counts {
     }
 }
 
-fn extend(span: &mut TimeSpan, timestamp: i64) {
+fn extend(span: &mut TimeSpan, timestamp: Ticks) {
     *span = Some(match *span {
         Some((first, last)) => (first.min(timestamp), last.max(timestamp)),
         None => (timestamp, timestamp),
@@ -273,7 +273,7 @@ impl Counts {
     }
 
     /// The providers with the most events first.
-    pub(super) fn providers(&self, utc: Option<&dyn Fn(i64) -> String>) -> Vec<ProviderCount> {
+    pub(super) fn providers(&self, utc: Option<&dyn Fn(Ticks) -> String>) -> Vec<ProviderCount> {
         let mut spans: BTreeMap<Guid, (ProviderCount, TimeSpan)> = BTreeMap::new();
         for kind in &self.events {
             let identity = &kind.identity;

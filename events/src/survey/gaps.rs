@@ -1,5 +1,6 @@
 //! When missing buffers could have been written.
 
+use etl_format::Ticks;
 use std::collections::BTreeMap;
 
 use etl_format::read::{BufferEntry, Note};
@@ -17,7 +18,7 @@ pub(super) fn gaps(
     notes: &[Note],
     entries: &[BufferEntry],
     buffers: &HashMap<u64, TimeSpan>,
-    utc: &dyn Fn(i64) -> String,
+    utc: &dyn Fn(Ticks) -> String,
 ) -> Vec<Gap> {
     let mut streams: BTreeMap<u16, Vec<&BufferEntry>> = BTreeMap::new();
     for entry in entries.iter().filter(|e| !e.is_header() && !e.rebuilt) {
@@ -72,8 +73,8 @@ mod tests {
             .map(|(_, number)| Note::SequenceGap { offset: 0, first: number + 1, count: 1 })
             .collect();
         let times = |entry: &BufferEntry| {
-            let time = 10 * entry.sequence_number;
-            (entry.offset, Some((time, time + 5)))
+            let time = Ticks::new(10 * entry.sequence_number);
+            (entry.offset, Some((time, time.saturating_add(5))))
         };
         gaps(&notes, &entries, &entries.iter().map(times).collect(), &|time| time.to_string())
     }

@@ -17,9 +17,9 @@ mod report;
 
 use std::collections::BTreeMap;
 
-use etl_format::iso_utc;
 use etl_format::read::{Damage, Note, Order, Record, Source, Trace};
-use etl_format::{Clock, FileTime};
+use etl_format::{Clock, FileTime, Ticks};
+use etl_schema::providers::{LOST_EVENT, lost};
 use etl_schema::store::SchemaStore;
 use serde::Serialize;
 
@@ -31,7 +31,7 @@ use counts::Counts;
 use gaps::gaps;
 pub use report::Report;
 
-/// The summary of a trace. `docs/json-info.md` describes its JSON form.
+/// The summary of a trace. `docs/json.md` describes its JSON form.
 ///
 /// Values that only the header event states are `None` where that event is lost.
 #[derive(Clone, Debug, Serialize)]
@@ -168,6 +168,18 @@ pub struct EventCount {
     pub count: u64,
 }
 
+/// Records that state a loss, by what was lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LossRecords {
+    /// Records that state lost events.
+    pub events: u64,
+    /// Records that state lost buffers.
+    pub buffers: u64,
+    /// Records that state lost files.
+    pub files: u64,
+}
+
 /// Missing buffers, with the times in which each processor could have written them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -248,7 +260,7 @@ impl Survey {
         problems.extend(damage.iter().map(Problem::from));
         problems.extend(counts.problems());
         let known = header.is_known();
-        let utc = |timestamp: i64| iso_utc(clock.filetime(timestamp));
+        let utc = |timestamp: Ticks| clock.time(timestamp).to_string();
         let time = |time: FileTime| (time != FileTime::default()).then(|| time.to_string());
         let span = counts.span;
         Ok(Survey {
@@ -295,6 +307,37 @@ impl Survey {
     }
 }
 
-fn seconds_between(clock: &Clock, first: i64, last: i64) -> f64 {
+impl Survey {
+    /// Counts the records that state a loss: the kernel writes one when it has to drop events,
+    /// buffers or a file.
+    ///
+    /// ```
+    /// use etl_events::survey::Survey;
+    /// use etl_format::read::{Options, Trace};
+    /// use etl_schema::store::SchemaStore;
+    ///
+    /// # let bytes = etl_events::testing::trace();
+    /// let mut trace = Trace::open(bytes.as_slice(), &Options::salvage())?;
+    /// let survey = Survey::of(&mut trace, SchemaStore::default(), |_| {})?;
+    /// assert_eq!(survey.loss_records().events, 0);
+    /// # Ok::<(), etl_events::Error>(())
+    /// ```
+    #[must_use]
+    pub fn loss_records(&self) -> LossRecords {
+        let class = LOST_EVENT.to_string();
+        let mut losses = LossRecords::default();
+        for event in self.events.iter().filter(|event| event.provider_guid == class) {
+            match event.opcode {
+                lost::EVENT => losses.events += event.count,
+                lost::BUFFER => losses.buffers += event.count,
+                lost::FILE => losses.files += event.count,
+                _ => {}
+            }
+        }
+        losses
+    }
+}
+
+fn seconds_between(clock: &Clock, first: Ticks, last: Ticks) -> f64 {
     (clock.nanos_since_start(last).saturating_sub(clock.nanos_since_start(first))) as f64 / 1e9
 }

@@ -10,7 +10,7 @@ use crate::processes::{ProcessCount, processes};
 /// Incremented when a field of the report changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
 
-/// The report on a file; `docs/json-info.md` describes its JSON.
+/// The report on a file; `docs/json.md` describes its JSON.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Report {

@@ -1,6 +1,6 @@
 //! The events of a trace: a builder that selects them, and a reader that lends them.
 
-use etl_format::{FileTime, TimeRange};
+use etl_format::{FileTime, ProcessId, ThreadId, TimeRange};
 
 use super::files::{Files, Naming};
 use super::pass::Pass;
@@ -117,7 +117,7 @@ impl<'t> Events<'t> {
     /// ```
     /// # let mut trace = etl_events::from_bytes(etl_events::testing::trace())?;
     /// let pid = trace.events().process("app").next()?.and_then(|event| event.pid());
-    /// assert_eq!(pid, Some(100));
+    /// assert_eq!(pid, Some(etl_format::ProcessId::new(100)));
     /// let error = trace.events().process("other").next().unwrap_err();
     /// assert!(error.to_string().contains("other"));
     /// # Ok::<(), etl_events::Error>(())
@@ -138,14 +138,14 @@ impl<'t> Events<'t> {
     /// Selects events with this process id, whether or not the trace describes such a process.
     #[must_use]
     pub fn pid(mut self, pid: u32) -> Self {
-        self.query.pids.push(pid);
+        self.query.pids.push(ProcessId::new(pid));
         self
     }
 
     /// Selects events of the thread with this id.
     #[must_use]
     pub fn thread(mut self, tid: u32) -> Self {
-        self.query.threads.push(tid);
+        self.query.threads.push(ThreadId::new(tid));
         self
     }
 

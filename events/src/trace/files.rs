@@ -57,6 +57,7 @@ pub(super) struct TraceFile {
 impl TraceFile {
     /// Opens the trace in an input.
     pub fn new(name: String, mut input: Input, settings: &Settings) -> Result<Self> {
+        input.ensure_records(settings.limits)?;
         let opened = input.trace(&settings.options(OrderCheck::Lookahead));
         let (header, clock) = match opened {
             Ok(trace) => (trace.header().clone(), trace.clock()),

@@ -81,7 +81,7 @@ impl Trace {
     /// When the session started.
     #[must_use]
     pub fn start_time(&self) -> FileTime {
-        FileTime::new(self.clock().start_time)
+        FileTime::new(self.clock().start_time.get())
     }
 
     /// What could not be read, found by the last pass over the events that reached the end.

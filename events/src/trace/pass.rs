@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use etl_analysis::files::Timeline;
-use etl_format::FileTime;
 use etl_format::read::{Damage, Mode, Note, OrderCheck, Records};
+use etl_format::{FileTime, Ticks};
 
 use super::files::{Files, MachineData, Naming};
 use super::query::Query;
@@ -41,7 +41,7 @@ pub(super) struct Started<'t> {
 /// first file comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
-    time: i64,
+    time: Ticks,
     file: usize,
 }
 
@@ -55,7 +55,7 @@ struct FilePass<'t> {
 
 impl FilePass<'_> {
     /// Reads to the next selected record; returns its timestamp, and `None` at the end.
-    fn advance(&mut self) -> Result<Option<i64>> {
+    fn advance(&mut self) -> Result<Option<Ticks>> {
         while let Some(record) = self.records.next_record()? {
             self.decoder.learn(&record);
             if self.decoder.admits(&record, &self.selection) {
@@ -79,7 +79,7 @@ impl<'t> Pass<'t> {
         let naming = query.naming.unwrap_or(files.settings.names);
         files.prepare(naming);
         let Files { files, settings, timeline, machines, damage, notes, .. } = files;
-        let start = FileTime::new(timeline.clock().start_time);
+        let start = FileTime::new(timeline.clock().start_time.get());
         let has_several = files.len() > 1;
         let mut unknown_providers = UnknownProviders::default();
         let mut passes = Vec::new();
@@ -100,7 +100,7 @@ impl<'t> Pass<'t> {
             let name = if has_several { Some(file.name.as_str()) } else { None };
             let decoder = EventDecoder::new(clock, store)
                 .file(name)
-                .start(if has_several { start } else { FileTime::new(clock.start_time) })
+                .start(if has_several { start } else { clock.start_time })
                 .context(context(machine, file.index_on_machine, naming, query));
             let options = settings.options(order_check(settings.mode, machine));
             let records = file.records(&options)?;

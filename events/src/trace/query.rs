@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use etl_analysis::{ProcessLives, ProcessSelector};
 use etl_control::enable::Enablement;
-use etl_format::{Clock, FileTime, TimeRange};
+use etl_format::{Clock, FileTime, ProcessId, ThreadId, TimeRange};
 
 use super::files::{Files, Naming, TraceFile};
 use crate::Result;
@@ -19,8 +19,8 @@ pub(super) struct Query {
     pub opcodes: Vec<u8>,
     pub level: u8,
     pub keyword: u64,
-    pub pids: Vec<u32>,
-    pub threads: Vec<u32>,
+    pub pids: Vec<ProcessId>,
+    pub threads: Vec<ThreadId>,
     /// Processes by name or id.
     pub processes: BTreeSet<String>,
     pub children: bool,

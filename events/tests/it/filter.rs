@@ -4,7 +4,7 @@ use crate::common::{Made, open, trace};
 use etl_control::enable::{Enablement, IdFilter};
 use etl_events::filter::Filter;
 use etl_format::read::{Mode, Options, Order, Records};
-use etl_format::{Ticks, TimeRange};
+use etl_format::{ProcessId, ThreadId, Ticks, TimeRange};
 
 /// Ids of the admitted events. Event 1 has keyword 0, event N level 4 and keyword N - 1.
 fn admitted(filter: &Filter) -> Vec<u16> {
@@ -77,12 +77,13 @@ fn records_without_keyword_and_id_pass_an_enablement() {
 
 #[test]
 fn every_kind_of_condition_must_hold() {
-    let filter = || Filter { ids: vec![2, 3, 5], processes: vec![100], ..Filter::default() };
+    let filter =
+        || Filter { ids: vec![2, 3, 5], processes: vec![ProcessId::new(100)], ..Filter::default() };
     assert_eq!(admitted(&filter()), [2, 3, 5]);
     let limit = Some(Ticks::new(2_003));
     assert_eq!(admitted(&Filter { time: TimeRange::new(limit, None), ..filter() }), [3, 5]);
     assert_eq!(admitted(&Filter { time: TimeRange::new(None, limit), ..filter() }), [2]);
-    assert!(admitted(&Filter { threads: vec![7], ..filter() }).is_empty());
+    assert!(admitted(&Filter { threads: vec![ThreadId::new(7)], ..filter() }).is_empty());
     assert!(admitted(&Filter { opcodes: vec![1], ..filter() }).is_empty());
     let of = |name: &str| Filter { providers: Filter::of_providers([name]).providers, ..filter() };
     assert!(admitted(&of("Microsoft-Windows-DotNETRuntime")).is_empty());

@@ -1,4 +1,4 @@
-//! Categories: what kind of code a frame is, and what a marker is about.
+//! Categories of frames and markers.
 
 use etl_analysis::machine::names::tier_name;
 use etl_analysis::profile::{Frame, FrameKind};
@@ -46,7 +46,7 @@ impl Category {
         self as u64
     }
 
-    /// The subcategories of tiers; the first one stands for none.
+    /// The tiers that are subcategories, after the subcategory `Other`.
     fn tiers(self) -> &'static [u8] {
         match self {
             Category::TierZero => &TIERS_ZERO,
@@ -57,13 +57,9 @@ impl Category {
 
     /// The category and the subcategory of a frame.
     pub fn of(frame: &Frame, module: &str) -> (Category, u64) {
-        let is_compiler = || {
-            let name = module.to_lowercase();
-            COMPILERS.contains(&name.as_str())
-        };
         let category = match frame.kind {
             FrameKind::Kernel => Category::Kernel,
-            FrameKind::Native if is_compiler() => Category::Compiler,
+            FrameKind::Native if is_compiler(module) => Category::Compiler,
             FrameKind::Native => Category::Native,
             FrameKind::Precompiled => Category::Precompiled,
             FrameKind::Jitted | FrameKind::Managed => match frame.tier {
@@ -74,23 +70,30 @@ impl Category {
             _ => Category::Other,
         };
         let tier = category.tiers().iter().position(|&tier| tier == frame.tier);
-        (category, tier.map_or(0, |at| at as u64 + 1))
+        (category, tier.map_or(0, |index| index as u64 + 1))
     }
 
-    /// All of them as the profile lists them.
+    /// All categories as the profile lists them.
     pub fn all() -> Value {
-        let tiers = |name: &str| match name {
-            "Jitted, tier 0" => Category::TierZero.tiers(),
-            "Jitted, tier 1" => Category::TierOne.tiers(),
-            _ => &[],
-        };
-        let one = |(name, color): (&str, &str)| {
-            let tiers = tiers(name).iter().map(|&tier| tier_name(tier));
-            let subcategories: Vec<&str> = ["Other"].into_iter().chain(tiers).collect();
-            json!({ "name": name, "color": color, "subcategories": subcategories })
-        };
-        Value::from(CATEGORIES.map(one).to_vec())
+        let mut categories = Vec::new();
+        for (name, color) in CATEGORIES {
+            let tiers = match name {
+                "Jitted, tier 0" => Category::TierZero.tiers(),
+                "Jitted, tier 1" => Category::TierOne.tiers(),
+                _ => &[],
+            };
+            let mut subcategories = vec!["Other"];
+            subcategories.extend(tiers.iter().map(|&tier| tier_name(tier)));
+            let category = json!({ "name": name, "color": color, "subcategories": subcategories });
+            categories.push(category);
+        }
+        Value::from(categories)
     }
+}
+
+/// Whether a module is a compiler of .NET.
+fn is_compiler(module: &str) -> bool {
+    COMPILERS.contains(&module.to_lowercase().as_str())
 }
 
 /// The files of compilers of .NET.

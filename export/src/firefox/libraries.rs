@@ -1,5 +1,7 @@
 //! Libraries: images with the identities by which symbol servers find their symbols.
 
+use std::ops::Range;
+
 use etl_analysis::Machine;
 use etl_analysis::profile::{ModuleInfo, Profile};
 use etl_format::file_name;
@@ -7,7 +9,7 @@ use etl_schema::views::merge::ImageStamp;
 use foldhash::HashMap;
 use serde_json::{Value, json};
 
-/// Identity of a PDB that is not known: 32 digits of a signature, and an age.
+/// The identity of an unknown PDB: 32 digits of a signature, and an age.
 const NO_PDB: &str = "000000000000000000000000000000000";
 
 /// The architecture of 32-bit machines.
@@ -16,15 +18,19 @@ pub(super) const NARROW: &str = "x86";
 /// Range and path of an image.
 type ImageKey<'m> = (u64, u64, &'m str);
 
-/// When the images of a machine were linked; `None` where processes have different ones at a range.
+/// When the images of a machine were linked; `None` if processes have different images with the
+/// same range and path.
 fn link_times(machine: &Machine) -> HashMap<ImageKey<'_>, Option<u32>> {
     let mut times = HashMap::default();
     for image in machine.image_lives() {
         if let Some(ImageStamp { link_time: time, .. }) = image.stamp
             && time != 0
         {
-            let known = times.entry((image.start, image.end, image.path)).or_insert(Some(time));
-            *known = known.filter(|&known| known == time);
+            let key = (image.start, image.end, image.path);
+            let link_time = times.entry(key).or_insert(Some(time));
+            if *link_time != Some(time) {
+                *link_time = None;
+            }
         }
     }
     times
@@ -34,19 +40,19 @@ fn link_times(machine: &Machine) -> HashMap<ImageKey<'_>, Option<u32>> {
 #[derive(Debug, Default)]
 pub(super) struct Libraries {
     list: Vec<Value>,
-    /// The index of the library of each module.
+    /// The index of the library of each module, by index of the module.
     of_module: Vec<Option<u32>>,
 }
 
 impl Libraries {
-    /// The images among the modules. `arch` is that of the machine.
+    /// The images among the modules. `arch` is the architecture of the machine.
     pub fn new(profile: &Profile, machine: &Machine, arch: &str) -> Self {
         let link_times = link_times(machine);
         let mut libraries = Libraries::default();
         let mut numbers: HashMap<String, u32> = HashMap::default();
         for module in profile.modules() {
-            let library = module.addresses.map(|range| {
-                let library = library(module, range, (machine, &link_times), arch);
+            let library = module.addresses.map(|(start, end)| {
+                let library = library(module, start..end, machine, &link_times, arch);
                 // Processes may have an image at different addresses.
                 let next = libraries.list.len() as u32;
                 let number = *numbers.entry(library.to_string()).or_insert(next);
@@ -72,23 +78,26 @@ impl Libraries {
 
 fn library(
     module: &ModuleInfo,
-    (start, end): (u64, u64),
-    (machine, link_times): (&Machine, &HashMap<ImageKey<'_>, Option<u32>>),
+    addresses: Range<u64>,
+    machine: &Machine,
+    link_times: &HashMap<ImageKey<'_>, Option<u32>>,
     arch: &str,
 ) -> Value {
+    let Range { start, end } = addresses;
     let pdb_name = module.pdb.map(|pdb| file_name(machine.pdb_path(pdb)));
     let pdb_name = pdb_name.filter(|name| !name.is_empty());
-    let breakpad_id = module.pdb.map_or_else(
-        || NO_PDB.to_owned(),
-        |pdb| {
+    let breakpad_id = match module.pdb {
+        Some(pdb) => {
             let signature = pdb.signature.to_string().replace('-', "").to_uppercase();
             format!("{signature}{:x}", pdb.age)
-        },
-    );
+        }
+        None => NO_PDB.to_owned(),
+    };
     let link_time = link_times.get(&(start, end, &*module.path)).copied().flatten();
     let code_id = link_time.map(|time| format!("{time:08X}{:x}", end.saturating_sub(start)));
-    // 32-bit programs run on 64-bit machines, too.
-    let arch = (arch == NARROW || end > 1 << 32).then_some(arch);
+    // Below 4 GB it may be an image of a 32-bit program, which also runs on 64-bit machines.
+    let has_arch_of_machine = arch == NARROW || end > 1 << 32;
+    let arch = if has_arch_of_machine { Some(arch) } else { None };
     json!({
         "arch": arch,
         "name": module.name,

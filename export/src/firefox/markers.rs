@@ -1,5 +1,6 @@
-//! Markers: what happened on a thread, at a time or for some time.
+//! Markers: events of a thread at a time or over an interval.
 
+use etl_format::{ProcessId, ThreadId, Ticks};
 use std::io::{self, Write};
 
 use etl_analysis::Machine;
@@ -11,10 +12,10 @@ use serde_json::{Map, Value, json};
 use super::categories::Category;
 use super::json::Json;
 use super::tables::{Texts, stack_of};
-use super::times::Times;
+use super::times::{Times, to_millis};
 use super::{Collector, ThreadKey};
 
-/// What a marker is about: an index in one of the lists of the collector.
+/// The list of the collector that has what a marker shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Subject {
     Collection,
@@ -27,9 +28,9 @@ enum Subject {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marker {
     pub thread: ThreadKey,
-    since: i64,
-    /// `None` where the end is not recorded.
-    until: Option<i64>,
+    since: Ticks,
+    /// `None` if the end is not recorded.
+    until: Option<Ticks>,
     subject: Subject,
     index: u32,
 }
@@ -55,34 +56,67 @@ pub(super) fn markers(
     machine: &Machine,
     options: &ProfileOptions,
 ) -> Vec<Marker> {
-    let mut markers = Vec::new();
-    let mut add = |thread: ThreadKey, since: i64, until, subject, index: usize| {
-        let pid = thread.0.and_then(|at| machine.processes().get(at)).map(|process| process.pid());
-        let is_selected = options.admits(thread.0, pid, thread.1.unwrap_or(u32::MAX));
-        if is_selected && collected.range.contains(since) {
-            markers.push(Marker { thread, since, until, subject, index: index as u32 });
-        }
-    };
-    for (at, gc) in collected.collections.list().iter().enumerate() {
-        add((Some(gc.process), gc.tid), gc.started, gc.ended, Subject::Collection, at);
-    }
-    for (at, pause) in collected.collections.pauses().iter().enumerate() {
-        let thread = (Some(pause.process), pause.tid);
-        add(thread, pause.since, Some(pause.until), Subject::Pause, at);
-    }
-    for (at, of) in collected.compilations.list().iter().enumerate() {
-        let duration = of.duration.and_then(|ticks| i64::try_from(ticks).ok()).unwrap_or(0);
-        let since = of.loaded.saturating_sub(duration);
-        add((Some(of.process), of.tid), since, Some(of.loaded), Subject::Compilation, at);
-    }
-    for (at, of) in collected.occurrences.list().iter().enumerate() {
-        add((Some(of.process), of.tid), of.since, Some(of.until), Subject::Occurrence, at);
-    }
-    for (at, activity) in collected.activities.list().iter().enumerate() {
-        let thread = (activity.process, activity.tid);
-        add(thread, activity.started, activity.stopped, Subject::Activity, at);
-    }
+    let mut markers = all_markers(collected);
+    markers.retain(|marker| {
+        let (index, tid) = marker.thread;
+        let process = index.and_then(|index| machine.processes().get(index));
+        let pid = process.map(|process| process.pid());
+        options.admits(index, pid, tid.unwrap_or(ThreadId::UNKNOWN))
+            && collected.range.contains(marker.since)
+    });
     markers.sort_unstable_by_key(|m| (m.thread, m.since, m.subject, m.index));
+    markers
+}
+
+/// The markers of all threads and times.
+fn all_markers(collected: &Collector) -> Vec<Marker> {
+    let mut markers = Vec::new();
+    for (index, gc) in collected.collections.list().iter().enumerate() {
+        markers.push(Marker {
+            thread: (Some(gc.process), gc.tid),
+            since: gc.started,
+            until: gc.ended,
+            subject: Subject::Collection,
+            index: index as u32,
+        });
+    }
+    for (index, pause) in collected.collections.pauses().iter().enumerate() {
+        markers.push(Marker {
+            thread: (Some(pause.process), pause.tid),
+            since: pause.since,
+            until: Some(pause.until),
+            subject: Subject::Pause,
+            index: index as u32,
+        });
+    }
+    for (index, compilation) in collected.compilations.list().iter().enumerate() {
+        let duration = compilation.duration.and_then(|ticks| i64::try_from(ticks).ok());
+        markers.push(Marker {
+            thread: (Some(compilation.process), compilation.tid),
+            since: compilation.loaded.saturating_add(-duration.unwrap_or(0)),
+            until: Some(compilation.loaded),
+            subject: Subject::Compilation,
+            index: index as u32,
+        });
+    }
+    for (index, occurrence) in collected.occurrences.list().iter().enumerate() {
+        markers.push(Marker {
+            thread: (Some(occurrence.process), occurrence.tid),
+            since: occurrence.since,
+            until: Some(occurrence.until),
+            subject: Subject::Occurrence,
+            index: index as u32,
+        });
+    }
+    for (index, activity) in collected.activities.list().iter().enumerate() {
+        markers.push(Marker {
+            thread: (activity.process, activity.tid),
+            since: activity.started,
+            until: activity.stopped,
+            subject: Subject::Activity,
+            index: index as u32,
+        });
+    }
     markers
 }
 
@@ -93,7 +127,7 @@ pub(super) struct Describer<'a> {
     machine: &'a Machine,
     profile: &'a Profile,
     /// Paths of images by process, first address and time of the load.
-    images: HashMap<(u32, u64, i64), &'a str>,
+    images: HashMap<(ProcessId, u64, Ticks), &'a str>,
     /// Names of the provider and of the activity, by the number of the name.
     activities: HashMap<u32, (String, String)>,
 }
@@ -111,42 +145,42 @@ impl<'a> Describer<'a> {
         });
         let mut activities = HashMap::default();
         for activity in collected.activities.list() {
-            let name = || collected.activities.name(activity.name);
-            activities.entry(activity.name).or_insert_with(name);
+            let number = activity.name;
+            activities.entry(number).or_insert_with(|| collected.activities.name(number));
         }
         Describer { collected, times, machine, profile, images: loaded.collect(), activities }
     }
 
     /// Name, category and data of a marker.
     fn describe(&self, marker: &Marker, texts: &mut Texts) -> Option<(&str, Category, Value)> {
-        let at = marker.index as usize;
+        let index = marker.index as usize;
         let mut data = Map::new();
         let (name, category) = match marker.subject {
             Subject::Collection => {
-                self.collection(at, &mut data, texts)?;
+                self.collection(index, &mut data, texts)?;
                 ("GC", Category::Gc)
             }
             Subject::Pause => {
-                let pause = self.collected.collections.pauses().get(at)?;
+                let pause = self.collected.collections.pauses().get(index)?;
                 let reason = pause.reason.to_string();
                 data.insert("type".into(), "Suspension".into());
                 data.insert("reason".into(), texts.number(&reason).into());
                 ("Suspension", Category::Gc)
             }
             Subject::Compilation => {
-                let of = self.collected.compilations.list().get(at)?;
+                let compilation = self.collected.compilations.list().get(index)?;
                 data.insert("type".into(), "JIT".into());
-                data.insert("method".into(), texts.number(&of.method).into());
-                data.insert("tier".into(), texts.number(of.tier_name()).into());
-                data.insert("code".into(), of.code_size.into());
-                if let Some(size) = of.il_size {
+                data.insert("method".into(), texts.number(&compilation.method).into());
+                data.insert("tier".into(), texts.number(compilation.tier_name()).into());
+                data.insert("code".into(), compilation.code_size.into());
+                if let Some(size) = compilation.il_size {
                     data.insert("il".into(), size.into());
                 }
                 ("JIT", Category::Compiler)
             }
-            Subject::Occurrence => self.occurrence(at, &mut data, texts)?,
+            Subject::Occurrence => self.occurrence(index, &mut data, texts)?,
             Subject::Activity => {
-                let activity = self.collected.activities.list().get(at)?;
+                let activity = self.collected.activities.list().get(index)?;
                 let (provider, name) = self.activities.get(&activity.name)?;
                 data.insert("type".into(), "Activity".into());
                 data.insert("provider".into(), texts.number(provider).into());
@@ -159,12 +193,12 @@ impl<'a> Describer<'a> {
 
     fn collection(
         &self,
-        at: usize,
+        index: usize,
         data: &mut Map<String, Value>,
         texts: &mut Texts,
     ) -> Option<()> {
         let collections = &self.collected.collections;
-        let gc = collections.list().get(at)?;
+        let gc = collections.list().get(index)?;
         let reason = gc.reason.to_string();
         let kind = gc.kind.to_string();
         data.insert("type".into(), "GC".into());
@@ -186,43 +220,46 @@ impl<'a> Describer<'a> {
 
     fn occurrence(
         &self,
-        at: usize,
+        index: usize,
         data: &mut Map<String, Value>,
         texts: &mut Texts,
     ) -> Option<(&'static str, Category)> {
         let occurrences = &self.collected.occurrences;
-        let of = occurrences.list().get(at)?;
-        let mut text = |key: &str, text: &str| {
-            data.insert(key.into(), texts.number(text).into());
-        };
-        let (kind, described) = match of.what {
+        let occurrence = occurrences.list().get(index)?;
+        let (kind, name, category) = match occurrence.what {
             Occurred::Exception { exception, message } => {
-                text("exception", occurrences.text(exception));
-                text("message", occurrences.text(message));
-                ("Exception", ("Exception", Category::Runtime))
+                let exception = texts.number(occurrences.text(exception));
+                data.insert("exception".into(), exception.into());
+                let message = texts.number(occurrences.text(message));
+                data.insert("message".into(), message.into());
+                ("Exception", "Exception", Category::Runtime)
             }
             Occurred::LockWait { is_native } => {
-                text("lock", if is_native { "native" } else { "managed" });
-                ("Contention", ("Contention", Category::Runtime))
+                let lock = texts.number(if is_native { "native" } else { "managed" });
+                data.insert("lock".into(), lock.into());
+                ("Contention", "Contention", Category::Runtime)
             }
             Occurred::Module(path) => {
-                text("file", occurrences.text(path));
-                ("Load", ("Module load", Category::Loader))
+                let file = texts.number(occurrences.text(path));
+                data.insert("file".into(), file.into());
+                ("Load", "Module load", Category::Loader)
             }
             Occurred::Image(image) => {
                 let image = self.machine.images().get(image)?;
-                let key = (image.pid, image.base, of.since);
-                text("file", self.images.get(&key).copied().unwrap_or(&image.name));
-                ("Load", ("Image load", Category::Loader))
+                let path = self.images.get(&(image.pid, image.base, occurrence.since));
+                let file = texts.number(path.copied().unwrap_or(&image.name));
+                data.insert("file".into(), file.into());
+                ("Load", "Image load", Category::Loader)
             }
             _ => return None,
         };
         data.insert("type".into(), kind.into());
-        if let Some(stack) = self.stack(of.number) {
-            let time = self.times.since_start(of.since) as f64 / 1e4;
-            data.insert("cause".into(), json!({ "tid": of.tid, "time": time, "stack": stack }));
+        if let Some(stack) = self.stack(occurrence.number) {
+            let time = to_millis(self.times.since_start(occurrence.since));
+            let cause = json!({ "tid": occurrence.tid, "time": time, "stack": stack });
+            data.insert("cause".into(), cause);
         }
-        Some(described)
+        Some((name, category))
     }
 
     /// Where an event was logged.
@@ -263,20 +300,24 @@ impl<'a> Describer<'a> {
     }
 }
 
+/// The schema of a type of marker. Fields have a key, a label and a format.
+fn schema(name: &str, label: &str, fields: &[(&str, &str, &str)]) -> Value {
+    let mut field_schemas = Vec::new();
+    for (key, label, format) in fields {
+        field_schemas.push(json!({ "key": key, "label": label, "format": format }));
+    }
+    json!({
+        "name": name,
+        "chartLabel": label,
+        "tooltipLabel": label,
+        "tableLabel": label,
+        "display": ["marker-chart", "marker-table", "timeline-overview"],
+        "fields": field_schemas,
+    })
+}
+
 /// How the viewer shows each type of marker.
 pub(super) fn schemas() -> Value {
-    let everywhere = ["marker-chart", "marker-table", "timeline-overview"];
-    let schema = |name: &str, label: &str, fields: &[(&str, &str, &str)]| {
-        let field = |&(key, label, format): &(&str, &str, &str)| json!({ "key": key, "label": label, "format": format });
-        json!({
-            "name": name,
-            "chartLabel": label,
-            "tooltipLabel": label,
-            "tableLabel": label,
-            "display": everywhere,
-            "fields": fields.iter().map(field).collect::<Vec<_>>(),
-        })
-    };
     json!([
         schema(
             "GC",

@@ -1,16 +1,17 @@
 //! The processed profile of the [Firefox Profiler](https://profiler.firefox.com): samples and
 //! markers of each thread, and libraries with the identities by which symbol servers find symbols.
 //!
-//! A [`Collector`] observes the pass over a recording, and [`write`] writes the profile. What is in
-//! it:
+//! A [`Collector`] observes the pass over a recording, and [`FirefoxProfile`] writes the profile.
+//! It contains:
 //!
-//! * CPU samples with a stack and the processor time that each stands for. Categories distinguish
-//!   kernel, native, precompiled and jitted code (by tier); native code that ran while its thread
-//!   collected garbage is of the category GC.
+//! * CPU samples, each with its stack and the processor time that it represents. Categories
+//!   distinguish kernel, native, precompiled and jitted code (by tier); native code that ran while
+//!   its thread collected garbage has the category GC.
 //! * Markers: collections, suspensions of threads, compilations, exceptions, waits for locks, loads
 //!   of modules and images, and [activities](etl_analysis::behavior::activities).
 //!
-//! Memory: that of the [`SampleCollector`] with its samples, and some 100 bytes for each marker.
+//! Memory: the memory of the [`SampleCollector`] with its samples, and some 100 bytes for each
+//! marker.
 
 mod categories;
 mod json;
@@ -31,9 +32,9 @@ use etl_analysis::behavior::{contention, exceptions};
 use etl_analysis::loss::Loss;
 use etl_analysis::profile::{Detail, Profile, ProfileOptions, SampleCollector, SampleStack};
 use etl_analysis::{Change, EventRef, Machine, Observer, Sample, Stack};
-use etl_format::TimeRange;
 use etl_format::constants::PointerSize;
 use etl_format::read::Record;
+use etl_format::{ThreadId, TimeRange};
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::store::SchemaStore;
 use flate2::Compression;
@@ -46,15 +47,15 @@ use json::Json;
 use libraries::Libraries;
 use tables::{Texts, Twins};
 use threads::Threads;
-use times::Times;
+use times::{Times, to_millis};
 
 /// The version of the format. Later versions of the viewer read it too.
 const FORMAT: u32 = 66;
 
 /// Index of a process in the machine, and a thread.
-type ThreadKey = (Option<usize>, Option<u32>);
+type ThreadKey = (Option<usize>, Option<ThreadId>);
 
-/// Collects what is part of a profile; an [`Observer`] for
+/// Collects the data of a profile; an [`Observer`] for
 /// [`Analysis::run`](etl_analysis::Analysis::run).
 #[derive(Clone, Debug)]
 pub struct Collector {
@@ -71,7 +72,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Nothing is collected yet. `store` has the schemas that name activities.
+    /// An empty collector. `store` has the schemas that name activities.
     #[must_use]
     pub fn new(store: SchemaStore) -> Self {
         Collector {
@@ -86,7 +87,7 @@ impl Collector {
         }
     }
 
-    /// Takes only what began in a range of the recording's clock.
+    /// Only collects what began in a range of the recording's clock.
     #[must_use]
     pub fn within(self, range: TimeRange) -> Self {
         Collector { samples: self.samples.within(range), range, ..self }
@@ -121,7 +122,7 @@ impl Observer for Collector {
     }
 
     fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
-        // Stacks come in the order of their events: those before have none.
+        // Stacks come in the order of their events, so earlier events have no stack.
         let number = stack.event.number;
         while self.expected.pop_front_if(|first| *first < number).is_some() {}
         if self.expected.pop_front_if(|first| *first == number).is_some() {
@@ -146,7 +147,7 @@ impl Observer for Collector {
     }
 }
 
-/// What was written.
+/// Numbers of what was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Written {
@@ -168,8 +169,8 @@ pub struct FirefoxProfile<'a> {
 }
 
 impl<'a> FirefoxProfile<'a> {
-    /// The selected part of what was collected. `machine` is that of the pass that the collector
-    /// observed, with [names](etl_analysis::Analysis::names).
+    /// The selected part of the collected data. `machine` is the machine of the same pass, with
+    /// [names](etl_analysis::Analysis::names).
     #[must_use]
     pub fn new(collected: &'a Collector, machine: &'a Machine, options: ProfileOptions) -> Self {
         let options = options.by_thread(true).detail(Detail::NativeAddresses);
@@ -206,17 +207,19 @@ impl<'a> FirefoxProfile<'a> {
     }
 
     fn json<W: Write>(&self, name: &str, out: W) -> io::Result<(Written, W)> {
-        let (profile, machine, collected) = (&self.profile, self.machine, self.collected);
+        let profile = &self.profile;
+        let machine = self.machine;
         let times = Times::new(machine);
         let libraries = Libraries::new(profile, machine, architecture(machine));
         let mut json = Json::new(out);
-        let (mut texts, mut twins) = (Texts::default(), Twins::new(profile));
+        let mut texts = Texts::default();
+        let mut twins = Twins::new(profile);
         json.raw("{\"meta\":")?;
         json.value(&self.meta(name, &times))?;
         json.raw(",\n\"libs\":")?;
         json.value(&libraries.list().into())?;
         json.raw(",\n\"pages\":[],\n\"threads\":[")?;
-        let threads = Threads::new(collected, machine, profile, &times);
+        let threads = Threads::new(self.collected, machine, profile, &times);
         let threads = threads.write(&mut json, &self.markers, &mut twins, &mut texts)?;
         json.raw("],\n\"shared\":")?;
         tables::write(&mut json, profile, &libraries, &twins, &mut texts)?;
@@ -231,7 +234,6 @@ impl<'a> FirefoxProfile<'a> {
     }
 
     fn meta(&self, name: &str, times: &Times) -> serde_json::Value {
-        let millis = |time: u64| time as f64 / 1e4;
         let header = self.machine.files().first().map(|file| &file.header);
         let system = header.map(|h| format!("Windows {}.{}.{}", h.os_major, h.os_minor, h.build));
         let interval = self.profile.intervals().first().copied().unwrap_or(ASSUMED_INTERVAL);
@@ -240,10 +242,10 @@ impl<'a> FirefoxProfile<'a> {
             "version": 24,
             "product": name,
             "importedFrom": concat!("etlkit ", env!("CARGO_PKG_VERSION")),
-            "startTime": millis(times.unix_start()),
+            "startTime": to_millis(times.unix_start()),
             "profilingStartTime": 0,
-            "profilingEndTime": millis(times.duration()),
-            "interval": millis(interval.into()),
+            "profilingEndTime": to_millis(times.duration()),
+            "interval": to_millis(interval.into()),
             "processType": 0,
             "stackwalk": 1,
             "debug": false,
@@ -265,7 +267,7 @@ impl<'a> FirefoxProfile<'a> {
 /// Bytes that are collected before they are written.
 const CHUNK: usize = 1 << 16;
 
-/// The interval that the viewer is given where the recording states none, in 100 ns.
+/// The interval for the viewer if the recording states none, in 100 ns.
 const ASSUMED_INTERVAL: u32 = 10_000;
 
 /// The architecture of the machine, by the width of its pointers.

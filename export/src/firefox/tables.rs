@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use etl_analysis::profile::{Frame, FrameKind, Profile};
+use etl_analysis::profile::{CallNode, Frame, FrameKind, Profile};
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::IndexSet;
@@ -17,11 +17,12 @@ const EMPTY: [(&str, &[&str]); 2] = [
     ("sourceLocationTable", &["source", "line", "column"]),
 ];
 
-/// The name that profiles have for what has none.
+/// The name of frames without a name.
 const UNKNOWN: &str = "?";
 
-/// A resource that is a library, and what stands for no resource.
+/// The type of a resource that is a library.
 const LIBRARY: &str = "1";
+/// The index of a function without a resource.
 const NO_RESOURCE: &str = "-1";
 
 /// Texts by number.
@@ -30,22 +31,28 @@ pub(super) struct Texts(IndexSet<Box<str>, RandomState>);
 
 impl Texts {
     pub fn number(&mut self, text: &str) -> u64 {
-        let known = self.0.get_index_of(text);
-        known.unwrap_or_else(|| self.0.insert_full(text.into()).0) as u64
+        let number = match self.0.get_index_of(text) {
+            Some(number) => number,
+            None => self.0.insert_full(text.into()).0,
+        };
+        number as u64
     }
 }
 
-/// Stacks beside those of the profile: the same with a frame of another category at the end.
+/// Additional stacks: copies of stacks of the profile whose last frame has another category.
 #[derive(Debug)]
 pub(super) struct Twins {
-    /// Frames and stacks of the profile, after which those of the twins follow.
+    /// The number of frames of the profile. The twins follow them.
     frames: usize,
+    /// The number of stacks of the profile. The twins follow them.
     stacks: usize,
-    /// The number of the twin of a frame, and the frames that have one.
+    /// The number of the twin of each frame.
     frame_numbers: HashMap<usize, u32>,
+    /// The frames that have a twin, by number of the twin.
     of_frames: Vec<usize>,
-    /// The number of the twin of a stack, and the frames and the parents of the twins.
+    /// The number of the twin of each stack.
     stack_numbers: HashMap<u64, u32>,
+    /// The frame and the parent of each twin.
     of_stacks: Vec<(u32, Option<u64>)>,
 }
 
@@ -77,15 +84,23 @@ impl Twins {
     }
 }
 
-/// The stack of a node of the root with this index, whose own node has no stack. Nodes stand in the
-/// order of their roots, and each root has one.
+/// The stack of a node of the root with this index. The nodes are in the order of their roots, and
+/// the first node of each root is not a stack.
 pub(super) fn stack_of(profile: &Profile, root: usize, node: usize) -> Option<u64> {
     let first = profile.roots().get(root)?.first;
     (node > first).then(|| (node - root - 1) as u64)
 }
 
-/// Number of its name, index of its module, and index of its source file.
-type Function = (u64, Option<usize>, Option<u32>);
+/// A function by the numbers of its texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Function {
+    /// Number of the name.
+    name: u64,
+    /// Index of the module.
+    module: Option<usize>,
+    /// Index of the source file.
+    source: Option<u32>,
+}
 
 /// Functions, each kept once.
 #[derive(Debug, Default)]
@@ -106,20 +121,21 @@ impl Functions {
                 .as_deref()
                 .map(|file| functions.sources.insert_full(texts.number(file)).0 as u32);
             let module = (frame.kind != FrameKind::Unknown).then_some(frame.module);
-            let (number, _) = functions.list.insert_full((name, module, source));
+            let (number, _) = functions.list.insert_full(Function { name, module, source });
             functions.of_frames.push(number as u32);
         }
         functions
     }
 }
 
-/// The name of a frame: that of its function, or its address until the viewer finds one.
+/// The name of a frame: the name of its function, or its address until the viewer finds a name.
 fn name(profile: &Profile, frame: &Frame) -> String {
-    match (offset(profile, frame), frame.address) {
-        _ if &*frame.method != UNKNOWN => frame.method.to_string(),
-        (Some(offset), _) => format!("{offset:#x}"),
-        (None, Some(address)) => format!("{address:#x}"),
-        (None, None) => UNKNOWN.to_owned(),
+    if &*frame.method != UNKNOWN {
+        return frame.method.to_string();
+    }
+    match offset(profile, frame).or(frame.address) {
+        Some(address) => format!("{address:#x}"),
+        None => UNKNOWN.to_owned(),
     }
 }
 
@@ -145,20 +161,7 @@ pub(super) fn write<W: Write>(
     json.raw(",\n\"frameTable\":{")?;
     frames(json, profile, twins, &functions)?;
     json.raw(",\n\"funcTable\":{")?;
-    let rows = functions.list.len();
-    let list = || functions.list.iter();
-    json.column("name", list(), |out, &(name, ..)| out.number(name))?;
-    json.constant("isJS", rows, "false")?;
-    json.constant("relevantForJS", rows, "false")?;
-    json.column("resource", list(), |out, &(_, module, _)| match module {
-        Some(module) => out.number(module as u64),
-        None => out.raw(NO_RESOURCE),
-    })?;
-    json.column("source", list(), |out, &(.., source)| out.optional(source.map(u64::from)))?;
-    for name in ["lineNumber", "columnNumber", "originalLocation"] {
-        json.constant(name, rows, "null")?;
-    }
-    json.end(rows)?;
+    function_table(json, &functions)?;
     json.raw(",\n\"resourceTable\":{")?;
     let modules = profile.modules();
     json.constant("type", modules.len(), LIBRARY)?;
@@ -193,21 +196,40 @@ pub(super) fn write<W: Write>(
     json.raw("]}")
 }
 
+fn function_table<W: Write>(json: &mut Json<W>, functions: &Functions) -> io::Result<()> {
+    let list = &functions.list;
+    let rows = list.len();
+    json.column("name", list, |out, function| out.number(function.name))?;
+    json.constant("isJS", rows, "false")?;
+    json.constant("relevantForJS", rows, "false")?;
+    json.column("resource", list, |out, function| match function.module {
+        Some(module) => out.number(module as u64),
+        None => out.raw(NO_RESOURCE),
+    })?;
+    json.column("source", list, |out, function| out.optional(function.source.map(u64::from)))?;
+    for name in ["lineNumber", "columnNumber", "originalLocation"] {
+        json.constant(name, rows, "null")?;
+    }
+    json.end(rows)
+}
+
+/// The nodes that are stacks, each with the index of its root: all but the roots' own nodes.
+fn stack_nodes(profile: &Profile) -> impl Iterator<Item = (usize, &CallNode)> {
+    profile.roots().iter().enumerate().flat_map(|(index, root)| {
+        let nodes = profile.nodes().get(root.first + 1..root.end).unwrap_or_default();
+        nodes.iter().map(move |node| (index, node))
+    })
+}
+
 fn stacks<W: Write>(json: &mut Json<W>, profile: &Profile, twins: &Twins) -> io::Result<()> {
-    let of_nodes = || {
-        profile.roots().iter().enumerate().flat_map(move |(root, of)| {
-            let nodes = profile.nodes().get(of.first + 1..of.end).unwrap_or_default();
-            nodes.iter().map(move |node| (root, node))
-        })
-    };
-    let of_twins = || twins.of_stacks.iter();
-    let frames = of_nodes().map(|(_, node)| node.frame.unwrap_or(0));
-    let frames = frames.chain(of_twins().map(|&(frame, _)| twins.frames + frame as usize));
-    json.column("frame", frames, |out, frame| out.number(frame as u64))?;
-    let parents = of_nodes().map(|(root, node)| stack_of(profile, root, node.parent?));
-    let parents = parents.chain(of_twins().map(|&(_, parent)| parent));
-    json.column("prefixOffset", parents.enumerate(), |out, (at, parent)| {
-        out.number(parent.map_or(0, |parent| (at as u64).saturating_sub(parent)))
+    let frames = stack_nodes(profile).map(|(_, node)| node.frame.unwrap_or(0));
+    let twin_frames = twins.of_stacks.iter().map(|&(frame, _)| twins.frames + frame as usize);
+    json.column("frame", frames.chain(twin_frames), |out, frame| out.number(frame as u64))?;
+    let parents = stack_nodes(profile).map(|(root, node)| stack_of(profile, root, node.parent?));
+    let twin_parents = twins.of_stacks.iter().map(|&(_, parent)| parent);
+    let parents = parents.chain(twin_parents).enumerate();
+    json.column("prefixOffset", parents, |out, (stack, parent)| {
+        out.number(parent.map_or(0, |parent| (stack as u64).saturating_sub(parent)))
     })?;
     json.end(twins.stacks + twins.of_stacks.len())
 }
@@ -218,33 +240,55 @@ fn frames<W: Write>(
     twins: &Twins,
     functions: &Functions,
 ) -> io::Result<()> {
-    let rows = twins.frames + twins.of_frames.len();
-    // Index of the frame of the profile, and whether the row is its twin.
-    let of_twins = twins.of_frames.iter().map(|&frame| (frame, true));
-    let list = || (0..twins.frames).map(|frame| (frame, false)).chain(of_twins.clone());
-    let get = |frame: usize| profile.frames().get(frame);
-    let category = |(frame, is_twin): (usize, bool)| match get(frame) {
-        _ if is_twin => (Category::Gc, 0),
-        Some(frame) => Category::of(frame, profile.module_name(frame.module)),
-        None => (Category::Other, 0),
-    };
-    json.column("address", list(), |out, (frame, _)| {
-        match get(frame).and_then(|frame| offset(profile, frame)) {
+    let twin_frames = twins.of_frames.iter().map(|&frame| FrameRow { frame, is_twin: true });
+    let rows = (0..twins.frames).map(|frame| FrameRow { frame, is_twin: false });
+    let rows: Vec<FrameRow> = rows.chain(twin_frames).collect();
+    json.column("address", &rows, |out, row| {
+        let frame = profile.frames().get(row.frame);
+        match frame.and_then(|frame| offset(profile, frame)) {
             Some(offset) => out.number(offset),
             None => out.raw("-1"),
         }
     })?;
-    json.constant("inlineDepth", rows, "0")?;
-    json.column("category", list(), |out, row| out.number(category(row).0.index()))?;
-    json.column("subcategory", list(), |out, row| out.number(category(row).1))?;
-    json.column("func", list(), |out, (frame, _)| {
-        out.number(functions.of_frames.get(frame).copied().unwrap_or(0).into())
+    json.constant("inlineDepth", rows.len(), "0")?;
+    json.column("category", &rows, |out, row| {
+        let (category, _) = row.category(profile);
+        out.number(category.index())
     })?;
-    json.column("line", list(), |out, (frame, _)| {
-        out.optional(get(frame).and_then(|frame| frame.line).map(u64::from))
+    json.column("subcategory", &rows, |out, row| {
+        let (_, subcategory) = row.category(profile);
+        out.number(subcategory)
+    })?;
+    json.column("func", &rows, |out, row| {
+        out.number(functions.of_frames.get(row.frame).copied().unwrap_or(0).into())
+    })?;
+    json.column("line", &rows, |out, row| {
+        let line = profile.frames().get(row.frame).and_then(|frame| frame.line);
+        out.optional(line.map(u64::from))
     })?;
     for name in ["nativeSymbol", "innerWindowID", "column", "originalLocation"] {
-        json.constant(name, rows, "null")?;
+        json.constant(name, rows.len(), "null")?;
     }
-    json.end(rows)
+    json.end(rows.len())
+}
+
+/// A row of the table of frames.
+#[derive(Clone, Copy)]
+struct FrameRow {
+    /// Index of the frame of the profile.
+    frame: usize,
+    /// Whether the row is its twin.
+    is_twin: bool,
+}
+
+impl FrameRow {
+    fn category(self, profile: &Profile) -> (Category, u64) {
+        if self.is_twin {
+            return (Category::Gc, 0);
+        }
+        match profile.frames().get(self.frame) {
+            Some(frame) => Category::of(frame, profile.module_name(frame.module)),
+            None => (Category::Other, 0),
+        }
+    }
 }

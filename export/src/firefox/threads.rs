@@ -1,20 +1,21 @@
 //! Threads: their samples in time order, and their markers.
 
+use etl_format::{ProcessId, ThreadId, Ticks};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use etl_analysis::Machine;
-use etl_analysis::machine::{Process, Thread};
+use etl_analysis::machine::Thread;
 use etl_analysis::profile::{FrameKind, Profile, Root, TimedSample};
 use serde_json::json;
 
 use super::json::Json;
 use super::markers::{Describer, Marker};
 use super::tables::{Texts, Twins, stack_of};
-use super::times::Times;
+use super::times::{Times, to_millis};
 use super::{Collector, ThreadKey};
 
-/// The samples of each root, in time order: their indices, and where those of each root end.
+/// The indices of the samples of each root, in time order, and the end of each root's samples.
 #[derive(Debug, Default)]
 struct ByRoot {
     order: Vec<u32>,
@@ -23,24 +24,23 @@ struct ByRoot {
 
 impl ByRoot {
     fn new(profile: &Profile) -> Self {
-        let root_of =
-            |sample: &TimedSample| profile.roots().partition_point(|root| root.end <= sample.node);
         let mut ends = vec![0; profile.roots().len()];
         for sample in profile.samples() {
-            if let Some(count) = ends.get_mut(root_of(sample)) {
+            if let Some(count) = ends.get_mut(root_of(profile, sample)) {
                 *count += 1;
             }
         }
-        // First where those of each root begin: placing them moves that to the end.
+        // At first, `ends` has the begin of the samples of each root. Each placed sample moves it
+        // by one, so that in the end it is the end.
         let mut next = 0;
         for end in &mut ends {
             next += std::mem::replace(end, next);
         }
         let mut order = vec![0; profile.samples().len()];
-        for (at, sample) in profile.samples().iter().enumerate() {
-            let Some(end) = ends.get_mut(root_of(sample)) else { continue };
+        for (index, sample) in profile.samples().iter().enumerate() {
+            let Some(end) = ends.get_mut(root_of(profile, sample)) else { continue };
             if let Some(place) = order.get_mut(*end) {
-                *place = at as u32;
+                *place = index as u32;
             }
             *end += 1;
         }
@@ -49,10 +49,22 @@ impl ByRoot {
 
     /// The indices of the samples of a root.
     fn of(&self, root: usize) -> &[u32] {
-        let end = |root: usize| self.ends.get(root).copied().unwrap_or(0);
-        let begin = root.checked_sub(1).map_or(0, end);
-        self.order.get(begin..end(root)).unwrap_or_default()
+        let begin = match root.checked_sub(1) {
+            Some(previous) => self.end(previous),
+            None => 0,
+        };
+        self.order.get(begin..self.end(root)).unwrap_or_default()
     }
+
+    /// Where the samples of a root end in the order.
+    fn end(&self, root: usize) -> usize {
+        self.ends.get(root).copied().unwrap_or(0)
+    }
+}
+
+/// The index of the root of a sample.
+fn root_of(profile: &Profile, sample: &TimedSample) -> usize {
+    profile.roots().partition_point(|root| root.end <= sample.node)
 }
 
 /// A row of the table of samples.
@@ -73,9 +85,9 @@ pub(super) struct Threads<'a> {
     times: &'a Times,
     by_root: ByRoot,
     /// When a thread was collecting garbage.
-    collecting: BTreeMap<ThreadKey, Vec<(i64, i64)>>,
+    collecting: BTreeMap<ThreadKey, Vec<(Ticks, Ticks)>>,
     /// Threads that began first in their processes, by index of the process.
-    first: BTreeMap<usize, u32>,
+    first: BTreeMap<usize, ThreadId>,
     /// For each process, how many had its id before.
     earlier: Vec<usize>,
 }
@@ -87,7 +99,7 @@ impl<'a> Threads<'a> {
         profile: &'a Profile,
         times: &'a Times,
     ) -> Self {
-        let mut collecting: BTreeMap<ThreadKey, Vec<(i64, i64)>> = BTreeMap::new();
+        let mut collecting: BTreeMap<ThreadKey, Vec<(Ticks, Ticks)>> = BTreeMap::new();
         for gc in collected.collections.list() {
             if let Some(ended) = gc.ended {
                 let thread = (Some(gc.process), gc.tid);
@@ -100,13 +112,13 @@ impl<'a> Threads<'a> {
                 first.entry(process).or_insert(thread.tid);
             }
         }
-        let mut by_id: BTreeMap<u32, usize> = BTreeMap::new();
-        let number = |process: &Process| {
+        let mut by_id: BTreeMap<ProcessId, usize> = BTreeMap::new();
+        let mut earlier = Vec::with_capacity(machine.processes().len());
+        for process in machine.processes() {
             let count = by_id.entry(process.pid()).or_default();
+            earlier.push(*count);
             *count += 1;
-            *count - 1
-        };
-        let earlier = machine.processes().iter().map(number).collect();
+        }
         let by_root = ByRoot::new(profile);
         Threads { collected, machine, profile, times, by_root, collecting, first, earlier }
     }
@@ -133,8 +145,8 @@ impl<'a> Threads<'a> {
         for (thread, _) in &with_samples {
             rest.remove(thread);
         }
-        let all = with_samples.into_iter().chain(rest.keys().map(|&thread| (thread, None)));
-        for (thread, root) in all {
+        let without_samples = rest.keys().map(|&thread| (thread, None));
+        for (thread, root) in with_samples.into_iter().chain(without_samples) {
             json.raw(if written > 0 { ",\n" } else { "\n" })?;
             self.describe(json, thread)?;
             json.raw(",\"samples\":{")?;
@@ -148,33 +160,38 @@ impl<'a> Threads<'a> {
         Ok(written)
     }
 
-    /// Writes what is known of a thread; the object stays open.
+    /// Writes the properties of a thread. The object stays open.
     fn describe<W: Write>(&self, json: &mut Json<W>, thread: ThreadKey) -> io::Result<()> {
         let (process, tid) = thread;
         let index = process;
         let process = process.and_then(|at| self.machine.processes().get(at));
-        let of: Option<&Thread> = tid.and_then(|tid| self.machine.thread_of(index, tid));
-        let label = match (of.map_or("", |of| &*of.name), tid) {
+        let thread: Option<&Thread> = tid.and_then(|tid| self.machine.thread_of(index, tid));
+        let label = match (thread.map_or("", |thread| &*thread.name), tid) {
             ("", Some(tid)) => format!("Thread {tid}"),
             ("", None) => "unknown thread".to_owned(),
             (name, _) => name.to_owned(),
         };
         let pid = match (process, index) {
             (Some(process), Some(index)) => self.pid(process.pid(), index),
-            _ => of.map_or("unknown".to_owned(), |of| of.pid.to_string()),
+            _ => thread.map_or("unknown".to_owned(), |thread| thread.pid.to_string()),
         };
         let is_main = index.is_some_and(|at| tid.is_some() && self.first.get(&at) == tid.as_ref());
-        let started = |time: Option<i64>| time.map_or(0, |time| self.times.since_start(time));
-        let millis = |time: u64| time as f64 / 1e4;
-        let ended = |time: Option<i64>| time.map(|time| millis(self.times.since_start(time)));
+        let process_started = process.and_then(|process| process.started());
+        let process_started = process_started.map_or(0, |time| self.times.since_start(time));
+        let process_ended = process.and_then(|process| process.ended());
+        let process_ended = process_ended.map(|time| to_millis(self.times.since_start(time)));
+        let thread_started = thread.and_then(|thread| thread.started);
+        let thread_started = thread_started.map_or(0, |time| self.times.since_start(time));
+        let thread_ended = thread.and_then(|thread| thread.ended);
+        let thread_ended = thread_ended.map(|time| to_millis(self.times.since_start(time)));
         let name = process.map_or("", |process| process.name());
         let head = json!({
             "processType": "default",
             "processName": if name.is_empty() { "unknown process" } else { name },
-            "processStartupTime": millis(started(process.and_then(|p| p.started()))),
-            "processShutdownTime": ended(process.and_then(|p| p.ended())),
-            "registerTime": millis(started(of.and_then(|of| of.started))),
-            "unregisterTime": ended(of.and_then(|of| of.ended)),
+            "processStartupTime": to_millis(process_started),
+            "processShutdownTime": process_ended,
+            "registerTime": to_millis(thread_started),
+            "unregisterTime": thread_ended,
             "pausedRanges": [],
             "showMarkersInTimeline": true,
             "name": label,
@@ -186,8 +203,8 @@ impl<'a> Threads<'a> {
         json.raw(head.strip_suffix('}').unwrap_or(&head))
     }
 
-    /// The id of a process as a text: a later process with the same id has another one.
-    fn pid(&self, pid: u32, index: usize) -> String {
+    /// The id of a process as a text. Later processes with the same id get a number after it.
+    fn pid(&self, pid: ProcessId, index: usize) -> String {
         match self.earlier.get(index).copied().unwrap_or(0) {
             0 => pid.to_string(),
             earlier => format!("{pid}.{earlier}"),
@@ -211,13 +228,16 @@ impl<'a> Threads<'a> {
         json.end(rows.len())
     }
 
-    /// The samples of a root. The viewer takes a thread to be busy until its next sample: where
-    /// that comes late, rows without a stack end the one before, and begin the one after.
+    /// The samples of a root. The viewer shows a thread as busy until its next sample. If that
+    /// comes late, a row without a stack ends the sample before it, and another one precedes the
+    /// sample.
     fn rows(&self, root: usize, thread: ThreadKey, twins: &mut Twins) -> Vec<Row> {
         let samples = self.by_root.of(root);
         let mut rows = Vec::with_capacity(samples.len());
         let collecting = self.collecting.get(&thread).map_or(&[][..], Vec::as_slice);
-        let (mut now, mut latest) = (0u64, 0u64);
+        // The time of the last row, and the interval of the last sample.
+        let mut now = 0u64;
+        let mut last_interval = 0u64;
         for &index in samples {
             let Some(sample) = self.profile.samples().get(index as usize) else { continue };
             let stack = stack_of(self.profile, root, sample.node);
@@ -227,23 +247,26 @@ impl<'a> Threads<'a> {
                 }
                 stack => stack,
             };
-            let (time, interval) = (self.times.since_start(sample.time), sample.weight.time);
-            let time = time.max(now);
+            let interval = sample.weight.time;
+            let time = self.times.since_start(sample.time).max(now);
             if interval > 0 && time - now > 2 * interval {
-                let ends = if latest > 0 { [Some(now + latest), None] } else { [None, None] };
-                for at in [ends[0], Some(time - interval)].into_iter().flatten() {
-                    rows.push(Row { after: at.saturating_sub(now), stack: None, cpu: 0 });
-                    now = now.max(at);
+                if last_interval > 0 {
+                    rows.push(Row { after: last_interval, stack: None, cpu: 0 });
+                    now += last_interval;
                 }
+                let begin = time - interval;
+                rows.push(Row { after: begin.saturating_sub(now), stack: None, cpu: 0 });
+                now = now.max(begin);
             }
-            rows.push(Row { after: time - now, stack, cpu: interval / 10 });
-            (now, latest) = (time, interval);
+            rows.push(Row { after: time.saturating_sub(now), stack, cpu: interval / 10 });
+            now = time;
+            last_interval = interval;
         }
         rows
     }
 
-    /// The stack of a sample that was taken while its thread collected garbage: native code in it
-    /// is that of the collector.
+    /// The stack of a sample that was taken while its thread collected garbage. Native code at its
+    /// end belongs to the collector.
     fn collecting_stack(
         &self,
         root: usize,
@@ -269,7 +292,7 @@ fn key_of(root: &Root) -> ThreadKey {
 }
 
 /// Whether a time is in one of the spans, which are in the order of their beginnings.
-fn is_within(spans: &[(i64, i64)], time: i64) -> bool {
+fn is_within(spans: &[(Ticks, Ticks)], time: Ticks) -> bool {
     let after = spans.partition_point(|&(since, _)| since <= time);
     // A collection in the background is interrupted by others.
     let before = spans.get(..after).unwrap_or_default();

@@ -1,46 +1,52 @@
 //! Times of a profile: since the first event of the recording, in 100 ns.
 
 use etl_analysis::Machine;
-use etl_format::Clock;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
+use etl_format::{Clock, FileTime, Ticks};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     clock: Clock,
-    /// FILETIME of the first event.
-    start: i64,
-    /// FILETIME of the last event.
-    end: i64,
+    /// The time of the first event.
+    start: FileTime,
+    /// The time of the last event.
+    end: FileTime,
+}
+
+/// A time of 100 ns in milliseconds.
+pub(super) fn to_millis(time: u64) -> f64 {
+    time as f64 / 1e4
 }
 
 impl Times {
     pub fn new(machine: &Machine) -> Self {
         let clock = *machine.clock();
         let (first, last) = machine.span().unwrap_or_default();
-        Times { clock, start: clock.filetime(first), end: clock.filetime(last) }
+        Times { clock, start: clock.time(first), end: clock.time(last) }
     }
 
     /// The time of a timestamp.
     #[inline]
-    pub fn since_start(&self, timestamp: i64) -> u64 {
-        let since = self.clock.filetime(timestamp).saturating_sub(self.start);
+    pub fn since_start(&self, timestamp: Ticks) -> u64 {
+        let since = self.clock.time(timestamp).get().saturating_sub(self.start.get());
         u64::try_from(since).unwrap_or(0)
     }
 
     /// Ticks in milliseconds.
     pub fn millis(&self, ticks: u64) -> f64 {
         let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);
-        let elapsed = self.clock.filetime(ticks).saturating_sub(self.clock.filetime(0));
-        elapsed as f64 / 1e4
+        let from = self.clock.time(Ticks::new(0)).get();
+        let to = self.clock.time(Ticks::new(ticks)).get();
+        to.saturating_sub(from) as f64 / 1e4
     }
 
     /// The length of the recording.
     pub fn duration(&self) -> u64 {
-        u64::try_from(self.end.saturating_sub(self.start)).unwrap_or(0)
+        u64::try_from(self.end.get().saturating_sub(self.start.get())).unwrap_or(0)
     }
 
     /// The beginning of the recording, since 1970.
     pub fn unix_start(&self) -> u64 {
-        u64::try_from(self.start.saturating_sub(FILETIME_UNIX_EPOCH)).unwrap_or(0)
+        u64::try_from(self.start.get().saturating_sub(FILETIME_UNIX_EPOCH)).unwrap_or(0)
     }
 }

@@ -1,12 +1,11 @@
 //! Events as packets of link type ETW: the header as Windows hands it to programs (`EVENT_HEADER`),
 //! the payload, and what is shown of it as text.
 
+use etl_events::Event;
 use etl_format::constants::EventFlags;
 use etl_format::read::Record;
-use etl_format::{Clock, Guid};
-use etl_schema::render::Renderer;
-use etl_schema::store::SchemaStore;
-use etl_schema::{EventSchema, SchemaSource};
+use etl_format::{Guid, ProcessId, ThreadId};
+use etl_schema::SchemaSource;
 
 /// Link type ETW.
 pub(super) const LINK: u16 = 290;
@@ -18,9 +17,10 @@ const TIME: usize = 16;
 /// Bytes to which records are aligned.
 const ALIGNMENT: u8 = 8;
 
-/// Appends the event of a record.
-pub(super) fn put(out: &mut Vec<u8>, store: &SchemaStore, clock: &Clock, record: &Record<'_>) {
-    let time = clock.filetime(record.timestamp());
+/// Appends an event.
+pub(super) fn put(out: &mut Vec<u8>, event: &Event<'_>) {
+    let record = event.record();
+    let time = event.time().get();
     match record.event().and_then(|_| record.bytes().get(..HEADER)) {
         Some(header) => out.extend_from_slice(header),
         None => put_header(out, record),
@@ -29,10 +29,9 @@ pub(super) fn put(out: &mut Vec<u8>, store: &SchemaStore, clock: &Clock, record:
         field.copy_from_slice(&time.to_le_bytes());
     }
     put_context(out, record.processor());
-    let schema = store.decoder(record).map(|decoder| &**decoder.schema());
-    let message = utf16(&text(store, schema, record));
-    let provider = utf16(&provider_name(store, schema, record));
-    let payload = record.payload();
+    let message = utf16(&text(event));
+    let provider = utf16(event.provider());
+    let payload = event.payload();
     for part in [payload, &message, &provider] {
         out.extend((part.len() as u32).to_le_bytes());
     }
@@ -64,8 +63,8 @@ fn put_header(out: &mut Vec<u8>, record: &Record<'_>) {
     out.extend(0u16.to_le_bytes());
     out.extend(EventFlags::CLASSIC_HEADER.0.to_le_bytes());
     out.extend(0u16.to_le_bytes());
-    out.extend(record.thread_id().unwrap_or(u32::MAX).to_le_bytes());
-    out.extend(record.process_id().unwrap_or(u32::MAX).to_le_bytes());
+    out.extend(record.thread_id().unwrap_or(ThreadId::UNKNOWN).get().to_le_bytes());
+    out.extend(record.process_id().unwrap_or(ProcessId::UNKNOWN).get().to_le_bytes());
     out.extend(0i64.to_le_bytes());
     out.extend(record.provider().unwrap_or(Guid::ZERO).to_bytes());
     let identity = record.identity();
@@ -79,32 +78,19 @@ fn put_header(out: &mut Vec<u8>, record: &Record<'_>) {
 }
 
 /// What is shown of an event: its message, or its name and fields.
-fn text(store: &SchemaStore, schema: Option<&EventSchema>, record: &Record<'_>) -> String {
-    let mut out = Vec::new();
-    let (Some(schema), Some(mut fields)) = (schema, store.fields(record)) else {
-        return String::new();
+fn text(event: &Event<'_>) -> String {
+    // The format string of a WPP message repeats the header.
+    let message = match event.source() {
+        Some(SchemaSource::Tmf) => None,
+        _ => event.message(),
     };
-    match schema.message.as_deref().filter(|text| !text.is_empty()) {
-        Some(message) if schema.source != SchemaSource::Tmf => {
-            Renderer::new().plain_message(&mut out, message, &fields);
-        }
-        _ => {
-            out.extend_from_slice(schema.name.as_bytes());
-            out.push(b' ');
-            Renderer::new().text_fields(&mut out, &mut fields);
-        }
-    }
+    let text = match (message, event.fields()) {
+        (Some(message), _) => message,
+        (None, Some(fields)) => format!("{} {fields}", event.name()),
+        (None, None) => event.name().to_owned(),
+    };
     // One line, as lists of packets show it.
-    String::from_utf8_lossy(&out).split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn provider_name(store: &SchemaStore, schema: Option<&EventSchema>, record: &Record<'_>) -> String {
-    let known = schema.map(|schema| &*schema.provider_name).filter(|name| !name.is_empty());
-    let known = known.or_else(|| store.provider_name(record.provider()?));
-    known.map_or_else(
-        || record.provider().map_or_else(String::new, |guid| format!("{{{guid}}}")),
-        str::to_owned,
-    )
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Text as UTF-16 with a zero at the end.

@@ -23,13 +23,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use etl_format::Clock;
+use etl_events::{Event, EventDecoder};
+use etl_format::ThreadId;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::Record;
-use etl_schema::store::SchemaStore;
 
 use block::{Block, kind, option};
-use packet::{Fact, Link, Part, Place, RADIOTAP};
+use packet::{Fact, Link, Part, Place, RADIOTAP, Reception};
 use radio::Radio;
 use reassembly::Reassembly;
 use seen::Seen;
@@ -89,16 +89,18 @@ impl Interfaces {
         Interfaces::default()
     }
 
-    /// Takes in a record; `store` knows the schemas of the trace.
-    pub fn record(&mut self, store: &SchemaStore, record: &Record<'_>) {
-        if !record.provider().is_some_and(packet::has_packets) {
+    /// Learns the schemas that a record defines, and adds the place of its packet.
+    pub fn record(&mut self, decoder: &mut EventDecoder<'_>, record: &Record<'_>) {
+        decoder.learn(record);
+        if !packet::may_have_packet(record) {
             return;
         }
-        if let Some(part) = packet::part_of(store, record) {
+        let event = decoder.decode(record);
+        if let Some(part) = packet::part_of(&event) {
             self.places.entry(part.place).or_insert(part.names);
-        } else if let Some((card, layer, _)) = packet::radio_of(store, record) {
-            self.radios.insert((card, layer));
-        } else if let Some((id, fact)) = packet::fact_of(store, record) {
+        } else if let Some(reception) = packet::reception_of(&event) {
+            self.radios.insert((reception.card, reception.layer));
+        } else if let Some((id, fact)) = packet::fact_of(&event) {
             let component = self.components.entry(id).or_default();
             match fact {
                 Fact::Name(name, description) => {
@@ -219,38 +221,44 @@ impl<W: Write> PacketWriter<W> {
         })
     }
 
-    /// Writes what a record holds; `store` knows the schemas of the trace, and `clock` is that of
-    /// the record.
+    /// Writes the packet or the event of a record. `decoder` has learned from all records of the
+    /// trace in the first pass, and its clock says when the packet was captured.
     ///
     /// # Errors
     /// When writing fails.
     pub fn record(
         &mut self,
-        store: &SchemaStore,
-        clock: &Clock,
+        decoder: &mut EventDecoder<'_>,
         record: &Record<'_>,
     ) -> io::Result<()> {
-        let packets = record.provider().is_some_and(packet::has_packets);
-        if let Some(part) = packets.then(|| packet::part_of(store, record)).flatten() {
-            return self.part(&part, clock, record);
+        let may_have_packet = packet::may_have_packet(record);
+        if !may_have_packet && !self.options.events {
+            return Ok(());
         }
-        if packets && let Some((card, layer, radio)) = packet::radio_of(store, record) {
-            self.radios.insert((card, layer, record.processor()), radio);
+        let event = decoder.decode(record);
+        if may_have_packet {
+            if let Some(part) = packet::part_of(&event) {
+                return self.part(&part, &event);
+            }
+            if let Some(Reception { card, layer, radio }) = packet::reception_of(&event) {
+                self.radios.insert((card, layer, record.processor()), radio);
+            }
         }
         if !self.options.events {
             return Ok(());
         }
         self.written.events += 1;
         self.text.clear();
-        event::put(&mut self.text, store, clock, record);
+        event::put(&mut self.text, &event);
         let len = self.text.len() as u32;
-        let time = unix_time(clock, record);
+        let time = unix_time(&event);
         self.block.begin(kind::ENHANCED_PACKET).u32(self.of_events);
         self.block.u32((time >> 32) as u32).u32(time as u32).u32(len).u32(len).bytes(&self.text);
         self.block.write(&mut self.out)
     }
 
-    fn part(&mut self, part: &Part<'_>, clock: &Clock, record: &Record<'_>) -> io::Result<()> {
+    fn part(&mut self, part: &Part<'_>, event: &Event<'_>) -> io::Result<()> {
+        let record = event.record();
         let is_new = match part.number {
             _ if self.options.all_layers || part.dropped.is_some() => true,
             Some(number) => self.seen.is_new(number),
@@ -260,10 +268,10 @@ impl<W: Write> PacketWriter<W> {
             self.written.repeated += u64::from(part.ends);
             return Ok(());
         };
-        let key = (interface, record.processor(), record.thread_id().unwrap_or(0));
+        let key = (interface, record.processor(), record.thread_id().map_or(0, ThreadId::get));
         let (begins, ends) = (part.begins, part.ends);
         let Some(packet) = self.parts.add(key, part.bytes, begins, ends) else { return Ok(()) };
-        let time = unix_time(clock, record);
+        let time = unix_time(event);
         let (mut packet, length) = complete(part, packet);
         if self.with_radio.get(interface as usize) == Some(&true) {
             let mut with_header = Vec::with_capacity(packet.len() + 16);
@@ -275,7 +283,7 @@ impl<W: Write> PacketWriter<W> {
         self.block.begin(kind::ENHANCED_PACKET).u32(interface);
         self.block.u32((time >> 32) as u32).u32(time as u32);
         self.block.u32(captured).u32(length.max(captured)).bytes(&packet);
-        self.options_of(part, record);
+        self.options_of(part, event);
         self.written.packets += 1;
         self.block.write(&mut self.out)
     }
@@ -287,10 +295,9 @@ impl<W: Write> PacketWriter<W> {
     }
 
     /// The options of a packet.
-    fn options_of(&mut self, part: &Part<'_>, record: &Record<'_>) {
-        let process = record.process_id().zip(record.thread_id());
+    fn options_of(&mut self, part: &Part<'_>, event: &Event<'_>) {
         self.comment.clear();
-        if let Some((pid, tid)) = process.filter(|&process| process != (u32::MAX, u32::MAX)) {
+        if let (Some(pid), Some(tid)) = (event.pid(), event.tid()) {
             let _ = write!(self.comment, "PID={pid} TID={tid}");
         }
         if let Some((reason, place)) = part.dropped {
@@ -312,8 +319,9 @@ impl<W: Write> PacketWriter<W> {
             // A verdict of the hardware's driver, as a number of 64 bits.
             self.block.option(option::PACKET_VERDICT, &[2, 1, 0, 0, 0, 0, 0, 0, 0]);
         }
-        if let Some((pid, tid)) = process {
-            let both = u64::from(tid) << 32 | u64::from(pid);
+        let record = event.record();
+        if let (Some(pid), Some(tid)) = (record.process_id(), record.thread_id()) {
+            let both = u64::from(tid.get()) << 32 | u64::from(pid.get());
             self.block.option(option::PACKET_PROCESS, &both.to_le_bytes());
         }
     }
@@ -367,8 +375,8 @@ fn place_name(place: &Place) -> String {
 const PROTECTED: u8 = 0x40;
 
 /// 100 ns since 1970.
-fn unix_time(clock: &Clock, record: &Record<'_>) -> u64 {
-    let time = clock.filetime(record.timestamp()).saturating_sub(FILETIME_UNIX_EPOCH);
+fn unix_time(event: &Event<'_>) -> u64 {
+    let time = event.time().get().saturating_sub(FILETIME_UNIX_EPOCH);
     u64::try_from(time).unwrap_or(0)
 }
 

@@ -1,11 +1,11 @@
 //! Packets, and parts of packets, in events.
 
+use etl_events::Event;
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::read::Record;
 use etl_schema::decode::Value;
 use etl_schema::providers::{NDIS_PACKET_CAPTURE, PKTMON, RAS_PACKET_CAPTURE};
-use etl_schema::store::SchemaStore;
 
 use super::radio::Radio;
 use super::vmswitch::SwitchPacket;
@@ -100,39 +100,49 @@ pub(super) struct Part<'a> {
     pub names: [String; 2],
 }
 
-/// Whether a provider logs packets.
-pub(super) fn has_packets(provider: Guid) -> bool {
-    [NDIS_PACKET_CAPTURE, PKTMON, RAS_PACKET_CAPTURE].contains(&provider)
+/// Whether the provider of a record logs packets.
+pub(super) fn may_have_packet(record: &Record<'_>) -> bool {
+    const PROVIDERS: [Guid; 3] = [NDIS_PACKET_CAPTURE, PKTMON, RAS_PACKET_CAPTURE];
+    record.provider().is_some_and(|provider| PROVIDERS.contains(&provider))
 }
 
-/// The packet, or part of a packet, in a record.
-pub(super) fn part_of<'a>(store: &'a SchemaStore, record: &Record<'a>) -> Option<Part<'a>> {
-    let (provider, descriptor) = (record.provider()?, record.descriptor()?);
-    match (provider, descriptor.id) {
-        (NDIS_PACKET_CAPTURE, id::FRAGMENT) => layer_part(store, record, descriptor.keyword),
-        (NDIS_PACKET_CAPTURE, id::SWITCH_FRAGMENT) => port_part(record, descriptor.keyword),
-        (PKTMON, event @ (id::PACKET | id::DROPPED)) => component_part(store, record, event),
-        (RAS_PACKET_CAPTURE, event @ (id::RAS_SENT | id::RAS_RECEIVED)) => {
-            let fields = Fields::of(store, record)?;
+/// The packet, or part of a packet, in an event.
+pub(super) fn part_of<'a>(event: &Event<'a>) -> Option<Part<'a>> {
+    let descriptor = event.record().descriptor()?;
+    match (event.provider_guid()?, descriptor.id) {
+        (NDIS_PACKET_CAPTURE, id::FRAGMENT) => layer_part(event, descriptor.keyword),
+        (NDIS_PACKET_CAPTURE, id::SWITCH_FRAGMENT) => port_part(event.record(), descriptor.keyword),
+        (PKTMON, id @ (id::PACKET | id::DROPPED)) => component_part(event, id),
+        (RAS_PACKET_CAPTURE, id @ (id::RAS_SENT | id::RAS_RECEIVED)) => {
             let place = Place::RemoteAccess {
-                domain: fields.text("RoutingDomainID"),
-                user: fields.text("RRASUserName"),
+                domain: text(event, "RoutingDomainID"),
+                user: text(event, "RRASUserName"),
             };
-            let part = Part::new(place, fields.bytes("Fragment")?);
-            Some(Part { is_sent: Some(event == id::RAS_SENT), ..part })
+            let part = Part::new(place, bytes(event, "Fragment")?);
+            Some(Part { is_sent: Some(id == id::RAS_SENT), ..part })
         }
         _ => None,
     }
 }
 
-/// How the next packet of a layer was received: card, layer, and what the event says.
-pub(super) fn radio_of(store: &SchemaStore, record: &Record<'_>) -> Option<(u32, u32, Radio)> {
-    if (record.provider()?, record.descriptor()?.id) != (NDIS_PACKET_CAPTURE, id::METADATA) {
+/// How the next packet of a layer was received.
+pub(super) struct Reception {
+    pub card: u32,
+    pub layer: u32,
+    pub radio: Radio,
+}
+
+/// How the next packet of a layer was received, if the event says that.
+pub(super) fn reception_of(event: &Event<'_>) -> Option<Reception> {
+    let id = event.record().descriptor()?.id;
+    if event.provider_guid()? != NDIS_PACKET_CAPTURE || id != id::METADATA {
         return None;
     }
-    let fields = Fields::of(store, record)?;
-    let (card, layer) = (fields.number("MiniportIfIndex")?, fields.number("LowerIfIndex")?);
-    Some((card as u32, layer as u32, Radio::of(fields.bytes("Metadata")?)?))
+    Some(Reception {
+        card: number(event, "MiniportIfIndex")? as u32,
+        layer: number(event, "LowerIfIndex")? as u32,
+        radio: Radio::of(bytes(event, "Metadata")?)?,
+    })
 }
 
 impl<'a> Part<'a> {
@@ -166,10 +176,9 @@ impl<'a> Part<'a> {
 }
 
 /// A packet of a layer above a network card.
-fn layer_part<'a>(store: &'a SchemaStore, record: &Record<'a>, keyword: u64) -> Option<Part<'a>> {
+fn layer_part<'a>(event: &Event<'a>, keyword: u64) -> Option<Part<'a>> {
     let (mut card, mut layer, mut fragment) = (None, None, None);
-    let fields = store.fields(record)?;
-    for (field, value) in fields {
+    for (field, value) in event.fields()? {
         match (&*field.name, value) {
             ("MiniportIfIndex", value) => card = value.as_u64(),
             ("LowerIfIndex", value) => layer = value.as_u64(),
@@ -201,11 +210,10 @@ fn port_part<'a>(record: &Record<'a>, keyword: u64) -> Option<Part<'a>> {
 }
 
 /// A packet of a component of the network stack.
-fn component_part<'a>(store: &'a SchemaStore, record: &Record<'a>, event: u16) -> Option<Part<'a>> {
+fn component_part<'a>(event: &Event<'a>, event_id: u16) -> Option<Part<'a>> {
     let mut numbers = [None; COMPONENT_FIELDS.len()];
     let (mut payload, mut reason_name) = (None, None);
-    let fields = store.fields(record)?;
-    for (field, value) in fields {
+    for (field, value) in event.fields()? {
         if let Value::Binary(bytes) = value {
             payload = (&*field.name == "Payload").then_some(bytes).or(payload);
         } else if let Some(at) = COMPONENT_FIELDS.iter().position(|name| *name == &*field.name)
@@ -230,7 +238,7 @@ fn component_part<'a>(store: &'a SchemaStore, record: &Record<'a>, event: u16) -
         is_sent: direction_tag.and_then(direction),
         length: length.map(|length| length as u32),
         number: group.zip(number),
-        dropped: reason.zip(location).filter(|_| event == id::DROPPED),
+        dropped: reason.zip(location).filter(|_| event_id == id::DROPPED),
         reason: reason_name.map(str::to_owned),
         ..part
     })
@@ -270,77 +278,62 @@ pub(super) enum Fact {
     Mac([u8; 6]),
 }
 
-/// The fact about a component of the packet monitor in a record.
-pub(super) fn fact_of(store: &SchemaStore, record: &Record<'_>) -> Option<(u16, Fact)> {
+/// The fact about a component of the packet monitor in an event.
+pub(super) fn fact_of(event: &Event<'_>) -> Option<(u16, Fact)> {
     const COMPONENT: u16 = 20;
     const IPV4: u16 = 65;
     const IPV6: u16 = 66;
     const ADDRESS: u16 = 70;
     /// The type of a hardware address among other bytes.
     const HARDWARE: u64 = 6;
-    let event = record.descriptor()?.id;
-    if record.provider()? != PKTMON || ![COMPONENT, IPV4, IPV6, ADDRESS].contains(&event) {
+    if event.provider_guid()? != PKTMON {
         return None;
     }
-    let fields = Fields::of(store, record)?;
-    let fact = match event {
-        COMPONENT => Fact::Name(fields.text("Name"), fields.text("Description")),
-        IPV4 => Fact::Ipv4(fields.ipv4("IpAddress")?),
-        IPV6 => Fact::Ipv6(fields.ipv6("IpAddress")?),
-        _ if fields.number("Type") == Some(HARDWARE) => {
-            Fact::Mac(fields.bytes("Value")?.try_into().ok()?)
+    let id = event.record().descriptor()?.id;
+    let fact = match id {
+        COMPONENT => Fact::Name(text(event, "Name"), text(event, "Description")),
+        IPV4 => Fact::Ipv4(ipv4(event, "IpAddress")?),
+        IPV6 => Fact::Ipv6(ipv6(event, "IpAddress")?),
+        ADDRESS if number(event, "Type") == Some(HARDWARE) => {
+            Fact::Mac(bytes(event, "Value")?.try_into().ok()?)
         }
         _ => return None,
     };
-    let component = if event == COMPONENT { "Id" } else { "ComponentId" };
-    Some((fields.number(component)? as u16, fact))
+    let component = if id == COMPONENT { "Id" } else { "ComponentId" };
+    Some((number(event, component)? as u16, fact))
 }
 
-/// The fields of a payload by name.
-struct Fields<'a>(Vec<(&'a str, Value<'a>)>);
+fn number(event: &Event<'_>, name: &str) -> Option<u64> {
+    event.get(name)?.as_u64()
+}
 
-impl<'a> Fields<'a> {
-    fn of(store: &'a SchemaStore, record: &Record<'a>) -> Option<Self> {
-        let fields = store.fields(record)?;
-        Some(Fields(fields.map(|(field, value)| (&*field.name, value)).collect()))
+fn bytes<'a>(event: &Event<'a>, name: &str) -> Option<&'a [u8]> {
+    match event.get(name)? {
+        Value::Binary(bytes) => Some(bytes),
+        _ => None,
     }
+}
 
-    fn value(&self, name: &str) -> Option<&Value<'a>> {
-        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+fn text(event: &Event<'_>, name: &str) -> String {
+    match event.get(name) {
+        Some(Value::Utf16(text)) => text.to_string(),
+        _ => String::new(),
     }
+}
 
-    fn number(&self, name: &str) -> Option<u64> {
-        self.value(name)?.as_u64()
+fn ipv4(event: &Event<'_>, name: &str) -> Option<[u8; 4]> {
+    match event.get(name)? {
+        Value::Ipv4(address) => Some(address.octets()),
+        // As it is in memory.
+        Value::UInt(number) => Some((number as u32).to_le_bytes()),
+        _ => None,
     }
+}
 
-    fn bytes(&self, name: &str) -> Option<&'a [u8]> {
-        match self.value(name)? {
-            Value::Binary(bytes) => Some(bytes),
-            _ => None,
-        }
-    }
-
-    fn text(&self, name: &str) -> String {
-        match self.value(name) {
-            Some(Value::Utf16(text)) => text.to_string(),
-            _ => String::new(),
-        }
-    }
-
-    fn ipv4(&self, name: &str) -> Option<[u8; 4]> {
-        match self.value(name)? {
-            Value::Ipv4(address) => Some(address.octets()),
-            // As it is in memory.
-            Value::UInt(number) => Some((*number as u32).to_le_bytes()),
-            _ => None,
-        }
-    }
-
-    fn ipv6(&self, name: &str) -> Option<[u8; 16]> {
-        match self.value(name)? {
-            Value::Ipv6(address) => Some(address.octets()),
-            Value::Binary(bytes) => (*bytes).try_into().ok(),
-            _ => None,
-        }
+fn ipv6(event: &Event<'_>, name: &str) -> Option<[u8; 16]> {
+    match event.get(name)? {
+        Value::Ipv6(address) => Some(address.octets()),
+        Value::Binary(bytes) => bytes.try_into().ok(),
+        _ => None,
     }
 }

@@ -1,9 +1,10 @@
 //! Packets as values, for other formats than pcapng.
 
+use etl_format::ThreadId;
 use std::collections::BTreeMap;
 
+use etl_events::EventDecoder;
 use etl_format::read::Record;
-use etl_schema::store::SchemaStore;
 
 use super::packet::{self, Link, Place};
 use super::reassembly::Reassembly;
@@ -42,21 +43,20 @@ impl Packets {
         Packets::default()
     }
 
-    /// Whether a record may hold a packet, by its provider.
-    #[must_use]
-    pub fn may_have(record: &Record<'_>) -> bool {
-        record.provider().is_some_and(packet::has_packets)
-    }
-
-    /// The packet that is whole with a record; `store` knows the schemas of the trace.
-    pub fn record(&mut self, store: &SchemaStore, record: &Record<'_>) -> Option<Packet> {
-        if !Self::may_have(record) {
+    /// Learns the schemas that a record defines, and returns the packet that is whole with it.
+    pub fn record(
+        &mut self,
+        decoder: &mut EventDecoder<'_>,
+        record: &Record<'_>,
+    ) -> Option<Packet> {
+        decoder.learn(record);
+        if !packet::may_have_packet(record) {
             return None;
         }
-        let part = packet::part_of(store, record)?;
+        let part = packet::part_of(&decoder.decode(record))?;
         let next = self.places.len() as u32;
         let interface = *self.places.entry(part.place.clone()).or_insert(next);
-        let key = (interface, record.processor(), record.thread_id().unwrap_or(0));
+        let key = (interface, record.processor(), record.thread_id().map_or(0, ThreadId::get));
         let link = part.place.link();
         let bytes = self.parts.add(key, part.bytes, part.begins, part.ends)?;
         let (bytes, length) = complete(&part, bytes);

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_analysis::EventRef;
-use etl_format::Guid;
+use etl_events::EventDecoder;
+use etl_format::constants::ClockType;
 use etl_format::read::{EventHeader, Record};
+use etl_format::{Clock, FileTime, Guid, Ticks};
 use etl_schema::Identity;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::store::SchemaStore;
@@ -26,8 +28,11 @@ struct Started {
     provider: Guid,
     id: u16,
     version: u8,
-    /// Its name, where the event says it itself or it was known by then.
-    name: Option<Box<str>>,
+    /// Its name, or its number in words if no schema was known by then.
+    name: Box<str>,
+    is_named: bool,
+    /// The name of the provider, if it was known by then.
+    provider_name: Option<Box<str>>,
 }
 
 /// Activities that have not ended.
@@ -65,7 +70,7 @@ impl Open {
 /// Collects activities.
 #[derive(Debug)]
 pub(super) struct Activities {
-    store: SchemaStore,
+    decoder: EventDecoder<'static>,
     given: SchemaStore,
     names: HashMap<Started, u32>,
     list: Vec<Started>,
@@ -75,9 +80,11 @@ pub(super) struct Activities {
 impl Activities {
     /// `store` has the schemas that are known before the recording is read.
     pub fn new(store: SchemaStore) -> Self {
+        // Names do not need times.
+        let clock = Clock::new(ClockType::QPC, FileTime::default(), Ticks::default(), 0, 0);
         Activities {
-            given: store.clone(),
-            store,
+            decoder: EventDecoder::new(clock, store.clone()),
+            given: store,
             names: HashMap::default(),
             list: Vec::new(),
             open: Open::default(),
@@ -88,12 +95,10 @@ impl Activities {
         *self = Activities::new(self.given.clone());
     }
 
-    /// Takes in what a record says about events. Names count for all activities.
+    /// Learns the schemas that a record defines, for the names of all activities.
     #[inline]
     pub fn learn(&mut self, record: &Record<'_>) {
-        if self.store.may_learn(record) {
-            self.store.learn(record);
-        }
+        self.decoder.learn(record);
     }
 
     /// Takes in an event of a selected process and thread. `is_selected` is whether its time is:
@@ -129,16 +134,16 @@ impl Activities {
                 return;
             }
             let activity = KeptActivity {
-                from: event.time,
+                from: event.time.get(),
                 to: None,
-                pid: header.process_id,
-                tid: header.thread_id,
+                pid: header.process_id.get(),
+                tid: header.thread_id.get(),
                 name: self.name(record, header),
                 id: header.activity,
             };
             self.open.start(of, activity);
         } else if let Some(activity) = self.open.stop(of, header.activity) {
-            spool.activity(KeptActivity { to: Some(event.time), ..activity });
+            spool.activity(KeptActivity { to: Some(event.time.get()), ..activity });
         }
     }
 
@@ -154,14 +159,14 @@ impl Activities {
 
     /// The number of the name of an event.
     fn name(&mut self, record: &Record<'_>, header: &EventHeader) -> u32 {
-        let known = self.store.decoder(record).map(|decoder| &*decoder.schema().name);
-        let known = known.filter(|name| !name.is_empty());
-        let descriptor = header.descriptor;
+        let event = self.decoder.decode(record);
         let started = Started {
             provider: header.provider,
-            id: descriptor.id,
-            version: descriptor.version,
-            name: known.map(Into::into),
+            id: header.descriptor.id,
+            version: header.descriptor.version,
+            name: event.name().into(),
+            is_named: event.schema().is_some_and(|schema| !schema.name.is_empty()),
+            provider_name: event.provider_name().map(Into::into),
         };
         if let Some(&number) = self.names.get(&started) {
             return number;
@@ -176,16 +181,17 @@ impl Activities {
     pub fn name_of(&self, number: u32) -> (String, String) {
         let Some(started) = self.list.get(number as usize) else { return Default::default() };
         let identity = Identity::Modern { id: started.id, version: started.version };
-        let late = || self.store.by_identity(started.provider, identity);
-        let name = match &started.name {
-            Some(name) => activity_name(name).to_owned(),
-            None => match late() {
-                Some(decoder) => activity_name(&decoder.schema().name).to_owned(),
-                None => format!("event {}", started.id),
-            },
+        let store = self.decoder.store();
+        let name = match store.by_identity(started.provider, identity) {
+            Some(decoder) if !started.is_named => &decoder.schema().name,
+            _ => &*started.name,
         };
-        let provider = self.store.provider_name(started.provider).map(str::to_owned);
-        (name, provider.unwrap_or_else(|| started.provider.to_string()))
+        let provider = match &started.provider_name {
+            Some(name) => Some(&**name),
+            None => self.decoder.provider_name(started.provider),
+        };
+        let provider = provider.map_or_else(|| started.provider.to_string(), str::to_owned);
+        (activity_name(name).to_owned(), provider)
     }
 }
 

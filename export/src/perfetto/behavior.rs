@@ -7,6 +7,7 @@ use etl_analysis::behavior::{contention, exceptions};
 use etl_analysis::loss::Loss;
 use etl_analysis::{EventRef, Machine, Observer, OpenOperations, Scope};
 use etl_format::read::Record;
+use etl_format::{ThreadId, Ticks};
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 
@@ -26,7 +27,7 @@ pub(super) struct Behavior {
     collections: Collections,
     compilations: Compilations,
     /// When waits began.
-    waits: OpenOperations<Wait, i64>,
+    waits: OpenOperations<Wait, Ticks>,
     contended: FieldReader<1>,
     thrown: FieldReader<3>,
 }
@@ -56,17 +57,17 @@ impl Behavior {
         let Some(process) = event.process else { return };
         let is_selected = selection.admits(machine, Some(process), event.tid, event.time);
         let pid = pid_of(machine, process);
-        let owner = Owner { pid, tid: event.tid, clr: 0 };
+        let owner = Owner { pid, tid: event.tid.map(ThreadId::get), clr: 0 };
         match id {
             contention::START | contention::STOP => {
                 let Some(tid) = event.tid.filter(|_| is_selected) else { return };
                 // Both events begin with the flags.
                 let flags = self.contended.read(record).and_then(|fields| fields.uint(0));
-                let key = (pid, tid, flags.unwrap_or(0) & contention::NATIVE);
+                let key = (pid, tid.get(), flags.unwrap_or(0) & contention::NATIVE);
                 if id == contention::START {
                     self.waits.begin(key, Scope::session(event.session), event.time);
                 } else if let Some(since) = self.waits.end(&key) {
-                    let span = (time.nanos(since), Some(time.nanos(event.time)));
+                    let span = (time.nanos(since.get()), Some(time.nanos(event.time.get())));
                     let row = (owner, Row::Contention);
                     tracks.slice(packets, row, span, wait_name(key), &[]);
                 }
@@ -80,7 +81,7 @@ impl Behavior {
                     ("address", Value::Pointer(fields.uint(2).unwrap_or(0))),
                 ];
                 let row = (owner, Row::Exceptions);
-                tracks.instant(packets, row, time.nanos(event.time), &kind, &values);
+                tracks.instant(packets, row, time.nanos(event.time.get()), &kind, &values);
             }
             _ => {
                 self.collections.record(machine, record, event);
@@ -89,8 +90,9 @@ impl Behavior {
                     if !is_selected {
                         continue;
                     }
-                    let row = (Owner { tid: done.tid, ..owner }, Row::Compilations);
-                    let to = time.nanos(done.loaded);
+                    let row =
+                        (Owner { tid: done.tid.map(ThreadId::get), ..owner }, Row::Compilations);
+                    let to = time.nanos(done.loaded.get());
                     let values = [
                         ("tier", Value::Text(done.tier_name())),
                         ("code_size", Value::Uint(done.code_size.into())),
@@ -98,8 +100,9 @@ impl Behavior {
                     ];
                     match done.duration {
                         Some(ticks) => {
-                            let since = done.loaded.saturating_sub_unsigned(ticks);
-                            let span = (time.nanos(since), Some(to));
+                            let since =
+                                Ticks::new(done.loaded.get().saturating_sub_unsigned(ticks));
+                            let span = (time.nanos(since.get()), Some(to));
                             tracks.slice(packets, row, span, &done.method, &values);
                         }
                         None => {
@@ -126,11 +129,12 @@ impl Behavior {
         selection: &Selection,
         (tracks, packets): (&mut Tracks, &mut Packets<S>),
     ) {
-        let mut waits: Vec<(i64, Wait)> = self.waits.iter().map(|(key, at)| (*at, *key)).collect();
+        let mut waits: Vec<(Ticks, Wait)> =
+            self.waits.iter().map(|(key, at)| (*at, *key)).collect();
         waits.sort_unstable();
         for (since, key) in waits {
             let row = (Owner { pid: key.0, tid: Some(key.1), clr: 0 }, Row::Contention);
-            let span = (time.nanos(since), None);
+            let span = (time.nanos(since.get()), None);
             tracks.slice(packets, row, span, wait_name(key), &[]);
         }
         self.collections(machine, time, selection, (tracks, packets));
@@ -144,7 +148,7 @@ impl Behavior {
                 continue;
             }
             let owner = Owner { pid: pid_of(machine, pause.process), clr: pause.clr, tid: None };
-            let span = (time.nanos(pause.since), Some(time.nanos(pause.until)));
+            let span = (time.nanos(pause.since.get()), Some(time.nanos(pause.until.get())));
             let name = match of {
                 Some(of) => format!("Suspended for GC #{}", of.number),
                 None => "Suspended".to_owned(),
@@ -163,7 +167,7 @@ impl Behavior {
         let list = self.collections.list();
         // In the order of their ends, as slices have to be.
         let mut order: Vec<usize> = (0..list.len()).collect();
-        let ended = |index: &usize| list.get(*index).and_then(|of| of.ended).unwrap_or(i64::MAX);
+        let ended = |index: &usize| list.get(*index).and_then(|of| of.ended).unwrap_or(Ticks::MAX);
         order.sort_by_key(ended);
         for of in order.into_iter().filter_map(|index| list.get(index)) {
             if !selection.admits(machine, Some(of.process), of.started_by, of.started) {
@@ -187,11 +191,11 @@ impl Behavior {
                 true => format!("Background GC #{} gen {}", of.number, of.generation),
                 false => format!("GC #{} gen {}", of.number, of.generation),
             };
-            let span = (time.nanos(of.started), of.ended.map(|at| time.nanos(at)));
+            let span = (time.nanos(of.started.get()), of.ended.map(|at| time.nanos(at.get())));
             tracks.slice(packets, (owner, Row::Collections), span, &name, &values);
             let (Some(heap), Some(ended)) = (of.heap, of.ended) else { continue };
             let total = of.heap_size().unwrap_or(0);
-            let at = time.nanos(ended);
+            let at = time.nanos(ended.get());
             tracks.bytes(packets, (owner, Count::Heap), at, total);
             for (generation, bytes) in (0..).zip(heap) {
                 let count = (owner, Count::Generation(generation));
@@ -202,7 +206,7 @@ impl Behavior {
 }
 
 fn pid_of(machine: &Machine, process: usize) -> u32 {
-    machine.processes().get(process).map_or(0, |process| process.pid())
+    machine.processes().get(process).map_or(0, |process| process.pid().get())
 }
 
 fn wait_name((_, _, native): Wait) -> &'static str {

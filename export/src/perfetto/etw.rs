@@ -2,6 +2,7 @@
 //! operations of files and disks.
 
 use etl_analysis::{EventRef, Machine};
+use etl_format::ThreadId;
 use etl_format::constants::hook;
 use etl_format::read::Record;
 use etl_schema::views::{FieldReader, FieldValues};
@@ -275,8 +276,8 @@ impl Etw {
         let value = |at: Option<usize>| at.and_then(|at| values.uint(at));
         let admits = |tid: Option<u64>| {
             let tid = tid.map(|tid| tid as u32);
-            let process = tid.and_then(|tid| machine.process_of_thread(tid));
-            selection.admits(machine, process, tid, event.time)
+            let process = tid.and_then(|tid| machine.process_of_thread(ThreadId::new(tid)));
+            selection.admits(machine, process, tid.map(ThreadId::new), event.time)
         };
         let mut tid = event.tid;
         let mut others = [false; 2];
@@ -292,12 +293,22 @@ impl Etw {
             }
             hook::READY_THREAD => {
                 // It is logged by the thread that runs on the processor.
-                tid = self.current.get(&event.processor).copied().or(tid);
+                tid = self
+                    .current
+                    .get(&event.processor)
+                    .copied()
+                    .or(tid.map(ThreadId::get))
+                    .map(ThreadId::new);
                 if !admits(value(thread)) {
                     return;
                 }
             }
-            _ if selection.is_everything() => tid = value(thread).map(|tid| tid as u32).or(tid),
+            _ if selection.is_everything() => {
+                tid = value(thread)
+                    .map(|tid| tid as u32)
+                    .or(tid.map(ThreadId::get))
+                    .map(ThreadId::new)
+            }
             hook::FILE_OPERATION_END => {
                 if !value(request).is_some_and(|request| self.requests.remove(&request)) {
                     return;
@@ -307,7 +318,7 @@ impl Etw {
                 if !admits(value(thread)) {
                     return;
                 }
-                tid = value(thread).map(|tid| tid as u32);
+                tid = value(thread).map(|tid| tid as u32).map(ThreadId::new);
                 if let Some(request) = value(request)
                     && self.requests.len() < MAX_OPEN
                 {
@@ -328,7 +339,7 @@ impl Etw {
         self.event.message(kind.message, &self.values);
         self.event.uint(etw_event::CPU, event.processor.into());
         if let Some(tid) = tid {
-            self.event.uint(etw_event::THREAD, tid.into());
+            self.event.uint(etw_event::THREAD, tid.get().into());
         }
         self.bundle.message(etw_bundle::EVENT, &self.event);
         self.events += 1;

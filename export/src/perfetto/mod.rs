@@ -45,6 +45,7 @@ mod storage;
 mod time;
 mod tracks;
 
+use etl_format::Ticks;
 use std::io;
 
 use etl_analysis::loss::Loss;
@@ -173,7 +174,7 @@ impl<O: Storage, S: Storage> Perfetto<O, S> {
         let mut writer = SampleWriter::new(machine, &profile, &mut packets);
         spool.read(|item| match item {
             Item::Sample(kept) => {
-                let weight = self.samples.weight(kept.time);
+                let weight = self.samples.weight(Ticks::new(kept.time));
                 writer.sample((machine, time), kept, weight, (&mut tracks, &mut packets));
             }
             Item::Activity(kept) => {
@@ -220,7 +221,7 @@ impl<O: Storage, S: Storage> Observer for Perfetto<O, S> {
         if let Some(hook) = record.hook() {
             if self.selection.admits_time(event.time) {
                 let time = self.time(machine);
-                let event = (hook, event, time.nanos(event.time));
+                let event = (hook, event, time.nanos(event.time.get()));
                 self.etw.record(machine, record, event, &self.selection, &mut self.packets);
             }
             return;
@@ -249,7 +250,7 @@ impl<O: Storage, S: Storage> Observer for Perfetto<O, S> {
         let event = &sample.event;
         let Some(stack) = self.samples.add(sample) else { return };
         self.spool.sample(KeptSample {
-            time: event.time,
+            time: event.time.get(),
             stack: stack.0,
             processor: event.processor,
             in_kernel: sample.address >= machine.kernel_begins(),

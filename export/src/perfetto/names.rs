@@ -2,6 +2,7 @@
 
 use etl_analysis::Machine;
 use etl_analysis::machine::{Process, Thread};
+use etl_format::Ticks;
 
 use foldhash::HashSet;
 
@@ -21,10 +22,10 @@ pub(super) fn write<S: Storage>(
     time: TraceTime,
     (tracks, packets): (&mut Tracks, &mut Packets<S>),
 ) {
-    let first = machine.span().map_or(0, |(first, _)| first);
-    let started = |at: Option<i64>| {
+    let first = machine.span().map_or(Ticks::new(0), |(first, _)| first);
+    let started = |at: Option<Ticks>| {
         // Before everything else that the process or the thread does.
-        let nanos = time.nanos(at.unwrap_or(first));
+        let nanos = time.nanos(at.unwrap_or(first).get());
         if at.is_some() { nanos.saturating_sub(1) } else { nanos }
     };
     let selected = |index: usize, process: &Process| {
@@ -34,7 +35,7 @@ pub(super) fn write<S: Storage>(
     let threads = selection.selected_threads();
     let of_threads: HashSet<usize> = (machine.threads().iter())
         .filter(|thread| threads.contains(&thread.tid))
-        .filter_map(|of| machine.process_at(of.pid, of.started.unwrap_or(i64::MIN)))
+        .filter_map(|of| machine.process_at(of.pid, of.started.unwrap_or(Ticks::MIN)))
         .collect();
     // Whether the life of a selected process is written: it started or ended at the selected time.
     let has_life = |index: usize, of: &Process| {
@@ -51,9 +52,9 @@ pub(super) fn write<S: Storage>(
     for (at, index) in order {
         let Some(of) = machine.processes().get(index) else { continue };
         let mut part = Message::default();
-        part.uint(process::PID, of.pid().into());
+        part.uint(process::PID, of.pid().get().into());
         if let Some(parent) = of.parent_pid() {
-            part.uint(process::PPID, parent.into());
+            part.uint(process::PPID, parent.get().into());
         }
         if !of.name().is_empty() {
             part.text(process::COMMAND_LINE, of.name());
@@ -62,7 +63,7 @@ pub(super) fn write<S: Storage>(
             }
         }
         if let Some(at) = of.started() {
-            part.uint(process::START, time.nanos(at));
+            part.uint(process::START, time.nanos(at.get()));
         }
         let mut message = Message::default();
         message.message(process_tree::PROCESSES, &part);
@@ -98,7 +99,7 @@ pub(super) fn write<S: Storage>(
 fn lifetime<S: Storage>(
     time: TraceTime,
     of: &Process,
-    first: i64,
+    first: Ticks,
     (tracks, packets): (&mut Tracks, &mut Packets<S>),
 ) {
     let mut values = Vec::new();
@@ -107,19 +108,22 @@ fn lifetime<S: Storage>(
     }
     let status = of.exit_status().map(|status| i64::from(status).to_string());
     values.extend(status.as_deref().map(|status| ("exit_status", Value::Text(status))));
-    let owner = Owner { pid: of.pid(), ..Owner::default() };
-    let span = (time.nanos(of.started().unwrap_or(first)), of.ended().map(|at| time.nanos(at)));
+    let owner = Owner { pid: of.pid().get(), ..Owner::default() };
+    let span = (
+        time.nanos(of.started().unwrap_or(first).get()),
+        of.ended().map(|at| time.nanos(at.get())),
+    );
     let name = if of.name().is_empty() { "(unknown name)" } else { of.name() };
     tracks.slice(packets, (owner, Row::Lifetime), span, name, &values);
 }
 
 fn thread_message(of: &Thread) -> Message {
     let mut message = Message::default();
-    message.uint(thread::TID, of.tid.into());
+    message.uint(thread::TID, of.tid.get().into());
     if !of.name.is_empty() {
         message.text(thread::NAME, &of.name);
     }
-    message.uint(thread::PID, of.pid.into());
+    message.uint(thread::PID, of.pid.get().into());
     message
 }
 

@@ -1,5 +1,6 @@
 //! CPU samples with their stacks: names, frames and mappings are interned.
 
+use etl_format::ThreadId;
 use std::collections::BTreeMap;
 
 use etl_analysis::Machine;
@@ -80,7 +81,7 @@ impl<'p> SampleWriter<'p> {
         let process = root.process.and_then(|index| machine.processes().get(index));
         let tid = root.tid;
         if let Some(process) = process {
-            self.usage.add((process.pid(), nanos, weight), (tracks, packets));
+            self.usage.add((process.pid().get(), nanos, weight), (tracks, packets));
         }
         self.interned.clear();
         if self.written.get_mut(node).is_some_and(|written| !std::mem::replace(written, true)) {
@@ -89,9 +90,9 @@ impl<'p> SampleWriter<'p> {
         self.message.clear();
         self.message.uint(sample::CPU, kept.processor.into());
         if let Some(process) = process {
-            self.message.uint(sample::PID, process.pid().into());
+            self.message.uint(sample::PID, process.pid().get().into());
         }
-        self.message.uint(sample::TID, tid.unwrap_or(0).into());
+        self.message.uint(sample::TID, tid.unwrap_or(ThreadId::new(0)).get().into());
         self.message.uint(sample::CALLSTACK, node as u64 + 1);
         let mode = if kept.in_kernel { sample::KERNEL } else { sample::USER };
         self.message.uint(sample::MODE, mode);

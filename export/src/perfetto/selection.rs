@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use etl_analysis::{Machine, ProcessLives};
-use etl_format::TimeRange;
+use etl_format::{ProcessId, ThreadId, Ticks, TimeRange};
 
 /// Which processes, threads and times are exported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     lives: Option<ProcessLives>,
-    first_threads: BTreeSet<u32>,
-    threads: Vec<u32>,
+    first_threads: BTreeSet<ThreadId>,
+    threads: Vec<ThreadId>,
     range: TimeRange,
 }
 
@@ -25,13 +25,13 @@ impl Selection {
     /// whose events count before an event names the process
     /// ([`ProcessSelector::first_threads`](etl_analysis::ProcessSelector::first_threads)).
     #[must_use]
-    pub fn processes(self, lives: ProcessLives, first_threads: BTreeSet<u32>) -> Self {
+    pub fn processes(self, lives: ProcessLives, first_threads: BTreeSet<ThreadId>) -> Self {
         Selection { lives: Some(lives), first_threads, ..self }
     }
 
     /// Only the threads with these ids; all if there is none.
     #[must_use]
-    pub fn threads(self, threads: Vec<u32>) -> Self {
+    pub fn threads(self, threads: Vec<ThreadId>) -> Self {
         Selection { threads, ..self }
     }
 
@@ -48,14 +48,14 @@ impl Selection {
     }
 
     /// The ids of threads that are selected one by one.
-    pub(super) fn selected_threads(&self) -> &[u32] {
+    pub(super) fn selected_threads(&self) -> &[ThreadId] {
         &self.threads
     }
 
     /// The indices of the processes that are selected one by one.
     pub(super) fn selected_processes(&self, machine: &Machine) -> Option<BTreeSet<usize>> {
         self.lives.as_ref()?;
-        let first = machine.span().map_or(0, |(first, _)| first);
+        let first = machine.span().map_or(Ticks::new(0), |(first, _)| first);
         let selected = machine.processes().iter().enumerate().filter(|(index, process)| {
             self.admits_process(machine, *index, process.started().unwrap_or(first))
         });
@@ -68,24 +68,24 @@ impl Selection {
 
     /// Whether a time is selected.
     #[inline]
-    pub(super) fn admits_time(&self, time: i64) -> bool {
+    pub(super) fn admits_time(&self, time: Ticks) -> bool {
         self.range.contains(time)
     }
 
     /// Whether a process is selected, by its index.
-    pub(super) fn admits_process(&self, machine: &Machine, process: usize, time: i64) -> bool {
+    pub(super) fn admits_process(&self, machine: &Machine, process: usize, time: Ticks) -> bool {
         let pid = || machine.processes().get(process).map(|process| process.pid());
         self.lives.is_none() || pid().is_some_and(|pid| self.admits_id(pid, time))
     }
 
     /// Whether the process that has an id at a time is selected.
-    fn admits_id(&self, pid: u32, time: i64) -> bool {
+    fn admits_id(&self, pid: ProcessId, time: Ticks) -> bool {
         let Some(lives) = &self.lives else { return true };
         lives.has(pid, time)
     }
 
     /// Whether a thread is selected, by its id and that of its process.
-    pub(super) fn admits_ids(&self, pid: u32, tid: u32, time: i64) -> bool {
+    pub(super) fn admits_ids(&self, pid: ProcessId, tid: ThreadId, time: Ticks) -> bool {
         self.admits_id(pid, time) && (self.threads.is_empty() || self.threads.contains(&tid))
     }
 
@@ -94,8 +94,8 @@ impl Selection {
         &self,
         machine: &Machine,
         process: Option<usize>,
-        tid: Option<u32>,
-        time: i64,
+        tid: Option<ThreadId>,
+        time: Ticks,
     ) -> bool {
         let is_process = match process {
             Some(process) => self.admits_process(machine, process, time),

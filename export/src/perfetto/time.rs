@@ -1,7 +1,7 @@
 //! The clock of the written trace: nanoseconds that are never negative.
 
-use etl_format::Clock;
 use etl_format::constants::{ClockType, FILETIME_UNIX_EPOCH};
+use etl_format::{Clock, Ticks};
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 const NANOS_PER_FILETIME: i64 = 100;
@@ -30,7 +30,7 @@ impl TraceTime {
     #[inline]
     pub fn nanos(&self, ticks: i64) -> u64 {
         if self.is_calendar {
-            return unix(self.clock.filetime(ticks));
+            return unix(self.clock.time(Ticks::new(ticks)).get());
         }
         let ticks = u64::try_from(ticks).unwrap_or(0);
         match self.whole {
@@ -52,7 +52,7 @@ impl TraceTime {
     /// A time on the clock of the trace, and in nanoseconds since 1970.
     pub fn reference(&self) -> (u64, u64) {
         let start = self.clock.start_timestamp;
-        (self.nanos(start), unix(self.clock.filetime(start)))
+        (self.nanos(start.get()), unix(self.clock.time(start).get()))
     }
 }
 
@@ -64,22 +64,23 @@ fn unix(filetime: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use etl_format::FileTime;
 
     #[test]
     fn ticks_become_nanoseconds_of_one_clock() {
         let second = 10_000_000;
         let start = FILETIME_UNIX_EPOCH + 7 * second;
         let time = |kind, ticks, frequency| {
-            TraceTime::new(Clock::new(kind, start, ticks, frequency, 2_000))
+            TraceTime::new(Clock::new(kind, FileTime::new(start), ticks, frequency, 2_000))
         };
-        let counter = time(ClockType::QPC, 50, second);
+        let counter = time(ClockType::QPC, Ticks::new(50), second);
         assert_eq!((counter.nanos(3), counter.nanos(-1)), (300, 0));
         assert_eq!(counter.reference(), (5_000, 7_000_000_000));
-        let odd = time(ClockType::QPC, 3_000_000, 3_000_000);
+        let odd = time(ClockType::QPC, Ticks::new(3_000_000), 3_000_000);
         assert_eq!([1, 2, 3].map(|ticks| odd.nanos(ticks)), [333, 666, 1_000]);
         assert_eq!(odd.reference(), (1_000_000_000, 7_000_000_000));
-        assert_eq!(time(ClockType::CPU_CYCLE, 0, 0).nanos(2_000), 1_000);
-        let calendar = time(ClockType::SYSTEM_TIME, start, 0);
+        assert_eq!(time(ClockType::CPU_CYCLE, Ticks::new(0), 0).nanos(2_000), 1_000);
+        let calendar = time(ClockType::SYSTEM_TIME, Ticks::new(start), 0);
         assert_eq!(calendar.reference(), (7_000_000_000, 7_000_000_000));
     }
 }

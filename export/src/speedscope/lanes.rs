@@ -1,4 +1,4 @@
-//! Activities in lanes, so that what is open in a lane at a time is nested.
+//! Activities in lanes: activities of a lane that are open at the same time are nested.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use etl_analysis::Machine;
 use etl_analysis::behavior::activities::{Activities, Activity};
 use etl_analysis::profile::ProfileOptions;
-use etl_format::{Guid, TimeRange};
+use etl_format::{Guid, ThreadId, Ticks, TimeRange};
 use foldhash::HashMap;
 
 /// The start or the stop of an activity.
@@ -16,7 +16,7 @@ pub(super) struct Event {
     /// The number of the activity's name in [`Activities`].
     pub name: u32,
     /// Ticks.
-    pub time: i64,
+    pub time: Ticks,
 }
 
 /// Activities of a process; each lies within the one around it.
@@ -32,27 +32,27 @@ pub(super) struct Lane {
 struct Open {
     id: Guid,
     name: u32,
-    until: i64,
+    until: Ticks,
 }
 
 impl Lane {
-    /// Ends what ended until a time.
-    fn advance(&mut self, time: i64) {
+    /// Ends the activities that stopped until a time.
+    fn advance(&mut self, time: Ticks) {
         while let Some(open) = self.open.pop_if(|open| open.until <= time) {
             self.events.push(Event { is_start: false, name: open.name, time: open.until });
         }
     }
 
-    /// Whether an activity lies within the innermost one, which has to be its parent, or to have
+    /// Whether an activity lies within the innermost open one, which has to be its parent or have
     /// the same id.
-    fn takes(&self, activity: &Activity, until: i64) -> bool {
+    fn takes(&self, activity: &Activity, until: Ticks) -> bool {
         self.open.last().is_some_and(|open| {
             let is_parent = open.id == activity.parent || open.id == activity.id;
             is_parent && until <= open.until
         })
     }
 
-    fn start(&mut self, activity: &Activity, until: i64) {
+    fn start(&mut self, activity: &Activity, until: Ticks) {
         let &Activity { id, name, started: time, .. } = activity;
         self.events.push(Event { is_start: true, name, time });
         self.open.push(Open { id, name, until });
@@ -65,13 +65,13 @@ struct OfProcess {
     lanes: Vec<Lane>,
     /// Lanes in which nothing is open, and when the others become free.
     free: BTreeSet<usize>,
-    busy: BinaryHeap<Reverse<(i64, usize)>>,
+    busy: BinaryHeap<Reverse<(Ticks, usize)>>,
     /// The lane of the last activity with an id.
     of_ids: HashMap<Guid, usize>,
 }
 
 impl OfProcess {
-    fn add(&mut self, activity: &Activity, until: i64) {
+    fn add(&mut self, activity: &Activity, until: Ticks) {
         while let Some(&Reverse((time, lane))) = self.busy.peek() {
             if time > activity.started {
                 break;
@@ -80,25 +80,29 @@ impl OfProcess {
             self.free.insert(lane);
         }
         for id in [activity.parent, activity.id] {
-            let Some(&at) = self.of_ids.get(&id) else { continue };
-            let Some(lane) = self.lanes.get_mut(at) else { continue };
+            let Some(&index) = self.of_ids.get(&id) else { continue };
+            let Some(lane) = self.lanes.get_mut(index) else { continue };
             lane.advance(activity.started);
             if lane.takes(activity, until) {
                 lane.start(activity, until);
-                self.of_ids.insert(activity.id, at);
+                self.of_ids.insert(activity.id, index);
                 return;
             }
         }
-        let at = self.free.pop_first().unwrap_or_else(|| {
-            self.lanes.push(Lane { process: (activity.process, activity.pid), ..Lane::default() });
-            self.lanes.len() - 1
-        });
-        if let Some(lane) = self.lanes.get_mut(at) {
+        let index = match self.free.pop_first() {
+            Some(index) => index,
+            None => {
+                let process = (activity.process, activity.pid.get());
+                self.lanes.push(Lane { process, ..Lane::default() });
+                self.lanes.len() - 1
+            }
+        };
+        if let Some(lane) = self.lanes.get_mut(index) {
             lane.advance(activity.started);
             lane.start(activity, until);
         }
-        self.busy.push(Reverse((until, at)));
-        self.of_ids.insert(activity.id, at);
+        self.busy.push(Reverse((until, index)));
+        self.of_ids.insert(activity.id, index);
     }
 }
 
@@ -109,21 +113,21 @@ pub(super) fn lanes(
     options: &ProfileOptions,
     range: TimeRange,
 ) -> Vec<Lane> {
-    let end = machine.span().map_or(i64::MAX, |(_, last)| last);
+    let end = machine.span().map_or(Ticks::MAX, |(_, last)| last);
     let mut processes: BTreeMap<(Option<usize>, u32), OfProcess> = BTreeMap::new();
     for activity in activities.list() {
         if !range.contains(activity.started) {
             continue;
         }
-        let tid = activity.tid.unwrap_or(u32::MAX);
+        let tid = activity.tid.unwrap_or(ThreadId::new(u32::MAX));
         if options.admits(activity.process, Some(activity.pid), tid) {
             let until = activity.stopped.unwrap_or(end).max(activity.started);
-            let of = processes.entry((activity.process, activity.pid)).or_default();
-            of.add(activity, until);
+            let process = processes.entry((activity.process, activity.pid.get())).or_default();
+            process.add(activity, until);
         }
     }
     let mut lanes: Vec<Lane> = processes.into_values().flat_map(|process| process.lanes).collect();
-    lanes.iter_mut().for_each(|lane| lane.advance(i64::MAX));
+    lanes.iter_mut().for_each(|lane| lane.advance(Ticks::MAX));
     lanes
 }
 
@@ -140,12 +144,13 @@ mod tests {
     fn placed(activities: &[(u8, u8, i64, i64)]) -> Vec<String> {
         let mut all = OfProcess::default();
         for &(number, parent, started, until) in activities {
-            let activity = Activity::new(id(number), id(parent), u32::from(number), started);
-            all.add(&activity, until);
+            let activity =
+                Activity::new(id(number), id(parent), u32::from(number), Ticks::new(started));
+            all.add(&activity, Ticks::new(until));
         }
         let mut texts = Vec::new();
         for mut lane in all.lanes {
-            lane.advance(i64::MAX);
+            lane.advance(Ticks::MAX);
             assert!(lane.events.is_sorted_by_key(|event| event.time));
             let text = |e: &Event| format!("{}{}", if e.is_start { '+' } else { '-' }, e.name);
             texts.push(lane.events.iter().map(text).collect::<Vec<_>>().join(" "));
@@ -157,7 +162,7 @@ mod tests {
     fn an_activity_is_nested_in_its_parent_alone() {
         let nested = [(1, 0, 0, 10), (2, 1, 1, 5), (3, 2, 2, 4), (4, 1, 6, 10)];
         assert_eq!(placed(&nested), ["+1 +2 +3 -3 -2 +4 -4 -1"]);
-        // At the same time as another one, and longer than its parent.
+        // Not a child of the activity around it, or longer than its parent.
         assert_eq!(placed(&[(1, 0, 0, 10), (2, 9, 1, 5)]), ["+1 -1", "+2 -2"]);
         assert_eq!(placed(&[(1, 0, 0, 10), (2, 1, 1, 11)]), ["+1 -1", "+2 -2"]);
         // Lanes are used again, and events of two tasks may have one id.

@@ -1,17 +1,19 @@
 //! The file format of [speedscope](https://www.speedscope.app): a sampled profile for each thread,
 //! and activities as profiles of events.
 //!
-//! What a profile of events has open at a time is nested. So activities of a process that overlap
-//! each other stand in several profiles: an activity is in that of its parent if it ends before it.
+//! In a profile of events, everything that is open at a time has to be nested. So overlapping
+//! activities of a process are in several profiles. An activity is in the profile of its parent if
+//! it ends before its parent.
 
 mod lanes;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use etl_analysis::Machine;
 use etl_analysis::behavior::activities::Activities;
 use etl_analysis::profile::{Profile, ProfileOptions, TimedSample};
-use etl_format::TimeRange;
+use etl_format::{Ticks, TimeRange};
 use foldhash::HashMap;
 use serde_json::{Value, json};
 
@@ -52,8 +54,11 @@ impl<'a> ActivityProfiles<'a> {
 
     /// The numbers of the names of activities, in the order of their frames.
     fn names(&self) -> Vec<u32> {
-        let all = self.lanes.iter().flat_map(|lane| &lane.events).map(|event| event.name);
-        all.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+        let mut names = BTreeSet::new();
+        for lane in &self.lanes {
+            names.extend(lane.events.iter().map(|event| event.name));
+        }
+        names.into_iter().collect()
     }
 
     /// Writes a profile for each lane; `first` is the frame of the first name.
@@ -69,7 +74,7 @@ impl<'a> ActivityProfiles<'a> {
             names.iter().enumerate().map(|(at, &name)| (name, first + at)).collect();
         let clock = self.machine.clock();
         let (begin, end) = self.machine.span().unwrap_or_default();
-        let nanos = |time: i64| {
+        let nanos = |time: Ticks| {
             clock.nanos_since_start(time).saturating_sub(clock.nanos_since_start(begin)).max(0)
         };
         let mut number = 0;
@@ -77,9 +82,9 @@ impl<'a> ActivityProfiles<'a> {
         for (at, lane) in self.lanes.iter().enumerate() {
             number = if process == Some(lane.process) { number + 1 } else { 1 };
             process = Some(lane.process);
-            let (of, pid) = lane.process;
-            let of = of.and_then(|at| self.machine.processes().get(at));
-            let label = match of.map_or("", |of| of.name()) {
+            let (index, pid) = lane.process;
+            let process = index.and_then(|index| self.machine.processes().get(index));
+            let label = match process.map_or("", |process| process.name()) {
                 "" => format!("? ({pid})"),
                 name => format!("{name} ({pid})"),
             };
@@ -108,11 +113,11 @@ impl<'a> ActivityProfiles<'a> {
 
 /// Writes a profile. It needs a tree for each thread
 /// ([`by_thread`](etl_analysis::profile::ProfileOptions::by_thread)) and the samples
-/// ([`keep_samples`](etl_analysis::profile::SampleCollector::keep_samples)). `name` is that of the
-/// trace.
+/// ([`keep_samples`](etl_analysis::profile::SampleCollector::keep_samples)). `name` is the name of
+/// the trace.
 ///
 /// The samples of a thread are in time order. The axis has the time for which the thread ran, in
-/// nanoseconds, or the number of samples where the recording states no interval.
+/// nanoseconds, or the number of samples if the recording states no interval.
 ///
 /// # Errors
 /// When writing fails.

@@ -23,5 +23,5 @@ pub const HEAP_HISTORY: u16 = 204;
 /// A hundred KB were allocated.
 pub const ALLOCATED: u16 = 10;
 
-/// The type of a collection that runs beside the process and other collections.
+/// The type of a collection that runs concurrently with the process and with other collections.
 pub const BACKGROUND: u32 = 1;

@@ -48,12 +48,6 @@ pub(super) struct Span {
 #[inline]
 pub(super) fn text_span(shape: Shape, length: Length, data: &[u8]) -> Option<Span> {
     let unit = if shape == Shape::Utf16 { 2 } else { 1 };
-    let sized = |start: usize, len: usize| {
-        let have = data.len().saturating_sub(start);
-        let clipped = len > have;
-        let end = start + len.min(have);
-        Span { start, end, next: end, clipped }
-    };
     Some(match length {
         Length::NulTerminated | Length::Natural => {
             if data.len() < unit {
@@ -70,7 +64,7 @@ pub(super) fn text_span(shape: Shape, length: Length, data: &[u8]) -> Option<Spa
                     let (end, next) = ansi_len(data);
                     Span { start: 0, end, next, clipped: false }
                 }
-                _ => sized(0, data.len()),
+                _ => sized_span(data, 0, data.len()),
             }
         }
         Length::Fixed(n) => {
@@ -78,18 +72,27 @@ pub(super) fn text_span(shape: Shape, length: Length, data: &[u8]) -> Option<Spa
             if len > 0 && data.is_empty() {
                 return None;
             }
-            sized(0, len)
+            sized_span(data, 0, len)
         }
-        Length::U16 => sized(2, usize::from(data.u16_at(0)?)),
-        Length::U16BigEndian => sized(2, usize::from(data.u16_at(0)?.swap_bytes())),
-        Length::U32 => sized(4, usize::try_from(data.u32_at(0)?).unwrap_or(usize::MAX)),
-        Length::Rest => sized(0, data.len()),
+        Length::U16 => sized_span(data, 2, usize::from(data.u16_at(0)?)),
+        Length::U16BigEndian => sized_span(data, 2, usize::from(data.u16_at(0)?.swap_bytes())),
+        Length::U32 => sized_span(data, 4, usize::try_from(data.u32_at(0)?).unwrap_or(usize::MAX)),
+        Length::Rest => sized_span(data, 0, data.len()),
         // References are resolved before.
         Length::Field(_) => return None,
     })
 }
 
-/// The span of a SID, or of the kernel's SID field; an empty value where there is none.
+/// The span of a value of `len` bytes, cut at the end of the payload.
+#[inline]
+fn sized_span(data: &[u8], start: usize, len: usize) -> Span {
+    let available = data.len().saturating_sub(start);
+    let clipped = len > available;
+    let end = start + len.min(available);
+    Span { start, end, next: end, clipped }
+}
+
+/// The span of a SID, or of the kernel's SID field; an empty value if that field has no SID.
 pub(super) fn sid_span(shape: Shape, data: &[u8]) -> Option<Span> {
     let start = match shape {
         Shape::WbemSid(pointer) => {
@@ -105,8 +108,8 @@ pub(super) fn sid_span(shape: Shape, data: &[u8]) -> Option<Span> {
     (end <= data.len()).then_some(Span { start, end, next: end, clipped: false })
 }
 
-/// Whether zeros stand in place of the pointers before a SID: events of the kernel that a program
-/// logs again can have lost them.
+/// Whether a SID follows zeros instead of pointers. Events of the kernel can lose the pointers when
+/// a program logs them again.
 fn is_sid_after_zeros(data: &[u8], pointers: usize) -> bool {
     let Some((zeros, sid)) = data.split_at_checked(pointers) else { return false };
     // Revision 1, up to 15 sub-authorities, and an authority below 256.
@@ -137,7 +140,7 @@ pub(super) fn value_range(
     span.map_or(0..next, |span| span.start..span.end)
 }
 
-/// The length of one value of `op` at the start of `data`; `None` when it is not there as a whole.
+/// The length of one value of `op` at the start of `data`; `None` if `data` ends within it.
 fn element_len(
     op: &Op,
     length: Length,
@@ -161,20 +164,20 @@ fn element_len(
     }
 }
 
-/// The length of one struct of variable size; `None` when it is not there as a whole.
+/// The length of one struct of variable size; `None` if `data` ends within it.
 pub(super) fn struct_len(op: &Op, data: &[u8], top: &Slots, budget: &mut Budget) -> Option<usize> {
     let mut here = Slots::default();
-    let mut at = 0usize;
+    let mut offset = 0usize;
     for member in &op.members {
-        let rest = data.get(at..)?;
+        let rest = data.get(offset..)?;
         let extent = field_extent(member, rest, &here, top, budget)?;
         if extent.clipped {
             return None;
         }
         keep(member, rest, &mut here);
-        at = at.checked_add(extent.next)?;
+        offset = offset.checked_add(extent.next)?;
     }
-    Some(at)
+    Some(offset)
 }
 
 /// Keeps the value of a counting field.
@@ -195,13 +198,13 @@ pub(super) struct Extent {
     pub(super) start: usize,
     /// Where the next field starts.
     pub(super) next: usize,
-    /// Elements that are there as a whole.
+    /// Elements that are not cut.
     pub(super) count: usize,
     /// Whether elements are missing.
     pub(super) clipped: bool,
 }
 
-/// The extent of a field at the start of `data`; `None` when nothing of it is there.
+/// The extent of a field at the start of `data`; `None` if `data` has nothing of it.
 pub(super) fn field_extent(
     op: &Op,
     data: &[u8],
@@ -232,11 +235,11 @@ pub(super) fn field_extent(
         }
         return Some(Extent { start, next, count, clipped });
     }
-    let mut at = 0usize;
+    let mut offset = 0usize;
     let mut count = 0usize;
     let mut empty = 0usize;
     while wanted.is_none_or(|w| count < w) {
-        let left = rest.get(at..)?;
+        let left = rest.get(offset..)?;
         if wanted.is_none() && left.is_empty() {
             break;
         }
@@ -246,7 +249,7 @@ pub(super) fn field_extent(
             // Any number of them would cost nothing to ask for.
             Some(0) if empty >= op.empty => break,
             Some(len) => {
-                at += len;
+                offset += len;
                 count += 1;
                 empty += usize::from(len == 0);
             }
@@ -254,9 +257,9 @@ pub(super) fn field_extent(
                 if count == 0 && left.is_empty() && start == 0 {
                     return None;
                 }
-                return Some(Extent { start, next: start + at, count, clipped: true });
+                return Some(Extent { start, next: start + offset, count, clipped: true });
             }
         }
     }
-    Some(Extent { start, next: start + at, count, clipped: false })
+    Some(Extent { start, next: start + offset, count, clipped: false })
 }

@@ -1,8 +1,8 @@
 //! Decoding of payloads to named, typed values that borrow from the payload.
 //!
 //! [`Decoder::new`] compiles a schema once for both pointer sizes; [`Decoder::fields`] then walks a
-//! payload without allocating. Nothing here fails: of a payload that is too short the values up to
-//! its end are returned, one that is too long leaves bytes over, and [`Fields::note`] reports both.
+//! payload without allocating. Nothing here fails: if a payload is too short, the values up to its
+//! end are returned; if it is too long, bytes are left over. [`Fields::note`] reports both.
 //!
 //! ```
 //! use etl_format::{Guid, constants::PointerSize};
@@ -53,7 +53,7 @@ pub struct Decoder {
     wide: Vec<Op>,
 }
 
-/// What stands around the texts of a payload: see [`Decoder::string_layout`].
+/// The bytes around the texts of a payload: see [`Decoder::string_layout`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StringLayout {
     /// Bytes of the fields before them.
@@ -64,7 +64,7 @@ pub struct StringLayout {
     pub after: usize,
 }
 
-/// How far a field reaches, as far as [`views`](crate::views) step over it.
+/// How [`views`](crate::views) find the end of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// Always this many bytes.
@@ -80,9 +80,9 @@ pub(crate) enum Reach {
 }
 
 impl Decoder {
-    /// Compiles a schema. A reference to a counting field that does not exist, comes later or is no
-    /// integer counts 0. A list of fields ends before one whose count could not be kept, as sixteen
-    /// others are needed further on.
+    /// Compiles a schema. A reference to a counting field that does not exist, comes later or is
+    /// not an integer means a count of 0. At most sixteen counts are kept at a time: a list of
+    /// fields ends before a field whose count would be the seventeenth.
     #[must_use]
     pub fn new(schema: Arc<EventSchema>) -> Self {
         let narrow = plan::compile(&schema.fields, PointerSize::P4);
@@ -136,7 +136,7 @@ impl Decoder {
         self.fields(payload, pointers).get(path)
     }
 
-    /// The bytes that every payload has, where all fields are of a fixed size.
+    /// The size of every payload, if all fields have a fixed size.
     #[must_use]
     pub fn fixed_size(&self, pointers: PointerSize) -> Option<usize> {
         let ops = self.ops(pointers);
@@ -144,17 +144,14 @@ impl Decoder {
         (fields == ops.len()).then_some(bytes)
     }
 
-    /// Where the texts of every payload stand, if all fields but some texts in a row have a fixed
-    /// size. Whether a payload ends where its fields do is then known without a walk over them.
+    /// Where the texts of every payload are, if all fields but some texts in a row have a fixed
+    /// size. Then no walk over the fields is necessary to check that a payload ends with them.
     #[must_use]
     pub fn string_layout(&self, pointers: PointerSize) -> Option<StringLayout> {
         let ops = self.ops(pointers);
         let (fixed, before) = ops.first()?.run;
         let rest = ops.get(fixed..)?;
-        let is_text = |op: &&Op| {
-            (op.shape, op.length, op.count) == (Shape::Utf16, Length::NulTerminated, Count::One)
-        };
-        let texts = rest.iter().take_while(is_text).count();
+        let texts = rest.iter().take_while(|op| is_utf16z(op)).count();
         let rest = rest.get(texts..)?;
         let (fixed, after) = rest.first().map_or((0, 0), |op| op.run);
         (texts > 0 && fixed == rest.len()).then_some(StringLayout { before, texts, after })
@@ -165,17 +162,20 @@ impl Decoder {
         self.shared.schema.fields.iter().zip(self.ops(pointers).iter().map(Op::reach))
     }
 
-    /// The pointer size with which this takes the payload of a record: what the record says, or 8
-    /// bytes where it says nothing.
+    /// The pointer size of a record's payload: the size that the record states, or 8 bytes if it
+    /// states none.
     ///
-    /// A program of 32 bits can log events of the kernel again on 64-bit Windows: then the record
-    /// is one of 32 bits, and its payload is not.
+    /// If a 32-bit program logs events of the kernel again on 64-bit Windows, the record states 32
+    /// bits, but its payload has pointers of 8 bytes. So if only 8 bytes fit, this returns 8 bytes.
     #[must_use]
     pub fn pointers_of(&self, record: &Record<'_>) -> PointerSize {
         let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
-        let is_exact = |pointers| self.check(record.payload(), pointers).is_exact();
-        let is_relogged = record.kind() == RecordKind::FULL32;
-        if is_relogged && !is_exact(pointers) && is_exact(PointerSize::P8) {
+        let payload = record.payload();
+        let may_be_relogged = record.kind() == RecordKind::FULL32;
+        if may_be_relogged
+            && !self.check(payload, pointers).is_exact()
+            && self.check(payload, PointerSize::P8).is_exact()
+        {
             return PointerSize::P8;
         }
         pointers
@@ -188,6 +188,11 @@ impl Decoder {
         fields.skip_to(usize::MAX);
         fields.note()
     }
+}
+
+/// Whether a field is one text in UTF-16 that ends at a NUL.
+fn is_utf16z(op: &Op) -> bool {
+    op.shape == Shape::Utf16 && op.length == Length::NulTerminated && op.count == Count::One
 }
 
 #[cfg(test)]

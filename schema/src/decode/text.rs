@@ -5,8 +5,8 @@ use etl_format::cursor::utf16_nul;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Eight-bit text whose encoding no event states: what is UTF-8 as such, all other bytes as the
-/// characters U+0080 to U+00FF, so that different bytes stay different.
+/// Decodes eight-bit text in an unknown encoding. Valid UTF-8 is decoded as such, all other bytes
+/// as the characters U+0080 to U+00FF, so that different bytes stay different.
 ///
 /// ```
 /// use etl_schema::decode::ansi_text;
@@ -80,7 +80,7 @@ impl<'a> Utf16<'a> {
         char::decode_utf16(self.units()).map(|r| r.map_err(|e| e.unpaired_surrogate()))
     }
 
-    /// The text as ASCII, one byte for each code unit, if it is.
+    /// The text, one byte for each code unit, if it is ASCII.
     pub(crate) fn ascii(self) -> Option<impl ExactSizeIterator<Item = u8> + use<'a>> {
         let (words, rest) = self.0.as_chunks::<8>();
         let all = words.iter().fold(0, |all, word| all | u64::from_le_bytes(*word));
@@ -113,7 +113,7 @@ impl<'a> Utf16<'a> {
         out.extend(Utf16(rest).chars().map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)));
     }
 
-    /// The text before the first NUL: what a buffer of fixed length says.
+    /// The text before the first NUL: the contents of a buffer of fixed length.
     #[must_use]
     pub fn before_nul(self) -> Self {
         Utf16(self.0.get(..utf16_len(self.0).0).unwrap_or_default())
@@ -163,19 +163,19 @@ pub(super) fn utf16_len(data: &[u8]) -> (usize, usize) {
 pub(super) fn ansi_len(data: &[u8]) -> (usize, usize) {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const TOPS: u64 = 0x8080_8080_8080_8080;
-    let mut at = 0usize;
+    let mut offset = 0usize;
     let (chunks, rest) = data.as_chunks::<8>();
     for chunk in chunks {
         let v = u64::from_le_bytes(*chunk);
         let hit = v.wrapping_sub(ONES) & !v & TOPS;
         if hit != 0 {
-            let len = at + hit.trailing_zeros() as usize / 8;
+            let len = offset + hit.trailing_zeros() as usize / 8;
             return (len, len + 1);
         }
-        at += 8;
+        offset += 8;
     }
     match rest.iter().position(|&b| b == 0) {
-        Some(more) => (at + more, at + more + 1),
+        Some(more) => (offset + more, offset + more + 1),
         None => (data.len(), data.len()),
     }
 }

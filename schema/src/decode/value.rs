@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// A value of a field, borrowed from the payload.
 ///
-/// Integers of every width are [`Value::Int`] or [`Value::UInt`]; the width is that of the field.
+/// Integers of every width are [`Value::Int`] or [`Value::UInt`]; the field has the width.
 #[derive(Debug, Clone, Copy)]
 pub enum Value<'a> {
     /// No value: an in-type of no bytes, or a kernel SID field without a SID.
@@ -88,7 +88,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value as a signed number, where it is an integer that fits.
+    /// The value as a signed number, if it is an integer that fits.
     #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
         match *self {

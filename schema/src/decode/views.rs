@@ -125,14 +125,14 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// A value, where the next one starts, and whether this one was cut short.
+/// A value, the offset of the next one, and whether the value was cut.
 pub(super) struct One<'a> {
     pub(super) value: Value<'a>,
     pub(super) next: usize,
     pub(super) clipped: bool,
 }
 
-/// One value at the start of `data`, whatever its count says.
+/// One value at the start of `data`; the count of its field is ignored.
 #[inline]
 pub(super) fn one_value<'a>(
     shared: &'a Shared,

@@ -13,7 +13,7 @@ pub struct PayloadBuilder<'s> {
 }
 
 impl<'s> PayloadBuilder<'s> {
-    /// With nothing set.
+    /// A builder without values: all fields are [`OwnedValue::Auto`].
     #[must_use]
     pub fn new(schema: &'s EventSchema) -> Self {
         let values = vec![OwnedValue::Auto; schema.fields.len()];
@@ -23,8 +23,8 @@ impl<'s> PayloadBuilder<'s> {
     /// Sets the first field with this name. For an unknown name [`PayloadBuilder::encode`] fails.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl Into<OwnedValue>) -> Self {
-        let at = self.schema.field_index(name);
-        match at.and_then(|at| self.values.get_mut(at)) {
+        let index = self.schema.field_index(name);
+        match index.and_then(|index| self.values.get_mut(index)) {
             Some(slot) => *slot = value.into(),
             None => {
                 self.unknown.get_or_insert_with(|| name.to_owned());
@@ -36,7 +36,7 @@ impl<'s> PayloadBuilder<'s> {
     /// The payload.
     ///
     /// # Errors
-    /// When a name was unknown or a value does not go with its field.
+    /// If a name is unknown or a value does not fit its field.
     pub fn encode(&self, pointers: PointerSize) -> Result<Vec<u8>, EncodeError> {
         if let Some(field) = self.unknown.clone() {
             return Err(EncodeError { field, problem: EncodeProblem::NoSuchField });

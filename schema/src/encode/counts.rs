@@ -9,19 +9,14 @@ use std::collections::BTreeMap;
 pub(super) struct Counts(BTreeMap<usize, usize>);
 
 impl Counts {
-    /// From the values that are counted. Where several fields are counted by one, the longest
-    /// wins and the others are padded or refused.
+    /// From the counted values. If one field counts several others, it has the highest number, and
+    /// the shorter ones are padded or refused.
     ///
-    /// `top` is `None` for the top level itself, whose counts come from the members of structs too.
+    /// `top` is `None` for the top level itself, which can also count the members of structs.
     pub(super) fn gather(fields: &[Field], values: &[OwnedValue], top: Option<&Counts>) -> Self {
         let mut counts = Counts::default();
         // Most lists have nothing that is counted.
-        let counted = |field: &Field| {
-            matches!(field.count, Count::Field(_))
-                || matches!(field.length, Length::Field(_))
-                || matches!(field.kind, FieldKind::Struct(_))
-        };
-        if !fields.iter().any(counted) {
+        if !fields.iter().any(may_be_counted) {
             return counts;
         }
         counts.visit(fields, values, top.is_none(), true);
@@ -38,21 +33,22 @@ impl Counts {
         *entry = (*entry).max(number);
     }
 
-    fn visit(&mut self, fields: &[Field], values: &[OwnedValue], is_top: bool, own: bool) {
-        let relevant = |reference: FieldRef| match reference {
-            FieldRef::Here(index) => own.then_some(index),
-            FieldRef::Top(index) => is_top.then_some(index),
-        };
+    /// Adds the numbers of a list of fields. `is_top` is whether the counts of the top level are
+    /// gathered, and `is_here` whether the list is the one whose counts are gathered, not the
+    /// members of a struct in it.
+    fn visit(&mut self, fields: &[Field], values: &[OwnedValue], is_top: bool, is_here: bool) {
         for (field, value) in fields.iter().zip(values) {
             if let Count::Field(reference) = field.count
-                && let Some(index) = relevant(reference)
+                && let Some(index) = counting_index(reference, is_top, is_here)
             {
                 self.need(index, value.elements().len());
             }
-            let one = std::slice::from_ref(value);
-            let elements = if field.count == Count::One { one } else { value.elements() };
+            let elements = match field.count {
+                Count::One => std::slice::from_ref(value),
+                _ => value.elements(),
+            };
             if let Length::Field(reference) = field.length
-                && let Some(index) = relevant(reference)
+                && let Some(index) = counting_index(reference, is_top, is_here)
             {
                 // Also without elements: then the number is 0.
                 self.need(index, 0);
@@ -73,6 +69,23 @@ impl Counts {
     }
 }
 
+/// Whether a field, or a member of it, can be counted by another field.
+fn may_be_counted(field: &Field) -> bool {
+    matches!(field.count, Count::Field(_))
+        || matches!(field.length, Length::Field(_))
+        || matches!(field.kind, FieldKind::Struct(_))
+}
+
+/// The index of a counting field, if it is in the list whose counts are gathered.
+fn counting_index(reference: FieldRef, is_top: bool, is_here: bool) -> Option<u16> {
+    match reference {
+        FieldRef::Here(index) if is_here => Some(index),
+        FieldRef::Top(index) if is_top => Some(index),
+        FieldRef::Here(_) | FieldRef::Top(_) => None,
+    }
+}
+
+/// The length of a text or binary value, in the units of its field.
 fn units(field: &Field, value: &OwnedValue) -> usize {
     let ty = field.in_type().unwrap_or(InType::Null);
     let unit = if ty == InType::Utf16 { 2 } else { 1 };

@@ -86,12 +86,18 @@ pub enum EncodeProblem {
     NoSuchField,
 }
 
+impl EncodeProblem {
+    fn in_field(self, field: &Field) -> EncodeError {
+        EncodeError { field: field.name.to_string(), problem: self }
+    }
+}
+
 /// Writes a payload: one value per top-level field, in order.
 ///
-/// [`OwnedValue::Auto`] stands for a counting field's right value, else for zero or empty.
+/// [`OwnedValue::Auto`] is the right value of a counting field; in other fields, zero or empty.
 ///
 /// # Errors
-/// When a value does not go with its field; nothing is returned then.
+/// If a value does not fit its field.
 pub fn encode(
     schema: &EventSchema,
     values: &[OwnedValue],
@@ -135,9 +141,9 @@ impl Writer<'_> {
             return Err(EncodeError { field: "(all)".to_owned(), problem });
         }
         for (index, (field, value)) in fields.iter().zip(values).enumerate() {
-            let fail = |problem| EncodeError { field: field.name.to_string(), problem };
             if let Some(counted) = here.of(index) {
-                let number = u64::try_from(counted).map_err(|_| fail(EncodeProblem::OutOfRange))?;
+                let number = u64::try_from(counted)
+                    .map_err(|_| EncodeProblem::OutOfRange.in_field(field))?;
                 match value {
                     OwnedValue::Auto => {
                         self.one(field, &OwnedValue::UInt(number), here, top)?;
@@ -145,15 +151,17 @@ impl Writer<'_> {
                     }
                     other if other.as_u64() != Some(number) => {
                         let value = other.as_u64().unwrap_or(u64::MAX);
-                        return Err(fail(EncodeProblem::Miscounted { counted, value }));
+                        let problem = EncodeProblem::Miscounted { counted, value };
+                        return Err(problem.in_field(field));
                     }
                     _ => {}
                 }
             }
             match (&field.kind, field.count) {
-                // What most fields are.
+                // Most fields are of this kind.
                 (FieldKind::Value(ty), Count::One) if !is_text(*ty) => {
-                    scalar::write(*ty, field.out, value, self.pointers, self.out).map_err(fail)?;
+                    scalar::write(*ty, field.out, value, self.pointers, self.out)
+                        .map_err(|problem| problem.in_field(field))?;
                 }
                 _ => self.field(field, value, here, top)?,
             }
@@ -173,20 +181,22 @@ impl Writer<'_> {
         if members.len() != values.len() {
             return self.list(members, values, here, top);
         }
-        let width = |field: &Field| field.in_type().map_or(1, |ty| ty.width(self.pointers));
-        let widths: Vec<usize> = members.iter().map(width).collect();
-        let widest = widths.iter().copied().max().unwrap_or(1);
         let start = self.out.len();
-        let pad = |out: &mut Vec<u8>, to: usize| {
-            let size = (out.len() - start).next_multiple_of(to.max(1));
-            out.resize(start + size, 0);
-        };
-        for ((field, value), width) in members.iter().zip(values).zip(widths) {
-            pad(self.out, width);
+        let mut widest = 1;
+        for (field, value) in members.iter().zip(values) {
+            let width = field.in_type().map_or(1, |ty| ty.width(self.pointers));
+            widest = widest.max(width);
+            self.pad(start, width);
             self.field(field, value, here, top)?;
         }
-        pad(self.out, widest);
+        self.pad(start, widest);
         Ok(())
+    }
+
+    /// Adds zeros until the bytes after `start` are a multiple of a width.
+    fn pad(&mut self, start: usize, width: usize) {
+        let size = (self.out.len() - start).next_multiple_of(width.max(1));
+        self.out.resize(start + size, 0);
     }
 
     fn field(
@@ -196,31 +206,29 @@ impl Writer<'_> {
         here: &Counts,
         top: &Counts,
     ) -> Result<(), EncodeError> {
-        let fail = |problem| EncodeError { field: field.name.to_string(), problem };
-        let wanted = match field.count {
+        let expected = match field.count {
             Count::One => return self.one(field, value, here, top),
             Count::Const(n) => Some(usize::from(n)),
-            Count::Field(at) => Some(resolve(at, here, top)),
+            Count::Field(reference) => Some(resolve(reference, here, top)),
             Count::Prefixed | Count::Rest => None,
         };
         let auto;
         let elements: &[OwnedValue] = match value {
             OwnedValue::Array(elements) => elements,
             OwnedValue::Auto => {
-                auto = vec![OwnedValue::Auto; wanted.unwrap_or(0)];
+                auto = vec![OwnedValue::Auto; expected.unwrap_or(0)];
                 &auto
             }
-            _ => return Err(fail(EncodeProblem::WrongType { expected: "array" })),
+            _ => return Err(EncodeProblem::WrongType { expected: "array" }.in_field(field)),
         };
-        if let Some(expected) = wanted
+        if let Some(expected) = expected
             && expected != elements.len()
         {
-            return Err(fail(EncodeProblem::WrongCount { expected, have: elements.len() }));
+            let problem = EncodeProblem::WrongCount { expected, have: elements.len() };
+            return Err(problem.in_field(field));
         }
         if field.count == Count::Prefixed {
-            let max = usize::from(u16::MAX);
-            let count = u16::try_from(elements.len())
-                .map_err(|_| fail(EncodeProblem::TooLong { have: elements.len(), max }))?;
+            let count = length_prefix(elements.len()).map_err(|problem| problem.in_field(field))?;
             self.out.extend_from_slice(&count.to_le_bytes());
         }
         elements.iter().try_for_each(|element| self.one(field, element, here, top))
@@ -233,7 +241,6 @@ impl Writer<'_> {
         here: &Counts,
         top: &Counts,
     ) -> Result<(), EncodeError> {
-        let fail = |problem| EncodeError { field: field.name.to_string(), problem };
         match &field.kind {
             FieldKind::Struct(members) => {
                 let auto;
@@ -243,7 +250,9 @@ impl Writer<'_> {
                         auto = vec![OwnedValue::Auto; members.len()];
                         &auto
                     }
-                    _ => return Err(fail(EncodeProblem::WrongType { expected: "struct" })),
+                    _ => {
+                        return Err(EncodeProblem::WrongType { expected: "struct" }.in_field(field));
+                    }
                 };
                 let counts = Counts::gather(members, values, Some(top));
                 if field.aligned {
@@ -251,12 +260,11 @@ impl Writer<'_> {
                 }
                 self.list(members, values, &counts, top)
             }
-            FieldKind::Value(ty) if is_text(*ty) => {
-                self.text(*ty, field.length, value, here, top).map_err(fail)
-            }
-            FieldKind::Value(ty) => {
-                scalar::write(*ty, field.out, value, self.pointers, self.out).map_err(fail)
-            }
+            FieldKind::Value(ty) if is_text(*ty) => self
+                .text(*ty, field.length, value, here, top)
+                .map_err(|problem| problem.in_field(field)),
+            FieldKind::Value(ty) => scalar::write(*ty, field.out, value, self.pointers, self.out)
+                .map_err(|problem| problem.in_field(field)),
         }
     }
 
@@ -271,26 +279,31 @@ impl Writer<'_> {
         let unit = if ty == InType::Utf16 { 2 } else { 1 };
         let mut bytes =
             value.text_bytes(ty).ok_or(EncodeProblem::WrongType { expected: ty.name() })?;
-        let too_long = |have, max| EncodeProblem::TooLong { have, max };
         let max = match length {
             Length::Fixed(n) => Some(usize::from(n)),
-            Length::Field(at) => Some(resolve(at, here, top)),
+            Length::Field(reference) => Some(resolve(reference, here, top)),
             _ => None,
         };
         if let Some(max) = max {
             let have = bytes.len() / unit;
             if have > max {
-                return Err(too_long(have, max));
+                return Err(EncodeProblem::TooLong { have, max });
             }
             bytes.to_mut().resize(max * unit, 0);
         }
-        let wide = |len: usize| u16::try_from(len).map_err(|_| too_long(len, 0xffff));
         match length {
-            Length::U16 => self.out.extend_from_slice(&wide(bytes.len())?.to_le_bytes()),
-            Length::U16BigEndian => self.out.extend_from_slice(&wide(bytes.len())?.to_be_bytes()),
+            Length::U16 => {
+                let len = length_prefix(bytes.len())?;
+                self.out.extend_from_slice(&len.to_le_bytes());
+            }
+            Length::U16BigEndian => {
+                let len = length_prefix(bytes.len())?;
+                self.out.extend_from_slice(&len.to_be_bytes());
+            }
             Length::U32 => {
-                let len = u32::try_from(bytes.len())
-                    .map_err(|_| too_long(bytes.len(), u32::MAX as usize))?;
+                let have = bytes.len();
+                let max = u32::MAX as usize;
+                let len = u32::try_from(have).map_err(|_| EncodeProblem::TooLong { have, max })?;
                 self.out.extend_from_slice(&len.to_le_bytes());
             }
             Length::NulTerminated | Length::Natural if ty != InType::Binary => {
@@ -307,13 +320,20 @@ impl Writer<'_> {
     }
 }
 
-/// Types whose values are as long as they are.
+/// Types whose values have no fixed length.
 const fn is_text(ty: InType) -> bool {
     matches!(ty, InType::Utf16 | InType::Ansi | InType::Binary)
 }
 
-fn resolve(at: FieldRef, here: &Counts, top: &Counts) -> usize {
-    match at {
+/// A count or a length as a prefix of 16 bits.
+fn length_prefix(len: usize) -> Result<u16, EncodeProblem> {
+    let max = usize::from(u16::MAX);
+    u16::try_from(len).map_err(|_| EncodeProblem::TooLong { have: len, max })
+}
+
+/// The number that a counting field must have; 0 if it counts nothing.
+fn resolve(reference: FieldRef, here: &Counts, top: &Counts) -> usize {
+    match reference {
         FieldRef::Here(index) => here.of(usize::from(index)),
         FieldRef::Top(index) => top.of(usize::from(index)),
     }

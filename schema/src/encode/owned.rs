@@ -8,10 +8,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// A value to encode, or a decoded value made independent of its payload.
 ///
-/// Numbers are taken by fields of every width and sign that they fit into.
+/// A number can be encoded in a field of any integer type that it fits.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OwnedValue {
-    /// Whatever is right: the number of counted things, zero, or empty.
+    /// The right value of a counting field; in other fields, zero or empty.
     Auto,
     /// No value.
     Null,
@@ -64,7 +64,7 @@ impl OwnedValue {
         fields.map(|(_, value)| OwnedValue::from(value)).collect()
     }
 
-    /// The value as an unsigned number, where it is one.
+    /// The value as an unsigned number, if it is one.
     #[must_use]
     pub fn as_u64(&self) -> Option<u64> {
         match *self {
@@ -104,9 +104,9 @@ impl OwnedValue {
     }
 }
 
-/// UTF-16 code units as they are stored, at most this many; with capacity for a NUL after them.
-fn utf16_bytes(most: usize, units: impl Iterator<Item = u16>) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(most.saturating_add(1).saturating_mul(2));
+/// At most `max_units` code units of UTF-16 as bytes, with capacity for a NUL after them.
+fn utf16_bytes(max_units: usize, units: impl Iterator<Item = u16>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(max_units.saturating_add(1).saturating_mul(2));
     units.for_each(|unit| bytes.extend_from_slice(&unit.to_le_bytes()));
     bytes
 }

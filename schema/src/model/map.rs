@@ -9,17 +9,17 @@ pub enum MapKind {
     Values,
     /// An entry names a bit or a group of bits.
     Bits,
-    /// No numbers: [`ValueMap::patterns`] has the entries. Windows reads such maps and makes no use
-    /// of them, and so do the renderings here: text stays what it is.
+    /// An entry replaces a pattern in a text; [`ValueMap::patterns`] has the entries. Windows reads
+    /// such maps and does not use them, and neither does the rendering here.
     Patterns,
 }
 
-/// An entry of a pattern map: what to look for in a text, and what to put in its place.
+/// An entry of a pattern map: what to look for in a text, and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     /// The expression to look for.
     pub pattern: Text,
-    /// What stands for it.
+    /// The replacement.
     pub text: Text,
 }
 
@@ -61,27 +61,38 @@ impl ValueMap {
     pub fn new(name: impl Into<Text>, kind: MapKind, mut entries: Vec<MapEntry>) -> Self {
         entries.sort_by_key(|e| e.value);
         entries.dedup_by_key(|e| e.value);
-        let (patterns, format) = (Vec::new(), Text::Borrowed(""));
-        ValueMap { name: name.into(), kind, entries, parts: Vec::new(), patterns, format }
+        ValueMap {
+            name: name.into(),
+            kind,
+            entries,
+            parts: Vec::new(),
+            patterns: Vec::new(),
+            format: Text::Borrowed(""),
+        }
     }
 
-    /// Adds values of several bits together, each with the mask of these bits: the level among
-    /// flags, for example, that three bits hold.
+    /// Adds values of several bits together, each with the mask of these bits. An example is a
+    /// level of three bits among flags.
     #[must_use]
     pub(crate) fn with_parts(self, parts: Vec<(u64, MapEntry)>) -> Self {
         ValueMap { parts, ..self }
     }
 
-    /// A pattern map, of patterns in their order; `format` names the kind of expressions.
+    /// A pattern map. The patterns are tried in this order; `format` names the kind of expressions.
     #[must_use]
     pub fn of_patterns(
         name: impl Into<Text>,
         format: impl Into<Text>,
         patterns: Vec<Pattern>,
     ) -> Self {
-        let (name, format) = (name.into(), format.into());
-        let (kind, entries, parts) = (MapKind::Patterns, Vec::new(), Vec::new());
-        ValueMap { name, kind, entries, parts, patterns, format }
+        ValueMap {
+            name: name.into(),
+            kind: MapKind::Patterns,
+            entries: Vec::new(),
+            parts: Vec::new(),
+            patterns,
+            format: format.into(),
+        }
     }
 
     /// The patterns of a pattern map, in the order in which they are tried.
@@ -117,12 +128,12 @@ impl ValueMap {
     /// The name of exactly this value.
     #[must_use]
     pub fn get(&self, value: u64) -> Option<&str> {
-        let at = self.entries.binary_search_by_key(&value, |e| e.value).ok()?;
-        self.entries.get(at).map(|e| &*e.name)
+        let index = self.entries.binary_search_by_key(&value, |entry| entry.value).ok()?;
+        Some(&self.entries.get(index)?.name)
     }
 
-    /// The names of the bits that are set in `value`, in order of value, and those of the parts;
-    /// entries of value 0 name nothing here. Use [`ValueMap::unnamed`] for the bits that are left.
+    /// The names of the bits that are set in `value`, in order of value, then the names of values
+    /// of several bits. Entries of value 0 are left out. [`ValueMap::unnamed`] has the other bits.
     pub fn bits(&self, value: u64) -> impl Iterator<Item = &str> {
         self.entries
             .iter()
@@ -138,12 +149,16 @@ impl ValueMap {
     /// The bits of `value` that no entry names.
     #[must_use]
     pub fn unnamed(&self, value: u64) -> u64 {
-        let rest = self
-            .entries
-            .iter()
-            .filter(|e| e.value & value == e.value)
-            .fold(value, |rest, e| rest & !e.value);
-        self.parts_of(value).fold(rest, |rest, (mask, _)| rest & !mask)
+        let mut rest = value;
+        for entry in &self.entries {
+            if entry.value & value == entry.value {
+                rest &= !entry.value;
+            }
+        }
+        for (mask, _) in self.parts_of(value) {
+            rest &= !mask;
+        }
+        rest
     }
 }
 

@@ -1,9 +1,9 @@
-//! Schemas of events: identity, names and fields, from whatever source.
+//! Schemas of events: identity, names and fields, from any source.
 //!
 //! Spec tables, TraceLogging metadata, EventSource manifests, `TRACE_EVENT_INFO` blobs, XML
 //! manifests and TMF files all end in one [`EventSchema`]. [`crate::decode`] walks a payload by it,
-//! [`crate::encode`] is the inverse. The vocabulary is that of TDH: in-types say how bytes are laid
-//! out, out-types how a value is shown.
+//! [`crate::encode`] is the inverse. The words are from TDH: in-types say how bytes are laid out,
+//! out-types how a value is shown.
 
 use etl_format::{EventDescriptor, Guid};
 use std::borrow::Cow;
@@ -15,7 +15,7 @@ mod types;
 
 pub use map::{MapEntry, MapKind, Pattern, ValueMap};
 pub use shown::Meaning;
-pub(crate) use shown::{Shown, is_time};
+pub(crate) use shown::{Shown, ends_with, is_time};
 pub use types::{InType, OutType};
 
 /// A piece of text that is either part of the program (tables) or learned at run time.
@@ -23,7 +23,7 @@ pub type Text = Cow<'static, str>;
 
 /// One kind of event: its provider, its identity, its names and its fields.
 ///
-/// Build one with [`EventSchema::new`] and set what is known; what stays empty is unknown.
+/// Build one with [`EventSchema::new`] and set the known fields; an empty field means "unknown".
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventSchema {
     /// The provider, the event class (classic), or the message GUID (WPP).
@@ -34,13 +34,13 @@ pub struct EventSchema {
     pub identity: Identity,
     /// Symbol (tables, manifests) or event name (TraceLogging, EventSource); may be empty.
     pub name: Text,
-    /// Task number, with its name where there is one.
+    /// Task number, with its name if there is one.
     pub task: Named<u16>,
-    /// Opcode, with its name where there is one.
+    /// Opcode, with its name if there is one.
     pub opcode: Named<u8>,
-    /// Level, with its name where there is one.
+    /// Level, with its name if there is one.
     pub level: Named<u8>,
-    /// Channel, with its name where there is one.
+    /// Channel, with its name if there is one.
     pub channel: Named<u8>,
     /// Keyword mask.
     pub keywords: u64,
@@ -79,9 +79,9 @@ impl EventSchema {
         }
     }
 
-    /// What the header of such an event says of it (`EVENT_DESCRIPTOR`).
+    /// The header of such an event (`EVENT_DESCRIPTOR`).
     ///
-    /// Id and version are those of a manifest-based or EventSource event. Other events have id 0; a
+    /// Manifest-based and EventSource events have their id and version. Other events have id 0; a
     /// classic one has the low byte of its class's version, the others version 0.
     ///
     /// ```
@@ -113,8 +113,8 @@ impl EventSchema {
     }
 
     /// Names an event without a name by its task and opcode, or by its number:
-    /// `Method/LoadVerbose`, `EventID(160)`. Names that every provider has (`win:Start`) count
-    /// without their prefix, those that say nothing (`win:Info`) do not count.
+    /// `Method/LoadVerbose`, `EventID(160)`. Names that every provider has (`win:Start`) are used
+    /// without their prefix; names without meaning (`win:Info`, `win:None`) are not used.
     pub fn complete_name(&mut self) {
         if !self.name.is_empty() {
             return;
@@ -136,7 +136,7 @@ impl EventSchema {
     }
 }
 
-/// A name of a task or opcode without its prefix; empty where it says nothing.
+/// A name of a task or opcode without its prefix; empty if it has no meaning.
 fn own_name(name: &str) -> &str {
     match name.trim().strip_prefix("win:") {
         Some("Info" | "None") => "",
@@ -145,7 +145,7 @@ fn own_name(name: &str) -> &str {
     }
 }
 
-/// What an event is called if only its number is known: `EventID(160)`, `Opcode(33)`.
+/// The name of an event of which only the number is known: `EventID(160)`, `Opcode(33)`.
 #[must_use]
 pub fn number_name(identity: Identity, opcode: u8) -> String {
     match identity {
@@ -161,7 +161,7 @@ pub fn number_name(identity: Identity, opcode: u8) -> String {
 pub struct Named<T> {
     /// The number.
     pub value: T,
-    /// Its name as it is shown to people: the display message where a manifest has one, else the
+    /// Its name as it is shown to people: the display message if a manifest has one, else the
     /// name that the source has. Empty when it is unknown.
     pub name: Text,
 }
@@ -258,7 +258,7 @@ pub struct Field {
     pub kind: FieldKind,
     /// How many values there are.
     pub count: Count,
-    /// How long one value is, where the in-type alone does not determine it.
+    /// How long one value is, if the in-type alone does not determine it.
     pub length: Length,
     /// How values are shown.
     pub out: OutType,
@@ -266,8 +266,8 @@ pub struct Field {
     pub map: Option<Arc<ValueMap>>,
     /// TraceLogging tags (28 bits); 0 = none.
     pub tags: u32,
-    /// Whether the members of a struct stand as in C, at multiples of their sizes, with padding
-    /// between and after them.
+    /// Whether the members of a struct are aligned as in C: at multiples of their sizes, with
+    /// padding between and after them.
     pub aligned: bool,
 }
 
@@ -337,7 +337,7 @@ impl Field {
     }
 }
 
-/// What one value of a field is made of.
+/// The layout of one value of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldKind {
     /// One typed value.
@@ -356,7 +356,7 @@ pub enum Count {
     Const(u16),
     /// An array; an earlier integer field holds the count.
     Field(FieldRef),
-    /// An array; a `u16` count stands in the payload right before it.
+    /// An array; a `u16` count is in the payload right before it.
     Prefixed,
     /// An array that takes the rest of the payload.
     Rest,
@@ -375,11 +375,11 @@ pub enum Length {
     Fixed(u16),
     /// An earlier integer field holds the number of units.
     Field(FieldRef),
-    /// A little-endian `u16` number of BYTES stands before the value.
+    /// A little-endian `u16` number of BYTES precedes the value.
     U16,
-    /// A big-endian `u16` number of BYTES stands before the value.
+    /// A big-endian `u16` number of BYTES precedes the value.
     U16BigEndian,
-    /// A little-endian `u32` number of BYTES stands before the value.
+    /// A little-endian `u32` number of BYTES precedes the value.
     U32,
     /// The rest of the payload.
     Rest,

@@ -13,10 +13,10 @@ pub enum Meaning {
     Address,
 }
 
-/// How the numbers of a field are shown. It is found out once for each schema.
+/// How the numbers of a field are shown. It is determined once for each schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shown {
-    /// Addresses, masks, status codes and ids of 64 bits are hexadecimal, whatever their value.
+    /// Addresses, masks, status codes and ids of 64 bits are always hexadecimal.
     pub hexadecimal: bool,
     /// Whether they are status codes.
     pub status: bool,
@@ -69,9 +69,9 @@ impl Field {
             (OutType::Tid, _) => Some(Meaning::Thread),
             (OutType::CodePointer, _) | (_, InType::Pointer) => Some(Meaning::Address),
             (_, InType::UInt64 | InType::HexInt64) => {
-                let ends = |end| ends_with(&self.name, end);
-                let is_address = ends("Address") || ends("InstructionPointer") || ends("Stack");
-                is_address.then_some(Meaning::Address)
+                let ends = ["Address", "InstructionPointer", "Stack"];
+                let is_address = ends.iter().any(|end| ends_with(&self.name, end));
+                if is_address { Some(Meaning::Address) } else { None }
             }
             (_, InType::UInt32 | InType::Int32 | InType::HexInt32) => id_of_name(&self.name),
             _ => None,
@@ -94,10 +94,10 @@ fn id_of_name(name: &str) -> Option<Meaning> {
     }
 }
 
-/// Whether a name ends so; case does not matter.
-fn ends_with(name: &str, end: &str) -> bool {
-    let at = name.len().checked_sub(end.len());
-    at.and_then(|at| name.get(at..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
+/// Whether a name ends like this (case does not matter).
+pub(crate) fn ends_with(name: &str, end: &str) -> bool {
+    let Some(offset) = name.len().checked_sub(end.len()) else { return false };
+    name.get(offset..).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
 }
 
 /// Whether the numbers of a field are times: intervals of 100 ns since 1601.

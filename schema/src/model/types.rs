@@ -104,7 +104,7 @@ impl InType {
         Self::from_number(number).map(|_| number)
     }
 
-    /// The length that goes with the type where no other one is stated.
+    /// The length of values of the type, if no other length is stated.
     #[must_use]
     pub const fn default_length(self) -> Length {
         match self {
@@ -114,7 +114,7 @@ impl InType {
         }
     }
 
-    /// Bytes of a number of this type; types that are no numbers count as 4.
+    /// Bytes of a number of this type; 4 for types that are not numbers.
     #[inline]
     pub(crate) const fn width(self, pointers: PointerSize) -> usize {
         match self {

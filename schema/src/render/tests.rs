@@ -20,7 +20,7 @@ fn text(f: impl FnOnce(&mut Vec<u8>)) -> String {
 proptest! {
     #[test]
     fn filetime_agrees_with_the_clock(ticks in 0..i64::MAX as u64) {
-        let said = etl_format::iso_utc(ticks as i64);
+        let said = etl_format::FileTime::new(ticks as i64).to_string();
         prop_assert_eq!(text(|out| filetime(out, ticks)), said);
     }
 

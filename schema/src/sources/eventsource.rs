@@ -31,20 +31,20 @@ pub struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// From the payload of a manifest event; `None` when it is none.
+    /// From the payload of a manifest event; `None` for other payloads.
     #[must_use]
     pub fn parse(payload: &'a [u8]) -> Option<Self> {
         let mut c = Cursor::new(payload);
-        let (format, major, minor, magic) = (c.u8()?, c.u8()?, c.u8()?, c.u8()?);
-        let (total, number) = (c.u16()?, c.u16()?);
-        let sound = format == FORMAT && magic == MAGIC && number < total && total <= MAX_CHUNKS;
-        sound.then(|| Chunk {
-            major_version: major,
-            minor_version: minor,
-            total,
-            number,
-            text: c.rest(),
-        })
+        let format = c.u8()?;
+        let major = c.u8()?;
+        let minor = c.u8()?;
+        let magic = c.u8()?;
+        let total = c.u16()?;
+        let number = c.u16()?;
+        if format != FORMAT || magic != MAGIC || number >= total || total > MAX_CHUNKS {
+            return None;
+        }
+        Some(Chunk { major_version: major, minor_version: minor, total, number, text: c.rest() })
     }
 
     /// The schema of the manifest event itself.
@@ -83,30 +83,30 @@ struct Pending {
 }
 
 impl Pending {
-    /// Bytes that it counts for.
+    /// The bytes that it takes of the limit.
     fn held(&self) -> usize {
         self.chunks.values().map(|text| text.len().saturating_add(OVERHEAD)).sum()
     }
 }
 
-/// Bytes that a chunk counts for beside its text.
+/// Bytes that a chunk is assumed to take in addition to its text.
 const OVERHEAD: usize = 64;
 
 /// Puts manifests together from their chunks, in any order.
 ///
-/// Two processes may hold different versions of a source under one name, and their chunks may
-/// interleave: each process's are put together by themselves.
+/// Two processes may have different versions of a source under one name, and their chunks may
+/// interleave. So the chunks of each process are put together separately.
 #[derive(Debug, Clone)]
 pub struct Reassembler {
     pending: HashMap<(Guid, u32), Pending>,
-    /// The last manifest of a provider that was complete, to know its repetitions.
+    /// The last complete manifest of each provider, to recognize its repetitions.
     done: HashMap<Guid, Box<[u8]>>,
     held: usize,
     limit: usize,
 }
 
 impl Reassembler {
-    /// Holds at most `limit` bytes of chunks and manifests; what would be more is dropped.
+    /// Holds at most `limit` bytes of chunks and manifests. Chunks beyond that are dropped.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Reassembler { pending: HashMap::new(), done: HashMap::new(), held: 0, limit }
@@ -115,16 +115,18 @@ impl Reassembler {
     /// Adds a chunk that a process wrote. Returns the manifest when it is complete and is not the
     /// one that was complete before.
     ///
-    /// A chunk that differs in version, number of chunks or text from what is held starts again.
+    /// A chunk that differs from the held chunks in version, number of chunks or text starts a new
+    /// manifest.
     pub fn add(&mut self, provider: Guid, process: u32, chunk: Chunk<'_>) -> Option<String> {
         let free = self.limit.saturating_sub(self.held);
         if chunk.text.len().saturating_add(OVERHEAD) > free {
             return None;
         }
         let pending = self.pending.entry((provider, process)).or_default();
-        let other = pending.chunks.get(&chunk.number).is_some_and(|t| **t != *chunk.text);
+        let held = pending.chunks.get(&chunk.number);
+        let has_other_text = held.is_some_and(|text| **text != *chunk.text);
         let version = [chunk.major_version, chunk.minor_version];
-        if pending.version != version || pending.total != chunk.total || other {
+        if pending.version != version || pending.total != chunk.total || has_other_text {
             self.held = self.held.saturating_sub(pending.held());
             pending.chunks.clear();
             pending.version = version;

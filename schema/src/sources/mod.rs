@@ -1,4 +1,4 @@
-//! Sources of schemas besides the built-in tables.
+//! Sources of schemas other than the built-in tables.
 
 pub mod eventsource;
 pub mod manifest;

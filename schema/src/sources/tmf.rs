@@ -9,7 +9,7 @@
 //! }
 //! ```
 //!
-//! Lines that are none of these are left alone, as tools leave them.
+//! All other lines are skipped, as other tools skip them.
 
 use crate::Error;
 use crate::model::{
@@ -19,17 +19,17 @@ use crate::model::{
 use etl_format::Guid;
 use std::sync::Arc;
 
-/// What a TMF file says.
+/// The contents of a TMF file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tmf {
     /// Its messages. Their provider is the message GUID, their identity the number.
     pub schemas: Vec<EventSchema>,
-    /// Arguments that cannot be taken apart.
+    /// Arguments of unknown types.
     pub notes: Vec<TmfNote>,
 }
 
-/// An argument of a type that is not known. How many bytes it takes is not known either, so that it
-/// stands for all that is left of the payload.
+/// An argument of an unknown type. Its size is unknown too, so it is read as the rest of the
+/// payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TmfNote {
     /// Number of its line, from 1.
@@ -62,33 +62,46 @@ pub struct TmfNote {
 pub fn parse(text: &str) -> Result<Tmf, Error> {
     let mut out = Tmf { schemas: Vec::new(), notes: Vec::new() };
     let mut source: Option<Source> = None;
-    // The message whose arguments may come, and whether its brace is open.
+    // The last message, whose arguments may follow.
     let mut message: Option<Message> = None;
-    let (mut open, mut foreign) = (false, false);
+    let mut block = Block::None;
     for (index, raw) in text.lines().enumerate() {
-        let expect = |expected| Error::Tmf { line: index + 1, expected };
+        let number = index + 1;
         let line = raw.trim_start_matches('\u{feff}').trim();
-        if foreign {
-            foreign = line != "}";
-        } else if open {
-            if line == "}" {
-                open = false;
+        match block {
+            Block::None => {}
+            Block::Arguments if line == "}" => {
+                block = Block::None;
                 out.schemas.extend(message.take().map(Message::finish));
-            } else if let Some(message) = &mut message {
-                let argument = argument(line).ok_or(expect("ARGUMENT, ItemTYPE -- NUMBER"))?;
-                if let Some(item) = message.take(argument) {
-                    out.notes.push(TmfNote { line: index + 1, item });
-                }
+                continue;
             }
-        } else if let Some(rest) = line.strip_prefix("#type") {
+            Block::Arguments => {
+                if let Some(message) = &mut message {
+                    let expected = "ARGUMENT, ItemTYPE -- NUMBER";
+                    let argument = argument(line).ok_or(Error::Tmf { line: number, expected })?;
+                    if let Some(item) = message.add(argument) {
+                        out.notes.push(TmfNote { line: number, item });
+                    }
+                }
+                continue;
+            }
+            Block::Other => {
+                if line == "}" {
+                    block = Block::None;
+                }
+                continue;
+            }
+        }
+        if let Some(rest) = line.strip_prefix("#type") {
             out.schemas.extend(message.take().map(Message::finish));
-            let source = source.as_ref().ok_or(expect("a line with the message GUID before"))?;
-            // `#typev` says that the arguments follow, `#type` is what older tools wrote.
-            let found = Message::parse(source, rest.trim_start_matches(char::is_alphanumeric));
-            message =
-                Some(found.ok_or(expect("#typev NAME NUMBER \"FORMAT\" // LEVEL=... FLAGS=..."))?);
+            let expected = "a line with the message GUID before";
+            let source = source.as_ref().ok_or(Error::Tmf { line: number, expected })?;
+            // `#typev` says that the arguments follow; older tools wrote `#type`.
+            let parsed = Message::parse(source, rest.trim_start_matches(char::is_alphanumeric));
+            let expected = "#typev NAME NUMBER \"FORMAT\" // LEVEL=... FLAGS=...";
+            message = Some(parsed.ok_or(Error::Tmf { line: number, expected })?);
         } else if line == "{" {
-            (open, foreign) = (message.is_some(), message.is_none());
+            block = if message.is_some() { Block::Arguments } else { Block::Other };
         } else if let Some((guid, rest)) = line.split_once(' ')
             && let Ok(guid) = guid.parse()
         {
@@ -99,13 +112,24 @@ pub fn parse(text: &str) -> Result<Tmf, Error> {
     if out.schemas.is_empty() { Err(Error::NoMessage) } else { Ok(out) }
 }
 
+/// The lines between braces that a line is one of.
+#[derive(Clone, Copy)]
+enum Block {
+    None,
+    /// The arguments of a message.
+    Arguments,
+    /// The values of an enumeration, for example.
+    Other,
+}
+
 /// A line that begins with a message GUID: one source file of a component.
 struct Source {
     guid: Guid,
-    /// The friendly name: of the directory, or what the build says.
+    /// The friendly name: the name of the directory, or a name from the build.
     name: String,
-    /// What `%!COMPNAME!` and `%!SUBCOMP!` stand for.
+    /// The replacement of `%!COMPNAME!`.
     component: String,
+    /// The replacement of `%!SUBCOMP!`.
     subcomponent: String,
 }
 
@@ -113,20 +137,26 @@ impl Source {
     /// `NAME // SRC=FILE MJ=COMPONENT MN=SUBCOMPONENT`
     fn parse(guid: Guid, rest: &str) -> Self {
         let (name, comment) = rest.split_once("//").unwrap_or((rest, ""));
-        let part = |key: &str| {
-            let word = comment.split_whitespace().find_map(|w| w.strip_prefix(key));
-            word.unwrap_or_default().to_owned()
-        };
-        let name = name.trim().chars().take(MAX_NAME).collect();
-        Source { guid, name, component: part("MJ="), subcomponent: part("MN=") }
+        Source {
+            guid,
+            name: name.trim().chars().take(MAX_NAME).collect(),
+            component: value_of(comment, "MJ="),
+            subcomponent: value_of(comment, "MN="),
+        }
     }
+}
+
+/// The value of a key in a comment; empty if the comment does not have it.
+fn value_of(comment: &str, key: &str) -> String {
+    let value = comment.split_whitespace().find_map(|word| word.strip_prefix(key));
+    value.unwrap_or_default().to_owned()
 }
 
 /// A message while its arguments are read.
 struct Message {
     schema: EventSchema,
     format: String,
-    /// The number by which the format calls each field.
+    /// The number of each field in the format.
     numbers: Vec<u32>,
     /// Whether an argument takes the rest of the payload.
     closed: bool,
@@ -140,7 +170,7 @@ impl Message {
         let number = number.parse().ok()?;
         let format = rest.trim_start().strip_prefix('"')?;
         let end = format.rfind("\" //").or_else(|| format.rfind('"'))?;
-        let (format, comment) = (format.get(..end)?, format.get(end..)?);
+        let (format, comment) = format.split_at_checked(end)?;
         let mut schema =
             EventSchema::new(source.guid, Identity::Message { number }, SchemaSource::Tmf);
         schema.provider_name = source.name.clone().into();
@@ -157,8 +187,8 @@ impl Message {
         Some(Message { schema, format, numbers: Vec::new(), closed: false })
     }
 
-    /// Takes an argument; returns its type when that is not known.
-    fn take(&mut self, argument: Argument) -> Option<String> {
+    /// Adds an argument; returns its type if that is unknown.
+    fn add(&mut self, argument: Argument) -> Option<String> {
         let Argument { number, field, unknown } = argument;
         if let Some(field) = field
             && !self.closed
@@ -177,9 +207,9 @@ impl Message {
     }
 }
 
-/// A format whose inserts count the fields from 10 on, as they follow each other; the arguments'
-/// own numbers have gaps where an argument takes no bytes. What calls an argument that is none of
-/// the fields is shown as it stands.
+/// A format whose inserts have the numbers of the fields, from 10 on without gaps. The numbers of
+/// the arguments have gaps for arguments without bytes. An insert of an argument without a field is
+/// escaped, so that it is shown as text.
 fn numbered(format: &str, numbers: &[u32]) -> String {
     let mut out = String::with_capacity(format.len());
     let mut rest = format;
@@ -189,13 +219,13 @@ fn numbered(format: &str, numbers: &[u32]) -> String {
         let (number, mut text) = after.split_at_checked(digits).unwrap_or_default();
         match number.parse::<u32>() {
             Ok(number @ 10..) => match numbers.iter().position(|n| *n == number) {
-                Some(at) => out.push_str(&format!("%{}", at + 10)),
+                Some(index) => out.push_str(&format!("%{}", index + 10)),
                 None => out.push_str(&format!("%%{number}")),
             },
             _ => {
                 out.push('%');
                 out.push_str(number);
-                // The next character does not begin another insert, whatever it is.
+                // The next character, even a `%`, does not begin another insert.
                 let next = text.chars().next().filter(|_| digits == 0).map_or(0, char::len_utf8);
                 let (taken, left) = text.split_at_checked(next).unwrap_or_default();
                 out.push_str(taken);
@@ -208,16 +238,16 @@ fn numbered(format: &str, numbers: &[u32]) -> String {
     out
 }
 
-/// Bytes that a message may gain by what is said of it, for each of the words.
+/// Bytes by which a message may grow for each of its words.
 const MAX_GROWTH: usize = 1 << 14;
 
 /// Longest name of a provider, in characters.
 const MAX_NAME: usize = 256;
 
-/// Arguments of one message; those of a real one have numbers of two digits.
+/// Arguments of one message. Real messages have fewer than 100.
 const MAX_ARGUMENTS: usize = 1024;
 
-/// A format with `%!FUNC!` and its like replaced by what is said of the message beside it.
+/// A format in which `%!FUNC!` and similar words are replaced by the properties of the message.
 fn known_words(format: &str, schema: &EventSchema, source: &Source) -> String {
     let flags = schema.keyword_names.first().map_or("", |name| &**name);
     let mut text = format.to_owned();
@@ -230,22 +260,22 @@ fn known_words(format: &str, schema: &EventSchema, source: &Source) -> String {
         ("%!FILE!", &*schema.name),
     ] {
         let value = value.replace('%', "%%");
-        // A word that would make the message long beyond measure stays as it is.
+        // A word that would make the message too long is not replaced.
         let grown = text.matches(word).count().saturating_mul(value.len());
         if grown <= MAX_GROWTH {
             text = text.replace(word, &value);
         }
     }
-    // Where a formatter puts what stands before every message.
+    // The place of the prefix that a formatter writes before every message.
     text.replace("%!STDPREFIX!", "%0")
 }
 
 /// A line between the braces of a message.
 struct Argument {
     number: u32,
-    /// `None` for what the compiler's expansion writes: no bytes in the trace.
+    /// `None` for an argument that has no bytes in the trace.
     field: Option<Field>,
-    /// Its type, when that is not known.
+    /// Its type, if that is unknown.
     unknown: Option<String>,
 }
 
@@ -253,15 +283,17 @@ struct Argument {
 fn argument(line: &str) -> Option<Argument> {
     let (front, number) = line.rsplit_once("--")?;
     let number = number.trim().parse().ok()?;
-    let at = front.rfind(", Item")?;
-    let (name, item) = (front.get(..at)?.trim(), front.get(at + 2..)?.trim());
-    let known = field(name, item);
-    let unknown = known.is_none().then(|| item.to_owned());
-    let rest = || Field::new(name.to_owned(), InType::Binary).with_length(Length::Rest);
-    Some(Argument { number, field: known.unwrap_or_else(|| Some(rest())), unknown })
+    let comma = front.rfind(", Item")?;
+    let name = front.get(..comma)?.trim();
+    let item = front.get(comma + 2..)?.trim();
+    if let Some(field) = field(name, item) {
+        return Some(Argument { number, field, unknown: None });
+    }
+    let rest = Field::new(name.to_owned(), InType::Binary).with_length(Length::Rest);
+    Some(Argument { number, field: Some(rest), unknown: Some(item.to_owned()) })
 }
 
-/// The field of an argument, unless it takes no bytes; `None` for a type that is not known.
+/// The field of an argument, unless the argument has no bytes; `None` for an unknown type.
 fn field(name: &str, whole: &str) -> Option<Option<Field>> {
     let (ty, list) = match whole.split_once('(') {
         Some((ty, list)) => (ty, list.trim_end().trim_end_matches(')')),
@@ -292,8 +324,8 @@ fn field(name: &str, whole: &str) -> Option<Option<Field>> {
 /// bytes; the out-type. The names of the values of `Enum` and `FlagsEnum` are in the PDB.
 const TYPES: &str = include_str!("../../tables/tmf-types.txt");
 
-/// Names in order: of 0, 1, 2 ... or of bit 0, 1, 2 ... A name may have its own number, `NAME=5`;
-/// those after it count on from there.
+/// A map of names: of 0, 1, 2 ... or of bit 0, 1, 2 ... A name can state its number (`NAME=5`); the
+/// names after it continue from there.
 fn map(list: &str, kind: MapKind) -> Arc<ValueMap> {
     let mut entries = Vec::new();
     let mut next = 0u64;
@@ -428,7 +460,7 @@ mod tests {
         assert_eq!(String::from_utf8(out).unwrap(), "read 5 \"quoted\" from 616e797468696e67");
     }
 
-    /// Arguments that take no bytes have numbers too, and what is no message is left alone.
+    /// Arguments without bytes also have numbers, and lines that are not messages are skipped.
     #[test]
     fn parse_numbers_inserts_by_argument() {
         let text = "01020304-0506-0708-090a-0b0c0d0e0f10 d // SRC=d.c MJ=Comp MN=Sub\n\
@@ -441,7 +473,7 @@ mod tests {
         assert_eq!(messages, ["%0Comp/Sub %10!d! %%10 100%% %%12!d! %1", "old", "no arguments"]);
     }
 
-    /// What stands before a message in `tracefmt`, as far as the record says it.
+    /// The prefix of a message in `tracefmt`, as far as the record has its parts.
     #[test]
     fn wpp_message_inserts_the_parts_of_the_prefix() {
         use crate::render::Prefix;

@@ -1,4 +1,4 @@
-//! Schemas that stand in a trace after the events that need them.
+//! Schemas that come in a trace after the events that need them.
 
 use etl_format::read::Record;
 
@@ -13,19 +13,19 @@ use super::{Reassembler, SchemaStore};
 pub struct SchemasAhead(SchemaStore);
 
 impl SchemasAhead {
-    /// `store` knows further schemas.
+    /// Starts with the schemas of a store.
     #[must_use]
     pub fn new(store: SchemaStore) -> Self {
         SchemasAhead(SchemaStore { pass: Pass::Ahead, ..store })
     }
 
-    /// Takes from a record what it says about schemas. Cheap for records that say nothing.
+    /// Learns the schemas that a record contains. Cheap for records without schemas.
     #[inline]
     pub fn learn(&mut self, record: &Record<'_>) {
         self.0.learn(record);
     }
 
-    /// The store for the next pass, which learns from the records as if there had been none before.
+    /// The store for the next pass, which learns from the same records again.
     #[must_use]
     pub fn into_store(self) -> SchemaStore {
         let SchemasAhead(mut store) = self;

@@ -1,4 +1,4 @@
-//! What records say about schemas.
+//! Learning of schemas from records.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::sources::tracelogging::{self, ProviderTraits};
 const EVENT_INFO: u8 = 32;
 const MAP_INFO: u8 = 33;
 
-/// Schemas learned from one kind of source, and what they take of its limits.
+/// Schemas learned from one kind of source, and their share of its limits.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Learned {
     pub decoders: Known,
@@ -49,7 +49,7 @@ impl Learned {
 /// Which pass over the records of a trace the store learns from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Pass {
-    /// The only one: what describes an event counts from there on.
+    /// The only one: the description of an event is used for the records after it.
     #[default]
     Only,
     /// One ahead: see [`SchemasAhead`](super::SchemasAhead).
@@ -76,14 +76,16 @@ const LATE_MAPS: usize = 64;
 
 /// Fields and members.
 fn weight(fields: &[Field]) -> usize {
-    let members = |field: &Field| match &field.kind {
-        FieldKind::Struct(members) => weight(members),
-        FieldKind::Value(_) => 0,
-    };
-    fields.iter().fold(fields.len(), |sum, field| sum.saturating_add(members(field)))
+    let mut count = fields.len();
+    for field in fields {
+        if let FieldKind::Struct(members) = &field.kind {
+            count = count.saturating_add(weight(members));
+        }
+    }
+    count
 }
 
-/// Names of maps that fields have and that are still missing; no more than [`LATE_MAPS`].
+/// Adds the names of the maps of fields that are still missing, up to [`LATE_MAPS`].
 fn missing_maps(fields: &[Field], out: &mut Vec<String>) {
     for field in fields {
         match (&field.kind, &field.map) {
@@ -109,10 +111,10 @@ fn describes_itself(record: &Record<'_>) -> bool {
 }
 
 impl SchemaStore {
-    /// Takes from a record what it says about schemas. Cheap for records that say nothing.
+    /// Learns the schemas that a record contains. Cheap for records without schemas.
     #[inline]
     pub fn learn(&mut self, record: &Record<'_>) {
-        // Nearly all records say nothing.
+        // Nearly all records have no schemas.
         if !self.may_learn(record) {
             return;
         }
@@ -125,8 +127,8 @@ impl SchemaStore {
         }
     }
 
-    /// Whether [`SchemaStore::learn`] may take something from a record. To one for which it does
-    /// not, a store need not be shown: stores that were given the others, in order, know the same.
+    /// Whether [`SchemaStore::learn`] may learn something from a record. Other records need not be
+    /// passed to it: stores that learn from the same remaining records, in order, know the same.
     #[must_use]
     #[inline]
     pub fn may_learn(&self, record: &Record<'_>) -> bool {
@@ -141,14 +143,14 @@ impl SchemaStore {
     #[inline]
     pub fn learn_event(&mut self, header: &EventHeader, record: &Record<'_>) {
         if header.descriptor.id == MANIFEST_EVENT {
-            self.learn_event_source(header.provider, header.process_id, record.payload());
+            self.learn_event_source(header.provider, header.process_id.get(), record.payload());
         }
         if header.flags.has(EventFlags::EXTENDED_INFO) {
             self.learn_metadata(header.provider, record);
         }
     }
 
-    pub(super) fn note_classic(&mut self, (provider, identity): (Guid, Identity)) {
+    pub(super) fn note_classic(&mut self, provider: Guid, identity: Identity) {
         if matches!(identity, Identity::Classic { .. }) {
             self.classic_providers.insert(provider);
         }
@@ -165,7 +167,8 @@ impl SchemaStore {
 
     fn learn_metadata(&mut self, provider: Guid, record: &Record<'_>) {
         let mut items = record.extended();
-        let (mut metadata, mut traits) = (None, None);
+        let mut metadata = None;
+        let mut traits = None;
         while let Some(RawItem { kind, data }) = items.next_raw() {
             match kind {
                 ExtendedType::EVENT_SCHEMA_TL => metadata = Some(data),
@@ -179,30 +182,30 @@ impl SchemaStore {
         {
             self.name_provider(provider, &traits.name);
         }
-        // An event with metadata brings it along.
+        // An event contains its metadata, so there is no need to learn it in a pass ahead.
         let Some(metadata) = metadata.filter(|_| self.pass != Pass::Ahead) else { return };
-        let known = &mut self.self_describing;
-        if known.by_metadata.get(&provider).is_some_and(|m| m.contains_key(metadata)) {
+        let learned = &mut self.self_describing;
+        if learned.by_metadata.get(&provider).is_some_and(|m| m.contains_key(metadata)) {
             return;
         }
         let parsed = tracelogging::parse(provider, metadata).ok();
         let fields = parsed.as_ref().map_or(0, |schema| weight(&schema.fields));
-        if known.schemas >= self.limits.schemas
-            || known.bytes.saturating_add(metadata.len()) > self.limits.bytes
-            || known.fields.saturating_add(fields) > self.limits.fields
+        if learned.schemas >= self.limits.schemas
+            || learned.bytes.saturating_add(metadata.len()) > self.limits.bytes
+            || learned.fields.saturating_add(fields) > self.limits.fields
         {
-            *known = SelfDescribing::default();
+            *learned = SelfDescribing::default();
         }
-        known.schemas += 1;
-        known.bytes = known.bytes.saturating_add(metadata.len());
-        known.fields = known.fields.saturating_add(fields);
+        learned.schemas += 1;
+        learned.bytes = learned.bytes.saturating_add(metadata.len());
+        learned.fields = learned.fields.saturating_add(fields);
         let decoder = parsed.map(|mut schema| {
             if let Some(name) = self.provider_names.get(&provider) {
                 schema.provider_name = name.clone().into();
             }
             Arc::new(Decoder::new(Arc::new(schema)))
         });
-        known.by_metadata.entry(provider).or_default().insert(metadata.into(), decoder);
+        learned.by_metadata.entry(provider).or_default().insert(metadata.into(), decoder);
     }
 
     fn learn_event_source(&mut self, provider: Guid, process: u32, payload: &[u8]) {
@@ -211,7 +214,7 @@ impl SchemaStore {
         // Events of a manifest that cannot be read stay without a schema.
         let Ok(schemas) = manifest::parse_lenient(&text) else { return };
         for mut schema in schemas {
-            // Records name the provider by the GUID that counts.
+            // The GUID in the records is the right one, even if the manifest states another.
             schema.provider = provider;
             schema.complete_name();
             let name = schema.provider_name.clone();
@@ -219,7 +222,7 @@ impl SchemaStore {
             if self.pass == Pass::Ahead && self.event_source.decoders.contains_key(&key) {
                 continue;
             }
-            // Two versions of a source may take turns; each takes the place of the other.
+            // Two versions of a source can alternate; each replaces the other.
             if !self.event_source.insert(schema, &self.limits) {
                 return;
             }
@@ -227,7 +230,8 @@ impl SchemaStore {
         }
     }
 
-    /// Names an event as the tables do, if they have it: it has one name whatever describes it.
+    /// Names an event as the tables do, if they have it, so that its name does not depend on the
+    /// source of its schema.
     fn name_as_tables_do(&self, schema: &mut EventSchema) {
         let event = self.registry(schema.identity).event(schema.provider, schema.identity);
         if let Some(event) = event {
@@ -236,7 +240,7 @@ impl SchemaStore {
     }
 
     fn learn_merged(&mut self, opcode: u8, record: &Record<'_>) {
-        // The first description of an event counts, and all are known.
+        // The first description of an event is used, and the pass ahead has learned all of them.
         if self.pass == Pass::Again {
             return;
         }
@@ -254,7 +258,7 @@ impl SchemaStore {
                 self.name_as_tables_do(&mut info);
                 self.name_provider(info.provider, &info.provider_name);
                 let key = (info.provider, info.identity);
-                self.note_classic(key);
+                self.note_classic(info.provider, info.identity);
                 let mut missing = Vec::new();
                 missing_maps(&info.fields, &mut missing);
                 if self.merged.decoders.contains_key(&key)

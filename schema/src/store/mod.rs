@@ -14,10 +14,10 @@
 //! If the first source does not decode the whole payload but the next one does, the next one is
 //! used.
 //!
-//! What describes an event may follow it in the trace. To know it in time, show the records to
+//! The description of an event may follow it in the trace. To have it in time, pass the records to
 //! [`SchemasAhead`] first, in a pass ahead.
 //!
-//! What is learned from a trace is bounded by [`StoreLimits`].
+//! [`StoreLimits`] bound the schemas that are learned from a trace.
 
 mod ahead;
 mod learn;
@@ -33,7 +33,7 @@ use etl_format::constants::{EventFlags, ExtendedType, PointerSize, offset};
 use etl_format::cursor::Bytes;
 use etl_format::read::{Header, RawItem, Record};
 use etl_format::{EventDescriptor, Guid};
-// Keys of the trace are hashed with a seed, those of the tables need none.
+// Keys from a trace are hashed with a seed, so that nobody can choose keys that collide.
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use learn::{Learned, Pass, SelfDescribing};
 use std::sync::Arc;
@@ -41,11 +41,11 @@ use std::sync::Arc;
 /// The event by which an `EventSource` logs its manifest.
 const MANIFEST_EVENT: u16 = 0xfffe;
 
-/// Bounds of what is learned from a trace.
+/// Bounds of the schemas that are learned from a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreLimits {
-    /// Schemas from one kind of source. When it is reached, those of TraceLogging are dropped and
-    /// learned again, the others learn no more.
+    /// Schemas from one kind of source. If there are more, the schemas of TraceLogging are dropped
+    /// and learned again; other sources learn no more.
     pub schemas: usize,
     /// Bytes of one kind of source's metadata, likewise.
     pub bytes: usize,
@@ -132,7 +132,7 @@ impl SchemaStore {
         }
     }
 
-    /// With other bounds of what is learned. Call it before anything is learned.
+    /// With other limits. Call it before anything is learned.
     ///
     /// ```
     /// use etl_schema::store::{SchemaStore, StoreLimits};
@@ -176,12 +176,12 @@ impl SchemaStore {
             schema.complete_name();
             self.name_provider(schema.provider, &schema.provider_name);
             let key = (schema.provider, schema.identity);
-            self.note_classic(key);
+            self.note_classic(schema.provider, schema.identity);
             self.given.insert(key, Arc::new(Decoder::new(Arc::new(schema))));
         }
     }
 
-    /// The schemas that were given and learned, tables left out, in no particular order.
+    /// All added and learned schemas, in no particular order. Schemas of tables are not among them.
     pub fn learned(&self) -> impl Iterator<Item = &Arc<EventSchema>> {
         let described = self.self_describing.by_metadata.values().flat_map(HashMap::values);
         self.given
@@ -195,10 +195,16 @@ impl SchemaStore {
     /// The name of a provider, if a schema or the tables have it.
     #[must_use]
     pub fn provider_name(&self, provider: Guid) -> Option<&str> {
-        let learned = self.provider_names.get(&provider).map(String::as_str);
-        learned.or_else(|| Some(self.tables.provider(provider)?.name.as_str())).or_else(|| {
-            self.windows.then(|| etl_providers::find(provider.to_bytes()))?.map(|p| p.name())
-        })
+        if let Some(name) = self.provider_names.get(&provider) {
+            return Some(name);
+        }
+        if let Some(table) = self.tables.provider(provider) {
+            return Some(&table.name);
+        }
+        if !self.windows {
+            return None;
+        }
+        etl_providers::find(provider.to_bytes()).map(|provider| provider.name())
     }
 
     /// The providers with this name in the schemas of the store; case does not matter.
@@ -209,8 +215,7 @@ impl SchemaStore {
         guids.into_iter()
     }
 
-    /// The decoder that the tables have for a provider's event, unless another one was given for
-    /// it.
+    /// The decoder of the tables for a provider's event; `None` if a schema was added for it.
     ///
     /// The result for an event stays the same until schemas are added.
     #[must_use]
@@ -242,10 +247,10 @@ impl SchemaStore {
             Header::Full(_) | Header::Instance(_) | Header::System(_) | Header::PerfInfo(_) => {
                 let id = record.identity();
                 let provider = record.provider()?;
-                self.classic(record, provider, id.opcode, id.version).or_else(|| {
-                    let named = || windows::class_event(provider, id.opcode, id.version);
-                    self.windows.then(named)?
-                })
+                match self.classic(record, provider, id.opcode, id.version) {
+                    None if self.windows => windows::class_event(provider, id.opcode, id.version),
+                    decoder => decoder,
+                }
             }
             _ => None,
         }
@@ -269,29 +274,55 @@ impl SchemaStore {
 
     /// A manifest-based or EventSource event.
     fn modern(&self, record: &Record<'_>, provider: Guid, d: EventDescriptor) -> Option<&Decoder> {
-        let key = (provider, Identity::Modern { id: d.id, version: d.version });
+        let identity = Identity::Modern { id: d.id, version: d.version };
         let payload = record.payload();
         if d.id == MANIFEST_EVENT && Chunk::parse(payload).is_some() {
             return Some(&self.manifest_chunk);
         }
         let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
-        let is_exact = |decoder: &&Decoder| decoder.check(payload, pointers).is_exact();
-        let windows = || {
-            self.windows.then(|| windows::decoder(provider, d.id, d.version, payload, pointers))?
+        let Some(first) = self.by_identity(provider, identity) else {
+            return self.windows_decoder(provider, d, payload, pointers);
         };
-        let Some(first) = self.by_identity(key.0, key.1) else { return windows() };
-        if is_exact(&first) {
+        if first.check(payload, pointers).is_exact() {
             return Some(first);
         }
-        let known = [self.learned_by(&key), self.given_by(&key), self.table_of(&key)];
-        let other = known.into_iter().flatten().skip(1).find(is_exact);
-        other.or_else(|| windows().filter(is_exact)).or(Some(first))
+        let sources = [
+            self.learned_decoder(provider, identity),
+            self.given_decoder(provider, identity),
+            self.table_decoder(provider, identity),
+        ];
+        for decoder in sources.into_iter().flatten().skip(1) {
+            if decoder.check(payload, pointers).is_exact() {
+                return Some(decoder);
+            }
+        }
+        if let Some(decoder) = self.windows_decoder(provider, d, payload, pointers)
+            && decoder.check(payload, pointers).is_exact()
+        {
+            return Some(decoder);
+        }
+        Some(first)
     }
 
-    /// A classic event: its own version, or the nearest older layout where that takes the payload.
+    /// The decoder in the tables of Windows' providers, if they are used.
+    fn windows_decoder(
+        &self,
+        provider: Guid,
+        d: EventDescriptor,
+        payload: &[u8],
+        pointers: PointerSize,
+    ) -> Option<&'static Decoder> {
+        if !self.windows {
+            return None;
+        }
+        windows::decoder(provider, d.id, d.version, payload, pointers)
+    }
+
+    /// The decoder of a classic event: of its own version, or of the nearest older version if that
+    /// fits the payload.
     ///
-    /// Newer versions mostly have further fields at the end, but not all: without a layout that is
-    /// known to fit, the event has no fields.
+    /// Most newer versions have further fields at the end, but not all. If no layout is known to
+    /// fit, the decoder has no fields.
     fn classic(
         &self,
         record: &Record<'_>,
@@ -299,63 +330,79 @@ impl SchemaStore {
         opcode: u8,
         version: u16,
     ) -> Option<&Decoder> {
-        // Without this most records of a kernel trace would be looked up in vain, version by
-        // version.
+        // Most records of a kernel trace have no schema; without this check each of their older
+        // versions would be looked up in vain.
         if !Registry::classic().has(provider)
             && (self.classic_providers.is_empty() || !self.classic_providers.contains(&provider))
         {
             return None;
         }
-        let of_version = |version| {
-            let identity = Identity::Classic { opcode, version };
-            Some((self.by_identity(provider, identity)?, identity))
-        };
-        if let Some((decoder, _)) = of_version(version) {
+        let identity = Identity::Classic { opcode, version };
+        if let Some(decoder) = self.by_identity(provider, identity) {
             return Some(decoder);
         }
-        let mut older = (0..version.min(16)).rev().filter_map(of_version);
+        let mut older = (0..version.min(16)).rev().filter_map(|version| {
+            let identity = Identity::Classic { opcode, version };
+            Some((self.by_identity(provider, identity)?, identity))
+        });
         let (nearest, identity) = older.next()?;
         let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
         let note = nearest.check(record.payload(), pointers);
-        let mut grows = || {
-            older.next().is_some_and(|(older, _)| {
-                nearest.schema().fields.starts_with(&older.schema().fields)
-            })
-        };
-        if note.is_exact() || !note.is_short() && grows() {
+        if note.is_exact() {
+            return Some(nearest);
+        }
+        // If the last two known versions differ in fields at the end only, so may the next ones.
+        if !note.is_short()
+            && let Some((previous, _)) = older.next()
+            && nearest.schema().fields.starts_with(&previous.schema().fields)
+        {
             return Some(nearest);
         }
         Registry::classic().without_fields(provider, identity)
     }
 
-    /// The decoder for a provider's event, TraceLogging aside: whatever payloads it has, and
-    /// without the tables of Windows' providers.
+    /// The decoder for a provider's event, from any source except TraceLogging metadata and the
+    /// tables of Windows' providers. It need not fit every payload.
     #[must_use]
     pub fn by_identity(&self, provider: Guid, identity: Identity) -> Option<&Decoder> {
-        let key = (provider, identity);
-        self.learned_by(&key).or_else(|| self.given_by(&key)).or_else(|| self.table_of(&key))
+        if let Some(decoder) = self.learned_decoder(provider, identity) {
+            return Some(decoder);
+        }
+        if let Some(decoder) = self.given_decoder(provider, identity) {
+            return Some(decoder);
+        }
+        self.table_decoder(provider, identity)
     }
 
     /// The schema that the trace or a file has for a provider's event.
     #[must_use]
     pub fn learned_schema(&self, provider: Guid, identity: Identity) -> Option<&EventSchema> {
-        let key = (provider, identity);
-        let found = self.learned_by(&key).or_else(|| self.given_by(&key));
-        found.map(|decoder| &**decoder.schema())
+        let learned = self.learned_decoder(provider, identity);
+        let decoder = learned.or_else(|| self.given_decoder(provider, identity))?;
+        Some(decoder.schema())
     }
 
-    fn learned_by(&self, key: &(Guid, Identity)) -> Option<&Decoder> {
-        let learned = [&self.merged.decoders, &self.event_source.decoders].into_iter();
-        let mut learned = learned.filter(|known| !known.is_empty());
-        learned.find_map(|known| known.get(key)).map(|found| &**found)
+    fn learned_decoder(&self, provider: Guid, identity: Identity) -> Option<&Decoder> {
+        for decoders in [&self.merged.decoders, &self.event_source.decoders] {
+            // An empty map is not worth a hash of the key.
+            if !decoders.is_empty()
+                && let Some(decoder) = decoders.get(&(provider, identity))
+            {
+                return Some(decoder);
+            }
+        }
+        None
     }
 
-    fn given_by(&self, key: &(Guid, Identity)) -> Option<&Decoder> {
-        if self.given.is_empty() { None } else { self.given.get(key).map(|found| &**found) }
+    fn given_decoder(&self, provider: Guid, identity: Identity) -> Option<&Decoder> {
+        if self.given.is_empty() {
+            return None;
+        }
+        self.given.get(&(provider, identity)).map(|decoder| &**decoder)
     }
 
-    fn table_of(&self, key: &(Guid, Identity)) -> Option<&Decoder> {
-        self.registry(key.1).decoder(key.0, key.1)
+    fn table_decoder(&self, provider: Guid, identity: Identity) -> Option<&Decoder> {
+        self.registry(identity).decoder(provider, identity)
     }
 
     /// The fields of a record's payload, decoded with the pointer size of

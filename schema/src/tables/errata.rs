@@ -20,24 +20,24 @@ pub struct Erratum {
     pub documents: String,
     /// What runtimes ship.
     pub shipped: String,
-    /// How that is known.
+    /// The evidence for it.
     pub evidence: String,
-    /// What the shipped profile follows.
+    /// Which of them the shipped tables follow.
     pub follows: String,
-    /// Masks that it speaks of: the end of the provider's name, and the mask.
+    /// Masks that it is about: the end of the provider's name, and the mask.
     masks: Vec<(String, u64)>,
-    /// Keywords that it speaks of, likewise.
+    /// Keywords that it is about, likewise.
     keywords: Vec<(String, u64)>,
 }
 
 impl Erratum {
-    /// Whether it speaks of this mask of this provider as a whole.
+    /// Whether it is about this mask of this provider as a whole.
     #[must_use]
     pub fn is_of_mask(&self, provider: &Provider, mask: u64) -> bool {
         is_of(&self.masks, provider, |m| m == mask)
     }
 
-    /// Whether it speaks of a keyword that is in this mask of this provider.
+    /// Whether it is about a keyword that is in this mask of this provider.
     #[must_use]
     pub fn is_of_keyword(&self, provider: &Provider, mask: u64) -> bool {
         is_of(&self.keywords, provider, |k| k & mask != 0)
@@ -53,28 +53,28 @@ impl Erratum {
         let mut begins = 1;
         for (n, line) in text.lines().enumerate() {
             let words: Vec<&str> = line.split_whitespace().collect();
-            let wrong = |what: String| Err(TableError::new(file, n + 1, what));
             if words.is_empty() || line.starts_with('#') {
                 continue;
             }
             let problem = match (line.starts_with(' '), words.as_slice(), all.last_mut()) {
                 (false, ["erratum", id, about @ ..], last) => {
-                    if let Some(missing) = last.and_then(|l| l.missing()) {
+                    if let Some(missing) = last.and_then(|erratum| erratum.missing()) {
                         return Err(TableError::new(file, begins, missing));
                     }
                     begins = n + 1;
-                    if all.last().is_some_and(|l| l.id.as_str() >= *id) {
-                        return wrong(format!("the erratum {id} is given twice or not in order"));
+                    if all.last().is_some_and(|last| last.id.as_str() >= *id) {
+                        Some(format!("the erratum {id} is given twice or not in order"))
+                    } else {
+                        let id = (*id).to_owned();
+                        all.push(Erratum { id, about: about.join(" "), ..Erratum::default() });
+                        None
                     }
-                    let (id, about) = ((*id).to_owned(), about.join(" "));
-                    all.push(Erratum { id, about, ..Erratum::default() });
-                    None
                 }
                 (true, [kind, words @ ..], Some(last)) => last.line(kind, words).err(),
                 _ => Some("a line that means nothing here".to_owned()),
             };
             if let Some(what) = problem {
-                return wrong(what);
+                return Err(TableError::new(file, n + 1, what));
             }
         }
         match all.last().and_then(Erratum::missing) {

@@ -44,13 +44,13 @@ pub const DOCUMENTED_TABLES: &[TableSource] = &[
     },
 ];
 
-/// Whose word counts where the reference pages and the runtimes disagree.
+/// Which tables are used if the reference pages and the runtimes disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TableSet {
-    /// The runtimes', as real traces show it.
+    /// The events of the runtimes, as real traces have them.
     #[default]
     Shipped,
-    /// The reference pages', as printed.
+    /// The events of the reference pages, as printed.
     Documented,
 }
 
@@ -83,18 +83,18 @@ pub struct Keyword {
     pub name: String,
 }
 
-/// An event of a table: what every source says of an event, and what only tables say.
+/// An event of a table: its schema, and facts that only tables have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableEvent {
     /// The event.
     pub schema: EventSchema,
-    /// Level and keywords in other shipped runtimes (mostly .NET Framework), where they differ.
+    /// Level and keywords in other shipped runtimes (mostly .NET Framework), if they differ.
     pub older: Option<OlderEvent>,
     /// Whether the CLR follows it with a stack event when StackKeyword is on.
     pub stack: bool,
-    /// Where the facts are from.
+    /// The source of the facts.
     pub origin: String,
-    /// What shipped runtimes have instead: of an event of the reference pages.
+    /// For an event of the reference pages, the corresponding event of shipped runtimes.
     pub shipped: Option<Identity>,
     /// Errata that a table of the reference pages names.
     errata: Vec<String>,
@@ -108,8 +108,8 @@ impl TableEvent {
         TableEvent { schema, older: None, stack: false, origin, shipped: None, errata: Vec::new() }
     }
 
-    /// Errata that say where this event and what the other profile has in its place differ: of a
-    /// shipped event those of what the pages say of it, in whatever version.
+    /// The errata about differences between this event and the same event of the other
+    /// [`TableSet`]. For a shipped event, these are the errata of all versions on the pages.
     #[must_use]
     pub fn errata(&self) -> Vec<&str> {
         let Identity::Modern { id, .. } = self.schema.identity else { return Vec::new() };
@@ -117,9 +117,13 @@ impl TableEvent {
         if self.shipped.is_none()
             && let Some(pages) = Registry::of(TableSet::Documented).provider(self.schema.provider)
         {
-            let is_about = |of: &&TableEvent| matches!(of.shipped, Some(Identity::Modern { id: shipped, .. }) if shipped == id);
-            let about = pages.events.iter().filter(is_about);
-            ids.extend(about.flat_map(|event| &event.errata).map(String::as_str));
+            for event in &pages.events {
+                if let Some(Identity::Modern { id: shipped, .. }) = event.shipped
+                    && shipped == id
+                {
+                    ids.extend(event.errata.iter().map(String::as_str));
+                }
+            }
         }
         ids.sort_unstable();
         ids.dedup();
@@ -136,7 +140,7 @@ pub struct KeywordNames<'a> {
     pub unnamed: u64,
 }
 
-/// A provider and all that its table says.
+/// A provider with the contents of its table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provider {
     /// Its name.

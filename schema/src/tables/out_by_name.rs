@@ -1,17 +1,17 @@
 //! Out-types by the names of fields, where the sources of a table do not have them.
 //!
-//! The tables of Windows' providers have most fields without out-type. Names that mean one thing
-//! wherever a manifest with out-types has them stand in for it.
+//! The tables of Windows' providers have no out-type for most fields. Some names have the same
+//! out-type in every manifest that states it; fields with these names get that out-type.
 
-use crate::model::{Field, InType, Length, OutType};
+use crate::model::{Field, InType, Length, OutType, ends_with};
 
-/// Sets the out-type of a field whose name says it, and that has none.
+/// Sets the out-type of a field that has none, if its name implies one.
 pub(super) fn complete(field: &mut Field) {
     if field.map.is_some() || !matches!(field.out, OutType::Default | OutType::Hex) {
         return;
     }
-    let found = match (field.in_type(), field.length) {
-        // What is no socket address is printed as bytes.
+    let out = match (field.in_type(), field.length) {
+        // A value that is not a valid socket address is printed as bytes.
         (Some(InType::Binary), Length::Field(_)) if is_address(&field.name) => {
             Some(OutType::SocketAddress)
         }
@@ -19,7 +19,7 @@ pub(super) fn complete(field: &mut Field) {
         (Some(InType::HexInt32), _) => status(&field.name, true),
         _ => None,
     };
-    if let Some(out) = found {
+    if let Some(out) = out {
         field.out = out;
     }
 }
@@ -38,15 +38,10 @@ fn status(name: &str, is_hexadecimal: bool) -> Option<OutType> {
     {
         Some(OutType::Win32Error)
     } else {
-        // Other fields that are called so count something, or hold an error of Win32.
-        (is_hexadecimal && name.eq_ignore_ascii_case("Status")).then_some(OutType::NtStatus)
+        // A decimal field with this name is a number of something or an error of Win32.
+        let is_nt_status = is_hexadecimal && name.eq_ignore_ascii_case("Status");
+        if is_nt_status { Some(OutType::NtStatus) } else { None }
     }
-}
-
-/// Whether a name ends so; case does not matter.
-fn ends_with(name: &str, end: &str) -> bool {
-    let at = name.len().checked_sub(end.len());
-    at.and_then(|at| name.get(at..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
 }
 
 #[cfg(test)]

@@ -30,16 +30,19 @@ impl Part<'_> {
     }
 }
 
-/// The parts of a table: each goes up to the line of the next provider or class. What stands before
-/// the first one is comments.
+/// The parts of a table: each ends before the line of the next provider or class. Lines before the
+/// first part are comments.
 pub(super) fn parts<'t>(file: &'t str, text: &'t str) -> Vec<Part<'t>> {
-    let (mut parts, mut at) = (Vec::<Part<'t>>::new(), 0);
+    let mut parts: Vec<Part<'t>> = Vec::new();
+    let mut offset = 0;
     for (first, line) in text.split_inclusive('\n').enumerate() {
         let mut words = line.split_ascii_whitespace();
         if line.starts_with(['p', 'c'])
             && matches!(words.next(), Some("provider" | "class"))
-            && let (Some(name), Some(guid)) = (words.next(), words.next())
-            && let (Ok(guid), Some(text)) = (guid.parse(), text.get(at..))
+            && let Some(name) = words.next()
+            && let Some(guid) = words.next()
+            && let Ok(guid) = guid.parse()
+            && let Some(text) = text.get(offset..)
         {
             parts.push(Part { name: self::name(name), guid, file, first, text });
             // The table of a provider is one part.
@@ -47,9 +50,9 @@ pub(super) fn parts<'t>(file: &'t str, text: &'t str) -> Vec<Part<'t>> {
                 break;
             }
         }
-        at += line.len();
+        offset += line.len();
     }
-    // Each ends where the next one begins.
+    // Each part ends where the next one begins.
     let starts: Vec<_> = parts.iter().skip(1).map(|next| next.text.len()).collect();
     for (part, next) in parts.iter_mut().zip(starts) {
         part.text = part.text.get(..part.text.len() - next).unwrap_or_default();
@@ -66,7 +69,7 @@ pub(super) fn provider(file: &str, text: &str) -> Result<Provider, TableError> {
     lines_of(file, 0, text.lines())
 }
 
-/// The event of one part of a table of Windows' providers; `head` is what stands before its events.
+/// The event of one part of a table of Windows' providers; `head` has the lines before its events.
 pub(super) fn event_of_windows(head: &str, event: &str, fields: &str) -> Option<EventSchema> {
     let mut table = Table { file: WINDOWS, source: SchemaSource::Windows, ..Table::default() };
     let lines = [head, event, fields].into_iter().flat_map(str::lines);
@@ -74,14 +77,15 @@ pub(super) fn event_of_windows(head: &str, event: &str, fields: &str) -> Option<
     table.events.pop().map(|event| named(event.schema))
 }
 
-/// Whether a symbol is only made of the id of the event: that is how the sources of the tables of
-/// Windows name one without.
+/// Whether a symbol only consists of the id of the event. The sources of the tables of Windows name
+/// events without a symbol in this way.
 pub(super) fn is_number(symbol: &str, id: u16) -> bool {
-    let number = symbol.strip_prefix("Event").map(|n| n.split("_V").next().unwrap_or(n));
-    number.is_some_and(|number| number.parse() == Ok(id))
+    let Some(number) = symbol.strip_prefix("Event") else { return false };
+    let number = number.split("_V").next().unwrap_or(number);
+    number.parse() == Ok(id)
 }
 
-/// An event with a name, whether it has a symbol or not.
+/// The event with a name, if it has no symbol.
 fn named(mut schema: EventSchema) -> EventSchema {
     schema.complete_name();
     schema
@@ -107,7 +111,7 @@ fn lines_of<'a>(
     Table { file, ..Table::default() }.read(first, lines)
 }
 
-/// A name as it is: in tables a blank is written as `%20`.
+/// The name in a word of a table, which has `%20` instead of a blank.
 pub(super) fn name(word: &str) -> Text {
     if word.contains('%') {
         return word.replace("%20", " ").replace("%25", "%").into();
@@ -129,7 +133,7 @@ struct Table<'a> {
     ids: HashSet<Identity>,
     /// Other events that share the layout which is being read: name and type.
     sharing: Vec<(String, Identity)>,
-    /// Whether the fields of this event are known up to here only, or belong to another layout.
+    /// Whether the following fields of this event are unknown, or belong to another layout.
     ended: bool,
 }
 
@@ -204,7 +208,7 @@ impl Table<'_> {
                 let mask = number(mask)?;
                 self.keywords.push(Keyword { mask, name: self::name(name).into_owned() });
             }
-            // What a provider of Windows is, and another layout of the event before.
+            // Properties of a provider of Windows that are not used here.
             (0, ["kind" | "guid" | "builds" | "also" | "of" | "type", ..]) => {}
             (0, ["other", _]) => self.ended = true,
             (0, [kind @ ("values" | "bits"), name]) => {
@@ -265,7 +269,7 @@ impl Table<'_> {
             }
             self.sharing.push((name.to_owned(), key));
         }
-        // The first one is read, the others are copied from it.
+        // Only the first one is read; the others are copies of it.
         let (name, key) = self.sharing.remove(0);
         self.begin(key, &name)?;
         self.name_opcode(&name, key);
@@ -322,7 +326,7 @@ impl Table<'_> {
                 self.last()?.older = Some(older);
             }
             ["field", ..] if self.ended => {}
-            // What follows cannot be found, so that the rest of the payload is left over.
+            // The length of the field is unknown, so that the rest of the payload is left over.
             ["field", _, _, options @ ..] if options.contains(&"unknown") => self.ended = true,
             ["field", name, kind, options @ ..] => self.field(indent, name, kind, options)?,
             ["task", value, words @ ..] => {
@@ -333,7 +337,7 @@ impl Table<'_> {
                     Named::new(number_or_0(value)?, name(&words.join(" ")));
             }
             ["channel", channel] => self.last()?.schema.channel = Named::new(0, name(channel)),
-            // Keywords whose masks are not known.
+            // Keywords with unknown masks.
             ["unmasked", ..] => {}
             ["level", value] => self.last()?.schema.level = Named::new(number(value)?, ""),
             ["stack"] => self.last()?.stack = true,
@@ -367,6 +371,43 @@ impl Table<'_> {
         })
     }
 
+    /// Sets an option of a field; `fields` are the fields before it.
+    fn set_option(
+        &self,
+        field: &mut Field,
+        option: &str,
+        value: &str,
+        fields: &[Field],
+    ) -> Result<(), String> {
+        match option {
+            "count" if value == "rest" => field.count = Count::Rest,
+            "count" => {
+                field.count = match value.parse() {
+                    Ok(n) => Count::Const(n),
+                    Err(_) => Count::Field(reference(value, fields)?),
+                }
+            }
+            "length" if value == "rest" => field.length = Length::Rest,
+            "length" => {
+                field.length = match value.parse() {
+                    Ok(n) => Length::Fixed(n),
+                    Err(_) => Length::Field(reference(value, fields)?),
+                }
+            }
+            "align" if value == "c" => field.aligned = true,
+            "out" => {
+                let out = OutType::from_name(value);
+                field.out = out.ok_or_else(|| format!("no out-type is called {value}"))?;
+            }
+            "map" => {
+                let map = self.maps.get(value);
+                field.map = Some(map.ok_or_else(|| format!("no map is called {value}"))?.clone());
+            }
+            other => return Err(format!("a field has no {other}")),
+        }
+        Ok(())
+    }
+
     fn field(
         &mut self,
         indent: usize,
@@ -381,53 +422,11 @@ impl Table<'_> {
             [.., Field { kind: FieldKind::Struct(members), .. }] if nested => members,
             fields => fields,
         };
-        let place = |field: &str| {
-            let at = fields.iter().position(|f| f.name == field);
-            let at = at.and_then(|at| u16::try_from(at).ok()).map(FieldRef::Here);
-            at.ok_or_else(|| format!("no field before this one is called {field}"))
-        };
-        let mut field = match kind {
-            "Struct" => Field::structure(name.to_owned(), Vec::new()),
-            "CountedUtf16String" => {
-                Field::new(name.to_owned(), InType::Utf16).with_length(Length::U16)
-            }
-            "CountedMbcsString" => {
-                Field::new(name.to_owned(), InType::Ansi).with_length(Length::U16)
-            }
-            other => {
-                let unknown = || format!("no type is called {other}");
-                Field::new(name.to_owned(), InType::from_name(other).ok_or_else(unknown)?)
-            }
-        };
+        let mut field = new_field(name, kind)?;
         let mut options = options.iter();
         while let Some(option) = options.next() {
             let value = options.next().ok_or_else(|| format!("{option} wants a value"))?;
-            match *option {
-                "count" if *value == "rest" => field.count = Count::Rest,
-                "count" => {
-                    field.count = match value.parse() {
-                        Ok(n) => Count::Const(n),
-                        Err(_) => Count::Field(place(value)?),
-                    }
-                }
-                "length" if *value == "rest" => field.length = Length::Rest,
-                "length" => {
-                    field.length = match value.parse() {
-                        Ok(n) => Length::Fixed(n),
-                        Err(_) => Length::Field(place(value)?),
-                    }
-                }
-                "align" if *value == "c" => field.aligned = true,
-                "out" => {
-                    let out = OutType::from_name(value);
-                    field.out = out.ok_or_else(|| format!("no out-type is called {value}"))?;
-                }
-                "map" => {
-                    let unknown = || format!("no map is called {value}");
-                    field.map = Some(self.maps.get(*value).ok_or_else(unknown)?.clone());
-                }
-                other => return Err(format!("a field has no {other}")),
-            }
+            self.set_option(&mut field, option, value, fields)?;
         }
         if self.source == SchemaSource::Windows {
             super::out_by_name::complete(&mut field);
@@ -442,7 +441,30 @@ impl Table<'_> {
     }
 }
 
-/// A number; 0 if it is not known.
+/// A field of a type, without options.
+fn new_field(name: &str, kind: &str) -> Result<Field, String> {
+    let name = name.to_owned();
+    match kind {
+        "Struct" => Ok(Field::structure(name, Vec::new())),
+        "CountedUtf16String" => Ok(Field::new(name, InType::Utf16).with_length(Length::U16)),
+        "CountedMbcsString" => Ok(Field::new(name, InType::Ansi).with_length(Length::U16)),
+        other => match InType::from_name(other) {
+            Some(ty) => Ok(Field::new(name, ty)),
+            None => Err(format!("no type is called {other}")),
+        },
+    }
+}
+
+/// A reference to one of the fields before a field.
+fn reference(name: &str, fields: &[Field]) -> Result<FieldRef, String> {
+    let index = fields.iter().position(|field| field.name == name);
+    match index.and_then(|index| u16::try_from(index).ok()) {
+        Some(index) => Ok(FieldRef::Here(index)),
+        None => Err(format!("no field before this one is called {name}")),
+    }
+}
+
+/// A number; 0 for an unknown one (`?`).
 fn number_or_0<T: TryFrom<u64> + Default>(text: &str) -> Result<T, String> {
     if text == "?" { Ok(T::default()) } else { number(text) }
 }

@@ -20,7 +20,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The tables of this crate by what runtimes ship.
+    /// The tables of this crate, as runtimes ship the events.
     #[must_use]
     pub fn builtin() -> &'static Registry {
         Registry::of(TableSet::Shipped)
@@ -52,7 +52,7 @@ impl Registry {
         Registry { tables: parts.map(Table::new).collect() }
     }
 
-    /// A registry of providers. Of two events with one identity the later one counts.
+    /// A registry of providers. If two events have the same identity, the later one is used.
     #[must_use]
     pub fn new(providers: impl IntoIterator<Item = Provider>) -> Self {
         Registry { tables: providers.into_iter().map(Table::from).collect() }
@@ -75,16 +75,19 @@ impl Registry {
         self.table(guid)?.provider()
     }
 
-    /// The provider with this name (case does not matter), a word of it that no other has
-    /// (`runtime`, `rundown`), or this GUID.
+    /// The provider with this GUID, this name, or a name that ends like this (`runtime`,
+    /// `rundown`); case does not matter.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<&Provider> {
         if let Ok(guid) = text.parse() {
             return self.provider(guid);
         }
-        let named = |is: &dyn Fn(&str) -> bool| self.tables.iter().find(|t| is(&t.name));
-        let exact = named(&|name| name.eq_ignore_ascii_case(text));
-        exact.or_else(|| named(&|name| super::is_called(name, text)))?.provider()
+        let exact = self.tables.iter().find(|table| table.name.eq_ignore_ascii_case(text));
+        let table = match exact {
+            Some(table) => table,
+            None => self.tables.iter().find(|table| super::is_called(&table.name, text))?,
+        };
+        table.provider()
     }
 
     /// The description of an event.
@@ -113,11 +116,11 @@ impl Registry {
 
     pub(crate) fn entry(&self, provider: Guid, identity: Identity) -> Option<Entry<'_>> {
         let events = self.table(provider)?.events()?;
-        let at = *events.by_identity.get(&key(identity))?;
+        let index = *events.by_identity.get(&key(identity))?;
         Some(Entry {
-            event: events.provider.events.get(at)?,
-            decoder: events.decoders.get(at)?,
-            without_fields: events.without_fields.get(at)?,
+            event: events.provider.events.get(index)?,
+            decoder: events.decoders.get(index)?,
+            without_fields: events.without_fields.get(index)?,
         })
     }
 
@@ -126,32 +129,44 @@ impl Registry {
     }
 }
 
-/// A provider's table, and what it says once it was read.
+/// A provider's table, and its events after it was read.
 #[derive(Debug)]
 struct Table {
     name: Text,
     guid: Guid,
-    /// The text, of a table of this crate.
+    /// The text, if it is a table of this crate.
     part: Option<parse::Part<'static>>,
     events: OnceLock<Option<Events>>,
 }
 
 impl From<Provider> for Table {
     fn from(provider: Provider) -> Self {
-        let (name, guid) = (provider.name.clone().into(), provider.guid);
-        Table { name, guid, part: None, events: Some(Events::new(provider)).into() }
+        Table {
+            name: provider.name.clone().into(),
+            guid: provider.guid,
+            part: None,
+            events: Some(Events::new(provider)).into(),
+        }
     }
 }
 
 impl Table {
     fn new(part: parse::Part<'static>) -> Self {
-        let (name, guid) = (part.name.clone(), part.guid);
-        Table { name, guid, part: Some(part), events: OnceLock::new() }
+        Table {
+            name: part.name.clone(),
+            guid: part.guid,
+            part: Some(part),
+            events: OnceLock::new(),
+        }
     }
 
     fn events(&self) -> Option<&Events> {
-        let read = || self.part.as_ref()?.read().ok().map(Events::new);
-        self.events.get_or_init(read).as_ref()
+        self.events.get_or_init(|| self.read()).as_ref()
+    }
+
+    fn read(&self) -> Option<Events> {
+        let provider = self.part.as_ref()?.read().ok()?;
+        Some(Events::new(provider))
     }
 
     fn provider(&self) -> Option<&Provider> {
@@ -159,8 +174,8 @@ impl Table {
     }
 }
 
-/// A provider, and its events by identity. No trace can choose the keys so that they collide: a
-/// hash with a fixed seed will do.
+/// A provider and its events by identity. The keys are from the tables, not from a trace, so that
+/// nobody can choose keys that collide: a hash with a fixed seed is enough.
 #[derive(Debug)]
 struct Events {
     provider: Provider,
@@ -175,9 +190,13 @@ impl Events {
     fn new(provider: Provider) -> Self {
         let identities = provider.events.iter().map(|event| key(event.schema.identity));
         let by_identity = identities.zip(0..).collect();
-        let none = || provider.events.iter().map(|_| OnceLock::new()).collect();
-        let (decoders, without_fields) = (none(), none());
-        Events { by_identity, decoders, without_fields, provider }
+        let count = provider.events.len();
+        Events {
+            by_identity,
+            decoders: vec![OnceLock::new(); count],
+            without_fields: vec![OnceLock::new(); count],
+            provider,
+        }
     }
 }
 

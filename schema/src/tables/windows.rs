@@ -1,11 +1,11 @@
-//! The tables of the providers that Windows ships (crate `etl-providers`): the layouts of an event,
-//! and the one that takes a payload.
+//! The tables of the providers that Windows ships (crate `etl-providers`), and the choice of the
+//! layout that fits a payload.
 //!
-//! Builds of Windows have different fields for the same version of an event, mostly further ones at
-//! the end. The layout of the newest build counts where it takes the payload to its last byte, else
-//! the first other one that does.
+//! Builds of Windows have different fields for the same version of an event, mostly further fields
+//! at the end. If the layout of the newest build does not end exactly where the payload ends, the
+//! first other layout that does is used.
 
-use std::iter;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
 
 use etl_format::Guid;
@@ -15,23 +15,32 @@ use super::{Provider, TableError, parse};
 use crate::decode::Decoder;
 use crate::model::{EventSchema, Identity, Named, SchemaSource, Text};
 
-/// The whole table of a provider, or `None` where no events of it are known.
+/// The whole table of a provider; `None` if no events of it are known.
 ///
 /// # Errors
-/// None for the tables as they are: a test reads them all.
+/// There are none: a test reads all tables.
 pub fn provider(guid: Guid) -> Option<Result<Provider, TableError>> {
-    let found = etl_providers::find(guid.to_bytes())?;
-    (found.event_count() > 0).then(|| parse::provider_of_windows(found.table()))
+    let packed = etl_providers::find(guid.to_bytes())?;
+    if packed.event_count() == 0 {
+        return None;
+    }
+    Some(parse::provider_of_windows(packed.table()))
 }
 
 /// The same, kept as long as the program runs.
 #[must_use]
 pub fn kept(guid: Guid) -> Option<&'static Provider> {
     static PROVIDERS: OnceLock<Vec<OnceLock<Option<Provider>>>> = OnceLock::new();
-    let at = etl_providers::position(guid.to_bytes())?;
-    let all = || iter::repeat_with(OnceLock::new).take(etl_providers::all().len()).collect();
-    let kept = PROVIDERS.get_or_init(all).get(at)?;
+    let index = etl_providers::position(guid.to_bytes())?;
+    let kept = PROVIDERS.get_or_init(one_for_each_provider).get(index)?;
     kept.get_or_init(|| provider(guid)?.ok()).as_ref()
+}
+
+/// An empty cell for each provider.
+fn one_for_each_provider<T>() -> Vec<OnceLock<T>> {
+    let mut cells = Vec::new();
+    cells.resize_with(etl_providers::all().len(), OnceLock::new);
+    cells
 }
 
 /// The provider with this name (case-insensitive) or GUID, or the unique provider whose name ends
@@ -45,15 +54,24 @@ pub fn kept(guid: Guid) -> Option<&'static Provider> {
 /// ```
 #[must_use]
 pub fn find(text: &str) -> Option<Guid> {
-    let guid = |p: &etl_providers::Provider| Guid::from_bytes(p.guid());
     if let Ok(guid) = text.parse::<Guid>() {
         return etl_providers::find(guid.to_bytes()).map(|_| guid);
     }
-    let all = etl_providers::all();
-    let exact = all.iter().find(|p| p.name().eq_ignore_ascii_case(text));
     let ending = format!("-{text}").to_ascii_lowercase();
-    let mut ends = all.iter().filter(|p| p.name().to_ascii_lowercase().ends_with(&ending));
-    exact.or_else(|| ends.next().filter(|_| ends.next().is_none())).map(guid)
+    let mut with_ending = Vec::new();
+    for provider in etl_providers::all() {
+        let guid = Guid::from_bytes(provider.guid());
+        if provider.name().eq_ignore_ascii_case(text) {
+            return Some(guid);
+        }
+        if provider.name().to_ascii_lowercase().ends_with(&ending) {
+            with_ending.push(guid);
+        }
+    }
+    match with_ending.as_slice() {
+        [guid] => Some(*guid),
+        _ => None,
+    }
 }
 
 /// The names of all providers.
@@ -61,10 +79,10 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     etl_providers::all().iter().map(|provider| provider.name())
 }
 
-/// The decoder of an event's payload: with the fields of the layout that takes it exactly, else
-/// with those of the newest one. A payload without any known layout has a decoder without fields.
+/// The decoder of an event's payload: with the fields of the layout that fits exactly, else with
+/// the fields of the newest layout. If no layout is known, the decoder has no fields.
 ///
-/// For a version that no table has, another version counts only if it takes the payload exactly.
+/// If no table has the version, the layout of another version is used only if it fits exactly.
 #[must_use]
 pub fn decoder(
     provider: Guid,
@@ -74,28 +92,31 @@ pub fn decoder(
     pointers: PointerSize,
 ) -> Option<&'static Decoder> {
     let table = Table::of(provider)?;
-    let of_id = table.with_id(id);
-    let at = of_id.partition_point(|event| event.version < version);
-    let is_exact = |decoder: &&Decoder| decoder.check(payload, pointers).is_exact();
-    match of_id.get(at).filter(|event| event.version == version) {
-        // Some events come without any payload although they have fields.
-        Some(event) if payload.is_empty() => event.without_fields(table),
-        Some(event) => match event.layouts.as_slice() {
+    let versions = table.with_id(id);
+    let index = versions.partition_point(|event| event.version < version);
+    if let Some(event) = versions.get(index)
+        && event.version == version
+    {
+        return match event.layouts.as_slice() {
+            // Some events come without any payload although they have fields.
+            _ if payload.is_empty() => event.without_fields(table),
             [only] => event.decoder(table, only),
-            layouts => {
-                let mut decoders = layouts.iter().filter_map(|layout| event.decoder(table, layout));
-                decoders.find(is_exact).or_else(|| event.decoder(table, layouts.first()?))
-            }
-        },
-        None => {
-            let (older, newer) = of_id.split_at_checked(at)?;
-            let others = || older.iter().rev().chain(newer);
-            let decoders = others().flat_map(|event| {
-                event.layouts.iter().filter_map(move |layout| event.decoder(table, layout))
-            });
-            let mut exact = decoders.filter(|_| !payload.is_empty());
-            exact.find(is_exact).or_else(|| others().next()?.without_fields(table))
-        }
+            layouts => match event.exact_decoder(table, payload, pointers) {
+                Some(decoder) => Some(decoder),
+                None => event.decoder(table, layouts.first()?),
+            },
+        };
+    }
+    // Older versions first, the nearest one before others.
+    let (older, newer) = versions.split_at_checked(index)?;
+    let mut others = older.iter().rev().chain(newer);
+    let nearest = others.clone().next()?;
+    if payload.is_empty() {
+        return nearest.without_fields(table);
+    }
+    match others.find_map(|event| event.exact_decoder(table, payload, pointers)) {
+        Some(decoder) => Some(decoder),
+        None => nearest.without_fields(table),
     }
 }
 
@@ -110,23 +131,16 @@ pub struct ListedEvent {
     pub name: Text,
 }
 
-/// The events of a provider, by id and version. Empty where none are known.
+/// The events of a provider, by id and version. Empty if none are known.
 #[must_use]
 pub fn events(provider: Guid) -> Vec<ListedEvent> {
     let Some(table) = Table::of(provider) else { return Vec::new() };
-    let listed = |event: &'static Event| {
-        let symbol = event.head.lines().next().and_then(|line| line.split(' ').nth(3));
-        let symbol = symbol.unwrap_or_default();
-        // Without a symbol the name is made of what else the table has.
-        let made = || {
-            let decoder = event.decoder(table, event.layouts.first()?)?;
-            Some(decoder.schema().name.clone())
-        };
-        let made = if parse::is_number(symbol, event.id) { made() } else { None };
-        let name = made.unwrap_or_else(|| parse::name(symbol));
-        ListedEvent { id: event.id, version: event.version, name }
-    };
-    table.events.iter().map(listed).collect()
+    let mut events = Vec::with_capacity(table.events.len());
+    for event in &table.events {
+        let name = event.name(table);
+        events.push(ListedEvent { id: event.id, version: event.version, name });
+    }
+    events
 }
 
 /// The layout of an event in a build of Windows.
@@ -134,44 +148,48 @@ pub fn events(provider: Guid) -> Vec<ListedEvent> {
 pub struct BuildLayout {
     /// The event with its fields.
     pub schema: &'static EventSchema,
-    /// Whether these are all fields: tables end where the length of a field is not known.
+    /// Whether these are all fields: tables end before a field of unknown length.
     pub is_complete: bool,
 }
 
-/// The layout that an event has in a build of Windows: the newest one unless the table has another
-/// one for this build. A build that no source of the tables had counts as the last one before it.
+/// The layout of an event in a build of Windows: the newest layout, unless the table has another
+/// one for this build. If the tables do not have the build, the last known build before it is used.
 /// `None` if the provider has no such event.
 #[must_use]
 pub fn in_build(provider: Guid, id: u16, version: u8, build: u32) -> Option<BuildLayout> {
     let table = Table::of(provider)?;
     let event = table.with_id(id).iter().find(|event| event.version == version)?;
     let build = last_known(table.builds(), build);
-    let own = event.layouts.iter().find(|layout| is_in(layout.builds, build));
-    let layout = own.or_else(|| event.layouts.first())?;
+    let layout = match event.layouts.iter().find(|layout| is_in(layout.builds, build)) {
+        Some(layout) => layout,
+        None => event.layouts.first()?,
+    };
     let schema = event.decoder(table, layout)?.schema();
     Some(BuildLayout { schema, is_complete: layout.is_complete() })
 }
 
-/// The decoder of a classic event that only has a name in the tables: without fields. If no table
-/// has the version of a type, another version names it.
+/// The decoder of a classic event, without fields: the tables only have its name. If no table has
+/// the version of a type, another version names it.
 #[must_use]
 pub fn class_event(class: Guid, opcode: u8, version: u16) -> Option<&'static Decoder> {
     let types = &Table::of(class)?.types;
-    let of_opcode = || types.iter().filter(|t| t.opcode == opcode);
-    let exact = of_opcode().find(|t| t.version == version);
-    let found = exact.or_else(|| of_opcode().next_back())?;
-    Some(found.decoder.get_or_init(|| {
+    let mut versions = types.iter().filter(|ty| ty.opcode == opcode);
+    let ty = match versions.clone().find(|ty| ty.version == version) {
+        Some(ty) => ty,
+        None => versions.next_back()?,
+    };
+    Some(ty.decoder.get_or_init(|| {
         let identity = Identity::Classic { opcode, version };
         let mut schema = EventSchema::new(class, identity, SchemaSource::Windows);
         let provider = etl_providers::find(class.to_bytes());
         schema.provider_name = provider.map_or("", |provider| provider.name()).into();
-        schema.name = parse::name(found.event);
-        schema.opcode = Named::new(opcode, parse::name(found.name));
+        schema.name = parse::name(ty.event);
+        schema.opcode = Named::new(opcode, parse::name(ty.name));
         Decoder::new(Arc::new(schema))
     }))
 }
 
-/// The events of a provider, by id and version, and those of a class.
+/// The events of a provider, by id and version, and the types of a class.
 struct Table {
     /// Lines before the first event: keywords and maps.
     head: &'static str,
@@ -192,9 +210,13 @@ impl Type {
     /// `line` is what follows `type `.
     fn new(line: &'static str) -> Option<Type> {
         let mut words = line.split_ascii_whitespace();
-        let (opcode, version) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        let (event, name) = (words.next()?, words.next()?);
-        Some(Type { opcode, version, event, name, decoder: OnceLock::new() })
+        Some(Type {
+            opcode: words.next()?.parse().ok()?,
+            version: words.next()?.parse().ok()?,
+            event: words.next()?,
+            name: words.next()?,
+            decoder: OnceLock::new(),
+        })
     }
 }
 
@@ -217,22 +239,22 @@ struct Layout {
 }
 
 impl Table {
-    /// Finds the lines of all events when it is first asked for a provider.
+    /// The table of a provider. The first call for a provider finds the lines of all its events.
     fn of(provider: Guid) -> Option<&'static Table> {
         static TABLES: OnceLock<Vec<OnceLock<Table>>> = OnceLock::new();
-        let at = etl_providers::position(provider.to_bytes())?;
-        let provider = etl_providers::all().get(at)?;
-        let all = || iter::repeat_with(OnceLock::new).take(etl_providers::all().len()).collect();
-        let table = TABLES.get_or_init(all).get(at)?;
+        let index = etl_providers::position(provider.to_bytes())?;
+        let provider = etl_providers::all().get(index)?;
+        let table = TABLES.get_or_init(one_for_each_provider).get(index)?;
         Some(table.get_or_init(|| Table::read(provider.table())))
     }
 
     fn read(text: &'static str) -> Table {
         let mut table = Table { head: text, events: Vec::new(), types: Vec::new() };
-        let (mut rest, mut start) = (text, 0);
+        let mut rest = text;
+        let mut start = 0;
         // Lines that are not indented begin an event or another layout of it.
         while !rest.is_empty() {
-            let end = rest.find('\n').map_or(rest.len(), |at| at + 1);
+            let end = rest.find('\n').map_or(rest.len(), |newline| newline + 1);
             let next = end + indented(rest.get(end..).unwrap_or_default());
             let (part, after) = rest.split_at_checked(next).unwrap_or((rest, ""));
             let (first, lines) = part.split_at_checked(end).unwrap_or((part, ""));
@@ -276,21 +298,25 @@ impl Layout {
 
     /// Whether all fields are known, not only those up to one of unknown length.
     fn is_complete(&self) -> bool {
-        let unknown = |line: &str| line.split_ascii_whitespace().skip(3).any(|w| w == "unknown");
-        !self.fields.lines().any(unknown)
+        !self.fields.lines().any(has_unknown_length)
     }
 }
 
+/// Whether the line of a field has the option `unknown`.
+fn has_unknown_length(line: &str) -> bool {
+    line.split_ascii_whitespace().skip(3).any(|option| option == "unknown")
+}
+
 /// The ranges in a list of builds: `7600,10586-17134`.
-fn ranges(builds: &str) -> impl Iterator<Item = (u32, u32)> {
+fn ranges(builds: &str) -> impl Iterator<Item = RangeInclusive<u32>> {
     builds.split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        first.parse().ok().zip(last.parse().ok())
+        Some(first.parse().ok()?..=last.parse().ok()?)
     })
 }
 
 fn is_in(builds: &str, build: u32) -> bool {
-    ranges(builds).any(|(first, last)| (first..=last).contains(&build))
+    ranges(builds).any(|range| range.contains(&build))
 }
 
 /// The build itself if it is in the list, else the last one before it, else the first one.
@@ -298,8 +324,11 @@ fn last_known(builds: &str, build: u32) -> u32 {
     if is_in(builds, build) {
         return build;
     }
-    let before = ranges(builds).map(|(_, last)| last).filter(|last| *last < build).max();
-    before.or_else(|| ranges(builds).map(|(first, _)| first).min()).unwrap_or(build)
+    let earlier = ranges(builds).map(|range| *range.end()).filter(|last| *last < build);
+    if let Some(last) = earlier.max() {
+        return last;
+    }
+    ranges(builds).map(|range| *range.start()).min().unwrap_or(build)
 }
 
 /// Bytes of the indented lines at the start of a text.
@@ -311,14 +340,47 @@ impl Event {
     /// `line` is what follows `event `.
     fn new(line: &str, head: &'static str, fields: &'static str) -> Option<Event> {
         let mut words = line.split(' ');
-        let (id, version) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        let layouts = vec![Layout::new("", fields)];
-        Some(Event { id, version, head, layouts, without_fields: OnceLock::new() })
+        Some(Event {
+            id: words.next()?.parse().ok()?,
+            version: words.next()?.parse().ok()?,
+            head,
+            layouts: vec![Layout::new("", fields)],
+            without_fields: OnceLock::new(),
+        })
+    }
+
+    /// Its symbol, or the name that its schema has without a symbol.
+    fn name(&'static self, table: &Table) -> Text {
+        let symbol = self.head.lines().next().and_then(|line| line.split(' ').nth(3));
+        let symbol = symbol.unwrap_or_default();
+        if parse::is_number(symbol, self.id)
+            && let Some(layout) = self.layouts.first()
+            && let Some(decoder) = self.decoder(table, layout)
+        {
+            return decoder.schema().name.clone();
+        }
+        parse::name(symbol)
     }
 
     fn decoder(&self, table: &Table, layout: &'static Layout) -> Option<&'static Decoder> {
-        let compile = || self.compile(table, layout.fields);
-        layout.decoder.get_or_init(compile).as_ref()
+        layout.decoder.get_or_init(|| self.compile(table, layout.fields)).as_ref()
+    }
+
+    /// The decoder of the first layout that ends exactly where the payload ends.
+    fn exact_decoder(
+        &'static self,
+        table: &Table,
+        payload: &[u8],
+        pointers: PointerSize,
+    ) -> Option<&'static Decoder> {
+        for layout in &self.layouts {
+            if let Some(decoder) = self.decoder(table, layout)
+                && decoder.check(payload, pointers).is_exact()
+            {
+                return Some(decoder);
+            }
+        }
+        None
     }
 
     fn without_fields(&'static self, table: &Table) -> Option<&'static Decoder> {
@@ -413,7 +475,7 @@ mod tests {
         assert_eq!([6002, 7600, 7601, 9600, 10_586, 17_134].map(fields), [4; 6]);
         assert_eq!([17_763, 19_045, 20_348, 30_000].map(fields), [6; 4]);
         assert!(in_build(capture, 1001, 0, 19_045).unwrap().is_complete);
-        // The length of a structure in it is not known.
+        // The length of a structure in it is unknown.
         assert!(!in_build(capture, 1003, 0, 19_045).unwrap().is_complete);
         assert!(in_build(capture, 1001, 1, 19_045).is_none());
         let listed = events(capture);

@@ -119,7 +119,7 @@ impl Snapshot {
             renderer.store.learn(&record);
             if renderer.wants(&record) {
                 rendered += 1;
-                let at = clock.filetime(record.timestamp());
+                let at = clock.time(record.timestamp()).get();
                 // Writing into a String does not fail.
                 let _ = renderer.record(&mut out, &record, rendered, at);
             }
@@ -207,7 +207,7 @@ impl Renderer {
             write!(out, "{ordinal} ")?;
             let first = *self.first.get_or_insert(filetime);
             if self.how.keep_times {
-                write!(out, "{} ", etl_format::iso_utc(filetime))?;
+                write!(out, "{} ", etl_format::FileTime::new(filetime))?;
             } else {
                 write!(out, "+{}us ", filetime.saturating_sub(first) / 10)?;
             }
@@ -218,7 +218,8 @@ impl Renderer {
             } else if self.how.keep_order {
                 out.push(' ');
             } else {
-                let (p, t) = (self.processes.of(pid.into()), self.threads.of(tid.into()));
+                let (p, t) =
+                    (self.processes.of(pid.get().into()), self.threads.of(tid.get().into()));
                 write!(out, "P{p}/T{t} ")?;
             }
         }

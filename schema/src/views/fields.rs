@@ -16,8 +16,8 @@ const VERSIONS: u8 = 32;
 struct Known<const N: usize> {
     version: u8,
     pointers: PointerSize,
-    /// `None` where the tables do not have the event.
-    at: Option<([Position; N], Layout)>,
+    /// `None` if the tables do not have the event.
+    fields: Option<([Position; N], Layout)>,
 }
 
 /// Reads the fields with some names from the events of one kind. Their positions are looked up in
@@ -64,8 +64,8 @@ impl<const N: usize> FieldReader<N> {
         FieldReader { event, names, known: Vec::new() }
     }
 
-    /// The fields of a record, which has to be of this kind; `None` where the tables do not have
-    /// the event.
+    /// The fields of a record, which has to be of this kind; `None` if the tables do not have the
+    /// event.
     #[must_use]
     #[inline]
     pub fn read<'a>(&mut self, record: &Record<'a>) -> Option<FieldValues<'a, N>> {
@@ -75,16 +75,19 @@ impl<const N: usize> FieldReader<N> {
             _ => record.bytes().first().copied()?,
         };
         let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
-        let is_this = |k: &Known<N>| k.version == version && k.pointers == pointers;
-        let index = match self.known.iter().position(is_this) {
+        let index = self
+            .known
+            .iter()
+            .position(|known| known.version == version && known.pointers == pointers);
+        let index = match index {
             Some(index) => index,
             None => {
-                let at = self.find(version, pointers);
-                self.known.push(Known { version, pointers, at });
+                let fields = self.find(version, pointers);
+                self.known.push(Known { version, pointers, fields });
                 self.known.len() - 1
             }
         };
-        let (positions, layout) = self.known.get(index)?.at?;
+        let (positions, layout) = self.known.get(index)?.fields?;
         Some(FieldValues { positions, layout, payload: record.payload() })
     }
 
@@ -99,23 +102,24 @@ impl<const N: usize> FieldReader<N> {
     #[cold]
     fn find(&self, version: u8, pointers: PointerSize) -> Option<([Position; N], Layout)> {
         let decoder = self.entry(version)?.decoder();
-        let positions = self.names.map(|name| Layout::find(decoder, pointers, &[name]));
+        let positions = Layout::positions(decoder, pointers, self.names);
         Some((positions, Layout::new(decoder, pointers)))
     }
 
     /// The event in this version, or in the newest older one, or in the next newer one.
     fn entry(&self, version: u8) -> Option<Entry<'static>> {
+        let older = (0..=version).rev().find_map(|version| self.entry_of_version(version));
+        older.or_else(|| (version..VERSIONS).find_map(|version| self.entry_of_version(version)))
+    }
+
+    fn entry_of_version(&self, version: u8) -> Option<Entry<'static>> {
         let (provider, number, is_classic) = self.event?;
-        let entry = |version: u8| match is_classic {
-            true => {
-                let opcode = number as u8;
-                let identity = Identity::Classic { opcode, version: version.into() };
-                Registry::classic().entry(provider, identity)
-            }
-            false => Registry::builtin().entry(provider, Identity::Modern { id: number, version }),
-        };
-        let older = (0..=version).rev().find_map(&entry);
-        older.or_else(|| (version..VERSIONS).find_map(entry))
+        if !is_classic {
+            let identity = Identity::Modern { id: number, version };
+            return Registry::builtin().entry(provider, identity);
+        }
+        let identity = Identity::Classic { opcode: number as u8, version: version.into() };
+        Registry::classic().entry(provider, identity)
     }
 }
 
@@ -132,7 +136,7 @@ impl<'a, const N: usize> FieldValues<'a, N> {
         self.positions.get(index).copied().filter(|at| at.is_known())
     }
 
-    /// An unsigned integer, or an address; `None` where the event does not have the field, or the
+    /// An unsigned integer, or an address; `None` if the event does not have the field, or the
     /// payload ends before it.
     #[must_use]
     #[inline]

@@ -59,8 +59,8 @@ impl<'a> Frames<'a> {
     #[inline]
     #[must_use]
     pub fn get(&self, index: usize) -> Option<u64> {
-        let at = index.checked_mul(self.width())?;
-        if self.wide { self.bytes.u64_at(at) } else { self.bytes.u32_at(at).map(u64::from) }
+        let offset = index.checked_mul(self.width())?;
+        if self.wide { self.bytes.u64_at(offset) } else { self.bytes.u32_at(offset).map(u64::from) }
     }
 
     /// The stored bytes of each address; `None` where addresses have four.

@@ -11,7 +11,7 @@ use super::layout::{Catalogue, Layout, OpenText, Position, Value, view};
 use crate::decode::Decoder;
 use crate::model::Identity;
 use crate::providers::kernel_class;
-use crate::tables::Registry;
+use crate::tables::{Entry, Registry};
 
 /// What happened to a process, a thread or an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,7 +48,7 @@ view! {
     pub fn parent: u32 = "ParentId";
     /// The session that it runs in.
     pub fn session: u32 = "SessionId";
-    /// The SID of its user, as stored; empty where the event has none.
+    /// The SID of its user, as stored; empty if the event has none.
     pub fn user: &'a [u8] = "UserSID";
     /// File name of its executable, in an 8-bit encoding.
     pub fn name: &'a [u8] = "ImageFileName";
@@ -68,13 +68,13 @@ view! {
         /// Its id.
         tid: u32 = "TThreadId" | "ThreadId",
     }
-    /// Address of the function that it was created with; `None` where the event does not have it.
+    /// Address of the function that it was created with; `None` if the event does not have it.
     pub fn start_address: u64 = "Win32StartAddr";
     fn open_name: OpenText<'a> = "ThreadName";
 }
 
 impl<'a> Thread<'a> {
-    /// Its name, UTF-16; empty where it has none, `None` where the event cannot hold one.
+    /// Its name, UTF-16; empty if it has none, `None` if the event has no such field.
     #[must_use]
     pub fn name(&self) -> Option<&'a [u8]> {
         self.open_name().map(|name| name.0)
@@ -97,7 +97,7 @@ view! {
     pub fn link_time: u32 = "TimeDateStamp";
 }
 
-/// An event of the kernel, by what it is about.
+/// An event of the kernel, by its subject.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -118,7 +118,7 @@ pub enum Event<'a> {
     },
     /// A call stack.
     Stack {
-        /// Raw timestamp of the event that it belongs to.
+        /// Raw timestamp of the event of the stack.
         at: i64,
         /// The process.
         pid: u32,
@@ -129,7 +129,7 @@ pub enum Event<'a> {
     },
     /// A call stack as a key.
     StackKey {
-        /// Raw timestamp of the event that it belongs to.
+        /// Raw timestamp of the event of the stack.
         at: i64,
         /// The process.
         pid: u32,
@@ -137,10 +137,10 @@ pub enum Event<'a> {
         tid: u32,
         /// The key.
         key: u64,
-        /// Whether it is that of the user part of the stack, not of the kernel part.
+        /// Whether it is the key of the user part of the stack, not of the kernel part.
         user: bool,
     },
-    /// The addresses that a key stands for.
+    /// The addresses of the stack with a key.
     StackDefinition {
         /// The key.
         key: u64,
@@ -343,9 +343,6 @@ enum Kind {
 
 impl Kind {
     fn new(hook: u16, decoder: &Decoder, p: PointerSize) -> Self {
-        let find = |name| Layout::find(decoder, p, &[name]);
-        let stack = |last| ["EventTimeStamp", "StackProcess", "StackThread", last].map(find);
-        let definition = || ["StackKey", "Stack"].map(find);
         match hook {
             hook::PROCESS_START..=hook::PROCESS_DC_END => {
                 let change = Change::of(hook, hook::PROCESS_START);
@@ -361,17 +358,29 @@ impl Kind {
                 let change = Change::of(hook, hook::IMAGE_UNLOAD - 1);
                 Kind::Image(change, ImageLayout::new(decoder, p))
             }
-            hook::SAMPLE => Kind::Sample(["InstructionPointer", "ThreadId"].map(find)),
-            hook::STACK => Kind::Stack(stack("Stack")),
-            hook::STACK_KEY_KERNEL => Kind::StackKey { user: false, at: stack("StackKey") },
-            hook::STACK_KEY_USER => Kind::StackKey { user: true, at: stack("StackKey") },
-            hook::STACK_KEY_CREATE => Kind::StackDefinition { last: false, at: definition() },
-            hook::STACK_KEY_DELETE | hook::STACK_KEY_RUNDOWN => {
-                Kind::StackDefinition { last: true, at: definition() }
+            hook::SAMPLE => {
+                Kind::Sample(Layout::positions(decoder, p, ["InstructionPointer", "ThreadId"]))
+            }
+            hook::STACK => Kind::Stack(stack_positions(decoder, p, "Stack")),
+            hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER => Kind::StackKey {
+                user: hook == hook::STACK_KEY_USER,
+                at: stack_positions(decoder, p, "StackKey"),
+            },
+            hook::STACK_KEY_CREATE | hook::STACK_KEY_DELETE | hook::STACK_KEY_RUNDOWN => {
+                Kind::StackDefinition {
+                    last: hook != hook::STACK_KEY_CREATE,
+                    at: Layout::positions(decoder, p, ["StackKey", "Stack"]),
+                }
             }
             _ => Kind::Ids,
         }
     }
+}
+
+/// The fields of a stack, or of the key of a stack, of which `last` is the name.
+fn stack_positions(decoder: &Decoder, pointers: PointerSize, last: &str) -> [Position; 4] {
+    let names = ["EventTimeStamp", "StackProcess", "StackThread", last];
+    Layout::positions(decoder, pointers, names)
 }
 
 /// Whether process and threads of events with this hook are read, and nothing else.
@@ -408,10 +417,12 @@ struct EventLayout {
 
 impl EventLayout {
     fn new(hook: u16, decoder: &Decoder, pointers: PointerSize) -> Option<Self> {
-        let find = |names: &[&str]| Layout::find(decoder, pointers, names);
-        let layout = Layout::new(decoder, pointers);
-        let kind = Kind::new(hook, decoder, pointers);
-        Some(EventLayout { kind, process: find(PROCESS), threads: THREADS.map(find), layout })
+        Some(EventLayout {
+            kind: Kind::new(hook, decoder, pointers),
+            process: Layout::find(decoder, pointers, PROCESS),
+            threads: THREADS.map(|names| Layout::find(decoder, pointers, names)),
+            layout: Layout::new(decoder, pointers),
+        })
     }
 }
 
@@ -420,15 +431,23 @@ const HOOKS: u16 = 0x2000;
 
 /// The kernel events that have a view, by hook.
 static EVENTS: LazyLock<Catalogue<EventLayout>> = LazyLock::new(|| {
-    let registry = Registry::classic();
-    let entry = |hook: u16, version: u8| {
-        let [opcode, group] = hook.to_le_bytes();
-        let class = group_guid(group);
-        let identity = Identity::Classic { opcode, version: version.into() };
-        // Older versions of image loads are described with the other image events.
-        let other = (hook == hook::IMAGE_LOAD).then_some(kernel_class::IMAGE);
-        [class, other].into_iter().flatten().find_map(|c| registry.entry(c, identity))
-    };
     let hooks = (0..HOOKS).filter(|&hook| is_read(hook) || has_ids_only(hook));
     Catalogue::new(hooks, entry, EventLayout::new)
 });
+
+/// The table entry of a version of a kernel event.
+fn entry(hook: u16, version: u8) -> Option<Entry<'static>> {
+    let registry = Registry::classic();
+    let [opcode, group] = hook.to_le_bytes();
+    let identity = Identity::Classic { opcode, version: version.into() };
+    if let Some(class) = group_guid(group)
+        && let Some(entry) = registry.entry(class, identity)
+    {
+        return Some(entry);
+    }
+    // Older versions of image loads are in the table of the other image events.
+    if hook != hook::IMAGE_LOAD {
+        return None;
+    }
+    registry.entry(kernel_class::IMAGE, identity)
+}

@@ -31,13 +31,15 @@ fn pointers(record: &Record<'_>) -> PointerSize {
 
 /// The id of an event of the provider.
 fn id(record: &Record<'_>) -> Option<u16> {
-    let is_own = record.is_event() && record.provider() == Some(KERNEL_PROCESS);
-    is_own.then(|| record.descriptor().map(|d| d.id))?
+    if !record.is_event() || record.provider() != Some(KERNEL_PROCESS) {
+        return None;
+    }
+    Some(record.descriptor()?.id)
 }
 
 /// Decodes a record; `None` for other events and providers.
 ///
-/// In all versions, the process is the first field, and of images it follows `ImageBase` and
+/// In all versions, the process is the first field. In events of images it follows `ImageBase` and
 /// `ImageSize`, both of pointer size.
 #[must_use]
 pub fn decode(record: &Record<'_>) -> Option<Event> {
@@ -50,7 +52,7 @@ pub fn decode(record: &Record<'_>) -> Option<Event> {
     }
 }
 
-/// What the provider says of a process.
+/// A process in the events of the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Process<'a> {
@@ -70,33 +72,43 @@ pub enum Process<'a> {
         /// Its id.
         pid: u32,
         /// File name of its image in an 8-bit encoding; the kernel keeps 14 characters of it;
-        /// empty where the event does not have it.
+        /// empty if the event does not have it.
         image: &'a [u8],
     },
 }
 
-/// The process that an event is about; `None` for other events and providers. The fields are those
-/// of the tables of Windows' providers.
+/// The process of an event; `None` for other events and providers. The tables of Windows' providers
+/// have the fields.
 #[must_use]
 pub fn process<'a>(record: &Record<'a>) -> Option<Process<'a>> {
     let id = id(record)?;
-    let payload = record.payload();
-    let value = |name: &str| {
-        let (version, pointers) = (record.descriptor()?.version, pointers(record));
-        let decoder = windows::decoder(KERNEL_PROCESS, id, version, payload, pointers)?;
-        decoder.get(name, payload, pointers)
-    };
     match id {
         PROCESS_STOP => {
-            let image = value("ImageName").and_then(|name| name.as_bytes()).unwrap_or_default();
-            Some(Process::Stopped { pid: payload.u32_at(0)?, image })
+            let image = field(record, "ImageName").and_then(|name| name.as_bytes());
+            let pid = record.payload().u32_at(0)?;
+            Some(Process::Stopped { pid, image: image.unwrap_or_default() })
         }
         PROCESS_START | PROCESS_RUNDOWN => {
-            let number = |name: &str| u32::try_from(value(name)?.as_u64()?).ok();
-            let (pid, parent) = (number("ProcessID")?, number("ParentProcessID")?);
-            let Some(Value::Utf16(image)) = value("ImageName") else { return None };
+            let pid = process_id(record, "ProcessID")?;
+            let parent = process_id(record, "ParentProcessID")?;
+            let Some(Value::Utf16(image)) = field(record, "ImageName") else { return None };
             Some(Process::Described { is_start: id == PROCESS_START, pid, parent, image })
         }
         _ => None,
     }
+}
+
+/// The value of a field.
+fn field<'a>(record: &Record<'a>, name: &str) -> Option<Value<'a>> {
+    let descriptor = record.descriptor()?;
+    let payload = record.payload();
+    let pointers = pointers(record);
+    let decoder =
+        windows::decoder(KERNEL_PROCESS, descriptor.id, descriptor.version, payload, pointers)?;
+    decoder.get(name, payload, pointers)
+}
+
+fn process_id(record: &Record<'_>, name: &str) -> Option<u32> {
+    let id = field(record, name)?.as_u64()?;
+    u32::try_from(id).ok()
 }

@@ -13,8 +13,8 @@ use crate::tables::Entry;
 /// Fields of variable size that a layout steps over.
 const MAX_VARIABLE: usize = 7;
 
-/// Position of a field: so many fields of variable size stand before it, and so many bytes after
-/// the last of them (or from the start).
+/// Position of a field: the number of fields of variable size before it, and its offset from the
+/// end of the last of them (or from the start of the payload).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     variable: u8,
@@ -24,7 +24,7 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// That of a field that the event does not have.
+    /// The position of a field that the event does not have.
     pub const NONE: Position = Position { variable: u8::MAX, offset: 0, size: 0 };
 
     /// Whether the event has the field.
@@ -46,21 +46,21 @@ pub(super) struct Layout {
 impl Layout {
     pub fn new(decoder: &Decoder, pointers: PointerSize) -> Self {
         let mut parts = [(0u16, Reach::Open); MAX_VARIABLE];
-        let (mut part, mut tail) = (0, 0u16);
+        let mut index = 0;
+        let mut tail = 0u16;
         for (_, reach) in decoder.reaches(pointers) {
-            match (reach, parts.get_mut(part)) {
-                (Reach::Fixed(bytes), fixed) => {
-                    tail = tail.saturating_add(bytes);
-                    if let Some((size, _)) = fixed {
-                        *size = tail;
-                    }
+            let part = parts.get_mut(index);
+            if let Reach::Fixed(bytes) = reach {
+                tail = tail.saturating_add(bytes);
+                if let Some((fixed, _)) = part {
+                    *fixed = tail;
                 }
-                (variable, at) => {
-                    if let Some((_, end)) = at {
-                        *end = variable;
-                    }
-                    (part, tail) = (part + 1, 0);
+            } else {
+                if let Some((_, variable)) = part {
+                    *variable = reach;
                 }
+                index += 1;
+                tail = 0;
             }
         }
         Layout { parts, tail, pointers }
@@ -73,16 +73,28 @@ impl Layout {
         positions.find(|at| at.is_known()).unwrap_or(Position::NONE)
     }
 
-    fn position(decoder: &Decoder, pointers: PointerSize, name: &str) -> Position {
-        let mut at = Position { variable: 0, offset: 0, size: 0 };
+    /// The positions of the fields with these names.
+    pub fn positions<const N: usize>(
+        decoder: &Decoder,
+        pointers: PointerSize,
+        names: [&str; N],
+    ) -> [Position; N] {
+        names.map(|name| Layout::position(decoder, pointers, name))
+    }
+
+    /// The position of the field with this name; [`Position::NONE`] if the event does not have it.
+    pub fn position(decoder: &Decoder, pointers: PointerSize, name: &str) -> Position {
+        let mut position = Position { variable: 0, offset: 0, size: 0 };
         for (field, reach) in decoder.reaches(pointers) {
             let size = if let Reach::Fixed(bytes) = reach { bytes } else { 0 };
             if &*field.name == name {
-                return Position { size: u8::try_from(size).unwrap_or(0), ..at };
+                return Position { size: u8::try_from(size).unwrap_or(0), ..position };
             }
-            at = match reach {
-                Reach::Fixed(_) => Position { offset: at.offset.saturating_add(size), ..at },
-                _ => Position { variable: at.variable.saturating_add(1), offset: 0, size: 0 },
+            position = match reach {
+                Reach::Fixed(_) => {
+                    Position { offset: position.offset.saturating_add(size), ..position }
+                }
+                _ => Position { variable: position.variable.saturating_add(1), offset: 0, size: 0 },
             };
         }
         Position::NONE
@@ -150,20 +162,21 @@ impl Layout {
         match *reach {
             Reach::Utf16 => rest.get(..len - 2),
             Reach::Ansi => rest.get(..len - 1),
-            // The kernel stores a TOKEN_USER before the SID, or four zero bytes in place of both.
+            // The kernel stores a TOKEN_USER before the SID, or four zero bytes instead of both.
             Reach::Sid(pointer) => rest.get((2 * pointer).min(len)..len),
             Reach::Fixed(_) | Reach::Open => None,
         }
     }
 }
 
-/// Goes through the fields of a payload once, however many of them are texts.
+/// Reads several texts of a payload in a single pass over it.
 #[derive(Debug)]
 pub(super) struct Walk<'l, 'a> {
     layout: &'l Layout,
     payload: &'a [u8],
-    /// Fields of variable size that were passed, and where the last of them ends.
+    /// Fields of variable size that were passed.
     part: usize,
+    /// Where the last of them ends.
     start: usize,
 }
 
@@ -172,7 +185,9 @@ impl<'a> Walk<'_, 'a> {
     fn pass(&mut self) -> Option<usize> {
         let &(fixed, reach) = self.layout.parts.get(self.part)?;
         let start = self.start + usize::from(fixed);
-        (self.part, self.start) = (self.part + 1, start + len(reach, self.payload.get(start..)?)?);
+        let bytes = len(reach, self.payload.get(start..)?)?;
+        self.part += 1;
+        self.start = start + bytes;
         Some(start)
     }
 
@@ -230,9 +245,10 @@ values! {
     };
 }
 
-/// Declares a view: a struct with the fields that every version of an event has, read at once, and
-/// methods that read further ones; of those after a semicolon, only the position is kept. Each
-/// names the field of the table. A field `or` a value has this value in versions that lack it.
+/// Declares a view: a struct with the fields that every version of an event has, which are read at
+/// once, and methods that read further fields. For names after a semicolon, only the position is
+/// kept. Each one states the name of the field in the table. A field `or` a value has this value in
+/// versions without the field.
 macro_rules! view {
     (
         $(#[$doc:meta])*
@@ -281,11 +297,10 @@ macro_rules! view {
 
         impl $layout {
             pub(super) fn new(decoder: &Decoder, pointers: PointerSize) -> Self {
-                let find = |names: &[&str]| Layout::find(decoder, pointers, names);
                 $layout {
-                    $($field: find(&[$($name),+]),)*
-                    $($method: find(&[$method_name]),)*
-                    $($($walked: find(&[$walked_name]),)*)?
+                    $($field: Layout::find(decoder, pointers, &[$($name),+]),)*
+                    $($method: Layout::position(decoder, pointers, $method_name),)*
+                    $($($walked: Layout::position(decoder, pointers, $walked_name),)*)?
                     layout: Layout::new(decoder, pointers),
                 }
             }
@@ -305,7 +320,7 @@ macro_rules! view {
 }
 pub(super) use view;
 
-/// Versions of one event; those of real events end far below.
+/// Versions of one event; real events have far fewer.
 const VERSIONS: u8 = 32;
 
 /// Layouts of events by a key (a hook or an id), version and width of pointers.
@@ -333,29 +348,30 @@ impl<T> Catalogue<T> {
         entry: impl Fn(u16, u8) -> Option<Entry<'static>>,
         layout: fn(u16, &Decoder, PointerSize) -> Option<T>,
     ) -> Self {
-        let mut all = Catalogue { keys: Vec::new(), versions: Vec::new(), layout };
+        let mut catalogue = Catalogue { keys: Vec::new(), versions: Vec::new(), layout };
         for key in keys {
-            let known: Vec<_> = (0..VERSIONS).map(|version| entry(key, version)).collect();
-            let Some(mut last) = known.iter().copied().flatten().next() else { continue };
-            let newest = known.iter().rposition(Option::is_some).unwrap_or(0);
-            let first = u16::try_from(all.versions.len()).unwrap_or(u16::MAX);
-            all.keys.resize(usize::from(key), (0, 0));
-            all.keys.push((first, u8::try_from(newest + 1).unwrap_or(VERSIONS)));
-            for version in known.into_iter().take(newest + 1) {
+            let entries: Vec<_> = (0..VERSIONS).map(|version| entry(key, version)).collect();
+            let Some(mut last) = entries.iter().copied().flatten().next() else { continue };
+            let newest = entries.iter().rposition(Option::is_some).unwrap_or(0);
+            let first = u16::try_from(catalogue.versions.len()).unwrap_or(u16::MAX);
+            catalogue.keys.resize(usize::from(key), (0, 0));
+            catalogue.keys.push((first, u8::try_from(newest + 1).unwrap_or(VERSIONS)));
+            for version in entries.into_iter().take(newest + 1) {
                 last = version.unwrap_or(last);
-                all.versions.push(Version { entry: last, layouts: OnceLock::new() });
+                catalogue.versions.push(Version { entry: last, layouts: OnceLock::new() });
             }
         }
-        all
+        catalogue
     }
 
-    /// A version of an event, or the newest one; `false` with it for a version newer than that.
+    /// A version of an event and `true`; for a version newer than the tables have, the newest one
+    /// and `false`.
     #[inline]
     fn version(&self, key: u16, version: u8) -> Option<(&Version<T>, bool)> {
         let &(first, count) = self.keys.get(usize::from(key))?;
         let newest = count.checked_sub(1)?;
-        let at = self.versions.get(usize::from(first) + usize::from(version.min(newest)))?;
-        Some((at, version <= newest))
+        let index = usize::from(first) + usize::from(version.min(newest));
+        Some((self.versions.get(index)?, version <= newest))
     }
 
     /// The decoder of an event.
@@ -363,13 +379,16 @@ impl<T> Catalogue<T> {
         Some(self.version(key, version)?.0.entry.decoder())
     }
 
-    /// The layout of an event; `false` with it for a version newer than the tables have.
+    /// The layout of an event and `true`; for a version newer than the tables have, the layout of
+    /// the newest one and `false`.
     #[inline]
     pub fn event(&self, key: u16, version: u8, pointers: PointerSize) -> Option<(&T, bool)> {
-        let (at, is_known) = self.version(key, version)?;
-        let layouts = at.layouts.get_or_init(|| {
-            let of = |pointers| (self.layout)(key, at.entry.decoder(), pointers);
-            Some([of(PointerSize::P4)?, of(PointerSize::P8)?])
+        let (version, is_known) = self.version(key, version)?;
+        let layouts = version.layouts.get_or_init(|| {
+            let decoder = version.entry.decoder();
+            let narrow = (self.layout)(key, decoder, PointerSize::P4)?;
+            let wide = (self.layout)(key, decoder, PointerSize::P8)?;
+            Some([narrow, wide])
         });
         let [narrow, wide] = layouts.as_ref()?;
         Some((if pointers == PointerSize::P8 { wide } else { narrow }, is_known))
@@ -387,8 +406,8 @@ fn len(reach: Reach, data: &[u8]) -> Option<usize> {
     }
 }
 
-/// How many texts in UTF-16, each with its NUL, `bytes` consists of; `None` where bytes are left
-/// after the last one.
+/// The number of texts in UTF-16, each with its NUL, of which `bytes` consists; `None` if bytes are
+/// left after the last one.
 ///
 /// Counting the NULs takes a fraction of the time that finding each of them takes.
 #[must_use]
@@ -397,9 +416,12 @@ pub fn count_texts(bytes: &[u8]) -> Option<usize> {
     if units.last() != Some(&[0, 0]) {
         return None;
     }
-    // Sums of 16 bits are made eight at a time, and cannot overflow.
-    let nuls = |units: &[[u8; 2]]| {
-        units.iter().fold(0u16, |sum, unit| sum + u16::from(u16::from_le_bytes(*unit) == 0))
-    };
-    Some(units.chunks(1 << 12).map(|units| usize::from(nuls(units))).sum())
+    Some(units.chunks(1 << 12).map(|units| usize::from(count_nuls(units))).sum())
+}
+
+/// The number of NULs in at most 4096 units, so that it cannot overflow. The compiler adds eight
+/// sums of 16 bits at a time.
+#[inline]
+fn count_nuls(units: &[[u8; 2]]) -> u16 {
+    units.iter().fold(0, |sum, unit| sum + u16::from(u16::from_le_bytes(*unit) == 0))
 }

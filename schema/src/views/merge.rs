@@ -9,7 +9,7 @@ use super::Pdb;
 use super::layout::{Catalogue, Layout, Position};
 use crate::model::Identity;
 use crate::providers::IMAGE_ID;
-use crate::tables::Registry;
+use crate::tables::{Entry, Registry};
 
 /// An image as a merge identifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,8 @@ impl<'a> ImageId<'a> {
         let version = u8::try_from(header.version).unwrap_or(u8::MAX);
         let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
         let (event, _) = EVENTS.event(header.opcode.into(), version, pointers)?;
-        let (layout, payload) = (&event.layout, record.payload());
+        let layout = &event.layout;
+        let payload = record.payload();
         let [base, process, signature, age, pdb_path, link_time, size] = event.fields;
         let identity = match (layout.read(payload, signature), layout.read(payload, age)) {
             (Some(signature), Some(age)) => ImageIdentity::Pdb(Pdb { signature, age }),
@@ -95,25 +96,20 @@ const OPCODES: u16 = 65;
 
 /// The events by opcode.
 static EVENTS: LazyLock<Catalogue<EventLayout>> = LazyLock::new(|| {
-    let entry = |opcode: u16, version: u8| {
-        let identity = Identity::Classic { opcode: opcode as u8, version: version.into() };
-        Registry::classic().entry(IMAGE_ID, identity)
-    };
     Catalogue::new(0..OPCODES, entry, |_, decoder, pointers| {
-        let find = |name| Layout::find(decoder, pointers, &[name]);
         Some(EventLayout {
             is_none: &*decoder.schema().name == "None",
             layout: Layout::new(decoder, pointers),
-            fields: [
-                "ImageBase",
-                "ProcessId",
-                "GuidSig",
-                "Age",
-                "PDBFileName",
-                "TimeDateStamp",
-                "ImageSize",
-            ]
-            .map(find),
+            fields: Layout::positions(decoder, pointers, FIELDS),
         })
     })
 });
+
+const FIELDS: [&str; 7] =
+    ["ImageBase", "ProcessId", "GuidSig", "Age", "PDBFileName", "TimeDateStamp", "ImageSize"];
+
+/// The table entry of a version of an event.
+fn entry(opcode: u16, version: u8) -> Option<Entry<'static>> {
+    let identity = Identity::Classic { opcode: opcode as u8, version: version.into() };
+    Registry::classic().entry(IMAGE_ID, identity)
+}

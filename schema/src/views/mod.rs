@@ -1,9 +1,9 @@
-//! Typed views of the events that other crates interpret: those of the kernel and of the CLR.
+//! Typed views of the events of the kernel and of the CLR that other crates interpret.
 //!
-//! A view borrows the payload and allocates nothing. Where its fields stand is taken from the
-//! built-in [tables](crate::tables), once for each event, version and pointer size; a version that
-//! the tables do not have is read as the newest older one, since later versions append fields.
-//! A field that the payload does not hold as a whole is `None`.
+//! A view borrows the payload and allocates nothing. The positions of its fields are looked up in
+//! the built-in [tables](crate::tables), once for each event, version and pointer size. A version
+//! that the tables do not have is read as the newest older one, since later versions append fields.
+//! A field is `None` if the payload ends within or before it.
 //!
 //! * [`kernel`]: processes, threads, images, samples and stacks.
 //! * [`kernel_process`]: the process of an event of `Microsoft-Windows-Kernel-Process`.

@@ -19,7 +19,10 @@ impl Runtime<'_, '_> {
     /// The search for an assembly, or that it was `found` and loaded.
     pub fn emit_binding(&mut self, assembly: usize, found: bool) -> Result<()> {
         let Some([name, wants, path]) = self.clr.binding(assembly) else { return Ok(()) };
-        let (id, n, w, p) = (self.clr.instance, name.as_str(), wants.as_str(), path.as_str());
+        let id = self.clr.instance;
+        let n = name.as_str();
+        let w = wants.as_str();
+        let p = path.as_str();
         let asked_by = if wants.is_empty() { "" } else { CONTEXT };
         if found {
             let values = values![id, n, "", w, CONTEXT, asked_by, true, n, p, false];
@@ -34,7 +37,8 @@ impl Runtime<'_, '_> {
     /// The verification of strong names and publishers by .NET Framework.
     pub fn emit_verification(&mut self, assembly: usize) -> Result<()> {
         let Some(found) = self.clr.assemblies.get(assembly) else { return Ok(()) };
-        let (signed, authenticode) = (found.signed, found.authenticode);
+        let signed = found.signed;
+        let authenticode = found.authenticode;
         let Some([name, _, path]) = self.clr.binding(assembly) else { return Ok(()) };
         // The flags ask for a verification; no error comes of it.
         for (on, what, ids) in [(signed, name, [181, 182]), (authenticode, path, [183, 184])] {

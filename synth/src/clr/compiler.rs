@@ -1,11 +1,11 @@
-//! Events of the JIT compiler besides those of methods: loaded types, memory, inlining, tail
+//! Events of the JIT compiler other than methods: loaded types, memory, inlining, tail
 //! calls, and background compilation.
 
 use etl_schema::encode::OwnedValue;
 
 use super::op::OpEffect;
 use super::raise::Runtime;
-use super::state::{Clr, CodeBody, Method};
+use super::state::{Clr, CodeBody};
 use crate::error::Result;
 use crate::etw::values;
 use crate::model::CodeKind;
@@ -19,15 +19,19 @@ const LOADED: u16 = 6;
 
 /// FNV-1a hash of the name of a type, which identifies the type.
 fn hash(text: &str) -> u64 {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+    let mut hash = 0xcbf2_9ce4_8422_2325;
+    for byte in text.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    }
+    hash
 }
 
 impl Runtime<'_, '_> {
     /// A type is loaded before its first method runs (reported since .NET 5).
     pub fn load_type(&mut self, index: usize) -> Result<()> {
         let Some(method) = self.clr.program_method(index) else { return Ok(()) };
-        let (name, id) = (method.namespace.clone(), self.clr.id_of_type(&method.namespace));
+        let name = method.namespace.clone();
+        let id = self.clr.id_of_type(&method.namespace);
         if !self.clr.types.insert(hash(&name)) {
             return Ok(());
         }
@@ -45,7 +49,8 @@ impl Runtime<'_, '_> {
         let of = self.clr.id_of_type(&method.namespace);
         let over = method.generic.then(|| self.clr.id_of_type("System.__Canon").into());
         let over: Vec<OwnedValue> = over.into_iter().collect();
-        let (count, module) = (over.len() as u32, self.clr.module_id(method));
+        let count = over.len() as u32;
+        let module = self.clr.module_id(method);
         let values = values![method.id, of, method.token, count, module, OwnedValue::Array(over)];
         self.raise(72, 0, &values)
     }
@@ -53,8 +58,10 @@ impl Runtime<'_, '_> {
     /// Memory for compiled code (reported since .NET 5).
     pub fn emit_memory(&mut self, index: usize, body: &CodeBody) -> Result<()> {
         let Some(method) = self.clr.program_method(index) else { return Ok(()) };
-        let (hot, instance) = (u64::from(body.size), self.clr.instance);
-        let (all, module) = ((hot + 16).next_multiple_of(16), self.clr.module_id(method));
+        let hot = u64::from(body.size);
+        let instance = self.clr.instance;
+        let all = (hot + 16).next_multiple_of(16);
+        let module = self.clr.module_id(method);
         let values = values![method.id, module, hot, 0u64, all, 0u32, instance];
         self.raise(146, 0, &values)
     }
@@ -74,8 +81,10 @@ impl Runtime<'_, '_> {
     pub fn emit_calls(&mut self, index: usize) -> Result<()> {
         let asked = self.asked().raises(5, keyword::JIT_TRACING);
         let Some(method) = self.clr.program_method(index) else { return Ok(()) };
-        let same = |m: &&Method| m.module == method.module && m.kind != CodeKind::Helper;
-        let Some(callee) = self.clr.methods.get(index + 1).filter(same) else { return Ok(()) };
+        let Some(callee) = self.clr.methods.get(index + 1) else { return Ok(()) };
+        if callee.module != method.module || callee.kind == CodeKind::Helper {
+            return Ok(());
+        }
         let core = self.clr.is_core(0);
         // .NET Framework writes the reason as ANSI text, under other ids.
         let reason = |text: &str| match core {
@@ -86,7 +95,8 @@ impl Runtime<'_, '_> {
             true => [method.names(), method.names(), callee.names()].concat(),
             false => Vec::new(),
         };
-        let (inlined, token) = (callee.il_size <= INLINED, method.token);
+        let inlined = callee.il_size <= INLINED;
+        let token = method.token;
         let (id, why) = if inlined {
             (185, Vec::new())
         } else {

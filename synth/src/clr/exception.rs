@@ -53,7 +53,7 @@ impl Runtime<'_, '_> {
         };
         let address = body.start + self.thread.rng.below(body.size.into());
         let inner = if plan.inner { flag::HAS_INNER } else { 0 };
-        let (address, instance) = (address, self.clr.instance);
+        let instance = self.clr.instance;
         let thrown = |again: u16| {
             let flags = flag::CLS_COMPLIANT | inner | again;
             values![kind, message, address, result, flags, instance]

@@ -6,7 +6,7 @@ use crate::machine::Space;
 use crate::rng::Rng;
 use crate::time::Nanos;
 
-/// What a segment holds, by the number that its events have for it.
+/// The kind of objects in a segment, with its number in events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Small = 0,
@@ -21,6 +21,13 @@ pub(crate) struct Segment {
     pub kind: Kind,
     pub address: u64,
     pub size: u64,
+}
+
+impl Segment {
+    /// The first address after it.
+    fn end(&self) -> u64 {
+        self.address + self.size
+    }
 }
 
 /// A piece of a generation.
@@ -81,8 +88,10 @@ pub(crate) struct Heap {
     pub emitted_types: u64,
     /// The chance in what is allocated.
     pub rng: Rng,
-    /// Bytes allocated in the program's domain: in total, and since the last event.
-    pub of_domain: (u64, u64),
+    /// Bytes allocated in the domain of the program.
+    pub domain_bytes: u64,
+    /// Bytes allocated there since the last event.
+    pub domain_bytes_since: u64,
 }
 
 impl Heap {
@@ -167,14 +176,26 @@ impl Heap {
     /// large objects, then 2, 1 and 0.
     pub fn ranges(&self, heap: u32) -> Vec<Range> {
         let [young, middle, old, large] = self.sizes.map(|size| self.share(size, heap));
-        let of = |kind| self.of(heap, kind).collect::<Vec<_>>();
         let mut out = Vec::new();
         if self.pinned_heap {
-            lay(&of(Kind::Pinned), &[(4, EMPTY)], &mut out);
+            self.place_generations(heap, Kind::Pinned, &[(4, EMPTY)], &mut out);
         }
-        lay(&of(Kind::Large), &[(3, large)], &mut out);
-        lay(&of(Kind::Small), &[(2, old), (1, middle), (0, young)], &mut out);
+        self.place_generations(heap, Kind::Large, &[(3, large)], &mut out);
+        let small = [(2, old), (1, middle), (0, young)];
+        self.place_generations(heap, Kind::Small, &small, &mut out);
         out
+    }
+
+    /// Places generations, given with their sizes, one after the other in the segments of a kind.
+    fn place_generations(
+        &self,
+        heap: u32,
+        kind: Kind,
+        generations: &[(u8, u64)],
+        out: &mut Vec<Range>,
+    ) {
+        let segments: Vec<&Segment> = self.of(heap, kind).collect();
+        place_in(&segments, generations, out);
     }
 
     /// The next objects are allocated after the existing ones.
@@ -182,8 +203,8 @@ impl Heap {
         self.cursors.clear();
         for heap in 0..self.heaps {
             let end = self.ranges(heap).last().map_or(0, |r| r.start + r.used);
-            let holds = |s: &Segment| (s.address..=s.address + s.size).contains(&end);
-            let at = self.segments.iter().rposition(holds).unwrap_or(0);
+            let segment = self.segments.iter().rposition(|s| s.address <= end && end <= s.end());
+            let at = segment.unwrap_or(0);
             self.cursors.push((at, end));
         }
     }
@@ -200,14 +221,15 @@ impl Heap {
     /// The address of a new object.
     pub fn object(&mut self, heap: u32, size: u64) -> u64 {
         let Some((at, cursor)) = self.cursors.get_mut(heap as usize) else { return 0 };
-        let end = |s: &Segment| s.address + s.size;
-        let fits = |s: &Segment, from: u64| from.saturating_add(size) <= end(s);
-        if !self.segments.get(*at).is_some_and(|s| fits(s, *cursor)) {
-            let mine = |s: &Segment| s.heap == heap && s.kind == Kind::Small;
-            let next = self.segments.iter().skip(*at + 1).position(mine).map(|n| *at + 1 + n);
+        let end = cursor.saturating_add(size);
+        if self.segments.get(*at).is_none_or(|segment| segment.end() < end) {
+            let mut later = self.segments.iter().enumerate().skip(*at + 1);
             // An object that fits nowhere gets the first address of the last segment.
-            if let Some((next, segment)) = next.and_then(|n| Some((n, self.segments.get(n)?))) {
-                (*at, *cursor) = (next, segment.address);
+            if let Some((next, segment)) =
+                later.find(|(_, s)| s.heap == heap && s.kind == Kind::Small)
+            {
+                *at = next;
+                *cursor = segment.address;
             } else if let Some(segment) = self.segments.get(*at) {
                 *cursor = segment.address;
             }
@@ -236,22 +258,22 @@ impl Heap {
     /// bytes by generation.
     pub fn clean(&mut self, generation: u8) -> [u64; 4] {
         let [young, middle, old, large] = self.sizes;
-        let survived = |size: u64, share: u64| size / 100 * share;
         let [since0, since1] = self.since;
-        let mut promoted = [survived(young, 12), 0, 0, 0];
-        let mut sizes = [0, middle + survived(young, 12), old, large];
+        let mut promoted = [surviving(young, 12), 0, 0, 0];
+        let mut sizes = [0, middle + surviving(young, 12), old, large];
         self.since = [since0 + 1, since1];
         if generation >= 1 {
-            let up = survived(middle, 30);
-            promoted = [survived(young, 12), up, 0, 0];
-            sizes = [0, survived(young, 12), old + up, large];
+            let up = surviving(middle, 30);
+            promoted = [surviving(young, 12), up, 0, 0];
+            sizes = [0, surviving(young, 12), old + up, large];
             self.since = [0, since1 + 1];
         }
         if generation >= 2 {
             let [.., old, _] = sizes;
-            let (keep, keep_large) = (survived(old, 70), survived(large, 50));
-            promoted = [survived(young, 12), survived(middle, 30), keep, keep_large];
-            sizes = [0, survived(young, 12), keep, keep_large];
+            let keep = surviving(old, 70);
+            let keep_large = surviving(large, 50);
+            promoted = [surviving(young, 12), surviving(middle, 30), keep, keep_large];
+            sizes = [0, surviving(young, 12), keep, keep_large];
             self.since = [0, 0];
         }
         self.sizes = sizes;
@@ -291,8 +313,9 @@ impl Sizes {
 }
 
 /// Places generations one after the other in segments.
-fn lay(segments: &[&Segment], parts: &[(u8, u64)], out: &mut Vec<Range>) {
-    let (mut at, mut used) = (0, 0);
+fn place_in(segments: &[&Segment], parts: &[(u8, u64)], out: &mut Vec<Range>) {
+    let mut at = 0;
+    let mut used = 0;
     for (number, (generation, size)) in parts.iter().enumerate() {
         let youngest = number + 1 == parts.len();
         let mut left = (*size).max(EMPTY).next_multiple_of(8);
@@ -300,16 +323,23 @@ fn lay(segments: &[&Segment], parts: &[(u8, u64)], out: &mut Vec<Range>) {
             let Some(segment) = segments.get(at) else { break };
             let free = segment.size - used;
             if free == 0 {
-                (at, used) = (at + 1, 0);
+                at += 1;
+                used = 0;
                 continue;
             }
             let here = left.min(free);
             let start = segment.address + used;
             let reserved = if youngest && here == left { free } else { here };
             out.push(Range { generation: *generation, start, used: here, reserved });
-            (used, left) = (used + here, left - here);
+            used += here;
+            left -= here;
         }
     }
+}
+
+/// The bytes of objects that survive a collection, if this percentage of them does.
+fn surviving(size: u64, percent: u64) -> u64 {
+    size / 100 * percent
 }
 
 #[cfg(test)]
@@ -332,7 +362,8 @@ mod tests {
             for number in 0..2 {
                 let ranges = heap.ranges(number);
                 for (n, range) in ranges.iter().enumerate() {
-                    let (from, to) = (range.start, range.start + range.reserved);
+                    let from = range.start;
+                    let to = range.start + range.reserved;
                     let inside = |s: &&Segment| s.address <= from && to <= s.address + s.size;
                     assert!(heap.segments.iter().filter(inside).count() == 1, "{range:?}");
                     let apart = |other: &Range| {

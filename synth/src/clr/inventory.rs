@@ -4,15 +4,17 @@ use super::raise::Runtime;
 use super::state::{Clr, CodeBody, Method};
 use crate::error::Result;
 use crate::truth::{Fact, InventoryItem};
+use etl_format::ProcessId;
 
 impl Runtime<'_, '_> {
     /// Reports code of a method that was loaded or unloaded.
     pub fn report_code(&mut self, index: usize, body: &CodeBody, loaded: bool) -> Result<()> {
         let Some(method) = self.clr.methods.get(index) else { return Ok(()) };
         let at = self.origin.at;
-        let mut items = self.clr.code_items(self.process.pid, method, body);
-        items
-            .try_for_each(|code| self.etw.observer.observe(&Fact::Code { at, loaded, code: &code }))
+        for code in self.clr.code_items(self.process.pid.into(), method, body) {
+            self.etw.observer.observe(&Fact::Code { at, loaded, code: &code })?;
+        }
+        Ok(())
     }
 }
 
@@ -20,11 +22,12 @@ impl Clr {
     /// The hot part and the cold part of code.
     fn code_items<'c>(
         &self,
-        pid: u32,
+        pid: ProcessId,
         method: &'c Method,
         body: &CodeBody,
     ) -> impl Iterator<Item = InventoryItem<'c>> + use<'c> {
-        let (clr_instance, module_id) = (self.instance, self.module_id(method));
+        let clr_instance = self.instance;
+        let module_id = self.module_id(method);
         let parts = std::iter::once((body.start, body.size)).chain(body.cold);
         let method_id = method.id_with(body);
         parts.map(move |(start, size)| InventoryItem::Code {
@@ -42,7 +45,7 @@ impl Clr {
     /// Reports everything that is loaded, and all code.
     pub fn report_inventory(
         &self,
-        pid: u32,
+        pid: ProcessId,
         note: &mut dyn FnMut(&InventoryItem<'_>) -> Result<()>,
     ) -> Result<()> {
         let clr_instance = self.instance;

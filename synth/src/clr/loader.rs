@@ -8,11 +8,11 @@ use super::state::{AppDomain, Assembly, CODE_OFFSET, Clr, Module};
 use crate::error::Result;
 use crate::etw::values;
 use crate::machine::Image;
-use crate::model::{ModuleKind, VersionInfo};
+use crate::model::{ModuleKind, PdbIdentity, VersionInfo};
 use crate::time::MICROSECOND;
 use etl_schema::clr::keyword;
 
-/// The type of a range that holds cold code.
+/// The type of a range of cold code.
 const COLD_RANGE: u8 = 4;
 
 impl Runtime<'_, '_> {
@@ -24,8 +24,9 @@ impl Runtime<'_, '_> {
         let then = found.assemblies.clone();
         let values = self.clr.domain_values(domain).unwrap_or_default();
         self.raise(156, 1, &values)?;
-        let soon = |a: &usize| self.clr.assemblies.get(*a).is_some_and(|a| !a.late);
-        let then = then.into_iter().filter(soon).map(ClrOp::LoadAssembly).collect();
+        let mut then = then;
+        then.retain(|index| self.clr.assemblies.get(*index).is_some_and(|a| !a.late));
+        let then = then.into_iter().map(ClrOp::LoadAssembly).collect();
         Ok(OpEffect { cost: 200 * MICROSECOND, then, ..OpEffect::default() })
     }
 
@@ -96,7 +97,7 @@ impl Runtime<'_, '_> {
             size,
             checksum: size as u32 ^ 0x1_0000,
             timestamp: 0x6000_0000 + module as u32,
-            pdb: (pdb.age > 0).then_some((pdb.signature, pdb.age)),
+            pdb: (pdb.age > 0).then_some(PdbIdentity { signature: pdb.signature, age: pdb.age }),
             about,
         });
     }
@@ -109,7 +110,7 @@ impl Runtime<'_, '_> {
         for method in found.methods.clone() {
             self.unload_method(method, false)?;
         }
-        // PerfTrack enables the events of loads, but not those of unloads.
+        // PerfTrack enables the events of loads, but not of unloads.
         let wanted = self.asked().raises(4, keyword::LOADER);
         let values = self.clr.module_values(module, 2).unwrap_or_default();
         self.raise_if(wanted, 153, 2, &values)?;
@@ -180,8 +181,10 @@ impl Clr {
     /// The range of the cold code of an optimized native image. The runtime reports no other
     /// ranges.
     pub fn range_values(&self, module: usize) -> Option<[OwnedValue; 5]> {
-        let ranges = |m: &&Module| m.loaded && m.kind == ModuleKind::NGen;
-        let found = self.modules.get(module).filter(ranges)?;
+        let found = self.modules.get(module)?;
+        if !found.loaded || found.kind != ModuleKind::NGen {
+            return None;
+        }
         let after_hot = CODE_OFFSET + found.hot_size;
         let methods = found.methods.iter().filter_map(|m| self.methods.get(*m));
         let cold = methods.filter(|m| m.has_cold && m.is_precompiled());
@@ -194,7 +197,9 @@ impl Clr {
         let found = self.modules.get(module).filter(|m| m.loaded)?;
         let Module { id, flags, path, native_path, pdb, native_pdb, .. } = found;
         let assembly = self.assemblies.get(found.assembly).map_or(0, |a| a.id);
-        let (il, ni, instance) = (path.as_str(), native_path.as_str(), self.instance);
+        let il = path.as_str();
+        let ni = native_path.as_str();
+        let instance = self.instance;
         let mut values: Vec<OwnedValue> =
             values![*id, assembly, *flags, 0u32, il, ni, instance].into();
         for pdb in [pdb, native_pdb] {
@@ -212,7 +217,9 @@ impl Clr {
         let assembly = self.assemblies.get(found.assembly)?;
         let domain = self.domains.get(assembly.domain).filter(|d| !d.shared)?;
         let Module { id, flags, path, native_path, .. } = found;
-        let (il, ni, instance) = (path.as_str(), native_path.as_str(), self.instance);
+        let il = path.as_str();
+        let ni = native_path.as_str();
+        let instance = self.instance;
         Some(values![*id, assembly.id, domain.id, *flags, 0u32, il, ni, instance].into())
     }
 }

@@ -64,7 +64,7 @@ impl Runtime<'_, '_> {
             self.report_code(index, &body, true)?;
             let wanted = includes_precompiled(&self.asked(), keyword::START_ENUMERATION);
             self.emit_details(index, wanted)?;
-            self.emit_method(index, &body, LOAD, (false, wanted))?;
+            self.emit_method(index, &body, LOAD, false, wanted)?;
             self.publish(index);
             self.emit_entry(index, &body)?;
             3 * MICROSECOND
@@ -111,7 +111,8 @@ impl Runtime<'_, '_> {
     /// Compiles a method and raises its events.
     fn compile(&mut self, index: usize, tier: u32, rejit: u64) -> Result<Nanos> {
         let Some(method) = self.clr.methods.get(index) else { return Ok(0) };
-        let (size, kind) = (method.size, method.kind);
+        let size = method.size;
+        let kind = method.kind;
         let asked = self.asked();
         if method.kind == CodeKind::Helper {
             // Helpers are not compiled.
@@ -151,7 +152,7 @@ impl Runtime<'_, '_> {
         self.emit_memory(index, &body)?;
         let wanted = asked.raises(4, keyword::JIT);
         self.emit_details(index, wanted)?;
-        self.emit_method(index, &body, LOAD, (false, wanted))?;
+        self.emit_method(index, &body, LOAD, false, wanted)?;
         if tier == QUICK {
             self.note_quick()?;
         }
@@ -202,20 +203,21 @@ impl Runtime<'_, '_> {
     pub fn unload_method(&mut self, index: usize, destroyed: bool) -> Result<()> {
         let Some(method) = self.clr.methods.get_mut(index) else { return Ok(()) };
         let bodies = std::mem::take(&mut method.bodies);
-        let (kind, place) = (method.kind, method.precompiled);
+        let kind = method.kind;
+        let place = method.precompiled;
         let asked = self.asked();
-        let precompiled = |body: &CodeBody| place.is_some_and(|p| p.start == body.start);
         for body in &bodies {
-            let reported = if precompiled(body) {
+            let is_precompiled = place.is_some_and(|place| place.start == body.start);
+            let reported = if is_precompiled {
                 includes_precompiled(&asked, keyword::END_ENUMERATION)
             } else {
                 kind != CodeKind::Helper
                     && asked.raises(4, keyword::JIT)
                     && (destroyed || asked.raises(4, keyword::END_ENUMERATION))
             };
-            self.emit_method(index, body, UNLOAD, (false, reported))?;
+            self.emit_method(index, body, UNLOAD, false, reported)?;
             self.report_code(index, body, false)?;
-            if !precompiled(body) && kind != CodeKind::Helper {
+            if !is_precompiled && kind != CodeKind::Helper {
                 // The memory is reused only after the unload event.
                 let free = self.origin.at.saturating_add(1);
                 self.clr.code.release(body.start, body.size, free);
@@ -235,7 +237,8 @@ impl Runtime<'_, '_> {
         index: usize,
         body: &CodeBody,
         plain_id: u16,
-        (rundown, wanted): (bool, bool),
+        rundown: bool,
+        wanted: bool,
     ) -> Result<()> {
         let asked = if rundown { self.asked_rundown() } else { self.asked() };
         let hot = (body.start, body.size, 0);
@@ -252,7 +255,8 @@ impl Runtime<'_, '_> {
                 continue;
             }
             let mut values: Vec<OwnedValue> = Vec::with_capacity(11);
-            let (module, flags) = (self.clr.module_id(method), self.clr.flags(method, body) | part);
+            let module = self.clr.module_id(method);
+            let flags = self.clr.flags(method, body) | part;
             values.extend(values![method.id_with(body), module, start, size, method.token, flags]);
             if verbose {
                 values.extend(method.names());
@@ -318,18 +322,19 @@ impl Clr {
     pub fn map_values(&self, index: usize, body: &CodeBody) -> Vec<OwnedValue> {
         let Some(method) = self.methods.get(index) else { return Vec::new() };
         let count = u32::from(body.map_entries).max(2);
-        let scale = |size: u32| {
-            move |n: u32| match n {
+        let mut il = Vec::new();
+        let mut native = Vec::new();
+        for n in 0..count {
+            let il_offset = match n {
                 // Prolog and epilog, which the compiler adds.
-                0 => OwnedValue::UInt(u64::from(u32::MAX - 1)),
-                n if n == count - 1 => OwnedValue::UInt(u64::from(u32::MAX - 2)),
-                n => OwnedValue::UInt(u64::from(size) * u64::from(n) / u64::from(count)),
-            }
-        };
-        let native =
-            |n: u32| OwnedValue::UInt(u64::from(body.size) * u64::from(n) / u64::from(count));
-        let il: Vec<OwnedValue> = (0..count).map(scale(method.il_size)).collect();
-        let native: Vec<OwnedValue> = (0..count).map(native).collect();
+                0 => u64::from(u32::MAX - 1),
+                n if n == count - 1 => u64::from(u32::MAX - 2),
+                n => u64::from(method.il_size) * u64::from(n) / u64::from(count),
+            };
+            il.push(OwnedValue::UInt(il_offset));
+            let native_offset = u64::from(body.size) * u64::from(n) / u64::from(count);
+            native.push(OwnedValue::UInt(native_offset));
+        }
         let mut values: Vec<OwnedValue> =
             values![method.id, body.rejit, 0u8, count as u16, il, native, self.instance].into();
         if self.map_version() >= 1 {

@@ -24,7 +24,7 @@ mod sync;
 pub(crate) use op::{ClrOp, Item, OpEffect, TargetThread};
 pub(crate) use raise::Runtime;
 pub(crate) use stack::thread_stack;
-pub(crate) use state::Clr;
+pub(crate) use state::{AppDomain, Assembly, Clr};
 
 use crate::error::Result;
 use crate::model::ClrWork;
@@ -75,7 +75,7 @@ impl Runtime<'_, '_> {
             ClrWork::Contend => self.contend(),
             ClrWork::Pool(by) => self.resize_pool(*by),
             ClrWork::IoPool(by) => self.resize_io_pool(*by),
-            ClrWork::Retire(by, io) => self.retire(*by, *io),
+            ClrWork::Retire { threads, io } => self.retire(*threads, *io),
             ClrWork::Suspend(by) => self.suspend(*by),
             ClrWork::Queue => self.enqueue(),
             ClrWork::QueueIo => self.enqueue_io(),

@@ -46,7 +46,7 @@ pub(super) fn method(
         }
         CodeKind::Helper => (String::new(), format!("JIT_Helper{number}"), String::new()),
         _ => {
-            // Types hold about a dozen methods.
+            // Types have about a dozen methods.
             let noun = pick(&NOUNS, rng);
             let class = format!("{root}.{}{noun}{}", pick(&NOUNS, rng), number / 12);
             let class = if kind == CodeKind::Generic {

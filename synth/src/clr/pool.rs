@@ -29,7 +29,8 @@ impl Runtime<'_, '_> {
     /// Reports the threads of the pool: 50 when one starts, 51 when one ends, 52 when one retires,
     /// 53 when one returns. The older pool has ids of its own for these, without its CLR.
     fn emit_workers(&mut self, id: u16) -> Result<()> {
-        let (workers, (retired, _)) = (self.clr.pool.workers, self.clr.pool.retired);
+        let workers = self.clr.pool.workers;
+        let retired = self.clr.pool.retired_workers;
         if self.clr.has_older_pool() {
             return self.raise(id - 10, 0, &values![workers, retired]);
         }
@@ -39,7 +40,8 @@ impl Runtime<'_, '_> {
     /// Reports the I/O threads of the pool: 44 when one starts, 45 when one ends, 46 when one
     /// retires, 47 when one returns.
     fn emit_io(&mut self, id: u16) -> Result<()> {
-        let (io, (_, retired)) = (self.clr.pool.io, self.clr.pool.retired);
+        let io = self.clr.pool.io;
+        let retired = self.clr.pool.retired_io;
         self.raise(id, 1, &values![io, retired, self.clr.instance])
     }
 
@@ -48,14 +50,15 @@ impl Runtime<'_, '_> {
         for _ in 0..by.unsigned_abs().min(MAX_STEPS) {
             let pool = &mut self.clr.pool;
             let (active, retired) = match io {
-                false => (&mut pool.workers, &mut pool.retired.0),
-                true => (&mut pool.io, &mut pool.retired.1),
+                false => (&mut pool.workers, &mut pool.retired_workers),
+                true => (&mut pool.io, &mut pool.retired_io),
             };
             let (from, to) = if by > 0 { (active, retired) } else { (retired, active) };
             if *from == 0 {
                 break;
             }
-            (*from, *to) = (*from - 1, to.saturating_add(1));
+            *from -= 1;
+            *to = to.saturating_add(1);
             let id = match (io, by > 0) {
                 (false, true) => 52,
                 (false, false) => 53,
@@ -95,7 +98,6 @@ impl Runtime<'_, '_> {
     /// The pool gets more threads, or fewer.
     pub fn resize_pool(&mut self, by: i32) -> Result<OpEffect> {
         self.begin_pool()?;
-        let throughput = |workers: u32| OwnedValue::Double(f64::from(workers) * 125.5);
         let before = self.clr.pool.workers;
         self.raise(54, 0, &values![throughput(before), self.clr.instance])?;
         for _ in 0..by.unsigned_abs().min(MAX_STEPS) {
@@ -117,7 +119,8 @@ impl Runtime<'_, '_> {
 
     /// The measurements of the pool when it adds threads.
     fn emit_climb(&mut self, before: u32, after: u32) -> Result<()> {
-        let (b, a) = (f64::from(before), f64::from(after));
+        let b = f64::from(before);
+        let a = f64::from(after);
         let growth = if before == 0 { 0.0 } else { (a - b) / b };
         let numbers = [0.5, b * 125.5, 1.0, (a - b) * 125.5, 0.0, 0.0, growth, 1.0, a];
         let mut values: Vec<OwnedValue> = numbers.map(OwnedValue::Double).into();
@@ -164,7 +167,7 @@ impl Runtime<'_, '_> {
         self.clr.pool.waiting = self.clr.pool.waiting.saturating_sub(1);
         if self.clr.pool.waiting == 0 {
             // Nothing to do: it waits.
-            let (retired, _) = self.clr.pool.retired;
+            let retired = self.clr.pool.retired_workers;
             self.raise(57, 0, &values![workers, retired, self.clr.instance])?;
         }
         Ok(OpEffect::after(MICROSECOND))
@@ -191,4 +194,9 @@ impl Runtime<'_, '_> {
         self.raise(64, 0, &values![native, object, self.clr.instance])?;
         Ok(OpEffect::after(10 * MICROSECOND))
     }
+}
+
+/// The throughput that so many workers have, in work items per second.
+fn throughput(workers: u32) -> OwnedValue {
+    OwnedValue::Double(f64::from(workers) * 125.5)
 }

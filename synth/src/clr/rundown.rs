@@ -22,13 +22,10 @@ const LATER_ENUMERATION: Nanos = MICROSECOND;
 
 /// Whether a mask makes the rundown provider enumerate anything at all.
 fn enumerates(asked: &CombinedEnablement) -> bool {
-    let on = |keyword| asked.raises(4, keyword);
-    on(keyword::LOADER)
-        || on(keyword::JIT)
-        || on(keyword::NGEN) && !on(keyword::OVERRIDE_NGEN)
-        || on(keyword::IL_MAP)
-        || on(keyword::PERF_TRACK)
-        || on(keyword::THREADING)
+    let listing =
+        [keyword::LOADER, keyword::JIT, keyword::IL_MAP, keyword::PERF_TRACK, keyword::THREADING];
+    listing.into_iter().any(|keyword| asked.raises(4, keyword))
+        || asked.raises(4, keyword::NGEN) && !asked.raises(4, keyword::OVERRIDE_NGEN)
 }
 
 impl Runtime<'_, '_> {
@@ -100,7 +97,9 @@ impl Runtime<'_, '_> {
             return Ok(());
         }
         let asked = if rundown { self.asked_rundown() } else { self.asked() };
-        let (here, place, count) = (self.origin.at, method.precompiled, method.bodies.len());
+        let here = self.origin.at;
+        let place = method.precompiled;
+        let count = method.bodies.len();
         let kind = method.kind;
         for at in 0..count {
             let body = self.clr.methods.get(index).and_then(|m| m.bodies.get(at)).copied();
@@ -119,7 +118,7 @@ impl Runtime<'_, '_> {
                 self.raise_from(true, 150, self.clr.map_version(), &values)?;
             }
             if reported {
-                self.emit_method(index, body, if end { UNLOAD } else { LOAD }, (rundown, true))?;
+                self.emit_method(index, body, if end { UNLOAD } else { LOAD }, rundown, true)?;
             }
             if mapped && !end {
                 let values = self.clr.map_values(index, body);
@@ -171,8 +170,9 @@ impl Clr {
             (Enumeration::Start, keyword::START_RUNDOWN),
             (Enumeration::End, keyword::END_RUNDOWN),
         ];
-        let list = |(enumeration, keyword)| ClrOp::List(enumeration, asked.raises(4, keyword));
-        wanted.map(list).into()
+        wanted
+            .map(|(enumeration, keyword)| ClrOp::List(enumeration, asked.raises(4, keyword)))
+            .into()
     }
 
     /// An enumeration begins. It goes through its list item by item whether or not a session
@@ -200,11 +200,12 @@ impl Clr {
     fn everything(&self, enumeration: Enumeration) -> Vec<Item> {
         let mut items = Vec::new();
         // The shared domain comes first.
-        let (shared, own): (Vec<_>, Vec<_>) =
-            (0..self.domains.len()).partition(|d| self.domains.get(*d).is_some_and(|d| d.shared));
-        for domain in shared.into_iter().chain(own) {
+        let mut domains: Vec<usize> = (0..self.domains.len()).collect();
+        domains.sort_by_key(|domain| self.domains.get(*domain).is_some_and(|d| !d.shared));
+        for domain in domains {
             let Some(found) = self.domains.get(domain).filter(|d| d.loaded) else { continue };
-            let (mut jitted, mut rest) = (Vec::new(), Vec::new());
+            let mut jitted = Vec::new();
+            let mut rest = Vec::new();
             for &assembly in &found.assemblies {
                 let Some(a) = self.assemblies.get(assembly).filter(|a| a.loaded) else { continue };
                 let modules =
@@ -218,7 +219,8 @@ impl Clr {
                         .into_iter()
                         .flatten()
                         .filter(|m| self.methods.get(**m).is_some_and(|m| !m.bodies.is_empty()));
-                    let (mut precompiled, mut compiled) = (Vec::new(), Vec::new());
+                    let mut precompiled = Vec::new();
+                    let mut compiled = Vec::new();
                     for &method in with_code {
                         let is = self.methods.get(method).is_some_and(|m| m.is_precompiled());
                         if is { &mut precompiled } else { &mut compiled }

@@ -30,9 +30,7 @@ impl Clr {
         let mut frames = Vec::with_capacity(24);
         let own = if self.sku == Sku::Desktop { "\\clr.dll" } else { "\\coreclr.dll" };
         native(own, runtime, process, rng, &mut frames);
-        let (fewest, most, spread) = self.stack_depth;
-        let depth = spread.between(fewest.into(), most.into(), rng);
-        for _ in 0..depth {
+        for _ in 0..self.stack_depth.draw(rng) {
             let Some((_, body)) = self.runner(at, rng) else { break };
             frames.push(body.start + rng.below(body.size.into()));
         }

@@ -19,10 +19,10 @@ impl Runtime<'_, '_> {
     /// The providers register, the runtime reports itself, and the first domains are created.
     pub fn start(&mut self) -> Result<OpEffect> {
         let registrant = Registrant { pid: self.process.pid, clr: Some(self.clr.index) };
-        let (runtime, _) = self.etw.register(CLR_RUNTIME, false, registrant);
+        self.clr.runtime = self.etw.register(CLR_RUNTIME, false, registrant).0;
         let (rundown, notice) = self.etw.register(CLR_RUNDOWN, false, registrant);
-        let (private, _) = self.etw.register(CLR_PRIVATE, false, registrant);
-        (self.clr.runtime, self.clr.rundown, self.clr.private) = (runtime, rundown, private);
+        self.clr.rundown = rundown;
+        self.clr.private = self.etw.register(CLR_PRIVATE, false, registrant).0;
         self.clr.started = true;
         let information = self.information();
         self.raise(187, 0, &information)?;
@@ -51,9 +51,13 @@ impl Runtime<'_, '_> {
             Sku::Core => (2u16, CONCURRENT),
         };
         let flags = flags | if self.clr.heap.heaps > 1 { SERVER } else { 0 };
-        let (id, dll) = (self.clr.instance, self.clr.dll.clone());
+        let id = self.clr.instance;
+        let dll = self.clr.dll.clone();
         let line = self.process.command_line.clone();
-        let (a, b, c, d) = (major, minor, build, revision);
+        let a = major;
+        let b = minor;
+        let c = build;
+        let d = revision;
         values![id, sku, a, b, c, d, a, b, c, d, flags, 1u8, line, Guid::ZERO, dll]
     }
 

@@ -6,7 +6,7 @@ use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
 
 use super::names;
-use crate::distribution::Distribution;
+use crate::distribution::RandomRange;
 use crate::etw::ProviderIndex;
 use crate::machine::{CodeHeap, Space};
 use crate::model::{ClrPlan, CodeKind, MethodPlan, ModuleKind, Sku};
@@ -165,8 +165,10 @@ pub(crate) struct Pool {
     pub workers: u32,
     /// Threads that wait for input and output to end.
     pub io: u32,
-    /// Threads of both kinds that have no work and may end.
-    pub retired: (u32, u32),
+    /// Threads that have no work and may end.
+    pub retired_workers: u32,
+    /// The same for the I/O threads.
+    pub retired_io: u32,
     /// Threads that do not run because the processors are busy.
     pub suspended: Vec<u32>,
     /// Work that waits for a thread.
@@ -184,8 +186,8 @@ pub(crate) struct Clr {
     pub enumeration_cost: Nanos,
     /// How often it has enumerated what it has, by the kind of enumeration.
     pub enumerations: [u64; 3],
-    /// Calls of managed methods that a stack holds: fewest, most, and how they are spread.
-    pub stack_depth: (u32, u32, Distribution),
+    /// Number of managed methods in a stack.
+    pub stack_depth: RandomRange,
     pub process: usize,
     /// Its index among all CLRs.
     pub index: usize,
@@ -232,7 +234,8 @@ impl Clr {
     pub fn new(
         plan: &ClrPlan,
         instance: u16,
-        (process, index): (usize, usize),
+        process: usize,
+        index: usize,
         space: &mut Space,
         source: Source,
     ) -> Self {
@@ -286,9 +289,9 @@ impl Clr {
             for assembly_plan in &domain_plan.assemblies {
                 let assembly = self.assemblies.len();
                 let [a, b, c, d] = assembly_plan.version;
-                let kinds = || assembly_plan.modules.iter().map(|m| m.kind);
-                let dynamic = kinds().any(|k| k == ModuleKind::Dynamic);
-                let native = kinds().any(|k| k == ModuleKind::NGen);
+                let modules = &assembly_plan.modules;
+                let dynamic = modules.iter().any(|m| m.kind == ModuleKind::Dynamic);
+                let native = modules.iter().any(|m| m.kind == ModuleKind::NGen);
                 self.assemblies.push(Assembly {
                     id: space.heap(0x100),
                     binding: 0,
@@ -416,7 +419,7 @@ impl Clr {
                 }
                 None => names::method(root, plan.kind, number, rng),
             };
-            let size = plan.spread.between(plan.size.0.into(), plan.size.1.into(), rng) as u32;
+            let size = plan.size.draw(rng);
             let index = self.methods.len();
             let Some(owner) = self.modules.get_mut(module) else { return };
             // Neither has metadata.
@@ -466,8 +469,8 @@ impl Clr {
         self.domains.iter().find(|d| !d.shared).map_or(0, |d| d.id)
     }
 
-    /// Whether the events of its thread pool are those from before the release of .NET Framework 4,
-    /// which the reference pages list beside the later ones.
+    /// Whether its thread pool raises the events from before the release of .NET Framework 4. The
+    /// reference pages list them together with the later events.
     pub fn has_older_pool(&self) -> bool {
         let [major, minor, build, _] = self.version;
         self.sku == Sku::Desktop && (major, minor, build) < (4, 0, 30_319)

@@ -13,7 +13,7 @@ use crate::time::{MICROSECOND, Nanos};
 const LOCKS: usize = 8;
 
 impl Runtime<'_, '_> {
-    /// A thread waits for a lock that another one has.
+    /// A thread waits for a lock of another thread.
     pub fn contend(&mut self) -> Result<OpEffect> {
         if self.clr.is_core(8) {
             self.emit_lock()?;
@@ -81,7 +81,8 @@ impl Runtime<'_, '_> {
         }
         self.clr.thread_ids.insert(thread, tid);
         let number = self.clr.threads.iter().position(|t| *t == thread).unwrap_or(0);
-        let (domain, index) = (self.clr.own_domain(), number as u32 + 1);
+        let domain = self.clr.own_domain();
+        let index = number as u32 + 1;
         let object = self.clr.thread_object(thread);
         self.raise(85, 0, &values![object, domain, 0u32, index, tid, self.clr.instance])?;
         let mut done = OpEffect::after(2 * MICROSECOND);
@@ -114,7 +115,8 @@ impl Runtime<'_, '_> {
         let Some(found) = self.clr.domains.get(domain).filter(|d| d.loaded) else {
             return NO_EFFECT;
         };
-        let (id, here) = (found.id, self.origin.tid);
+        let id = found.id;
+        let here = self.origin.tid;
         let thread = self.clr.thread_ids.iter().find(|(_, tid)| **tid == here).map(|(t, _)| *t);
         let object = self.clr.thread_object(thread.unwrap_or_default());
         self.raise(87, 0, &values![object, id, self.clr.instance])?;
@@ -126,7 +128,8 @@ impl Runtime<'_, '_> {
         let Some((method, _)) = self.clr.runner(self.origin.at, &mut self.thread.rng) else {
             return NO_EFFECT;
         };
-        let (module, token) = (self.clr.module_id(method), method.token);
+        let module = self.clr.module_id(method);
+        let token = method.token;
         let key = method.id;
         let [namespace, name, signature] = method.names();
         if let Some(&stub) = self.clr.stubs.get(&key) {
@@ -137,8 +140,10 @@ impl Runtime<'_, '_> {
         }
         let stub = self.process.space.heap(0x80);
         self.clr.stubs.insert(key, stub);
-        let (id, native) = (self.clr.instance, "unmanaged stdcall int32(native int)");
-        let (managed, code) = ("int32(native int)", "ldarg.0\nret");
+        let id = self.clr.instance;
+        let native = "unmanaged stdcall int32(native int)";
+        let managed = "int32(native int)";
+        let code = "ldarg.0\nret";
         let values = values![
             id, module, stub, 0u32, token, namespace, name, signature, native, managed, code
         ];

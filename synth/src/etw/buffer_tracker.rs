@@ -187,11 +187,9 @@ impl BufferTracker {
 
     /// A file was created again. Returns whether it had buffers.
     pub fn replaced(&mut self, name: &str) -> bool {
-        let of =
-            |(file, _): &(Arc<str>, u64), _: &mut BufferReport| file.eq_ignore_ascii_case(name);
         let outcome = BufferOutcome::Overwritten;
         let before = self.reports.len();
-        let gone = self.in_files.extract_if(.., of);
+        let gone = self.in_files.extract_if(.., |key, _| key.0.eq_ignore_ascii_case(name));
         self.reports.extend(gone.map(|(_, report)| BufferReport { outcome, ..report }));
         self.reports.len() > before
     }

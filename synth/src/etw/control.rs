@@ -2,8 +2,8 @@
 
 use etl_control::controller::{GroupMasks, KERNEL_SESSION};
 use etl_control::enable::MAX_SESSIONS as MAX_SESSIONS_OF_PROVIDER;
-use etl_format::Guid;
 use etl_format::constants::LogFileMode;
+use etl_format::{FileTime, Guid};
 
 use super::session::StartRequest;
 use super::{EnableCallback, Etw, EtwTask, Session, logfile, session};
@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 use crate::file_faults;
 use crate::file_system::FileSystem;
 use crate::model::{
-    EnablePlan, Fault, KernelChange, Request, SessionPlan, number_range, numbered_file,
+    EnablePlan, Fault, KernelChange, Request, SessionPlan, WindowsVersion, number_range,
+    numbered_file,
 };
 use crate::time::Nanos;
 use crate::truth::{Fact, Refusal, RefusalCode};
@@ -43,10 +44,15 @@ pub(crate) struct Started {
 }
 
 impl Etw<'_> {
-    /// The running sessions of a name: one, or the private ones of several processes.
+    /// The running sessions of a name: one, or several private ones.
     pub fn running(&self, name: &str) -> Vec<usize> {
-        let named = |s: &Session| s.is_running() && s.plan.name.eq_ignore_ascii_case(name);
-        (0..self.sessions.len()).filter(|i| self.sessions.get(*i).is_some_and(named)).collect()
+        let mut found = Vec::new();
+        for (index, session) in self.sessions.iter().enumerate() {
+            if session.is_running() && session.plan.name.eq_ignore_ascii_case(name) {
+                found.push(index);
+            }
+        }
+        found
     }
 
     /// The running sessions that a request is for. If there are none, the script is wrong, unless
@@ -123,9 +129,13 @@ impl Etw<'_> {
 
     /// Starts a session, a private one in a process; `None` if it is refused.
     pub fn start(&mut self, request: &StartRequest<'_>) -> Result<Option<Started>> {
-        let (mut plan, at) = (request.plan.clone(), request.at);
-        let named = self.faults.iter().filter(|(name, _)| name.eq_ignore_ascii_case(&plan.name));
-        plan.faults.extend(named.map(|(_, fault)| *fault));
+        let at = request.at;
+        let mut plan = request.plan.clone();
+        for named in &self.faults {
+            if named.session.eq_ignore_ascii_case(&plan.name) {
+                plan.faults.push(named.fault);
+            }
+        }
         for fault in plan.faults.clone() {
             Self::apply_to_plan(fault, &mut plan);
         }
@@ -145,8 +155,8 @@ impl Etw<'_> {
         }
         let index = self.sessions.len();
         let config = request.config(self.free_id(), &self.machine, &self.clock);
-        let start = |config| Session::start(&request, config, self.replaces, &mut self.files);
-        let started = config.and_then(start);
+        let started = config
+            .and_then(|config| Session::start(&request, config, self.replaces, &mut self.files));
         let session = started.map_err(session::failed(&plan))?;
         if plan.flush_timer > 0 {
             self.tasks.push((at.saturating_add(plan.flush_timer), EtwTask::FlushTimer(index)));
@@ -154,7 +164,8 @@ impl Etw<'_> {
         self.sessions.push(session);
         self.report_buffers(index)?;
         self.update_kernel_summary();
-        let (name, file) = (plan.name.as_str(), plan.file.as_deref());
+        let name = plan.name.as_str();
+        let file = plan.file.as_deref();
         self.observer.observe(&Fact::SessionStarted { session: index, name, file })?;
         if !plan.kernel.is_empty() {
             let flags = &plan.kernel;
@@ -180,78 +191,48 @@ impl Etw<'_> {
     fn refusal_reason(&mut self, request: &StartRequest<'_>) -> Option<(RefusalCode, String)> {
         let StartRequest { plan, process, .. } = *request;
         let mode = plan.mode;
-        let same = |s: &&Session| s.is_running() && s.plan.name.eq_ignore_ascii_case(&plan.name);
-        if self.sessions.iter().filter(same).any(|s| s.process == process) {
+        let sessions = &self.sessions;
+        if self
+            .running(&plan.name)
+            .iter()
+            .any(|index| sessions.get(*index).is_some_and(|session| session.process == process))
+        {
             let why = "a session of this name runs already".to_owned();
             return Some((RefusalCode::AlreadyExists, why));
         }
-        let running = |of: Option<u32>| {
-            self.sessions.iter().filter(|s| s.is_running() && s.process == of).count()
-        };
+        let running = sessions.iter().filter(|s| s.is_running() && s.process == process).count();
         let for_kernel = !plan.kernel.is_empty();
         let too_many = match process {
-            Some(pid) if running(process) >= MAX_PRIVATE_SESSIONS => {
+            Some(pid) if running >= MAX_PRIVATE_SESSIONS => {
                 Some(format!("process {pid} has {MAX_PRIVATE_SESSIONS} private sessions already"))
             }
-            None if running(None) >= MAX_SESSIONS => {
-                Some(format!("{MAX_SESSIONS} sessions run already"))
-            }
+            None if running >= MAX_SESSIONS => Some(format!("{MAX_SESSIONS} sessions run already")),
             None if for_kernel => self.kernel_is_full(),
             _ => None,
         };
         if let Some(why) = too_many {
             return Some((RefusalCode::NoSystemResources, why));
         }
-        let has = |bit| mode.has(bit);
-        let filling = [LogFileMode::CIRCULAR, LogFileMode::NEWFILE, LogFileMode::APPEND];
-        let fills = filling.into_iter().filter(|bit| has(*bit)).count();
         let numbered = plan.file.as_deref().and_then(number_range).is_some();
-        let (real_time, append) = (has(LogFileMode::REAL_TIME), has(LogFileMode::APPEND));
-        if has(LogFileMode::NEWFILE) && !numbered {
+        if mode.has(LogFileMode::NEWFILE) && !numbered {
             let why = "the file of mode NEWFILE needs %d in its name".to_owned();
             return Some((RefusalCode::InvalidName, why));
         }
-        let private = process.is_some();
-        let conflicts = [
-            (fills > 1, "the modes circular, append and newfile exclude each other"),
-            // Windows Update uses sequential with newfile, although the reference excludes it.
-            (
-                has(LogFileMode::CIRCULAR) && has(LogFileMode::SEQUENTIAL),
-                "the modes circular and sequential exclude each other",
-            ),
-            (has(LogFileMode::BUFFERING) && real_time, "a session is in memory or in real time"),
-            (
-                has(LogFileMode::BUFFERING)
-                    && (has(LogFileMode::CIRCULAR)
-                        || has(LogFileMode::NEWFILE)
-                        || has(LogFileMode::PREALLOCATE)),
-                "a session in memory is neither circular nor newfile nor preallocate",
-            ),
-            (append && real_time, "a real-time session cannot append to a file"),
-            (append && has(LogFileMode::PREALLOCATE), "mode append has no preallocated size"),
-            (
-                private && (for_kernel || real_time),
-                "a private session has neither kernel events nor real time",
-            ),
-            (
-                private && (append || has(LogFileMode::NEWFILE)),
-                "a private session neither appends to a file nor starts new ones",
-            ),
-        ];
-        if let Some((_, why)) = conflicts.into_iter().find(|(applies, _)| *applies) {
+        if let Some(why) = mode_conflict(request) {
             return Some(invalid(why));
         }
-        let file = plan.file.as_ref().filter(|_| !has(LogFileMode::BUFFERING))?;
-        let first = if has(LogFileMode::NEWFILE) { numbered_file(file, 1) } else { file.clone() };
+        let file = plan.file.as_ref().filter(|_| !mode.has(LogFileMode::BUFFERING))?;
+        let first =
+            if mode.has(LogFileMode::NEWFILE) { numbered_file(file, 1) } else { file.clone() };
         if let Some(refusal) = self.is_written(&first) {
             return Some(refusal);
         }
         let config = request.config(0, &self.machine, &self.clock).ok()?;
         let header = &config.header;
         let least = u64::from(plan.buffer_size) * 2;
-        let sized = has(LogFileMode::CIRCULAR) || has(LogFileMode::NEWFILE);
+        let sized = mode.has(LogFileMode::CIRCULAR) || mode.has(LogFileMode::NEWFILE);
         match header.maximum_bytes() {
-            None if sized || has(LogFileMode::PREALLOCATE) => {
+            None if sized || mode.has(LogFileMode::PREALLOCATE) => {
                 return Some(invalid("the mode needs a largest size of the file"));
             }
             Some(bytes) if bytes < least => {
@@ -259,7 +240,7 @@ impl Etw<'_> {
             }
             _ => {}
         }
-        if has(LogFileMode::APPEND)
+        if mode.has(LogFileMode::APPEND)
             && let Some(old) = logfile::bytes_of(&first, &mut self.files)
             && let Some(why) = logfile::mismatch(&old, header)
         {
@@ -279,16 +260,16 @@ impl Etw<'_> {
     /// Why no other session can log kernel events, if that is so.
     fn kernel_is_full(&self) -> Option<String> {
         let (new, old) = MAX_KERNEL_SESSIONS;
-        let (major, minor, _) = self.machine.os;
-        let most = if (major, minor) >= (6, 2) { new } else { old };
+        let most = if self.machine.os >= WindowsVersion::WINDOWS_8 { new } else { old };
         let has = self.sessions.iter().filter(|s| s.is_running() && s.of_kernel).count();
         (has >= most).then(|| format!("{most} sessions log the kernel's events already"))
     }
 
     /// The lowest session id that no running session has.
     fn free_id(&self) -> u16 {
-        let taken = |id| self.sessions.iter().any(|s| s.is_running() && s.id == id);
-        (3..).find(|id| !taken(*id)).unwrap_or(u16::MAX)
+        (3..)
+            .find(|id| !self.sessions.iter().any(|s| s.is_running() && s.id == *id))
+            .unwrap_or(u16::MAX)
     }
 
     fn enable_in(
@@ -299,23 +280,25 @@ impl Etw<'_> {
     ) -> Result<Vec<EnableCallback>> {
         let index = self.provider(plan.provider, false);
         let Some(found) = self.sessions.get(session) else { return Ok(Vec::new()) };
-        let (process, name) = (found.process, found.plan.name.clone());
+        let process = found.process;
+        let name = found.plan.name.clone();
         let mut plan = plan.clone();
         if found.plan.faults.contains(&Fault::WrongKeyword) {
             plan.rule.any = wrong_keyword(plan.rule.any);
         }
         // A private session contains events of its own process only.
-        plan.processes = process.map_or(plan.processes, |pid| vec![pid]);
+        plan.processes = process.map_or(plan.processes, |pid| vec![pid.into()]);
         let sessions = &self.sessions;
         let Some(provider) = self.providers.get_mut(index.0) else { return Ok(Vec::new()) };
-        let is_private = |s: usize| sessions.get(s).is_some_and(|s| s.process.is_some());
         let mut changed;
         if provider.classic {
             let others = provider.enables.iter().map(|(s, _)| *s).filter(|s| *s != session);
             provider.former.extend(others);
             changed = provider.remove(|_| true);
         } else {
-            let others = provider.enables.iter().filter(|(s, _)| *s != session && !is_private(*s));
+            let others = provider.enables.iter().filter(|(other, _)| {
+                *other != session && sessions.get(*other).is_none_or(|s| s.process.is_none())
+            });
             if process.is_none() && others.count() >= MAX_SESSIONS_OF_PROVIDER {
                 let why = format!(
                     "{} is enabled by {MAX_SESSIONS_OF_PROVIDER} sessions already",
@@ -331,7 +314,7 @@ impl Etw<'_> {
         provider.enables.push((session, plan.clone()));
         provider.update_union();
         let callbacks = provider.callbacks(&changed, &self.names);
-        let filetime = self.clock.filetime(at);
+        let filetime = FileTime::new(self.clock.filetime(at));
         self.observer.observe(&Fact::ProviderEnabled { session, plan: &plan, at, filetime })?;
         Ok(callbacks)
     }
@@ -344,7 +327,8 @@ impl Etw<'_> {
         request: &Request,
         at: Nanos,
     ) -> Result<Vec<EnableCallback>> {
-        let (timestamp, filetime) = (self.timestamp(index, at), self.clock.filetime(at));
+        let timestamp = self.timestamp(index, at);
+        let filetime = self.clock.filetime(at);
         let file = self.sessions.get(index).and_then(|session| session.file_of(request));
         if let Some((code, why)) = file.and_then(|file| self.is_written(file)) {
             return self.refuse(name, request.name(), code, why, at).map(|()| Vec::new());
@@ -359,25 +343,30 @@ impl Etw<'_> {
                 let was_enabled = found.enables.iter().any(|(session, _)| *session == index);
                 let callbacks = found.drop_session(index, &self.names);
                 if was_enabled {
-                    let (session, provider) = (index, *provider);
-                    let fact = Fact::ProviderDisabled { session, provider, at, filetime };
-                    self.observer.observe(&fact)?;
+                    self.observer.observe(&Fact::ProviderDisabled {
+                        session: index,
+                        provider: *provider,
+                        at,
+                        filetime: FileTime::new(filetime),
+                    })?;
                 }
                 return Ok(callbacks);
             }
             Request::Flush(file) => {
                 let file = file.as_deref();
-                let flush = |s: &mut Session, files: &mut dyn FileSystem| {
-                    s.flush_now(timestamp, filetime, file, files)
-                };
-                let why = "what is in memory needs a file to be written to";
-                refused = self.in_session(index, flush)?.filter(|done| !done).map(|_| why);
+                let done = self.in_session(index, |session, files| {
+                    session.flush_now(timestamp, filetime, file, files)
+                })?;
+                if done == Some(false) {
+                    refused = Some("what is in memory needs a file to be written to");
+                }
             }
-            Request::Consume(speed, file) => {
+            Request::Consume { speed, file } => {
                 let done =
                     self.in_session(index, |s, files| s.consume(*speed, file.as_deref(), files))?;
-                let why = "it is not in real time, or has a consumer already";
-                refused = done.filter(|done| !done).map(|_| why);
+                if done == Some(false) {
+                    refused = Some("it is not in real time, or has a consumer already");
+                }
             }
             Request::Leave => {
                 self.in_session(index, |session, _| session.leave(filetime))?;
@@ -397,10 +386,10 @@ impl Etw<'_> {
         if let Some(why) = refused {
             self.refuse(name, request.name(), RefusalCode::InvalidParameter, why.to_owned(), at)?;
         }
-        if matches!(request, Request::Flush(_) | Request::Consume(..)) {
+        if matches!(request, Request::Flush(_) | Request::Consume { .. }) {
             self.keep_writing(index, at);
         }
-        if matches!(request, Request::Flush(_) | Request::Consume(..) | Request::Leave) {
+        if matches!(request, Request::Flush(_) | Request::Consume { .. } | Request::Leave) {
             self.report_buffers(index)?;
         }
         Ok(Vec::new())
@@ -441,9 +430,12 @@ impl Etw<'_> {
 
     /// Private sessions end with their process.
     pub fn end_private(&mut self, pid: u32, at: Nanos) -> Result<()> {
-        let of = |s: &Session| s.is_running() && s.process == Some(pid);
-        let ending: Vec<usize> =
-            (0..self.sessions.len()).filter(|i| self.sessions.get(*i).is_some_and(of)).collect();
+        let mut ending = Vec::new();
+        for (index, session) in self.sessions.iter().enumerate() {
+            if session.is_running() && session.process == Some(pid) {
+                ending.push(index);
+            }
+        }
         self.stop(&ending, at).map(drop)
     }
 
@@ -534,7 +526,47 @@ fn invalid(why: &str) -> (RefusalCode, String) {
     (RefusalCode::InvalidParameter, why.to_owned())
 }
 
-/// A mask with a bit that means nothing to the rundown provider in place of EndRundown, as some
+/// Why the settings of a session exclude each other, if they do.
+fn mode_conflict(request: &StartRequest<'_>) -> Option<&'static str> {
+    let StartRequest { plan, process, .. } = *request;
+    let mode = plan.mode;
+    let for_kernel = !plan.kernel.is_empty();
+    let filling = [LogFileMode::CIRCULAR, LogFileMode::NEWFILE, LogFileMode::APPEND];
+    let fills = filling.into_iter().filter(|bit| mode.has(*bit)).count();
+    let real_time = mode.has(LogFileMode::REAL_TIME);
+    let append = mode.has(LogFileMode::APPEND);
+    let private = process.is_some();
+    let conflicts = [
+        (fills > 1, "the modes circular, append and newfile exclude each other"),
+        // Windows Update uses sequential with newfile, although the reference excludes it.
+        (
+            mode.has(LogFileMode::CIRCULAR) && mode.has(LogFileMode::SEQUENTIAL),
+            "the modes circular and sequential exclude each other",
+        ),
+        (mode.has(LogFileMode::BUFFERING) && real_time, "a session is in memory or in real time"),
+        (
+            mode.has(LogFileMode::BUFFERING)
+                && (mode.has(LogFileMode::CIRCULAR)
+                    || mode.has(LogFileMode::NEWFILE)
+                    || mode.has(LogFileMode::PREALLOCATE)),
+            "a session in memory is neither circular nor newfile nor preallocate",
+        ),
+        (append && real_time, "a real-time session cannot append to a file"),
+        (append && mode.has(LogFileMode::PREALLOCATE), "mode append has no preallocated size"),
+        (
+            private && (for_kernel || real_time),
+            "a private session has neither kernel events nor real time",
+        ),
+        (
+            private && (append || mode.has(LogFileMode::NEWFILE)),
+            "a private session neither appends to a file nor starts new ones",
+        ),
+    ];
+    let (_, why) = conflicts.into_iter().find(|(applies, _)| *applies)?;
+    Some(why)
+}
+
+/// Replaces EndRundown in a mask by a bit that has no effect in the rundown provider, as some
 /// documents print it.
 fn wrong_keyword(mask: u64) -> u64 {
     use etl_schema::clr::keyword::{END_ENUMERATION, END_RUNDOWN};

@@ -58,7 +58,8 @@ impl FileSequence {
         for writes in pending {
             let current = create(self.end())?;
             let mut files = self.files.borrow_mut();
-            (files.current, files.end) = (current, 0);
+            files.current = current;
+            files.end = 0;
             drop(files);
             for (at, bytes) in writes {
                 self.write_at(at, &bytes).map_err(io::Error::other)?;

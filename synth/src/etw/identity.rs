@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::cursor::Bytes;
 use etl_format::read::{Header, Record};
@@ -18,8 +17,8 @@ use etl_schema::views::kernel;
 
 use super::values;
 use crate::machine::Image;
-use crate::model::{DiskPlan, FileVersion};
-use crate::truth::{ImageIdentity, PdbIdentity};
+use crate::model::{DiskPlan, FileVersion, PdbIdentity, WindowsVersion};
+use crate::truth::ImageIdentity;
 
 /// The thread id in records that a merge adds.
 const NO_THREAD: u32 = u32::MAX;
@@ -36,14 +35,14 @@ pub(crate) struct ImageFiles {
     /// Drive letters of the volumes, with the colon. The system partition is volume 1 and has none.
     letters: Vec<String>,
     /// The version of Windows.
-    os: (u8, u8, u32),
+    os: WindowsVersion,
     known: BTreeMap<Key, OnDisk>,
 }
 
 /// Content of the file of an image.
 #[derive(Clone, Debug)]
 struct OnDisk {
-    pdb: Option<(Guid, u32)>,
+    pdb: Option<PdbIdentity>,
     version: Option<FileVersion>,
 }
 
@@ -51,7 +50,7 @@ struct OnDisk {
 type Key = (String, u32, u64);
 
 impl ImageFiles {
-    pub fn new(os: (u8, u8, u32), disks: &[DiskPlan]) -> Self {
+    pub fn new(os: WindowsVersion, disks: &[DiskPlan]) -> Self {
         let volumes = disks.iter().flat_map(|disk| &disk.volumes);
         let letters = volumes.map(|volume| volume.letter.clone()).collect();
         ImageFiles { letters, os, known: BTreeMap::new() }
@@ -83,8 +82,11 @@ pub(super) struct ImageIdentifier<'f> {
 
 impl<'f> ImageIdentifier<'f> {
     pub fn new(files: &'f ImageFiles) -> Self {
-        let (identified, versions) = (BTreeSet::new(), BTreeSet::new());
-        let (is_described, present, images) = (false, BTreeSet::new(), Vec::new());
+        let identified = BTreeSet::new();
+        let versions = BTreeSet::new();
+        let is_described = false;
+        let present = BTreeSet::new();
+        let images = Vec::new();
         ImageIdentifier { files, is_described, identified, present, versions, images }
     }
 
@@ -142,12 +144,13 @@ impl<'f> ImageIdentifier<'f> {
             self.describe(record, timestamp, added)?;
         }
         let Some(image) = self.image(record) else { return Ok(()) };
-        if self.present.remove(&(image.pid, image.base)) {
+        if self.present.remove(&(image.pid.get(), image.base)) {
             return Ok(());
         }
         let width = record.pointer_size().unwrap_or(PointerSize::P8);
         let file = image.path.rsplit('\\').next().unwrap_or_default().to_owned();
-        let ImageIdentity { pid, base, size, link_time, .. } = image;
+        let ImageIdentity { base, size, link_time, .. } = image;
+        let pid = image.pid.get();
         let mut push = |opcode: u8, version: u16, values: &[OwnedValue]| {
             let mut payload = Vec::new();
             let class = Registry::classic();
@@ -170,14 +173,13 @@ impl<'f> ImageIdentifier<'f> {
         if let Some(version) = image.version.as_ref().filter(|_| self.versions.insert(key)) {
             push(64, 0, &version_of(version, &file, size, link_time))?;
         }
-        let (at, bytes) = (base, size);
-        push(0, 2, &values![at, bytes, pid, link_time, file.as_str()])?;
+        push(0, 2, &values![base, size, pid, link_time, file.as_str()])?;
         match image.pdb {
             Some(PdbIdentity { signature, age }) => {
                 let pdb = OwnedValue::Text(pdb_name(&file));
-                push(36, 2, &values![at, pid, signature, age, pdb])?;
+                push(36, 2, &values![base, pid, signature, age, pdb])?;
             }
-            None => push(32, 2, &values![at, pid])?,
+            None => push(32, 2, &values![base, pid])?,
         }
         if self.identified.insert((pid, base)) {
             self.images.push(image);
@@ -189,10 +191,18 @@ impl<'f> ImageIdentifier<'f> {
     fn image(&self, record: &Record<'_>) -> Option<ImageIdentity> {
         let kernel::Event::Image(_, image) = kernel::decode(record)? else { return None };
         let kernel::Image { pid, base, size, .. } = image;
-        let (path, time) = (Utf16::new(image.path()?).to_string(), image.link_time()?);
-        let file = self.files.known.get(&(path.to_lowercase(), time, size))?;
-        let (pdb, version) = (file.pdb.map(PdbIdentity::from), file.version.clone());
-        Some(ImageIdentity { pid, base, size, link_time: time, path, pdb, version })
+        let path = Utf16::new(image.path()?).to_string();
+        let link_time = image.link_time()?;
+        let file = self.files.known.get(&(path.to_lowercase(), link_time, size))?;
+        Some(ImageIdentity {
+            pid: pid.into(),
+            base,
+            size,
+            link_time,
+            path,
+            pdb: file.pdb,
+            version: file.version.clone(),
+        })
     }
 }
 
@@ -211,7 +221,8 @@ fn identified(record: &Record<'_>) -> Option<(u32, u64)> {
 /// The version information of a file, as the fields of its record.
 fn version_of(v: &FileVersion, file: &str, size: u64, timestamp: u32) -> [OwnedValue; 12] {
     let size = u32::try_from(size).unwrap_or(u32::MAX);
-    let (numbers, language) = (v.numbers(), v.language.to_string());
+    let numbers = v.numbers();
+    let language = v.language.to_string();
     let [about, text, product, company] =
         [&v.description, &v.version, &v.product, &v.company].map(String::as_str);
     let fixed = numbers.clone();

@@ -58,7 +58,8 @@ impl LogFile {
                 Ok(())
             }));
         }
-        let (name, lost_before) = (name.to_owned(), writer.summary().buffers_lost);
+        let name = name.to_owned();
+        let lost_before = writer.summary().buffers_lost;
         Ok(LogFile { writer, disk, name, mode, lost_before, files: vec![first], tracker })
     }
 
@@ -190,28 +191,31 @@ pub(super) fn bytes_of(name: &str, store: &mut dyn FileSystem) -> Option<Vec<u8>
 fn resuming(old: &[u8], mut config: SessionConfig) -> etl_format::Result<(SessionConfig, Resume)> {
     let trace = Trace::open(old, &Options::default())?;
     let new = std::mem::replace(&mut config.header, trace.header().clone());
-    // Timestamps start with the old file; the mode is that of the new session.
+    // Timestamps start with the old file; the mode comes from the new session.
     config.header.mode = new.mode;
     config.header.maximum_file_size = new.maximum_file_size;
     let buffers = trace.buffers();
     let last = buffers.iter().max_by_key(|b| b.sequence_number);
     // A preallocated file that was not closed has unused space after its buffers.
     let end = buffers.iter().map(|b| b.offset.saturating_add(b.stored.into())).max();
-    let flushed = |offset: u64| {
-        let bytes = usize::try_from(offset).ok().and_then(|at| old.get(at..)).unwrap_or_default();
-        BufferHeader::parse(bytes, offset).map_or(Ticks::default(), |header| header.timestamp)
-    };
     let resume = Resume {
         at: end.unwrap_or(old.len() as u64),
         buffers: u32::try_from(buffers.len()).unwrap_or(u32::MAX),
         next_sequence: last.map_or(1, |b| b.sequence_number.saturating_add(1)),
-        last_flush: last.map_or(new.timestamp, |b| flushed(b.offset)),
+        last_flush: last.map_or(new.timestamp, |b| flush_time(old, b.offset)),
     };
     Ok((config, resume))
 }
 
-/// Whether a session can go on in a file: the file must be sequential, and its buffers, clock and
-/// processors those of the session. Says what is not.
+/// The time in the header of a buffer, at which it was flushed; 0 if it has no header.
+fn flush_time(file: &[u8], offset: u64) -> Ticks {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let bytes = file.get(start..).unwrap_or_default();
+    BufferHeader::parse(bytes, offset).map_or(Ticks::default(), |header| header.timestamp)
+}
+
+/// Why a session cannot continue in a file, if so: the file must be sequential, with the buffer
+/// size, the clock and the processors of the session.
 pub(super) fn mismatch(old: &[u8], header: &FileHeader) -> Option<String> {
     let trace = match Trace::open(old, &Options::default()) {
         Ok(trace) => trace,

@@ -34,12 +34,12 @@ impl Etw<'_> {
             return self.fail(output, MERGE, RefusalCode::InvalidParameter, what, at);
         }
         let mut files = Vec::with_capacity(inputs.len());
-        let left_out = |file: &String| {
-            self.sessions.iter().any(|s| {
-                s.plan.faults.contains(&Fault::Unmerged) && s.files.iter().any(|f| f == file)
-            })
-        };
-        let inputs: Vec<String> = inputs.iter().filter(|f| !left_out(f)).cloned().collect();
+        let mut inputs = inputs.to_vec();
+        for session in &self.sessions {
+            if session.plan.faults.contains(&Fault::Unmerged) {
+                inputs.retain(|input| !session.files.contains(input));
+            }
+        }
         if inputs.is_empty() {
             return Ok(());
         }
@@ -67,7 +67,8 @@ impl Etw<'_> {
         let failed = |e: &dyn std::fmt::Display| {
             Error::impossible(at, format!("merging into {output}: {e}"))
         };
-        let (format, effort) = (CompressionFormat::XPRESS, Effort::Default);
+        let format = CompressionFormat::XPRESS;
+        let effort = Effort::Default;
         let compressor = compress.then(|| BufferCompressor::new(format, effort)).transpose();
         let merged = Merger::new()
             .compress(compressor.map_err(|e| failed(&e))?)
@@ -83,7 +84,9 @@ impl Etw<'_> {
         }
         self.observer.observe(&Fact::Merged { output, inputs: &inputs })?;
         let images = identifier.map(|identifier| identifier.images).unwrap_or_default();
-        let mut images = images.iter();
-        images.try_for_each(|image| self.observer.observe(&Fact::Identity(output, image)))
+        for image in &images {
+            self.observer.observe(&Fact::Identity { file: output, image })?;
+        }
+        Ok(())
     }
 }

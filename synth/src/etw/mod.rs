@@ -31,10 +31,10 @@ use etl_format::constants::{ClockType, PointerSize};
 use crate::error::Result;
 use crate::file_system::FileSystem;
 use crate::machine::Clock;
-use crate::model::{EnablePlan, Fault, KernelEvent, MachinePlan};
+use crate::model::{EnablePlan, KernelEvent, MachinePlan, SessionFault, WindowsVersion};
 use crate::rng::Source;
 use crate::time::Nanos;
-use crate::truth::{EventOutcome, Fact, Observer};
+use crate::truth::{Fact, Observer, SessionOutcome};
 
 /// The index of a provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,18 +102,20 @@ pub(crate) struct Etw<'s> {
     pub tasks: Vec<(Nanos, EtwTask)>,
     raised: u64,
     payload: Vec<u8>,
-    outcomes: Vec<(usize, EventOutcome)>,
+    outcomes: Vec<SessionOutcome>,
     source: Source,
-    /// Faults that the script defines outside of sessions: name of the session and fault.
-    faults: Vec<(String, Fault)>,
+    /// Faults that the script defines outside of sessions.
+    faults: Vec<SessionFault>,
     /// Names of processes by id.
     pub names: BTreeMap<u32, String>,
     /// Names of sessions that were refused: later requests for them are refused as well.
     refused: Vec<String>,
     /// The tool whose command line makes the current request; `None` if the script makes it.
     tool: Option<ServedTool>,
-    /// Kernel events that any session logs or has logged, and those with stacks: a bit each.
-    kernel: (u64, u64),
+    /// Kernel events that any session logs or has logged: a bit for each.
+    logged: u64,
+    /// Kernel events with stacks: a bit for each.
+    with_stacks: u64,
     /// Sessions with records that wait for earlier ones.
     unsettled: BTreeSet<usize>,
 }
@@ -123,7 +125,7 @@ impl<'s> Etw<'s> {
         machine: &MachinePlan,
         clock: Clock,
         source: Source,
-        faults: Vec<(String, Fault)>,
+        faults: Vec<SessionFault>,
         replaces: bool,
         files: &'s mut dyn FileSystem,
         observer: &'s mut dyn Observer,
@@ -145,13 +147,14 @@ impl<'s> Etw<'s> {
             names: BTreeMap::new(),
             refused: Vec::new(),
             tool: None,
-            kernel: (0, 0),
+            logged: 0,
+            with_stacks: 0,
             unsettled: BTreeSet::new(),
         }
     }
 
-    /// Windows' version: major, minor, build.
-    pub fn os(&self) -> (u8, u8, u32) {
+    /// The version of Windows.
+    pub fn os(&self) -> WindowsVersion {
         self.machine.os
     }
 
@@ -167,21 +170,23 @@ impl<'s> Etw<'s> {
 
     /// Whether any session logs this kind of kernel event, or did before its flags changed.
     pub fn logs(&self, event: KernelEvent) -> bool {
-        self.kernel.0 & event.bit() != 0
+        self.logged & event.bit() != 0
     }
 
     /// Whether any session takes stacks with this kind of kernel event.
     pub fn takes_stack(&self, event: KernelEvent) -> bool {
-        self.kernel.1 & event.bit() != 0
+        self.with_stacks & event.bit() != 0
     }
 
     /// Updates the summary of the kernel flags of all sessions.
     fn update_kernel_summary(&mut self) {
-        let running = self.sessions.iter().filter(|s| s.is_running());
-        // Events that a session logged before are reported with the outcome "disabled".
-        self.kernel = running
-            .map(|s| (s.kernel.bits().0 | s.logged_before, s.kernel.bits().1))
-            .fold((0, 0), |(all, stacks), (a, s)| (all | a, stacks | s));
+        self.logged = 0;
+        self.with_stacks = 0;
+        for session in self.sessions.iter().filter(|session| session.is_running()) {
+            // Events that a session logged before are reported with the outcome "disabled".
+            self.logged |= session.kernel.logged_bits() | session.logged_before;
+            self.with_stacks |= session.kernel.stack_bits();
+        }
     }
 
     /// The index of a provider, which is added if it is new.
@@ -238,15 +243,17 @@ impl<'s> Etw<'s> {
 
     /// The combined enablement of a provider in a process.
     pub fn seen(&self, provider: ProviderIndex, pid: u32) -> CombinedEnablement {
-        let name = || self.names.get(&pid).map_or("", String::as_str);
-        self.providers.get(provider.0).map(|p| p.seen(pid, name)).unwrap_or_default()
+        let Some(provider) = self.providers.get(provider.0) else {
+            return CombinedEnablement::default();
+        };
+        provider.seen(pid, || self.names.get(&pid).map_or("", String::as_str))
     }
 
     /// What a classic provider received from its session, if it is enabled in a process.
     pub fn seen_by_classic(&self, provider: ProviderIndex, pid: u32) -> Option<ClassicEnablement> {
         let (_, plan) = self.providers.get(provider.0)?.enables.last()?;
         let name = self.names.get(&pid).map_or("", String::as_str);
-        plan.reaches(pid, || name).then(|| ClassicEnablement::from(&plan.rule))
+        plan.reaches(pid.into(), || name).then(|| ClassicEnablement::from(&plan.rule))
     }
 
     /// Whether a session enables a provider.
@@ -297,12 +304,9 @@ impl<'s> Etw<'s> {
         let mut at = 0;
         while let Some(&index) = self.unsettled.range(at..).next() {
             at = index.saturating_add(1);
-            let settle = |session: &mut Session, _: &mut dyn FileSystem| {
-                let sealed = session.settle(before)?;
-                Ok((sealed, session.is_settled()))
-            };
-            let (sealed, settled) = self.in_session(index, settle)?.unwrap_or((false, true));
-            if settled {
+            let sealed = self.in_session(index, |session, _| session.settle(before))?;
+            let sealed = sealed.unwrap_or(false);
+            if self.sessions.get(index).is_none_or(Session::is_settled) {
                 self.unsettled.remove(&index);
             }
             if sealed {
@@ -325,11 +329,11 @@ impl<'s> Etw<'s> {
 
     /// Reports something that is not an event, in words.
     pub fn report_action(&mut self, at: Nanos, description: &str) -> Result<()> {
-        self.observer.observe(&Fact::Action(at, description))
+        self.observer.observe(&Fact::Action { at, description })
     }
 
-    /// Reports the buffers of a session whose outcome is new, and those of others that were in
-    /// files that are created again.
+    /// Reports the buffers of a session whose outcome is new, and the buffers of other sessions
+    /// whose files were created again.
     fn report_buffers(&mut self, index: usize) -> Result<()> {
         for file in self.files.take_created() {
             for other in (0..self.sessions.len()).filter(|other| *other != index) {
@@ -345,8 +349,10 @@ impl<'s> Etw<'s> {
     fn report_outcomes(&mut self, index: usize) -> Result<()> {
         let session = self.sessions.get_mut(index);
         let reports = session.map(Session::take_buffer_reports).unwrap_or_default();
-        let mut reports = reports.iter();
-        reports.try_for_each(|buffer| self.observer.observe(&Fact::Buffer(index, buffer)))
+        for buffer in &reports {
+            self.observer.observe(&Fact::Buffer { session: index, buffer })?;
+        }
+        Ok(())
     }
 
     /// Starts to write, and to deliver, the next sealed buffer of a session.
@@ -388,15 +394,17 @@ impl Provider {
             return self.union;
         }
         let name = name();
-        let here = self.enables.iter().map(|(_, e)| e).filter(|e| e.reaches(pid, || name));
+        let here = self.enables.iter().map(|(_, e)| e).filter(|e| e.reaches(pid.into(), || name));
         CombinedEnablement::of(here.map(|e| &e.rule))
     }
 
     /// Updates the combined enablement.
     fn update_union(&mut self) {
         self.union = CombinedEnablement::of(self.enables.iter().map(|(_, e)| &e.rule));
-        let scoped = |e: &EnablePlan| !e.processes.is_empty() || !e.executables.is_empty();
-        self.scoped = self.enables.iter().any(|(_, e)| scoped(e));
+        self.scoped = self
+            .enables
+            .iter()
+            .any(|(_, plan)| !plan.processes.is_empty() || !plan.executables.is_empty());
     }
 
     /// The calls of its enable callbacks after a change of these settings, in the processes where
@@ -406,15 +414,20 @@ impl Provider {
         changed: &[EnablePlan],
         names: &BTreeMap<u32, String>,
     ) -> Vec<EnableCallback> {
-        let name = |pid: u32| names.get(&pid).map_or("", String::as_str);
-        let reached = |r: &&Registrant| changed.iter().any(|e| e.reaches(r.pid, || name(r.pid)));
-        let callback = |registrant: &Registrant| EnableCallback {
-            provider: self.guid,
-            registrant: *registrant,
-            union: self.seen(registrant.pid, || name(registrant.pid)),
-            capture_state: false,
-        };
-        self.registrants.iter().filter(reached).map(callback).collect()
+        let mut callbacks = Vec::new();
+        for registrant in &self.registrants {
+            let pid = registrant.pid;
+            let name = names.get(&pid).map_or("", String::as_str);
+            if changed.iter().any(|plan| plan.reaches(pid.into(), || name)) {
+                callbacks.push(EnableCallback {
+                    provider: self.guid,
+                    registrant: *registrant,
+                    union: self.seen(pid, || name),
+                    capture_state: false,
+                });
+            }
+        }
+        callbacks
     }
 
     /// Removes the settings of some sessions, and returns them.

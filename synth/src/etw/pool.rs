@@ -69,8 +69,10 @@ pub(super) struct BufferPool {
     pub delivered: u64,
     /// Delivered events that the consumer kept.
     pub kept: u64,
-    /// Files of consumers that are closed, and the buffers in them.
-    pub copies: (u32, u64),
+    /// Files of consumers that are closed.
+    pub copied_files: u32,
+    /// Buffers in these files.
+    pub copied_buffers: u64,
     /// The outcomes of its buffers.
     pub tracker: BufferTracker,
 }
@@ -226,7 +228,8 @@ impl BufferPool {
         if let Some((mut copy, _)) = copy {
             copy.lose_events(0, lost)?;
             let summary = copy.close(Some(FileTime::new(filetime)))?.report;
-            let (files, buffers) = &mut self.copies;
+            let files = &mut self.copied_files;
+            let buffers = &mut self.copied_buffers;
             *files = files.saturating_add(1);
             *buffers = buffers.saturating_add(in_copy(&summary));
             self.tracker.note_written();

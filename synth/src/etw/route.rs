@@ -6,7 +6,7 @@ use etl_format::read::{EventHeader, FullHeader, PerfInfoHeader, SystemHeader};
 use etl_format::write::record::{
     Event as EventRecord, Extended, Full, Message, PerfInfo, Record, System,
 };
-use etl_format::{EventDescriptor, Guid, Ticks};
+use etl_format::{EventDescriptor, Guid, ProcessId, Ticks};
 use etl_schema::EventSchema;
 use etl_schema::encode::{OwnedValue, encode_into};
 
@@ -15,7 +15,7 @@ use super::session::failed;
 use super::{Etw, ProviderIndex, Session};
 use crate::error::{Error, Result};
 use crate::model::{EnablePlan, Fault, KernelEvent};
-use crate::truth::{EventOutcome, Fact, RaisedEvent, RecordFormat};
+use crate::truth::{EventOutcome, Fact, RaisedEvent, RecordFormat, SessionOutcome};
 use etl_schema::providers::CLR_RUNDOWN;
 
 /// Ids of DCStartComplete and DCEndComplete.
@@ -40,7 +40,7 @@ pub(crate) struct Event<'a> {
 /// The sessions in which the kernel logs an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LogTarget {
-    /// Those whose flags include it.
+    /// The sessions whose flags include it.
     Enabled(KernelEvent),
     /// One session, as in its rundown.
     Session(usize),
@@ -77,31 +77,30 @@ impl Etw<'_> {
             level: event.descriptor.level,
             keyword: event.descriptor.keyword,
         };
-        let sessions = &self.sessions;
-        let other_process = |session: usize| {
-            let process = sessions.get(session).and_then(|s| s.process);
-            process.is_some_and(|pid| pid != origin.pid)
-        };
         for (session, plan) in &from.enables {
-            if other_process(*session) {
+            if is_of_other_process(&self.sessions, *session, origin.pid) {
                 continue;
             }
             // Classic providers filter their events themselves.
             let outcome = if from.classic {
                 EventOutcome::Recorded
             } else {
-                let name = || self.names.get(&origin.pid).map_or("", String::as_str);
-                apply_rule(plan, &key, origin.pid, name)
+                apply_rule(plan, &key, origin.pid.into(), || {
+                    self.names.get(&origin.pid).map_or("", String::as_str)
+                })
             };
-            self.outcomes.push((*session, outcome));
+            self.outcomes.push(SessionOutcome::new(*session, outcome));
         }
         let excluded =
             if from.classic { EventOutcome::ClaimedByOtherSession } else { EventOutcome::Disabled };
-        let former = from.former.iter().filter(|session| !other_process(**session));
-        self.outcomes.extend(former.map(|session| (*session, excluded)));
+        for session in &from.former {
+            if !is_of_other_process(&self.sessions, *session, origin.pid) {
+                self.outcomes.push(SessionOutcome::new(*session, excluded));
+            }
+        }
         let guid = from.guid;
         self.inject_loss(guid, COMPLETE_IDS.contains(&key.id));
-        // The GUID of a message is that of its source file, not of its provider.
+        // The GUID of a message identifies its source file, not its provider.
         let of_message = matches!(event.format, RecordFormat::Message(_));
         let guid = if of_message { event.schema.provider } else { guid };
         self.deliver(guid, origin, event)
@@ -110,7 +109,7 @@ impl Etw<'_> {
     /// Applies the faults that remove events from sessions.
     fn inject_loss(&mut self, provider: Guid, is_complete: bool) {
         let rundown = provider == CLR_RUNDOWN;
-        for (session, outcome) in &mut self.outcomes {
+        for SessionOutcome { session, outcome } in &mut self.outcomes {
             let Some(target) = self.sessions.get_mut(*session) else { continue };
             if target.plan.faults.is_empty() || *outcome != EventOutcome::Recorded {
                 continue;
@@ -138,14 +137,16 @@ impl Etw<'_> {
     pub fn log(&mut self, to: LogTarget, origin: &Origin, event: &Event<'_>) -> Result<()> {
         self.outcomes.clear();
         match to {
-            LogTarget::Session(session) => self.outcomes.push((session, EventOutcome::Recorded)),
+            LogTarget::Session(session) => {
+                self.outcomes.push(SessionOutcome::new(session, EventOutcome::Recorded));
+            }
             LogTarget::Enabled(kind) => {
                 let running = self.sessions.iter().enumerate().filter(|(_, s)| s.is_running());
                 for (index, session) in running {
                     if session.kernel.logs(kind) {
-                        self.outcomes.push((index, EventOutcome::Recorded));
+                        self.outcomes.push(SessionOutcome::new(index, EventOutcome::Recorded));
                     } else if session.logged_before & kind.bit() != 0 {
-                        self.outcomes.push((index, EventOutcome::Disabled));
+                        self.outcomes.push(SessionOutcome::new(index, EventOutcome::Disabled));
                     }
                 }
             }
@@ -178,7 +179,8 @@ impl Etw<'_> {
         };
         self.claim_buffers(&delivery);
         let sealed = self.write_records(&delivery)?;
-        stack_sessions.retain(|s| self.outcomes.contains(&(*s, EventOutcome::Recorded)));
+        stack_sessions
+            .retain(|s| self.outcomes.contains(&SessionOutcome::new(*s, EventOutcome::Recorded)));
         self.report_event(provider, origin, event, &stack_sessions)?;
         for session in sealed {
             self.keep_writing(session, origin.at);
@@ -195,8 +197,10 @@ impl Etw<'_> {
         let Some(provider) = self.providers.iter().find(|p| p.guid == provider) else {
             return Vec::new();
         };
-        let takes = |plan: &EnablePlan| plan.stacks && plan.stack_ids.admits(event.descriptor.id);
-        provider.enables.iter().filter(|(_, plan)| takes(plan)).map(|(s, _)| *s).collect()
+        let id = event.descriptor.id;
+        let enables = provider.enables.iter();
+        let with_stack = enables.filter(|(_, plan)| plan.stacks && plan.stack_ids.admits(id));
+        with_stack.map(|(session, _)| *session).collect()
     }
 
     /// Marks the event as lost in the sessions without a free buffer, or without one that is large
@@ -204,7 +208,7 @@ impl Etw<'_> {
     /// event. A record of more than 64 KB cannot be written at all.
     fn claim_buffers(&mut self, delivery: &Delivery<'_>) {
         let mut lost_together = false;
-        for (session, outcome) in &mut self.outcomes {
+        for SessionOutcome { session, outcome } in &mut self.outcomes {
             let Some(target) = self.sessions.get(*session) else { continue };
             if *outcome != EventOutcome::Recorded {
                 continue;
@@ -223,7 +227,10 @@ impl Etw<'_> {
             }
             lost_together |= !target.is_independent();
         }
-        for (session, outcome) in self.outcomes.iter_mut().filter(|_| lost_together) {
+        if !lost_together {
+            return;
+        }
+        for SessionOutcome { session, outcome } in &mut self.outcomes {
             let independent = self.sessions.get(*session).is_some_and(Session::is_independent);
             if *outcome == EventOutcome::Recorded && !independent {
                 *outcome = EventOutcome::Lost;
@@ -236,7 +243,7 @@ impl Etw<'_> {
     fn write_records(&mut self, delivery: &Delivery<'_>) -> Result<Vec<usize>> {
         let origin = delivery.origin;
         let mut sealed = Vec::new();
-        for &(session, outcome) in &self.outcomes {
+        for &SessionOutcome { session, outcome } in &self.outcomes {
             let Some(target) = self.sessions.get_mut(session) else { continue };
             match outcome {
                 EventOutcome::Recorded => {
@@ -278,10 +285,10 @@ impl Etw<'_> {
         let event = RaisedEvent {
             number: self.raised,
             at: origin.at,
-            timestamp: self.clock.timestamp(ClockType::QPC, origin.at),
+            timestamp: self.clock.timestamp(ClockType::QPC, origin.at).into(),
             processor: origin.processor,
-            pid: origin.pid,
-            tid: origin.tid,
+            pid: origin.pid.into(),
+            tid: origin.tid.into(),
             pointer_size: origin.pointer_size,
             activity: origin.activity,
             related_activity: event.related,
@@ -344,11 +351,17 @@ impl<'a> Delivery<'a> {
     }
 }
 
+/// Whether a session is private to another process.
+fn is_of_other_process(sessions: &[Session], session: usize, pid: u32) -> bool {
+    let process = sessions.get(session).and_then(|session| session.process);
+    process.is_some_and(|process| process != pid)
+}
+
 /// The outcome of an event under the enablement of a session.
 fn apply_rule<'n>(
     plan: &EnablePlan,
     key: &EventKey,
-    pid: u32,
+    pid: ProcessId,
     name: impl Fn() -> &'n str,
 ) -> EventOutcome {
     let Enablement { ids, .. } = &plan.rule;
@@ -396,8 +409,10 @@ struct SessionRecord<'a> {
 impl Record for SessionRecord<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> etl_format::Result<()> {
         let Delivery { origin, event, provider, .. } = *self.delivery;
-        let (pointer_size, timestamp) = (origin.pointer_size, self.timestamp);
-        let (process_id, thread_id) = (origin.pid, origin.tid);
+        let pointer_size = origin.pointer_size;
+        let timestamp = self.timestamp;
+        let process_id = origin.pid;
+        let thread_id = origin.tid;
         let d = event.descriptor;
         let payload = self.payload;
         match event.format {

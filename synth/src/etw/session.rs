@@ -7,7 +7,7 @@ use etl_control::controller::GroupMasks;
 use etl_format::constants::{BUFFER_HEADER_SIZE, LogFileMode, hook};
 use etl_format::write::record::{Raw, Record};
 use etl_format::write::{Resume, Session as Writer, SessionConfig, SessionSummary};
-use etl_format::{FileHeader, FileTime, Result, Ticks, TimeZone};
+use etl_format::{FileHeader, FileTime, ProcessId, Result, Ticks, TimeZone};
 
 use super::buffer_tracker::BufferTracker;
 use super::file_sequence::FileSequence;
@@ -58,7 +58,7 @@ pub(crate) struct Session {
     /// Recorded and lost events.
     pub recorded: u64,
     pub lost: u64,
-    /// Events raised for it, and those of the rundown provider, for faults.
+    /// Events raised for it, and events of the rundown provider among them, for faults.
     pub seen: u64,
     pub enumerated: u32,
     flushed: u64,
@@ -140,7 +140,7 @@ impl Session {
     /// Changes its kernel flags. Returns the groups before and after.
     pub fn change_kernel(&mut self, change: &KernelChange) -> (GroupMasks, GroupMasks) {
         let old = self.kernel.groups;
-        self.logged_before |= self.kernel.bits().0;
+        self.logged_before |= self.kernel.logged_bits();
         self.kernel = change.of(&self.kernel);
         self.sample_interval = change.interval.unwrap_or(self.sample_interval);
         self.of_kernel = true;
@@ -170,7 +170,7 @@ impl Session {
             Request::Flush(file) if self.plan.mode.has(LogFileMode::BUFFERING) => {
                 file.as_deref().or(self.plan.file.as_deref())
             }
-            Request::Consume(_, file) => file.as_deref(),
+            Request::Consume { file, .. } => file.as_deref(),
             _ => None,
         }
     }
@@ -210,7 +210,7 @@ impl Session {
             return false;
         }
         let len = len.saturating_add(self.unsettled.as_ref().map_or(0, Unsettled::len));
-        // Buffers that are needed beside the current one.
+        // Buffers that are needed in addition to the current one.
         let more = |free: usize| {
             let current = if free < whole { free } else { 0 };
             len.saturating_sub(current).div_ceil(whole.max(1))
@@ -438,11 +438,13 @@ impl Session {
         if !std::mem::take(&mut self.running) {
             return Ok(());
         }
-        let (timestamp, filetime) = (self.timestamp(clock, at), clock.filetime(at));
+        let timestamp = self.timestamp(clock, at);
+        let filetime = clock.filetime(at);
         self.settle(Nanos::MAX)?;
         if let Some(pool) = &mut self.pool {
             pool.end(timestamp, filetime)?;
-            (self.delivered, self.kept) = (pool.delivered, pool.kept);
+            self.delivered = pool.delivered;
+            self.kept = pool.kept;
         }
         if let Some(file) = self.file.take() {
             let end = (!abandon).then_some((timestamp, filetime));
@@ -452,7 +454,7 @@ impl Session {
             copies.iter().for_each(|file| add_file(&mut self.files, file));
             self.closed = Some(tracker);
         }
-        if let Some(BufferPool { copies: (files, buffers), .. }) = &self.pool {
+        if let Some(BufferPool { copied_files: files, copied_buffers: buffers, .. }) = &self.pool {
             self.summary.files = self.summary.files.saturating_add(*files);
             self.summary.buffers_written = self.summary.buffers_written.saturating_add(*buffers);
         }
@@ -467,7 +469,7 @@ impl Session {
             plan: self.plan.clone(),
             file: self.files.first().cloned(),
             all_files: self.files.clone(),
-            process: self.process,
+            process: self.process.map(ProcessId::new),
             started: self.started,
             stopped: self.stopped,
             clock: self.plan.clock,
@@ -508,7 +510,8 @@ fn copy(
     header.maximum_file_size = 0;
     header.events_lost = u32::try_from(lost).unwrap_or(u32::MAX);
     header.log_file_name = format!("C:\\traces\\{name}").encode_utf16().collect();
-    let (size, timestamp) = (header.buffer_size, header.timestamp);
+    let size = header.buffer_size;
+    let timestamp = header.timestamp;
     let resume = Resume {
         at: size.into(),
         buffers: 1,
@@ -538,15 +541,16 @@ pub(crate) struct StartRequest<'a> {
     /// The process of a private session.
     pub process: Option<u32>,
     pub at: Nanos,
-    /// Process and thread of the controller.
-    pub controller: (u32, u32),
+    /// The process of the controller.
+    pub controller_pid: u32,
+    /// The thread of the controller.
+    pub controller_tid: u32,
 }
 
 impl StartRequest<'_> {
     /// The content of buffer 0.
     pub fn config(&self, id: u16, machine: &MachinePlan, clock: &Clock) -> Result<SessionConfig> {
-        let StartRequest { plan, at, controller: (pid, tid), .. } = *self;
-        let (os_major, os_minor, build) = machine.os;
+        let StartRequest { plan, at, .. } = *self;
         let large = plan.buffer_size > 1 << 20 || machine.processors > 256;
         let mut time_zone = TimeZone { bias: machine.bias, ..TimeZone::default() };
         for (slot, unit) in
@@ -559,15 +563,15 @@ impl StartRequest<'_> {
         let header = FileHeader {
             pointer_size: width,
             stated_pointer_size: width.bytes() as u32,
-            thread_id: tid,
-            process_id: pid,
+            thread_id: self.controller_tid,
+            process_id: self.controller_pid,
             timestamp: Ticks::new(clock.timestamp(plan.clock, at).saturating_add(skew(plan))),
             buffer_size: plan.buffer_size,
-            os_major,
-            os_minor,
+            os_major: machine.os.major,
+            os_minor: machine.os.minor,
             log_major: if large { 2 } else { 1 },
             log_minor: if large { 0 } else { 5 },
-            build,
+            build: machine.os.build,
             processors: if one { 1 } else { machine.processors.into() },
             maximum_file_size: plan.maximum_size,
             // The header of a file lacks the real-time mode of its session.
@@ -590,7 +594,7 @@ impl StartRequest<'_> {
         let mut config = SessionConfig::new(header);
         config.logger_id = id;
         config.hold_sealed = true;
-        if build >= 17_763 {
+        if machine.os.build >= 17_763 {
             // The root partition of a host: type 0, offset 0, two empty ids.
             config.add_header_group(hook::PARTITION_INFO, &[0; 48])?;
         }

@@ -1,10 +1,10 @@
 //! The buffers of a file whose records change. Those with changes are written again, with their
 //! numbers, times and flags; everything else in the file stays as it is.
 
+use etl_format::{BufferHeader, Ticks};
 use std::collections::{BTreeMap, BTreeSet};
 
-use etl_format::BufferHeader;
-use etl_format::constants::offset::{buffer, header_event};
+use etl_format::constants::offset::buffer;
 use etl_format::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode, PROCESSOR_INDEX_MASK};
 use etl_format::read::{BufferEntry, Trace};
 use etl_format::write::fill;
@@ -47,7 +47,7 @@ impl Buffers {
     /// The buffer of a processor for a record of this time.
     pub fn home(&self, processor: u16, timestamp: i64) -> Home {
         let of = self.found.iter().filter(|b| !b.is_header() && b.processor == processor);
-        let before = of.clone().filter(|b| b.first_timestamp <= timestamp);
+        let before = of.clone().filter(|b| b.first_timestamp <= Ticks::new(timestamp));
         let found = before.max_by_key(|b| b.sequence_number);
         let found = found.or(of.min_by_key(|b| b.sequence_number));
         found.map_or(Home::New(processor), |b| Home::At(b.offset))
@@ -78,19 +78,21 @@ impl Buffers {
             sum = sum.saturating_add(*added);
             *added = sum;
         }
-        let higher = |number: i64| {
-            number.saturating_add(more.range(..number).next_back().map_or(0, |(_, sum)| *sum))
-        };
         let mut out = Vec::with_capacity(bytes.len());
-        let (mut at, mut last) = (0, 0);
+        let mut at = 0;
+        let mut last = 0;
         for entry in &self.found {
             let end = entry.offset.saturating_add(entry.stored.into());
             out.extend_from_slice(part(bytes, at, entry.offset));
-            let old = || vec![part(bytes, entry.offset, end).to_vec()];
-            let written = made.remove(&entry.offset).unwrap_or_else(old);
+            let written = match made.remove(&entry.offset) {
+                Some(written) => written,
+                None => vec![part(bytes, entry.offset, end).to_vec()],
+            };
             for (nth, mut written) in (0..).zip(written) {
                 if !entry.is_header() {
-                    let number = higher(entry.sequence_number).saturating_add(nth);
+                    let before = more.range(..entry.sequence_number).next_back();
+                    let added = before.map_or(0, |(_, sum)| *sum);
+                    let number = entry.sequence_number.saturating_add(added).saturating_add(nth);
                     put(&mut written, buffer::SEQUENCE, &number.to_le_bytes());
                     last = number.max(last);
                 }
@@ -102,8 +104,7 @@ impl Buffers {
         out.extend_from_slice(part(bytes, at, bytes.len() as u64));
         let further = sum.saturating_add(added);
         if self.counted && further > 0 {
-            let field = HeaderField { offset: header_event::BUFFERS, width: 4 };
-            patch::header(&mut out, field, Amount::Raise(further))?;
+            patch::header(&mut out, HeaderField::BUFFERS, Amount::Raise(further))?;
         }
         Ok(out)
     }
@@ -155,7 +156,8 @@ impl Buffers {
                 all.push(core::mem::replace(&mut buffer, vec![0; BUFFER_HEADER_SIZE]));
             }
             if bytes.len() > self.size.saturating_sub(BUFFER_HEADER_SIZE) {
-                let (name, size) = (record.name(), self.size);
+                let name = record.name();
+                let size = self.size;
                 return Err(format!("{name} becomes larger than a buffer of {size} bytes").into());
             }
             buffer.resize(buffer.len().next_multiple_of(8), 0);

@@ -15,12 +15,13 @@ use super::record::{EditableRecord, Schemas};
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::model::{
-    Edit, EditPlan, FieldValue, RecordAction, RecordEdit, RecordSelector, ScriptLocation, Side,
+    Edit, EditPlan, FieldValue, NamedValue, RecordAction, RecordEdit, RecordSelector,
+    ScriptLocation, Side,
 };
 use crate::time::Nanos;
 
-/// Makes a plan's changes to its file at the end of the simulation. `schemas` are those of the
-/// scenario's own providers.
+/// Makes the changes of a plan to its file at the end of the simulation. `schemas` describe the
+/// events of the scenario's own providers.
 pub(crate) fn edit(
     plan: &EditPlan,
     schemas: &[EventSchema],
@@ -39,8 +40,8 @@ pub(crate) fn edit(
     let mut bytes = Vec::new();
     files.open(&plan.file).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(failed)?;
     let mut current = None;
-    let edits = plan.edits.iter().inspect(|(_, location)| current = location.as_ref());
-    let edited = edit_bytes(&mut bytes, edits.map(|(edit, _)| edit), schemas);
+    let edits = plan.edits.iter().inspect(|step| current = step.location.as_ref());
+    let edited = edit_bytes(&mut bytes, edits.map(|step| &step.edit), schemas);
     edited.map_err(|problem| error(&problem.to_string(), current.or(plan.location.as_ref())))?;
     files.truncate(&plan.file, 0).map_err(failed)?;
     files.overwrite(&plan.file, 0, &bytes).map_err(failed)
@@ -67,8 +68,8 @@ fn edit_bytes<'a>(
                 };
                 records.insert(all).edit(edit)?;
             }
-            Edit::Header(field, amount) => patch::header(bytes, *field, *amount)?,
-            Edit::Buffer(nth, field, amount) => patch::buffer(bytes, *nth, *field, *amount)?,
+            Edit::Header { field, amount } => patch::header(bytes, *field, *amount)?,
+            Edit::Buffer { nth, field, amount } => patch::buffer(bytes, *nth, *field, *amount)?,
             Edit::Damage(nth) => patch::damage(bytes, *nth)?,
         }
     }
@@ -90,7 +91,8 @@ impl Records {
         let buffers = Buffers::of(&trace)?;
         let mut store = SchemaStore::default().without_windows_tables();
         store.add_schemas(schemas.iter().cloned());
-        let (mut all, mut shared) = (Vec::new(), Schemas::new());
+        let mut all = Vec::new();
+        let mut shared = Schemas::new();
         let mut records = trace.records(Order::Time)?;
         while let Some(record) = records.next_record()? {
             // Buffer 0 stays as it is.
@@ -110,14 +112,14 @@ impl Records {
     /// Indexes of the selected records.
     fn places(&self, select: &RecordSelector) -> Result<Vec<usize>, Problem> {
         let mut wanted = None;
-        if let Some((field, given)) = &select.with {
-            wanted = Some((field.as_str(), self.number(given)?));
+        if let Some(with) = &select.with {
+            wanted = Some((with.name.as_str(), self.number(&with.value)?));
         }
         let mut found = Vec::new();
         for (at, record) in self.all.iter().enumerate() {
             if (select.event == "*" || record.name() == select.event)
                 && select.provider.is_none_or(|p| record.provider() == Some(p))
-                && select.pid.is_none_or(|pid| record.pid() == Some(pid))
+                && select.pid.is_none_or(|pid| record.pid() == Some(pid.get()))
                 && wanted.is_none_or(|(field, n)| record.field(field) == Some(n))
             {
                 found.push(at);
@@ -131,7 +133,8 @@ impl Records {
             };
             let one = at.and_then(|at| found.get(at)).copied();
             if one.is_none() && !found.is_empty() {
-                let (event, all) = (&select.event, found.len());
+                let event = &select.event;
+                let all = found.len();
                 return Err(format!("there is no {event} number {nth}; there are {all}").into());
             }
             found = one.into_iter().collect();
@@ -156,10 +159,10 @@ impl Records {
         match given {
             FieldValue::Number(n) => Ok(*n),
             FieldValue::Text(text) => Err(format!("{text:?} is not a number").into()),
-            FieldValue::Of(select, field, plus) => {
-                let value = self.taken(select, field)?.as_u64();
+            FieldValue::Of { record, field, plus } => {
+                let value = self.taken(record, field)?.as_u64();
                 let value =
-                    value.ok_or_else(|| format!("{field} of {} is not a number", select.event))?;
+                    value.ok_or_else(|| format!("{field} of {} is not a number", record.event))?;
                 Ok(value.wrapping_add(*plus))
             }
         }
@@ -176,7 +179,7 @@ impl Records {
     fn new_value(&self, given: &FieldValue) -> Result<FieldValue, Problem> {
         let text = match given {
             FieldValue::Text(text) => text.clone(),
-            FieldValue::Of(select, field, 0) => match self.taken(select, field)? {
+            FieldValue::Of { record, field, plus: 0 } => match self.taken(record, field)? {
                 OwnedValue::Text(text) => text.clone(),
                 _ => return self.number(given).map(FieldValue::Number),
             },
@@ -224,8 +227,9 @@ impl Records {
     ) -> Result<EditableRecord, Problem> {
         let record = self.all.get(at).ok_or("no such record")?;
         let mut fields = Vec::new();
-        for (field, given) in &changes.fields {
-            fields.push((field.as_str(), self.new_value(given)?));
+        for field in &changes.fields {
+            let value = self.new_value(&field.value)?;
+            fields.push(NamedValue { name: field.name.clone(), value });
         }
         let mut changed = record.changed(changes, &fields)?;
         if let Some(processor) = changes.processor.filter(|p| *p != changed.processor) {
@@ -265,7 +269,8 @@ impl Records {
         };
         let Some(other) = self.all.get(next).cloned() else { return Ok(()) };
         self.buffers.touch(other.home);
-        let (mut early, mut late) = (other.clone(), one.clone());
+        let mut early = other.clone();
+        let mut late = one.clone();
         early.take_time_of(&one);
         late.take_time_of(&other);
         if let Some(place) = self.all.get_mut(at) {

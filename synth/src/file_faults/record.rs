@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::constants::offset::{event, kernel};
 use etl_format::cursor::Bytes;
 use etl_format::read::{Header, Record};
+use etl_format::{Guid, ProcessId, ThreadId};
 use etl_schema::encode::{OwnedValue, encode};
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, Identity};
 
 use super::Problem;
-use crate::model::{Changes, FieldValue};
+use crate::model::{Changes, FieldValue, NamedValue};
 
 /// The header of a record, as far as the layout matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,8 +91,8 @@ impl EditableRecord {
             processor: record.processor(),
             pointers: record.pointer_size().unwrap_or(PointerSize::P8),
             provider: record.provider(),
-            pid: record.process_id(),
-            tid: record.thread_id(),
+            pid: record.process_id().map(ProcessId::get),
+            tid: record.thread_id().map(ThreadId::get),
             schema,
             values,
         }
@@ -102,12 +102,15 @@ impl EditableRecord {
         &self.bytes
     }
 
-    /// The name of its event without the version; empty where no schema is known.
+    /// The name of its event without the version; empty if its schema is unknown.
     pub fn name(&self) -> &str {
         let name = self.schema.as_ref().map_or("", |s| &s.name);
-        let version = |v: &str| !v.is_empty() && v.bytes().all(|b| b.is_ascii_digit());
         match name.rsplit_once("_V") {
-            Some((base, v)) if version(v) => base,
+            Some((base, version))
+                if !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit()) =>
+            {
+                base
+            }
             _ => name,
         }
     }
@@ -154,7 +157,8 @@ impl EditableRecord {
     pub fn take_time_of(&mut self, other: &EditableRecord) {
         let timestamp = other.timestamp();
         self.put(self.timestamp_at(), &timestamp.to_le_bytes());
-        (self.home, self.processor) = (other.home, other.processor);
+        self.home = other.home;
+        self.processor = other.processor;
     }
 
     /// A numeric field; the first element of an array.
@@ -171,11 +175,11 @@ impl EditableRecord {
         }
     }
 
-    /// The record with changes; `fields` are those of the changes, looked up.
+    /// The record with changes; `fields` are the new values of fields, looked up.
     pub fn changed(
         &self,
         changes: &Changes,
-        fields: &[(&str, FieldValue)],
+        fields: &[NamedValue<FieldValue>],
     ) -> Result<EditableRecord, Problem> {
         let mut new = self.clone();
         let event_only = changes.provider.is_some()
@@ -191,11 +195,11 @@ impl EditableRecord {
         if owner && self.form == HeaderKind::PerfInfo {
             return Err(format!("{} has neither process nor thread", self.name()).into());
         }
-        new.pid = changes.pid.or(self.pid);
-        new.tid = changes.tid.or(self.tid);
+        new.pid = changes.pid.map(ProcessId::get).or(self.pid);
+        new.tid = changes.tid.map(ThreadId::get).or(self.tid);
         new.provider = changes.provider.or(self.provider);
-        new.put_some(event::PROCESS, changes.pid.map(u32::to_le_bytes));
-        new.put_some(event::THREAD, changes.tid.map(u32::to_le_bytes));
+        new.put_some(event::PROCESS, changes.pid.map(|pid| pid.get().to_le_bytes()));
+        new.put_some(event::THREAD, changes.tid.map(|tid| tid.get().to_le_bytes()));
         new.put_some(event::PROVIDER, changes.provider.map(Guid::to_bytes));
         new.put_some(event::ID, changes.id.map(u16::to_le_bytes));
         new.put_some(event::VERSION, changes.version.map(u8::to_le_bytes));
@@ -222,24 +226,24 @@ impl EditableRecord {
         Ok(new)
     }
 
-    fn encoded(&mut self, fields: &[(&str, FieldValue)]) -> Result<Vec<u8>, Problem> {
+    fn encoded(&mut self, fields: &[NamedValue<FieldValue>]) -> Result<Vec<u8>, Problem> {
         let Some(schema) = self.schema.clone() else {
             return Err("the fields of this record are not known".into());
         };
-        for (name, given) in fields {
-            let at = schema.fields.iter().position(|f| *f.name == **name);
+        for NamedValue { name, value } in fields {
+            let at = schema.fields.iter().position(|f| f.name == **name);
             let Some(slot) = at.and_then(|at| self.values.get_mut(at)) else {
                 let names: Vec<_> = schema.fields.iter().map(|f| &*f.name).collect();
                 let names = names.join(", ");
                 return Err(format!("{} has no {name}, but {names}", schema.name).into());
             };
-            let value = match given {
+            let value = match value {
                 FieldValue::Number(n) => OwnedValue::UInt(*n),
                 FieldValue::Text(text) => match text.parse::<Guid>() {
                     Ok(guid) => OwnedValue::Guid(guid),
                     Err(_) => OwnedValue::Text(text.clone()),
                 },
-                FieldValue::Of(..) => return Err(format!("{name} was not looked up").into()),
+                FieldValue::Of { .. } => return Err(format!("{name} was not looked up").into()),
             };
             match slot {
                 OwnedValue::Array(elements) => match elements.first_mut() {

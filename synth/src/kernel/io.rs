@@ -1,5 +1,5 @@
-//! Events of disks, files, TCP and UDP. Their records and values are those of a real trace of
-//! Windows 8: requests to disks name their thread, all others do not.
+//! Events of disks, files, TCP and UDP. Their records and values follow a real trace of
+//! Windows 8: requests to disks contain their thread, other events do not.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,11 +11,11 @@ use etl_schema::providers::kernel_class::{DISK_IO, FILE_IO, TCP_IP, UDP_IP};
 use crate::error::Result;
 use crate::etw::{Etw, LogTarget, Origin, values};
 use crate::machine::{Connection, Files, Handle};
-use crate::model::KernelEvent;
+use crate::model::{KernelEvent, WindowsVersion};
 use crate::time::{MILLISECOND, Nanos};
 use crate::truth::RecordFormat;
 
-use super::address;
+use super::{ClassicIdentity, address};
 
 /// Flags of requests: no cache, paging, synchronous paging; and two bits of the priority.
 const PAGING: u32 = 0x6_0043;
@@ -25,7 +25,7 @@ const READS: u32 = 0x6_0900;
 const WRITES: u32 = 0x6_0a00;
 /// A unit of time in events of TCP.
 const TCP_TICK: Nanos = 100 * MILLISECOND;
-/// By how much types of IPv6 are above those of IPv4.
+/// What is added to a type of IPv4 for IPv6.
 const IPV6: u16 = 16;
 
 /// A request to a disk.
@@ -93,10 +93,9 @@ pub(crate) enum TcpStep {
 }
 
 impl Etw<'_> {
-    /// Whether the kernel is that of Windows 7 or older.
+    /// Whether this is Windows 7 or older.
     fn is_before_8(&self) -> bool {
-        let (major, minor, _) = self.os();
-        (major, minor) < (6, 2)
+        self.os() < WindowsVersion::WINDOWS_8
     }
 
     fn kernel_pointer(&self, of: u64) -> OwnedValue {
@@ -106,11 +105,12 @@ impl Etw<'_> {
     fn log_io(
         &mut self,
         event: KernelEvent,
-        (class, more, version): (Guid, u16, u8),
+        class: Guid,
+        hook: u16,
+        version: u8,
         values: &[OwnedValue],
         origin: &Origin,
     ) -> Result<()> {
-        let hook = event.hook() + more;
         let opcode = (hook & 0xff) as u8;
         let format = match event {
             KernelEvent::DiskReadInit | KernelEvent::DiskWriteInit | KernelEvent::DiskFlushInit => {
@@ -118,7 +118,7 @@ impl Etw<'_> {
             }
             _ => RecordFormat::PerfInfo(hook),
         };
-        let identity = (class, opcode, version.into(), version);
+        let identity = ClassicIdentity { class, opcode, layout: version.into(), version };
         self.log_classic(LogTarget::Enabled(event), identity, format, values, origin)
     }
 
@@ -128,15 +128,18 @@ impl Etw<'_> {
         let mut values = vec![self.kernel_pointer(request.irp)];
         values.extend((!before).then(|| request.tid.into()));
         let (event, _) = request.events();
-        self.log_io(event, (DISK_IO, 0, if before { 2 } else { 3 }), &values, origin)
+        let version = if before { 2 } else { 3 };
+        self.log_io(event, DISK_IO, event.hook(), version, &values, origin)
     }
 
     /// Logs the end of a request to a disk.
     pub fn log_disk_end(&mut self, request: &DiskRequest, origin: &Origin) -> Result<()> {
         let before = self.is_before_8();
-        let ticks = |at| self.performance_counter(at);
-        let took = ticks(origin.at).saturating_sub(ticks(request.since)).cast_unsigned();
-        let (irp, key) = (self.kernel_pointer(request.irp), self.kernel_pointer(request.key));
+        let started = self.performance_counter(request.since);
+        let ended = self.performance_counter(origin.at);
+        let took = ended.saturating_sub(started).cast_unsigned();
+        let irp = self.kernel_pointer(request.irp);
+        let key = self.kernel_pointer(request.key);
         let (_, event) = request.events();
         let bytes = u32::try_from(request.bytes).unwrap_or(u32::MAX);
         let mut values = match event {
@@ -144,7 +147,8 @@ impl Etw<'_> {
             _ => values![request.disk, PAGING, bytes, 0u32, request.start, key, irp, took].to_vec(),
         };
         values.extend((!before).then(|| request.tid.into()));
-        self.log_io(event, (DISK_IO, 0, if before { 2 } else { 3 }), &values, origin)
+        let version = if before { 2 } else { 3 };
+        self.log_io(event, DISK_IO, event.hook(), version, &values, origin)
     }
 
     /// Logs that a file gets its key, or loses it.
@@ -176,7 +180,8 @@ impl Etw<'_> {
         origin: &Origin,
     ) -> Result<()> {
         let values = [self.kernel_pointer(key), path.into()];
-        let identity = (FILE_IO, (hook & 0xff) as u8, 0, 2);
+        let opcode = (hook & 0xff) as u8;
+        let identity = ClassicIdentity { class: FILE_IO, opcode, layout: 0, version: 2 };
         self.log_classic(to, identity, RecordFormat::PerfInfo(hook), &values, origin)
     }
 
@@ -227,7 +232,8 @@ impl Etw<'_> {
             }
         }
         let version = if before { 2 } else { 3 };
-        self.log_io(request.event(), (FILE_IO, 0, version), &values, origin)
+        let event = request.event();
+        self.log_io(event, FILE_IO, event.hook(), version, &values, origin)
     }
 
     /// Logs the end of a request to a file system: bytes of a read or write, or how a file was
@@ -238,7 +244,7 @@ impl Etw<'_> {
         let event = KernelEvent::FileOpEnd;
         let format = RecordFormat::PerfInfo(event.hook());
         // All versions have one layout.
-        let identity = (FILE_IO, 76, 2, version);
+        let identity = ClassicIdentity { class: FILE_IO, opcode: 76, layout: 2, version };
         self.log_classic(LogTarget::Enabled(event), identity, format, &values, origin)
     }
 
@@ -280,7 +286,8 @@ impl Etw<'_> {
         values.push(0u32.into());
         values.push(OwnedValue::Pointer(0));
         let more = if to.is_ipv4() { 0 } else { IPV6 };
-        self.log_io(event, (if of.udp { UDP_IP } else { TCP_IP }, more, 2), &values, origin)
+        let class = if of.udp { UDP_IP } else { TCP_IP };
+        self.log_io(event, class, event.hook() + more, 2, &values, origin)
     }
 }
 

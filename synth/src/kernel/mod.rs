@@ -16,7 +16,7 @@ use etl_schema::tables::Registry;
 use crate::error::{Error, Result};
 use crate::etw::{Etw, Event, LogTarget, Origin, values};
 use crate::machine::{Image, Machine, Process, Thread};
-use crate::model::KernelEvent;
+use crate::model::{KernelEvent, group};
 use crate::truth::RecordFormat;
 
 pub(crate) use io::{DiskRequest, FileRequest, TcpStep};
@@ -45,7 +45,7 @@ impl Lifecycle {
         }
     }
 
-    /// The sessions that log it: those that enable its kind, or that of a rundown.
+    /// The sessions that log it: all that enable its kind, or the session of a rundown.
     const fn target(self, kind: KernelEvent) -> LogTarget {
         match self {
             Lifecycle::Start | Lifecycle::End => LogTarget::Enabled(kind),
@@ -77,17 +77,29 @@ pub(crate) fn address(width: PointerSize, address: u64) -> u64 {
     }
 }
 
+/// Identifies a classic event.
+#[derive(Clone, Copy)]
+struct ClassicIdentity {
+    class: Guid,
+    /// Its type.
+    opcode: u8,
+    /// The version of its layout in the tables.
+    layout: u16,
+    /// The version in its record.
+    version: u8,
+}
+
 impl Etw<'_> {
-    /// Logs a classic event, given its type ("opcode"), the version of its layout in the tables,
-    /// and its own version.
+    /// Logs a classic event.
     fn log_classic(
         &mut self,
         to: LogTarget,
-        (class, opcode, layout, version): (Guid, u8, u16, u8),
+        identity: ClassicIdentity,
         format: RecordFormat,
         values: &[OwnedValue],
         origin: &Origin,
     ) -> Result<()> {
+        let ClassicIdentity { class, opcode, layout, version } = identity;
         let identity = Identity::Classic { opcode, version: layout };
         let unknown = Error::UnknownEvent { provider: class, id: opcode.into(), version };
         let table = Registry::classic().event(class, identity).ok_or(unknown)?;
@@ -97,7 +109,8 @@ impl Etw<'_> {
 
     /// Logs an event of a process.
     pub fn log_process(&mut self, change: Lifecycle, process: &Process, at: &Origin) -> Result<()> {
-        let (opcode, width) = (change.opcode(), self.pointer_size());
+        let opcode = change.opcode();
+        let width = self.pointer_size();
         // A 32-bit process on a 64-bit machine (wow64).
         let flags = if process.pointer_size == width { 0u32 } else { 2 };
         let directory = match width {
@@ -111,14 +124,17 @@ impl Etw<'_> {
             [] => OwnedValue::Sid(user_sid()),
             sid => OwnedValue::Sid(sid.to_vec()),
         };
-        let (key, pid, parent) = (address(width, process.key), process.pid, process.parent);
+        let key = address(width, process.key);
+        let pid = process.pid;
+        let parent = process.parent;
         let (session, name, line) =
             (u32::from(pid >= 8), process.name.as_str(), process.command_line.as_str());
         let values =
             values![key, pid, parent, session, status, directory, flags, sid, name, line, "", ""];
         let format = change.format(hook::PROCESS_START - 1 + u16::from(opcode), false);
         let to = change.target(KernelEvent::ProcessStart);
-        self.log_classic(to, (PROCESS, opcode, 4, 4), format, &values, at)
+        let identity = ClassicIdentity { class: PROCESS, opcode, layout: 4, version: 4 };
+        self.log_classic(to, identity, format, &values, at)
     }
 
     /// Logs an event of a thread.
@@ -132,15 +148,18 @@ impl Etw<'_> {
         let opcode = change.opcode();
         let Thread { tid, stack, start_address: start, teb, .. } = *thread;
         let kernel = address(self.pointer_size(), thread.kernel_stack);
-        let (limit, bottom) = (kernel.saturating_sub(0x6000), stack.saturating_sub(0x10_0000));
-        let (affinity, name) = (0xffu32, OwnedValue::Utf16(vec![0]));
+        let limit = kernel.saturating_sub(0x6000);
+        let bottom = stack.saturating_sub(0x10_0000);
+        let affinity = 0xffu32;
+        let name = OwnedValue::Utf16(vec![0]);
         let values = values![
             pid, tid, kernel, limit, stack, bottom, affinity, start, teb, 0u32, 8u8, 5u8, 2u8, 0u8,
             name
         ];
         let format = RecordFormat::System(hook::THREAD_START - 1 + u16::from(opcode));
         let to = change.target(KernelEvent::ThreadStart);
-        self.log_classic(to, (THREAD, opcode, 3, 3), format, &values, origin)
+        let identity = ClassicIdentity { class: THREAD, opcode, layout: 3, version: 3 };
+        self.log_classic(to, identity, format, &values, origin)
     }
 
     /// Logs an event of an image.
@@ -158,7 +177,9 @@ impl Etw<'_> {
             Lifecycle::AtEnd(_) => (hook::IMAGE_DC_END, 4),
         };
         let Image { base, size, checksum, timestamp, .. } = *image;
-        let (check, time, path) = (checksum, timestamp, image.kernel_path());
+        let check = checksum;
+        let time = timestamp;
+        let path = image.kernel_path();
         let values = values![
             base, size, pid, check, time, 0u8, 1u8, 0u16, base, 0u32, 0u32, 0u32, 0u32, path
         ];
@@ -166,8 +187,10 @@ impl Etw<'_> {
             PointerSize::P8 => base >= KERNEL_SPACE,
             PointerSize::P4 => base >= KERNEL_SPACE_32,
         };
-        let (to, format) = (change.target(KernelEvent::ImageLoad), change.format(hook, of_kernel));
-        self.log_classic(to, (IMAGE, opcode, 3, 3), format, &values, origin)
+        let to = change.target(KernelEvent::ImageLoad);
+        let format = change.format(hook, of_kernel);
+        let identity = ClassicIdentity { class: IMAGE, opcode, layout: 3, version: 3 };
+        self.log_classic(to, identity, format, &values, origin)
     }
 
     /// Logs what exists of some groups, for a session that starts or ends to log them.
@@ -178,23 +201,24 @@ impl Etw<'_> {
         machine: &Machine,
         origin: &Origin,
     ) -> Result<()> {
-        let has = |event: KernelEvent| groups.has(event.group());
         for p in machine.processes.iter().filter(|p| p.is_alive()) {
-            if has(KernelEvent::ProcessStart) {
+            if groups.has(group::PROCESS) {
                 self.log_process(change, p, origin)?;
             }
-            if has(KernelEvent::ThreadStart) {
+            if groups.has(group::THREAD) {
                 let threads = p.threads.iter().filter_map(|t| machine.threads.get(*t));
                 for thread in threads.filter(|t| t.started && !t.ended) {
                     self.log_thread(change, p.pid, thread, origin)?;
                 }
             }
-            for image in p.images.iter().filter(|_| has(KernelEvent::ImageLoad)) {
-                self.log_image(change, p.pid, image, origin)?;
+            if groups.has(group::IMAGE) {
+                for image in &p.images {
+                    self.log_image(change, p.pid, image, origin)?;
+                }
             }
         }
         match change {
-            Lifecycle::AtEnd(session) if has(KernelEvent::FileName) => {
+            Lifecycle::AtEnd(session) if groups.has(group::FILE_NAME) => {
                 self.log_file_names(session, &machine.files, origin)
             }
             _ => Ok(()),

@@ -1,14 +1,14 @@
 //! Events of processors: context switches, ready threads, samples, and the stacks after them.
 
-use etl_format::Guid;
 use etl_format::constants::hook;
 use etl_schema::encode::OwnedValue;
 use etl_schema::providers::kernel_class::{PERF_INFO, STACK_WALK, THREAD};
 
+use super::ClassicIdentity;
 use crate::error::Result;
-use crate::etw::{Etw, LogTarget, Origin, Session, values};
+use crate::etw::{Etw, LogTarget, Origin, values};
 use crate::machine::LeaveReason;
-use crate::model::KernelEvent;
+use crate::model::{KernelEvent, WindowsVersion};
 use crate::time::Nanos;
 use crate::truth::RecordFormat;
 
@@ -50,17 +50,19 @@ const fn left(why: Option<LeaveReason>) -> (u8, i8, u8) {
 impl Etw<'_> {
     /// Logs a context switch.
     pub fn log_switch(&mut self, s: &ContextSwitch, origin: &Origin) -> Result<()> {
-        // Since version 3, the mode is one of several flags.
+        // Since version 3, the mode is a bit among flags.
         let (version, layout) = match self.os() {
-            (..=6, ..=1, _) => (2, 2),
-            (..=6, ..) => (3, 3),
+            WindowsVersion { major: ..=6, minor: ..=1, .. } => (2, 2),
+            WindowsVersion { major: ..=6, .. } => (3, 3),
             _ => (4, 3),
         };
         let (reason, mode, state) = left(s.why);
         let mode: OwnedValue = if layout == 2 { mode.into() } else { mode.cast_unsigned().into() };
-        let (new, new_priority) = (s.new.tid, s.new.priority);
+        let new = s.new.tid;
+        let new_priority = s.new.priority;
         let SwitchThread { tid: old, priority: old_priority, ideal } = s.old;
-        let (ideal, waited) = (u8::try_from(ideal).unwrap_or(u8::MAX), s.waited);
+        let ideal = u8::try_from(ideal).unwrap_or(u8::MAX);
+        let waited = s.waited;
         let values = values![
             new,
             old,
@@ -75,21 +77,23 @@ impl Etw<'_> {
             waited,
             0i32
         ];
-        self.log_event(KernelEvent::ContextSwitch, (THREAD, 36, layout, version), &values, origin)
+        let identity = ClassicIdentity { class: THREAD, opcode: 36, layout, version };
+        self.log_event(KernelEvent::ContextSwitch, identity, &values, origin)
     }
 
     /// Logs that a waiting thread is ready because a timer expired.
     pub fn log_ready(&mut self, tid: u32, origin: &Origin) -> Result<()> {
         // Its wait is over, without a boost, reported by the timer's deferred procedure.
         let values = values![tid, 1u8, 0i8, 1u8, 0u8];
-        self.log_event(KernelEvent::ReadyThread, (THREAD, 50, 0, 2), &values, origin)
+        let identity = ClassicIdentity { class: THREAD, opcode: 50, layout: 0, version: 2 };
+        self.log_event(KernelEvent::ReadyThread, identity, &values, origin)
     }
 
     /// Logs an event without process and thread in the sessions that enable it.
     fn log_event(
         &mut self,
         event: KernelEvent,
-        identity: (Guid, u8, u16, u8),
+        identity: ClassicIdentity,
         values: &[OwnedValue],
         origin: &Origin,
     ) -> Result<()> {
@@ -100,16 +104,16 @@ impl Etw<'_> {
     /// Logs the stack of the last event in each session that takes one.
     pub fn log_stack(&mut self, event: KernelEvent, frames: &[u64], at: &Origin) -> Result<()> {
         for session in 0..self.sessions.len() {
-            let takes = |s: &&Session| s.is_running() && s.kernel.logs(event);
-            if self.sessions.get(session).filter(takes).is_some() {
+            let found = self.sessions.get(session);
+            if found.is_some_and(|s| s.is_running() && s.kernel.logs(event)) {
                 self.log_stack_in(session, event, frames, at)?;
             }
         }
         Ok(())
     }
 
-    /// Logs a stack in a session that takes those of an event. It refers to the event by the
-    /// timestamp in that session.
+    /// Logs a stack in a session that takes stacks with an event. It refers to the event by the
+    /// timestamp in this session.
     pub fn log_stack_in(
         &mut self,
         session: usize,
@@ -124,21 +128,26 @@ impl Etw<'_> {
         let timestamp = self.timestamp(session, origin.at).cast_unsigned();
         let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();
         let values = values![timestamp, origin.pid, origin.tid, addresses];
-        let (to, format) = (LogTarget::Session(session), RecordFormat::PerfInfo(hook::STACK));
-        self.log_classic(to, (STACK_WALK, 32, 0, 2), format, &values, origin)
+        let to = LogTarget::Session(session);
+        let format = RecordFormat::PerfInfo(hook::STACK);
+        let identity = ClassicIdentity { class: STACK_WALK, opcode: 32, layout: 0, version: 2 };
+        self.log_classic(to, identity, format, &values, origin)
     }
 
     /// Logs a sample of a processor: its address and flags.
     pub fn log_sample(
         &mut self,
         session: usize,
-        (address, flags): (u64, u8),
+        address: u64,
+        flags: u8,
         origin: &Origin,
     ) -> Result<()> {
-        let (event, to) = (KernelEvent::Sample, LogTarget::Session(session));
+        let event = KernelEvent::Sample;
+        let to = LogTarget::Session(session);
         let values = values![OwnedValue::Pointer(address), origin.tid, 1u16, flags, 0u8];
         let format = RecordFormat::PerfInfo(event.hook());
-        self.log_classic(to, (PERF_INFO, 46, 2, 2), format, &values, origin)
+        let identity = ClassicIdentity { class: PERF_INFO, opcode: 46, layout: 2, version: 2 };
+        self.log_classic(to, identity, format, &values, origin)
     }
 
     /// Logs the sample interval and that before: opcode 72 where it changes, 73 at the start, 74 at
@@ -146,7 +155,8 @@ impl Etw<'_> {
     pub fn log_interval(
         &mut self,
         session: usize,
-        (opcode, old): (u8, Nanos),
+        opcode: u8,
+        old: Nanos,
         origin: &Origin,
     ) -> Result<()> {
         let Some(found) = self.sessions.get(session) else { return Ok(()) };
@@ -155,6 +165,7 @@ impl Etw<'_> {
         let values = values![0u32, new, old, "Timer"];
         let format = RecordFormat::PerfInfo(hook::SAMPLE & 0xff00 | u16::from(opcode));
         let to = LogTarget::Session(session);
-        self.log_classic(to, (PERF_INFO, opcode, 3, 3), format, &values, origin)
+        let identity = ClassicIdentity { class: PERF_INFO, opcode, layout: 3, version: 3 };
+        self.log_classic(to, identity, format, &values, origin)
     }
 }

@@ -1,7 +1,7 @@
 //! Events of the kernel about a session and the computer: group masks, and the configuration of
 //! the system.
 //!
-//! The order is that of real traces. A session starts with masks of zeros, then come its own, then
+//! The order follows real traces. A session starts with masks of zeros, then come its own, then
 //! the rundown and its end. When it is stopped, the configuration comes first, then the masks, the
 //! rundown, masks of zeros, and the end of the rundown.
 
@@ -10,10 +10,13 @@ use etl_format::constants::{PointerSize, hook};
 use etl_schema::encode::OwnedValue;
 use etl_schema::providers::kernel_class::{EVENT_TRACE, SYSTEM_CONFIG};
 
+use super::ClassicIdentity;
 use crate::error::Result;
 use crate::etw::{Etw, LogTarget, Origin, values};
 use crate::machine::{FIRST_VOLUME, Machine};
-use crate::model::{DiskPlan, DisplayPlan, MachinePlan, NetworkCardPlan, ServicePlan, VolumePlan};
+use crate::model::{
+    DiskPlan, DisplayPlan, MachinePlan, NetworkCardPlan, ServicePlan, VolumePlan, WindowsVersion,
+};
 use crate::truth::RecordFormat;
 
 /// The kind of a record of group masks.
@@ -51,8 +54,10 @@ impl Etw<'_> {
         values: &[OwnedValue],
         origin: &Origin,
     ) -> Result<()> {
-        let (to, format) = (LogTarget::Session(session), RecordFormat::PerfInfo(opcode.into()));
-        self.log_classic(to, (EVENT_TRACE, opcode, 0, 2), format, values, origin)
+        let to = LogTarget::Session(session);
+        let format = RecordFormat::PerfInfo(opcode.into());
+        let identity = ClassicIdentity { class: EVENT_TRACE, opcode, layout: 0, version: 2 };
+        self.log_classic(to, identity, format, values, origin)
     }
 
     /// Logs the configuration of the computer.
@@ -67,11 +72,11 @@ impl Etw<'_> {
             // Displays have one layout, the oldest.
             let layout = if opcode == 14 { 0 } else { version.into() };
             let format = RecordFormat::System(0x0b00 | u16::from(opcode));
-            let identity = (SYSTEM_CONFIG, opcode, layout, version);
+            let class = SYSTEM_CONFIG;
+            let identity = ClassicIdentity { class, opcode, layout, version };
             self.log_classic(LogTarget::Session(session), identity, format, values, origin)
         };
-        let (major, minor, _) = plan.os;
-        let old = (major, minor) < (6, 2);
+        let old = plan.os < WindowsVersion::WINDOWS_8;
         let mut cpu = processors(plan);
         if old {
             // Before Windows 8 it ended here.
@@ -113,12 +118,14 @@ fn processors(plan: &MachinePlan) -> Vec<OwnedValue> {
     // The highest user address is larger since Windows 8.1.
     let highest: u64 = match plan.pointer_size {
         PointerSize::P4 => 0x7ffe_ffff,
-        PointerSize::P8 if plan.os < (6, 3, 0) => 0x7ff_fffe_ffff,
+        PointerSize::P8 if plan.os < WindowsVersion::new(6, 3, 0) => 0x7ff_fffe_ffff,
         PointerSize::P8 => 0x7fff_fffe_ffff,
     };
     let MachinePlan { cpu_mhz: mhz, memory_mb: memory, computer: name, domain, .. } = plan;
     let none = 0u64;
-    let (count, name, domain) = (u32::from(plan.processors), name.as_str(), domain.as_str());
+    let count = u32::from(plan.processors);
+    let name = name.as_str();
+    let domain = domain.as_str();
     values![
         *mhz,
         count,
@@ -140,7 +147,7 @@ fn processors(plan: &MachinePlan) -> Vec<OwnedValue> {
 }
 
 fn video(display: &DisplayPlan) -> [OwnedValue; 11] {
-    let DisplayPlan { name, memory, size: (width, height), bits, refresh, .. } = display;
+    let DisplayPlan { name, memory, width, height, bits, refresh, .. } = display;
     let name = name.as_str();
     // 5: attached to the desktop, and the primary one.
     values![*memory, *width, *height, *bits, *refresh, "", "", name, "", "", 5u32]
@@ -156,13 +163,22 @@ fn network_card(number: u32, card: &NetworkCardPlan) -> [OwnedValue; 7] {
 
 /// A service runs where its process does.
 fn service_of(number: u32, service: &ServicePlan, machine: &Machine) -> [OwnedValue; 8] {
-    let file = |path: &str| path.rsplit('\\').next().unwrap_or(path).to_owned();
-    let in_it = |name: &str| {
-        !service.process.is_empty() && file(name).eq_ignore_ascii_case(&service.process)
-    };
-    let process = machine.processes.iter().find(|p| p.is_alive() && in_it(&p.name));
-    let (pid, state) = process.map_or((0, 1u32), |p| (p.pid, 4));
-    let executable = process.map_or(String::new(), |p| file(&p.name));
+    let mut pid = 0;
+    // Stopped.
+    let mut state = 1u32;
+    let mut executable = "";
+    if !service.process.is_empty() {
+        for process in machine.processes.iter().filter(|process| process.is_alive()) {
+            let name = process.name.rsplit('\\').next().unwrap_or(&process.name);
+            if name.eq_ignore_ascii_case(&service.process) {
+                pid = process.pid;
+                // Running.
+                state = 4;
+                executable = name;
+                break;
+            }
+        }
+    }
     let [name, display, group] =
         [&service.name, &service.display, &service.group].map(String::as_str);
     values![pid, state, number, name, display, executable, "", group]
@@ -174,7 +190,8 @@ fn physical_disk(number: u32, disk: &DiskPlan) -> [OwnedValue; 15] {
     let volumes = u32::try_from(disk.volumes.len()).unwrap_or(u32::MAX);
     let boots = disk.volumes.iter().find(|v| v.letter.eq_ignore_ascii_case("C:"));
     let boots = boots.map_or("", |_| "C");
-    let (name, cylinders) = (disk.name.as_str(), disk.bytes / cylinder);
+    let name = disk.name.as_str();
+    let cylinders = disk.bytes / cylinder;
     let partitions = volumes.saturating_add(1);
     values![
         number, sector, sectors, tracks, cylinders, 0u32, 0u32, 0u32, 0u32, name, partitions, 1u8,
@@ -184,12 +201,15 @@ fn physical_disk(number: u32, disk: &DiskPlan) -> [OwnedValue; 15] {
 
 fn logical_disk(disk: u32, partition: u32, start: u64, volume: &VolumePlan) -> [OwnedValue; 16] {
     let cluster = u64::from(GEOMETRY.0) * u64::from(SECTORS_PER_CLUSTER);
-    let clusters = |bytes: u64| i64::try_from(bytes / cluster).unwrap_or(i64::MAX);
-    let (free, all) = (clusters(volume.free), clusters(volume.bytes));
-    let (letter, system) = (volume.letter.as_str(), volume.file_system.as_str());
+    let free = i64::try_from(volume.free / cluster).unwrap_or(i64::MAX);
+    let all = i64::try_from(volume.bytes / cluster).unwrap_or(i64::MAX);
+    let letter = volume.letter.as_str();
+    let system = volume.file_system.as_str();
     // The size of the record.
-    let (record, size) = (112u32, volume.bytes);
-    let (sectors, sector) = (SECTORS_PER_CLUSTER, GEOMETRY.0);
+    let record = 112u32;
+    let size = volume.bytes;
+    let sectors = SECTORS_PER_CLUSTER;
+    let sector = GEOMETRY.0;
     values![
         start, size, disk, record, 1u32, letter, 0u32, partition, sectors, sector, 0u32, free, all,
         system, 0u32, 0u32,

@@ -23,29 +23,30 @@ pub(crate) struct Clock {
 impl Clock {
     /// The raw timestamp of a session whose clock is of this type.
     pub fn timestamp(&self, kind: ClockType, at: Nanos) -> i64 {
-        let ticks = |frequency: u64| {
-            // The common case is a division by a constant.
-            if frequency == COMMON_FREQUENCY
-                && let Some(since_boot) = self.uptime.checked_add(at)
-            {
-                return i64::try_from(since_boot / (SECOND / COMMON_FREQUENCY)).unwrap_or(i64::MAX);
-            }
-            // Most ticks are a whole number of nanoseconds: 64 bits suffice.
-            if SECOND.is_multiple_of(frequency.max(1))
-                && let Some(since_boot) = self.uptime.checked_add(at)
-                && let Some(ticks) = since_boot.checked_div(SECOND / frequency.max(1))
-            {
-                return i64::try_from(ticks).unwrap_or(i64::MAX);
-            }
-            let since_boot = u128::from(self.uptime) + u128::from(at);
-            i64::try_from(since_boot * u128::from(frequency) / u128::from(SECOND))
-                .unwrap_or(i64::MAX)
-        };
         match kind {
             ClockType::SYSTEM_TIME => self.filetime(at),
-            ClockType::CPU_CYCLE => ticks(u64::from(self.cpu_mhz) * 1_000_000),
-            _ => ticks(self.frequency),
+            ClockType::CPU_CYCLE => self.ticks(u64::from(self.cpu_mhz) * 1_000_000, at),
+            _ => self.ticks(self.frequency, at),
         }
+    }
+
+    /// Ticks of a clock with this frequency since the machine was started.
+    fn ticks(&self, frequency: u64, at: Nanos) -> i64 {
+        // The common case is a division by a constant.
+        if frequency == COMMON_FREQUENCY
+            && let Some(since_boot) = self.uptime.checked_add(at)
+        {
+            return i64::try_from(since_boot / (SECOND / COMMON_FREQUENCY)).unwrap_or(i64::MAX);
+        }
+        // Most ticks are a whole number of nanoseconds: 64 bits suffice.
+        if SECOND.is_multiple_of(frequency.max(1))
+            && let Some(since_boot) = self.uptime.checked_add(at)
+            && let Some(ticks) = since_boot.checked_div(SECOND / frequency.max(1))
+        {
+            return i64::try_from(ticks).unwrap_or(i64::MAX);
+        }
+        let since_boot = u128::from(self.uptime) + u128::from(at);
+        i64::try_from(since_boot * u128::from(frequency) / u128::from(SECOND)).unwrap_or(i64::MAX)
     }
 
     /// Wall-clock time at a simulated time, FILETIME.

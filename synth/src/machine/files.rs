@@ -1,4 +1,4 @@
-//! Files, those of them that are open, and the disks that hold them.
+//! Files, open files, and disks.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ const EXTENT: u64 = 64 << 20;
 /// Bytes of a sector.
 const SECTOR: u64 = 512;
 
-/// Addresses of objects of one kind in the kernel's memory. The one that was freed last is used
-/// again first, as that of a file in real traces.
+/// Addresses of objects of one kind in the kernel's memory. The last freed address is used
+/// again first, as in real traces.
 #[derive(Debug)]
 pub(crate) struct Addresses {
     next: u64,
@@ -45,7 +45,7 @@ impl Addresses {
 /// A file.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// Path with its drive letter, or that of the kernel.
+    /// Path with its drive letter, or the path of the kernel.
     pub path: String,
     /// Number of its disk, and its first byte there.
     pub disk: u32,
@@ -123,7 +123,8 @@ impl Files {
         let letter = path.get(..2)?;
         let volume = self.volumes.iter_mut().find(|v| v.0.eq_ignore_ascii_case(letter))?;
         let (_, disk, first, bytes, used) = volume;
-        let (disk, start) = (*disk, first.saturating_add(*used));
+        let disk = *disk;
+        let start = first.saturating_add(*used);
         *used = (*used + EXTENT) % (*bytes).max(1);
         Some(self.add(path, disk, start))
     }
@@ -176,7 +177,8 @@ impl Files {
     pub fn closed(&mut self, file: usize, at: Nanos) -> Option<u64> {
         let in_use = self.open.values().any(|open| open.file == file);
         let found = self.all.get_mut(file).filter(|f| f.deleted && !in_use)?;
-        (found.exists, found.deleted) = (false, false);
+        found.exists = false;
+        found.deleted = false;
         let key = found.key.take()?;
         self.keys.give_back(key, at);
         Some(key)
@@ -215,12 +217,14 @@ pub(crate) struct Disk {
 impl Disk {
     /// The disks of a machine.
     pub fn all(plan: &MachinePlan, source: Source) -> Vec<Disk> {
-        let disk = |number| Disk {
-            bytes_per_second: plan.disk_speed.max(1),
-            free_from: 0,
-            rng: source.named("disk").numbered(number).rng(),
-        };
-        (0..plan.disks.len() as u64).map(disk).collect()
+        let numbers = 0..plan.disks.len() as u64;
+        numbers
+            .map(|number| Disk {
+                bytes_per_second: plan.disk_speed.max(1),
+                free_from: 0,
+                rng: source.named("disk").numbered(number).rng(),
+            })
+            .collect()
     }
 
     /// When a transfer of some bytes ends, or a flush without any.

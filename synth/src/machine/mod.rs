@@ -35,7 +35,7 @@ pub(crate) struct Machine {
     /// Ids that processes and threads have or had.
     ids: BTreeSet<u32>,
     next_processor: usize,
-    /// Its files, and those of them that are open.
+    /// Its files, and which of them are open.
     pub files: Files,
     /// What its disks do, in the order of the plan.
     pub disks: Vec<Disk>,
@@ -48,7 +48,7 @@ impl Machine {
         let clock = Clock {
             frequency: plan.frequency,
             cpu_mhz: plan.cpu_mhz,
-            start: plan.start,
+            start: plan.start.get(),
             uptime: plan.uptime,
         };
         Machine {
@@ -100,11 +100,11 @@ impl Machine {
         let index = self.threads.len();
         let Some(owner) = self.processes.get_mut(process) else { return index };
         let processor = u16::try_from(processor).unwrap_or(0);
-        let memory = owner.space.thread_memory();
+        let (stack, teb) = owner.space.thread_memory();
         let source = owner.source.named("thread").numbered(owner.threads_made);
         owner.threads_made += 1;
         owner.threads.push(index);
-        self.threads.push(Thread::new(tid, process, processor, memory, source));
+        self.threads.push(Thread::new(tid, process, processor, stack, teb, source));
         index
     }
 }

@@ -36,18 +36,21 @@ pub(crate) struct Network {
 
 impl Network {
     pub fn new(cards: &[NetworkCardPlan]) -> Self {
-        let addresses = || cards.iter().flat_map(|c| c.ip.split(';')).map(str::trim);
+        let mut ipv4 = None;
+        let mut ipv6 = None;
+        for address in cards.iter().flat_map(|card| card.ip.split(';')) {
+            ipv4 = ipv4.or(address.trim().parse().ok());
+            ipv6 = ipv6.or(address.trim().parse().ok());
+        }
         Network {
-            ipv4: addresses().find_map(|a| a.parse().ok()).unwrap_or(Ipv4Addr::new(10, 0, 0, 4)),
-            ipv6: addresses()
-                .find_map(|a| a.parse().ok())
-                .unwrap_or(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 4)),
+            ipv4: ipv4.unwrap_or(Ipv4Addr::new(10, 0, 0, 4)),
+            ipv6: ipv6.unwrap_or(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 4)),
             next_port: FIRST_PORT,
             connected: BTreeMap::new(),
         }
     }
 
-    /// The address of this machine for another one, with a port, or a free one if it is 0.
+    /// The address of this machine for a remote address, with this port, or a free port if it is 0.
     pub fn local(&mut self, remote: SocketAddr, port: u16) -> SocketAddr {
         let ip = match remote.ip() {
             own if own.is_loopback() => own,

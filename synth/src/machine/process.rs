@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_schema::sources::provider_guid;
 
 use super::{OpenFile, Socket, Space};
-use crate::model::VersionInfo;
+use crate::model::{PdbIdentity, VersionInfo};
 use crate::rng::Source;
 use crate::time::Nanos;
 
@@ -21,15 +20,16 @@ pub(crate) struct Image {
     pub size: u64,
     pub checksum: u32,
     pub timestamp: u32,
-    pub pdb: Option<(Guid, u32)>,
+    pub pdb: Option<PdbIdentity>,
     /// The version information of its file.
     pub about: VersionInfo,
 }
 
 impl Image {
     /// The PDB of an image for which the scenario names none: derived from the path.
-    pub fn usual_pdb(path: &str) -> (Guid, u32) {
-        (provider_guid(&format!("pdb of {}", path.to_lowercase())), 1)
+    pub fn usual_pdb(path: &str) -> PdbIdentity {
+        let signature = provider_guid(&format!("pdb of {}", path.to_lowercase()));
+        PdbIdentity { signature, age: 1 }
     }
 
     /// The path as the kernel reports it.

@@ -97,8 +97,9 @@ impl CodeHeap {
     /// A block of code; methods are aligned to 16 bytes, with a header before each.
     pub fn allocate(&mut self, size: u32, now: Nanos, space: &mut Space) -> u64 {
         let need = (u64::from(size) + 16).next_multiple_of(16);
-        let fits = |(_, (free, since)): &(&u64, &(u64, Nanos))| *free >= need && *since <= now;
-        if let Some((at, (free, since))) = self.free.iter().find(fits).map(|(a, f)| (*a, *f)) {
+        let mut blocks = self.free.iter();
+        let block = blocks.find(|(_, (free, since))| *free >= need && *since <= now);
+        if let Some((&at, &(free, since))) = block {
             self.free.remove(&at);
             if free > need {
                 self.free.insert(at + need, (free - need, since));

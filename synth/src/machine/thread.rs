@@ -38,7 +38,8 @@ impl Thread {
         tid: u32,
         process: usize,
         processor: u16,
-        (stack, teb): (u64, u64),
+        stack: u64,
+        teb: u64,
         source: Source,
     ) -> Self {
         Thread {

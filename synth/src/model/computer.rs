@@ -44,8 +44,10 @@ pub struct DisplayPlan {
     pub name: String,
     /// Memory of the adapter in bytes.
     pub memory: u32,
-    /// Pixels across and down.
-    pub size: (u32, u32),
+    /// Pixels across.
+    pub width: u32,
+    /// Pixels down.
+    pub height: u32,
     /// Bits of a pixel.
     pub bits: u32,
     /// Refresh rate in Hz.
@@ -96,7 +98,8 @@ impl DisplayPlan {
         DisplayPlan {
             name: name.into(),
             memory: 64 << 20,
-            size: (1920, 1080),
+            width: 1920,
+            height: 1080,
             bits: 32,
             refresh: 60,
             dpi: 96,

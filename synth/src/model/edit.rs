@@ -1,16 +1,28 @@
 //! Changes to finished files, event by event: how a scenario makes a trace that breaks one rule.
 
 use etl_format::constants::offset::{buffer, header_event};
+use etl_format::{Guid, ProcessId, ThreadId};
+
+use super::{NamedValue, ScriptLocation};
 
 /// The edits of a file after the simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EditPlan {
     /// The file.
     pub file: String,
-    /// The edits, in their order, and their nodes of the script.
-    pub edits: Vec<(Edit, Option<super::ScriptLocation>)>,
+    /// The edits, in their order.
+    pub edits: Vec<EditStep>,
     /// The node of the script.
-    pub location: Option<super::ScriptLocation>,
+    pub location: Option<ScriptLocation>,
+}
+
+/// An edit, and where the script asks for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EditStep {
+    /// The edit.
+    pub edit: Edit,
+    /// The node of the script.
+    pub location: Option<ScriptLocation>,
 }
 
 /// A change.
@@ -18,11 +30,24 @@ pub struct EditPlan {
 pub enum Edit {
     /// Records change.
     Records(Box<RecordEdit>),
-    /// A field of the header event holds another value.
-    Header(HeaderField, Amount),
-    /// A field of a buffer's header holds another value.
-    Buffer(i64, HeaderField, Amount),
-    /// The last record of a buffer gets an impossible size.
+    /// Changes a field of the header event.
+    Header {
+        /// The field.
+        field: HeaderField,
+        /// Its value.
+        amount: Amount,
+    },
+    /// Changes a field of the header of a buffer.
+    Buffer {
+        /// The buffer, from 1; from -1 counted from the last.
+        nth: i64,
+        /// The field.
+        field: HeaderField,
+        /// Its value.
+        amount: Amount,
+    },
+    /// Gives the last record of a buffer an impossible size. Buffers are counted as in
+    /// [`Edit::Buffer`].
     Damage(i64),
 }
 
@@ -40,14 +65,14 @@ pub struct RecordEdit {
 pub struct RecordSelector {
     /// Name of the event in the schema, without the `_V1` of a version; `*` for all.
     pub event: String,
-    /// Only those of a process.
-    pub pid: Option<u32>,
-    /// Only those of a provider.
-    pub provider: Option<etl_format::Guid>,
-    /// Only the n-th one, from 1; from -1 counted from the last one. All if `None`.
+    /// Only records of this process.
+    pub pid: Option<ProcessId>,
+    /// Only records of this provider.
+    pub provider: Option<Guid>,
+    /// Only the n-th of them, from 1; from -1 counted from the last. All if `None`.
     pub nth: Option<i64>,
-    /// Only those with a field of this value.
-    pub with: Option<(String, FieldValue)>,
+    /// Only records with this value in this field.
+    pub with: Option<NamedValue<FieldValue>>,
 }
 
 /// A change of a record.
@@ -80,13 +105,13 @@ pub enum Side {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     /// Process.
-    pub pid: Option<u32>,
+    pub pid: Option<ProcessId>,
     /// Thread.
-    pub tid: Option<u32>,
+    pub tid: Option<ThreadId>,
     /// Processor.
     pub processor: Option<u16>,
     /// Provider of an event.
-    pub provider: Option<etl_format::Guid>,
+    pub provider: Option<Guid>,
     /// Id of an event.
     pub id: Option<u16>,
     /// Version of an event.
@@ -99,8 +124,8 @@ pub struct Changes {
     pub keyword: Option<u64>,
     /// Ticks that are added to its timestamp.
     pub shift: i64,
-    /// New values of fields, by name; of an array its first element changes.
-    pub fields: Vec<(String, FieldValue)>,
+    /// New values of fields. The first element of an array changes.
+    pub fields: Vec<NamedValue<FieldValue>>,
     /// Bytes that are removed from the end of the payload.
     pub cut: usize,
     /// Maximum number of bytes of the payload that are kept.
@@ -118,8 +143,15 @@ pub enum FieldValue {
     Number(u64),
     /// A text.
     Text(String),
-    /// The value of a field of another record, and a number that is added.
-    Of(Box<RecordSelector>, String, u64),
+    /// The value of a field of another record.
+    Of {
+        /// The record.
+        record: Box<RecordSelector>,
+        /// The name of its field.
+        field: String,
+        /// A number that is added.
+        plus: u64,
+    },
 }
 
 /// A new value of a number in a header.
@@ -133,7 +165,10 @@ pub enum Amount {
 
 /// A number in a header that can be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HeaderField {
+    /// Its name in scripts.
+    pub name: &'static str,
     /// Its offset in the header.
     pub offset: usize,
     /// Its width in bytes.
@@ -141,26 +176,29 @@ pub struct HeaderField {
 }
 
 impl HeaderField {
-    /// Those of the header event, with 8-byte pointers, and their words in scripts.
-    pub const OF_FILE: [(&str, HeaderField); 9] = [
-        ("build", HeaderField::at(header_event::BUILD, 4)),
-        ("processors", HeaderField::at(header_event::PROCESSORS, 4)),
-        ("end-time", HeaderField::at(header_event::END_TIME, 8)),
-        ("buffers", HeaderField::at(header_event::BUFFERS, 4)),
-        ("pointer-size", HeaderField::at(header_event::POINTER_SIZE, 4)),
-        ("events-lost", HeaderField::at(header_event::EVENTS_LOST, 4)),
-        ("boot-time", HeaderField::at(header_event::BOOT_TIME, 8)),
-        ("start-time", HeaderField::at(header_event::START_TIME, 8)),
-        ("buffers-lost", HeaderField::at(header_event::BUFFERS_LOST, 4)),
+    /// The fields of the header event of a trace with 8-byte pointers.
+    pub const OF_FILE: [HeaderField; 9] = [
+        HeaderField::new("build", header_event::BUILD, 4),
+        HeaderField::new("processors", header_event::PROCESSORS, 4),
+        HeaderField::new("end-time", header_event::END_TIME, 8),
+        HeaderField::BUFFERS,
+        HeaderField::new("pointer-size", header_event::POINTER_SIZE, 4),
+        HeaderField::new("events-lost", header_event::EVENTS_LOST, 4),
+        HeaderField::new("boot-time", header_event::BOOT_TIME, 8),
+        HeaderField::new("start-time", header_event::START_TIME, 8),
+        HeaderField::new("buffers-lost", header_event::BUFFERS_LOST, 4),
     ];
 
-    /// Those of the header of a buffer.
-    pub const OF_BUFFER: [(&str, HeaderField); 2] = [
-        ("sequence", HeaderField::at(buffer::SEQUENCE, 8)),
-        ("processor", HeaderField::at(buffer::PROCESSOR, 2)),
+    /// The fields of the header of a buffer.
+    pub const OF_BUFFER: [HeaderField; 2] = [
+        HeaderField::new("sequence", buffer::SEQUENCE, 8),
+        HeaderField::new("processor", buffer::PROCESSOR, 2),
     ];
 
-    const fn at(offset: usize, width: usize) -> Self {
-        HeaderField { offset, width }
+    /// The number of buffers in the file.
+    pub(crate) const BUFFERS: HeaderField = HeaderField::new("buffers", header_event::BUFFERS, 4);
+
+    const fn new(name: &'static str, offset: usize, width: usize) -> Self {
+        HeaderField { name, offset, width }
     }
 }

@@ -31,7 +31,7 @@ impl ExpectedVerdict {
     }
 }
 
-/// What a verifier has to find in some traces of a scenario. It holds for the seed and the
+/// What a verifier has to find in some traces of a scenario. It applies to the seed and the
 /// parameters of the script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expectation {

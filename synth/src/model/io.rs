@@ -9,7 +9,7 @@ pub enum IoWork {
     Open(String),
     /// Reads or writes a part of a file. A file that is not open is opened for it and closed.
     Transfer(FileTransfer),
-    /// Writes what the disk holds back of a file.
+    /// Writes the data of a file that is not on the disk yet.
     Flush(String),
     /// Closes a file that is open.
     Close(String),

@@ -72,8 +72,8 @@ pub enum KernelEvent {
     UdpReceive,
 }
 
-/// Hooks of files, TCP and UDP without the type of the event. Types of IPv6 are 16 above those of
-/// IPv4.
+/// Hooks of files, TCP and UDP without the type of the event. The types of IPv6 are 16
+/// higher than the types of IPv4.
 const FILE_IO: u16 = hook::FILE_NAME;
 const TCP_IP: u16 = 0x0600;
 const UDP_IP: u16 = 0x0800;
@@ -224,11 +224,15 @@ impl KernelFlags {
         self.groups.has(event.group())
     }
 
-    /// Logged kinds of events, a bit for each, and those of them with a stack.
-    pub(crate) fn bits(&self) -> (u64, u64) {
+    /// Logged kinds of events, a bit for each.
+    pub(crate) fn logged_bits(&self) -> u64 {
         let logged = KernelEvent::all().filter(|event| self.logs(*event));
-        let logged = logged.fold(0, |bits: u64, event| bits | event.bit());
-        (logged, logged & self.stacks)
+        logged.fold(0, |bits, event| bits | event.bit())
+    }
+
+    /// Logged kinds of events with a stack, a bit for each.
+    pub(crate) fn stack_bits(&self) -> u64 {
+        self.logged_bits() & self.stacks
     }
 
     /// Whether a stack is taken with each event of a kind that is logged.
@@ -250,11 +254,10 @@ impl KernelFlags {
         for name in names {
             let digits = name.strip_prefix("0x").or_else(|| name.strip_prefix("0X"));
             let hook = digits.and_then(|digits| u16::from_str_radix(digits, 16).ok());
-            let is = |e: &KernelEvent| {
-                let named = e.name().eq_ignore_ascii_case(name) || Some(e.hook()) == hook;
-                named && !e.name().is_empty()
-            };
-            match KernelEvent::all().find(is) {
+            let mut with_stacks = KernelEvent::all().filter(|event| !event.name().is_empty());
+            match with_stacks
+                .find(|event| event.name().eq_ignore_ascii_case(name) || Some(event.hook()) == hook)
+            {
                 Some(event) => self.stacks |= event.bit(),
                 None => self.other_stacks.push(name.clone()),
             }

@@ -2,7 +2,7 @@
 
 use etl_format::Guid;
 
-use crate::distribution::Distribution;
+use crate::distribution::{Distribution, RandomRange};
 
 /// The product of a CLR.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,8 +42,8 @@ pub struct ClrPlan {
     pub enumeration_cost: u64,
     /// Heaps: 1, or more with the server garbage collector.
     pub heaps: u32,
-    /// Number of managed methods in a stack: minimum, maximum and distribution.
-    pub stack_depth: (u32, u32, Distribution),
+    /// Number of managed methods in a stack.
+    pub stack_depth: RandomRange,
 }
 
 impl ClrPlan {
@@ -57,7 +57,7 @@ impl ClrPlan {
             domains: Vec::new(),
             enumeration_cost: 2_000,
             heaps: 1,
-            stack_depth: (2, 14, Distribution::Uniform),
+            stack_depth: RandomRange::new(2, 14, Distribution::Uniform),
         }
     }
 
@@ -217,10 +217,8 @@ pub struct MethodPlan {
     pub ready: u32,
     /// The origin of their code.
     pub kind: CodeKind,
-    /// Minimum and maximum size of their code in bytes.
-    pub size: (u32, u32),
-    /// The distribution of the sizes.
-    pub spread: Distribution,
+    /// Size of their code in bytes.
+    pub size: RandomRange,
     /// Whether they, or their types, are generic instances, whose events contain names at every
     /// level.
     pub generic: bool,
@@ -246,8 +244,7 @@ impl MethodPlan {
             ready: count,
             kind,
             generic: kind == CodeKind::Generic,
-            size: (32, 2048),
-            spread: Distribution::MostlyLow,
+            size: RandomRange::new(32, 2048, Distribution::MostlyLow),
             cold: false,
         }
     }

@@ -19,7 +19,7 @@ mod tags;
 
 pub use computer::{DiskPlan, DisplayPlan, NetworkCardPlan, ServicePlan, VolumePlan};
 pub use edit::{
-    Amount, Changes, Edit, EditPlan, FieldValue, HeaderField, RecordAction, RecordEdit,
+    Amount, Changes, Edit, EditPlan, EditStep, FieldValue, HeaderField, RecordAction, RecordEdit,
     RecordSelector, Side,
 };
 pub use expectation::{Expectation, ExpectedVerdict};
@@ -32,18 +32,50 @@ pub use managed::{
     Sku,
 };
 pub use network::{ExchangePlan, Packet, PacketMedium, ResolvePlan};
-pub use process::{FileVersion, ImagePlan, ProcessPlan, VersionInfo};
-pub use provider::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan};
-pub use session::{EnablePlan, Fault, SessionPlan};
+pub(crate) use process::as_text;
+pub use process::{FileVersion, ImagePlan, PdbIdentity, ProcessPlan, VersionInfo};
+pub use provider::{ActivityWork, NamedValue, ProviderKind, ProviderPlan, RaisePlan};
+pub use session::{EnablePlan, Fault, SessionFault, SessionPlan};
 pub(crate) use session::{number_range, numbered_file};
 pub use step::{
     Action, ClrWork, CollectorProblem, GcPlan, HandleKind, Repeat, Request, Step, ThrowPlan,
     ToolCommand, Work,
 };
 
+use etl_format::FileTime;
 use etl_format::constants::PointerSize;
 
 use crate::time::{Nanos, SECOND};
+
+/// A version of Windows.
+///
+/// ```
+/// use etl_synth::model::WindowsVersion;
+///
+/// let windows_8_1 = WindowsVersion::new(6, 3, 9_600);
+/// assert!(windows_8_1 < WindowsVersion::new(10, 0, 10_240));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct WindowsVersion {
+    /// The major version: 10 for Windows 10 and 11.
+    pub major: u8,
+    /// The minor version.
+    pub minor: u8,
+    /// The build.
+    pub build: u32,
+}
+
+impl WindowsVersion {
+    /// Windows 8.
+    pub(crate) const WINDOWS_8: WindowsVersion = WindowsVersion::new(6, 2, 0);
+
+    /// A version by its numbers.
+    #[must_use]
+    pub const fn new(major: u8, minor: u8, build: u32) -> Self {
+        WindowsVersion { major, minor, build }
+    }
+}
 
 /// The computer that is traced.
 ///
@@ -52,13 +84,13 @@ use crate::time::{Nanos, SECOND};
 ///
 /// let mut scenario = Scenario::new("small");
 /// scenario.machine = MachinePlan { processors: 2, ..MachinePlan::default() };
-/// assert_eq!(scenario.machine.os, (10, 0, 19045));
+/// assert_eq!(scenario.machine.os.build, 19045);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachinePlan {
-    /// The version of Windows: major, minor, build.
-    pub os: (u8, u8, u32),
-    /// Width of the kernel's pointers: that of trace headers and of the kernel's own records.
+    /// The version of Windows.
+    pub os: WindowsVersion,
+    /// Width of pointers in trace headers and in the records of the kernel.
     pub pointer_size: PointerSize,
     /// Logical processors.
     pub processors: u16,
@@ -66,8 +98,8 @@ pub struct MachinePlan {
     pub cpu_mhz: u32,
     /// Ticks of the performance counter in a second.
     pub frequency: u64,
-    /// Wall-clock time at simulated time 0, FILETIME.
-    pub start: i64,
+    /// Wall-clock time at simulated time 0.
+    pub start: FileTime,
     /// How long the machine had been running at simulated time 0.
     pub uptime: Nanos,
     /// Physical memory in MB.
@@ -97,12 +129,12 @@ pub struct MachinePlan {
 impl Default for MachinePlan {
     fn default() -> Self {
         MachinePlan {
-            os: (10, 0, 19045),
+            os: WindowsVersion::new(10, 0, 19045),
             pointer_size: PointerSize::P8,
             processors: 4,
             cpu_mhz: 2_400,
             frequency: 10_000_000,
-            start: 134_120_196_000_000_000,
+            start: FileTime::new(134_120_196_000_000_000),
             uptime: 3_600 * SECOND,
             memory_mb: 16_384,
             bias: 0,
@@ -125,7 +157,7 @@ const KERNEL_EVENT_VERSIONS: [(u32, u32); 3] = [(9_200, 0x2a), (18_362, 0x46), (
 impl MachinePlan {
     /// The version of the kernel's events; 0 for builds before the first known one.
     pub(crate) fn kernel_event_version(&self) -> u32 {
-        let known = KERNEL_EVENT_VERSIONS.iter().rev().find(|(build, _)| self.os.2 >= *build);
+        let known = KERNEL_EVENT_VERSIONS.iter().rev().find(|(build, _)| self.os.build >= *build);
         known.map_or(0, |(_, version)| *version)
     }
 }
@@ -158,14 +190,14 @@ pub struct Scenario {
     pub seed: u64,
     /// The computer.
     pub machine: MachinePlan,
-    /// Providers beside those of the CLR and the kernel.
+    /// Providers in addition to the CLR and the kernel.
     pub providers: Vec<ProviderPlan>,
     /// Its processes.
     pub processes: Vec<ProcessPlan>,
-    /// Its steps, in any order; those of the same time happen in the order of this list.
+    /// Its steps, in any order. Steps at the same time happen in the order of this list.
     pub steps: Vec<Step>,
-    /// Faults of sessions that command lines start: name of the session, and fault.
-    pub faults: Vec<(String, Fault)>,
+    /// Faults of sessions that command lines start.
+    pub faults: Vec<SessionFault>,
     /// When the simulation ends; after the last step if `None`. Sessions that still
     /// run then are not closed, as after a loss of power.
     pub end: Option<Nanos>,
@@ -202,9 +234,8 @@ impl Scenario {
     /// What a verifier has to find in a trace, if the script says so.
     #[must_use]
     pub fn expectation(&self, file: &str) -> Option<&Expectation> {
-        let named = |e: &&Expectation| e.files.iter().any(|name| name == file);
-        let others = || self.expectations.iter().find(|e| e.files.is_empty());
-        self.expectations.iter().find(named).or_else(others)
+        let named = self.expectations.iter().find(|e| e.files.iter().any(|name| name == file));
+        named.or_else(|| self.expectations.iter().find(|e| e.files.is_empty()))
     }
 
     /// Whether its steps may create a file more than once.
@@ -214,7 +245,7 @@ impl Scenario {
             let file = match &step.action {
                 Action::Start(plan) => plan.file.as_deref(),
                 Action::Merge { output, .. } => Some(output.as_str()),
-                Action::Session(_, Request::Flush(file) | Request::Consume(_, file)) => {
+                Action::Session(_, Request::Flush(file) | Request::Consume { file, .. }) => {
                     // A session in memory is flushed into its own file if none is named.
                     return file.is_none() || again(&mut files, file.as_deref(), step);
                 }
@@ -256,7 +287,7 @@ impl Scenario {
         self
     }
 
-    /// Adds a step that repeats, from a time until another one.
+    /// Adds a step that repeats, in `[from, until)`.
     ///
     /// ```
     /// use etl_synth::model::{Action, CodeKind, MethodPlan, ProcessPlan, Scenario, Work};

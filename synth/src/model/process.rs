@@ -1,11 +1,12 @@
 //! Processes and their native images.
 
-use etl_format::Guid;
 use etl_format::constants::PointerSize;
-
+use etl_format::{Guid, ProcessId};
 use serde::Serialize;
 
-use super::{AppDomainPlan, AssemblyPlan, ClrPlan, MethodPlan, ModuleKind, ModulePlan, Sku};
+use super::{
+    AppDomainPlan, AssemblyPlan, ClrPlan, MethodPlan, ModuleKind, ModulePlan, Sku, WindowsVersion,
+};
 use crate::time::Nanos;
 
 /// A process: its lifetime and its content.
@@ -21,13 +22,13 @@ use crate::time::Nanos;
 pub struct ProcessPlan {
     /// File name of its executable.
     pub name: String,
-    /// Its id; chosen by the simulation when 0.
-    pub pid: u32,
+    /// Its id; chosen by the simulation if 0.
+    pub pid: ProcessId,
     /// Process id of its parent.
-    pub parent: u32,
+    pub parent: ProcessId,
     /// Its command line.
     pub command_line: String,
-    /// The SID of its user; that of a user of the machine when empty.
+    /// The SID of its user; a user of the machine if empty.
     pub user: Vec<u8>,
     /// Width of its pointers; the machine's when `None`. A 32-bit machine runs no others.
     pub pointer_size: Option<PointerSize>,
@@ -37,7 +38,7 @@ pub struct ProcessPlan {
     pub exit: Option<Nanos>,
     /// Number of worker threads.
     pub threads: u32,
-    /// Native images besides its executable and those of every process.
+    /// Native images besides its executable and the images of every process.
     pub images: Vec<ImagePlan>,
     /// Its CLRs, in the order in which they start.
     pub clrs: Vec<ClrPlan>,
@@ -94,12 +95,31 @@ pub struct ImagePlan {
     pub path: String,
     /// Bytes in memory.
     pub size: u32,
-    /// Identity of its PDB: GUID and age; derived from the path if `None`.
-    pub pdb: Option<(Guid, u32)>,
+    /// Identity of its PDB; derived from the path if `None`.
+    pub pdb: Option<PdbIdentity>,
     /// Whether it has no PDB.
     pub no_pdb: bool,
     /// The version information of its file.
     pub about: VersionInfo,
+}
+
+/// The identity of a PDB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PdbIdentity {
+    /// Its signature.
+    #[serde(rename = "pdb_signature", serialize_with = "as_text")]
+    pub signature: Guid,
+    /// Its age.
+    #[serde(rename = "pdb_age")]
+    pub age: u32,
+}
+
+/// Serializes a GUID or a name as text.
+pub(crate) fn as_text<S: serde::Serializer>(
+    text: &impl core::fmt::Display,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(text)
 }
 
 /// The version resource of the file of an image; `None` means the usual value.
@@ -109,11 +129,11 @@ pub struct VersionInfo {
     pub nothing: bool,
     /// Its version: four numbers, and perhaps text after them.
     pub version: Option<String>,
-    /// What it is.
+    /// The description of the file.
     pub description: Option<String>,
-    /// Whose it is.
+    /// The company that made it.
     pub company: Option<String>,
-    /// What it is part of.
+    /// The product that it is part of.
     pub product: Option<String>,
     /// The language of its texts, as Windows numbers them; 0 is none.
     pub language: Option<u16>,
@@ -125,11 +145,11 @@ pub struct FileVersion {
     /// Its version: four numbers, and perhaps text after them.
     #[serde(rename = "file_version")]
     pub version: String,
-    /// What it is.
+    /// The description of the file.
     pub description: String,
-    /// Whose it is.
+    /// The company that made it.
     pub company: String,
-    /// What it is part of.
+    /// The product that it is part of.
     pub product: String,
     /// The language of its texts.
     pub language: u16,
@@ -139,7 +159,7 @@ impl VersionInfo {
     /// The version information of the file of a path. Files in the directory of Windows are part of
     /// it, others have version 1.0.
     #[must_use]
-    pub(crate) fn of(&self, path: &str, os: (u8, u8, u32)) -> Option<FileVersion> {
+    pub(crate) fn of(&self, path: &str, os: WindowsVersion) -> Option<FileVersion> {
         if self.nothing {
             return None;
         }
@@ -148,7 +168,7 @@ impl VersionInfo {
             ["c:\\windows\\", "\\systemroot\\"].iter().any(|start| lower.starts_with(start));
         let file = path.rsplit('\\').next().unwrap_or(path);
         let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
-        let (major, minor, build) = os;
+        let WindowsVersion { major, minor, build } = os;
         let usual = if !in_windows {
             FileVersion {
                 version: "1.0.0.0".to_owned(),
@@ -168,12 +188,11 @@ impl VersionInfo {
                 language: 1033,
             }
         };
-        let given = |given: &Option<String>, usual| given.clone().unwrap_or(usual);
         Some(FileVersion {
-            version: given(&self.version, usual.version),
-            description: given(&self.description, usual.description),
-            company: given(&self.company, usual.company),
-            product: given(&self.product, usual.product),
+            version: self.version.clone().unwrap_or(usual.version),
+            description: self.description.clone().unwrap_or(usual.description),
+            company: self.company.clone().unwrap_or(usual.company),
+            product: self.product.clone().unwrap_or(usual.product),
             language: self.language.unwrap_or(usual.language),
         })
     }

@@ -16,7 +16,7 @@ pub enum ProviderKind {
     EventSource,
     /// By MOF classes that are not in the trace: one session, events without id and keywords.
     Classic,
-    /// By messages whose texts are in a TMF file, which is written beside the traces. Otherwise
+    /// By messages whose texts are in a TMF file, which is written next to the traces. Otherwise
     /// like a classic provider.
     Wpp,
     /// By a manifest of Windows, whose events the tables of etl-schema have.
@@ -36,12 +36,21 @@ impl ProviderKind {
 pub struct ProviderPlan {
     /// Its name.
     pub name: String,
-    /// Its GUID; for a classic provider also that of its class.
+    /// Its GUID; for a classic provider also the GUID of its class.
     pub guid: Guid,
     /// How it describes its events.
     pub kind: ProviderKind,
     /// Its events.
     pub events: Vec<EventSchema>,
+}
+
+/// A field by its name, and a value for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedValue<V> {
+    /// The name of the field.
+    pub name: String,
+    /// The value.
+    pub value: V,
 }
 
 /// The effect of an event on the activity of its thread.
@@ -65,7 +74,7 @@ pub struct RaisePlan {
     pub event: usize,
     /// Values of fields by name. The others are random or, in an event of Windows, zero, empty, or
     /// the time and the user of the event.
-    pub values: Vec<(String, OwnedValue)>,
+    pub values: Vec<NamedValue<OwnedValue>>,
     /// Its effect on the activity of its thread.
     pub activity: ActivityWork,
     /// Index of the thread of the process that raises it.

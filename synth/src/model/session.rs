@@ -3,8 +3,8 @@
 use core::mem::discriminant;
 
 use etl_control::enable::{Enablement, IdFilter};
-use etl_format::Guid;
 use etl_format::constants::{ClockType, LogFileMode};
+use etl_format::{Guid, ProcessId};
 
 use super::KernelFlags;
 use crate::time::{Nanos, SECOND};
@@ -17,7 +17,7 @@ pub struct EnablePlan {
     /// Level, keywords and ids.
     pub rule: Enablement,
     /// Only these processes; all when empty.
-    pub processes: Vec<u32>,
+    pub processes: Vec<ProcessId>,
     /// Only processes of these executables; all when empty.
     pub executables: Vec<String>,
     /// Whether a stack is taken with every event.
@@ -44,14 +44,16 @@ impl EnablePlan {
     /// is a filter by executable.
     ///
     /// ```
+    /// use etl_format::ProcessId;
     /// use etl_schema::providers::CLR_RUNTIME;
     /// use etl_synth::model::EnablePlan;
     ///
     /// let mut plan = EnablePlan::new(CLR_RUNTIME, 0x10, 5);
     /// plan.executables = vec!["app.exe".to_owned()];
-    /// assert!(plan.reaches(100, || "App.exe") && !plan.reaches(200, || "other.exe"));
+    /// assert!(plan.reaches(ProcessId::new(100), || "App.exe"));
+    /// assert!(!plan.reaches(ProcessId::new(200), || "other.exe"));
     /// ```
-    pub fn reaches<'n>(&self, pid: u32, name: impl FnOnce() -> &'n str) -> bool {
+    pub fn reaches<'n>(&self, pid: ProcessId, name: impl FnOnce() -> &'n str) -> bool {
         (self.processes.is_empty() || self.processes.contains(&pid))
             && (self.executables.is_empty() || self.is_of(name()))
     }
@@ -72,11 +74,11 @@ pub enum Fault {
     Flipped(u32),
     /// The second half of the last buffer is zeros.
     Torn,
-    /// The session is not stopped: no last flush, and the header is that of the start.
+    /// The session is not stopped: no last flush, and the header is not updated.
     NotClosed,
     /// Every `n`-th buffer is lost on its way to the disk.
     LostBuffers(u32),
-    /// The timestamps run ahead of those of other sessions by this many ticks.
+    /// The timestamps are ahead of the clock by this many ticks.
     Skew(i64),
     /// Every `n`-th event is lost although a buffer is free, and counted.
     LostEvents(u32),
@@ -126,9 +128,22 @@ impl Fault {
     /// ```
     #[must_use]
     pub fn name(&self) -> &'static str {
-        let same = |(_, fault): &&(&str, Fault)| discriminant(fault) == discriminant(self);
-        Fault::ALL.iter().find(same).map_or("", |(name, _)| name)
+        for (name, fault) in Fault::ALL {
+            if discriminant(&fault) == discriminant(self) {
+                return name;
+            }
+        }
+        ""
     }
+}
+
+/// A fault of a session that a command line starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionFault {
+    /// The name of the session.
+    pub session: String,
+    /// The fault.
+    pub fault: Fault,
 }
 
 /// A session.

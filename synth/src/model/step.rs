@@ -132,9 +132,13 @@ pub enum Request {
     CaptureState(Guid),
     /// It is flushed: a session in memory into this file, or its own one if `None`.
     Flush(Option<String>),
-    /// A consumer starts to read it in real time: bytes per second, and the file in which it keeps
-    /// what it read.
-    Consume(u64, Option<String>),
+    /// A consumer starts to read it in real time.
+    Consume {
+        /// Bytes that it reads per second.
+        speed: u64,
+        /// The file in which it keeps what it reads, if any.
+        file: Option<String>,
+    },
     /// Its consumer stops reading.
     Leave,
     /// The kernel logs a rundown for it.
@@ -161,7 +165,7 @@ impl Request {
             Request::Disable(_) => "disable",
             Request::CaptureState(_) => "capture-state",
             Request::Flush(_) => "flush",
-            Request::Consume(..) => "consume",
+            Request::Consume { .. } => "consume",
             Request::Leave => "leave",
             Request::KernelRundown => "rundown",
             Request::Kernel(_) => "change the kernel's flags",
@@ -207,7 +211,7 @@ pub enum HandleKind {
     Strong = 2,
     /// Keeps the object alive and in place.
     Pinned = 3,
-    /// Keeps one object alive as long as another one is.
+    /// Keeps an object alive as long as another object.
     Dependent = 6,
 }
 
@@ -232,8 +236,13 @@ pub enum ClrWork {
     Pool(i32),
     /// The same for the threads that wait for input and output.
     IoPool(i32),
-    /// So many threads of the pool retire or, if negative, return; of its I/O threads if `true`.
-    Retire(i32, bool),
+    /// Threads of the pool retire or return.
+    Retire {
+        /// How many retire; if negative, how many return.
+        threads: i32,
+        /// Whether they are its I/O threads.
+        io: bool,
+    },
     /// So many threads of the pool are suspended or, if negative, resumed.
     Suspend(i32),
     /// Queues a work item to the thread pool.

@@ -125,15 +125,16 @@ fn session(plan: &SessionPlan, say: &mut dyn FnMut(&str)) {
 
 fn enable(plan: &EnablePlan, say: &mut dyn FnMut(&str)) {
     let mask = if plan.rule.any == 0 { u64::MAX } else { plan.rule.any };
-    let (runtime, rundown) = (plan.provider == CLR_RUNTIME, plan.provider == CLR_RUNDOWN);
-    let has = |keywords: u64| mask & keywords != 0;
-    let any_rundown = keyword::START_RUNDOWN | keyword::END_RUNDOWN;
+    let runtime = plan.provider == CLR_RUNTIME;
+    let rundown = plan.provider == CLR_RUNDOWN;
+    let start = mask & keyword::START_RUNDOWN != 0;
+    let end = mask & keyword::END_RUNDOWN != 0;
     let tags = [
         (runtime, "runtime provider"),
-        (runtime && has(keyword::STACK), "CLR stacks"),
-        (rundown && has(keyword::START_RUNDOWN), "start rundown"),
-        (rundown && has(keyword::END_RUNDOWN), "end rundown"),
-        (rundown && !has(any_rundown), "rundown provider without a rundown"),
+        (runtime && mask & keyword::STACK != 0, "CLR stacks"),
+        (rundown && start, "start rundown"),
+        (rundown && end, "end rundown"),
+        (rundown && !start && !end, "rundown provider without a rundown"),
         (plan.rule.ids != IdFilter::Any, "filter by id"),
         (!plan.processes.is_empty(), "filter by process"),
         (plan.rule.all != 0, "match-all keywords"),

@@ -61,7 +61,7 @@ pub(crate) fn packets(bytes: &[u8], own: Option<[u8; 6]>) -> Result<Vec<Packet>,
     Ok(made.collect())
 }
 
-/// The address from which a packet comes: a physical one, or that of its IP header.
+/// The address from which a packet comes: a physical address, or the address in its IP header.
 fn sender(medium: PacketMedium, bytes: &[u8]) -> Option<&[u8]> {
     match medium {
         PacketMedium::Ethernet => bytes.get(6..12),
@@ -115,11 +115,14 @@ fn pcap(bytes: &[u8]) -> Result<Vec<Captured>, CaptureError> {
     let numbers = Numbers { big };
     let link_type = numbers.u32(bytes, 20).ok_or(CaptureError::Cut)?;
     let medium = medium(link_type as u16)?;
-    let (mut at, mut out) = (24, Vec::new());
+    let mut at = 24;
+    let mut out = Vec::new();
     while at < bytes.len() {
         let field = |n: usize| numbers.u32(bytes, at + n * 4).ok_or(CaptureError::Cut);
-        let (seconds, fraction) = (field(0)?, field(1)?);
-        let (captured, length) = (field(2)?, field(3)?);
+        let seconds = field(0)?;
+        let fraction = field(1)?;
+        let captured = field(2)?;
+        let length = field(3)?;
         let data = part(bytes, at + 16, captured)?;
         let time = u128::from(seconds) * u128::from(SECOND) + u128::from(fraction) * unit;
         out.push(Captured { at: time, sent: None, medium, bytes: data.into(), length });
@@ -147,7 +150,8 @@ mod block {
 }
 
 fn pcapng(bytes: &[u8]) -> Result<Vec<Captured>, CaptureError> {
-    let (mut at, mut out) = (0, Vec::new());
+    let mut at = 0;
+    let mut out = Vec::new();
     let mut numbers = Numbers { big: false };
     let mut interfaces: Vec<Interface> = Vec::new();
     while at < bytes.len() {
@@ -167,7 +171,8 @@ fn pcapng(bytes: &[u8]) -> Result<Vec<Captured>, CaptureError> {
                 let data = body.get(4..).unwrap_or_default();
                 let data = data.get(..(length as usize).min(data.len())).unwrap_or_default();
                 let of = interfaces.first().ok_or(CaptureError::NoInterface)?;
-                let (medium, bytes) = (medium(of.link_type)?, data.into());
+                let medium = medium(of.link_type)?;
+                let bytes = data.into();
                 out.push(Captured { at: 0, sent: None, medium, bytes, length });
             }
             _ => {}
@@ -184,7 +189,8 @@ fn pcapng(bytes: &[u8]) -> Result<Vec<Captured>, CaptureError> {
 fn options(numbers: Numbers, bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut at = 0usize;
     std::iter::from_fn(move || {
-        let (code, length) = (numbers.u16(bytes, at)?, numbers.u16(bytes, at + 2)?);
+        let code = numbers.u16(bytes, at)?;
+        let length = numbers.u16(bytes, at + 2)?;
         let value = bytes.get(at + 4..)?.get(..length.into())?;
         at += 4 + usize::from(length).next_multiple_of(4);
         (code != 0).then_some((code, value))
@@ -213,7 +219,8 @@ fn packet(
     let field = |n: usize| numbers.u32(body, n * 4).ok_or(CaptureError::Cut);
     let of = interfaces.get(field(0)? as usize).ok_or(CaptureError::NoInterface)?;
     let ticks = u128::from(field(1)?) << 32 | u128::from(field(2)?);
-    let (captured, length) = (field(3)?, field(4)?);
+    let captured = field(3)?;
+    let length = field(4)?;
     let data = part(body, 20, captured)?;
     let rest = body.get(20 + data.len().next_multiple_of(4)..).unwrap_or_default();
     let flags = options(numbers, rest).find(|(code, _)| *code == 2);

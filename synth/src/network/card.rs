@@ -33,9 +33,6 @@ impl Card {
     /// The first card of the machine.
     pub fn new(machine: &MachinePlan) -> Self {
         let plan = machine.network_cards.first();
-        let addresses = |list: &str| -> Vec<IpAddr> {
-            list.split([';', ' ', ',']).filter_map(|word| word.trim().parse().ok()).collect()
-        };
         let mac = plan.and_then(|plan| plan.address.first_chunk::<6>().copied()).unwrap_or(OWN);
         let own = addresses(plan.map_or("", |plan| &plan.ip));
         let ipv4 = own.iter().find_map(|ip| match ip {
@@ -84,4 +81,9 @@ pub(super) fn other_end(to: SocketAddr) -> End {
 fn link_local(mac: Mac) -> Ipv6Addr {
     let [a, b, c, d, e, f] = mac.map(u16::from);
     Ipv6Addr::new(0xfe80, 0, 0, 0, (a ^ 2) << 8 | b, c << 8 | 0xff, 0xfe00 | d, e << 8 | f)
+}
+
+/// The IP addresses in a list.
+fn addresses(list: &str) -> Vec<IpAddr> {
+    list.split([';', ' ', ',']).filter_map(|word| word.trim().parse().ok()).collect()
 }

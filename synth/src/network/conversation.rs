@@ -21,17 +21,21 @@ const WINDOWS: (u16, u16) = (64_240, 65_535);
 struct Packets {
     at: Nanos,
     list: Vec<Packet>,
-    /// Numbers of the next IP packets of both ends.
-    ids: (u16, u16),
+    /// Number of the last IP packet of this machine.
+    own_id: u16,
+    /// Number of the last IP packet of the other end.
+    other_id: u16,
 }
 
 impl Packets {
     fn new(rng: &mut Rng) -> Self {
-        Packets { at: 0, list: Vec::new(), ids: (rng.bits() as u16, rng.bits() as u16) }
+        let own_id = rng.bits() as u16;
+        let other_id = rng.bits() as u16;
+        Packets { at: 0, list: Vec::new(), own_id, other_id }
     }
 
     fn add(&mut self, sent: bool, make: impl FnOnce(u16) -> Vec<u8>) {
-        let id = if sent { &mut self.ids.0 } else { &mut self.ids.1 };
+        let id = if sent { &mut self.own_id } else { &mut self.other_id };
         *id = id.wrapping_add(1);
         let bytes: Arc<[u8]> = make(*id).into();
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
@@ -65,7 +69,7 @@ pub(super) fn resolve(plan: &ResolvePlan, own: &End, server: &End, rng: &mut Rng
             IpAddr::V4(v4) => v4.octets().to_vec(),
             IpAddr::V6(v6) => v6.octets().to_vec(),
         };
-        // The name is that of the question; class IN.
+        // The name in the question; class IN.
         response.extend([0xc0, 0x0c]);
         response.extend(kind.to_be_bytes());
         response.extend([0, 1]);
@@ -101,7 +105,8 @@ pub(super) fn exchange(plan: &ExchangePlan, own: &End, other: &End, rng: &mut Rn
         packets: Packets::new(rng),
         own: *own,
         other: *other,
-        sequences: (rng.bits() as u32, rng.bits() as u32),
+        own_sequence: rng.bits() as u32,
+        other_sequence: rng.bits() as u32,
     };
     let c = &mut connection;
     c.segment(true, flag::SYN, &[]);
@@ -121,19 +126,24 @@ pub(super) fn exchange(plan: &ExchangePlan, own: &End, other: &End, rng: &mut Rn
     connection.packets.list
 }
 
-/// The state of a connection: the next sequence numbers of both ends.
+/// The state of a connection.
 struct Connection {
     packets: Packets,
     own: End,
     other: End,
-    sequences: (u32, u32),
+    /// The next sequence number of this machine.
+    own_sequence: u32,
+    /// The next sequence number of the other end.
+    other_sequence: u32,
 }
 
 impl Connection {
     fn segment(&mut self, sent: bool, flags: u8, data: &[u8]) {
-        let (own, other) = self.sequences;
-        let (sequence, next, window) =
-            if sent { (own, other, WINDOWS.0) } else { (other, own, WINDOWS.1) };
+        let (sequence, next, window) = if sent {
+            (self.own_sequence, self.other_sequence, WINDOWS.0)
+        } else {
+            (self.other_sequence, self.own_sequence, WINDOWS.1)
+        };
         let acknowledged = if flags & flag::ACK == 0 { 0 } else { next };
         let segment = Segment { flags, sequence, acknowledged, window };
         let (from, to) = if sent { (&self.own, &self.other) } else { (&self.other, &self.own) };
@@ -141,7 +151,7 @@ impl Connection {
         // A SYN and a FIN count as a byte each.
         let counted = u32::try_from(data.len()).unwrap_or(0)
             + u32::from(flags & (flag::SYN | flag::FIN) != 0);
-        let used = if sent { &mut self.sequences.0 } else { &mut self.sequences.1 };
+        let used = if sent { &mut self.own_sequence } else { &mut self.other_sequence };
         *used = used.wrapping_add(counted);
     }
 

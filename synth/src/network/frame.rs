@@ -28,7 +28,7 @@ pub(super) struct End {
     pub hops: u8,
 }
 
-/// What a TCP segment carries beside its data.
+/// The fields of a TCP segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub flags: u8,

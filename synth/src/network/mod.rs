@@ -27,8 +27,8 @@ use pktmon::PacketMonitor;
 /// The first port of outgoing connections in Windows, and how many there are.
 const FIRST_PORT: u16 = 49_152;
 const PORTS: u64 = 16_384;
-/// Packets on their way, and bytes of those of conversations. Further ones are dropped, so that
-/// memory does not grow with the length of an overloaded scenario.
+/// Limits of packets on their way, and of bytes of conversations among them. Further packets are
+/// dropped, so that memory does not grow with the length of an overloaded scenario.
 const MAX_PASSING: usize = 1 << 20;
 const MAX_PASSING_BYTES: usize = 64 << 20;
 /// Time between two layers of the network stack.
@@ -42,7 +42,7 @@ pub(crate) struct Passing {
 }
 
 impl Passing {
-    /// The bytes that it alone has: those of a capture stay in the scenario.
+    /// Bytes that it owns. The bytes of a capture are in the scenario.
     fn own_bytes(&self) -> usize {
         if self.thread.is_some() { self.packet.bytes.len() } else { 0 }
     }

@@ -41,7 +41,7 @@ pub(super) struct Ndis {
 
 impl Ndis {
     pub fn new(machine: &MachinePlan) -> Self {
-        let build = machine.os.2;
+        let build = machine.os.build;
         Ndis {
             driver: Driver::new(NDIS_PACKET_CAPTURE, &[FRAGMENT, METADATA], build),
             in_parts: build < FIRST_WITH_WHOLE_PACKETS,
@@ -56,10 +56,6 @@ impl Ndis {
             PacketMedium::Raw => keyword::MOBILE_BROADBAND,
         };
         let common = medium | if packet.sent { keyword::SEND } else { keyword::RECEIVE };
-        let of_card = |name, value| {
-            let index = OwnedValue::UInt(FIRST_INDEX.into());
-            [("MiniportIfIndex", index.clone()), ("LowerIfIndex", index), (name, value)]
-        };
         if packet.medium == PacketMedium::Wifi && !packet.sent {
             let values = of_card("Metadata", OwnedValue::Binary(wifi_reception()));
             self.driver.log(etw, origin, METADATA, common, &values)?;
@@ -101,4 +97,10 @@ fn wifi_reception() -> Vec<u8> {
     out.push(HALF_MBITS);
     out.resize(SIZE.into(), 0);
     out
+}
+
+/// The fields that name the card, and another field.
+fn of_card(name: &'static str, value: OwnedValue) -> [(&'static str, OwnedValue); 3] {
+    let index = OwnedValue::UInt(FIRST_INDEX.into());
+    [("MiniportIfIndex", index.clone()), ("LowerIfIndex", index), (name, value)]
 }

@@ -90,11 +90,18 @@ const COMPONENTS: [Component; 3] = [
     },
 ];
 
-/// Packets and bytes at an edge.
+/// What passed an edge in a direction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    packets: u64,
+    bytes: u64,
+}
+
+/// What passed an edge.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
-    received: (u64, u64),
-    sent: (u64, u64),
+    received: Count,
+    sent: Count,
 }
 
 /// The driver and its counters.
@@ -114,8 +121,8 @@ impl PacketMonitor {
     pub fn new(machine: &MachinePlan, card: &Card) -> Self {
         let [a, b, c, d, e, f] = card.mac;
         PacketMonitor {
-            driver: Driver::new(PKTMON, &id::ALL, machine.os.2),
-            exists: machine.os.2 >= FIRST_BUILD,
+            driver: Driver::new(PKTMON, &id::ALL, machine.os.build),
+            exists: machine.os.build >= FIRST_BUILD,
             logged: machine.packet_bytes.map_or(usize::MAX, usize::from),
             packets: 0,
             flows: BTreeMap::new(),
@@ -144,9 +151,9 @@ impl PacketMonitor {
         let direction = if packet.sent { TX } else { RX };
         for (appearance, (component, edge)) in (1u64..).zip(edges) {
             let flow = self.flows.entry((component, edge)).or_default();
-            let (packets, bytes) = if packet.sent { &mut flow.sent } else { &mut flow.received };
-            *packets += 1;
-            *bytes += u64::from(packet.length);
+            let count = if packet.sent { &mut flow.sent } else { &mut flow.received };
+            count.packets += 1;
+            count.bytes += u64::from(packet.length);
             let number = OwnedValue::UInt;
             let values = [
                 ("PktGroupId", number(self.packets)),
@@ -184,15 +191,14 @@ impl PacketMonitor {
     fn lines(&self, of: &Component, card: &Card) -> Vec<(u16, Vec<(&'static str, OwnedValue)>)> {
         let number = OwnedValue::UInt;
         let component = ("ComponentId", number(of.id.into()));
-        let text = |text: &str| OwnedValue::Text(text.to_owned());
         let description = if of.description.is_empty() { &card.name } else { of.description };
         let mut out = vec![(
             id::COMPONENT,
             vec![
                 ("Id", number(of.id.into())),
                 ("Type", number(of.kind.into())),
-                ("Name", text(of.driver)),
-                ("Description", text(description)),
+                ("Name", OwnedValue::from(of.driver)),
+                ("Description", OwnedValue::Text(description.to_string())),
             ],
         )];
         let mut property = |id: u16, kind: u64, name: &'static str, value: OwnedValue| {
@@ -232,12 +238,12 @@ impl PacketMonitor {
             let flow = self.flows.get(&(of.id, *edge)).copied().unwrap_or_default();
             let mut values = vec![
                 component.clone(),
-                ("EdgeName", text(name)),
+                ("EdgeName", OwnedValue::from(*name)),
                 ("EdgeId", number((*edge).into())),
-                ("PacketsIn", number(flow.received.0)),
-                ("BytesIn", number(flow.received.1)),
-                ("PacketsOut", number(flow.sent.0)),
-                ("BytesOut", number(flow.sent.1)),
+                ("PacketsIn", number(flow.received.packets)),
+                ("BytesIn", number(flow.received.bytes)),
+                ("PacketsOut", number(flow.sent.packets)),
+                ("BytesOut", number(flow.sent.bytes)),
             ];
             values.extend(directions.clone());
             out.push((id::FLOWS, values));

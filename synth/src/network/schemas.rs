@@ -21,11 +21,16 @@ pub(super) struct Driver {
 impl Driver {
     /// The events with these ids, as a build has them.
     pub fn new(provider: Guid, ids: &[u16], build: u32) -> Self {
-        let find = |id: &u16| Some((*id, windows::in_build(provider, *id, 0, build)?.schema));
-        Driver { provider, events: ids.iter().filter_map(find).collect() }
+        let mut events = BTreeMap::new();
+        for id in ids {
+            if let Some(event) = windows::in_build(provider, *id, 0, build) {
+                events.insert(*id, event.schema);
+            }
+        }
+        Driver { provider, events }
     }
 
-    /// Logs an event with values by the names of its fields; lengths are those of what they count.
+    /// Logs an event with values by the names of its fields; lengths and counts are filled in.
     pub fn log(
         &self,
         etw: &mut Etw<'_>,
@@ -41,11 +46,12 @@ impl Driver {
         if !etw.seen(provider, origin.pid).raises(descriptor.level, descriptor.keyword) {
             return Ok(());
         }
-        let value = |name: &str| {
-            let given = values.iter().find(|(given, _)| *given == name);
-            given.map_or(OwnedValue::Auto, |(_, value)| value.clone())
-        };
-        let mut values: Vec<OwnedValue> = schema.fields.iter().map(|f| value(&f.name)).collect();
+        let given = values;
+        let mut values = Vec::with_capacity(schema.fields.len());
+        for field in &schema.fields {
+            let given = given.iter().find(|(name, _)| *name == field.name);
+            values.push(given.map_or(OwnedValue::Auto, |(_, value)| value.clone()));
+        }
         counts::fill(&schema.fields, &mut values);
         let event = Event { descriptor, ..Event::new(schema, &values) };
         etw.raise(provider, origin, &event)

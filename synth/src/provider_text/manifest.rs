@@ -39,7 +39,8 @@ pub(super) fn manifest(plan: &ProviderPlan) -> String {
 }
 
 fn write(plan: &ProviderPlan, out: &mut String) -> fmt::Result {
-    let (name, guid) = (escape(&plan.name), plan.guid);
+    let name = escape(&plan.name);
+    let guid = plan.guid;
     writeln!(
         out,
         "   <provider name=\"{name}\" guid=\"{{{guid}}}\" symbol=\"Provider\" \

@@ -1,4 +1,4 @@
-//! Text descriptions of providers: manifests, also those of `EventSource`s, MOF of classic events,
+//! Text descriptions of providers: manifests (also of `EventSource`s), MOF of classic events,
 //! and TMF files of WPP messages.
 
 mod manifest;
@@ -51,7 +51,8 @@ pub(crate) fn event_source_manifest(plan: &ProviderPlan) -> String {
         keywords.push_str(&format!("   <keyword name=\"K{bit:x}\" mask=\"{bit:#x}\"/>\n"));
         mask &= !bit;
     }
-    let (mut events, mut templates) = (String::new(), String::new());
+    let mut events = String::new();
+    let mut templates = String::new();
     for event in &plan.events {
         let Identity::Modern { id, version } = event.identity else { continue };
         let bits: Vec<String> = (0..64)
@@ -114,7 +115,8 @@ fn level(level: u8) -> (&'static str, &'static str) {
 
 /// The TMF file of a WPP provider, as tools extract it from a PDB.
 fn tmf(plan: &ProviderPlan) -> String {
-    let (name, source) = (&plan.name, identifier(&plan.name));
+    let name = &plan.name;
+    let source = identifier(&plan.name);
     let mut text = format!("// PDB:  {name}.pdb\n");
     let guid = plan.events.first().map_or(plan.guid, |e| e.provider);
     text.push_str(&format!("{guid} {name} // SRC={source}.c MJ= MN=\n"));

@@ -17,7 +17,9 @@ pub(super) fn mof(plan: &ProviderPlan) -> String {
 }
 
 fn write(plan: &ProviderPlan, out: &mut String) -> fmt::Result {
-    let (root, name, guid) = (identifier(&plan.name), quoted(&plan.name), plan.guid);
+    let root = identifier(&plan.name);
+    let name = quoted(&plan.name);
+    let guid = plan.guid;
     writeln!(out, "#pragma classflags(\"forceupdate\")")?;
     writeln!(out, "#pragma namespace(\"\\\\\\\\.\\\\root\\\\WMI\")\n")?;
     writeln!(out, "[Dynamic, Description({name}), Guid(\"{{{guid}}}\"), locale(1033)]")?;
@@ -37,7 +39,8 @@ fn write(plan: &ProviderPlan, out: &mut String) -> fmt::Result {
         )?;
         writeln!(out, "class {class} : {root}\n{{\n}};")?;
         for (opcode, event) in events {
-            let (named, shown) = (identifier(&event.name), quoted(&event.name));
+            let named = identifier(&event.name);
+            let shown = quoted(&event.name);
             writeln!(
                 out,
                 "\n[Dynamic, Description({shown}), EventType({opcode}), EventTypeName({shown}), \
@@ -46,7 +49,8 @@ fn write(plan: &ProviderPlan, out: &mut String) -> fmt::Result {
             writeln!(out, "class {class}_{named} : {class}\n{{")?;
             let fields = event.fields.iter().filter_map(|f| Some((f, mof_type(f.in_type()?)?)));
             for (number, (field, (qualifiers, ty))) in (1u32..).zip(fields) {
-                let (described, name) = (quoted(&field.name), identifier(&field.name));
+                let described = quoted(&field.name);
+                let name = identifier(&field.name);
                 writeln!(
                     out,
                     "    [WmiDataId({number}), Description({described}){qualifiers}, read] {ty} {name};"
@@ -88,8 +92,7 @@ fn mof_type(ty: InType) -> Option<(&'static str, &'static str)> {
 
 /// A name of letters, digits and underscores that begins with a letter.
 fn identifier(name: &str) -> String {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let text: String = name.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+    let text = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     if text.starts_with(|c: char| c.is_ascii_alphabetic()) { text } else { format!("X{text}") }
 }
 

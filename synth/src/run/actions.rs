@@ -4,7 +4,6 @@ use etl_format::constants::LogFileMode;
 
 use crate::error::{Error, Result};
 use crate::etw::{Origin, StartRequest};
-use crate::machine::Process;
 use crate::model::{Action, CollectorProblem, Request, SessionPlan, numbered_file};
 use crate::truth::RefusalCode;
 
@@ -140,7 +139,7 @@ impl Simulator<'_> {
         Ok(())
     }
 
-    /// Process and thread id of controllers: those of the shell.
+    /// Process and thread id of controllers, which run in the shell.
     fn controller(&self) -> (u32, u32) {
         let shell = self.machine.processes.iter().find(|p| p.pid == SHELL);
         let thread = shell.and_then(|p| self.machine.threads.get(*p.threads.first()?));
@@ -163,13 +162,16 @@ impl Simulator<'_> {
             let plans = self.processes.iter().zip(&self.scenario.processes);
             let begins: Vec<usize> =
                 plans.filter(|(_, plan)| plan.start <= self.now).map(|(index, _)| *index).collect();
-            let there = |(index, p): &(usize, &Process)| {
-                p.exited.is_none() && (p.started || begins.contains(index))
-            };
-            let named = |p: &&Process| p.name == *name || p.pid.to_string() == *name;
-            let all = self.machine.processes.iter().enumerate();
-            let found = all.filter(there).map(|(_, p)| p).find(named).map(|p| p.pid);
-            let Some(pid) = found else {
+            let mut pid = None;
+            for (index, process) in self.machine.processes.iter().enumerate() {
+                let exists =
+                    process.exited.is_none() && (process.started || begins.contains(&index));
+                if exists && (process.name == *name || process.pid.to_string() == *name) {
+                    pid = Some(process.pid);
+                    break;
+                }
+            }
+            let Some(pid) = pid else {
                 return Err(Error::impossible(
                     self.now,
                     format!("no process \"{name}\" is running"),
@@ -195,8 +197,8 @@ impl Simulator<'_> {
         if of_kernel {
             self.controller_enters()?;
         }
-        let controller = self.controller();
-        let request = StartRequest { plan, process, at: self.now, controller };
+        let (controller_pid, controller_tid) = self.controller();
+        let request = StartRequest { plan, process, at: self.now, controller_pid, controller_tid };
         if let Some(started) = self.etw.start(&request)? {
             let index = started.index;
             if of_kernel {
@@ -242,7 +244,6 @@ impl Simulator<'_> {
 
 /// A request of a controller as text for the timeline; events show the work of processes.
 fn describe(action: &Action) -> Option<String> {
-    let of = |session: &str, what: String| format!("session \"{session}\" {what}");
     Some(match action {
         Action::Start(plan) => {
             let file = plan.file.as_deref().map_or("memory".to_owned(), |f| format!("\"{f}\""));
@@ -258,8 +259,8 @@ fn describe(action: &Action) -> Option<String> {
                 providers.join(", ")
             )
         }
-        Action::Session(session, request) => of(
-            session,
+        Action::Session(session, request) => format!(
+            "session \"{session}\" {}",
             match request {
                 Request::Stop => "is stopped".to_owned(),
                 Request::Enable(plan) => format!("enables {}", asked(plan)),
@@ -269,7 +270,7 @@ fn describe(action: &Action) -> Option<String> {
                     let into = file.as_ref().map_or(String::new(), |f| format!(" into \"{f}\""));
                     format!("is flushed{into}")
                 }
-                Request::Consume(_, file) => {
+                Request::Consume { file, .. } => {
                     let kept = file.as_ref().map(|f| format!(", and kept in \"{f}\""));
                     format!("is read in real time{}", kept.unwrap_or_default())
                 }

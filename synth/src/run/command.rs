@@ -52,7 +52,8 @@ impl Simulator<'_> {
 /// The exit code of a tool and what it prints when a request is refused.
 fn tool_error(tool: Tool, refusal: &Refusal) -> (i32, String) {
     let Refusal { session, request, code, .. } = refusal;
-    let (number, message) = (code.number(), code.message());
+    let number = code.number();
+    let message = code.message();
     match tool {
         Tool::Logman => {
             let (result, message) = match code {

@@ -1,5 +1,7 @@
 //! What exists at the end of the simulation.
 
+use etl_format::ProcessId;
+
 use crate::error::Result;
 use crate::truth::{Fact, InventoryItem};
 
@@ -12,7 +14,7 @@ impl Simulator<'_> {
             if !process.started {
                 continue;
             }
-            let pid = process.pid;
+            let pid = ProcessId::new(process.pid);
             let observer = &mut *self.etw.observer;
             let mut note = |item: &InventoryItem<'_>| observer.observe(&Fact::Inventory(item));
             note(&InventoryItem::Process { pid, name: &process.name, exited: process.exited })?;
@@ -21,17 +23,16 @@ impl Simulator<'_> {
             }
             for thread in process.threads.iter().filter_map(|t| self.machine.threads.get(*t)) {
                 if thread.started && !thread.ended {
-                    note(&InventoryItem::Thread { pid, tid: thread.tid })?;
+                    note(&InventoryItem::Thread { pid, tid: thread.tid.into() })?;
                 }
             }
             for image in &process.images {
-                let (path, base, size) = (image.path.as_str(), image.base, image.size);
                 note(&InventoryItem::Image {
                     pid,
-                    base,
-                    size,
-                    path,
-                    pdb: image.pdb.map(Into::into),
+                    base: image.base,
+                    size: image.size,
+                    path: &image.path,
+                    pdb: image.pdb,
                 })?;
             }
             for runtime in process.clrs.iter().filter_map(|c| self.clrs.get(*c)) {

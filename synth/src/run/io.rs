@@ -6,11 +6,11 @@
 use crate::error::Result;
 use crate::etw::Origin;
 use crate::kernel::{DiskRequest, FileRequest, TcpStep};
-use crate::machine::{Connection, Handle, sectors};
+use crate::machine::{Connection, Handle, Process, sectors};
 use crate::time::{MICROSECOND, MILLISECOND, Nanos};
 use crate::truth::{Fact, FileOperation, IoReport, NetworkOperation};
 
-use super::io_op::{IoOp, Transfer};
+use super::io_op::{IoOp, OpenRequest, Transfer};
 use super::op_queue::Op;
 use super::{Simulator, Task};
 
@@ -37,26 +37,27 @@ impl Simulator<'_> {
     /// A thread performs an operation.
     pub(super) fn perform_io(&mut self, thread: usize, op: IoOp, from: Nanos) -> Result<Performed> {
         let nothing = Ok((from, 0, Vec::new()));
-        let alive = |s: &Self| {
-            let process = s.machine.threads.get(thread).map(|t| t.process)?;
-            s.machine.processes.get(process).filter(|p| p.is_alive()).map(|_| process)
+        let Some(process) = self.machine.threads.get(thread).map(|t| t.process) else {
+            return nothing;
         };
-        let Some(process) = alive(self) else { return nothing };
+        if !self.machine.processes.get(process).is_some_and(Process::is_alive) {
+            return nothing;
+        }
         let mut at = self.origin(thread, from);
         match op {
-            IoOp::Open(handle, file, options) => {
-                self.open(thread, (process, handle, file), options, &mut at)?;
+            IoOp::Open(request) => {
+                self.open(thread, process, request, &mut at)?;
             }
             IoOp::Transfer(handle, mut transfer) => {
                 let Some(open) = self.handle(handle) else { return nothing };
                 transfer.since = from;
                 transfer.irp = self.machine.files.irps.take(from);
                 self.ask(thread, transfer.request(), transfer.irp, &open, &at)?;
-                return self.go_on(thread, (handle, open), transfer, at);
+                return self.go_on(thread, handle, open, transfer, at);
             }
             IoOp::Continue(handle, transfer) => {
                 let Some(open) = self.handle(handle) else { return nothing };
-                return self.go_on(thread, (handle, open), transfer, at);
+                return self.go_on(thread, handle, open, transfer, at);
             }
             IoOp::Flush(handle) => {
                 let flush = Transfer::new(FileOperation::Flush, 0, 0, false);
@@ -93,10 +94,10 @@ impl Simulator<'_> {
         self.machine.files.open.get(&handle).copied()
     }
 
-    /// A time that a thread needs.
-    fn while_of(&mut self, thread: usize, (low, high): (Nanos, Nanos)) -> Nanos {
+    /// Draws a time that a thread needs.
+    fn draw_time(&mut self, thread: usize, min: Nanos, max: Nanos) -> Nanos {
         let found = self.machine.threads.get_mut(thread);
-        found.map_or(low, |t| t.rng.between(low, high))
+        found.map_or(min, |t| t.rng.between(min, max))
     }
 
     /// A thread asks a file system for something.
@@ -114,7 +115,7 @@ impl Simulator<'_> {
 
     /// The file system answers, a little later.
     fn answer(&mut self, thread: usize, irp: u64, what: u64, at: &mut Origin) -> Result<()> {
-        let time = self.while_of(thread, (2 * MICROSECOND, 12 * MICROSECOND));
+        let time = self.draw_time(thread, 2 * MICROSECOND, 12 * MICROSECOND);
         at.at = at.at.saturating_add(time);
         self.machine.files.irps.give_back(irp, at.at);
         self.etw.log_file_end(irp, what, at)
@@ -123,10 +124,11 @@ impl Simulator<'_> {
     fn open(
         &mut self,
         thread: usize,
-        (process, handle, file): (usize, u64, usize),
-        (options, share): (u32, u32),
+        process: usize,
+        request: OpenRequest,
         at: &mut Origin,
     ) -> Result<()> {
+        let OpenRequest { handle, file, options, share } = request;
         let since = at.at;
         let irp = self.machine.files.irps.take(at.at);
         let object = self.machine.files.objects.take(at.at);
@@ -169,7 +171,8 @@ impl Simulator<'_> {
     fn go_on(
         &mut self,
         thread: usize,
-        (handle, open): (u64, Handle),
+        handle: u64,
+        open: Handle,
         mut transfer: Transfer,
         mut at: Origin,
     ) -> Result<Performed> {
@@ -236,8 +239,8 @@ impl Simulator<'_> {
         self.report_io(IoReport::Disk {
             started_ns: request.since,
             ended_ns: at,
-            pid,
-            tid: request.tid,
+            pid: pid.into(),
+            tid: request.tid.into(),
             operation,
             path,
             file_key: request.key,
@@ -270,7 +273,7 @@ impl Simulator<'_> {
     fn wait_for(&mut self, thread: usize, step: TcpStep) -> Nanos {
         match step {
             TcpStep::Connect | TcpStep::Receive(_) => {
-                self.while_of(thread, (300 * MICROSECOND, 30 * MILLISECOND))
+                self.draw_time(thread, 300 * MICROSECOND, 30 * MILLISECOND)
             }
             _ => 0,
         }
@@ -303,8 +306,8 @@ impl Simulator<'_> {
         self.etw.log_network(step, of, at)?;
         self.report_io(IoReport::Network {
             at_ns: at.at,
-            pid: at.pid,
-            tid: at.tid,
+            pid: at.pid.into(),
+            tid: at.tid.into(),
             operation,
             protocol: if of.udp { "udp" } else { "tcp" },
             local: of.local,
@@ -363,8 +366,8 @@ impl Simulator<'_> {
         self.report_io(IoReport::File {
             started_ns,
             ended_ns: at.at,
-            pid: at.pid,
-            tid: at.tid,
+            pid: at.pid.into(),
+            tid: at.tid.into(),
             operation,
             path: self.path_of(open.file),
             file_key: open.key,

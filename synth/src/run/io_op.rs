@@ -9,8 +9,8 @@ use crate::truth::FileOperation;
 /// An operation of a thread on an open file, by its handle, or on a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum IoOp {
-    /// A file is opened: its index, and the options and what others may do.
-    Open(u64, usize, (u32, u32)),
+    /// A file is opened.
+    Open(OpenRequest),
     /// A part is read or written.
     Transfer(u64, Transfer),
     /// The disk has done a part of that, or a flush.
@@ -27,6 +27,19 @@ pub(super) enum IoOp {
     Network(TcpStep, Connection),
     /// It happens now.
     NetworkDone(TcpStep, Connection),
+}
+
+/// A file to open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OpenRequest {
+    /// The new handle.
+    pub handle: u64,
+    /// The index of the file.
+    pub file: usize,
+    /// The options of `CreateFile`.
+    pub options: u32,
+    /// What others may do with the file.
+    pub share: u32,
 }
 
 /// A read, write or flush on its way.

@@ -1,7 +1,7 @@
 //! What processes are asked to do with files and the network, as operations of their threads.
 //!
-//! All operations on an open file, or on a connection, are those of the thread that began with it,
-//! so that they are done in the order of the script.
+//! All operations on an open file, or on a connection, are performed by the thread that began with
+//! it, so that they are done in the order of the script.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use crate::model::IoWork;
 use crate::truth::FileOperation;
 
 use super::Simulator;
-use super::io_op::{IoOp, Transfer};
+use super::io_op::{IoOp, OpenRequest, Transfer};
 use super::op_queue::Op;
 
 /// Options of an open: the disposition in the high byte (open; open or create), synchronous
@@ -51,7 +51,12 @@ impl Simulator<'_> {
                     return Err(self.impossible(format!("the process has \"{path}\" open")));
                 }
                 let handle = self.machine.files.new_handle();
-                let open = IoOp::Open(handle, file, (OPEN_TO_DELETE, SHARE_ALL));
+                let open = IoOp::Open(OpenRequest {
+                    handle,
+                    file,
+                    options: OPEN_TO_DELETE,
+                    share: SHARE_ALL,
+                });
                 let ops = [open, IoOp::Delete(handle), IoOp::Close(handle)];
                 self.enqueue(next, ops.map(Op::Io))
             }
@@ -63,7 +68,8 @@ impl Simulator<'_> {
                 let bytes = message.bytes;
                 let step =
                     if message.sent { TcpStep::Send(bytes) } else { TcpStep::Receive(bytes) };
-                let (remote, udp) = (message.remote, message.udp.is_some());
+                let remote = message.remote;
+                let udp = message.udp.is_some();
                 let socket = match (self.socket(process, remote, udp), message.udp) {
                     (Some(socket), _) => socket,
                     (None, Some(port)) => self.new_socket(process, next, remote, port, true),
@@ -132,9 +138,10 @@ impl Simulator<'_> {
         let handle = self.machine.files.new_handle();
         let op = op.map(|op| op(handle));
         let reads = matches!(&op, Some(IoOp::Transfer(_, t)) if t.operation == FileOperation::Read);
-        let options = if reads { (OPEN, SHARE_READ) } else { (OPEN_IF, SHARE_READ) };
+        let options = if reads { OPEN } else { OPEN_IF };
+        let open = IoOp::Open(OpenRequest { handle, file, options, share: SHARE_READ });
         let close = (!stays).then_some(IoOp::Close(handle));
-        let ops = [Some(IoOp::Open(handle, file, options)), op, close];
+        let ops = [Some(open), op, close];
         if let Some(found) = self.machine.processes.get_mut(process).filter(|_| stays) {
             found.files.insert(path.to_lowercase(), OpenFile { handle, thread: next });
         }

@@ -52,7 +52,7 @@ impl Simulator<'_> {
             self.turn(index, old, new, &origin)?;
             let samples = KernelEvent::Sample.group();
             if old.has(samples) && new.has(samples) && self.interval(index) != before {
-                self.etw.log_interval(index, (SET_INTERVAL, before), &origin)?;
+                self.etw.log_interval(index, SET_INTERVAL, before, &origin)?;
             }
             self.passed(&origin);
             self.watch(index);
@@ -72,7 +72,8 @@ impl Simulator<'_> {
         self.controller_enters()?;
         let origin = self.controller_origin();
         if !groups.has(group::NO_SYSTEM_CONFIG) {
-            let (etw, machine) = (&mut self.etw, &self.machine);
+            let etw = &mut self.etw;
+            let machine = &self.machine;
             etw.log_configuration(index, &self.scenario.machine, machine, &origin)?;
         }
         self.turn(index, groups, GroupMasks::default(), &origin)?;
@@ -85,7 +86,8 @@ impl Simulator<'_> {
         let Some(groups) = self.groups(index) else { return Ok(()) };
         self.controller_enters()?;
         let origin = self.controller_origin();
-        let (etw, machine) = (&mut self.etw, &self.machine);
+        let etw = &mut self.etw;
+        let machine = &self.machine;
         etw.log_rundown(Lifecycle::AtStart(index), groups, machine, &origin)?;
         etw.log_rundown_complete(index, &origin)?;
         self.passed(&origin);
@@ -111,17 +113,19 @@ impl Simulator<'_> {
         origin: &Origin,
     ) -> Result<()> {
         let interval = self.interval(index);
-        let (etw, machine) = (&mut self.etw, &self.machine);
-        let (gone, come) = (old.without(new), new.without(old));
+        let etw = &mut self.etw;
+        let machine = &self.machine;
+        let gone = old.without(new);
+        let come = new.without(old);
         if gone.has(KernelEvent::Sample.group()) {
-            etw.log_interval(index, (SAMPLES.1, interval), origin)?;
+            etw.log_interval(index, SAMPLES.1, interval, origin)?;
         }
         etw.log_masks(index, Masks::EndExtension, old, origin)?;
         etw.log_rundown(Lifecycle::AtEnd(index), gone, machine, origin)?;
         etw.log_masks(index, Masks::Extension, new, origin)?;
         etw.log_rundown(Lifecycle::AtStart(index), come, machine, origin)?;
         if come.has(KernelEvent::Sample.group()) {
-            etw.log_interval(index, (SAMPLES.0, interval), origin)?;
+            etw.log_interval(index, SAMPLES.0, interval, origin)?;
         }
         etw.log_rundown_complete(index, origin)
     }

@@ -350,8 +350,8 @@ impl<'s> Simulator<'s> {
     }
 }
 
-/// The chance in the times of steps that have any. Steps of a process are named after it, those of
-/// a session after the session, so that a further session does not change the times of others.
+/// Random numbers for steps with random times. Their seed is derived from the name of the process
+/// or session, so that another session does not change the times of other steps.
 fn schedule_rngs(scenario: &Scenario) -> BTreeMap<usize, Rng> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     let mut rngs = BTreeMap::new();

@@ -50,15 +50,21 @@ impl Simulator<'_> {
         Ok(())
     }
 
-    /// A packet passes: in its thread when it is sent, else in whatever the processor runs.
+    /// A packet passes: in its thread if it is sent, otherwise in the thread that the processor
+    /// runs.
     pub(super) fn pass(&mut self, number: usize) -> Result<()> {
         let Some(Passing { packet, thread }) = self.network.take(number) else { return Ok(()) };
-        let lives = |thread: &usize| {
-            self.machine.threads.get(*thread).is_some_and(|t| t.started && !t.ended)
-        };
-        let sender = thread.filter(lives).filter(|_| packet.sent);
-        let of = |thread: usize| self.machine.threads.get(thread).map(|t| usize::from(t.processor));
-        let processor = sender.and_then(of).unwrap_or(RECEIVING);
+        let mut sender = None;
+        let mut processor = RECEIVING;
+        if packet.sent
+            && let Some(index) = thread
+            && let Some(thread) = self.machine.threads.get(index)
+            && thread.started
+            && !thread.ended
+        {
+            sender = Some(index);
+            processor = usize::from(thread.processor);
+        }
         self.settle(processor, self.now)?;
         let current = sender.or_else(|| self.machine.processors.get(processor)?.current());
         let at = self.now.max(self.machine.horizon(processor));

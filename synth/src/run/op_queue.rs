@@ -110,7 +110,7 @@ fn repeats(one: &Op, other: &Op) -> bool {
             | ClrWork::Press(_)
             | ClrWork::Pool(_)
             | ClrWork::IoPool(_)
-            | ClrWork::Retire(..)
+            | ClrWork::Retire { .. }
             | ClrWork::Suspend(_)
             | ClrWork::Wait(_)
     );

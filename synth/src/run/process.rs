@@ -85,13 +85,13 @@ impl Simulator<'_> {
             }
         }
         for plan in scenario.processes.iter().filter(|p| p.pid != 0) {
-            if !self.machine.reserve_id(plan.pid) {
+            if !self.machine.reserve_id(plan.pid.get()) {
                 let message = format!("process id {} is already used", plan.pid);
                 return Err(Error::impossible(plan.start, message));
             }
         }
         for (number, plan) in scenario.processes.iter().enumerate() {
-            let pid = if plan.pid != 0 { plan.pid } else { self.machine.new_id() };
+            let pid = if plan.pid != 0 { plan.pid.get() } else { self.machine.new_id() };
             let index = self.machine.processes.len();
             let process = self.new_process(number, plan, pid, index);
             self.machine.processes.push(process);
@@ -124,7 +124,7 @@ impl Simulator<'_> {
         let source = Source::new(self.scenario.seed).named("process").named(&plan.name);
         let source = source.numbered(namesakes(self.scenario, number));
         let mut process = Process::new(pid, &plan.name, width, source);
-        process.parent = if plan.parent == 0 { 1000 } else { plan.parent };
+        process.parent = if plan.parent == 0 { 1000 } else { plan.parent.get() };
         process.command_line = plan.command_line.clone();
         process.user = plan.user.clone();
         for (clr_number, clr) in plan.clrs.iter().enumerate() {
@@ -132,7 +132,7 @@ impl Simulator<'_> {
             let default = 9 + clr_number as u16;
             let instance = if clr.instance == 0 { default } else { clr.instance };
             let at = self.clrs.len();
-            let built = Clr::new(clr, instance, (index, at), &mut process.space, source);
+            let built = Clr::new(clr, instance, index, at, &mut process.space, source);
             process.clrs.push(at);
             self.clrs.push(built);
         }
@@ -155,16 +155,20 @@ impl Simulator<'_> {
             format!("C:\\App\\{}", plan.name)
         };
         // The script may describe the executable itself.
-        let is_exe = |image: &&ImagePlan| image.path.eq_ignore_ascii_case(&path);
-        let exe = plan.images.iter().find(is_exe).cloned();
-        let exe =
-            exe.unwrap_or_else(|| ImagePlan { size: 0x2_8000, ..ImagePlan::new(path.as_str()) });
+        let mut exe = ImagePlan { size: 0x2_8000, ..ImagePlan::new(path.as_str()) };
+        let mut others = Vec::new();
+        for image in &plan.images {
+            if image.path.eq_ignore_ascii_case(&path) {
+                exe = image.clone();
+            } else {
+                others.push(Op::LoadImage(image.clone()));
+            }
+        }
         ops.push(Op::LoadImage(exe));
         for (path, size) in COMMON_IMAGES {
             ops.push(Op::LoadImage(ImagePlan { size, ..ImagePlan::new(path) }));
         }
-        let others = plan.images.iter().filter(|image| !is_exe(image));
-        ops.extend(others.cloned().map(Op::LoadImage));
+        ops.extend(others);
         ops.extend(threads.iter().skip(1).map(|thread| Op::StartThread(*thread)));
         for &clr in &process.clrs {
             let Some(runtime) = self.clrs.get(clr) else { continue };

@@ -180,18 +180,15 @@ impl Simulator<'_> {
             .provider_rngs
             .entry((process, plan.provider))
             .or_insert_with(|| source.named("provider").named(&provider.name).rng());
-        let mut values: Vec<OwnedValue> = schema
-            .fields
-            .iter()
-            .map(|field| {
-                let given = plan.values.iter().find(|(name, _)| *name == field.name);
-                let unset = || match provider.kind {
-                    ProviderKind::Windows => usual(field, &self.machine.clock, at.at, user),
-                    _ => drawn(field, rng),
-                };
-                given.map_or_else(unset, |(_, value)| value.clone())
-            })
-            .collect();
+        let mut values = Vec::with_capacity(schema.fields.len());
+        for field in &schema.fields {
+            let given = plan.values.iter().find(|given| given.name == *field.name);
+            values.push(match (given, provider.kind) {
+                (Some(given), _) => given.value.clone(),
+                (None, ProviderKind::Windows) => usual(field, &self.machine.clock, at.at, user),
+                (None, _) => drawn(field, rng),
+            });
+        }
         if !wanted {
             return Ok(MICROSECOND);
         }
@@ -204,26 +201,31 @@ impl Simulator<'_> {
         let metadata = source.and_then(|s| s.metadata.get(plan.event)).unwrap_or(&empty);
         event.traits = source.map_or(&[], |s| &s.traits);
         event.metadata = metadata;
-        match provider.kind {
-            ProviderKind::TraceLogging => event.descriptor.channel = TRACE_LOGGING_CHANNEL,
-            ProviderKind::Classic => event.format = RecordFormat::Full,
-            ProviderKind::Wpp => {
-                if let Identity::Message { number } = schema.identity {
-                    event.descriptor.id = number;
-                    event.format = RecordFormat::Message(number);
-                }
-            }
-            ProviderKind::Manifest | ProviderKind::EventSource | ProviderKind::Windows => {}
-        }
-        if event.descriptor.opcode == 0 && !classic {
-            event.descriptor.opcode = match plan.activity {
-                ActivityWork::None => 0,
-                ActivityWork::Start => 1,
-                ActivityWork::Stop => 2,
-            };
-        }
+        set_header(&mut event, provider.kind, plan.activity);
         self.etw.raise(index, &origin, &event)?;
         Ok(MICROSECOND)
+    }
+}
+
+/// Sets the format of the record and what the kind of the provider changes in the descriptor.
+fn set_header(event: &mut Event<'_>, kind: ProviderKind, activity: ActivityWork) {
+    match kind {
+        ProviderKind::TraceLogging => event.descriptor.channel = TRACE_LOGGING_CHANNEL,
+        ProviderKind::Classic => event.format = RecordFormat::Full,
+        ProviderKind::Wpp => {
+            if let Identity::Message { number } = event.schema.identity {
+                event.descriptor.id = number;
+                event.format = RecordFormat::Message(number);
+            }
+        }
+        ProviderKind::Manifest | ProviderKind::EventSource | ProviderKind::Windows => {}
+    }
+    if event.descriptor.opcode == 0 && !kind.is_classic() {
+        event.descriptor.opcode = match activity {
+            ActivityWork::None => 0,
+            ActivityWork::Start => 1,
+            ActivityWork::Stop => 2,
+        };
     }
 }
 
@@ -236,13 +238,14 @@ impl Simulator<'_> {
     }
 }
 
-/// What a field of an event of Windows contains if the script does not set it: zero or nothing, but
-/// the time of the event and its user where the type is that of a time or a user.
+/// What a field of an event of Windows contains if the script does not set it: zero or nothing; the
+/// time of the event, or its user, if the field has such a type.
 fn usual(field: &Field, clock: &Clock, at: Nanos, user: &[u8]) -> OwnedValue {
-    let one = || one_usual(field, clock, at, user);
     match field.count {
-        Count::One => one(),
-        Count::Const(count) => OwnedValue::Array(vec![one(); count.into()]),
+        Count::One => one_usual(field, clock, at, user),
+        Count::Const(count) => {
+            OwnedValue::Array(vec![one_usual(field, clock, at, user); count.into()])
+        }
         _ => OwnedValue::Array(Vec::new()),
     }
 }
@@ -277,13 +280,15 @@ fn one_usual(field: &Field, clock: &Clock, at: Nanos, user: &[u8]) -> OwnedValue
 /// A random value for a field that the script does not set.
 fn drawn(field: &Field, rng: &mut Rng) -> OwnedValue {
     const WORDS: [&str; 6] = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot"];
-    let word = |rng: &mut Rng| WORDS.get(rng.pick(WORDS.len())).copied().unwrap_or_default();
     if field.count != Count::One {
         return OwnedValue::Auto;
     }
     let FieldKind::Value(ty) = field.kind else { return OwnedValue::Auto };
     match ty {
-        InType::Utf16 | InType::Ansi => OwnedValue::Text(word(rng).to_owned()),
+        InType::Utf16 | InType::Ansi => {
+            let word = WORDS.get(rng.pick(WORDS.len())).copied();
+            OwnedValue::from(word.unwrap_or_default())
+        }
         InType::Boolean => OwnedValue::Bool(rng.below(2) == 1),
         InType::Guid => OwnedValue::Guid(rng.guid()),
         InType::Float => OwnedValue::Float(rng.below(1000) as f32 / 8.0),

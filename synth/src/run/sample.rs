@@ -3,7 +3,7 @@
 
 use crate::clr::thread_stack;
 use crate::error::Result;
-use crate::etw::{Origin, Session};
+use crate::etw::Origin;
 use crate::kernel;
 use crate::model::KernelEvent;
 use crate::time::{MICROSECOND, Nanos};
@@ -15,8 +15,8 @@ use super::{Simulator, Task};
 /// Where an idle processor waits, in the kernel.
 const IDLE: u64 = KERNEL + 0x15_f552;
 
-/// The flags of a sample have the priority of the thread above their three lowest bits; those of
-/// idle processors are 0x80 (the samples of net.4.5.2.x64.etl).
+/// The flags of a sample have the priority of the thread above their three lowest bits; the flags
+/// of idle processors are 0x80 (as in the samples of net.4.5.2.x64.etl).
 const FLAGS: u8 = PRIORITY.cast_unsigned() << 3;
 const IDLE_FLAGS: u8 = 0x80;
 
@@ -32,10 +32,10 @@ impl Simulator<'_> {
     /// A new round: the first processor is sampled now, and the others after it.
     pub(super) fn sample(&mut self, session: usize) -> Result<()> {
         // After a change of the flags the next round has another time.
-        let due = |s: &&mut Session| s.is_running() && s.next_sample == Some(self.now);
-        let Some(found) = self.etw.sessions.get_mut(session).filter(due) else {
+        let Some(found) = self.etw.sessions.get_mut(session) else { return Ok(()) };
+        if !found.is_running() || found.next_sample != Some(self.now) {
             return Ok(());
-        };
+        }
         let interval = found.sample_interval;
         let next = self.now.saturating_add(interval);
         found.next_sample = Some(next);
@@ -49,14 +49,13 @@ impl Simulator<'_> {
 
     /// A processor other than the first one is sampled, if its round still counts.
     pub(super) fn sample_on(&mut self, session: usize, processor: usize) -> Result<()> {
-        let due = |s: &&Session| {
-            let round = self.now.saturating_sub(offset(processor, s.sample_interval));
-            s.is_running() && s.next_sample == Some(round.saturating_add(s.sample_interval))
-        };
-        match self.etw.sessions.get(session).filter(due) {
-            Some(_) => self.take_sample(session, processor),
-            None => Ok(()),
+        let Some(found) = self.etw.sessions.get(session) else { return Ok(()) };
+        let interval = found.sample_interval;
+        let round = self.now.saturating_sub(offset(processor, interval));
+        if !found.is_running() || found.next_sample != Some(round.saturating_add(interval)) {
+            return Ok(());
         }
+        self.take_sample(session, processor)
     }
 
     fn take_sample(&mut self, session: usize, processor: usize) -> Result<()> {
@@ -67,7 +66,7 @@ impl Simulator<'_> {
         let Some(thread) = current else {
             let origin = self.origin_on(processor, None, at);
             let waits = kernel::address(origin.pointer_size, IDLE);
-            self.etw.log_sample(session, (waits, IDLE_FLAGS), &origin)?;
+            self.etw.log_sample(session, waits, IDLE_FLAGS, &origin)?;
             self.machine.advance(processor, at);
             return Ok(());
         };
@@ -79,7 +78,7 @@ impl Simulator<'_> {
         let origin = self.origin(thread, at);
         let origin = Origin { processor: u16::try_from(processor).unwrap_or(0), ..origin };
         if let Some(&address) = frames.first() {
-            self.etw.log_sample(session, (address, FLAGS), &origin)?;
+            self.etw.log_sample(session, address, FLAGS, &origin)?;
             self.etw.log_stack_in(session, KernelEvent::Sample, &frames, &origin)?;
         }
         self.machine.advance(processor, at);

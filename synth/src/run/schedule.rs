@@ -21,9 +21,11 @@ impl Simulator<'_> {
     pub(super) fn settle(&mut self, processor: usize, at: Nanos) -> Result<()> {
         loop {
             let threads = &self.machine.threads;
-            let busy = |thread: usize| threads.get(thread).is_some_and(|t| t.busy && !t.blocked);
             let Some(state) = self.machine.processors.get_mut(processor) else { return Ok(()) };
-            let Some(switch) = state.settle(at, busy) else { return Ok(()) };
+            let switch = state.settle(at, |thread| {
+                threads.get(thread).is_some_and(|thread| thread.busy && !thread.blocked)
+            });
+            let Some(switch) = switch else { return Ok(()) };
             self.switched(processor, switch)?;
         }
     }
@@ -68,23 +70,32 @@ impl Simulator<'_> {
     /// When the threads that an operation takes something away from have done what they do now:
     /// their operations are simulated in one go, up to later than now. Nothing else is waited for.
     pub(super) fn others_until(&self, thread: usize, op: &Op) -> Nanos {
-        let until = |thread: &usize| {
-            let found = self.machine.threads.get(*thread).filter(|t| t.started && !t.ended);
-            found.map_or(0, |t| self.machine.horizon(usize::from(t.processor)))
-        };
         match op {
-            Op::EndThread(other) => until(other),
-            Op::EndProcess | Op::UnloadImage(_) => self.all_until(thread, until),
-            Op::Clr(_, op) if op.takes_code_away() => self.all_until(thread, until),
+            Op::EndThread(other) => self.busy_until(*other),
+            Op::EndProcess | Op::UnloadImage(_) => self.process_busy_until(thread),
+            Op::Clr(_, op) if op.takes_code_away() => self.process_busy_until(thread),
+            _ => 0,
+        }
+    }
+
+    /// When a thread has done what it does now.
+    fn busy_until(&self, thread: usize) -> Nanos {
+        match self.machine.threads.get(thread) {
+            Some(thread) if thread.started && !thread.ended => {
+                self.machine.horizon(usize::from(thread.processor))
+            }
             _ => 0,
         }
     }
 
     /// The same for all threads of the process of a thread.
-    fn all_until(&self, thread: usize, until: impl Fn(&usize) -> Nanos) -> Nanos {
+    fn process_busy_until(&self, thread: usize) -> Nanos {
         let found = self.machine.threads.get(thread);
-        let process = found.and_then(|t| self.machine.processes.get(t.process));
-        process.and_then(|p| p.threads.iter().map(until).max()).unwrap_or(0)
+        let Some(process) = found.and_then(|t| self.machine.processes.get(t.process)) else {
+            return 0;
+        };
+        let times = process.threads.iter().map(|thread| self.busy_until(*thread));
+        times.max().unwrap_or(0)
     }
 
     /// The time before which nothing can happen any more. A switch whose thread had more to do is
@@ -129,22 +140,10 @@ impl Simulator<'_> {
         if !self.etw.logs(KernelEvent::ContextSwitch) {
             return Ok(());
         }
-        let party = |thread: Option<usize>| {
-            let found = thread.and_then(|t| self.machine.threads.get(t));
-            let idle = SwitchThread {
-                ideal: u16::try_from(processor).unwrap_or(0),
-                ..SwitchThread::default()
-            };
-            found.map_or(idle, |t| SwitchThread {
-                tid: t.tid,
-                priority: PRIORITY,
-                ideal: t.processor,
-            })
-        };
         let away = switch.new.and_then(|t| self.machine.threads.get(t)).map_or(0, |t| t.left);
         let switched = ContextSwitch {
-            old: party(switch.old.map(|(thread, _)| thread)),
-            new: party(switch.new),
+            old: self.switch_thread(switch.old.map(|(thread, _)| thread), processor),
+            new: self.switch_thread(switch.new, processor),
             why,
             waited: u32::try_from(at.saturating_sub(away) / TICK).unwrap_or(u32::MAX),
         };
@@ -156,17 +155,32 @@ impl Simulator<'_> {
         Ok(())
     }
 
+    /// A thread in the event of a switch, or the idle thread of the processor.
+    fn switch_thread(&self, thread: Option<usize>, processor: usize) -> SwitchThread {
+        match thread.and_then(|thread| self.machine.threads.get(thread)) {
+            Some(thread) => {
+                SwitchThread { tid: thread.tid, priority: PRIORITY, ideal: thread.processor }
+            }
+            None => SwitchThread {
+                ideal: u16::try_from(processor).unwrap_or(0),
+                ..SwitchThread::default()
+            },
+        }
+    }
+
     /// A waiting thread has work: a timer wakes it on its processor.
     pub(super) fn wake(&mut self, thread: usize) -> Result<()> {
         let Some(found) = self.machine.threads.get(thread) else { return Ok(()) };
-        let (tid, processor) = (found.tid, usize::from(found.processor));
+        let tid = found.tid;
+        let processor = usize::from(found.processor);
         let lives = found.started && !found.ended;
         self.settle(processor, self.now)?;
         let Some(state) = self.machine.processors.get(processor) else { return Ok(()) };
         if !lives || !self.etw.logs(KernelEvent::ReadyThread) || state.has(thread) {
             return Ok(());
         }
-        let (at, current) = (self.now.max(state.horizon), state.current());
+        let at = self.now.max(state.horizon);
+        let current = state.current();
         let origin = self.origin_on(processor, current, at);
         self.etw.log_ready(tid, &origin)?;
         self.take_stack(KernelEvent::ReadyThread, current, &origin)?;

@@ -89,8 +89,10 @@ impl Simulator<'_> {
         }
         let threads: Vec<(usize, u32)> = match op {
             ClrOp::Rundown(_, Item::Threads, true) => {
-                let of = |t: &usize| self.machine.threads.get(*t).map(|found| (*t, found.tid));
-                process.threads.iter().filter_map(of).collect()
+                let threads = process.threads.iter();
+                threads
+                    .filter_map(|index| Some((*index, self.machine.threads.get(*index)?.tid)))
+                    .collect()
             }
             _ => Vec::new(),
         };

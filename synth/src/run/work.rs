@@ -1,8 +1,9 @@
 //! Work of processes, converted to operations of their threads.
 
-use crate::clr::ClrOp;
+use crate::clr::{AppDomain, Assembly, ClrOp};
 use crate::error::{Error, Result};
 use crate::model::{CodeKind, Work};
+use crate::time::Nanos;
 
 use super::Simulator;
 use super::op_queue::Op;
@@ -19,8 +20,7 @@ impl Simulator<'_> {
     /// Reports, once per process, work that is ignored because the process or its CLRs have not
     /// started.
     fn too_early(&mut self, index: usize, clrs: &[usize]) -> Result<()> {
-        let begun = |clr: &usize| self.clrs.get(*clr).is_some_and(|c| c.started);
-        let waits = !clrs.iter().any(begun);
+        let waits = !clrs.iter().any(|clr| self.clrs.get(*clr).is_some_and(|c| c.started));
         let Some(process) = self.machine.processes.get_mut(index) else { return Ok(()) };
         let what = if !process.started {
             "has not begun"
@@ -107,14 +107,15 @@ impl Simulator<'_> {
             Work::UnloadImage(path) => self.enqueue(thread, [Op::UnloadImage(path.clone())])?,
             _ => {
                 self.too_early(index, &clrs)?;
-                let (mut done, mut missed) = (false, None);
+                let mut done = false;
+                let mut missed = None;
                 for clr in clrs {
                     match self.clr_work(clr, work) {
                         Ok(ops) => {
                             done = true;
                             self.enqueue_repeated(thread, ops)?;
                         }
-                        // One of several CLRs may have the named item.
+                        // If there are several CLRs, one may have the named item.
                         Err(error) => missed = Some(error),
                     }
                 }
@@ -131,18 +132,8 @@ impl Simulator<'_> {
         let Some(runtime) = self.clrs.get_mut(clr).filter(|c| c.started) else {
             return Ok(Vec::new());
         };
-        let named = |what: &str, name: &str| {
-            Error::impossible(now, format!("there is no {what} \"{name}\""))
-        };
-        let (domains, assemblies) = (&runtime.domains, &runtime.assemblies);
-        let domain = |name: &str| {
-            let found = domains.iter().position(|d| d.name == name);
-            found.ok_or_else(|| named("app domain", name))
-        };
-        let assembly = |name: &str| {
-            let found = assemblies.iter().position(|a| a.simple_name == name);
-            found.ok_or_else(|| named("assembly", name))
-        };
+        let domains = &runtime.domains;
+        let assemblies = &runtime.assemblies;
         let ops: Vec<(ClrOp, u32)> = match work {
             Work::Jit(count) => {
                 let many = runtime.waiting.len().min(*count as usize);
@@ -162,16 +153,18 @@ impl Simulator<'_> {
                 once(compiled.take(*count as usize).map(|m| ClrOp::Rejit(*m)))
             }
             Work::Clr(work, count) => vec![(ClrOp::Work(*work), (*count).min(MAX_OPS_PER_STEP))],
-            Work::EnterDomain(name) => once([ClrOp::EnterDomain(domain(name)?)]),
+            Work::EnterDomain(name) => once([ClrOp::EnterDomain(find_domain(domains, name, now)?)]),
             Work::Forget(count) => {
                 let dynamic = runtime.live.iter().filter(|m| {
                     runtime.methods.get(**m).is_some_and(|m| m.kind == CodeKind::Dynamic)
                 });
                 once(dynamic.take(*count as usize).map(|m| ClrOp::Forget(*m)))
             }
-            Work::LoadAssembly(name) => once([ClrOp::LoadAssembly(assembly(name)?)]),
+            Work::LoadAssembly(name) => {
+                once([ClrOp::LoadAssembly(find_assembly(assemblies, name, now)?)])
+            }
             Work::UnloadAssembly(name) => {
-                let found = assembly(name)?;
+                let found = find_assembly(assemblies, name, now)?;
                 if assemblies.get(found).is_some_and(|a| !a.collectible) {
                     let what =
                         format!("assembly \"{name}\" is not collectible: its domain unloads it");
@@ -179,10 +172,24 @@ impl Simulator<'_> {
                 }
                 once([ClrOp::UnloadAssembly(found)])
             }
-            Work::LoadDomain(name) => once([ClrOp::LoadDomain(domain(name)?)]),
-            Work::UnloadDomain(name) => once([ClrOp::UnloadDomain(domain(name)?)]),
+            Work::LoadDomain(name) => once([ClrOp::LoadDomain(find_domain(domains, name, now)?)]),
+            Work::UnloadDomain(name) => {
+                once([ClrOp::UnloadDomain(find_domain(domains, name, now)?)])
+            }
             _ => Vec::new(),
         };
         Ok(ops.into_iter().map(|(op, times)| (Op::Clr(clr, op), times)).collect())
     }
+}
+
+/// The index of an app domain.
+fn find_domain(domains: &[AppDomain], name: &str, now: Nanos) -> Result<usize> {
+    let found = domains.iter().position(|domain| domain.name == name);
+    found.ok_or_else(|| Error::impossible(now, format!("there is no app domain \"{name}\"")))
+}
+
+/// The index of an assembly.
+fn find_assembly(assemblies: &[Assembly], name: &str, now: Nanos) -> Result<usize> {
+    let found = assemblies.iter().position(|assembly| assembly.simple_name == name);
+    found.ok_or_else(|| Error::impossible(now, format!("there is no assembly \"{name}\"")))
 }

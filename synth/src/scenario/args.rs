@@ -4,13 +4,13 @@
 use core::fmt::Display;
 use core::ops::RangeInclusive;
 
-use etl_format::{Guid, parse_number};
+use etl_format::{Guid, ProcessId, ThreadId, parse_number};
 use etl_schema::tables::{Registry, windows};
 use kdl::{KdlEntry, KdlNode, KdlValue};
 use miette::SourceSpan;
 
 use super::reader::Reader;
-use crate::distribution::Distribution;
+use crate::distribution::{Distribution, RandomRange};
 use crate::model::{FieldValue, ScriptLocation};
 use crate::time::{Nanos, parse_duration};
 
@@ -26,6 +26,18 @@ pub(super) struct Args<'r, 's> {
 pub(super) trait FromEntry: Sized {
     /// Reads the value or reports an error. `what` names the argument or property.
     fn from_entry(reader: &mut Reader<'_>, entry: &KdlEntry, what: &str) -> Option<Self>;
+}
+
+impl FromEntry for ProcessId {
+    fn from_entry(reader: &mut Reader<'_>, entry: &KdlEntry, what: &str) -> Option<Self> {
+        u32::from_entry(reader, entry, what).map(ProcessId::new)
+    }
+}
+
+impl FromEntry for ThreadId {
+    fn from_entry(reader: &mut Reader<'_>, entry: &KdlEntry, what: &str) -> Option<Self> {
+        u32::from_entry(reader, entry, what).map(ThreadId::new)
+    }
 }
 
 impl FromEntry for String {
@@ -188,7 +200,7 @@ impl<'r, 's> Args<'r, 's> {
 
     fn entry(&mut self, name: &'static str) -> Option<&'r KdlEntry> {
         self.names.push(name);
-        // The last of several properties is valid, as in KDL.
+        // If a property is repeated, the last one is valid, as in KDL.
         let mut found = None;
         for (at, entry) in self.node.entries().iter().enumerate() {
             if entry.name().is_some_and(|n| n.value() == name) {
@@ -281,13 +293,9 @@ impl<'r, 's> Args<'r, 's> {
 
     /// A property that is a list of numbers.
     pub fn list<T: std::str::FromStr>(&mut self, name: &'static str, max: usize) -> Option<Vec<T>> {
-        let numbers = |text: &str| -> Option<Vec<T>> {
-            let words = text.split([' ', ',']).filter(|w| !w.is_empty());
-            words.map(|w| w.parse().ok()).collect::<Option<Vec<T>>>().filter(|n| n.len() <= max)
-        };
         let bits = 8 * size_of::<T>();
         let message = format!("{name}: up to {max} numbers of {bits} bits");
-        self.parsed(name, numbers, &message, None)
+        self.parsed(name, |text| numbers(text, max), &message, None)
     }
 
     /// A property that is text of a limited length.
@@ -324,23 +332,16 @@ impl<'r, 's> Args<'r, 's> {
 
     /// A property that is a version: up to `N` numbers between dots.
     pub fn version<const N: usize>(&mut self, name: &'static str) -> Option<[u32; N]> {
-        let parse = |text: &str| {
-            let mut version = [0; N];
-            let parts: Option<Vec<u32>> = text.split('.').map(|p| p.parse().ok()).collect();
-            let parts = parts.filter(|parts| parts.len() <= N)?;
-            version.iter_mut().zip(parts).for_each(|(slot, part)| *slot = part);
-            Some(version)
-        };
         let help = format!("up to {N} numbers with dots between them");
-        self.parsed(name, parse, &format!("{name}: not a version"), Some(&help))
+        self.parsed(name, version, &format!("{name}: not a version"), Some(&help))
     }
 
     /// A property that is a range and a distribution: `uniform 32..2048`.
-    pub fn range(&mut self, name: &'static str) -> Option<(Distribution, (u32, u32))> {
+    pub fn range(&mut self, name: &'static str) -> Option<RandomRange> {
         let entry = self.entry(name)?;
         let text = as_text(self.reader, entry);
         let (word, range) = text.trim().split_once(' ').unwrap_or(("", &text));
-        let spread = match word {
+        let distribution = match word {
             "" => Distribution::default(),
             word => {
                 let words = &Distribution::WORDS;
@@ -348,13 +349,14 @@ impl<'r, 's> Args<'r, 's> {
             }
         };
         let (low, high) = range.split_once("..").unwrap_or((range, range));
-        let bounds: Option<(u32, u32)> = low.trim().parse().ok().zip(high.trim().parse().ok());
-        let bounds = bounds.filter(|(low, high)| low <= high);
-        if bounds.is_none() {
-            let help = "a number, or minimum and maximum: \"32..2048\", \"uniform 32..2048\"";
-            self.reader.error(entry.span(), format!("{name}: not a range"), "here", Some(help));
+        if let (Ok(min), Ok(max)) = (low.trim().parse(), high.trim().parse())
+            && min <= max
+        {
+            return Some(RandomRange::new(min, max, distribution));
         }
-        bounds.map(|bounds| (spread, bounds))
+        let help = "a number, or minimum and maximum: \"32..2048\", \"uniform 32..2048\"";
+        self.reader.error(entry.span(), format!("{name}: not a range"), "here", Some(help));
+        None
     }
 
     /// A property that is a mask: a number, or names of a provider's keywords.
@@ -368,8 +370,10 @@ impl<'r, 's> Args<'r, 's> {
             return Some(number);
         }
         let of_clr = Registry::builtin().provider(provider);
-        let of_windows = || windows::provider(provider)?.ok();
-        let of_windows = if of_clr.is_none() { of_windows() } else { None };
+        let of_windows = match of_clr {
+            Some(_) => None,
+            None => windows::provider(provider).and_then(Result::ok),
+        };
         let table = of_clr.or(of_windows.as_ref());
         let mut mask = 0;
         for word in text.split(['|', ' ', ',']).filter(|w| !w.is_empty()) {
@@ -429,6 +433,24 @@ pub(super) fn as_text(reader: &mut Reader<'_>, entry: &KdlEntry) -> String {
         KdlValue::Bool(b) => b.to_string(),
         KdlValue::Null => String::new(),
     }
+}
+
+/// Up to `max` numbers with spaces or commas between them.
+fn numbers<T: std::str::FromStr>(text: &str, max: usize) -> Option<Vec<T>> {
+    let mut numbers = Vec::new();
+    for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
+        numbers.push(word.parse().ok()?);
+    }
+    (numbers.len() <= max).then_some(numbers)
+}
+
+/// Up to `N` numbers with dots between them; the others are 0.
+fn version<const N: usize>(text: &str) -> Option<[u32; N]> {
+    let mut version = [0; N];
+    for (nth, part) in text.split('.').enumerate() {
+        *version.get_mut(nth)? = part.parse().ok()?;
+    }
+    Some(version)
 }
 
 fn short(text: &str, max: usize) -> Option<String> {

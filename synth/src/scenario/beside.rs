@@ -1,4 +1,4 @@
-//! The files beside a script: no more of them is read than a script can use.
+//! Reads the files that a script names, up to the size that a script can use.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Take};
@@ -7,7 +7,7 @@ use std::path::Path;
 use super::network::MAX_CAPTURE;
 use super::walk::MAX_INCLUDED;
 
-/// Reads a script that another one includes, or a list of providers.
+/// Reads an included script, or a list of providers.
 ///
 /// # Errors
 /// Any I/O error; the file is not a regular file, or longer than a script can be.

@@ -16,17 +16,17 @@ const MAX_NAMES: usize = 12;
 /// Reports sessions whose clocks count beyond 63 bits before the scenario ends.
 fn check_clocks(reader: &mut Reader<'_>, scenario: &Scenario) {
     let machine = &scenario.machine;
-    let last = |step: &Step| step.repeat.map_or(step.at, |repeat| repeat.until);
-    let end = scenario.end.or(scenario.steps.iter().map(last).max()).unwrap_or(0);
+    let ends = scenario.steps.iter().map(|step| step.repeat.map_or(step.at, |r| r.until));
+    let end = scenario.end.or(ends.max()).unwrap_or(0);
     let seconds = (u128::from(machine.uptime) + u128::from(end)) / u128::from(SECOND) + 1;
-    let overflows = |hertz: u64| seconds * u128::from(hertz) > i64::MAX as u128 / 2;
+    let highest = i64::MAX as u128 / 2 / seconds;
     for step in &scenario.steps {
         let (Action::Start(plan), Some(location)) = (&step.action, &step.location) else {
             continue;
         };
         let cycles = plan.clock == ClockType::CPU_CYCLE;
-        if overflows(machine.frequency)
-            || cycles && overflows(u64::from(machine.cpu_mhz) * 1_000_000)
+        if u128::from(machine.frequency) > highest
+            || cycles && u128::from(machine.cpu_mhz) * 1_000_000 > highest
         {
             let help = Some("a shorter uptime of the machine, or a slower clock");
             reader.error_at(location, "the clock of the session overflows", "here", help);
@@ -76,7 +76,7 @@ pub(super) fn check(reader: &mut Reader<'_>, scenario: &Scenario) {
 fn output(action: &Action) -> Option<&str> {
     match action {
         Action::Start(plan) => plan.file.as_deref(),
-        Action::Session(_, Request::Flush(file) | Request::Consume(_, file)) => file.as_deref(),
+        Action::Session(_, Request::Flush(file) | Request::Consume { file, .. }) => file.as_deref(),
         Action::Merge { output, .. } => Some(output),
         _ => None,
     }
@@ -123,7 +123,7 @@ impl<'s> ScriptSymbols<'s> {
                 }
                 Action::Session(
                     _,
-                    Request::Flush(Some(file)) | Request::Consume(_, Some(file)),
+                    Request::Flush(Some(file)) | Request::Consume { file: Some(file), .. },
                 ) => {
                     symbols.makes(file, false);
                 }
@@ -206,7 +206,9 @@ impl<'c> Check<'c, '_> {
             | Action::Read { .. } => {}
             Action::Session(session, request) => {
                 self.session(session);
-                if let Request::Flush(Some(file)) | Request::Consume(_, Some(file)) = request {
+                if let Request::Flush(Some(file)) | Request::Consume { file: Some(file), .. } =
+                    request
+                {
                     self.new_file(file);
                 }
             }
@@ -241,7 +243,7 @@ impl<'c> Check<'c, '_> {
         }
     }
 
-    /// Checks that the name of a new file is valid on every system and not that of another output.
+    /// Checks that the name of a new file is valid on every system and unique.
     fn new_file(&mut self, name: &str) {
         let truth = name.eq_ignore_ascii_case("truth.jsonl");
         let problem = truth.then_some("the truth is written there");
@@ -270,7 +272,8 @@ impl<'c> Check<'c, '_> {
             | Work::Io(_)
             | Work::LoadImage(_) => {}
             Work::Raise(raise) => {
-                let (thread, threads) = (raise.thread, plan.threads as usize);
+                let thread = raise.thread;
+                let threads = plan.threads as usize;
                 if thread >= threads && !self.symbols.starting.contains(&index) {
                     let help = format!("it has {threads}, counted from 0");
                     self.error(

@@ -37,7 +37,8 @@ pub(super) fn parts(args: Args<'_, '_>, machine: &mut MachinePlan) {
 fn disk(mut args: Args<'_, '_>) -> Option<DiskPlan> {
     let name = args.next_text("its name", 255)?;
     let bytes = gigabytes(&mut args, "gb", 256 * GB);
-    let (at, mut volumes) = (args.location(), Vec::new());
+    let at = args.location();
+    let mut volumes = Vec::new();
     let reader = args.children(&mut |mut args| match args.name() {
         "volume" if volumes.len() < 24 => volumes.extend(volume(args)),
         "volume" => args.error("more volumes than letters", "here", None),
@@ -84,8 +85,8 @@ fn address(text: &str) -> Option<Vec<u8>> {
 
 fn display(mut args: Args<'_, '_>) -> Option<DisplayPlan> {
     let mut plan = DisplayPlan::new(args.next_text("the name of the adapter", 255)?);
-    args.set("width", &mut plan.size.0);
-    args.set("height", &mut plan.size.1);
+    args.set("width", &mut plan.width);
+    args.set("height", &mut plan.height);
     args.set("bits", &mut plan.bits);
     args.set("refresh", &mut plan.refresh);
     if let Some(memory) = args.get::<u32>("memory-mb") {

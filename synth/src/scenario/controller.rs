@@ -5,6 +5,7 @@ use etl_control::controller::{
     Session, Tool, TracelogChanges, kernel_groups, parse_provider_file, tracelog_changes,
     tracelog_groups,
 };
+use etl_format::ProcessId;
 use etl_format::constants::LogFileMode;
 use etl_schema::providers::KERNEL_TRACE;
 use etl_schema::tables::Registry;
@@ -30,8 +31,7 @@ pub(super) fn run(mut args: Args<'_, '_>) -> Vec<(Action, ToolCommand)> {
             }
             Ok(command) => {
                 let tool = command.tool;
-                let mut add = |action| actions.push(action);
-                match perform(args.reader, command, &mut add) {
+                match perform(args.reader, command, &mut |action| actions.push(action)) {
                     Ok(()) => read = Some((tool, line)),
                     Err(message) => args.error(message, line, None),
                 }
@@ -43,9 +43,11 @@ pub(super) fn run(mut args: Args<'_, '_>) -> Vec<(Action, ToolCommand)> {
     args.finish();
     let Some((tool, line)) = read else { return Vec::new() };
     let parts = actions.len();
-    let command = |part| ToolCommand { tool, line: line.clone(), number, part, parts };
-    let numbered = actions.into_iter().enumerate();
-    numbered.map(|(part, action)| (action, command(part))).collect()
+    let mut performed = Vec::with_capacity(parts);
+    for (part, action) in actions.into_iter().enumerate() {
+        performed.push((action, ToolCommand { tool, line: line.clone(), number, part, parts }));
+    }
+    performed
 }
 
 /// Adds the actions of a command line.
@@ -149,8 +151,9 @@ impl Controller<'_> {
                 self.request(session, change, requests)?;
             }
             Command::CaptureState { session, providers } => {
-                let state = |p| Ok(Request::CaptureState(enable(p)?.provider));
-                self.request(session, KernelChange::default(), providers.iter().map(state))?;
+                let requests =
+                    providers.iter().map(|p| Ok(Request::CaptureState(enable(p)?.provider)));
+                self.request(session, KernelChange::default(), requests)?;
             }
             Command::Flush { session, file, .. } => {
                 let file = file.as_deref().map(base);
@@ -177,9 +180,8 @@ impl Controller<'_> {
                 } else {
                     inputs.iter().map(|f| base(f)).collect()
                 };
-                let has = |option: &str| options.iter().any(|o| o == option);
-                let identities = !has("mergeonly");
-                let compress = has("compress");
+                let identities = !options.iter().any(|option| option == "mergeonly");
+                let compress = options.iter().any(|option| option == "compress");
                 (self.add)(Action::Merge { inputs, output: base(output), identities, compress });
             }
             Command::SystemRundown { session } => {
@@ -191,7 +193,8 @@ impl Controller<'_> {
             }
             // A query leaves nothing in a trace.
             Command::Query { session: Some(session), direct: true } => {
-                let (files, sessions) = (Vec::new(), vec![session.clone()]);
+                let files = Vec::new();
+                let sessions = vec![session.clone()];
                 (self.add)(Action::Read { files, sessions });
             }
             Command::Query { session, .. } => {
@@ -261,8 +264,10 @@ impl Controller<'_> {
     fn update(&mut self, session: &Session) -> Result<(), String> {
         let name = session.name.as_str();
         // Saved settings change, unless -ets selects the running session.
-        let named = |s: &&mut SavedSession| s.settings.name.eq_ignore_ascii_case(name);
-        if let Some(saved) = self.state.saved.iter_mut().find(named).filter(|_| !session.direct) {
+        let mut saved = self.state.saved.iter_mut();
+        if !session.direct
+            && let Some(saved) = saved.find(|s| s.settings.name.eq_ignore_ascii_case(name))
+        {
             saved.change(session);
             self.collector(name, None);
             return Ok(());
@@ -319,19 +324,18 @@ impl SavedSession {
     fn change(&mut self, new: &Session) {
         let old = &mut self.settings;
         old.providers.retain(|p| {
-            let other = |q: &ProviderSpec| q.provider != p.provider;
-            new.providers.iter().all(other) && new.removed.iter().all(other)
+            let mut changed = new.providers.iter().chain(&new.removed);
+            changed.all(|other| other.provider != p.provider)
         });
         old.providers.extend(new.providers.iter().cloned());
         if !new.kernel.is_empty() || new.removed.iter().any(is_kernel) {
             old.kernel.clone_from(&new.kernel);
         }
-        let keep = |old: &mut Option<u32>, new: Option<u32>| *old = new.or(*old);
-        keep(&mut old.buffer_kb, new.buffer_kb);
-        keep(&mut old.min_buffers, new.min_buffers);
-        keep(&mut old.max_buffers, new.max_buffers);
-        keep(&mut old.max_file, new.max_file);
-        keep(&mut old.flush_seconds, new.flush_seconds);
+        old.buffer_kb = new.buffer_kb.or(old.buffer_kb);
+        old.min_buffers = new.min_buffers.or(old.min_buffers);
+        old.max_buffers = new.max_buffers.or(old.max_buffers);
+        old.max_file = new.max_file.or(old.max_file);
+        old.flush_seconds = new.flush_seconds.or(old.flush_seconds);
         old.file = new.file.clone().or_else(|| old.file.take());
         old.file_mode = new.file_mode.or(old.file_mode);
         old.clock = new.clock.or(old.clock);
@@ -421,7 +425,7 @@ fn kernel(tool: Tool, session: &Session) -> Result<KernelFlags, String> {
     let mut groups = if tool != Tool::Tracelog {
         kernel_groups(&session.kernel).map_err(|error| error.to_string())?
     } else if session.is_kernel() {
-        // It adds some flags to those of the kernel's session.
+        // It adds some flags to the flags of the kernel's session.
         tracelog_groups(&session.kernel)
     } else {
         tracelog_changes(&session.kernel).added
@@ -457,7 +461,7 @@ fn enable(spec: &ProviderSpec) -> Result<EnablePlan, String> {
     let provider = guid.ok_or_else(|| format!("provider {} is not known", spec.provider))?;
     let rule = spec.enablement(registry).map_err(|error| error.to_string())?;
     let mut plan = EnablePlan { rule, ..EnablePlan::new(provider, 0, 0) };
-    plan.processes = spec.scope.processes.clone();
+    plan.processes = spec.scope.processes.iter().copied().map(ProcessId::new).collect();
     plan.executables = spec.scope.executables.clone();
     plan.stack_ids = spec.stack_ids.clone();
     plan.stacks = spec.properties.has(etl_control::enable::EnableProperties::STACK_TRACE);

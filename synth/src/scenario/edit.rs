@@ -2,8 +2,8 @@
 
 use super::args::Args;
 use crate::model::{
-    Amount, Changes, Edit, EditPlan, FieldValue, HeaderField, RecordAction, RecordEdit,
-    RecordSelector, Side,
+    Amount, Changes, Edit, EditPlan, EditStep, FieldValue, HeaderField, NamedValue, RecordAction,
+    RecordEdit, RecordSelector, Side,
 };
 
 /// `edit "clr.etl" { delete "DCEndComplete" nth=-1 }`
@@ -12,8 +12,8 @@ pub(super) fn edit(mut args: Args<'_, '_>) -> Option<EditPlan> {
     let location = Some(args.location());
     let mut edits = Vec::new();
     args.children(&mut |args| {
-        let location = args.location();
-        edits.extend(one(args).map(|edit| (edit, Some(location))));
+        let location = Some(args.location());
+        edits.extend(one(args).map(|edit| EditStep { edit, location }));
     });
     Some(EditPlan { file: file?, edits, location })
 }
@@ -22,13 +22,15 @@ fn one(mut args: Args<'_, '_>) -> Option<Edit> {
     let name = args.name();
     let edit = match name {
         "header" => {
-            let field = args.next_choice("a field of the header", &HeaderField::OF_FILE)?;
-            Edit::Header(field, amount(&mut args, field.width)?)
+            let choices = HeaderField::OF_FILE.map(|field| (field.name, field));
+            let field = args.next_choice("a field of the header", &choices)?;
+            Edit::Header { field, amount: amount(&mut args, field.width)? }
         }
         "buffer" => {
             let nth = nth(&mut args)?;
-            let field = args.next_choice("a field of its header", &HeaderField::OF_BUFFER)?;
-            Edit::Buffer(nth, field, amount(&mut args, field.width)?)
+            let choices = HeaderField::OF_BUFFER.map(|field| (field.name, field));
+            let field = args.next_choice("a field of its header", &choices)?;
+            Edit::Buffer { nth, field, amount: amount(&mut args, field.width)? }
         }
         "damage" => Edit::Damage(nth(&mut args)?),
         "copy" | "alter" => {
@@ -92,7 +94,7 @@ fn displacement(args: &mut Args<'_, '_>) -> Option<RecordAction> {
 /// `set=5` or `raise=-1`, for a field of so many bytes.
 fn amount(args: &mut Args<'_, '_>, width: usize) -> Option<Amount> {
     let set: Option<i64> = args.get("set");
-    // A negative number is that of a signed field.
+    // A negative number is meant for a signed field.
     if set.is_some_and(|n| width < 8 && !(-1 << (8 * width - 1)..1 << (8 * width)).contains(&n)) {
         args.error("set does not fit into the field", format!("it has {width} bytes"), None);
     }
@@ -111,14 +113,20 @@ fn select(args: &mut Args<'_, '_>) -> Option<RecordSelector> {
 
 /// The properties that select among the records of an event.
 fn narrowed(args: &mut Args<'_, '_>, event: String) -> RecordSelector {
-    let (pid, nth, provider) = (args.get("pid"), args.get("nth"), args.get("provider"));
+    let pid = args.get("pid");
+    let nth = args.get("nth");
+    let provider = args.get("provider");
     let nth = nth.filter(|nth| counted(args, *nth));
-    let (field, value) = (args.get("with"), args.get("is"));
+    let field = args.get("with");
+    let value = args.get("is");
     if field.is_some() != value.is_some() {
         let help = Some("with=\"MethodID\" is=5");
         args.error("with and is go together", "one is missing", help);
     }
-    let with = field.zip(value.map(FieldValue::Number));
+    let with = match (field, value) {
+        (Some(name), Some(number)) => Some(NamedValue { name, value: FieldValue::Number(number) }),
+        _ => None,
+    };
     RecordSelector { event, pid, provider, nth, with }
 }
 
@@ -143,15 +151,15 @@ fn changes(args: &mut Args<'_, '_>) -> Changes {
 }
 
 /// `MethodID 5` or `MethodID of="MethodLoad" take="MethodID" plus=8`.
-fn field(mut args: Args<'_, '_>) -> Option<(String, FieldValue)> {
+fn field(mut args: Args<'_, '_>) -> Option<NamedValue<FieldValue>> {
     let name = args.name().to_owned();
     let value = if let Some(event) = args.get("of") {
-        let from = narrowed(&mut args, event);
+        let record = Box::new(narrowed(&mut args, event));
         let field = args.get("take").unwrap_or_else(|| name.clone());
-        Some(FieldValue::Of(Box::new(from), field, args.get("plus").unwrap_or(0)))
+        Some(FieldValue::Of { record, field, plus: args.get("plus").unwrap_or(0) })
     } else {
         args.next("a value")
     };
     args.finish();
-    Some((name, value?))
+    Some(NamedValue { name, value: value? })
 }

@@ -8,9 +8,10 @@ use etl_schema::{Count, Field, FieldKind, InType, Length};
 use super::args::Args;
 use super::nearest::nearest;
 use super::value::value;
+use crate::model::NamedValue;
 
 /// Reads the nodes of an event. The fields that it sets, with values that can be encoded together.
-pub(super) fn values(args: Args<'_, '_>, fields: &[Field]) -> Vec<(String, OwnedValue)> {
+pub(super) fn values(args: Args<'_, '_>, fields: &[Field]) -> Vec<NamedValue<OwnedValue>> {
     let at = args.location();
     let mut list = List::new(fields);
     let reader = args.children(&mut |args| list.one(args, "the event"));
@@ -21,8 +22,13 @@ pub(super) fn values(args: Args<'_, '_>, fields: &[Field]) -> Vec<(String, Owned
         let message = format!("{} cannot have this value", error.field);
         reader.error_at(&at, message, error.problem.to_string(), None);
     }
-    let set = fields.iter().zip(list.set);
-    set.filter_map(|(field, value)| Some((field.name.to_string(), value?))).collect()
+    let mut set = Vec::new();
+    for (field, value) in fields.iter().zip(list.set) {
+        if let Some(value) = value {
+            set.push(NamedValue { name: field.name.to_string(), value });
+        }
+    }
+    set
 }
 
 /// The fields of an event or of a structure, and the values of those that are set.
@@ -111,21 +117,22 @@ fn not_of_type(args: &mut Args<'_, '_>, field: &Field, why: &str) {
     args.error(format!("{} cannot have this value", field.name), why, Some(&help));
 }
 
-/// Whether a value goes with its field, whatever other fields hold.
+/// Whether a value fits its field, independently of other fields.
 fn encodable(field: &Field, value: &OwnedValue) -> Result<(), EncodeError> {
     let mut alone = field.clone();
     alone.count = Count::One;
     if matches!(alone.length, Length::Field(_)) {
         alone.length = Length::Rest;
     }
-    let (fields, values) = (std::slice::from_ref(&alone), std::slice::from_ref(value));
+    let fields = std::slice::from_ref(&alone);
+    let values = std::slice::from_ref(value);
     encode_into(fields, values, PointerSize::P8, &mut Vec::new())
 }
 
 fn unknown(mut args: Args<'_, '_>, place: &str, fields: &[Field]) {
-    let names = || fields.iter().map(|field| &*field.name);
-    let mut known = names().collect::<Vec<_>>().join(", ");
-    let near = nearest(args.name(), names());
+    let names: Vec<&str> = fields.iter().map(|field| &*field.name).collect();
+    let mut known = names.join(", ");
+    let near = nearest(args.name(), names.iter().copied());
     if !near.is_empty() && fields.len() > near.len() {
         known = format!("{known}; nearest: {}", near.join(", "));
     }

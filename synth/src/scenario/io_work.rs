@@ -33,7 +33,8 @@ pub(super) fn work(mut args: Args<'_, '_>) -> Option<Work> {
             IoWork::Accept(remote, port.unwrap_or(80))
         }
         "send" | "receive" => {
-            let (sent, remote) = (args.name() == "send", address(&mut args)?);
+            let sent = args.name() == "send";
+            let remote = address(&mut args)?;
             let bytes = bytes(&mut args);
             let port = args.get("port").unwrap_or(0);
             let udp = args.flag("udp");

@@ -1,6 +1,7 @@
 //! `clr`, `domain`, `assembly`, `module`, `pdb` and `method` nodes.
 
 use super::args::Args;
+use crate::distribution::RandomRange;
 use crate::model::{
     AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan, ModuleKind, ModulePlan, PdbPlan,
     Sku,
@@ -58,9 +59,11 @@ pub(super) fn clr(mut args: Args<'_, '_>, process: &str) -> Option<ClrPlan> {
     }
     args.set("instance", &mut plan.instance);
     plan.enumeration_cost = args.time("enumeration-cost").unwrap_or(plan.enumeration_cost);
-    if let Some((spread, (low, high))) = args.range("stack-depth") {
-        plan.stack_depth = (low.min(MAX_FRAMES), high.min(MAX_FRAMES), spread);
-        if high > MAX_FRAMES {
+    if let Some(depth) = args.range("stack-depth") {
+        let min = depth.min.min(MAX_FRAMES);
+        let max = depth.max.min(MAX_FRAMES);
+        plan.stack_depth = RandomRange::new(min, max, depth.distribution);
+        if depth.max > MAX_FRAMES {
             let message = format!("a stack has at most {MAX_FRAMES} frames");
             args.error(message, "stack-depth", None);
         }
@@ -170,8 +173,8 @@ fn methods(mut args: Args<'_, '_>, module: ModuleKind) -> Option<MethodPlan> {
         plan.ready = args.get("ready").unwrap_or(plan.count);
         args.set("namespace", &mut plan.name);
     }
-    if let Some((spread, size)) = args.range("size") {
-        (plan.spread, plan.size) = (spread, size);
+    if let Some(size) = args.range("size") {
+        plan.size = size;
     }
     plan.cold = args.flag("cold");
     if plan.cold && plan.kind != CodeKind::Precompiled {

@@ -36,12 +36,12 @@ use crate::script_error::ScriptErrors;
 pub use beside::{read_capture, read_script};
 use reader::Reader;
 
-/// Reads an included script, or another file beside the script, by its name relative to the
-/// directory of the script: [`read_script`] reads it from a disk.
+/// Reads an included script, or another text file, by its name relative to the directory of the
+/// script: [`read_script`] reads it from a disk.
 pub type Include<'a> = &'a dyn Fn(&str) -> io::Result<String>;
 
-/// Reads a file beside the script that is no text, by its name: [`read_capture`] reads it from a
-/// disk.
+/// Reads a binary file by its name relative to the directory of the script: [`read_capture`] reads
+/// it from a disk.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> io::Result<Vec<u8>>;
 
 /// A script with its settings, ready to be parsed.

@@ -1,4 +1,4 @@
-//! The names that a misspelled word may stand for.
+//! Suggests names for a misspelled word.
 
 use strsim::levenshtein;
 

@@ -20,17 +20,13 @@ const MAX_ANSWERS: usize = 100;
 /// `resolve "example.com" answer="192.0.2.7" round-trip="8ms"`
 pub(super) fn resolve(mut args: Args<'_, '_>) -> Option<ResolvePlan> {
     let name: String = args.next("a name")?;
-    let label = |label: &str| (1..=MAX_LABEL).contains(&label.len()) && label.is_ascii();
-    if name.len() > MAX_NAME || !name.trim_end_matches('.').split('.').all(label) {
+    let mut labels = name.trim_end_matches('.').split('.');
+    if name.len() > MAX_NAME
+        || !labels.all(|label| (1..=MAX_LABEL).contains(&label.len()) && label.is_ascii())
+    {
         let help = Some("labels of 1 to 63 ASCII characters with dots between them");
         args.error(format!("\"{name}\" is no name in DNS"), "here", help);
     }
-    let answers = |text: &str| -> Option<Vec<IpAddr>> {
-        let words = text.split([' ', ',', ';']).filter(|word| !word.is_empty());
-        let list: Vec<IpAddr> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
-        let same = list.iter().all(|a| a.is_ipv4()) || list.iter().all(|a| a.is_ipv6());
-        (same && list.len() <= MAX_ANSWERS).then_some(list)
-    };
     let message = "answer: up to 100 addresses, all IPv4 or all IPv6";
     let answers = args.parsed("answer", answers, message, Some("answer=\"192.0.2.7\""));
     let round_trip = args.time("round-trip").unwrap_or(8 * MILLISECOND);
@@ -58,9 +54,13 @@ pub(super) fn exchange(mut args: Args<'_, '_>) -> Option<ExchangePlan> {
 /// `replay "capture.pcapng" address="00-15-5D-7C-58-28"`
 pub(super) fn replay(mut args: Args<'_, '_>) -> Option<Action> {
     let file: String = args.next("a capture of packets")?;
-    let own = |text: &str| super::value::bytes(text)?.try_into().ok();
     let help = Some("six bytes: 00-15-5D-7C-58-28");
-    let own = args.parsed("address", own, "address: not a physical address", help);
+    let own = args.parsed(
+        "address",
+        |text| super::value::bytes(text)?.try_into().ok(),
+        "address: not a physical address",
+        help,
+    );
     let read =
         (args.reader.script.files)(&args.reader.beside(&file)).map_err(|error| error.to_string());
     let read = read.and_then(|bytes| match bytes.len() {
@@ -77,4 +77,12 @@ pub(super) fn replay(mut args: Args<'_, '_>) -> Option<Action> {
     };
     args.finish();
     found
+}
+
+/// Addresses of one family.
+fn answers(text: &str) -> Option<Vec<IpAddr>> {
+    let words = text.split([' ', ',', ';']).filter(|word| !word.is_empty());
+    let list: Vec<IpAddr> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    let same = list.iter().all(|a| a.is_ipv4()) || list.iter().all(|a| a.is_ipv6());
+    (same && list.len() <= MAX_ANSWERS).then_some(list)
 }

@@ -1,12 +1,13 @@
 //! `process` and `image` nodes.
 
+use etl_format::ProcessId;
 use etl_format::constants::PointerSize;
 
 use super::args::Args;
 use super::managed;
 use super::step;
 use super::value::sid;
-use crate::model::{ImagePlan, ProcessPlan, Scenario, VersionInfo};
+use crate::model::{ImagePlan, PdbIdentity, ProcessPlan, Scenario, VersionInfo};
 
 /// Words for pointer sizes.
 pub(super) const BITS: [(&str, PointerSize); 2] =
@@ -17,7 +18,7 @@ pub(super) fn process(mut args: Args<'_, '_>, scenario: &mut Scenario) {
     let Some(name) = args.next::<String>("the name of its executable") else { return };
     let mut plan = ProcessPlan::new(name.as_str());
     if let Some(pid) = args.get("pid") {
-        plan.pid = pid;
+        plan.pid = ProcessId::new(pid);
         let user = match pid {
             0 | 4 | 1000 => Some("the system has a process with this id".to_owned()),
             _ => {
@@ -65,17 +66,20 @@ pub(super) fn process(mut args: Args<'_, '_>, scenario: &mut Scenario) {
 pub(super) fn image(mut args: Args<'_, '_>) -> Option<ImagePlan> {
     let mut image = ImagePlan::new(args.next::<String>("the path of the image")?);
     args.set("size", &mut image.size);
-    // `none`, or a GUID.
-    let pdb = |text: &str| match text {
-        "none" => Some(None),
-        guid => guid.parse().ok().map(Some),
-    };
-    let pdb = args.parsed("pdb", pdb, "pdb: neither a GUID nor none", None);
+    let pdb = args.parsed(
+        "pdb",
+        |text| match text {
+            "none" => Some(None),
+            guid => guid.parse().ok().map(Some),
+        },
+        "pdb: neither a GUID nor none",
+        None,
+    );
     image.no_pdb = pdb == Some(None);
-    image.pdb = pdb.flatten().map(|guid| (guid, 1));
+    image.pdb = pdb.flatten().map(|signature| PdbIdentity { signature, age: 1 });
     if let Some(age) = args.get("age") {
         match &mut image.pdb {
-            Some(pdb) => pdb.1 = age,
+            Some(pdb) => pdb.age = age,
             None => args.error("an age needs a pdb", "age", Some("pdb=\"GUID\" age=2")),
         }
     }

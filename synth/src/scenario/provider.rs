@@ -39,7 +39,8 @@ pub(super) fn provider(mut args: Args<'_, '_>) -> Option<ProviderPlan> {
     }
     args.reader.declared.providers.push((name.clone(), guid));
     let mut plan = ProviderPlan { name, guid, kind, events: Vec::new() };
-    let (mut names, mut identities) = (BTreeSet::new(), BTreeSet::new());
+    let mut names = BTreeSet::new();
+    let mut identities = BTreeSet::new();
     args.children(&mut |mut args| {
         if args.name() != "event" {
             return args.unknown("a provider", "event");
@@ -115,8 +116,10 @@ fn event<'r, 's>(
 
 /// `field "Id" "UInt32"`
 fn field(mut args: Args<'_, '_>, kind: ProviderKind) -> Option<Field> {
-    let (name, ty) = (args.next::<String>("a name"), args.next::<String>("a type"));
-    let (name, ty) = (name?, ty?);
+    let name = args.next::<String>("a name");
+    let ty = args.next::<String>("a type");
+    let name = name?;
+    let ty = ty?;
     let Some(found) = InType::from_name(&ty) else {
         let names: Vec<&str> = InType::ALL.iter().map(|t| t.name()).collect();
         args.error(format!("there is no type \"{ty}\""), "unknown", Some(&names.join(", ")));

@@ -9,11 +9,14 @@ const ACTIVITIES: [(&str, ActivityWork); 3] =
 
 /// `raise "Contoso-Orders" "Placed" activity="start" thread=0 { Id 7 }`
 pub(super) fn raise(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
-    let (name, event): (String, String) = (args.next("a provider")?, args.next("an event")?);
+    let name: String = args.next("a provider")?;
+    let event: String = args.next("an event")?;
     let activity = args.choice("activity", &ACTIVITIES).unwrap_or_default();
     let thread = args.get("thread").unwrap_or(0);
-    let is_declared = |p: &ProviderPlan| p.kind != ProviderKind::Windows && p.name == name;
-    let (provider, event) = match scenario.providers.iter().position(is_declared) {
+    let mut providers = scenario.providers.iter();
+    let declaration =
+        providers.position(|plan| plan.kind != ProviderKind::Windows && plan.name == name);
+    let (provider, event) = match declaration {
         Some(at) => (at, declared(&mut args, scenario.providers.get(at)?, &event)?),
         None => windows::event(&mut args, scenario, &name, &event)?,
     };
@@ -24,10 +27,10 @@ pub(super) fn raise(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<W
 
 /// The index of an event of a provider that the script declares.
 fn declared(args: &mut Args<'_, '_>, plan: &ProviderPlan, event: &str) -> Option<usize> {
-    let names = || plan.events.iter().map(|e| &*e.name);
-    let found = names().position(|name| name == event);
+    let found = plan.events.iter().position(|known| known.name == *event);
     if found.is_none() {
-        let help = format!("its events: {}", names().collect::<Vec<_>>().join(", "));
+        let names: Vec<&str> = plan.events.iter().map(|known| &*known.name).collect();
+        let help = format!("its events: {}", names.join(", "));
         args.error(format!("the provider has no event \"{event}\""), "here", Some(&help));
     }
     found

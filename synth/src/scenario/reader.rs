@@ -27,7 +27,8 @@ pub(super) struct Reader<'s> {
     pub script: &'s Script<'s>,
     /// The script that is read: the one above, or an included one.
     pub source: Arc<NamedSource<Arc<str>>>,
-    /// Its directory relative to that of the script above: empty, or with a separator at its end.
+    /// Its directory relative to the directory of the script above: empty, or with a separator at
+    /// its end.
     pub directory: String,
     pub errors: Vec<ScriptError>,
     /// Valid parameters and loop variables, the latest last.
@@ -59,7 +60,7 @@ pub(super) struct Declared {
     pub providers: Vec<(String, Guid)>,
     /// Names, in lower case, and GUIDs of providers.
     pub provider_keys: BTreeSet<String>,
-    /// Whether events were read whose fields are those of the build of Windows.
+    /// Whether events were read whose fields depend on the build of Windows.
     pub needs_build: bool,
     /// Names of processes, by process id.
     pub pids: BTreeMap<u32, String>,
@@ -97,7 +98,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// The name of a file beside the script that is read, relative to the script above.
+    /// The name of a file next to the script that is read, relative to the script above.
     pub fn beside(&self, name: &str) -> String {
         let directory = if Path::new(name).is_absolute() { "" } else { &self.directory };
         format!("{directory}{name}")
@@ -165,7 +166,8 @@ impl<'s> Reader<'s> {
         while let Some((before, inner)) = rest.split_once('{') {
             // Parameters may contain each other many times.
             if out.len() > MAX_TEXT_LENGTH || self.used.text > MAX_TEXT_TOTAL {
-                let (one, all) = (MAX_TEXT_LENGTH >> 10, MAX_TEXT_TOTAL >> 20);
+                let one = MAX_TEXT_LENGTH >> 10;
+                let all = MAX_TEXT_TOTAL >> 20;
                 let help = format!("at most {one} KiB in one text, {all} MiB in all");
                 self.too_much(at, "too long with its variables", &help);
                 return String::new();

@@ -2,10 +2,13 @@
 
 use etl_control::controller::kernel_groups;
 use etl_control::enable::{Enablement, IdFilter, MAX_IDS, Variant};
+use etl_format::ProcessId;
 use etl_format::constants::{ClockType, LogFileMode};
 
 use super::args::Args;
-use crate::model::{EnablePlan, Fault, KERNEL_WORDS, KernelEvent, KernelFlags, SessionPlan};
+use crate::model::{
+    EnablePlan, Fault, KERNEL_WORDS, KernelEvent, KernelFlags, SessionFault, SessionPlan,
+};
 use crate::time::Nanos;
 
 /// The shortest time between two samples.
@@ -82,7 +85,8 @@ pub(super) fn enable(mut args: Args<'_, '_>) -> Option<EnablePlan> {
     if args.flag("old-rule") {
         rule.variant = Variant::Legacy;
     }
-    let (only, without) = (args.list("ids", MAX_IDS), args.list("not-ids", MAX_IDS));
+    let only = args.list("ids", MAX_IDS);
+    let without = args.list("not-ids", MAX_IDS);
     if only.is_some() && without.is_some() {
         let help = Some("a filter includes ids, or excludes ids");
         args.error("ids and not-ids exclude each other", "here", help);
@@ -92,7 +96,8 @@ pub(super) fn enable(mut args: Args<'_, '_>) -> Option<EnablePlan> {
         None => IdFilter::Any,
     };
     let mut plan = EnablePlan { rule, ..EnablePlan::new(provider, 0, 0) };
-    plan.processes = args.list("processes", MAX_PROCESSES).unwrap_or_default();
+    let processes: Vec<u32> = args.list("processes", MAX_PROCESSES).unwrap_or_default();
+    plan.processes = processes.into_iter().map(ProcessId::new).collect();
     if let Some(text) = args.get::<String>("executables") {
         // As ETW separates them: names can contain spaces.
         let names = text.split(';').map(str::trim).filter(|name| !name.is_empty());
@@ -143,7 +148,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// `fault "truncated" in="clr" percent=60`: a fault of a session that a command line starts.
-pub(super) fn named_fault(mut args: Args<'_, '_>) -> Option<(String, Fault)> {
+pub(super) fn named_fault(mut args: Args<'_, '_>) -> Option<SessionFault> {
     let session: Option<String> = args.get("in");
     match session.clone() {
         Some(session) => {
@@ -155,30 +160,31 @@ pub(super) fn named_fault(mut args: Args<'_, '_>) -> Option<(String, Fault)> {
             args.error("a fault needs a session", "in is missing", help);
         }
     }
-    session.zip(fault(args))
+    let fault = fault(args)?;
+    Some(SessionFault { session: session?, fault })
 }
 
 /// `fault "truncated" percent=60`
 fn fault(mut args: Args<'_, '_>) -> Option<Fault> {
     let fault = args.next_choice("its name", &Fault::ALL)?;
-    // A number from 1 to a maximum, or the default.
-    let mut number = |name, default: u32, max: u32| {
-        let message = match max {
-            u32::MAX => format!("{name} is at least 1"),
-            max => format!("{name} is 1 to {max}"),
-        };
-        args.within(name, 1..=max, &message).unwrap_or(default)
-    };
     let fault = match fault {
-        Fault::Truncated(percent) => Fault::Truncated(number("percent", percent.into(), 99) as u8),
-        Fault::Flipped(bits) => Fault::Flipped(number("bits", bits, u32::MAX)),
-        Fault::LostBuffers(every) => Fault::LostBuffers(number("every", every, u32::MAX)),
-        Fault::LostEvents(every) => Fault::LostEvents(number("every", every, u32::MAX)),
-        Fault::CutRundown(after) => Fault::CutRundown(number("after", after, u32::MAX)),
-        Fault::CircularWrap(kb) => Fault::CircularWrap(number("kb", kb, u32::MAX)),
+        Fault::Truncated(percent) => {
+            let percent = args.within("percent", 1..=99, "percent is 1 to 99").unwrap_or(percent);
+            Fault::Truncated(percent)
+        }
+        Fault::Flipped(bits) => Fault::Flipped(count(&mut args, "bits", bits)),
+        Fault::LostBuffers(every) => Fault::LostBuffers(count(&mut args, "every", every)),
+        Fault::LostEvents(every) => Fault::LostEvents(count(&mut args, "every", every)),
+        Fault::CutRundown(after) => Fault::CutRundown(count(&mut args, "after", after)),
+        Fault::CircularWrap(kb) => Fault::CircularWrap(count(&mut args, "kb", kb)),
         Fault::Skew(ticks) => Fault::Skew(args.get("ticks").unwrap_or(ticks)),
         other => other,
     };
     args.finish();
     Some(fault)
+}
+
+/// A property that is a number from 1, or the default.
+fn count(args: &mut Args<'_, '_>, name: &'static str, default: u32) -> u32 {
+    args.within(name, 1..=u32::MAX, &format!("{name} is at least 1")).unwrap_or(default)
 }

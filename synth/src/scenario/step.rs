@@ -4,8 +4,8 @@ use super::args::{Args, Time};
 use super::{controller, io_work, network, process, raise, session};
 use crate::distribution::Distribution;
 use crate::model::{
-    Action, ClrWork, GcPlan, HandleKind, KernelChange, ProcessPlan, Repeat, Request, Scenario,
-    Step, ThrowPlan, Work,
+    Action, ClrWork, GcPlan, HandleKind, KernelChange, Repeat, Request, Scenario, Step, ThrowPlan,
+    Work,
 };
 
 const HANDLES: [(&str, HandleKind); 5] = [
@@ -85,7 +85,7 @@ fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
                     "stop" => Request::Stop,
                     "leave" => Request::Leave,
                     "flush" => Request::Flush(file),
-                    _ => Request::Consume(speed.unwrap_or(100_000_000), file),
+                    _ => Request::Consume { speed: speed.unwrap_or(100_000_000), file },
                 };
                 add(Action::Session(session, request));
             }
@@ -96,7 +96,7 @@ fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
             let first: String = args.next("the files, separated by spaces").unwrap_or_default();
             let mut inputs: Vec<String> = vec![first];
             inputs.extend(core::iter::from_fn(|| args.maybe("a file")));
-            // Names of several arguments can contain spaces.
+            // If there are several arguments, each is a name and may contain spaces.
             if let [only] = &*inputs {
                 inputs = only.split_whitespace().map(str::to_owned).collect();
             }
@@ -148,9 +148,10 @@ fn inside(
 ) {
     let name: String = args.next("a process").unwrap_or_default();
     let plans = &scenario.processes;
-    let by_id = |p: &ProcessPlan| p.pid != 0 && p.pid.to_string() == name;
-    let found = plans.iter().position(|p| p.name == name);
-    let found = found.or_else(|| plans.iter().position(by_id));
+    let mut found = plans.iter().position(|p| p.name == name);
+    if found.is_none() {
+        found = plans.iter().position(|p| p.pid != 0 && p.pid.to_string() == name);
+    }
     if found.is_none() {
         let names: Vec<&str> = plans.iter().map(|p| p.name.as_str()).collect();
         let help = format!("processes so far: {}", names.join(", "));
@@ -166,13 +167,6 @@ fn inside(
 
 /// Work of a process.
 fn work(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
-    let count = |args: &mut Args<'_, '_>| {
-        u32::try_from(args.maybe::<u64>("how many").unwrap_or(1)).unwrap_or(u32::MAX)
-    };
-    let bytes = |args: &mut Args<'_, '_>| {
-        let bytes: u64 = args.next("how many bytes")?;
-        Some(i64::try_from(bytes).unwrap_or(i64::MAX))
-    };
     let work = match args.name() {
         "raise" => return raise::raise(args, scenario),
         "open-file" | "read-file" | "write-file" | "flush-file" | "close-file" | "delete-file"
@@ -227,7 +221,7 @@ fn work(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
         "retire-threads" | "return-threads" => {
             let by = i32::try_from(count(&mut args)).unwrap_or(i32::MAX);
             let by = if args.name() == "retire-threads" { by } else { -by };
-            Work::Clr(ClrWork::Retire(by, args.flag("io")), 1)
+            Work::Clr(ClrWork::Retire { threads: by, io: args.flag("io") }, 1)
         }
         "suspend-threads" | "resume-threads" => {
             let by = i32::try_from(count(&mut args)).unwrap_or(i32::MAX);
@@ -259,4 +253,14 @@ fn work(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
     };
     args.finish();
     Some(work)
+}
+
+/// A number of repetitions or of things; 1 without it.
+fn count(args: &mut Args<'_, '_>) -> u32 {
+    u32::try_from(args.maybe::<u64>("how many").unwrap_or(1)).unwrap_or(u32::MAX)
+}
+
+fn bytes(args: &mut Args<'_, '_>) -> Option<i64> {
+    let bytes: u64 = args.next("how many bytes")?;
+    Some(i64::try_from(bytes).unwrap_or(i64::MAX))
 }

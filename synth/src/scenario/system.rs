@@ -1,11 +1,12 @@
 //! The nodes at the top of a script, and `machine`.
 
+use etl_format::FileTime;
 use etl_format::constants::PointerSize;
 
 use super::args::{Args, Time};
 use super::process::BITS;
 use super::{computer, edit, expect, process, provider, session, step, value};
-use crate::model::{Action, MachinePlan, Scenario, Step};
+use crate::model::{Action, MachinePlan, Scenario, Step, WindowsVersion};
 
 /// The first build of Windows 11, which has 64 bits only.
 const FIRST_WITHOUT_32_BITS: u32 = 22_000;
@@ -51,12 +52,12 @@ pub(super) fn top(mut args: Args<'_, '_>, scenario: &mut Scenario) {
 fn machine(mut args: Args<'_, '_>, machine: &mut MachinePlan) {
     let m = &mut *machine;
     if let Some([major, minor, build]) = args.version::<3>("os") {
-        if args.reader.declared.needs_build && build != m.os.2 {
+        if args.reader.declared.needs_build && build != m.os.build {
             let help = Some("their fields are those of its version");
             args.error("os: events of Windows were raised before the machine", "os", help);
         }
         match (u8::try_from(major), u8::try_from(minor)) {
-            (Ok(major), Ok(minor)) if build > 0 => m.os = (major, minor, build),
+            (Ok(major), Ok(minor)) if build > 0 => m.os = WindowsVersion::new(major, minor, build),
             _ => {
                 let help = Some("major, minor and build: \"10.0.19045\"");
                 args.error("os: not a version of Windows", "os", help);
@@ -64,7 +65,7 @@ fn machine(mut args: Args<'_, '_>, machine: &mut MachinePlan) {
         }
     }
     m.pointer_size = args.choice("bits", &BITS).unwrap_or(m.pointer_size);
-    if m.pointer_size == PointerSize::P4 && m.os.2 >= FIRST_WITHOUT_32_BITS {
+    if m.pointer_size == PointerSize::P4 && m.os.build >= FIRST_WITHOUT_32_BITS {
         let help = Some("Windows 10 and older have 32 bits: os=\"10.0.19045\"");
         args.error("Windows 11 has no 32-bit version", "bits=32", help);
     }
@@ -76,9 +77,9 @@ fn machine(mut args: Args<'_, '_>, machine: &mut MachinePlan) {
     m.frequency = args.within("frequency", 1..=10_000_000_000, message).unwrap_or(m.frequency);
     let help = Some("a time in UTC: \"2026-01-05T08:30:00Z\"");
     let start = args.parsed("start", value::utc_time, "start: not a time since 1601", help);
-    m.start = start.and_then(|start| i64::try_from(start).ok()).unwrap_or(m.start);
+    m.start = start.and_then(|start| i64::try_from(start).ok()).map_or(m.start, FileTime::new);
     m.uptime = args.time("uptime").unwrap_or(m.uptime);
-    if i64::try_from(m.uptime / 100).is_ok_and(|uptime| uptime > m.start) {
+    if i64::try_from(m.uptime / 100).is_ok_and(|uptime| uptime > m.start.get()) {
         let help = Some("a later start, or a shorter uptime");
         args.error("the machine was started before 1601, where its clock begins", "here", help);
     }

@@ -13,24 +13,22 @@ use crate::time::system_time;
 /// another type stays as it is, and the encoder reports it; `None` if the encoder would write it.
 pub(super) fn value(field: &Field, given: &KdlValue, text: String) -> Option<OwnedValue> {
     let of = field.in_type();
-    let number = |n: i128| match (u64::try_from(n), i64::try_from(n)) {
-        (Ok(n), _) => OwnedValue::UInt(n),
-        (_, Ok(n)) => OwnedValue::Int(n),
-        _ => OwnedValue::Text(n.to_string()),
-    };
     let read = match (of, given) {
         (_, KdlValue::Null) => Some(OwnedValue::Auto),
         (Some(InType::Float), _) => {
-            let number: Option<f32> = text.parse().ok();
-            let written = |n: &f32| n.is_finite() || !text.contains(|c: char| c.is_ascii_digit());
-            return number.filter(written).map(OwnedValue::Float);
+            let number: f32 = text.parse().ok()?;
+            // Digits of a number that is too large are read as infinity.
+            if number.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) {
+                return None;
+            }
+            return Some(OwnedValue::Float(number));
         }
         (Some(InType::Double), _) => text.parse().ok().map(OwnedValue::Double),
         (Some(InType::SystemTime), KdlValue::Integer(n)) => {
             u64::try_from(*n).ok().and_then(file_time_parts).map(OwnedValue::SystemTime)
         }
         (Some(InType::Boolean), KdlValue::Integer(n)) if !matches!(n, 0 | 1) => return None,
-        (_, KdlValue::Integer(n)) => Some(number(*n)),
+        (_, KdlValue::Integer(n)) => Some(whole_number(*n)),
         (_, KdlValue::Float(n)) => Some(OwnedValue::Double(*n)),
         (_, KdlValue::Bool(b)) => Some(OwnedValue::Bool(*b)),
         (Some(InType::Boolean), _) => match &*text {
@@ -51,7 +49,7 @@ pub(super) fn value(field: &Field, given: &KdlValue, text: String) -> Option<Own
         },
         (Some(InType::Utf16 | InType::Ansi), _) => None,
         // A parameter or a variable is text.
-        _ => whole(&text).map(number).or_else(|| named(field, &text)),
+        _ => whole(&text).map(whole_number).or_else(|| named(field, &text)),
     };
     Some(read.unwrap_or(OwnedValue::Text(text)))
 }
@@ -70,19 +68,30 @@ fn named(field: &Field, text: &str) -> Option<OwnedValue> {
     let map = field.map.as_deref()?;
     let words = text.split('|').map(str::trim);
     let words: Vec<&str> = if map.kind() == MapKind::Bits { words.collect() } else { vec![text] };
-    let one = |word: &str| {
+    let mut number = 0;
+    for word in words {
         let mut entries = map.entries().iter();
-        entries.find(|entry| entry.name.eq_ignore_ascii_case(word)).map(|entry| entry.value)
-    };
-    words.into_iter().try_fold(0, |all, word| Some(all | one(word)?)).map(OwnedValue::UInt)
+        number |= entries.find(|entry| entry.name.eq_ignore_ascii_case(word))?.value;
+    }
+    Some(OwnedValue::UInt(number))
+}
+
+/// A whole number; as text if it has more than 64 bits.
+fn whole_number(number: i128) -> OwnedValue {
+    match (u64::try_from(number), i64::try_from(number)) {
+        (Ok(number), _) => OwnedValue::UInt(number),
+        (_, Ok(number)) => OwnedValue::Int(number),
+        _ => OwnedValue::Text(number.to_string()),
+    }
 }
 
 /// Bytes: hexadecimal digits, an IPv6 address, or an address and a port as a socket address.
 fn binary(field: &Field, text: &str) -> Option<Vec<u8>> {
     let is_ipv6 = field.length == Length::Fixed(16);
-    let ipv6 = || text.parse::<Ipv6Addr>().ok().filter(|_| is_ipv6).map(|a| a.octets().to_vec());
-    let socket = || text.parse().ok().map(socket_address);
-    ipv6().or_else(|| bytes(text)).or_else(socket)
+    if is_ipv6 && let Ok(address) = text.parse::<Ipv6Addr>() {
+        return Some(address.octets().to_vec());
+    }
+    bytes(text).or_else(|| text.parse().ok().map(socket_address))
 }
 
 /// Families of socket addresses in Windows.
@@ -94,7 +103,8 @@ fn socket_address(address: SocketAddr) -> Vec<u8> {
     let (family, mut rest) = match address {
         SocketAddr::V4(v4) => (AF_INET, [&v4.ip().octets()[..], &[0; 8]].concat()),
         SocketAddr::V6(v6) => {
-            let (flow, scope) = (v6.flowinfo().to_be_bytes(), v6.scope_id().to_le_bytes());
+            let flow = v6.flowinfo().to_be_bytes();
+            let scope = v6.scope_id().to_le_bytes();
             (AF_INET6, [&flow[..], &v6.ip().octets(), &scope].concat())
         }
     };
@@ -129,14 +139,15 @@ pub(super) fn utc_time(text: &str) -> Option<u64> {
 
 /// Bytes in hexadecimal digits, as in the truth; with `-` or `:` between bytes in an address.
 pub(super) fn bytes(text: &str) -> Option<Vec<u8>> {
-    let is_separated = |by: char| text.split(by).all(|byte| byte.len() == 2);
-    let separator = [':', '-'].into_iter().find(|by| text.contains(*by) && is_separated(*by));
+    let separator = [':', '-']
+        .into_iter()
+        .find(|by| text.contains(*by) && text.split(*by).all(|byte| byte.len() == 2));
     let digits = text.chars().filter(|c| Some(*c) != separator);
     let digits: Option<Vec<u8>> =
         digits.map(|c| c.to_digit(16).and_then(|d| u8::try_from(d).ok())).collect();
     let digits = digits.filter(|d| d.len().is_multiple_of(2))?;
-    let pair = |pair: &[u8]| pair.iter().fold(0u8, |byte, digit| byte << 4 | digit);
-    Some(digits.chunks(2).map(pair).collect())
+    let pairs = digits.chunks(2);
+    Some(pairs.map(|pair| pair.iter().fold(0u8, |byte, digit| byte << 4 | digit)).collect())
 }
 
 /// A SID from its text, or from the name of a system account.

@@ -109,8 +109,9 @@ fn one(reader: &mut Reader<'_>, node: &KdlNode, each: Each<'_>) {
 fn param(mut args: Args<'_, '_>) {
     let name: String = args.next("the parameter's name").unwrap_or_default();
     let value = args.next("its value").unwrap_or_default();
-    let (reader, node) = (&mut *args.reader, args.node);
-    // The last of several settings is valid, as with properties.
+    let reader = &mut *args.reader;
+    let node = args.node;
+    // If a setting is repeated, the last one is valid, as with properties.
     let mut set = reader.script.parameters.iter().rev();
     let set = set.find(|(n, _)| *n == name).map(|(_, v)| v.clone());
     if reader.variables.len() >= MAX_VARIABLES {
@@ -130,7 +131,8 @@ fn repeat(mut args: Args<'_, '_>, each: Each<'_>) {
     let count: u64 = args.next("how often").unwrap_or(0);
     let name: String = args.get("as").unwrap_or_else(|| "n".to_owned());
     args.finish_entries();
-    let (reader, node) = (args.reader, args.node);
+    let reader = args.reader;
+    let node = args.node;
     for n in 1..=count {
         reader.used.rounds += 1;
         if reader.used.rounds == MAX_ROUNDS + 1 {
@@ -151,12 +153,13 @@ fn repeat(mut args: Args<'_, '_>, each: Each<'_>) {
     }
 }
 
-/// `include "other.kdl"`: the nodes of another script. Its parameters are valid after it as well;
-/// files that it names are beside it.
+/// `include "other.kdl"`: the nodes of another script. Its parameters are valid after it as well.
+/// Files that it names are relative to its directory.
 fn include(mut args: Args<'_, '_>, each: Each<'_>) {
     let name: Option<String> = args.next("the script's name");
     args.finish_entries();
-    let (reader, node) = (args.reader, args.node);
+    let reader = args.reader;
+    let node = args.node;
     let Some(name) = name else { return };
     if reader.used.include_depth >= MAX_INCLUDE_DEPTH {
         let label = "scripts include each other too deeply";

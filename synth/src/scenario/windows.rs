@@ -22,7 +22,7 @@ pub(super) fn event(
 ) -> Option<(usize, usize)> {
     let guid = provider(args, scenario, name)?;
     let listed = listed(args, guid, event)?;
-    let build = scenario.machine.os.2;
+    let build = scenario.machine.os.build;
     args.reader.declared.needs_build = true;
     let found = windows::in_build(guid, listed.id, listed.version, build)?;
     if !found.is_complete {
@@ -63,8 +63,8 @@ fn provider(args: &mut Args<'_, '_>, scenario: &Scenario, name: &str) -> Option<
 fn listed(args: &mut Args<'_, '_>, provider: Guid, event: &str) -> Option<ListedEvent> {
     let events = windows::events(provider);
     let version: Option<u8> = args.get("version");
-    let named = |listed: &&ListedEvent| listed.name.eq_ignore_ascii_case(event);
-    let (id, own) = match (event.parse::<u16>(), events.iter().find(named)) {
+    let named = events.iter().find(|listed| listed.name.eq_ignore_ascii_case(event));
+    let (id, own) = match (event.parse::<u16>(), named) {
         (Ok(id), _) => (id, None),
         (_, Some(named)) => (named.id, Some(named.version)),
         _ => {
@@ -120,9 +120,9 @@ fn add(
     guid: Guid,
     schema: EventSchema,
 ) -> (usize, usize) {
-    let is_this = |p: &ProviderPlan| p.kind == ProviderKind::Windows && p.guid == guid;
     let providers = &mut scenario.providers;
-    let at = providers.iter().position(is_this).unwrap_or_else(|| {
+    let known = providers.iter().position(|p| p.kind == ProviderKind::Windows && p.guid == guid);
+    let at = known.unwrap_or_else(|| {
         let name = schema.provider_name.to_string();
         // A later declaration cannot take its name or GUID.
         let keys = &mut args.reader.declared.provider_keys;

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use etl_format::constants::PointerSize;
-use etl_format::{EventDescriptor, Guid};
+use etl_format::{EventDescriptor, Guid, ProcessId, ThreadId, Ticks};
 use etl_schema::EventSchema;
 use etl_schema::encode::OwnedValue;
 use serde::Serialize;
@@ -33,7 +33,8 @@ pub enum EventOutcome {
     Process,
     /// Not recorded: another session enabled the classic provider later.
     ClaimedByOtherSession,
-    /// Not recorded: no buffer was free, in this session or in another one that takes the event.
+    /// Not recorded: no buffer was free, in this session or in another session that records the
+    /// event.
     Lost,
     /// Not recorded: its record would have more than 64 KB (ERROR_ARITHMETIC_OVERFLOW). It is not
     /// counted as lost.
@@ -51,6 +52,28 @@ impl fmt::Display for EventOutcome {
     /// Formats the outcome as its code in `truth.jsonl`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
+    }
+}
+
+/// The outcome of an event in a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct SessionOutcome {
+    /// The index of the session.
+    pub session: usize,
+    /// What it did with the event.
+    pub outcome: EventOutcome,
+}
+
+impl SessionOutcome {
+    pub(crate) const fn new(session: usize, outcome: EventOutcome) -> Self {
+        SessionOutcome { session, outcome }
+    }
+
+    /// Whether the event is in a buffer of the session.
+    #[must_use]
+    pub fn is_recorded(self) -> bool {
+        self.outcome == EventOutcome::Recorded
     }
 }
 
@@ -107,13 +130,13 @@ pub struct RaisedEvent<'a> {
     /// Simulated time.
     pub at: Nanos,
     /// The performance counter at that time.
-    pub timestamp: i64,
+    pub timestamp: Ticks,
     /// The processor.
     pub processor: u16,
     /// The process id.
-    pub pid: u32,
+    pub pid: ProcessId,
     /// The thread id.
-    pub tid: u32,
+    pub tid: ThreadId,
     /// The record format.
     pub format: RecordFormat,
     /// The provider, or the class of a classic event.
@@ -135,5 +158,5 @@ pub struct RaisedEvent<'a> {
     /// Sessions whose record of the event contains the stack.
     pub stack_sessions: &'a [usize],
     /// The outcome in each session that enables, or has enabled, the provider.
-    pub outcomes: &'a [(usize, EventOutcome)],
+    pub outcomes: &'a [SessionOutcome],
 }

@@ -1,5 +1,5 @@
-//! The line of an event in `truth.jsonl`. Most lines are of events: their keys are written as they
-//! stand, which takes a fifth of the instructions that serde takes.
+//! The line of an event in `truth.jsonl`. Most lines are events. Their keys are constants, which
+//! needs a fifth of the instructions of serde.
 
 use etl_format::Guid;
 use etl_schema::EventSchema;
@@ -19,10 +19,10 @@ pub(super) fn write(
     number(out, r#"{"kind":"event","number":"#, event.number);
     number(out, r#","at_ns":"#, event.at);
     raw(out, r#","timestamp":"#);
-    signed(out, event.timestamp);
+    signed(out, event.timestamp.get());
     number(out, r#","processor":"#, event.processor);
-    number(out, r#","pid":"#, event.pid);
-    number(out, r#","tid":"#, event.tid);
+    number(out, r#","pid":"#, event.pid.get());
+    number(out, r#","tid":"#, event.tid.get());
     text(out, r#","record_format":"#, event.format.name());
     if let Some(hook) = event.format.hook() {
         text(out, r#","hook":"#, &format!("{hook:#06x}"));
@@ -43,7 +43,6 @@ pub(super) fn write(
         guid(out, r#","related_activity":""#, activity);
     }
     text(out, r#","event":"#, &event.schema.name);
-    let name = |session: &usize| sessions.get(*session).map_or("", String::as_str);
     if !event.stack.is_empty() {
         raw(out, r#","stack":["#);
         list(out, event.stack, |out, address| {
@@ -52,7 +51,7 @@ pub(super) fn write(
         })?;
         raw(out, r#"],"stack_sessions":["#);
         list(out, event.stack_sessions, |out, session| {
-            escape_json(out, name(session));
+            escape_json(out, name_of(sessions, *session));
             Ok(())
         })?;
         out.push(b']');
@@ -60,10 +59,10 @@ pub(super) fn write(
     raw(out, r#","fields":{"#);
     fields(out, event.schema, event.values)?;
     raw(out, r#"},"sessions":{"#);
-    list(out, event.outcomes, |out, (session, outcome)| {
-        escape_json(out, name(session));
+    list(out, event.outcomes, |out, entry| {
+        escape_json(out, name_of(sessions, entry.session));
         out.push(b':');
-        serde_json::to_writer(out, outcome)
+        serde_json::to_writer(out, &entry.outcome)
     })?;
     raw(out, "}}");
     Ok(())
@@ -86,6 +85,11 @@ fn fields(
     })
 }
 
+/// The name of a session.
+fn name_of(sessions: &[String], session: usize) -> &str {
+    sessions.get(session).map_or("", String::as_str)
+}
+
 /// Writes items with commas between them.
 fn list<T>(
     out: &mut Vec<u8>,
@@ -101,7 +105,7 @@ fn list<T>(
     Ok(())
 }
 
-/// JSON as it stands.
+/// Writes JSON unchanged.
 fn raw(out: &mut Vec<u8>, json: &str) {
     out.extend_from_slice(json.as_bytes());
 }

@@ -1,5 +1,5 @@
-//! `NAME.expected.json` beside each trace: what is in it, what is wrong with it, and what a
-//! verifier has to find, from the script and from what the simulation reports.
+//! `NAME.expected.json` for each trace: its content, its faults, and what a verifier has to find,
+//! from the script and from what the simulation reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +10,14 @@ use super::{Fact, Observer};
 use crate::error::Result;
 use crate::model::{Fault, Scenario};
 
-/// Collects what is known of each trace, and hands every fact on.
+/// Collects the content of each trace, and passes every fact on.
 pub(crate) struct ExpectedFiles<'a> {
     scenario: &'a Scenario,
     observer: &'a mut dyn Observer,
     traces: BTreeMap<String, Trace>,
 }
 
-/// What is known of a trace.
+/// The content of a trace.
 #[derive(Debug, Default, Serialize)]
 struct Trace {
     sessions: Vec<Session>,
@@ -64,27 +64,27 @@ impl<'a> ExpectedFiles<'a> {
                 trace.edited = true;
             }
         }
-        let content = |(trace, known): &(&String, &Trace)| {
-            let expected = self.scenario.expectation(trace)?;
-            let (verdict, rules) = (expected.verdict, &*expected.rules);
-            let (exit_code, verdict) = (verdict.exit_code(), verdict.name());
+        let mut files = Vec::new();
+        for (trace, known) in &self.traces {
+            let Some(expected) = self.scenario.expectation(trace) else { continue };
             let content = Content {
                 trace,
                 scenario: name,
                 about,
                 seed: *seed,
-                verdict,
-                exit_code,
-                rules,
+                verdict: expected.verdict.name(),
+                exit_code: expected.verdict.exit_code(),
+                rules: &expected.rules,
                 known,
             };
-            // Beside a trace "a", that of "a.etl" has its whole name.
+            // If there are traces "a" and "a.etl", the file of "a.etl" has its whole name.
             let stem = trace.strip_suffix(".etl").filter(|stem| !self.traces.contains_key(*stem));
             let stem = stem.unwrap_or(trace);
-            let text = serde_json::to_string_pretty(&content).ok()?;
-            Some((format!("{stem}.expected.json"), text + "\n"))
-        };
-        self.traces.iter().filter_map(|item| content(&item)).collect()
+            if let Ok(text) = serde_json::to_string_pretty(&content) {
+                files.push((format!("{stem}.expected.json"), text + "\n"));
+            }
+        }
+        files
     }
 
     fn trace(&mut self, file: &str) -> &mut Trace {

@@ -3,15 +3,15 @@
 use core::ops::Range;
 
 use etl_format::constants::PointerSize;
-use etl_format::{EventDescriptor, Guid};
+use etl_format::{EventDescriptor, Guid, ProcessId, ThreadId, Ticks};
 use etl_schema::encode::OwnedValue;
 
 use super::{
     BufferReport, CommandReport, EventOutcome, Fact, ImageIdentity, InventoryItem, IoReport,
-    Observer, RaisedEvent, RecordFormat, Refusal, SessionReport,
+    Observer, RaisedEvent, RecordFormat, Refusal, SessionOutcome, SessionReport,
 };
 use crate::error::Result;
-use crate::model::{Fault, KernelFlags};
+use crate::model::{Fault, KernelFlags, NamedValue};
 use crate::time::Nanos;
 
 /// An event that was raised: [`RaisedEvent`] with its own data.
@@ -23,13 +23,13 @@ pub struct KnownEvent {
     /// Simulated time.
     pub at: Nanos,
     /// The performance counter at that time.
-    pub timestamp: i64,
+    pub timestamp: Ticks,
     /// The processor.
     pub processor: u16,
     /// The process id.
-    pub pid: u32,
+    pub pid: ProcessId,
     /// The thread id.
-    pub tid: u32,
+    pub tid: ThreadId,
     /// Width of pointers in the payload.
     pub pointer_size: PointerSize,
     /// The activity id, or zero.
@@ -44,22 +44,22 @@ pub struct KnownEvent {
     pub descriptor: EventDescriptor,
     /// Name of the event.
     pub name: String,
-    /// Names and values of its fields.
-    pub fields: Vec<(String, OwnedValue)>,
+    /// Its fields.
+    pub fields: Vec<NamedValue<OwnedValue>>,
     /// The stack of the event, innermost frame first.
     pub stack: Vec<u64>,
     /// Sessions whose record of the event contains the stack.
     pub stack_sessions: Vec<usize>,
     /// The outcome in each session.
-    pub outcomes: Vec<(usize, EventOutcome)>,
+    pub outcomes: Vec<SessionOutcome>,
 }
 
 impl KnownEvent {
     /// The value of the first field with this name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&OwnedValue> {
-        let (_, value) = self.fields.iter().find(|(field, _)| field == name)?;
-        Some(value)
+        let field = self.fields.iter().find(|field| field.name == name)?;
+        Some(&field.value)
     }
 
     /// The value of the first field with this name, if it is an unsigned number.
@@ -68,8 +68,18 @@ impl KnownEvent {
         self.field(name)?.as_u64()
     }
 
+    /// The outcome in a session, if it enables or has enabled the provider.
+    #[must_use]
+    pub fn outcome(&self, session: usize) -> Option<EventOutcome> {
+        let entry = self.outcomes.iter().find(|entry| entry.session == session)?;
+        Some(entry.outcome)
+    }
+
     fn new(e: &RaisedEvent<'_>) -> Self {
-        let names = e.schema.fields.iter().map(|f| f.name.to_string());
+        let mut fields = Vec::with_capacity(e.values.len());
+        for (field, value) in e.schema.fields.iter().zip(e.values) {
+            fields.push(NamedValue { name: field.name.to_string(), value: value.clone() });
+        }
         KnownEvent {
             number: e.number,
             at: e.at,
@@ -84,7 +94,7 @@ impl KnownEvent {
             provider: e.provider,
             descriptor: e.descriptor,
             name: e.schema.name.to_string(),
-            fields: names.zip(e.values.iter().cloned()).collect(),
+            fields,
             stack: e.stack.to_vec(),
             stack_sessions: e.stack_sessions.to_vec(),
             outcomes: e.outcomes.to_vec(),
@@ -101,7 +111,7 @@ pub struct KnownCode {
     /// Whether it was loaded; `false` if it was unloaded.
     pub loaded: bool,
     /// The process id.
-    pub pid: u32,
+    pub pid: ProcessId,
     /// The instance id of the CLR.
     pub clr_instance: u16,
     /// The id of the method.
@@ -133,7 +143,6 @@ impl KnownCode {
         else {
             return None;
         };
-        let (namespace, name) = (namespace.to_owned(), name.to_owned());
         Some(KnownCode {
             at,
             loaded,
@@ -143,10 +152,64 @@ impl KnownCode {
             module_id,
             start,
             size,
-            namespace,
-            name,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
         })
     }
+}
+
+/// A report of a buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KnownBuffer {
+    /// The session.
+    pub session: usize,
+    /// The buffer, and what happened to it.
+    pub report: BufferReport,
+}
+
+/// Bytes that a fault changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KnownFault {
+    /// The session.
+    pub session: usize,
+    /// The fault.
+    pub fault: Fault,
+    /// The file.
+    pub file: String,
+    /// The bytes. Bytes after the end of a truncated file no longer exist.
+    pub bytes: Range<u64>,
+}
+
+/// A merge of files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KnownMerge {
+    /// The merged file.
+    pub output: String,
+    /// The files.
+    pub inputs: Vec<String>,
+}
+
+/// The identity of an image that a merge wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KnownIdentity {
+    /// The merged file.
+    pub file: String,
+    /// The image.
+    pub image: ImageIdentity,
+}
+
+/// Flags of the kernel's events that a session set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KnownKernelFlags {
+    /// The session.
+    pub session: usize,
+    /// The flags.
+    pub flags: KernelFlags,
 }
 
 /// Keeps everything that it observes. Sessions are identified by their index.
@@ -174,16 +237,16 @@ impl KnownCode {
 pub struct InMemoryTruth {
     /// Events in the order in which they were raised.
     pub events: Vec<KnownEvent>,
-    /// Sessions and their buffers. The last report of a buffer is valid.
-    pub buffers: Vec<(usize, BufferReport)>,
-    /// Bytes that faults changed: session, fault, file, byte range.
-    pub faults: Vec<(usize, Fault, String, Range<u64>)>,
-    /// Merges: output and inputs.
-    pub merges: Vec<(String, Vec<String>)>,
-    /// Identities that merges wrote: file and image.
-    pub identities: Vec<(String, ImageIdentity)>,
+    /// Buffers of the sessions. The last report of a buffer is valid.
+    pub buffers: Vec<KnownBuffer>,
+    /// Bytes that faults changed.
+    pub faults: Vec<KnownFault>,
+    /// Merges of files.
+    pub merges: Vec<KnownMerge>,
+    /// Identities of images that merges wrote.
+    pub identities: Vec<KnownIdentity>,
     /// Flags of the kernel's events that sessions set.
-    pub kernel: Vec<(usize, KernelFlags)>,
+    pub kernel: Vec<KnownKernelFlags>,
     /// How the sessions ended.
     pub sessions: Vec<SessionReport>,
     /// Requests that ETW refused.
@@ -201,7 +264,7 @@ pub struct InMemoryTruth {
 impl InMemoryTruth {
     /// Events that a session recorded.
     pub fn recorded(&self, session: usize) -> impl Iterator<Item = &KnownEvent> {
-        self.events.iter().filter(move |e| e.outcomes.contains(&(session, EventOutcome::Recorded)))
+        self.events.iter().filter(move |e| e.outcome(session) == Some(EventOutcome::Recorded))
     }
 }
 
@@ -210,16 +273,25 @@ impl Observer for InMemoryTruth {
         match *fact {
             Fact::Event(event) => self.events.push(KnownEvent::new(event)),
             Fact::SessionEnded(report) => self.sessions.push(report.clone()),
-            Fact::Buffer(session, buffer) => self.buffers.push((session, buffer.clone())),
+            Fact::Buffer { session, buffer } => {
+                self.buffers.push(KnownBuffer { session, report: buffer.clone() });
+            }
             Fact::Refused(refusal) => self.refused.push(refusal.clone()),
             Fact::Command(report) => self.commands.push(report.clone()),
             Fact::Fault { session, fault, file, bytes } => {
-                self.faults.push((session, fault, file.to_owned(), bytes.clone()));
+                let file = file.to_owned();
+                self.faults.push(KnownFault { session, fault, file, bytes: bytes.clone() });
             }
-            Fact::Identity(file, image) => self.identities.push((file.to_owned(), image.clone())),
-            Fact::KernelFlags { session, flags, .. } => self.kernel.push((session, flags.clone())),
+            Fact::Identity { file, image } => {
+                let file = file.to_owned();
+                self.identities.push(KnownIdentity { file, image: image.clone() });
+            }
+            Fact::KernelFlags { session, flags, .. } => {
+                self.kernel.push(KnownKernelFlags { session, flags: flags.clone() });
+            }
             Fact::Merged { output, inputs } => {
-                self.merges.push((output.to_owned(), inputs.to_vec()));
+                let output = output.to_owned();
+                self.merges.push(KnownMerge { output, inputs: inputs.to_vec() });
             }
             Fact::Io(report) => self.io.push(report.clone()),
             Fact::Code { at, loaded, code } => self.code.extend(KnownCode::new(at, loaded, code)),

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use etl_format::{ProcessId, ThreadId};
 use serde::Serialize;
 
 use crate::time::Nanos;
@@ -42,8 +43,8 @@ pub enum NetworkOperation {
     Disconnect,
 }
 
-/// Something that was done with a file, a disk or the network. Addresses of the kernel are those of
-/// its events.
+/// An operation on a file, a disk or the network. Addresses of kernel objects are the same as in
+/// the events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -57,9 +58,9 @@ pub enum IoReport {
         /// Its end.
         ended_ns: Nanos,
         /// The process.
-        pid: u32,
+        pid: ProcessId,
         /// The thread.
-        tid: u32,
+        tid: ThreadId,
         /// What was done.
         operation: FileOperation,
         /// The path in the script.
@@ -87,9 +88,9 @@ pub enum IoReport {
         /// Its end.
         ended_ns: Nanos,
         /// The process.
-        pid: u32,
+        pid: ProcessId,
         /// The thread that issued it.
-        tid: u32,
+        tid: ThreadId,
         /// Read, write or flush.
         operation: FileOperation,
         /// The path in the script.
@@ -112,9 +113,9 @@ pub enum IoReport {
         /// Simulated time.
         at_ns: Nanos,
         /// The process.
-        pid: u32,
+        pid: ProcessId,
         /// The thread.
-        tid: u32,
+        tid: ThreadId,
         /// What was done.
         operation: NetworkOperation,
         /// `tcp` or `udp`.

@@ -3,16 +3,15 @@
 use std::io::Write;
 
 use etl_control::enable::{IdFilter, Variant};
-use etl_format::Guid;
+use etl_format::{FileTime, Guid, ProcessId};
 use serde::Serialize;
 
 use super::event_line;
-use super::report::as_text;
 use super::{
     BufferReport, CommandReport, Fact, FileRange, ImageIdentity, Observer, Refusal, SessionReport,
 };
 use crate::error::Result;
-use crate::model::{EnablePlan, KernelEvent, KernelFlags};
+use crate::model::{EnablePlan, KernelEvent, KernelFlags, as_text};
 use crate::time::Nanos;
 
 /// Version of the format that [`JsonlWriter`] writes. It is raised when a key changes its meaning
@@ -73,8 +72,8 @@ enum Line<'a> {
         ids: Option<&'a [u16]>,
         #[serde(skip_serializing_if = "Option::is_none")]
         not_ids: Option<&'a [u16]>,
-        #[serde(skip_serializing_if = "<[u32]>::is_empty")]
-        pids: &'a [u32],
+        #[serde(skip_serializing_if = "<[ProcessId]>::is_empty")]
+        pids: &'a [ProcessId],
         #[serde(skip_serializing_if = "<[String]>::is_empty")]
         executables: &'a [String],
     },
@@ -168,7 +167,7 @@ impl<W: Write> Observer for JsonlWriter<W> {
                 }
                 Ok(())
             }
-            Fact::Buffer(session, buffer) => {
+            Fact::Buffer { session, buffer } => {
                 self.write(|sessions| Line::Buffer { session: name(sessions, session), buffer })
             }
             Fact::Refused(refusal) => self.write(|_| Line::Refused(refusal)),
@@ -180,7 +179,7 @@ impl<W: Write> Observer for JsonlWriter<W> {
                 self.write(|sessions| Line::Disable {
                     session: name(sessions, session),
                     at_ns: at,
-                    filetime,
+                    filetime: filetime.get(),
                     provider_guid: provider,
                 })
             }
@@ -195,15 +194,20 @@ impl<W: Write> Observer for JsonlWriter<W> {
             Fact::SessionEnded(report) => self
                 .write(|sessions| Line::Session { session: name(sessions, report.index), report }),
             Fact::Merged { output, inputs } => self.write(|_| Line::Merge { file: output, inputs }),
-            Fact::Identity(file, image) => self.write(|_| Line::Identity { file, image }),
+            Fact::Identity { file, image } => self.write(|_| Line::Identity { file, image }),
             Fact::Inventory(item) => self.write(|_| item),
             Fact::Io(report) => self.write(|_| report),
-            Fact::Action(..) | Fact::Code { .. } => Ok(()),
+            Fact::Action { .. } | Fact::Code { .. } => Ok(()),
         }
     }
 }
 
-fn enable_line<'a>(session: &'a str, plan: &'a EnablePlan, at: Nanos, filetime: i64) -> Line<'a> {
+fn enable_line<'a>(
+    session: &'a str,
+    plan: &'a EnablePlan,
+    at: Nanos,
+    filetime: FileTime,
+) -> Line<'a> {
     let rule = &plan.rule;
     let (ids, not_ids) = match &rule.ids {
         IdFilter::Any => (None, None),
@@ -213,7 +217,7 @@ fn enable_line<'a>(session: &'a str, plan: &'a EnablePlan, at: Nanos, filetime: 
     Line::Enable {
         session,
         at_ns: at,
-        filetime,
+        filetime: filetime.get(),
         provider_guid: plan.provider,
         level: rule.level,
         match_any_keyword: hex(rule.any),

@@ -14,14 +14,17 @@ mod observer;
 mod report;
 mod timeline;
 
-pub use event::{EventOutcome, RaisedEvent, RecordFormat};
+pub use event::{EventOutcome, RaisedEvent, RecordFormat, SessionOutcome};
 pub(crate) use expected::ExpectedFiles;
-pub use in_memory::{InMemoryTruth, KnownCode, KnownEvent};
+pub use in_memory::{
+    InMemoryTruth, KnownBuffer, KnownCode, KnownEvent, KnownFault, KnownIdentity, KnownKernelFlags,
+    KnownMerge,
+};
 pub use io::{FileOperation, IoReport, NetworkOperation};
 pub use jsonl::{JsonlWriter, SCHEMA_VERSION};
 pub use observer::{Fact, Observer};
 pub use report::{
-    BufferOutcome, BufferReport, CommandReport, FileRange, ImageIdentity, InventoryItem,
-    PdbIdentity, Refusal, RefusalCode, SessionReport,
+    BufferOutcome, BufferReport, CommandReport, FileRange, ImageIdentity, InventoryItem, Refusal,
+    RefusalCode, SessionReport,
 };
 pub use timeline::Timeline;

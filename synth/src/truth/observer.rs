@@ -6,7 +6,7 @@ use super::{
     BufferReport, CommandReport, ImageIdentity, InventoryItem, IoReport, RaisedEvent, Refusal,
     SessionReport,
 };
-use etl_format::Guid;
+use etl_format::{FileTime, Guid};
 
 use crate::error::Result;
 use crate::model::{EnablePlan, Fault, KernelFlags, Scenario};
@@ -41,7 +41,7 @@ pub enum Fact<'a> {
         /// Simulated time.
         at: Nanos,
         /// Wall-clock time.
-        filetime: i64,
+        filetime: FileTime,
     },
     /// A session disabled a provider.
     #[non_exhaustive]
@@ -53,7 +53,7 @@ pub enum Fact<'a> {
         /// Simulated time.
         at: Nanos,
         /// Wall-clock time.
-        filetime: i64,
+        filetime: FileTime,
     },
     /// A session set the flags of the kernel's events.
     #[non_exhaustive]
@@ -69,7 +69,13 @@ pub enum Fact<'a> {
     SessionEnded(&'a SessionReport),
     /// The outcome of a buffer of a session is known, or has changed: a buffer in a file is
     /// reported again when it is overwritten or damaged.
-    Buffer(usize, &'a BufferReport),
+    #[non_exhaustive]
+    Buffer {
+        /// The session.
+        session: usize,
+        /// The buffer.
+        buffer: &'a BufferReport,
+    },
     /// A fault changed bytes of a file. Bytes after the end of a truncated file no longer exist.
     #[non_exhaustive]
     Fault {
@@ -87,7 +93,13 @@ pub enum Fact<'a> {
     /// A tool has performed its command line, or has failed.
     Command(&'a CommandReport),
     /// A controller or the system did something that is not an event, described in words.
-    Action(Nanos, &'a str),
+    #[non_exhaustive]
+    Action {
+        /// Simulated time.
+        at: Nanos,
+        /// What it did.
+        description: &'a str,
+    },
     /// Files were merged.
     #[non_exhaustive]
     Merged {
@@ -96,8 +108,14 @@ pub enum Fact<'a> {
         /// The files.
         inputs: &'a [String],
     },
-    /// A merge wrote the identity of an image into this file.
-    Identity(&'a str, &'a ImageIdentity),
+    /// A merge wrote the identity of an image.
+    #[non_exhaustive]
+    Identity {
+        /// The merged file.
+        file: &'a str,
+        /// The image.
+        image: &'a ImageIdentity,
+    },
     /// Code of a method was loaded or unloaded. The code that a process still has when it exits is
     /// not reported as unloaded.
     #[non_exhaustive]

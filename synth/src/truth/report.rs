@@ -3,12 +3,12 @@
 use core::fmt;
 use std::sync::Arc;
 
-use etl_format::Guid;
 use etl_format::constants::ClockType;
+use etl_format::{Guid, ProcessId, ThreadId};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
-use crate::model::{FileVersion, SessionPlan};
+use crate::model::{FileVersion, PdbIdentity, SessionPlan, as_text};
 use crate::time::Nanos;
 
 /// What happened to a buffer.
@@ -102,12 +102,12 @@ pub struct SessionReport {
     /// Its file; the first one if it wrote several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// All files that it wrote, including those of flushes from memory.
+    /// All files that it wrote, including files of flushes from memory.
     #[serde(skip_serializing_if = "is_single")]
     pub all_files: Vec<String>,
     /// The process of a private session.
     #[serde(rename = "pid", skip_serializing_if = "Option::is_none")]
-    pub process: Option<u32>,
+    pub process: Option<ProcessId>,
     /// Simulated time of the start.
     #[serde(rename = "started_ns")]
     pub started: Nanos,
@@ -243,7 +243,8 @@ pub struct Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Refusal { session, request, code, message, .. } = self;
-        let (name, number) = (code.name(), code.number());
+        let name = code.name();
+        let number = code.number();
         write!(f, "session \"{session}\": {request} is refused, {name} ({number}): {message}")
     }
 }
@@ -272,29 +273,12 @@ impl fmt::Display for CommandReport {
     }
 }
 
-/// The identity of a PDB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct PdbIdentity {
-    /// Its signature.
-    #[serde(rename = "pdb_signature", serialize_with = "as_text")]
-    pub signature: Guid,
-    /// Its age.
-    #[serde(rename = "pdb_age")]
-    pub age: u32,
-}
-
-impl From<(Guid, u32)> for PdbIdentity {
-    fn from((signature, age): (Guid, u32)) -> Self {
-        PdbIdentity { signature, age }
-    }
-}
-
 /// An image whose identity a merge wrote into its output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ImageIdentity {
     /// The process id.
-    pub pid: u32,
+    pub pid: ProcessId,
     /// First address.
     pub base: u64,
     /// Size in bytes.
@@ -319,7 +303,7 @@ pub enum InventoryItem<'a> {
     /// A process.
     Process {
         /// Its id.
-        pid: u32,
+        pid: ProcessId,
         /// Its name.
         name: &'a str,
         /// Simulated time of its exit.
@@ -329,14 +313,14 @@ pub enum InventoryItem<'a> {
     /// A running thread.
     Thread {
         /// The process id.
-        pid: u32,
+        pid: ProcessId,
         /// Its id.
-        tid: u32,
+        tid: ThreadId,
     },
     /// A native image.
     Image {
         /// The process id.
-        pid: u32,
+        pid: ProcessId,
         /// First address.
         base: u64,
         /// Size in bytes.
@@ -350,7 +334,7 @@ pub enum InventoryItem<'a> {
     /// An app domain.
     AppDomain {
         /// The process id.
-        pid: u32,
+        pid: ProcessId,
         /// The instance id of the CLR.
         clr_instance: u16,
         /// Its id.
@@ -361,7 +345,7 @@ pub enum InventoryItem<'a> {
     /// An assembly.
     Assembly {
         /// The process id.
-        pid: u32,
+        pid: ProcessId,
         /// The instance id of the CLR.
         clr_instance: u16,
         /// Its id.
@@ -374,7 +358,7 @@ pub enum InventoryItem<'a> {
     /// A module.
     Module {
         /// The process id.
-        pid: u32,
+        pid: ProcessId,
         /// The instance id of the CLR.
         clr_instance: u16,
         /// Its id.
@@ -390,7 +374,7 @@ pub enum InventoryItem<'a> {
     /// Code of a method.
     Code {
         /// The process id.
-        pid: u32,
+        pid: ProcessId,
         /// The instance id of the CLR.
         clr_instance: u16,
         /// The id of the method.
@@ -406,14 +390,6 @@ pub enum InventoryItem<'a> {
         /// Name.
         name: &'a str,
     },
-}
-
-/// Serializes a GUID or a name as text.
-pub(super) fn as_text<S: Serializer>(
-    text: &impl fmt::Display,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(text)
 }
 
 fn clock<S: Serializer>(clock: &ClockType, serializer: S) -> Result<S::Ok, S::Error> {

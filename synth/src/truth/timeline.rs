@@ -4,7 +4,9 @@ use std::io::Write;
 
 use etl_schema::render::escape_line;
 
-use super::{EventOutcome, Fact, Observer, RaisedEvent, SessionReport};
+use etl_format::ProcessId;
+
+use super::{Fact, Observer, RaisedEvent, SessionOutcome, SessionReport};
 use crate::error::Result;
 use crate::model::Fault;
 use crate::time::{Nanos, format_duration};
@@ -39,9 +41,9 @@ pub struct Timeline<W> {
 /// Consecutive events of one name, process and outcome.
 #[derive(Debug)]
 struct Run {
-    pid: u32,
+    pid: ProcessId,
     name: String,
-    outcomes: Vec<(usize, EventOutcome)>,
+    outcomes: Vec<SessionOutcome>,
     first: Nanos,
     last: Nanos,
     count: u64,
@@ -71,7 +73,7 @@ impl<W: Write> Timeline<W> {
     fn end_run(&mut self) -> Result<()> {
         let Some(run) = self.run.take() else { return Ok(()) };
         let mut to = String::new();
-        for (session, outcome) in &run.outcomes {
+        for SessionOutcome { session, outcome } in &run.outcomes {
             let name = self.names.get(*session).map_or("", String::as_str);
             to.push_str(&format!("  {name}: {outcome}"));
         }
@@ -141,7 +143,8 @@ impl<W: Write> Observer for Timeline<W> {
             }
             Fact::Fault { fault, file, bytes, .. } => {
                 self.end_run()?;
-                let (start, end) = (bytes.start, bytes.end);
+                let start = bytes.start;
+                let end = bytes.end;
                 if let Fault::Flipped(_) = fault {
                     self.flipped += 1;
                     if self.flipped == 1 {
@@ -179,7 +182,7 @@ impl<W: Write> Observer for Timeline<W> {
                 self.end_run()?;
                 self.line(&format_duration(report.at), &report.to_string())
             }
-            Fact::Action(at, description) => {
+            Fact::Action { at, description } => {
                 self.end_run()?;
                 self.line(&format_duration(at), description)
             }

@@ -23,7 +23,7 @@ fn outcomes(bytes: usize) -> ([EventOutcome; 2], [u32; 2]) {
     let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
     Simulation::new(&scenario).observer(&mut truth).run(&mut files).unwrap();
     let [event] = &truth.events[..] else { panic!("{} events", truth.events.len()) };
-    let outcome = |session| event.outcomes.iter().find(|(s, _)| *s == session).unwrap().1;
+    let outcome = |session| event.outcome(session).unwrap();
     let mut files = files.into_files();
     files.retain(|file| file.name.ends_with(".etl"));
     let lost = |at: usize| {

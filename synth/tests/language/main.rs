@@ -12,6 +12,7 @@ mod reference;
 mod values;
 mod windows;
 
+use etl_format::{ProcessId, ThreadId};
 use std::fmt::Write;
 
 use etl_format::read::{Options, Order, Trace};
@@ -91,7 +92,10 @@ fn outcome(script: &str, set: &[(&str, &str)]) -> Result<String, String> {
             while let Ok(Some(r)) = records.next_record() {
                 let of = r.provider().map(|p| p.to_string()).unwrap_or_default();
                 let d = r.descriptor().unwrap_or_default();
-                let (pid, tid) = (r.process_id().unwrap_or(0), r.thread_id().unwrap_or(0));
+                let (pid, tid) = (
+                    r.process_id().unwrap_or(ProcessId::new(0)),
+                    r.thread_id().unwrap_or(ThreadId::new(0)),
+                );
                 let hook = r.hook().unwrap_or(0);
                 writeln!(
                     out,

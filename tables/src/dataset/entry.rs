@@ -47,7 +47,9 @@ impl fmt::Display for Hash {
 /// When they cannot be read.
 pub fn hash<S: Source>(source: &mut S) -> io::Result<Hash> {
     const STEP: usize = 1 << 20;
-    let (mut hasher, mut at, mut block) = (Sha256::new(), 0, S::Block::default());
+    let mut hasher = Sha256::new();
+    let mut at = 0;
+    let mut block = S::Block::default();
     loop {
         source.read(at, STEP, &mut block)?;
         let bytes = block.as_ref();

@@ -149,11 +149,11 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub fn new((root, folder): (&Path, &Path), trace: &str, codec: Codec, hash: &Hash) -> Self {
-        let key = |key: &str, value: String| KeyValue::new(key.to_owned(), value);
+    pub fn new(root: &Path, folder: &Path, trace: &str, codec: Codec, hash: &Hash) -> Self {
+        let version = crate::SCHEMA_VERSION.to_string();
         let keys = vec![
-            key("etlkit.schema", crate::SCHEMA_VERSION.to_string()),
-            key("etlkit.trace.sha256", hash.to_string()),
+            KeyValue::new("etlkit.schema".to_owned(), version),
+            KeyValue::new("etlkit.trace.sha256".to_owned(), hash.to_string()),
         ];
         let mut properties = WriterProperties::builder()
             .set_compression(codec.compression())
@@ -244,8 +244,8 @@ impl Files {
         match &mut table.writer {
             Some(writer) => Ok(writer),
             closed => {
-                let (folder, part) =
-                    (self.folder.join(&key), format!("part-{}.parquet", table.parts));
+                let folder = self.folder.join(&key);
+                let part = format!("part-{}.parquet", table.parts);
                 let path = self.root.join(key).join(&part);
                 let file =
                     fs::create_dir_all(&folder).and_then(|()| File::create(folder.join(part)));

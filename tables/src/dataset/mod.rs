@@ -193,7 +193,7 @@ impl Dataset {
         let trace = entry.trace.clone();
         let folder = self.unfinished().join(&trace);
         remove(&folder)?;
-        let mut files = Files::new((&self.root, &folder), &trace, self.codec, hash);
+        let mut files = Files::new(&self.root, &folder, &trace, self.codec, hash);
         let written = self.write(source, &trace, options, &missing, &mut files);
         let totals = written.and_then(|faults| Ok((files.finish()?, faults)));
         let moved = totals.and_then(|totals| {
@@ -274,7 +274,8 @@ impl Dataset {
         let entries = fs::read_dir(from).map_err(|error| failed(from, error))?;
         for entry in entries {
             let entry = entry.map_err(|error| failed(from, error))?;
-            let (path, place) = (entry.path(), to.join(entry.file_name()));
+            let path = entry.path();
+            let place = to.join(entry.file_name());
             if !is_trace(&path) {
                 self.place(&path, &place)?;
                 continue;

@@ -4,10 +4,11 @@ use etl_analysis::loss::Loss;
 use etl_analysis::profile::Intervals;
 use etl_analysis::symbols::{Symbol, Symbols};
 use etl_analysis::{EventRef, Frames, Joins, Machine, Observer, Sample, Stack};
+use etl_events::EventDecoder;
 use etl_export::pcapng::Packets;
 use etl_format::constants::hook;
 use etl_format::read::Record;
-use etl_schema::store::SchemaStore;
+use etl_format::{ProcessId, ThreadId, Ticks};
 use etl_schema::views::FieldReader;
 use foldhash::HashSet;
 
@@ -39,7 +40,7 @@ pub(super) struct Facts<'f, 'o> {
     text: String,
     switch: FieldReader<4>,
     behaviors: Behaviors,
-    packets: Option<(SchemaStore, Packets)>,
+    packets: Option<(EventDecoder<'static>, Packets)>,
     switches: bool,
 }
 
@@ -61,14 +62,16 @@ impl<'f, 'o> Facts<'f, 'o> {
                 ["NewThreadId", "OldThreadId", "OldThreadState", "OldThreadWaitReason"],
             ),
             behaviors: Behaviors::new(options, rows),
-            packets: packets.then(|| (options.store.clone(), Packets::new())),
+            packets: packets.then(|| {
+                (EventDecoder::new(*machine.clock(), options.store.clone()), Packets::new())
+            }),
             switches: rows.wants::<ContextSwitchRow<'_>>(),
             rows,
         }
     }
 
     fn pid(&self, index: Option<usize>) -> Option<u32> {
-        Some(self.machine.processes().get(index?)?.pid())
+        Some(self.machine.processes().get(index?)?.pid().get())
     }
 
     /// An event with its process, if any event of the recording names it.
@@ -82,15 +85,19 @@ impl<'f, 'o> Facts<'f, 'o> {
     fn context_switch(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let Some(fields) = self.switch.read(record) else { return };
         let (Some(new), Some(old)) = (fields.uint(0), fields.uint(1)) else { return };
-        let (state, reason) = (fields.uint(2), fields.uint(3));
+        let state = fields.uint(2);
+        let reason = fields.uint(3);
         let owner = |tid: u64| {
             let tid = u32::try_from(tid).ok()?;
-            machine.process_of_thread(tid).or_else(|| self.machine.first_process_of_thread(tid))
+            machine
+                .process_of_thread(ThreadId::new(tid))
+                .or_else(|| self.machine.first_process_of_thread(ThreadId::new(tid)))
         };
-        let (old_process, new_process) = (owner(old), owner(new));
+        let old_process = owner(old);
+        let new_process = owner(new);
         let selected = [(old_process, old), (new_process, new)].iter().any(|&(process, tid)| {
-            let tid = u32::try_from(tid).ok();
-            admits(self.options, self.pid(process), tid, event.time)
+            let tid = u32::try_from(tid).ok().map(ThreadId::new);
+            admits(self.options, self.pid(process).map(ProcessId::new), tid, event.time)
         });
         if !selected {
             return;
@@ -99,7 +106,7 @@ impl<'f, 'o> Facts<'f, 'o> {
         let reason = reason.and_then(|reason| self.switch.value_name(3, reason));
         self.rows.add(&ContextSwitchRow {
             sequence: event.number,
-            time: self.machine.clock().filetime(event.time),
+            time: Ticks::new(self.machine.clock().time(event.time).get()),
             cpu: event.processor,
             old_tid: old,
             old_process: process_label(self.machine, old_process),
@@ -111,19 +118,16 @@ impl<'f, 'o> Facts<'f, 'o> {
     }
 
     fn packet(&mut self, record: &Record<'_>, event: &EventRef) {
-        let Some((store, packets)) = &mut self.packets else { return };
-        store.learn(record);
-        if !Packets::may_have(record) {
-            return;
-        }
-        let Some(packet) = packets.record(store, record) else { return };
-        let (pid, tid) = (record.known_process_id(), record.known_thread_id());
+        let Some((decoder, packets)) = &mut self.packets else { return };
+        let Some(packet) = packets.record(decoder, record) else { return };
+        let pid = record.known_process_id();
+        let tid = record.known_thread_id();
         if !admits(self.options, pid, tid, event.time) {
             return;
         }
         let provider = record.provider().and_then(etl_schema::providers::name);
         self.rows.add(&PacketRow {
-            time: self.machine.clock().filetime(event.time),
+            time: Ticks::new(self.machine.clock().time(event.time).get()),
             pid,
             tid,
             provider: provider.unwrap_or_default(),
@@ -141,7 +145,7 @@ impl<'f, 'o> Facts<'f, 'o> {
         let process = process_label(self.machine, event.process);
         self.rows.add(&EventStackRow {
             sequence: event.number,
-            time: self.machine.clock().filetime(event.time),
+            time: Ticks::new(self.machine.clock().time(event.time).get()),
             process,
             tid: event.tid,
             stack_id: id,
@@ -156,7 +160,7 @@ impl<'f, 'o> Facts<'f, 'o> {
         let symbols: Vec<_> = self
             .addresses
             .iter()
-            .map(|&address| self.symbols.at(pid.unwrap_or(0), address, event.time))
+            .map(|&address| self.symbols.at(ProcessId::new(pid.unwrap_or(0)), address, event.time))
             .collect();
         for symbol in symbols.iter().rev() {
             if !self.text.is_empty() {
@@ -235,7 +239,9 @@ impl Observer for Facts<'_, '_> {
         let Sample { event, address, frames, .. } = sample;
         let event = &self.with_process(event);
         let pid = self.pid(event.process);
-        if self.is_disordered || !admits(self.options, pid, event.tid, event.time) {
+        if self.is_disordered
+            || !admits(self.options, pid.map(ProcessId::new), event.tid, event.time)
+        {
             return;
         }
         let stack = (!frames.is_empty()).then(|| {
@@ -246,11 +252,11 @@ impl Observer for Facts<'_, '_> {
         if !self.rows.wants::<SampleRow<'_>>() {
             return;
         }
-        let symbol = self.symbols.at(pid.unwrap_or(0), *address, event.time);
+        let symbol = self.symbols.at(ProcessId::new(pid.unwrap_or(0)), *address, event.time);
         let (module, method, _) = parts(symbol.as_ref(), *address);
         self.rows.add(&SampleRow {
             sequence: event.number,
-            time: self.machine.clock().filetime(event.time),
+            time: Ticks::new(self.machine.clock().time(event.time).get()),
             cpu: event.processor,
             process: process_label(self.machine, event.process),
             tid: event.tid,
@@ -265,7 +271,9 @@ impl Observer for Facts<'_, '_> {
     fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
         let event = &self.with_process(&stack.event);
         let pid = self.pid(event.process);
-        if !self.is_disordered && admits(self.options, pid, event.tid, event.time) {
+        if !self.is_disordered
+            && admits(self.options, pid.map(ProcessId::new), event.tid, event.time)
+        {
             Facts::stack(self, event, &stack.frames, None);
         }
     }

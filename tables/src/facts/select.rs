@@ -2,7 +2,7 @@
 
 use etl_analysis::Machine;
 use etl_analysis::machine::Process;
-use etl_format::Ticks;
+use etl_format::{ProcessId, ThreadId, Ticks};
 
 use crate::options::Options;
 use crate::selection::Selection;
@@ -21,11 +21,11 @@ pub(super) fn selection(options: &Options, machine: &Machine) -> Selection {
 
 /// Whether the filter selects a process. Earlier and later processes may have the same id.
 fn has_process(options: &Options, process: &Process) -> bool {
-    let start = process.started().unwrap_or(i64::MIN);
+    let start = process.started().unwrap_or(Ticks::MIN);
     has_process_at(options, Some(process.pid()), start)
 }
 
-fn has_process_at(options: &Options, pid: Option<u32>, time: i64) -> bool {
+fn has_process_at(options: &Options, pid: Option<ProcessId>, time: Ticks) -> bool {
     let filter = &options.filter;
     if filter.processes.is_empty() && filter.lives.is_empty() {
         return true;
@@ -34,12 +34,17 @@ fn has_process_at(options: &Options, pid: Option<u32>, time: i64) -> bool {
 }
 
 /// Whether the filter selects a time.
-pub(super) fn has_time(options: &Options, time: i64) -> bool {
-    options.filter.time.contains(Ticks::new(time))
+pub(super) fn has_time(options: &Options, time: Ticks) -> bool {
+    options.filter.time.contains(time)
 }
 
 /// Whether the filter selects a process, a thread and a time.
-pub(super) fn admits(options: &Options, pid: Option<u32>, tid: Option<u32>, time: i64) -> bool {
+pub(super) fn admits(
+    options: &Options,
+    pid: Option<ProcessId>,
+    tid: Option<ThreadId>,
+    time: Ticks,
+) -> bool {
     let threads = &options.filter.threads;
     has_process_at(options, pid, time)
         && (threads.is_empty() || tid.is_none_or(|tid| threads.contains(&tid)))

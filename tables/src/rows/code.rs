@@ -2,6 +2,7 @@
 
 use etl_analysis::Machine;
 use etl_analysis::symbols::{Method, Module};
+use etl_format::Ticks;
 
 use super::{CLR, LOADED, OfProcess, UNLOADED, add_process, file_name, process_label};
 use crate::cell::{Cell, Label};
@@ -16,8 +17,8 @@ pub struct ModuleRow<'m> {
     process: Label<'m>,
     clr: u16,
     module: Module<'m>,
-    loaded: Option<i64>,
-    unloaded: Option<i64>,
+    loaded: Option<Ticks>,
+    unloaded: Option<Ticks>,
     pdb_guid: String,
 }
 

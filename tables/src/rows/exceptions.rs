@@ -1,5 +1,6 @@
 //! Exceptions of .NET.
 
+use etl_format::{ProcessId, Ticks};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -27,8 +28,8 @@ pub struct ExceptionRow<'m> {
 #[derive(Clone, Copy, Debug)]
 struct Thrown<'m> {
     count: u64,
-    first: i64,
-    last: i64,
+    first: Ticks,
+    last: Ticks,
     /// The message of the first.
     message: &'m str,
 }
@@ -111,8 +112,8 @@ pub fn exceptions<'m>(
             continue;
         }
         let process = machine.processes().get(thrown.process);
-        let pid = process.map_or(u32::MAX, |process| process.pid());
-        let symbol = symbols.at(pid, thrown.address, thrown.first);
+        let pid = process.map_or(u32::MAX, |process| process.pid().get());
+        let symbol = symbols.at(ProcessId::new(pid), thrown.address, thrown.first);
         let method = method_label(machine, symbol, functions);
         let all = by_method.entry((thrown.process, &*thrown.exception, method)).or_insert(Thrown {
             count: 0,

@@ -1,6 +1,6 @@
 //! Findings of the verifier.
 
-use etl_format::{Clock, Ticks};
+use etl_format::Clock;
 use etl_verify::Finding;
 
 use super::{CPU, PID, TIME};
@@ -32,9 +32,7 @@ impl Row for FindingRow<'_> {
         columns.add(SEVERITY, |row| Cell::Text(row.finding.severity.name()));
         columns.add(OUTCOME, |row| Cell::Text(row.finding.outcome.name()));
         columns.add(PID, |row| Cell::int(row.finding.pid));
-        columns.add(TIME.or_null(), |row| {
-            Cell::time(row.clock, row.finding.timestamp().map(Ticks::get))
-        });
+        columns.add(TIME.or_null(), |row| Cell::time(row.clock, row.finding.timestamp()));
         columns.add(CPU.meaning("The processor whose buffer shows it").or_null(), |row| {
             Cell::int(row.finding.processor)
         });

@@ -137,7 +137,7 @@ impl<'m> GcRow<'m> {
 
     fn duration(&self) -> Option<u64> {
         let ended = self.gc.ended?;
-        Some(duration(self.machine.clock(), self.gc.started, ended))
+        Some(duration(self.machine.clock(), self.gc.started.get(), ended.get()))
     }
 
     fn allocation_rate(&self) -> Option<u64> {

@@ -1,5 +1,6 @@
 //! What processes loaded, and when: images, and domains, assemblies and modules of .NET.
 
+use etl_format::Ticks;
 use std::borrow::Cow;
 
 use etl_analysis::Machine;
@@ -17,8 +18,8 @@ pub struct LoadRow<'m> {
     machine: &'m Machine,
     process: Label<'m>,
     /// When it was loaded, in ticks of the recording's clock.
-    loaded: i64,
-    unloaded: Option<i64>,
+    loaded: Ticks,
+    unloaded: Option<Ticks>,
     kind: &'static str,
     name: String,
     path: Cow<'m, str>,

@@ -83,7 +83,7 @@ pub fn lock_waits<'m>(
         rows.push(LockWaitRow {
             machine,
             process: process_label(machine, Some(process)),
-            tid,
+            tid: tid.get(),
             thread: machine.thread_of(Some(process), tid).map_or("", |thread| &thread.name),
             count: all.count(),
             waits,

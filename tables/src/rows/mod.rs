@@ -14,6 +14,7 @@ pub mod losses;
 pub mod network;
 pub mod packets;
 pub mod processes;
+pub mod profile_changes;
 pub mod profiles;
 pub mod samples;
 pub mod sessions;
@@ -23,12 +24,13 @@ pub mod thread_pools;
 pub mod thread_waits;
 pub mod threads;
 pub mod traces;
+pub mod usage;
 
 use std::borrow::Cow;
 
 use etl_analysis::Machine;
 use etl_analysis::behavior::{Distribution, Histogram};
-use etl_format::Clock;
+use etl_format::{Clock, Ticks};
 
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind};
@@ -81,7 +83,7 @@ pub(crate) fn add_process<R: OfProcess, C: Columns<R>>(columns: &mut C) {
 pub fn process_label(machine: &Machine, process: Option<usize>) -> Label<'_> {
     let process = process.and_then(|index| machine.processes().get(index));
     match process {
-        Some(process) => Label::Process { name: process.name(), pid: Some(process.pid()) },
+        Some(process) => Label::Process { name: process.name(), pid: Some(process.pid().get()) },
         None => Label::Process { name: "", pid: None },
     }
 }
@@ -176,7 +178,8 @@ pub(crate) fn add_durations<R: HasDurations, C: Columns<R>>(columns: &mut C) {
 /// The time between two ticks of a clock, in 100 ns.
 #[must_use]
 pub fn duration(clock: &Clock, from: i64, to: i64) -> u64 {
-    let elapsed = clock.filetime(to).saturating_sub(clock.filetime(from));
+    let elapsed =
+        clock.time(Ticks::new(to)).get().saturating_sub(clock.time(Ticks::new(from)).get());
     u64::try_from(elapsed).unwrap_or(0)
 }
 

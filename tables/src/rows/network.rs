@@ -88,7 +88,7 @@ pub fn connections<'m>(
         }
         let process = match process {
             Some(_) => process_label(machine, process),
-            None => Label::Process { name: "", pid: Some(connection.pid) },
+            None => Label::Process { name: "", pid: Some(connection.pid.get()) },
         };
         rows.push(ConnectionRow {
             machine,

@@ -1,6 +1,7 @@
 //! Packets.
 
 use etl_export::pcapng::Packet;
+use etl_format::{ProcessId, ThreadId, Ticks};
 
 use super::{FILETIME, PID, TID, TIME};
 use crate::cell::Cell;
@@ -11,9 +12,9 @@ use crate::row::{Columns, Row};
 #[derive(Clone, Copy, Debug)]
 pub struct PacketRow<'m> {
     /// A FILETIME.
-    pub(crate) time: i64,
-    pub(crate) pid: Option<u32>,
-    pub(crate) tid: Option<u32>,
+    pub(crate) time: Ticks,
+    pub(crate) pid: Option<ProcessId>,
+    pub(crate) tid: Option<ThreadId>,
     pub(crate) provider: &'m str,
     pub(crate) packet: &'m Packet,
 }
@@ -39,8 +40,8 @@ impl Row for PacketRow<'_> {
         );
         const REASON: Column =
             Column::count("drop_reason", "Why it was dropped; null if it was not");
-        columns.add(TIME, |row| Cell::Time(row.time));
-        columns.add(FILETIME, |row| Cell::Int(row.time));
+        columns.add(TIME, |row| Cell::Time(row.time.get()));
+        columns.add(FILETIME, |row| Cell::Int(row.time.get()));
         columns.add(PID, |row| Cell::int(row.pid));
         columns.add(TID, |row| Cell::int(row.tid));
         columns.add(PROVIDER, |row| Cell::Text(row.provider));

@@ -2,10 +2,11 @@
 //! callers and callees.
 
 use etl_analysis::profile::{Detail, Focus, Frame, Measure, Profile, Root, Total, Weight};
+use etl_format::{ProcessId, ThreadId};
 
 use super::{OfProcess, PROCESS, THREAD, TID, add_process};
 use crate::cell::{Cell, Label};
-use crate::column::{Column, Kind, Style};
+use crate::column::{Column, Kind};
 use crate::report::ReportTable;
 use crate::row::{Columns, Row};
 
@@ -85,7 +86,7 @@ fn without_other_measure<'r>(profile: &Profile, table: ReportTable<'r>) -> Repor
     }
 }
 
-const CODE: Column =
+pub(super) const CODE: Column =
     Column::new("code", Kind::Word, "`managed`, `native`, `kernel` or `unknown`").or_null();
 
 /// A row of methods.
@@ -194,7 +195,7 @@ pub struct ProfileRootRow<'p> {
     weights: Weights,
     process: Label<'p>,
     thread: Label<'p>,
-    tid: Option<u32>,
+    tid: Option<ThreadId>,
 }
 
 impl HasWeights for ProfileRootRow<'_> {
@@ -223,7 +224,7 @@ impl Row for ProfileRootRow<'_> {
 
 /// The label of the process of a root.
 fn root_label(root: &Root) -> Label<'_> {
-    Label::Process { name: &root.process_name, pid: root.pid }
+    Label::Process { name: &root.process_name, pid: root.pid.map(ProcessId::get) }
 }
 
 /// The roots with their weights. Nothing calls them, so their totals are all that they have.
@@ -235,7 +236,7 @@ fn roots(profile: &Profile) -> ReportTable<'_> {
         rows.push(ProfileRootRow {
             weights: Weights::new(profile, Total::new(weight, Weight::default())),
             process: root_label(root),
-            thread: Label::Thread { name: &root.thread_name, tid: root.tid },
+            thread: Label::Thread { name: &root.thread_name, tid: root.tid.map(ThreadId::get) },
             tid: root.tid,
         });
     }
@@ -384,119 +385,4 @@ pub fn focus<'p>(profile: &'p Profile, text: &str) -> Option<ReportTable<'p>> {
         });
     }
     Some(without_other_measure(profile, ReportTable::new("", rows)))
-}
-
-/// Weights before and after a change.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Change {
-    /// In the earlier recording.
-    pub before: Weight,
-    /// In the later recording.
-    pub after: Weight,
-    /// The share of the earlier recording, of one.
-    pub before_share: f64,
-    /// The share of the later recording, of one.
-    pub after_share: f64,
-}
-
-impl Change {
-    fn samples(&self) -> i64 {
-        self.after.samples.cast_signed().saturating_sub(self.before.samples.cast_signed())
-    }
-
-    /// In 100 ns.
-    fn time(&self) -> i64 {
-        self.after.time.cast_signed().saturating_sub(self.before.time.cast_signed())
-    }
-}
-
-/// A row of a comparison of two profiles.
-#[derive(Clone, Debug)]
-pub struct ProfileChangeRow {
-    /// Method, module or process.
-    pub name: String,
-    /// The kind of code; empty if the row is no method.
-    pub code: &'static str,
-    /// Weights of the row itself.
-    pub own: Change,
-    /// Weights of the row and of everything that it called.
-    pub total: Change,
-    /// Whether both recordings state an interval of samples.
-    pub has_times: bool,
-}
-
-impl ProfileChangeRow {
-    fn micros(&self, ticks: i64) -> Cell<'static> {
-        if self.has_times { Cell::Float(ticks as f64 / 10.0) } else { Cell::Null }
-    }
-}
-
-impl Row for ProfileChangeRow {
-    const NAME: &'static str = "cpu.compare.rows";
-    const ROW: &'static str = "One method, module or process of two recordings";
-
-    fn columns<C: Columns<Self>>(columns: &mut C) {
-        const OWN: Column = Column::micros("self_delta_us", "Growth of its own time");
-        const OWN_BEFORE: Column = Column::micros("self_before_us", "Its own time before");
-        const OWN_AFTER: Column = Column::micros("self_after_us", "Its own time after");
-        const OWN_SHARE: Column =
-            Column::percent("self_delta_percent", "Growth of its own share, in points of percent");
-        const TOTAL: Column = Column::micros("total_delta_us", "Growth of its total time");
-        const TOTAL_BEFORE: Column = Column::micros("total_before_us", "Its total time before");
-        const TOTAL_AFTER: Column = Column::micros("total_after_us", "Its total time after");
-        const TOTAL_SHARE: Column = Column::percent(
-            "total_delta_percent",
-            "Growth of its total share, in points of percent",
-        );
-        const SELF_DELTA: Column = Column::count("self_delta_samples", "Growth of its own samples");
-        const TOTAL_DELTA: Column =
-            Column::count("total_delta_samples", "Growth of its total samples");
-        columns.add(OWN.or_null().style(Style::Signed).heading("self ms +"), |row| {
-            row.micros(row.own.time())
-        });
-        columns.add(OWN_BEFORE.or_null().heading("before"), |row| {
-            row.micros(row.own.before.time.cast_signed())
-        });
-        columns.add(OWN_AFTER.or_null().heading("after"), |row| {
-            row.micros(row.own.after.time.cast_signed())
-        });
-        columns.add(SELF_DELTA, |row| Cell::Int(row.own.samples()));
-        columns.add(Column::count("self_before_samples", "Its own samples before"), |row| {
-            Cell::int(Some(row.own.before.samples))
-        });
-        columns.add(Column::count("self_after_samples", "Its own samples after"), |row| {
-            Cell::int(Some(row.own.after.samples))
-        });
-        columns.add(OWN_SHARE.heading("self % +"), |row| {
-            Cell::Share(row.own.after_share - row.own.before_share)
-        });
-        columns.add(TOTAL.or_null().style(Style::Signed).heading("total ms +"), |row| {
-            row.micros(row.total.time())
-        });
-        columns.add(TOTAL_BEFORE.or_null().heading("before"), |row| {
-            row.micros(row.total.before.time.cast_signed())
-        });
-        columns.add(TOTAL_AFTER.or_null().heading("after"), |row| {
-            row.micros(row.total.after.time.cast_signed())
-        });
-        columns.add(TOTAL_DELTA, |row| Cell::Int(row.total.samples()));
-        columns.add(Column::count("total_before_samples", "Its total samples before"), |row| {
-            Cell::int(Some(row.total.before.samples))
-        });
-        columns.add(Column::count("total_after_samples", "Its total samples after"), |row| {
-            Cell::int(Some(row.total.after.samples))
-        });
-        columns.add(TOTAL_SHARE.heading("total % +"), |row| {
-            Cell::Share(row.total.after_share - row.total.before_share)
-        });
-        columns.add(Column::new("name", Kind::Text, "`module!method`").heading("method"), |row| {
-            Cell::Text(&row.name)
-        });
-        columns
-            .add(Column::new("module", Kind::Word, "Module or image").heading("module"), |row| {
-                Cell::Text(&row.name)
-            });
-        columns.add(PROCESS, |row| Cell::Text(&row.name));
-        columns.add(CODE, |row| Cell::text(row.code));
-    }
 }

@@ -4,16 +4,17 @@ use super::{CPU, FILETIME, OfProcess, SEQUENCE, TID, TIME, add_process};
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind};
 use crate::row::{Columns, Row};
+use etl_format::{ThreadId, Ticks};
 
 /// A row of `samples`.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleRow<'m> {
     pub(crate) sequence: u64,
     /// A FILETIME.
-    pub(crate) time: i64,
+    pub(crate) time: Ticks,
     pub(crate) cpu: u16,
     pub(crate) process: Label<'m>,
-    pub(crate) tid: Option<u32>,
+    pub(crate) tid: Option<ThreadId>,
     pub(crate) address: u64,
     pub(crate) module: &'m str,
     pub(crate) method: &'m str,
@@ -49,8 +50,8 @@ impl Row for SampleRow<'_> {
             "Time that the sample stands for; 0 if the trace states no interval",
         );
         columns.add(SEQUENCE, |row| Cell::int(Some(row.sequence)));
-        columns.add(TIME, |row| Cell::Time(row.time));
-        columns.add(FILETIME, |row| Cell::Int(row.time));
+        columns.add(TIME, |row| Cell::Time(row.time.get()));
+        columns.add(FILETIME, |row| Cell::Int(row.time.get()));
         columns.add(CPU, |row| Cell::int(Some(row.cpu)));
         add_process(columns);
         columns.add(TID, |row| Cell::int(row.tid));

@@ -4,15 +4,16 @@ use super::{OfProcess, SEQUENCE, TID, add_process};
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind, Style};
 use crate::row::{Columns, Row};
+use etl_format::{ThreadId, Ticks};
 
 /// A row of `event_stacks`.
 #[derive(Clone, Copy, Debug)]
 pub struct EventStackRow<'m> {
     pub(crate) sequence: u64,
     /// A FILETIME.
-    pub(crate) time: i64,
+    pub(crate) time: Ticks,
     pub(crate) process: Label<'m>,
-    pub(crate) tid: Option<u32>,
+    pub(crate) tid: Option<ThreadId>,
     pub(crate) stack_id: i64,
 }
 
@@ -25,7 +26,9 @@ impl Row for EventStackRow<'_> {
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         columns.add(SEQUENCE, |row| Cell::int(Some(row.sequence)));
-        columns.add(Column::time("time", "Time of the event in UTC"), |row| Cell::Time(row.time));
+        columns.add(Column::time("time", "Time of the event in UTC"), |row| {
+            Cell::Time(row.time.get())
+        });
         columns.add(super::PID, |row| Cell::int(row.process.pid()));
         columns.add(TID, |row| Cell::int(row.tid));
         columns.add(Column::count("stack_id", "Its stack, in `stacks`"), |row| {

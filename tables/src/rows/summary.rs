@@ -2,34 +2,15 @@
 
 use std::cmp::Reverse;
 
+use etl_analysis::Machine;
 use etl_analysis::behavior::presence::{Presence, Subject};
-use etl_analysis::profile::{Profile, Weight};
+use etl_analysis::profile::Profile;
 
-use super::{OfProcess, add_process};
+use super::usage::{Usage, Usages};
+use super::{OfProcess, add_process, process_label};
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind};
 use crate::row::{Columns, Row};
-
-/// What a process used.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Usage {
-    /// Its CPU samples.
-    pub cpu: Weight,
-    /// Its garbage collections.
-    pub collections: u64,
-    /// How long collections suspended its threads, in 100 ns.
-    pub paused: u64,
-    /// Its exceptions.
-    pub exceptions: u64,
-    /// Bytes that disks read for it.
-    pub disk_read: u64,
-    /// Bytes that disks wrote for it.
-    pub disk_written: u64,
-    /// Bytes that it sent.
-    pub sent: u64,
-    /// Bytes that it received.
-    pub received: u64,
-}
 
 /// Columns that are facts of the whole report as well.
 #[doc(hidden)]
@@ -63,9 +44,7 @@ pub struct SummaryProcessRow<'m> {
 }
 
 impl<'m> SummaryProcessRow<'m> {
-    /// The row of a process.
-    #[must_use]
-    pub fn new(process: Label<'m>, usage: Usage, profile: &Profile, time: u64) -> Self {
+    fn new(process: Label<'m>, usage: Usage, profile: &Profile, time: u64) -> Self {
         SummaryProcessRow {
             process,
             usage,
@@ -77,8 +56,7 @@ impl<'m> SummaryProcessRow<'m> {
     }
 
     /// Sorts processes with the most samples, pauses and bytes first.
-    #[must_use]
-    pub fn rank(&self) -> impl Ord + use<> {
+    fn rank(&self) -> impl Ord + use<> {
         let usage = &self.usage;
         let bytes = usage.disk_read + usage.disk_written + usage.sent + usage.received;
         (Reverse(usage.cpu), Reverse(usage.paused), Reverse(bytes))
@@ -124,6 +102,24 @@ impl Row for SummaryProcessRow<'_> {
         columns.add(facts::SENT.heading("sent"), |row| Cell::int(Some(row.usage.sent)));
         columns.add(facts::RECEIVED.heading("received"), |row| Cell::int(Some(row.usage.received)));
     }
+}
+
+/// A row for each process, the most samples, pauses and bytes first. `time` is the selected time,
+/// in 100 ns.
+#[must_use]
+pub fn processes<'m>(
+    machine: &'m Machine,
+    usages: &Usages,
+    profile: &Profile,
+    time: u64,
+) -> Vec<SummaryProcessRow<'m>> {
+    let mut rows = Vec::new();
+    for (&process, &usage) in usages {
+        let process = process_label(machine, process);
+        rows.push(SummaryProcessRow::new(process, usage, profile, time));
+    }
+    rows.sort_by_key(SummaryProcessRow::rank);
+    rows
 }
 
 /// A row of methods.

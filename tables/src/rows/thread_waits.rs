@@ -34,7 +34,7 @@ fn reason_name(waits: &Waits, reason: u8) -> Cow<'static, str> {
 /// The label of a thread: the name of its process.
 fn thread_label(machine: &Machine, key: ThreadKey) -> Label<'_> {
     let process = process_label(machine, key.0);
-    Label::ThreadOf { name: process.value(), pid: process.pid(), tid: key.1 }
+    Label::ThreadOf { name: process.value(), pid: process.pid(), tid: key.1.get() }
 }
 
 /// A row of `thread_waits`.
@@ -148,7 +148,7 @@ pub fn thread_waits<'m>(
             reason: reason.map_or(Cow::Borrowed(""), |(&reason, _)| reason_name(waits, reason)),
             waker: waker.map(|(&waker, &(_, time))| Waker {
                 label: thread_label(machine, waker),
-                tid: waker.1,
+                tid: waker.1.get(),
                 time,
             }),
         });

@@ -37,7 +37,7 @@ impl Row for TraceRow<'_> {
             Cell::time(row.machine.clock(), row.machine.span().map(|span| span.1))
         });
         columns.add(Column::time("started", "When the session started"), |row| {
-            Cell::Time(row.machine.clock().start_time)
+            Cell::Time(row.machine.clock().start_time.get())
         });
         columns.add(Column::new("os", Kind::Word, "Version of Windows: `10.0`"), |row| {
             Cell::Text(&row.os)

@@ -2,7 +2,7 @@
 
 use etl_format::constants::{ExtendedType, PointerSize};
 use etl_format::read::{Header, Limits, Options, Record, Records, Trace};
-use etl_format::{BufferHeader, FileHeader};
+use etl_format::{BufferHeader, FileHeader, Ticks};
 
 use super::choice;
 use super::made::common::event::Event;
@@ -29,7 +29,7 @@ pub(super) fn file(data: &[u8]) {
     assert!(reader.next_record().expect("the end stays").is_none());
     let clock = reader.header().clock();
     for timestamp in [i64::MIN, -1, 0, 1, i64::MAX] {
-        let _ = (clock.filetime(timestamp), reader.header().logger_name());
+        let _ = (clock.time(Ticks::new(timestamp)).get(), reader.header().logger_name());
     }
     if records < 1 << 16 {
         sane(&salvage_within(data, LIMITS), data);
@@ -77,7 +77,7 @@ pub(super) fn header(data: &[u8]) {
         let clock = header.clock();
         let _ = (header.is_closed(), header.logger_name(), header.log_file_name());
         for timestamp in [i64::MIN, 0, i64::MAX] {
-            let _ = clock.filetime(timestamp);
+            let _ = clock.time(Ticks::new(timestamp)).get();
         }
         let copy = header.clone();
         let _ = copy.maximum_bytes();

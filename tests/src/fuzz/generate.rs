@@ -24,8 +24,11 @@ pub(super) fn run(data: &[u8]) {
     let mut records = trace.records(Order::Time).expect("in time order");
     let (mut count, mut last) = (0, i64::MIN);
     while let Some(record) = records.next_record().expect("the writer writes no damage") {
-        assert!(record.timestamp() >= last || record.location().buffer_offset == 0, "out of order");
-        last = if record.location().buffer_offset == 0 { last } else { record.timestamp() };
+        assert!(
+            record.timestamp() >= Ticks::new(last) || record.location().buffer_offset == 0,
+            "out of order"
+        );
+        last = if record.location().buffer_offset == 0 { last } else { record.timestamp().get() };
         count += 1;
     }
     assert_eq!(count, written + 1, "records are missing, or made up");

@@ -102,7 +102,7 @@ impl Material {
                     continue;
                 }
                 let timestamp = record.has_own_timestamp().then(|| record.timestamp());
-                kept.push((record.processor(), record.bytes().to_vec(), timestamp));
+                kept.push((record.processor(), record.bytes().to_vec(), timestamp.map(Ticks::get)));
                 if self.kinds.insert(format!("{kind:?}")) {
                     self.records.push(record.bytes().to_vec());
                 }

@@ -70,7 +70,7 @@ pub(super) fn merge(data: &[u8]) {
 pub(super) fn slice(data: &[u8]) {
     let Some(mut trace) = open(data) else { return };
     let select = |record: &etl_format::read::Record<'_>, subject: &Subject| {
-        record.timestamp() % 2 == 0 || subject.processes().any(|p| p % 4 == 1)
+        record.timestamp().get() % 2 == 0 || subject.processes().any(|p| p.get() % 4 == 1)
     };
     let mut slicer = Slicer::new();
     if data.len().is_multiple_of(3) {
@@ -160,7 +160,7 @@ pub(super) fn repack(data: &[u8]) {
         while let Ok(Some(record)) = records.next_record() {
             // Header events state the compression.
             if record.hook() != Some(etl_format::constants::hook::HEADER) {
-                out.push((record.timestamp(), record.bytes().to_vec()));
+                out.push((record.timestamp().get(), record.bytes().to_vec()));
             }
         }
         out

@@ -13,13 +13,13 @@ pub fn traces_directory(root: &Path) -> PathBuf {
 }
 
 /// The Python interpreter with the packages of `scripts/requirements.txt`: the one that
-/// `ETLKIT_PYTHON` names, or the one of `.venv`, which `scripts/venv.sh` makes.
+/// `ETLKIT_PYTHON` names, or the one of `.venv`, which `scripts/install.sh venv` makes.
 pub fn python_path(root: &Path) -> PathBuf {
     env::var_os("ETLKIT_PYTHON").map_or_else(|| root.join(".venv/bin/python"), PathBuf::from)
 }
 
 /// The folder of the packages of `scripts/node/package.json`: the one that `ETLKIT_NODE_MODULES`
-/// names, or that of `.node`, which `scripts/node.sh` makes.
+/// names, or that of `.node`, which `scripts/install.sh node` makes.
 pub fn node_packages_path(root: &Path) -> PathBuf {
     env::var_os("ETLKIT_NODE_MODULES")
         .map_or_else(|| root.join(".node/node_modules"), PathBuf::from)

@@ -113,7 +113,7 @@ fn collect(directory: &Path, found: &mut Vec<PathBuf>) {
 #[must_use]
 pub fn python() -> PathBuf {
     let path = find::python_path(&root());
-    assert!(path.is_file(), "the Python readers are missing: run scripts/venv.sh");
+    assert!(path.is_file(), "the Python readers are missing: run scripts/install.sh venv");
     path
 }
 
@@ -132,5 +132,5 @@ pub fn program(name: &str) -> PathBuf {
 /// When it is missing.
 #[must_use]
 pub fn chromium() -> PathBuf {
-    find::chromium_path().unwrap_or_else(|| panic!("no Chromium: run scripts/chromium.sh"))
+    find::chromium_path().unwrap_or_else(|| panic!("no Chromium: run scripts/install.sh chromium"))
 }

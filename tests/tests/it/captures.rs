@@ -1,9 +1,11 @@
 //! Packets as pcapng: readers of captures that others made find them as they are in the trace.
 
+use etl_format::ThreadId;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use etl_events::EventDecoder;
 use etl_export::pcapng::{Interfaces, PacketOptions, PacketWriter, Written};
 
 use etl_format::constants::FILETIME_UNIX_EPOCH;
@@ -25,18 +27,17 @@ use crate::simulated::Simulated;
 /// Writes a trace as pcapng; returns the file, and what was counted.
 fn exported(bytes: &[u8], options: PacketOptions) -> (Vec<u8>, Written) {
     let mut trace = Trace::open(bytes, &Options::default()).unwrap();
-    let (clock, mut store) = (trace.clock(), SchemaStore::default());
+    let mut decoder = EventDecoder::new(trace.clock(), SchemaStore::default());
     let mut interfaces = Interfaces::new();
     let mut records = trace.records(Order::File).unwrap();
     while let Some(record) = records.next_record().unwrap() {
-        store.learn(&record);
-        interfaces.record(&store, &record);
+        interfaces.record(&mut decoder, &record);
     }
     let mut out = Vec::new();
     let mut writer = PacketWriter::new(&mut out, &interfaces, options).unwrap();
     let mut records = trace.records(Order::Time).unwrap().without_stale_records();
     while let Some(record) = records.next_record().unwrap() {
-        writer.record(&store, &clock, &record).unwrap();
+        writer.record(&mut decoder, &record).unwrap();
     }
     let written = writer.finish().unwrap();
     (out, written)
@@ -93,12 +94,10 @@ fn recorded(simulated: &Simulated) -> Vec<String> {
     // The packet that is not whole yet on each processor.
     let mut open: BTreeMap<u16, usize> = BTreeMap::new();
     for event in &simulated.truth.events {
-        let Some((_, OwnedValue::Binary(bytes))) =
-            event.fields.iter().find(|(field, _)| field == "Fragment")
-        else {
+        let Some(OwnedValue::Binary(bytes)) = event.field("Fragment") else {
             continue;
         };
-        assert!(event.outcomes.contains(&(session, EventOutcome::Recorded)));
+        assert_eq!(event.outcome(session), Some(EventOutcome::Recorded));
         let at = open.remove(&event.processor).unwrap_or_else(|| {
             packets.push(String::new());
             packets.len() - 1
@@ -184,7 +183,7 @@ fn tshark_reads_the_packets_of_a_real_trace() {
     let mut records = trace.records(Order::Time).unwrap().without_stale_records();
     let mut times = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
-        let unix = clock.filetime(record.timestamp()) - FILETIME_UNIX_EPOCH;
+        let unix = clock.time(record.timestamp()).get() - FILETIME_UNIX_EPOCH;
         times.push(format!("{}.{:07}00", unix / 10_000_000, unix % 10_000_000));
     }
     let found: Vec<&String> = packets.iter().map(|p| &p[3]).collect();
@@ -210,7 +209,7 @@ fn tshark_reads_the_events_of_a_real_trace() {
         let identity = record.identity();
         let expected = [identity.id.to_string(), identity.opcode.to_string()];
         assert_eq!(event[..2], expected, "{event:?}");
-        assert_eq!(event[2].parse().ok(), record.thread_id(), "{event:?}");
+        assert_eq!(event[2].parse().ok(), record.thread_id().map(ThreadId::get), "{event:?}");
         assert_eq!(event[3].parse().ok(), Some(record.payload().len()), "{event:?}");
     }
     assert!(records.next_record().unwrap().is_none());
@@ -226,11 +225,12 @@ fn captures_need_packets() {
     let bytes = file(&files, "nettrace.etl");
     let mut trace = Trace::open(bytes, &Options::default()).unwrap();
     let store = SchemaStore::new().without_windows_tables();
+    let mut decoder = EventDecoder::new(trace.clock(), store);
     let mut interfaces = Interfaces::new();
     let mut records = trace.records(Order::File).unwrap();
     while let Some(record) = records.next_record().unwrap() {
         // Without the tables of Windows' providers no packet can be decoded.
-        interfaces.record(&store, &record);
+        interfaces.record(&mut decoder, &record);
     }
     assert!(interfaces.is_empty());
 }

@@ -57,7 +57,7 @@ at "3s" { stop "s" }
     Simulation::new(&scenario).observer(&mut truth).run(&mut MemoryFileSystem::default()).unwrap();
     let mut courses = Courses::default();
     for event in truth.recorded(0) {
-        courses.event(event.tid, event.descriptor.id, event.descriptor.version);
+        courses.event(event.tid.get(), event.descriptor.id, event.descriptor.version);
     }
     let (course, count) = courses.most_often();
     assert_eq!(count, 1);
@@ -84,7 +84,7 @@ fn simulated_collection_has_the_events_of_a_real_one() {
             continue;
         };
         if is_of_collector(d.id, d.level, d.keyword) {
-            courses.event(record.thread_id().unwrap(), d.id, d.version);
+            courses.event(record.thread_id().unwrap().get(), d.id, d.version);
         }
     }
     let (real, count) = courses.most_often();

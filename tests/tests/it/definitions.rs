@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use etl_schema::encode::OwnedValue;
-use etl_synth::truth::{EventOutcome, InMemoryTruth};
+use etl_synth::truth::InMemoryTruth;
 use etl_synth::{MemoryFileSystem, Script, Simulation};
 use etl_test_support::needs;
 use etl_tests::foreign;
@@ -33,10 +33,10 @@ fn compared(script: &str, definition: &str, reader: &str) -> (Vec<Value>, Vec<Va
     for file in files.into_files() {
         std::fs::write(directory.path().join(file.name), file.bytes).unwrap();
     }
-    let recorded = |(_, outcome): &(usize, EventOutcome)| *outcome == EventOutcome::Recorded;
-    let of_provider = truth.events.iter().filter(|e| e.outcomes.iter().any(recorded));
+    let of_provider =
+        truth.events.iter().filter(|e| e.outcomes.iter().any(|entry| entry.is_recorded()));
     let ours = of_provider.map(|event| {
-        let fields = event.fields.iter().map(|(name, value)| (name.clone(), plain(value)));
+        let fields = event.fields.iter().map(|field| (field.name.clone(), plain(&field.value)));
         let fields: serde_json::Map<String, Value> = fields.collect();
         json!({ "symbol": event.name, "fields": fields, "left": 0 })
     });

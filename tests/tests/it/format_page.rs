@@ -31,7 +31,7 @@ fn ours(bytes: &[u8]) -> Vec<String> {
     let mut records = trace.records(Order::Time).unwrap();
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
-        let (time, len) = (clock.filetime(record.timestamp()), record.bytes().len());
+        let (time, len) = (clock.time(record.timestamp()).get(), record.bytes().len());
         out.push(format!("{time} {} {len}", record.kind()));
     }
     out

@@ -91,7 +91,7 @@ fn targets_accept_inputs_that_failed_once() {
 #[test]
 fn fuzzing_page_lists_every_input_that_failed_once() {
     let page =
-        fs::read_to_string(etl_test_support::root().join("docs/fuzzing.md")).expect("the page");
+        fs::read_to_string(etl_test_support::root().join("reports/fuzzing.md")).expect("the page");
     let (_, faults) = page.split_once("Faults that were found").expect("the table of faults");
     let rows = faults.lines().filter(|line| line.starts_with("| `"));
     let names: BTreeSet<&str> = rows

@@ -2,6 +2,7 @@
 //! Windows 8: records and sizes, begins and ends, keys and names, and the place of the list of
 //! names. Fields are read here by their offsets, so that no table of ours takes part.
 
+use etl_format::ThreadId;
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::read::{Options, Order, Trace};
@@ -48,8 +49,8 @@ fn records(bytes: &[u8]) -> Vec<Seen> {
             hook,
             version: record.identity().version,
             kind: record.kind().to_string(),
-            timestamp: record.timestamp(),
-            tid: record.thread_id(),
+            timestamp: record.timestamp().get(),
+            tid: record.thread_id().map(ThreadId::get),
             payload: record.payload().to_vec(),
         });
     }

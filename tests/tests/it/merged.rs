@@ -55,7 +55,8 @@ fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
             let new = timestamp(bytes.i64_at(0x10).unwrap());
             bytes[0x10..0x18].copy_from_slice(&new.to_le_bytes());
         }
-        let raw = Raw { bytes: &bytes, timestamp: Some(Ticks::new(timestamp(record.timestamp()))) };
+        let raw =
+            Raw { bytes: &bytes, timestamp: Some(Ticks::new(timestamp(record.timestamp().get()))) };
         session.write(record.processor(), &raw).unwrap();
     }
     session.close(Some(end)).unwrap().output
@@ -71,8 +72,8 @@ fn stream(file: &[u8], timestamps: bool) -> Vec<(i64, u16, Vec<u8>)> {
     let mut out = Vec::new();
     let mut last = i64::MIN;
     while let Some(record) = records.next_record().unwrap() {
-        assert!(record.timestamp() >= last, "time order");
-        last = record.timestamp();
+        assert!(record.timestamp() >= Ticks::new(last), "time order");
+        last = record.timestamp().get();
         if record.hook() == Some(0) {
             continue;
         }
@@ -93,7 +94,7 @@ fn stream(file: &[u8], timestamps: bool) -> Vec<(i64, u16, Vec<u8>)> {
                 bytes[at..at + 8].fill(0);
             }
         }
-        out.push((clock.filetime(record.timestamp()), record.processor(), bytes));
+        out.push((clock.time(record.timestamp()).get(), record.processor(), bytes));
     }
     assert!(records.report().was_in_order());
     out.sort();

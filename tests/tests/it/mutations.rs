@@ -1,9 +1,10 @@
 //! Changes what a real merged trace means, and compares what verify reports with
 //! `tests/cases/mutations.txt`.
 //!
-//! docs/mutations.md is the table with the answers. The traces are changed as bytes, by code that
-//! shares nothing with the code under test (`etl_tests::bytes`).
+//! reports/mutations.md is the table with the answers. The traces are changed as bytes, by code
+//! that shares nothing with the code under test (`etl_tests::bytes`).
 
+use etl_format::ProcessId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Mutex;
@@ -55,7 +56,7 @@ fn judge(file: &[u8]) -> Result<Report, String> {
 type Kind = (&'static str, &'static str, bool, Option<u32>);
 
 fn kind(finding: &Finding) -> Kind {
-    (finding.rule, finding.severity.name(), finding.is_decided(), finding.pid)
+    (finding.rule, finding.severity.name(), finding.is_decided(), finding.pid.map(ProcessId::get))
 }
 
 /// How many findings there are of each kind; and of each kind with its words.
@@ -184,13 +185,13 @@ fn verify_reports_what_a_change_of_a_real_trace_means() {
         })
         .collect();
     let page = page(&rows, &came);
-    let path = root().join("docs/mutations.md");
+    let path = root().join("reports/mutations.md");
     if std::env::var_os("ETLKIT_UPDATE").is_some() {
         std::fs::write(&path, &page).unwrap();
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let how =
-        "update docs/mutations.md: ETLKIT_UPDATE=1 cargo test -p etl-tests --test it mutations";
+        "update reports/mutations.md: ETLKIT_UPDATE=1 cargo test -p etl-tests --test it mutations";
     assert!(std::fs::read_to_string(&path).is_ok_and(|published| published == page), "{how}");
 }
 

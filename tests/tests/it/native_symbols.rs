@@ -11,7 +11,6 @@ use etl_analysis::symbols::Function;
 use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
 use etl_synth::Script;
-use etl_synth::truth::EventOutcome;
 use etl_test_support::{needs, node_packages, program, root};
 use etlkit::run_captured;
 use serde_json::Value;
@@ -166,7 +165,7 @@ fn image(simulated: &Simulated) -> [u64; 3] {
 /// The offsets in the program at which samples were taken, by the truth: how often each.
 fn sampled_offsets(simulated: &Simulated) -> BTreeMap<u32, u64> {
     let field = |event: &etl_synth::truth::KnownEvent, name: &str| {
-        let (_, value) = event.fields.iter().find(|(field, _)| field == name).unwrap();
+        let value = event.field(name).unwrap();
         match value {
             OwnedValue::UInt(value) | OwnedValue::Pointer(value) => *value,
             other => panic!("{other:?}"),
@@ -175,9 +174,9 @@ fn sampled_offsets(simulated: &Simulated) -> BTreeMap<u32, u64> {
     let events = &simulated.truth.events;
     let [base, size, pid] = image(simulated);
     let mut offsets = BTreeMap::new();
-    for event in events.iter().filter(|e| e.name == "SampleProf" && u64::from(e.pid) == pid) {
+    for event in events.iter().filter(|e| e.name == "SampleProf" && u64::from(e.pid.get()) == pid) {
         let address = field(event, "InstructionPointer");
-        let is_recorded = event.outcomes.iter().any(|(_, o)| *o == EventOutcome::Recorded);
+        let is_recorded = event.outcomes.iter().any(|entry| entry.is_recorded());
         if is_recorded && (base..base + size).contains(&address) {
             *offsets.entry((address - base) as u32).or_default() += 1;
         }

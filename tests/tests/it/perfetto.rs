@@ -1,6 +1,7 @@
 //! What `etlkit export perfetto` writes, queried with Perfetto's own trace_processor and read with
 //! its bindings, against the truth of simulated machines and the reports on real traces.
 
+use etl_synth::model::NamedValue;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -75,7 +76,7 @@ fn recorded<'s>(
     let index = simulated.truth.sessions.iter().find(|s| s.name == session).unwrap().index;
     let (events, name) = (simulated.truth.events.iter(), name.to_owned());
     events.filter(move |event| {
-        event.name == name && event.outcomes.contains(&(index, EventOutcome::Recorded))
+        event.name == name && event.outcome(index) == Some(EventOutcome::Recorded)
     })
 }
 
@@ -121,7 +122,7 @@ fn compare_schedule(folder: &Path, name: &str, simulated: &Simulated, files: &[&
     let nanos = clock(&simulated.traces["kernel.etl"]);
     let mut expected: BTreeMap<u64, Vec<Slice>> = BTreeMap::new();
     for switch in recorded(simulated, KERNEL, "CSwitch") {
-        let at = nanos(switch.timestamp);
+        let at = nanos(switch.timestamp.get());
         let slices = expected.entry(switch.processor.into()).or_default();
         if let Some(last) = slices.last_mut() {
             assert_eq!(last.2, number(switch, "OldThreadId"));
@@ -515,8 +516,8 @@ fn perfetto_packets_have_the_fields_of_the_truth() {
     let bytes = &simulated.traces["kernel.etl"];
     let nanos = clock(bytes);
     let etw = Trace::open(&bytes[..], &Options::default()).unwrap().clock();
-    let unix = (etw.start_time - etl_format::constants::FILETIME_UNIX_EPOCH) * 100;
-    assert_eq!(found["clocks"], json!([{ "6": nanos(etw.start_timestamp), "1": unix }]));
+    let unix = (etw.start_time.get() - etl_format::constants::FILETIME_UNIX_EPOCH) * 100;
+    assert_eq!(found["clocks"], json!([{ "6": nanos(etw.start_timestamp.get()), "1": unix }]));
     // Everything is of one sequence, whose state begins once.
     assert_eq!((&found["unknown"], &found["states"]), (&json!(0), &json!([0])));
 
@@ -538,7 +539,7 @@ fn perfetto_packets_have_the_fields_of_the_truth() {
         let (RecordFormat::System(hook) | RecordFormat::PerfInfo(hook)) = event.format else {
             continue;
         };
-        if !event.outcomes.contains(&(index, EventOutcome::Recorded)) {
+        if event.outcome(index) != Some(EventOutcome::Recorded) {
             continue;
         }
         let (kind, has_opcode) = match (hook, kinds.get(event.name.as_str())) {
@@ -548,7 +549,7 @@ fn perfetto_packets_have_the_fields_of_the_truth() {
             _ => continue,
         };
         let mut values = serde_json::Map::new();
-        for (name, value) in &event.fields {
+        for NamedValue { name, value } in &event.fields {
             // Of the flags, Perfetto has the mode; the simulation sets no other.
             let name = match &**name {
                 "ThreadFlags" if kind == "c_switch" => "OldThreadWaitMode",
@@ -576,7 +577,8 @@ fn perfetto_packets_have_the_fields_of_the_truth() {
         if has_opcode {
             values.insert("opcode".to_owned(), json!(hook & 0xff));
         }
-        expected.push(json!([kind, nanos(event.timestamp), event.processor, values]).to_string());
+        expected
+            .push(json!([kind, nanos(event.timestamp.get()), event.processor, values]).to_string());
     }
     let mut ours: Vec<String> = rows(found, "etw")
         .iter()
@@ -667,9 +669,9 @@ fn perfetto_has_the_activities_of_the_truth() {
         for start in recorded(&simulated, "web", &format!("{name}Start")) {
             let stop =
                 stops.iter().find(|(id, at)| *id == start.activity && *at >= start.timestamp);
-            let from = nanos(start.timestamp);
+            let from = nanos(start.timestamp.get());
             let id = start.activity.to_string();
-            let dur = nanos(stop.unwrap().1) - from;
+            let dur = nanos(stop.unwrap().1.get()) - from;
             expected
                 .push(json!({ "ts": from, "dur": dur, "name": name, "pid": start.pid, "id": id }));
         }

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use etl_test_support::{needs, python, root};
 
 fn check(list: &std::path::Path) -> Output {
-    let script = root().join("scripts/check_pins.py");
+    let script = root().join("tests/foreign/check_pins.py");
     let output = Command::new(python()).arg(script).arg(list).output();
     output.expect("the interpreter runs")
 }
@@ -15,7 +15,7 @@ fn check(list: &std::path::Path) -> Output {
 fn installed_readers_have_the_pinned_versions() {
     let output = check(&root().join("scripts/requirements.txt"));
     let output_text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "run scripts/venv.sh:\n{output_text}");
+    assert!(output.status.success(), "run scripts/install.sh venv:\n{output_text}");
 }
 
 #[needs(python)]

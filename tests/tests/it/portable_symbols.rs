@@ -113,8 +113,8 @@ fn damaged_portable_pdbs_are_errors() {
 }
 
 fn text(event: &KnownEvent, name: &str) -> String {
-    match event.fields.iter().find(|(field, _)| field == name) {
-        Some((_, OwnedValue::Text(text))) => text.clone(),
+    match event.field(name) {
+        Some(OwnedValue::Text(text)) => text.clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -149,9 +149,9 @@ fn sampled_methods_have_their_lines() {
     let simulated = simulate("portable", script, scenario);
     let mut tokens = BTreeMap::new();
     for event in &simulated.truth.events {
-        let token = event.fields.iter().find(|(name, _)| name == "MethodToken");
-        let has_name = event.fields.iter().any(|(name, _)| name == "MethodName");
-        if let (Some((_, OwnedValue::UInt(token))), true) = (token, has_name) {
+        let token = event.field("MethodToken");
+        let has_name = event.field("MethodName").is_some();
+        if let (Some(OwnedValue::UInt(token)), true) = (token, has_name) {
             let name = format!("{}.{}", text(event, "MethodNamespace"), text(event, "MethodName"));
             tokens.insert(name, *token as u32);
         }

@@ -1,5 +1,6 @@
 //! Compares counts of every real trace with those of other tools.
 
+use etl_format::Ticks;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -24,8 +25,9 @@ impl Counts {
         self.records += 1;
         let mut hasher = crc32fast::Hasher::new_with_initial(self.digest);
         hasher.update(&[record.kind().0]);
-        let timestamp = if record.has_own_timestamp() { record.timestamp() } else { -1 };
-        hasher.update(&timestamp.to_le_bytes());
+        let timestamp =
+            if record.has_own_timestamp() { record.timestamp() } else { Ticks::new(-1) };
+        hasher.update(&timestamp.get().to_le_bytes());
         hasher.update(&(record.bytes().len() as i64).to_le_bytes());
         self.digest = hasher.finalize();
     }

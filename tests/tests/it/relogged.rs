@@ -12,7 +12,7 @@ fn records(file: &[u8]) -> Vec<(Vec<u8>, i64, u16)> {
     let mut records = trace.records(Order::Time).unwrap();
     let mut all = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
-        all.push((record.bytes().to_vec(), record.timestamp(), record.processor()));
+        all.push((record.bytes().to_vec(), record.timestamp().get(), record.processor()));
     }
     all
 }

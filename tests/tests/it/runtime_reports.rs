@@ -406,7 +406,7 @@ fn collections_and_exceptions_of_a_thread_are_those_of_the_truth() {
         let is_one =
             |event: &&KnownEvent| event.provider == CLR_RUNTIME && event.descriptor.id == id;
         for event in simulated.truth.events.iter().filter(is_one) {
-            *expected.entry(event.tid).or_default() += 1;
+            *expected.entry(event.tid.get()).or_default() += 1;
         }
         assert!(expected.len() > 1, "{kind}");
         for (tid, count) in expected {

@@ -39,7 +39,6 @@ pub fn sampled(simulated: &Simulated) -> Vec<Sampled> {
     let Some(session) = simulated.truth.sessions.iter().find(|s| s.name == SESSION) else {
         return Vec::new();
     };
-    let recorded = (session.index, EventOutcome::Recorded);
     // By the number of the event. Of several parts, that of the kernel comes first.
     let mut stacks: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     // The last event of a thread at a time: the next stack is of that.
@@ -48,27 +47,29 @@ pub fn sampled(simulated: &Simulated) -> Vec<Sampled> {
         if event.name != "Stack" {
             // The stack of a switch is that of the thread that runs from then on.
             let is_switch = event.name == "CSwitch";
-            let tid = if is_switch { number(event, "NewThreadId") as u32 } else { event.tid };
-            last.insert((event.timestamp, tid), event.number);
+            let tid = if is_switch { number(event, "NewThreadId") as u32 } else { event.tid.get() };
+            last.insert((event.timestamp.get(), tid), event.number);
             continue;
         }
         let of = (number(event, "EventTimeStamp") as i64, number(event, "StackThread") as u32);
-        let (_, OwnedValue::Array(list)) = event.fields.last().unwrap() else { panic!("no stack") };
+        let OwnedValue::Array(list) = &event.fields.last().unwrap().value else {
+            panic!("no stack")
+        };
         let Some(of) = last.get(&of) else { continue };
         stacks.entry(*of).or_default().extend(list.iter().map(unsigned));
     }
     let mut sampled = Vec::new();
     for event in simulated.truth.events.iter().filter(|e| e.name == "SampleProf") {
-        if !event.outcomes.contains(&recorded) || event.pid == 0 {
+        if event.outcome(session.index) != Some(EventOutcome::Recorded) || event.pid == 0 {
             continue;
         }
-        assert_eq!(u64::from(event.tid), number(event, "ThreadId"));
+        assert_eq!(u64::from(event.tid.get()), number(event, "ThreadId"));
         let alone = vec![number(event, "InstructionPointer")];
         let stack = stacks.get(&event.number).unwrap_or(&alone);
         assert_eq!(stack[0], alone[0]);
-        let labels = stack.iter().map(|&address| symbols.label(event.pid, address, event.at));
-        let process = format!("{} ({})", symbols.names[&event.pid], event.pid);
-        sampled.push(Sampled { process, tid: event.tid, labels: labels.collect() });
+        let labels = stack.iter().map(|&address| symbols.label(event.pid.get(), address, event.at));
+        let process = format!("{} ({})", symbols.names[&event.pid.get()], event.pid);
+        sampled.push(Sampled { process, tid: event.tid.get(), labels: labels.collect() });
     }
     sampled
 }
@@ -91,7 +92,9 @@ pub fn kernel_stacks(simulated: &Simulated) -> BTreeMap<(i64, u32), Labels> {
     for event in simulated.truth.events.iter().filter(|e| e.name == "Stack") {
         let of = (number(event, "EventTimeStamp") as i64, number(event, "StackThread") as u32);
         let pid = number(event, "StackProcess") as u32;
-        let (_, OwnedValue::Array(list)) = event.fields.last().unwrap() else { panic!("no stack") };
+        let OwnedValue::Array(list) = &event.fields.last().unwrap().value else {
+            panic!("no stack")
+        };
         let labels = list.iter().map(|a| symbols.label(pid, unsigned(a), event.at));
         let (labels, known) = (labels.collect::<Vec<_>>(), stacks.entry(of).or_default());
         known.0 = pid;
@@ -111,26 +114,26 @@ pub fn lock_stacks(simulated: &Simulated) -> Vec<(u64, Vec<String>)> {
     for event in &simulated.truth.events {
         let name = event.name.as_str();
         if name.starts_with("ContentionStart") {
-            open.insert(event.tid, (event.timestamp, Vec::new()));
+            open.insert(event.tid.get(), (event.timestamp.get(), Vec::new()));
         } else if name == "CLRStackWalk"
-            && let Some((_, labels)) = open.get_mut(&event.tid)
+            && let Some((_, labels)) = open.get_mut(&event.tid.get())
             && labels.is_empty()
         {
-            let (_, OwnedValue::Array(list)) = event.fields.last().unwrap() else {
+            let OwnedValue::Array(list) = &event.fields.last().unwrap().value else {
                 panic!("no stack")
             };
-            let stack = list.iter().map(|a| symbols.label(event.pid, unsigned(a), event.at));
+            let stack = list.iter().map(|a| symbols.label(event.pid.get(), unsigned(a), event.at));
             *labels = stack.collect();
         } else if name.starts_with("ContentionStop") {
-            let (since, labels) = open.remove(&event.tid).unwrap();
-            waits.push((event.timestamp.abs_diff(since), labels));
+            let (since, labels) = open.remove(&event.tid.get()).unwrap();
+            waits.push((event.timestamp.get().abs_diff(since), labels));
         }
     }
     waits
 }
 
 pub fn number(event: &KnownEvent, name: &str) -> u64 {
-    unsigned(&event.fields.iter().find(|(n, _)| n == name).unwrap().1)
+    unsigned(event.field(name).unwrap())
 }
 
 fn unsigned(value: &OwnedValue) -> u64 {
@@ -180,9 +183,7 @@ impl Symbols {
         let mut images: Vec<(u32, u64, u64, String)> = images.collect();
         // Processes that have exited are not in the inventory.
         for event in simulated.truth.events.iter().filter(|e| e.name == "Load") {
-            let Some((_, OwnedValue::Text(path))) =
-                event.fields.iter().find(|(name, _)| name == "FileName")
-            else {
+            let Some(OwnedValue::Text(path)) = event.field("FileName") else {
                 panic!("an image without a path");
             };
             let (pid, base) = (number(event, "ProcessId") as u32, number(event, "ImageBase"));
@@ -192,18 +193,18 @@ impl Symbols {
         // Helpers of the CLR have no event with these keywords.
         let mut recorded = BTreeSet::new();
         for event in &simulated.truth.events {
-            let is_recorded = event.outcomes.iter().any(|(_, o)| *o == EventOutcome::Recorded);
-            if is_recorded && event.fields.iter().any(|(name, _)| name == "MethodStartAddress") {
+            let is_recorded = event.outcomes.iter().any(|entry| entry.is_recorded());
+            if is_recorded && event.field("MethodStartAddress").is_some() {
                 recorded.insert((event.pid, number(event, "MethodStartAddress")));
             }
         }
         let mut code: BTreeMap<u32, Vec<Code>> = BTreeMap::new();
         let named = |change: &&KnownCode| recorded.contains(&(change.pid, change.start));
         for change in simulated.truth.code.iter().filter(named) {
-            let all = code.entry(change.pid).or_default();
+            let all = code.entry(change.pid.get()).or_default();
             let end = change.start + u64::from(change.size);
             if change.loaded {
-                let module = modules.get(&(change.pid.into(), change.module_id));
+                let module = modules.get(&(change.pid.get().into(), change.module_id));
                 let module = module.map_or("?", String::as_str);
                 let space = &change.namespace;
                 let dot = if space.is_empty() { "" } else { "." };

@@ -1,4 +1,4 @@
-//! docs/screens.md: what `etlkit dump` prints of ten real traces, in three formats.
+//! reports/screens.md: what `etlkit dump` prints of ten real traces, in three formats.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -67,7 +67,7 @@ fn screen(file: &str, select: &[&str], format: &str) -> String {
 fn page_shows_what_dump_prints_of_ten_traces() {
     let mut page = String::from(
         "# Events of ten real traces\n\n\
-         What [`etlkit dump`](dump.md) prints of one event of each, as text, JSON lines and CSV. The\n\
+         What [`etlkit dump`](../docs/dump.md) prints of one event of each, as text, JSON lines and CSV. The\n\
          traces are those of other projects' test suites. The page is generated\n\
          (`ETLKIT_WRITE_DOCS=1 cargo test -p etl-tests --test it screens`).\n",
     );
@@ -81,10 +81,10 @@ fn page_shows_what_dump_prints_of_ten_traces() {
             write!(page, "```console\n$ {command}\n{screen}```\n").unwrap();
         }
     }
-    let path = root().join("docs/screens.md");
+    let path = root().join("reports/screens.md");
     if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {
         std::fs::write(&path, &page).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
-    assert!(page == found, "docs/screens.md is not up to date: run with ETLKIT_WRITE_DOCS=1");
+    assert!(page == found, "reports/screens.md is not up to date: run with ETLKIT_WRITE_DOCS=1");
 }

@@ -27,7 +27,7 @@ fn resolved(file: &[u8]) -> BTreeMap<u32, Tallies> {
     let trace = Trace::open(file, &Options::salvage()).unwrap();
     let mut builder = MachineBuilder::new(Timeline::new(vec![trace.clock()]), false);
     for_each(file, |record| builder.record(record, 0, &mut ()));
-    builder.build().processes().iter().map(|p| (p.pid(), p.tallies())).collect()
+    builder.build().processes().iter().map(|p| (p.pid().get(), p.tallies())).collect()
 }
 
 /// Every record: timestamp, header without size, and fields. Texts, SIDs and IP addresses are left
@@ -59,7 +59,7 @@ fn described(file: &[u8]) -> Vec<(i64, String)> {
         }
         // A relogger changes some fields of the header event.
         if record.hook() != Some(0) {
-            all.push((record.timestamp(), line));
+            all.push((record.timestamp().get(), line));
         }
     });
     all

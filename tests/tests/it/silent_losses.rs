@@ -395,7 +395,7 @@ proptest! {
         let (base, (command, writes)) = (&BASES[base], command);
         let (name, on_packed, merged, kernel, damage) = class;
         let said = if base.is_kernel { kernel } else { merged };
-        // Gaps in the numbers of the kernel are no loss: see docs/damage.md.
+        // Gaps in the numbers of the kernel are no loss: see docs/files.md.
         let is_known = said == Said::Damage || name == "lost events in the header";
         prop_assume!(writes && is_known && (on_packed || !base.is_packed));
         let here = tempfile::tempdir().unwrap();

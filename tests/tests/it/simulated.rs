@@ -1,17 +1,17 @@
 //! The scenarios of `corpus/`, simulated once for all tests.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 
 use etl_format::Guid;
 use etl_format::constants::LogFileMode;
 use etl_schema::encode::OwnedValue;
-use etl_synth::model::{Fault, Scenario};
+use etl_synth::model::Scenario;
 use etl_synth::truth::{
     BufferOutcome, BufferReport, EventOutcome, Fact, InMemoryTruth, JsonlWriter, KnownCode,
-    KnownEvent, Observer, RecordFormat, SessionReport,
+    KnownEvent, KnownFault, KnownIdentity, KnownMerge, Observer, RecordFormat, SessionOutcome,
+    SessionReport,
 };
 use etl_synth::{MemoryFileSystem, Result, Script, Simulation};
 use etl_test_support::root;
@@ -33,8 +33,8 @@ pub struct Simulated {
 pub struct Truth {
     pub events: Vec<KnownEvent>,
     pub sessions: Vec<SessionReport>,
-    pub merges: Vec<(String, Vec<String>)>,
-    pub faults: Vec<(usize, Fault, String, Range<u64>)>,
+    pub merges: Vec<KnownMerge>,
+    pub faults: Vec<KnownFault>,
     /// Code that was loaded and unloaded.
     pub code: Vec<KnownCode>,
     /// What exists at the end: a line of JSON for each item.
@@ -132,7 +132,7 @@ impl Truth {
         let mut recorded: BTreeMap<(usize, u16), Vec<usize>> = BTreeMap::new();
         for (at, event) in truth.events.iter().enumerate() {
             assert_eq!(event.number, at as u64, "{name}");
-            for (session, outcome) in &event.outcomes {
+            for SessionOutcome { session, outcome, .. } in &event.outcomes {
                 if *outcome == EventOutcome::Recorded {
                     let one = modes[session].has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
                     let lane = if one { 0 } else { event.processor };
@@ -145,16 +145,24 @@ impl Truth {
             events.sort_by_key(|at| truth.events[*at].at);
         }
         // The last report on a buffer is its outcome.
-        let buffers = truth.buffers.into_iter().map(|(s, b)| ((s, b.sequence), b)).collect();
+        let buffers = truth
+            .buffers
+            .into_iter()
+            .map(|buffer| ((buffer.session, buffer.report.sequence), buffer.report))
+            .collect();
         let InMemoryTruth { events, sessions, merges, faults, code, inventory, identities, .. } =
             truth;
-        let versioned = identities.iter().filter(|(_, i)| i.version.is_some());
+        let versioned = identities.iter().filter(|known| known.image.version.is_some());
         let versions = versioned
-            .map(|(file, i)| (file.clone(), i.path.to_lowercase(), i.link_time, i.size))
+            .map(|KnownIdentity { file, image: i, .. }| {
+                (file.clone(), i.path.to_lowercase(), i.link_time, i.size)
+            })
             .collect();
         let identities = identities
             .into_iter()
-            .map(|(file, i)| ((file, i.pid, i.base), i.pdb.map(|p| (p.signature, p.age))))
+            .map(|KnownIdentity { file, image: i, .. }| {
+                ((file, i.pid.get(), i.base), i.pdb.map(|p| (p.signature, p.age)))
+            })
             .collect();
         Truth {
             events,
@@ -216,7 +224,7 @@ impl Truth {
     /// image and its PDB.
     pub fn identities_of(&self, file: &str, session: usize, buffer: &BufferReport) -> u64 {
         let number = |event: &KnownEvent, name: &str| {
-            let value = &event.fields.iter().find(|(n, _)| n == name).unwrap().1;
+            let value = event.field(name).unwrap();
             match value {
                 OwnedValue::UInt(v) | OwnedValue::Pointer(v) => *v,
                 other => panic!("{name}: {other:?}"),
@@ -236,6 +244,6 @@ impl Truth {
 
     /// Whether a fault changed this file.
     pub fn is_damaged(&self, file: &str) -> bool {
-        self.faults.iter().any(|(_, _, name, _)| name == file)
+        self.faults.iter().any(|fault| fault.file == file)
     }
 }

@@ -40,7 +40,7 @@ fn for_each(file: &[u8], mut f: impl FnMut(&Record<'_>)) {
 type Id = (i64, u16, Vec<u8>);
 
 fn id(record: &Record<'_>) -> Id {
-    (record.timestamp(), record.processor(), record.bytes().to_vec())
+    (record.timestamp().get(), record.processor(), record.bytes().to_vec())
 }
 
 /// Whether verification looks addresses up in this record.
@@ -76,8 +76,8 @@ fn resolved(file: &[u8], wanted: impl Fn(&Record<'_>) -> bool) -> Resolved {
     });
     let machine = builder.build();
     let processes = machine.processes().iter().filter(|p| p.tallies() != Tallies::default());
-    let tallies = processes.map(|p| (p.pid(), p.tallies())).collect();
-    let pid = |process: usize| machine.processes()[process].pid();
+    let tallies = processes.map(|p| (p.pid().get(), p.tallies())).collect();
+    let pid = |process: usize| machine.processes()[process].pid().get();
     let mut nowhere: Vec<_> =
         machine.unresolved().iter().map(|o| (pid(o.process), o.address, o.count)).collect();
     nowhere.sort_unstable();
@@ -137,7 +137,7 @@ fn addresses_in_slices_resolve_as_before() {
 const START: i64 = 1_942_608_875;
 
 fn within(record: &Record<'_>, from: f64, to: f64) -> bool {
-    let seconds = (record.timestamp() - START) as f64 / 1e7;
+    let seconds = (record.timestamp().get() - START) as f64 / 1e7;
     (from..to).contains(&seconds)
 }
 
@@ -180,9 +180,9 @@ fn decodes_alike(path: &Path, selections: &[Select]) {
 #[test]
 fn events_in_slices_decode_as_before() {
     let cases: [Select; 3] = [
-        |r, _| r.timestamp() % 3 == 0,
+        |r, _| r.timestamp().get() % 3 == 0,
         |r, _| r.descriptor().is_some_and(|d| d.id % 2 == 0 && d.id < 1_000),
-        |_, s| s.processes().any(|p| p % 8 == 0),
+        |_, s| s.processes().any(|p| p.get() % 8 == 0),
     ];
     for path in all_traces() {
         decodes_alike(&path, &cases);

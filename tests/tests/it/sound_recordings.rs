@@ -38,7 +38,7 @@ fn recording(name: &str, script: &str, seed: u64) -> Simulated {
 /// Rules with findings above a note, with and without what the sessions are known to have enabled.
 fn alarms(recording: &Simulated) -> BTreeSet<&'static str> {
     let inputs: BTreeSet<&String> =
-        recording.truth.merges.iter().flat_map(|(_, inputs)| inputs).collect();
+        recording.truth.merges.iter().flat_map(|merge| &merge.inputs).collect();
     let mut files: Vec<(&[u8], &str)> = recording
         .traces
         .iter()

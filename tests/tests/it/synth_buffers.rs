@@ -1,6 +1,7 @@
 //! Compares the buffer of each event in the truth, and refused requests, with the files of every
 //! mode.
 
+use etl_format::ProcessId;
 use std::collections::BTreeMap;
 
 use etl_format::constants::{ClockType, RecordKind};
@@ -38,8 +39,8 @@ fn run(scenario: &Scenario) -> (Vec<(String, Vec<u8>)>, InMemoryTruth) {
 fn expected(truth: &InMemoryTruth, file: &str) -> BTreeMap<u16, Vec<i64>> {
     // The last report of a buffer is valid.
     let mut last: BTreeMap<(usize, i64), &BufferReport> = BTreeMap::new();
-    for (session, buffer) in &truth.buffers {
-        last.insert((*session, buffer.sequence), buffer);
+    for buffer in &truth.buffers {
+        last.insert((buffer.session, buffer.report.sequence), &buffer.report);
     }
     let mut of: BTreeMap<u16, Vec<i64>> = BTreeMap::new();
     for ((session, _), buffer) in last {
@@ -49,10 +50,9 @@ fn expected(truth: &InMemoryTruth, file: &str) -> BTreeMap<u16, Vec<i64>> {
         let range = usize::try_from(buffer.first_event).unwrap()
             ..=usize::try_from(buffer.last_event).unwrap();
         let events = truth.events[range].iter().filter(|e| {
-            e.processor == buffer.processor
-                && e.outcomes.contains(&(session, EventOutcome::Recorded))
+            e.processor == buffer.processor && e.outcome(session) == Some(EventOutcome::Recorded)
         });
-        let timestamps: Vec<i64> = events.map(|e| e.timestamp).collect();
+        let timestamps: Vec<i64> = events.map(|e| e.timestamp.get()).collect();
         assert_eq!(timestamps.len() as u64, buffer.events, "{file}: {buffer:?}");
         of.entry(buffer.processor).or_default().extend(timestamps);
     }
@@ -70,7 +70,7 @@ fn found(bytes: &[u8]) -> BTreeMap<u16, Vec<i64>> {
     while let Some(record) = records.next_record().unwrap() {
         let event = matches!(record.kind(), RecordKind::PERFINFO32 | RecordKind::PERFINFO64);
         if record.hook().is_none_or(|h| h >> 8 != 0 || event) {
-            of.entry(record.processor()).or_default().push(record.timestamp());
+            of.entry(record.processor()).or_default().push(record.timestamp().get());
         }
     }
     of
@@ -100,7 +100,7 @@ fn truth_locates_every_event_in_its_file() {
         "profile",
     ] {
         let scenario = script(name);
-        assert!(scenario.faults.iter().all(|(_, f)| !matches!(f, Fault::Skew(_))));
+        assert!(scenario.faults.iter().all(|named| !matches!(named.fault, Fault::Skew(_))));
         let (made, truth) = run(&scenario);
         let merged = |file: &str| file == "profile.etl";
         for (file, bytes) in made.iter().filter(|(f, _)| !merged(f)) {
@@ -137,9 +137,9 @@ fn newfile_session_starts_a_file_when_one_is_full() {
 fn buffering_session_keeps_the_newest_buffers() {
     let (files, truth) = run(&script("in-memory"));
     let overwritten =
-        truth.buffers.iter().filter(|(_, b)| b.outcome == BufferOutcome::Discarded).count();
+        truth.buffers.iter().filter(|b| b.report.outcome == BufferOutcome::Discarded).count();
     let dropped =
-        truth.buffers.iter().filter(|(_, b)| b.outcome == BufferOutcome::Unwritten).count();
+        truth.buffers.iter().filter(|b| b.report.outcome == BufferOutcome::Unwritten).count();
     assert!(overwritten > 10 && dropped > 0, "{overwritten} {dropped}");
     assert_eq!(truth.sessions[0].events_lost, 0, "nothing is lost, only overwritten");
     let counts: Vec<usize> =
@@ -181,7 +181,7 @@ fn etw_refuses_requests_above_its_limits() {
     let (said, truth) = refused("private-sessions");
     assert_eq!(said, [row("p5", "start", full), row("each", "start", full)]);
     let pids: Vec<_> = truth.sessions.iter().map(|s| s.process).collect();
-    assert_eq!(pids, [4312, 4312, 4312, 4312, 2216].map(Some));
+    assert_eq!(pids, [4312, 4312, 4312, 4312, 2216].map(|pid| Some(ProcessId::new(pid))));
     for session in 0..5 {
         assert!(truth.recorded(session).all(|e| Some(e.pid) == truth.sessions[session].process));
         assert!(truth.recorded(session).count() > 100);
@@ -251,13 +251,12 @@ fn tmf_file_decodes_wpp_messages() {
 fn events_contain_the_user_and_the_rejit_id() {
     let (_, truth) = run(&script("wpp"));
     let of = |e: &&KnownEvent| {
-        e.fields.iter().any(|(n, v)| n == "ImageFileName" && format!("{v:?}").contains("svchost"))
+        e.field("ImageFileName").is_some_and(|value| format!("{value:?}").contains("svchost"))
     };
     let process = truth.events.iter().find(of).unwrap();
     let sid = OwnedValue::Sid(vec![1, 1, 0, 0, 0, 0, 0, 5, 19, 0, 0, 0]);
-    assert!(process.fields.iter().any(|(_, v)| *v == sid), "{process:?}");
+    assert!(process.fields.iter().any(|field| field.value == sid), "{process:?}");
     let (_, truth) = run(&script("rejit"));
-    let again =
-        |e: &&KnownEvent| e.fields.iter().any(|(n, v)| n == "ReJITID" && *v != OwnedValue::UInt(0));
+    let again = |e: &&KnownEvent| e.field("ReJITID").is_some_and(|id| *id != OwnedValue::UInt(0));
     assert!(truth.recorded(0).filter(again).count() > 50);
 }

@@ -1,12 +1,13 @@
 //! Compares the kernel's simulated session with its script: context switches to the tick, group
 //! masks, configuration of the machine, and the identities that a merge adds.
 
+use etl_format::ThreadId;
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::read::{Header, Options, Records};
 use etl_schema::store::SchemaStore;
 use etl_synth::model::Scenario;
-use etl_synth::truth::{InMemoryTruth, RecordFormat, Timeline};
+use etl_synth::truth::{InMemoryTruth, KnownIdentity, RecordFormat, Timeline};
 use etl_synth::{MemoryFileSystem, Script};
 use etl_test_support::{needs, root};
 use etl_tests::foreign;
@@ -64,11 +65,11 @@ fn decoded(file: &[u8]) -> Vec<Decoded> {
         };
         all.push(Decoded {
             cpu: record.processor(),
-            timestamp: record.timestamp(),
+            timestamp: record.timestamp().get(),
             hook: record.hook(),
             class: record.provider().unwrap_or_default().to_string(),
             opcode: record.identity().opcode,
-            tid,
+            tid: tid.map(ThreadId::get),
             in_buffer_0: record.location().buffer_offset == 0,
             numbers,
             texts,
@@ -266,7 +267,7 @@ fn group_masks_contain_all_flags_and_timeline_lists_those_not_simulated() {
             (0x08, none),
         ];
         assert_eq!(own, order, "{name}");
-        let reported = truth.kernel.iter().map(|(_, flags)| flags.groups.0);
+        let reported = truth.kernel.iter().map(|known| known.flags.groups.0);
         assert!(reported.into_iter().any(|m| m[..3].iter().map(|w| u64::from(*w)).eq(masks)));
         // The system configuration is logged unless a flag disables it.
         let config = all.iter().filter(|e| e.hook.is_some_and(|h| h >> 8 == 0x0b)).count();
@@ -391,10 +392,10 @@ fn changed_kernel_flags_apply_from_their_change() {
         let index = truth.sessions.iter().find(|s| s.name == session).unwrap().index;
         let event = truth.events.iter().find(|e| {
             e.format == RecordFormat::System(0x0301)
-                && e.fields[1].1 == u32::try_from(pid).unwrap().into()
+                && e.fields[1].value == u32::try_from(pid).unwrap().into()
         });
         let event = event.unwrap();
-        event.outcomes.iter().find(|(s, _)| *s == index).map(|(_, outcome)| *outcome)
+        event.outcome(index)
     };
     use etl_synth::truth::EventOutcome::{Disabled, Recorded};
     assert_eq!(outcome(2100, "k2"), Some(Recorded));
@@ -525,10 +526,10 @@ fn merge_identifies_each_image_and_mergeonly_does_not() {
     let known: BTreeMap<_, _> = truth
         .identities
         .iter()
-        .map(|(file, i)| {
+        .map(|KnownIdentity { file, image: i, .. }| {
             assert_eq!(file, "merged.etl");
             let pdb = i.pdb.map(|pdb| (pdb.signature.to_string(), u64::from(pdb.age)));
-            ((u64::from(i.pid), i.base), (i.path.clone(), pdb))
+            ((u64::from(i.pid.get()), i.base), (i.path.clone(), pdb))
         })
         .collect();
     assert_eq!(reported, known);
@@ -591,7 +592,7 @@ fn merge_reports_the_version_of_each_file_once() {
     let known: BTreeMap<_, _> = truth
         .identities
         .iter()
-        .filter_map(|(_, i)| {
+        .filter_map(|KnownIdentity { image: i, .. }| {
             let v = i.version.clone()?;
             let file = i.path.rsplit('\\').next().unwrap().to_owned();
             let says = [v.version, v.description, v.company, v.product, v.language.to_string()];

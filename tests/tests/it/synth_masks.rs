@@ -81,8 +81,7 @@ enum Code {
 
 /// Bits of the field MethodFlags.
 fn code(event: &KnownEvent) -> Code {
-    let flags = event.fields.iter().find(|(name, _)| name == "MethodFlags").map(|(_, v)| v);
-    let Some(OwnedValue::UInt(flags)) = flags else { return Code::None };
+    let Some(OwnedValue::UInt(flags)) = event.field("MethodFlags") else { return Code::None };
     match (flags & 1 != 0, flags & 2 != 0, flags & 8 != 0, flags & 0x10 != 0) {
         (true, ..) => Code::Dynamic,
         (.., true) => Code::Helper,

@@ -115,7 +115,7 @@ fn threads_do_nothing_in_lost_buffers_that_they_did_not_do() {
     let whole = |tid: u32| all.threads().iter().find(|(key, _)| key.1 == tid).unwrap().1;
     let mut waited = 0;
     for ((_, tid), part) in some.threads() {
-        let whole = whole(*tid);
+        let whole = whole(tid.get());
         assert!(part.running <= whole.running, "{tid}");
         assert!(part.ready.total() <= whole.ready.total() && part.ready.max() <= whole.ready.max());
         for (reason, waits) in &part.waits {

@@ -1,9 +1,9 @@
 //! Truncates every small real trace at every buffer and at a thousand other offsets.
 
 use chacha20::ChaCha8Rng;
-use etl_format::ErrorKind;
 use etl_format::constants::LogFileMode;
 use etl_format::read::{Mode, Options, Order, PipeSource, Records, Source, Trace};
+use etl_format::{ErrorKind, Ticks};
 use etl_test_support::{all_traces, needs, trace};
 use rand::{RngExt, SeedableRng};
 
@@ -115,8 +115,8 @@ fn salvage_of_a_truncated_compressed_trace_returns_all_intact_buffers() {
         let mut ordered = trace.records(Order::Time).unwrap();
         let (mut last, mut count) = (i64::MIN, 0);
         while let Some(r) = ordered.next_record().unwrap() {
-            assert!(r.timestamp() >= last);
-            last = r.timestamp();
+            assert!(r.timestamp() >= Ticks::new(last));
+            last = r.timestamp().get();
             count += 1;
         }
         assert_eq!(count, saved.len());

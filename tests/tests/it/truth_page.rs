@@ -35,7 +35,8 @@ fn written() -> Seen {
                 assert_eq!(object["event"].as_str(), Some(known.name.as_str()), "{name}");
                 assert_eq!(object["at_ns"].as_u64(), Some(known.at), "{name}");
                 let fields = object["fields"].as_object().unwrap();
-                let names: BTreeSet<&str> = known.fields.iter().map(|(n, _)| n.as_str()).collect();
+                let names: BTreeSet<&str> =
+                    known.fields.iter().map(|field| field.name.as_str()).collect();
                 assert_eq!(
                     fields.keys().map(String::as_str).collect::<BTreeSet<_>>(),
                     names,

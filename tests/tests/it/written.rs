@@ -86,7 +86,7 @@ fn stream(file: &[u8]) -> Vec<(i64, u16, Vec<u8>)> {
             // Encoded again, so that undefined padding in a record is not compared.
             let mut bytes = Vec::new();
             reencode::record(&record, &mut bytes);
-            out.push((record.timestamp(), record.processor(), bytes));
+            out.push((record.timestamp().get(), record.processor(), bytes));
         }
     }
     out
@@ -120,7 +120,7 @@ fn relog(file: &[u8], format: Option<CompressionFormat>) -> Vec<u8> {
         }
         bytes.clear();
         reencode::record(&record, &mut bytes);
-        let raw = Raw { bytes: &bytes, timestamp: Some(record.timestamp().into()) };
+        let raw = Raw { bytes: &bytes, timestamp: Some(record.timestamp()) };
         session.write(record.processor(), &raw).unwrap();
     }
     session.close(Some(end)).unwrap().output

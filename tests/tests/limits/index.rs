@@ -3,6 +3,7 @@
 use etl_analysis::address::{Ranges, Tag};
 use etl_analysis::machine::Process;
 use etl_format::constants::PointerSize;
+use etl_format::{ProcessId, ThreadId, Ticks};
 use etl_schema::views::clr::{self, ClrProvider};
 
 use crate::counting::{peak, peak_and_held};
@@ -13,11 +14,11 @@ fn index(methods: u64) -> (usize, usize) {
     // The step and the number have no common factor, so each place is visited once.
     let place = |i: u64| 0x7ff0_0000_0000 + i.wrapping_mul(7_368_787) % methods * 256;
     let (process, _, held) = peak_and_held(|| {
-        let mut process = Process::new(4);
+        let mut process = Process::new(ProcessId::new(4));
         let mut add = |id, version, payload: &[u8]| {
             let event =
                 clr::decode_event(ClrProvider::Rundown, id, version, payload, PointerSize::P8);
-            process.clr_event(&event.unwrap(), None, 5, 77);
+            process.clr_event(&event.unwrap(), None, Ticks::new(5), ThreadId::new(77));
         };
         // DCEndInit, MethodDCEndVerbose and ModuleDCEnd of the CLR 9, and DCEndComplete.
         add(148, 1, &[9, 0]);
@@ -49,7 +50,10 @@ fn index(methods: u64) -> (usize, usize) {
     let ((), searched) = peak(|| {
         let history = process.code().history();
         for i in (0..methods).step_by(997) {
-            assert_eq!(history.owner(place(i) + 100, 9, 9).map(|tag: Tag| tag.id), Some(i));
+            assert_eq!(
+                history.owner(place(i) + 100, Ticks::new(9), Ticks::new(9)).map(|tag: Tag| tag.id),
+                Some(i)
+            );
         }
     });
     (held, searched)

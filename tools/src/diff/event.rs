@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use etl_events::Event as Decoded;
-use etl_format::Guid;
 use etl_format::constants::ExtendedType;
 use etl_format::read::{ExtendedItem, Header, RawItem, Record};
+use etl_format::{Guid, ProcessId, ThreadId, Ticks};
 use etl_schema::Identity;
 use etl_schema::render::Renderer;
 
@@ -114,7 +114,7 @@ impl Event {
         let Current { event: decoded, same_clock, ignore } = current;
         let record = decoded.record();
         let filetime = decoded.time().get();
-        let compared_time = if *same_clock { record.timestamp() } else { filetime };
+        let compared_time = if *same_clock { record.timestamp() } else { Ticks::new(filetime) };
         let mut parts = Parts(Vec::with_capacity(16));
         if !ignore.time {
             let time = decoded.time().to_string();
@@ -144,9 +144,9 @@ impl Event {
             identity: key.identity(schema_name(decoded)),
             key,
             filetime,
-            compared_time: if ignore.time { 0 } else { compared_time },
-            process: process.filter(|_| !ignore.ids),
-            thread: thread.filter(|_| !ignore.ids),
+            compared_time: if ignore.time { 0 } else { compared_time.get() },
+            process: process.filter(|_| !ignore.ids).map(ProcessId::get),
+            thread: thread.filter(|_| !ignore.ids).map(ThreadId::get),
             parts: parts.0,
             first_payload_part,
             bytes,

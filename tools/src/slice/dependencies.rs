@@ -3,9 +3,9 @@
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use etl_events::Subject;
-use etl_format::Guid;
 use etl_format::constants::hook;
 use etl_format::read::{Header, Record, RecordLocation};
+use etl_format::{Guid, ProcessId, ThreadId};
 use etl_schema::providers::{EVENT_METADATA, IMAGE_ID, KERNEL_PROCESS, SYSTEM_CONFIG_EX};
 use etl_schema::views::{kernel_process, merge::ImageId};
 
@@ -13,7 +13,7 @@ use super::clr::ClrEvent;
 use super::kernel::{KernelEvent, group};
 
 /// Processes whose images every process sees: image events of the kernel name the idle process.
-const KERNEL_PROCESSES: [u32; 2] = [0, 4];
+const KERNEL_PROCESSES: [ProcessId; 2] = [ProcessId::new(0), ProcessId::new(4)];
 
 /// Entries of each kind that are remembered. Beyond, everything of a kind that is needed is kept;
 /// further threads have no known process.
@@ -48,16 +48,16 @@ etl_schema::named! {
 /// The state that selected events need.
 #[derive(Debug)]
 pub(super) struct Dependencies {
-    processes: Known<u32>,
-    threads: Known<u32>,
+    processes: Known<ProcessId>,
+    threads: Known<ThreadId>,
     keys: Known<u64>,
     providers: Known<Guid>,
     /// Kernel groups of selected events.
     groups: [bool; 256],
     /// All processes that a thread ever belonged to.
-    owners: HashMap<u32, Vec<u32>>,
+    owners: HashMap<ThreadId, Vec<ProcessId>>,
     /// The first event whose header names the process of a thread.
-    first_mentions: HashMap<u32, RecordLocation>,
+    first_mentions: HashMap<ThreadId, RecordLocation>,
 }
 
 /// A set that turns into "all" when it grows too large.
@@ -105,7 +105,12 @@ impl Default for Dependencies {
 
 impl Dependencies {
     /// Adds the first event whose header names the process of a thread.
-    pub fn add_first_mention(&mut self, thread: u32, process: u32, location: RecordLocation) {
+    pub fn add_first_mention(
+        &mut self,
+        thread: ThreadId,
+        process: ProcessId,
+        location: RecordLocation,
+    ) {
         if self.first_mentions.len() < MAX_ENTRIES {
             self.first_mentions.insert(thread, location);
         }
@@ -113,7 +118,7 @@ impl Dependencies {
     }
 
     /// Adds a process of a thread.
-    pub fn add_owner(&mut self, thread: u32, process: u32) {
+    pub fn add_owner(&mut self, thread: ThreadId, process: ProcessId) {
         if self.owners.len() < MAX_ENTRIES || self.owners.contains_key(&thread) {
             let owners = self.owners.entry(thread).or_default();
             if !owners.contains(&process) && owners.len() < 64 {
@@ -237,7 +242,7 @@ impl Dependencies {
                 kernel_process::Event::Image(process) => (process, KeepReason::Image),
                 _ => return None,
             };
-            return self.processes.has(&process).then_some(why);
+            return self.processes.has(&ProcessId::new(process)).then_some(why);
         }
         if !self.processes.has(&header.process_id) {
             return None;
@@ -254,7 +259,9 @@ impl Dependencies {
             IMAGE_ID => {
                 // Versions of files have no process: any may have loaded the file.
                 let process = ImageId::of(record).and_then(|image| image.process_id);
-                process.is_none_or(|p| self.processes.has(&p)).then_some(KeepReason::Image)
+                process
+                    .is_none_or(|p| self.processes.has(&ProcessId::new(p)))
+                    .then_some(KeepReason::Image)
             }
             _ => None,
         }

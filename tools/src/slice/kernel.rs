@@ -1,6 +1,7 @@
 //! Kernel events, in whichever form they are recorded.
 
 use etl_format::read::Record;
+use etl_format::{ProcessId, ThreadId, Ticks};
 use etl_schema::views::kernel::{Event, Fields, hook_of};
 
 /// Groups of kernel events: the high byte of their hooks.
@@ -25,8 +26,8 @@ pub(super) struct KernelEvent<'a> {
 /// The event that a stack belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StackOwner {
-    pub timestamp: i64,
-    pub thread: u32,
+    pub timestamp: Ticks,
+    pub thread: ThreadId,
 }
 
 impl<'a> KernelEvent<'a> {
@@ -48,7 +49,7 @@ impl<'a> KernelEvent<'a> {
     pub fn stack_owner(&self) -> Option<StackOwner> {
         match self.event_of(group::STACK)? {
             Event::Stack { at, tid, .. } | Event::StackKey { at, tid, .. } => {
-                Some(StackOwner { timestamp: at, thread: tid })
+                Some(StackOwner { timestamp: Ticks::new(at), thread: ThreadId::new(tid) })
             }
             _ => None,
         }
@@ -63,9 +64,11 @@ impl<'a> KernelEvent<'a> {
     }
 
     /// The thread and process of a thread event.
-    pub fn thread(&self) -> Option<(u32, u32)> {
+    pub fn thread(&self) -> Option<(ThreadId, ProcessId)> {
         match self.event_of(group::THREAD)? {
-            Event::Thread(_, thread) | Event::ThreadName(thread) => Some((thread.tid, thread.pid)),
+            Event::Thread(_, thread) | Event::ThreadName(thread) => {
+                Some((ThreadId::new(thread.tid), ProcessId::new(thread.pid)))
+            }
             _ => None,
         }
     }

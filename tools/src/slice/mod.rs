@@ -26,6 +26,7 @@ mod selected_events;
 pub(crate) use clr::ClrEvent;
 pub use dependencies::KeepReason;
 
+use etl_format::{ProcessId, ThreadId};
 use std::collections::BTreeMap;
 
 use etl_events::Subject;
@@ -217,7 +218,7 @@ struct Chosen<'a> {
     kernel: Option<KernelEvent<'a>>,
     subject: Subject,
     /// The thread and process, if this record is the first that names the process of the thread.
-    first_mention: Option<(u32, u32)>,
+    first_mention: Option<(ThreadId, ProcessId)>,
 }
 
 /// Selects records, in time order. Two passes over a trace select the same records.
@@ -225,7 +226,7 @@ struct Selector {
     threads: ThreadOwners,
     selected: SelectedEvents,
     /// Whether the last event of the CLR was selected, by thread.
-    clr: HashMap<u32, bool>,
+    clr: HashMap<ThreadId, bool>,
 }
 
 impl Default for Selector {

@@ -3,6 +3,7 @@
 //! Kernel events name them in their payloads: the header of a thread's end names the thread that
 //! ended it, and a sample has no process or thread in its header.
 
+use etl_format::{ProcessId, ThreadId};
 use foldhash::HashMap;
 
 use etl_events::Subject;
@@ -17,7 +18,7 @@ const MAX_THREADS: usize = 1 << 20;
 /// The processes of threads, as far as the trace has defined them.
 #[derive(Debug, Default)]
 pub(super) struct ThreadOwners {
-    owners: HashMap<u32, u32>,
+    owners: HashMap<ThreadId, ProcessId>,
 }
 
 impl ThreadOwners {
@@ -27,7 +28,7 @@ impl ThreadOwners {
         &mut self,
         record: &Record<'_>,
         kernel: Option<&KernelEvent<'_>>,
-    ) -> Option<(u32, u32)> {
+    ) -> Option<(ThreadId, ProcessId)> {
         if let Some((thread, process)) = kernel.and_then(KernelEvent::thread) {
             let starts_or_ends =
                 kernel.is_some_and(|k| matches!(k.hook, hook::THREAD_START | hook::THREAD_END));
@@ -69,16 +70,16 @@ impl ThreadOwners {
         Subject::new(ids.processes, ids.threads)
     }
 
-    fn process_of(&self, thread: u32) -> Option<u32> {
+    fn process_of(&self, thread: ThreadId) -> Option<ProcessId> {
         // Thread 0 is the idle thread of every processor.
-        if thread == 0 { Some(0) } else { self.owners.get(&thread).copied() }
+        if thread == 0 { Some(ProcessId::new(0)) } else { self.owners.get(&thread).copied() }
     }
 }
 
 /// The ids of processes and threads that a record names.
 struct Ids {
-    processes: [Option<u32>; 2],
-    threads: [Option<u32>; 2],
+    processes: [Option<ProcessId>; 2],
+    threads: [Option<ThreadId>; 2],
 }
 
 fn header_ids(record: &Record<'_>) -> Ids {
@@ -99,10 +100,10 @@ fn kernel_ids(record: &Record<'_>, kernel: &KernelEvent<'_>) -> Option<Ids> {
     }
     let header = header_ids(record);
     let Some(fields) = kernel.fields else { return Some(header) };
-    let mut threads = fields.thread_ids();
+    let mut threads = fields.thread_ids().map(|id| id.map(ThreadId::new));
     // Older disk events do not name the thread that caused the access.
     if threads == [None; 2] && kernel.group() == group::DISK {
         threads = header.threads;
     }
-    Some(Ids { processes: [fields.process_id(), None], threads })
+    Some(Ids { processes: [fields.process_id().map(ProcessId::new), None], threads })
 }

@@ -1,29 +1,30 @@
 //! The times and threads of selected events, for the stacks that are logged after them.
 
+use etl_format::{ThreadId, Ticks};
 use std::collections::VecDeque;
 
 use foldhash::{HashSet, HashSetExt as _};
 
 /// Any thread.
-const ANY_THREAD: u32 = u32::MAX;
+const ANY_THREAD: ThreadId = ThreadId::UNKNOWN;
 
 /// The latest selected events, up to a number.
 #[derive(Debug)]
 pub(super) struct SelectedEvents {
-    known: HashSet<(i64, u32)>,
-    order: VecDeque<(i64, u32)>,
+    known: HashSet<(Ticks, ThreadId)>,
+    order: VecDeque<(Ticks, ThreadId)>,
     max: usize,
     /// Events up to this time may have been forgotten.
-    horizon: i64,
+    horizon: Ticks,
 }
 
 impl SelectedEvents {
     pub fn new(max: usize) -> Self {
-        SelectedEvents { known: HashSet::new(), order: VecDeque::new(), max, horizon: i64::MIN }
+        SelectedEvents { known: HashSet::new(), order: VecDeque::new(), max, horizon: Ticks::MIN }
     }
 
     /// Adds an event of these threads; without threads, any thread may log its stack.
-    pub fn add(&mut self, timestamp: i64, threads: impl Iterator<Item = u32>) {
+    pub fn add(&mut self, timestamp: Ticks, threads: impl Iterator<Item = ThreadId>) {
         let mut any = true;
         for thread in threads {
             any = false;
@@ -34,7 +35,7 @@ impl SelectedEvents {
         }
     }
 
-    fn insert(&mut self, event: (i64, u32)) {
+    fn insert(&mut self, event: (Ticks, ThreadId)) {
         if !self.known.insert(event) {
             return;
         }
@@ -49,7 +50,7 @@ impl SelectedEvents {
 
     /// Whether the event of a stack was selected. An event that may have been forgotten counts as
     /// selected: one stack too many does no harm.
-    pub fn contains(&self, timestamp: i64, thread: u32) -> bool {
+    pub fn contains(&self, timestamp: Ticks, thread: ThreadId) -> bool {
         timestamp <= self.horizon
             || self.known.contains(&(timestamp, thread))
             || self.known.contains(&(timestamp, ANY_THREAD))
@@ -63,12 +64,23 @@ mod tests {
     #[test]
     fn forgotten_events_count_as_selected() {
         let mut events = SelectedEvents::new(2);
-        events.add(10, [1].into_iter());
-        events.add(20, [].into_iter());
-        assert!(events.contains(10, 1) && !events.contains(10, 2) && events.contains(20, 7));
-        events.add(30, [1, 2].into_iter());
+        events.add(Ticks::new(10), [ThreadId::new(1)].into_iter());
+        events.add(Ticks::new(20), [].into_iter());
+        assert!(
+            events.contains(Ticks::new(10), ThreadId::new(1))
+                && !events.contains(Ticks::new(10), ThreadId::new(2))
+                && events.contains(Ticks::new(20), ThreadId::new(7))
+        );
+        events.add(Ticks::new(30), [1, 2].map(ThreadId::new).into_iter());
         // 10 and 20 are forgotten.
-        assert!(events.contains(20, 3) && events.contains(15, 9));
-        assert!(!events.contains(25, 1) && events.contains(30, 1) && events.contains(30, 2));
+        assert!(
+            events.contains(Ticks::new(20), ThreadId::new(3))
+                && events.contains(Ticks::new(15), ThreadId::new(9))
+        );
+        assert!(
+            !events.contains(Ticks::new(25), ThreadId::new(1))
+                && events.contains(Ticks::new(30), ThreadId::new(1))
+                && events.contains(Ticks::new(30), ThreadId::new(2))
+        );
     }
 }

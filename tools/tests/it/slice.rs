@@ -23,7 +23,7 @@ fn timestamps(file: &[u8]) -> Vec<i64> {
     let mut records = trace.records(Order::Time).unwrap();
     let mut all = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
-        all.push(record.timestamp());
+        all.push(record.timestamp().get());
     }
     all.split_off(1)
 }
@@ -250,7 +250,7 @@ proptest! {
         let all = timestamps(&file);
         prop_assert_eq!(&timestamps(&cut(&file, |_, _| true, true).0), &all);
         let within = |r: &Record<'_>, _: &Subject| {
-            (2_000 + from..2_000 + from + len).contains(&r.timestamp())
+            (2_000 + from..2_000 + from + len).contains(&r.timestamp().get())
         };
         let (slice, summary) = cut(&file, within, true);
         let kept = timestamps(&slice);

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use etl_format::Guid;
 use etl_format::read::EventHeader;
+use etl_format::{Guid, Ticks};
 use foldhash::{HashMap, HashSet};
 
 use etl_analysis::machine::Counted;
@@ -32,10 +32,10 @@ pub struct Balance {
 /// Activities of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Activities {
-    open: HashMap<(Guid, Task), (u32, i64)>,
+    open: HashMap<(Guid, Task), (u32, Ticks)>,
     balances: BTreeMap<Task, Balance>,
     seen: HashSet<Guid>,
-    parents: HashMap<Guid, i64>,
+    parents: HashMap<Guid, Ticks>,
     /// The activity of the last event that has one.
     last: Guid,
     /// Whether there were more activities than are kept, so that parents cannot be checked.
@@ -48,7 +48,7 @@ impl Activities {
 
     /// Adds an event.
     #[inline]
-    pub fn event(&mut self, header: &EventHeader, related: Option<Guid>, timestamp: i64) {
+    pub fn event(&mut self, header: &EventHeader, related: Option<Guid>, timestamp: Ticks) {
         // Most events have no activity.
         if header.activity != Guid::ZERO || related.is_some() {
             let task = (header.provider, header.descriptor.task);
@@ -62,7 +62,7 @@ impl Activities {
         related: Option<Guid>,
         task: Task,
         opcode: u8,
-        timestamp: i64,
+        timestamp: Ticks,
     ) {
         if self.seen.len() >= Self::MAX_KEPT || self.parents.len() >= Self::MAX_KEPT {
             self.overflowed = true;

@@ -3,6 +3,7 @@
 use etl_analysis::Machine;
 use etl_analysis::files::FileFacts;
 use etl_analysis::loss::Loss;
+use etl_format::Ticks;
 
 use super::Facts;
 
@@ -53,15 +54,15 @@ impl LossTimes {
 struct InOrder {
     losses: Vec<Loss>,
     /// For each of them the latest end so far.
-    latest: Vec<i64>,
+    latest: Vec<Ticks>,
 }
 
 impl InOrder {
     fn new(losses: impl Iterator<Item = Loss>) -> Self {
         let mut losses: Vec<Loss> = losses.collect();
         losses.sort_unstable();
-        let latest = losses.iter().scan(i64::MIN, |latest, loss| {
-            *latest = loss.to.unwrap_or(i64::MAX).max(*latest);
+        let latest = losses.iter().scan(Ticks::MIN, |latest, loss| {
+            *latest = loss.to.unwrap_or(Ticks::MAX).max(*latest);
             Some(*latest)
         });
         InOrder { latest: latest.collect(), losses }
@@ -69,8 +70,8 @@ impl InOrder {
 
     /// The first one that may have happened within a span: it is the first that does not end before
     /// the span, unless that begins after it.
-    fn first_in(&self, from: Option<i64>, to: Option<i64>) -> Option<&Loss> {
-        let from = from.unwrap_or(i64::MIN);
+    fn first_in(&self, from: Option<Ticks>, to: Option<Ticks>) -> Option<&Loss> {
+        let from = from.unwrap_or(Ticks::MIN);
         let loss = self.losses.get(self.latest.partition_point(|&latest| latest < from))?;
         Some(loss).filter(|loss| loss.touches(None, to))
     }
@@ -78,7 +79,7 @@ impl InOrder {
 
 impl Facts {
     /// The first loss, if any, that may have taken an event within a span.
-    pub fn lost(&self, carried: Carried, from: Option<i64>, to: Option<i64>) -> Option<&Loss> {
+    pub fn lost(&self, carried: Carried, from: Option<Ticks>, to: Option<Ticks>) -> Option<&Loss> {
         let LossTimes([clr, kernel, any]) = &self.loss_times;
         let losses = match carried {
             Carried::Clr => clr,
@@ -103,8 +104,12 @@ mod tests {
             from in prop::option::of(0..20i64),
             to in prop::option::of(0..20i64),
         ) {
+            let from = from.map(Ticks::new);
+            let to = to.map(Ticks::new);
             let loss = |(span, (from, to)): (Option<(i64, i64)>, (bool, bool))| {
                 let (a, b) = span.unwrap_or_default();
+                let a = Ticks::new(a);
+                let b = Ticks::new(b);
                 Loss {
                     from: (!from).then_some(a.min(b)),
                     to: (!to).then_some(a.max(b)),

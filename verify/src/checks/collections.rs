@@ -1,5 +1,6 @@
 //! Garbage collections: their numbers, starts and ends, and the suspensions around them.
 
+use etl_format::{ProcessId, ThreadId, Ticks};
 use std::collections::BTreeMap;
 
 use etl_format::read::{EventHeader, Record};
@@ -28,11 +29,11 @@ pub struct Collections {
     /// only of those in which all others came.
     pub unmatched: Counted,
     /// Number and timestamp of the last start.
-    last: Option<(u32, i64)>,
+    last: Option<(u32, Ticks)>,
     /// Versions of the events of the last start, as bits, and those of the starts before it.
     versions: (u8, Option<u8>),
     /// Number and timestamp of a start whose end has to come before the next start.
-    open: Option<(u32, i64)>,
+    open: Option<(u32, Ticks)>,
     /// Restarts so far.
     restarts: u64,
     /// Collections, and allocation events between them.
@@ -40,7 +41,7 @@ pub struct Collections {
     /// How often each of the kinds came.
     counts: [u64; KINDS.len()],
     /// When any of them came first.
-    first: Option<i64>,
+    first: Option<Ticks>,
 }
 
 /// Kinds of events of collections. A session that gets one gets all of them: they have the same
@@ -79,7 +80,7 @@ struct Rate {
     most: u64,
     /// Since the last one, and when that was.
     since: u64,
-    last: Option<i64>,
+    last: Option<Ticks>,
 }
 
 /// Events of a suspension, in their order: it begins, is complete, and so for the restart.
@@ -89,7 +90,7 @@ const STEPS: [u16; 4] = [SUSPEND, SUSPENDED, RESTARTING, RESTARTED];
 #[derive(Clone, Copy, Debug, Default)]
 struct Suspension {
     instance: u16,
-    timestamp: i64,
+    timestamp: Ticks,
     /// Restarts of its CLR before it.
     restarts: u64,
     /// Whether it suspended at all.
@@ -131,9 +132,9 @@ impl EventReader {
 /// A process with collections.
 #[derive(Clone, Copy, Debug)]
 struct Process {
-    pid: u32,
+    pid: ProcessId,
     /// When its first event came.
-    since: i64,
+    since: Ticks,
 }
 
 /// The collections of all CLRs.
@@ -143,10 +144,10 @@ pub struct Collectors {
     /// By process and CLR.
     clrs: BTreeMap<(usize, u16), Collections>,
     /// The last suspension by each thread of a process.
-    threads: HashMap<(usize, u32), Suspension>,
+    threads: HashMap<(usize, ThreadId), Suspension>,
     processes: Vec<Process>,
     /// The process that has an id now.
-    by_pid: HashMap<u32, usize>,
+    by_pid: HashMap<ProcessId, usize>,
 }
 
 impl Default for Collectors {
@@ -166,12 +167,12 @@ impl Collectors {
     const MAX: usize = 1 << 16;
 
     /// A process started: what had its id before has ended.
-    pub fn process_started(&mut self, pid: u32) {
+    pub fn process_started(&mut self, pid: ProcessId) {
         self.by_pid.remove(&pid);
     }
 
     /// The process that has an id now.
-    fn process(&mut self, pid: u32, timestamp: i64) -> Option<usize> {
+    fn process(&mut self, pid: ProcessId, timestamp: Ticks) -> Option<usize> {
         if let Some(process) = self.by_pid.get(&pid) {
             return Some(*process);
         }
@@ -193,7 +194,7 @@ impl Collectors {
 
     /// Adds an event that they [`concern`](Self::concern).
     #[inline(never)]
-    pub fn event(&mut self, record: &Record<'_>, header: &EventHeader, timestamp: i64) {
+    pub fn event(&mut self, record: &Record<'_>, header: &EventHeader, timestamp: Ticks) {
         let descriptor = header.descriptor;
         let id = descriptor.id;
         let is_first_version = descriptor.version == 0;
@@ -234,7 +235,13 @@ impl Collectors {
     }
 
     /// A thread that suspends a CLR also restarts it.
-    fn step(&mut self, tid: u32, (process, instance): (usize, u16), step: u8, timestamp: i64) {
+    fn step(
+        &mut self,
+        tid: ThreadId,
+        (process, instance): (usize, u16),
+        step: u8,
+        timestamp: Ticks,
+    ) {
         let Some(own) = self.threads.get_mut(&(process, tid)) else { return };
         if own.instance != instance {
             return;
@@ -258,7 +265,7 @@ impl Collectors {
         }
     }
 
-    fn suspend(&mut self, tid: u32, (process, instance): (usize, u16), timestamp: i64) {
+    fn suspend(&mut self, tid: ThreadId, (process, instance): (usize, u16), timestamp: Ticks) {
         let Some(known) = self.clrs.get_mut(&(process, instance)) else { return };
         let thread = (process, tid);
         let before = self.threads.get(&thread).copied();
@@ -277,7 +284,7 @@ impl Collectors {
     }
 
     /// The collections of each CLR, with its instance, and the id of its process at a time.
-    pub fn all(&self) -> impl Iterator<Item = (u32, i64, u16, &Collections)> {
+    pub fn all(&self) -> impl Iterator<Item = (ProcessId, Ticks, u16, &Collections)> {
         self.clrs.iter().filter_map(|(&(process, instance), collections)| {
             let Process { pid, since } = *self.processes.get(process)?;
             Some((pid, since, instance, collections))
@@ -294,7 +301,7 @@ const MIN_ALLOCATED: u64 = 200;
 const MAX_GROWTH: u64 = 10;
 
 impl Rate {
-    fn collection(&mut self, timestamp: i64) {
+    fn collection(&mut self, timestamp: Ticks) {
         if self.collections > 0 {
             self.most = self.most.max(self.since);
         }
@@ -316,7 +323,7 @@ impl Collections {
         self.rate.excess().unwrap_or_default()
     }
 
-    fn count(&mut self, id: u16, timestamp: i64) {
+    fn count(&mut self, id: u16, timestamp: Ticks) {
         let index = KINDS.iter().position(|(kind, _)| *kind == id);
         if let Some(count) = index.and_then(|index| self.counts.get_mut(index)) {
             *count += 1;
@@ -326,7 +333,7 @@ impl Collections {
 
     /// The names of kinds without any event, though there are many of those that come with them;
     /// and when any of them came first.
-    pub fn absent(&self) -> Option<(i64, Vec<&'static str>)> {
+    pub fn absent(&self) -> Option<(Ticks, Vec<&'static str>)> {
         let count = |id: u16| {
             let index = KINDS.iter().position(|(kind, _)| *kind == id);
             index.and_then(|index| self.counts.get(index)).copied().unwrap_or(0)
@@ -341,7 +348,7 @@ impl Collections {
     }
 
     /// Takes in a start, with the version of its event as a bit: some runtimes log it in two.
-    fn version(&mut self, number: u32, version: u8, timestamp: i64) {
+    fn version(&mut self, number: u32, version: u8, timestamp: Ticks) {
         let (own, all) = &mut self.versions;
         if self.last.is_some_and(|(last, _)| last == number) {
             if *own & version != 0 {
@@ -359,7 +366,7 @@ impl Collections {
         *own = version;
     }
 
-    fn start(&mut self, number: u32, version: u8, is_beside: bool, timestamp: i64) {
+    fn start(&mut self, number: u32, version: u8, is_beside: bool, timestamp: Ticks) {
         self.version(number, version, timestamp);
         let last = self.last.replace((number, timestamp));
         if last.is_none_or(|(before, _)| before != number) {
@@ -399,49 +406,62 @@ mod tests {
     fn start_counts_skipped_numbers_and_starts_without_end() {
         let mut clr = Collections::default();
         // The first one may have any number; those beside may end later.
-        clr.start(7, 4, false, 10);
+        clr.start(7, 4, false, Ticks::new(10));
         clr.end(7);
-        clr.start(8, 4, true, 20);
-        clr.start(9, 4, false, 30);
+        clr.start(8, 4, true, Ticks::new(20));
+        clr.start(9, 4, false, Ticks::new(30));
         clr.end(9);
-        clr.start(10, 4, false, 40);
+        clr.start(10, 4, false, Ticks::new(40));
         clr.end(8);
         assert_eq!((clr.skipped.count, clr.unended.count), (0, 0));
-        clr.start(11, 4, false, 50);
-        assert_eq!(clr.unended, Counted { count: 1, first: Some(40) });
+        clr.start(11, 4, false, Ticks::new(50));
+        assert_eq!(clr.unended, Counted { count: 1, first: Some(Ticks::new(40)) });
         clr.end(11);
-        clr.start(14, 4, false, 60);
-        assert_eq!(clr.skipped, Counted { count: 2, first: Some(50) });
+        clr.start(14, 4, false, Ticks::new(60));
+        assert_eq!(clr.skipped, Counted { count: 2, first: Some(Ticks::new(50)) });
         assert_eq!(clr.unended.count, 1);
     }
 
     #[test]
     fn start_knows_doubled_events_and_new_processes() {
         let mut clr = Collections::default();
-        clr.start(7, 4, false, 10);
-        clr.start(7, 4, false, 10);
+        clr.start(7, 4, false, Ticks::new(10));
+        clr.start(7, 4, false, Ticks::new(10));
         clr.end(7);
         clr.end(7);
-        clr.start(8, 4, false, 20);
+        clr.start(8, 4, false, Ticks::new(20));
         // The process ended, and another one has its id.
-        clr.start(1, 4, false, 30);
+        clr.start(1, 4, false, Ticks::new(30));
         clr.end(1);
-        clr.start(2, 4, false, 40);
+        clr.start(2, 4, false, Ticks::new(40));
         assert_eq!((clr.skipped.count, clr.unended.count), (0, 0));
     }
 
     #[test]
     fn process_keeps_those_apart_that_had_an_id_in_turn() {
         let mut all = Collectors::default();
-        assert_eq!([all.process(7, 10), all.process(8, 11)], [Some(0), Some(1)]);
-        assert_eq!(all.process(7, 12), Some(0));
-        all.process_started(7);
-        assert_eq!([all.process(7, 20), all.process(8, 21)], [Some(2), Some(1)]);
+        assert_eq!(
+            [
+                all.process(ProcessId::new(7), Ticks::new(10)),
+                all.process(ProcessId::new(8), Ticks::new(11))
+            ],
+            [Some(0), Some(1)]
+        );
+        assert_eq!(all.process(ProcessId::new(7), Ticks::new(12)), Some(0));
+        all.process_started(ProcessId::new(7));
+        assert_eq!(
+            [
+                all.process(ProcessId::new(7), Ticks::new(20)),
+                all.process(ProcessId::new(8), Ticks::new(21))
+            ],
+            [Some(2), Some(1)]
+        );
         for process in [0, 2] {
             all.clrs.entry((process, 9)).or_default();
         }
         let known: Vec<_> = all.all().map(|(pid, since, clr, _)| (pid, since, clr)).collect();
-        assert_eq!(known, [(7, 10, 9), (7, 20, 9)]);
+        let pid = ProcessId::new(7);
+        assert_eq!(known, [(pid, Ticks::new(10), 9), (pid, Ticks::new(20), 9)]);
     }
 
     #[test]
@@ -452,16 +472,19 @@ mod tests {
         };
         all.clrs.entry((1, 0)).or_default();
         // Two threads want to suspend; the second waits for the first.
-        all.suspend(10, (1, 0), 100);
-        all.suspend(11, (1, 0), 101);
+        all.suspend(ThreadId::new(10), (1, 0), Ticks::new(100));
+        all.suspend(ThreadId::new(11), (1, 0), Ticks::new(101));
         restart(&mut all);
         restart(&mut all);
-        all.suspend(10, (1, 0), 200);
+        all.suspend(ThreadId::new(10), (1, 0), Ticks::new(200));
         restart(&mut all);
-        all.suspend(10, (1, 0), 300);
+        all.suspend(ThreadId::new(10), (1, 0), Ticks::new(300));
         assert_eq!(all.clrs[&(1, 0)].unrestarted.count, 0);
-        all.suspend(10, (1, 0), 400);
-        assert_eq!(all.clrs[&(1, 0)].unrestarted, Counted { count: 1, first: Some(300) });
+        all.suspend(ThreadId::new(10), (1, 0), Ticks::new(400));
+        assert_eq!(
+            all.clrs[&(1, 0)].unrestarted,
+            Counted { count: 1, first: Some(Ticks::new(300)) }
+        );
     }
 
     #[test]
@@ -472,16 +495,16 @@ mod tests {
             clr.start(number, 4, false, at);
             clr.end(number);
         };
-        both(&mut clr, 1, 10);
-        both(&mut clr, 2, 20);
+        both(&mut clr, 1, Ticks::new(10));
+        both(&mut clr, 2, Ticks::new(20));
         assert_eq!(clr.unmatched.count, 0);
         // One of the two is missing.
-        clr.start(3, 4, false, 30);
+        clr.start(3, 4, false, Ticks::new(30));
         clr.end(3);
-        both(&mut clr, 4, 40);
-        assert_eq!(clr.unmatched, Counted { count: 1, first: Some(30) });
-        clr.start(5, 2, false, 50);
-        clr.start(5, 2, false, 50);
+        both(&mut clr, 4, Ticks::new(40));
+        assert_eq!(clr.unmatched, Counted { count: 1, first: Some(Ticks::new(30)) });
+        clr.start(5, 2, false, Ticks::new(50));
+        clr.start(5, 2, false, Ticks::new(50));
         assert_eq!(clr.unmatched.count, 2);
     }
 
@@ -492,9 +515,9 @@ mod tests {
         let suspension = |all: &mut Collectors, without: Option<u8>| {
             for step in (0..4).filter(|step| Some(*step) != without) {
                 if step == 0 {
-                    all.suspend(10, (1, 0), 100);
+                    all.suspend(ThreadId::new(10), (1, 0), Ticks::new(100));
                 }
-                all.step(10, (1, 0), step, 100);
+                all.step(ThreadId::new(10), (1, 0), step, Ticks::new(100));
             }
         };
         // What is done in another way at first is not judged.
@@ -512,7 +535,7 @@ mod tests {
         let of = |ids: &[u16], times: u64| {
             let mut clr = Collections::default();
             for _ in 0..times {
-                ids.iter().for_each(|id| clr.count(*id, 7));
+                ids.iter().for_each(|id| clr.count(*id, Ticks::new(7)));
             }
             clr.absent().map(|(_, names)| names)
         };
@@ -534,13 +557,13 @@ mod tests {
         let mut clr = Collections::default();
         let collect = |clr: &mut Collections, number: u32, ticks| {
             clr.rate.since += ticks;
-            clr.start(number, 4, false, number.into());
+            clr.start(number, 4, false, Ticks::new(number.into()));
             clr.end(number);
         };
         (1..=10).for_each(|number| collect(&mut clr, number, 30));
         clr.rate.since += 300;
         assert_eq!(clr.uncollected(), Counted::default());
         clr.rate.since += 1;
-        assert_eq!(clr.uncollected(), Counted { count: 301, first: Some(10) });
+        assert_eq!(clr.uncollected(), Counted { count: 301, first: Some(Ticks::new(10)) });
     }
 }

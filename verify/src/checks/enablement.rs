@@ -8,7 +8,7 @@ use etl_control::controller::{Action, CommandLine, LineError};
 use etl_control::enable::{CombinedEnablement, Enablement, EventKey};
 use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::{EventHeader, Record};
-use etl_format::{Clock, Guid, parse_number};
+use etl_format::{Clock, FileTime, Guid, Ticks, parse_number};
 use etl_schema::clr::keyword::{END_ENUMERATION, JIT, LOADER};
 use etl_schema::providers::{self, CLR_RUNDOWN, CLR_RUNTIME, KERNEL_EVENT_TRACING, PERFVIEW};
 use etl_schema::tables::Registry;
@@ -43,14 +43,14 @@ pub struct Enabled {
     /// How it is known.
     pub(crate) knowledge: EnablementSource,
     /// Since when, as a timestamp of the trace, where it is known.
-    pub(crate) at: Option<i64>,
+    pub(crate) at: Option<Ticks>,
     /// Since when, as FILETIME, if a scenario's truth states it.
-    pub(crate) since: Option<i64>,
+    pub(crate) since: Option<FileTime>,
     /// Until when, as a timestamp of the trace, where it is known.
-    pub(crate) end: Option<i64>,
+    pub(crate) end: Option<Ticks>,
     /// Until when, as FILETIME, if a scenario's truth states that its session then enabled the
     /// provider again, or disabled it.
-    pub(crate) until: Option<i64>,
+    pub(crate) until: Option<FileTime>,
     /// Whether it holds for some processes or ids only: a missing event proves nothing then.
     pub(crate) limited: bool,
     /// Whether its session wrote none of the files: it says what the provider raised, and not which
@@ -170,8 +170,8 @@ impl Enabled {
     }
 
     /// The timestamps between which it holds, as far as they are known.
-    fn span(&self) -> (i64, i64) {
-        (self.at.unwrap_or(i64::MIN), self.end.unwrap_or(i64::MAX))
+    fn span(&self) -> (Ticks, Ticks) {
+        (self.at.unwrap_or(Ticks::MIN), self.end.unwrap_or(Ticks::MAX))
     }
 }
 
@@ -200,13 +200,13 @@ pub(crate) struct On {
     /// By the enablements.
     pub known: Known,
     /// The first event that shows it.
-    first: Option<i64>,
+    first: Option<Ticks>,
 }
 
 impl On {
     /// Since when it was on, and without a break until `at`: `i64::MIN` if the user declared it, or
     /// the time of the record, or of the first event that shows it.
-    pub fn since(&self, at: i64) -> Option<i64> {
+    pub fn since(&self, at: Ticks) -> Option<Ticks> {
         let known = self.known.times.around(at).map(|(from, _)| from);
         // Where it is known until when, events are of one of the known times.
         if self.known.has_ends {
@@ -264,7 +264,7 @@ pub struct Admission {
     /// Whether PerfView's rundown has begun: then it enables the rundown provider.
     rundown: bool,
     /// Names of sessions, as the trace records them.
-    pub sessions: Vec<(i64, String)>,
+    pub sessions: Vec<(Ticks, String)>,
 }
 
 impl Admission {
@@ -272,8 +272,8 @@ impl Admission {
     #[must_use]
     pub fn new(declared: &[Enabled], clock: &Clock) -> Self {
         let timed = declared.iter().cloned().map(|mut e| {
-            e.at = e.since.map(|since| clock.timestamp_at(since)).or(e.at);
-            e.end = e.until.map(|until| clock.timestamp_at(until)).or(e.end);
+            e.at = e.since.map(|since| clock.ticks_at(since)).or(e.at);
+            e.end = e.until.map(|until| clock.ticks_at(until)).or(e.end);
             e
         });
         let (elsewhere, enabled) = timed.partition(|e| e.is_elsewhere);
@@ -309,7 +309,7 @@ impl Admission {
 
     /// Counts an event of the kind with an index.
     #[inline]
-    pub(super) fn count(&mut self, index: Option<u32>, timestamp: i64) {
+    pub(super) fn count(&mut self, index: Option<u32>, timestamp: Ticks) {
         if let Some((_, counted)) = index.and_then(|index| self.seen.get_mut(index as usize)) {
             counted.add(timestamp);
         }
@@ -323,7 +323,7 @@ impl Admission {
 
     /// Adds an event that [`Admission::is_enablement`].
     #[cold]
-    pub(super) fn learn(&mut self, record: &Record<'_>, header: &EventHeader, timestamp: i64) {
+    pub(super) fn learn(&mut self, record: &Record<'_>, header: &EventHeader, timestamp: Ticks) {
         if header.provider == PERFVIEW {
             self.perfview(header.descriptor.id, record.payload(), timestamp);
         } else {
@@ -331,7 +331,13 @@ impl Admission {
         }
     }
 
-    fn push(&mut self, provider: Guid, with: Option<(u32, u64)>, at: i64, session: Option<String>) {
+    fn push(
+        &mut self,
+        provider: Guid,
+        with: Option<(u32, u64)>,
+        at: Ticks,
+        session: Option<String>,
+    ) {
         if self.enabled.len() < Self::MAX_ENABLED {
             let with = with
                 .map(|(level, any)| Enablement::new(u8::try_from(level).unwrap_or(u8::MAX), any));
@@ -352,7 +358,7 @@ impl Admission {
 
     /// PerfView's events: 4 is the beginning of its rundown, 11 a session's name, 13 how it enables
     /// the CLR, 14 how it enables another provider.
-    fn perfview(&mut self, id: u16, payload: &[u8], timestamp: i64) {
+    fn perfview(&mut self, id: u16, payload: &[u8], timestamp: Ticks) {
         let mut c = Cursor::new(payload);
         match id {
             4 => self.rundown = true,
@@ -380,7 +386,7 @@ impl Admission {
     }
 
     /// A provider was enabled: the event has its GUID and the session's name, but no mask.
-    fn event_tracing(&mut self, payload: &[u8], timestamp: i64) {
+    fn event_tracing(&mut self, payload: &[u8], timestamp: Ticks) {
         let mut c = Cursor::new(payload);
         let Some(provider) = c.guid() else { return };
         let session = c.utf16z().map(text);
@@ -496,36 +502,40 @@ mod tests {
 
     #[test]
     fn on_since_sees_a_break_between_enablements_of_a_session() {
-        let clock = Clock::assumed(1_000);
+        let clock = Clock::assumed(Ticks::new(1_000));
         let enabled = |any, since, until| Enabled {
             since: Some(since),
             until,
             ..Enabled::declared(CLR_RUNTIME, Enablement::new(5, any))
         };
         let history = [
-            enabled(0x98, 100, Some(200)),
-            enabled(0x8, 200, Some(300)),
-            enabled(0x98, 300, Some(400)),
-            enabled(0x18, 400, Some(500)),
+            enabled(0x98, FileTime::new(100), Some(FileTime::new(200))),
+            enabled(0x8, FileTime::new(200), Some(FileTime::new(300))),
+            enabled(0x98, FileTime::new(300), Some(FileTime::new(400))),
+            enabled(0x18, FileTime::new(400), Some(FileTime::new(500))),
         ];
         let admission = Admission::new(&history, &clock);
         let on = |keyword, at| {
-            admission.on(CLR_RUNTIME, keyword, INFORMATIONAL).since(clock.timestamp_at(at))
+            admission
+                .on(CLR_RUNTIME, keyword, INFORMATIONAL)
+                .since(clock.ticks_at(FileTime::new(at)))
         };
-        let at = |filetime| Some(clock.timestamp_at(filetime));
+        let at = |filetime| Some(clock.ticks_at(FileTime::new(filetime)));
         assert_eq!((on(0x8, 450), on(0x10, 150), on(0x10, 450)), (at(100), at(100), at(300)));
         assert_eq!((on(0x10, 250), on(0x80, 450), on(0x10, 550)), (None, None, None));
         // Another session had it all the time.
         let other = Enabled::declared(CLR_RUNTIME, Enablement::new(4, 0x80));
         let both = Admission::new(&[&history[..], &[other]].concat(), &clock);
         assert_eq!(
-            both.on(CLR_RUNTIME, 0x80, INFORMATIONAL).since(clock.timestamp_at(450)),
-            Some(i64::MIN)
+            both.on(CLR_RUNTIME, 0x80, INFORMATIONAL).since(clock.ticks_at(FileTime::new(450))),
+            Some(Ticks::MIN)
         );
         // Without an end, it lasts.
-        let admission =
-            Admission::new(&[enabled(0x98, 100, None), enabled(0x8, 200, None)], &clock);
-        assert_eq!(admission.on(CLR_RUNTIME, 0x10, INFORMATIONAL).since(i64::MAX), at(100));
+        let admission = Admission::new(
+            &[enabled(0x98, FileTime::new(100), None), enabled(0x8, FileTime::new(200), None)],
+            &clock,
+        );
+        assert_eq!(admission.on(CLR_RUNTIME, 0x10, INFORMATIONAL).since(Ticks::MAX), at(100));
     }
 
     #[test]
@@ -533,24 +543,24 @@ mod tests {
         let since = |all| {
             let with = Enablement { all, ..Enablement::new(5, 0x98) };
             let declared = Enabled::declared(CLR_RUNTIME, with);
-            let admission = Admission::new(&[declared], &Clock::assumed(1_000));
-            admission.on(CLR_RUNTIME, 0x10, INFORMATIONAL).since(9)
+            let admission = Admission::new(&[declared], &Clock::assumed(Ticks::new(1_000)));
+            admission.on(CLR_RUNTIME, 0x10, INFORMATIONAL).since(Ticks::new(9))
         };
-        assert_eq!((since(0), since(0x10), since(0x8)), (Some(i64::MIN), Some(i64::MIN), None));
+        assert_eq!((since(0), since(0x10), since(0x8)), (Some(Ticks::MIN), Some(Ticks::MIN), None));
     }
 
     #[test]
     fn on_needs_the_level_of_the_events() {
-        let clock = Clock::assumed(1_000);
+        let clock = Clock::assumed(Ticks::new(1_000));
         let since = |level, event_level| {
             let declared = Enabled::declared(CLR_RUNTIME, Enablement::new(level, 0x98));
             let mut admission = Admission::new(&[declared], &clock);
             let key = Key { provider: CLR_RUNTIME, keyword: 0x10, id: 143, level: event_level };
-            admission.seen.push((key, Counted { count: 1, first: Some(7) }));
-            admission.on(CLR_RUNTIME, 0x10, INFORMATIONAL).since(9)
+            admission.seen.push((key, Counted { count: 1, first: Some(Ticks::new(7)) }));
+            admission.on(CLR_RUNTIME, 0x10, INFORMATIONAL).since(Ticks::new(9))
         };
-        assert_eq!([since(0, 4), since(4, 4), since(5, 0)], [Some(i64::MIN); 3]);
-        assert_eq!((since(3, 4), since(3, 3), since(3, 0)), (Some(7), None, None));
+        assert_eq!([since(0, 4), since(4, 4), since(5, 0)], [Some(Ticks::MIN); 3]);
+        assert_eq!((since(3, 4), since(3, 3), since(3, 0)), (Some(Ticks::new(7)), None, None));
     }
 
     #[test]

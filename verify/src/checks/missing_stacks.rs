@@ -4,6 +4,7 @@
 //! stacks before (some threads have none yet when the CLR first logs events of them) and its
 //! process has stacks later, so that the keyword was not disabled.
 
+use etl_format::Ticks;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -73,7 +74,7 @@ pub struct PendingStack {
     /// Its kind.
     pub kind: Kind,
     /// Its timestamp.
-    pub timestamp: i64,
+    pub timestamp: Ticks,
     /// Whether stacks came before on its thread.
     pub proven: bool,
 }
@@ -82,7 +83,7 @@ pub struct PendingStack {
 #[derive(Clone, Copy, Debug, Default)]
 struct ProcessStacks {
     /// Timestamp of the last one.
-    last: Option<i64>,
+    last: Option<Ticks>,
     /// Whether events without one came since.
     late: bool,
     /// Events without one on threads that had none before.
@@ -123,7 +124,7 @@ impl MissingStacks {
         process: usize,
         rundown: bool,
         of: Option<PendingStack>,
-        timestamp: i64,
+        timestamp: Ticks,
     ) {
         if let Some(PendingStack { kind, .. }) = of
             && let Some(stacked) = self.stacked.get_mut(usize::from(kind.rundown))
@@ -200,7 +201,7 @@ impl MissingStacks {
         &self,
         waiting: impl Iterator<Item = (usize, PendingStack)>,
         soon: i64,
-        all: [Option<i64>; 2],
+        all: [Option<Ticks>; 2],
     ) -> ByKind {
         let end = |rundown: bool| all.get(usize::from(rundown)).copied().flatten();
         let mut out = self.missing.clone();
@@ -241,7 +242,7 @@ fn add(to: &mut ByKind, kind: (usize, Kind), counted: Counted) {
 mod tests {
     use super::*;
 
-    fn waits(id: u16, timestamp: i64) -> PendingStack {
+    fn waits(id: u16, timestamp: Ticks) -> PendingStack {
         PendingStack { kind: Kind { rundown: false, id }, timestamp, proven: true }
     }
 
@@ -260,15 +261,15 @@ mod tests {
     #[test]
     fn found_counts_events_before_another_stack() {
         let mut missing = MissingStacks::default();
-        missing.stack(0, false, Some(waits(145, 10)), 11);
-        missing.without_stack(0, waits(145, 20));
-        missing.without_stack(1, waits(145, 21));
+        missing.stack(0, false, Some(waits(145, Ticks::new(10))), Ticks::new(11));
+        missing.without_stack(0, waits(145, Ticks::new(20)));
+        missing.without_stack(1, waits(145, Ticks::new(21)));
         let count = |missing: &MissingStacks, all| {
             missing.found(std::iter::empty(), 5, [all, None]).values().map(|c| c.count).sum::<u64>()
         };
-        assert_eq!((count(&missing, None), count(&missing, Some(30))), (0, 2));
-        missing.stack(0, false, Some(waits(145, 30)), 31);
-        assert_eq!((count(&missing, None), count(&missing, Some(30))), (1, 2));
+        assert_eq!((count(&missing, None), count(&missing, Some(Ticks::new(30)))), (0, 2));
+        missing.stack(0, false, Some(waits(145, Ticks::new(30))), Ticks::new(31));
+        assert_eq!((count(&missing, None), count(&missing, Some(Ticks::new(30)))), (1, 2));
         // The stack of a thread's last event may still come.
         let last = |timestamp| {
             missing.found(std::iter::once((0, waits(145, timestamp))), 5, [None; 2]).len()
@@ -280,34 +281,35 @@ mod tests {
                 .map(|c| c.count)
                 .sum::<u64>()
         };
-        assert_eq!((last(25), sum(25), sum(28)), (1, 2, 1));
+        assert_eq!((last(Ticks::new(25)), sum(Ticks::new(25)), sum(Ticks::new(28))), (1, 2, 1));
     }
 
     #[test]
     fn of_processes_without_counts_until_the_first_stack() {
         let mut missing = MissingStacks::default();
         let unproven = |timestamp| PendingStack { proven: false, ..waits(145, timestamp) };
-        missing.without_stack(0, unproven(10));
-        missing.without_stack(0, unproven(20));
-        missing.without_stack(1, unproven(30));
+        missing.without_stack(0, unproven(Ticks::new(10)));
+        missing.without_stack(0, unproven(Ticks::new(20)));
+        missing.without_stack(1, unproven(Ticks::new(30)));
         let without = |missing: &MissingStacks| -> Vec<_> {
             let all = missing.of_processes_without();
-            all.map(|(process, _, counted)| (process, counted.count, counted.first)).collect()
+            all.map(|(process, _, counted)| (process, counted.count, counted.first.map(Ticks::get)))
+                .collect()
         };
         assert_eq!(without(&missing), [(0, 2, Some(10)), (1, 1, Some(30))]);
-        missing.stack(1, false, None, 40);
+        missing.stack(1, false, None, Ticks::new(40));
         assert_eq!(without(&missing), [(0, 2, Some(10))]);
     }
 
     #[test]
     fn found_ignores_kinds_that_never_have_a_stack() {
         let mut missing = MissingStacks::default();
-        missing.without_stack(0, waits(80, 20));
-        missing.stack(0, false, None, 31);
+        missing.without_stack(0, waits(80, Ticks::new(20)));
+        missing.stack(0, false, None, Ticks::new(31));
         let found = |missing: &MissingStacks| missing.found(std::iter::empty(), 5, [None; 2]).len();
         assert_eq!(found(&missing), 1);
-        missing.without_stack(0, waits(80, 40));
-        missing.stack(0, false, None, 51);
+        missing.without_stack(0, waits(80, Ticks::new(40)));
+        missing.stack(0, false, None, Ticks::new(51));
         assert_eq!(found(&missing), 0);
     }
 }

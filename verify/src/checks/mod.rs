@@ -23,7 +23,7 @@ use etl_analysis::{ClrEvent, Machine, RecordObserver, StateObserver};
 use etl_format::constants::hook;
 use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
-use etl_format::{Clock, Guid};
+use etl_format::{Clock, Guid, ProcessId, ThreadId, Ticks};
 use etl_schema::providers::{self, CLR_RUNDOWN, CLR_RUNTIME, kernel_class};
 use etl_schema::tables::TableSet;
 use etl_schema::views::{kernel, kernel_process};
@@ -234,7 +234,7 @@ impl<'a> RecordChecks<'a> {
 
 impl RecordObserver for RecordChecks<'_> {
     #[inline(always)]
-    fn event(&mut self, record: &Record<'_>, header: &EventHeader, time: i64) {
+    fn event(&mut self, record: &Record<'_>, header: &EventHeader, time: Ticks) {
         self.progress.add(record);
         self.walked.add(record.timestamp());
         let RecordChecks { kinds, admission, activities, collectors, payloads, .. } = self;
@@ -251,7 +251,7 @@ impl RecordObserver for RecordChecks<'_> {
         if kind.is_of_processes
             && let Some(pid) = described_start(record)
         {
-            collectors.process_started(pid);
+            collectors.process_started(ProcessId::new(pid));
         }
         let payload = if plain { record.bytes().get(EventHeader::SIZE..) } else { None };
         if !plain || !kind.fits(payload.unwrap_or_default(), record.pointer_size()) {
@@ -260,7 +260,7 @@ impl RecordObserver for RecordChecks<'_> {
     }
 
     #[inline(always)]
-    fn sample(&mut self, record: &Record<'_>, tid: u32, time: i64) {
+    fn sample(&mut self, record: &Record<'_>, tid: ThreadId, time: Ticks) {
         self.progress.add(record);
         self.walked.add(record.timestamp());
         self.classic.add_kernel(hook::SAMPLE);
@@ -271,7 +271,7 @@ impl RecordObserver for RecordChecks<'_> {
     }
 
     #[inline(always)]
-    fn other(&mut self, record: &Record<'_>, time: i64) {
+    fn other(&mut self, record: &Record<'_>, time: Ticks) {
         self.progress.add(record);
         let Some(hook) = record.hook() else {
             self.walked.add(record.timestamp());
@@ -312,7 +312,7 @@ impl RecordChecks<'_> {
         let hook = kernel::hook_of(record).filter(|&hook| hook == hook::PROCESS_START);
         let fields = hook.and_then(|hook| kernel::Fields::of(record, hook));
         if let Some(pid) = fields.and_then(|fields| fields.process_id()) {
-            self.collectors.process_started(pid);
+            self.collectors.process_started(ProcessId::new(pid));
         }
     }
 }
@@ -370,12 +370,12 @@ impl StateObserver for StackChecks {
     }
 
     #[inline]
-    fn kernel_stack(&mut self, event_time: i64, logged: i64) {
+    fn kernel_stack(&mut self, event_time: Ticks, logged: Ticks) {
         self.pairs.kernel(event_time, logged);
     }
 
     #[inline]
-    fn thread_changed(&mut self, tid: u32) {
+    fn thread_changed(&mut self, tid: ThreadId) {
         self.pairs.forget(tid);
     }
 

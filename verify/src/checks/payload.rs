@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use etl_analysis::machine::Counted;
 use etl_format::constants::PointerSize;
 use etl_format::read::{EventHeader, Record};
-use etl_format::{EventDescriptor, Guid};
+use etl_format::{EventDescriptor, Guid, Ticks};
 use etl_schema::Identity;
 use etl_schema::decode::Decoder;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
@@ -66,7 +66,7 @@ impl Payloads {
         record: &Record<'_>,
         header: &EventHeader,
         layout: &Layout,
-        timestamp: i64,
+        timestamp: Ticks,
     ) {
         self.store.learn_event(header, record);
         let (provider, d) = (header.provider, header.descriptor);
@@ -174,7 +174,7 @@ fn keyword(d: EventDescriptor) -> u64 {
     d.keyword & 0x0000_ffff_ffff_ffff
 }
 
-fn count(list: &mut BTreeMap<EventId, Counted>, id: EventId, timestamp: i64) {
+fn count(list: &mut BTreeMap<EventId, Counted>, id: EventId, timestamp: Ticks) {
     if list.len() < Payloads::MAX_KINDS || list.contains_key(&id) {
         list.entry(id).or_default().add(timestamp);
     }

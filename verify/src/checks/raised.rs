@@ -164,6 +164,7 @@ fn words(sign: MethodSign) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use etl_format::Ticks;
 
     const END: Change = Change::Rundown(Enumeration::End);
     const START: Change = Change::Rundown(Enumeration::Start);
@@ -185,13 +186,14 @@ mod tests {
     fn end_rundown() -> Vec<(EventKey, Counted)> {
         let kinds = [(144, 0x30), (146, 0x20038), (148, 0x20038), (152, 8), (154, 8), (158, 8)];
         let key = |(id, keyword)| EventKey { id, level: 4, keyword };
-        kinds.map(|kind| (key(kind), Counted { count: 1, first: Some(7) })).to_vec()
+        kinds.map(|kind| (key(kind), Counted { count: 1, first: Some(Ticks::new(7)) })).to_vec()
     }
 
     #[test]
     fn masks_of_the_documents_contradict_a_whole_end_rundown() {
         let methods = [sign(END, PRECOMPILED, true), sign(END, JITTED, true)];
-        let methods = || methods.iter().map(|s| (*s, Counted { count: 1, first: Some(8) }));
+        let methods =
+            || methods.iter().map(|s| (*s, Counted { count: 1, first: Some(Ticks::new(8)) }));
         for mask in [0x138, 0x178, 0x20138, 0] {
             let found = raised(true, &[(5, mask)]);
             let found = found.contradictions(end_rundown().into_iter(), methods());
@@ -208,7 +210,7 @@ mod tests {
         let found = found.contradictions(end_rundown().into_iter(), methods());
         let [(words, counted)] = &found[..] else { panic!("{found:?}") };
         assert_eq!(words, "the end rundown of precompiled methods, with their names");
-        assert_eq!((counted.count, counted.first), (1, Some(8)));
+        assert_eq!((counted.count, counted.first), (1, Some(Ticks::new(8))));
     }
 
     #[test]

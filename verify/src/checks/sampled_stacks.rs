@@ -1,5 +1,6 @@
 //! Stacks of samples: whether they go on as long as the samples do.
 
+use etl_format::Ticks;
 use etl_format::constants::hook;
 use etl_format::cursor::Bytes;
 use etl_format::read::Record;
@@ -26,7 +27,7 @@ pub(crate) struct SampledStacks {
 #[derive(Clone, Copy, Debug, Default)]
 struct Processor {
     /// The raw timestamp of the last one, until its stack comes.
-    awaited: Option<i64>,
+    awaited: Option<Ticks>,
     samples: u64,
     /// Those of them that have a stack.
     walked: u64,
@@ -37,14 +38,14 @@ struct Processor {
 pub(crate) struct Run {
     pub samples: u64,
     /// Times of the first and the last.
-    pub from: i64,
-    pub to: i64,
+    pub from: Ticks,
+    pub to: Ticks,
 }
 
 impl SampledStacks {
     /// A sample of a thread.
     #[inline]
-    pub fn sample(&mut self, record: &Record<'_>, time: i64) {
+    pub fn sample(&mut self, record: &Record<'_>, time: Ticks) {
         self.add(usize::from(record.processor()), record.timestamp(), time);
     }
 
@@ -52,12 +53,12 @@ impl SampledStacks {
     pub fn stack(&mut self, record: &Record<'_>, hook: u16) {
         let is_stack = matches!(hook, hook::STACK | hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER);
         if let (true, Some(at)) = (is_stack, record.payload().i64_at(0)) {
-            self.walk(usize::from(record.processor()), at);
+            self.walk(usize::from(record.processor()), Ticks::new(at));
         }
     }
 
     #[inline]
-    fn add(&mut self, processor: usize, timestamp: i64, time: i64) {
+    fn add(&mut self, processor: usize, timestamp: Ticks, time: Ticks) {
         if let Some(own) = self.processors.get_mut(processor) {
             own.awaited = Some(timestamp);
             own.samples += 1;
@@ -74,7 +75,7 @@ impl SampledStacks {
     }
 
     /// The stack of the sample at `at`: its kernel part, its user part, or both.
-    fn walk(&mut self, processor: usize, at: i64) {
+    fn walk(&mut self, processor: usize, at: Ticks) {
         let Some(own) = self.processors.get_mut(processor) else { return };
         if own.awaited.take_if(|awaited| *awaited == at).is_none() {
             return;
@@ -133,12 +134,12 @@ mod tests {
         let mut stacks = SampledStacks::default();
         for time in 0..count {
             let processor = usize::from(time % 2 == 1);
-            stacks.add(processor, 10 * time, time);
+            stacks.add(processor, Ticks::new(10 * time), Ticks::new(time));
             if has_stack(time) {
-                stacks.walk(processor, 10 * time);
+                stacks.walk(processor, Ticks::new(10 * time));
                 // The user part of the same stack, and a stack of another event.
-                stacks.walk(processor, 10 * time);
-                stacks.walk(processor, 10 * time + 1);
+                stacks.walk(processor, Ticks::new(10 * time));
+                stacks.walk(processor, Ticks::new(10 * time + 1));
             }
         }
         stacks
@@ -148,7 +149,8 @@ mod tests {
     fn missing_finds_stacks_that_stop_or_pause() {
         assert_eq!(sampled(1_000, |_| true).missing(), None);
         assert_eq!(sampled(1_000, |_| false).missing(), None);
-        let run = |samples, from, to| Some(Run { samples, from, to });
+        let run =
+            |samples, from, to| Some(Run { samples, from: Ticks::new(from), to: Ticks::new(to) });
         assert_eq!(sampled(1_000, |time| time < 700).missing(), run(300, 700, 999));
         assert_eq!(
             sampled(1_000, |time| !(300..500).contains(&time)).missing(),

@@ -1,9 +1,9 @@
 //! Samples of the processors: how far they are apart, and where they are missing.
 
-use etl_format::Clock;
 use etl_format::constants::{FILETIME_PER_SECOND, hook};
 use etl_format::cursor::Bytes;
 use etl_format::read::Record;
+use etl_format::{Clock, ThreadId, Ticks};
 use etl_schema::views::FieldReader;
 
 /// Bit of the second group mask by which a session asks for samples (PERF_PROFILE, 0x20000002).
@@ -24,9 +24,9 @@ pub(crate) struct Sampling {
     /// Whether the interval was set in between.
     pub is_set: bool,
     /// When the session stopped sampling.
-    pub ended: Option<i64>,
+    pub ended: Option<Ticks>,
     /// Whether the kernel's session asked for samples, and when the first was to come.
-    pub asked: Option<i64>,
+    pub asked: Option<Ticks>,
     /// Ticks after which an event of a processor counts as another sign that it works.
     sign: i64,
     /// Reads the second group mask of a session.
@@ -39,9 +39,9 @@ pub(crate) struct Sampling {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gap {
     /// When it began.
-    pub from: i64,
+    pub from: Ticks,
     /// When it ended.
-    pub to: i64,
+    pub to: Ticks,
     /// Spans of 10 ms in which the kernel logged something else on the processor.
     pub signs: u64,
     /// Ticks for which the processor ran threads, where the kernel logs context switches.
@@ -51,7 +51,7 @@ pub(crate) struct Gap {
 impl Gap {
     /// How long it lasted.
     pub fn ticks(&self) -> i64 {
-        self.to.saturating_sub(self.from)
+        self.to.saturating_since(self.from)
     }
 }
 
@@ -63,9 +63,9 @@ pub(crate) struct Processor {
     /// How many of them while it was idle.
     pub idle: u64,
     /// Time of the first, if there is one.
-    pub first: i64,
+    pub first: Ticks,
     /// Time of the last.
-    pub last: i64,
+    pub last: Ticks,
     /// The longest time without one between the first and the last.
     pub gap: Gap,
     /// Signs of work since the last one, as in [`Gap`].
@@ -73,9 +73,9 @@ pub(crate) struct Processor {
     /// Ticks for which it ran threads since the last one.
     busy: i64,
     /// When it showed the last sign of work.
-    last_sign: i64,
+    last_sign: Ticks,
     /// Since when it runs a thread, or is idle.
-    running: Option<(bool, i64)>,
+    running: Option<(bool, Ticks)>,
     /// How many are how far apart.
     distances: Distances,
 }
@@ -143,7 +143,7 @@ impl Sampling {
 
     /// Adds a record of the kernel with this hook that is no sample.
     #[inline]
-    pub fn record(&mut self, record: &Record<'_>, hook: u16, time: i64) {
+    pub fn record(&mut self, record: &Record<'_>, hook: u16, time: Ticks) {
         if let Some(processor) = self.processors.get_mut(usize::from(record.processor()))
             && self.ended.is_none()
         {
@@ -163,7 +163,7 @@ impl Sampling {
 
     /// Adds a sample of a thread that ran on a processor.
     #[inline(always)]
-    pub fn sample(&mut self, processor: u16, tid: u32, time: i64) {
+    pub fn sample(&mut self, processor: u16, tid: ThreadId, time: Ticks) {
         match self.processors.get_mut(usize::from(processor)) {
             Some(processor) => processor.sample(tid == 0, time),
             None => self.first_sample(processor.into(), tid, time),
@@ -172,7 +172,7 @@ impl Sampling {
 
     #[cold]
     #[inline(never)]
-    fn first_sample(&mut self, processor: usize, tid: u32, time: i64) {
+    fn first_sample(&mut self, processor: usize, tid: ThreadId, time: Ticks) {
         if processor < MAX_PROCESSORS {
             self.processors.resize_with(processor + 1, Processor::default);
         }
@@ -182,7 +182,7 @@ impl Sampling {
     }
 
     #[inline(never)]
-    fn event(&mut self, record: &Record<'_>, hook: u16, time: i64) {
+    fn event(&mut self, record: &Record<'_>, hook: u16, time: Ticks) {
         match hook {
             hook::CSWITCH => {
                 let new = record.payload().u32_at(0);
@@ -197,7 +197,7 @@ impl Sampling {
                     self.asked.get_or_insert(time);
                 }
             }
-            _ => self.interval(record, hook, time),
+            _ => self.interval(record, hook, time.get()),
         }
     }
 
@@ -218,7 +218,7 @@ impl Sampling {
             }
             _ => {
                 *at_end = interval;
-                self.ended = Some(time);
+                self.ended = Some(Ticks::new(time));
             }
         }
     }
@@ -229,7 +229,7 @@ impl Sampling {
     }
 
     /// Time of the last sample.
-    pub fn last(&self) -> Option<i64> {
+    pub fn last(&self) -> Option<Ticks> {
         self.processors().map(|(_, p)| p.last).max()
     }
 
@@ -261,10 +261,10 @@ impl Sampling {
 
 impl Processor {
     #[inline(always)]
-    fn sample(&mut self, is_idle: bool, time: i64) {
+    fn sample(&mut self, is_idle: bool, time: Ticks) {
         self.idle += u64::from(is_idle);
         if self.count > 0 {
-            let ticks = time.saturating_sub(self.last);
+            let ticks = time.saturating_since(self.last);
             self.distances.add(ticks);
             if self.signs > 0 && ticks > self.gap.ticks() {
                 self.gap = self.open_gap(time);
@@ -274,7 +274,8 @@ impl Processor {
         }
         self.count += 1;
         (self.signs, self.busy) = (0, 0);
-        (self.last, self.last_sign) = (time, time);
+        self.last = time;
+        self.last_sign = time;
         if let Some((_, since)) = &mut self.running {
             *since = time;
         }
@@ -282,24 +283,24 @@ impl Processor {
 
     /// Another event of the kernel. What is before the first sample does not count.
     #[inline]
-    fn other(&mut self, time: i64, sign: i64) {
-        if time.saturating_sub(self.last_sign) >= sign {
+    fn other(&mut self, time: Ticks, sign: i64) {
+        if time.saturating_since(self.last_sign) >= sign {
             self.last_sign = time;
             self.signs += 1;
         }
     }
 
     /// The processor switches to a thread, or to idling.
-    fn switch(&mut self, is_busy: bool, time: i64) {
+    fn switch(&mut self, is_busy: bool, time: Ticks) {
         if let Some((true, since)) = self.running.replace((is_busy, time)) {
-            self.busy += time.saturating_sub(since);
+            self.busy += time.saturating_since(since);
         }
     }
 
     /// The time without samples from the last one to a later time.
-    pub fn open_gap(&self, to: i64) -> Gap {
+    pub fn open_gap(&self, to: Ticks) -> Gap {
         let running = self.running.filter(|(is_busy, _)| *is_busy);
-        let busy = running.map_or(0, |(_, since)| to.saturating_sub(since).max(0));
+        let busy = running.map_or(0, |(_, since)| to.saturating_since(since).max(0));
         Gap { from: self.last, to, busy: self.busy + busy, signs: self.signs }
     }
 
@@ -329,15 +330,21 @@ mod tests {
     #[test]
     fn a_gap_holds_what_the_processor_did() {
         let mut processor = Processor::default();
-        processor.sample(false, 100);
-        processor.switch(true, 150);
-        processor.other(160, 50);
-        processor.other(170, 50);
-        processor.other(220, 50);
-        processor.switch(false, 250);
-        processor.sample(true, 1_100);
-        assert_eq!(processor.gap, Gap { from: 100, to: 1_100, signs: 2, busy: 100 });
-        assert_eq!(processor.open_gap(1_200), Gap { from: 1_100, to: 1_200, signs: 0, busy: 0 });
+        processor.sample(false, Ticks::new(100));
+        processor.switch(true, Ticks::new(150));
+        processor.other(Ticks::new(160), 50);
+        processor.other(Ticks::new(170), 50);
+        processor.other(Ticks::new(220), 50);
+        processor.switch(false, Ticks::new(250));
+        processor.sample(true, Ticks::new(1_100));
+        assert_eq!(
+            processor.gap,
+            Gap { from: Ticks::new(100), to: Ticks::new(1_100), signs: 2, busy: 100 }
+        );
+        assert_eq!(
+            processor.open_gap(Ticks::new(1_200)),
+            Gap { from: Ticks::new(1_100), to: Ticks::new(1_200), signs: 0, busy: 0 }
+        );
         assert_eq!((processor.count, processor.idle), (2, 1));
     }
 }

@@ -1,5 +1,6 @@
 //! The CLR's stacks and the events that they belong to (E9 in docs/protocol.md).
 
+use etl_format::{ThreadId, Ticks};
 use foldhash::HashMap;
 
 use super::missing_stacks::{ByKind, Kind, MissingStacks, PendingStack};
@@ -12,7 +13,7 @@ const MAX_THREADS: usize = 1 << 20;
 const RECENT: usize = 256;
 
 /// The id of a thread, and whether the events are the rundown provider's.
-type Thread = (u32, bool);
+type Thread = (ThreadId, bool);
 
 /// The last event of a CLR provider on a thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,7 +32,7 @@ struct Last {
 #[derive(Clone, Copy, Debug)]
 pub struct EventOwner {
     /// The thread.
-    pub tid: u32,
+    pub tid: ThreadId,
     /// Whether the event is the rundown provider's.
     pub rundown: bool,
     /// Index of the process.
@@ -40,7 +41,7 @@ pub struct EventOwner {
 
 /// The slot of a thread; ids are multiples of four.
 fn slot((tid, rundown): Thread) -> usize {
-    (tid as usize / 2 + usize::from(rundown)) % RECENT
+    (tid.get() as usize / 2 + usize::from(rundown)) % RECENT
 }
 
 /// Counts of stacks, by how they match their events.
@@ -77,7 +78,7 @@ pub struct StackPairs {
 impl StackPairs {
     /// Adds an event of a CLR provider that is no stack; `kind` if a stack should follow it.
     #[inline]
-    pub fn event(&mut self, owner: EventOwner, kind: Option<Kind>, timestamp: i64) {
+    pub fn event(&mut self, owner: EventOwner, kind: Option<Kind>, timestamp: Ticks) {
         let Some(last) = self.last(owner) else { return };
         let (before, process) = (last.pending, last.process);
         let proven = last.proven && process == owner.process;
@@ -135,7 +136,7 @@ impl StackPairs {
         &mut self,
         owner: EventOwner,
         (stated, held): (u32, usize),
-        timestamp: i64,
+        timestamp: Ticks,
         begun: bool,
     ) {
         let Some(last) = self.last(owner) else { return };
@@ -157,14 +158,14 @@ impl StackPairs {
     }
 
     /// Adds a stack that the kernel logged at `timestamp` for an event at `of`.
-    pub fn kernel(&mut self, of: i64, timestamp: i64) {
+    pub fn kernel(&mut self, of: Ticks, timestamp: Ticks) {
         if of > timestamp {
             self.early.add(timestamp);
         }
     }
 
     /// Ends a thread: its id may be another thread's from now on.
-    pub fn forget(&mut self, tid: u32) {
+    pub fn forget(&mut self, tid: ThreadId) {
         for rundown in [false, true] {
             let index = self.threads.get(&(tid, rundown)).copied();
             let last = index.and_then(|index| self.last.get_mut(index as usize));
@@ -176,7 +177,7 @@ impl StackPairs {
 
     /// Events without their stack, by process and kind: see [`MissingStacks::found`].
     #[must_use]
-    pub fn missing(&self, soon: i64, all: [Option<i64>; 2]) -> ByKind {
+    pub fn missing(&self, soon: i64, all: [Option<Ticks>; 2]) -> ByKind {
         let waiting = self.last.iter().filter_map(|last| Some((last.process, last.pending?)));
         self.missing.found(waiting, soon, all)
     }
@@ -203,17 +204,17 @@ mod tests {
     fn stack_belongs_to_the_event_before_it_on_its_thread() {
         let of = |tid| EventOwner { tid, rundown: false, process: 0 };
         let mut pairs = StackPairs::default();
-        pairs.stack(of(1), (2, 2), 10, true);
-        pairs.event(of(1), None, 10);
-        pairs.event(of(2), None, 10);
-        pairs.stack(of(1), (2, 2), 11, false);
-        pairs.stack(of(2), (3, 2), 12, false);
-        pairs.stack(of(2), (2, 2), 13, false);
-        pairs.stack(of(3), (2, 2), 14, false);
+        pairs.stack(of(ThreadId::new(1)), (2, 2), Ticks::new(10), true);
+        pairs.event(of(ThreadId::new(1)), None, Ticks::new(10));
+        pairs.event(of(ThreadId::new(2)), None, Ticks::new(10));
+        pairs.stack(of(ThreadId::new(1)), (2, 2), Ticks::new(11), false);
+        pairs.stack(of(ThreadId::new(2)), (3, 2), Ticks::new(12), false);
+        pairs.stack(of(ThreadId::new(2)), (2, 2), Ticks::new(13), false);
+        pairs.stack(of(ThreadId::new(3)), (2, 2), Ticks::new(14), false);
         assert_eq!((pairs.paired, pairs.before_trace.count), (2, 1));
-        assert_eq!(pairs.unpaired, Counted { count: 1, first: Some(13) });
-        assert_eq!(pairs.strayed, Counted { count: 1, first: Some(14) });
-        assert_eq!(pairs.truncated, Counted { count: 1, first: Some(12) });
+        assert_eq!(pairs.unpaired, Counted { count: 1, first: Some(Ticks::new(13)) });
+        assert_eq!(pairs.strayed, Counted { count: 1, first: Some(Ticks::new(14)) });
+        assert_eq!(pairs.truncated, Counted { count: 1, first: Some(Ticks::new(12)) });
     }
 
     #[test]
@@ -221,14 +222,14 @@ mod tests {
         let ids = || (0..4).flat_map(|n| [8, 9, 12].map(|tid| tid + n * 2 * RECENT as u32));
         let owners = || {
             let of = |tid, rundown| EventOwner { tid, rundown, process: 0 };
-            ids().flat_map(move |tid| [of(tid, false), of(tid, true)])
+            ids().flat_map(move |tid| [of(ThreadId::new(tid), false), of(ThreadId::new(tid), true)])
         };
         let mut pairs = StackPairs::default();
-        owners().for_each(|owner| pairs.event(owner, None, 10));
-        owners().for_each(|owner| pairs.stack(owner, (2, 2), 11, false));
+        owners().for_each(|owner| pairs.event(owner, None, Ticks::new(10)));
+        owners().for_each(|owner| pairs.stack(owner, (2, 2), Ticks::new(11), false));
         assert_eq!((pairs.paired, pairs.strayed.count), (24, 0));
-        ids().for_each(|tid| pairs.forget(tid));
-        owners().for_each(|owner| pairs.stack(owner, (2, 2), 12, false));
+        ids().for_each(|tid| pairs.forget(ThreadId::new(tid)));
+        owners().for_each(|owner| pairs.stack(owner, (2, 2), Ticks::new(12), false));
         assert_eq!((pairs.paired, pairs.unpaired.count, pairs.strayed.count), (24, 0, 24));
     }
 
@@ -236,10 +237,11 @@ mod tests {
     fn threads_beyond_the_limit_pair_one_after_the_other() {
         let of = |tid| EventOwner { tid, rundown: false, process: 0 };
         let mut pairs = StackPairs::default();
-        (0..MAX_THREADS as u32).for_each(|tid| pairs.event(of(tid), None, 10));
+        (0..MAX_THREADS as u32)
+            .for_each(|tid| pairs.event(of(ThreadId::new(tid)), None, Ticks::new(10)));
         for tid in [1 << 24, 1 << 25, 1 << 24] {
-            pairs.event(of(tid), None, 11);
-            pairs.stack(of(tid), (2, 2), 12, false);
+            pairs.event(of(ThreadId::new(tid)), None, Ticks::new(11));
+            pairs.stack(of(ThreadId::new(tid)), (2, 2), Ticks::new(12), false);
         }
         assert_eq!((pairs.paired, pairs.unpaired.count, pairs.strayed.count), (3, 0, 0));
     }
@@ -258,27 +260,27 @@ mod tests {
         };
         let nothing: Vec<(usize, u16, u64)> = Vec::new();
         // Before the first stack of its thread it is unknown whether it has any.
-        pairs.event(of(1, 0), jit, 100);
-        pairs.event(of(1, 0), jit, 200);
-        pairs.stack(of(1, 0), (1, 1), 201, false);
+        pairs.event(of(ThreadId::new(1), 0), jit, Ticks::new(100));
+        pairs.event(of(ThreadId::new(1), 0), jit, Ticks::new(200));
+        pairs.stack(of(ThreadId::new(1), 0), (1, 1), Ticks::new(201), false);
         assert_eq!(found(&pairs), nothing);
         // The stack may still come, or stacks may be disabled now.
-        pairs.event(of(1, 0), jit, 300);
+        pairs.event(of(ThreadId::new(1), 0), jit, Ticks::new(300));
         assert_eq!(found(&pairs), nothing);
-        pairs.event(of(1, 0), None, 310);
+        pairs.event(of(ThreadId::new(1), 0), None, Ticks::new(310));
         assert_eq!(found(&pairs), nothing);
         // The thread's id goes to another process.
-        pairs.event(of(1, 1), jit, 400);
-        pairs.event(of(1, 1), jit, 401);
+        pairs.event(of(ThreadId::new(1), 1), jit, Ticks::new(400));
+        pairs.event(of(ThreadId::new(1), 1), jit, Ticks::new(401));
         // Another thread's stack proves it.
-        pairs.event(of(2, 0), jit, 500);
-        pairs.stack(of(2, 0), (1, 1), 501, false);
+        pairs.event(of(ThreadId::new(2), 0), jit, Ticks::new(500));
+        pairs.stack(of(ThreadId::new(2), 0), (1, 1), Ticks::new(501), false);
         assert_eq!(found(&pairs), vec![(0, 145, 1)]);
         // A thread that ends right after its event has none either.
-        pairs.event(of(2, 0), jit, 600);
-        pairs.forget(2);
-        pairs.event(of(3, 0), jit, 700);
-        pairs.stack(of(3, 0), (1, 1), 701, false);
+        pairs.event(of(ThreadId::new(2), 0), jit, Ticks::new(600));
+        pairs.forget(ThreadId::new(2));
+        pairs.event(of(ThreadId::new(3), 0), jit, Ticks::new(700));
+        pairs.stack(of(ThreadId::new(3), 0), (1, 1), Ticks::new(701), false);
         assert_eq!(found(&pairs), vec![(0, 145, 2)]);
     }
 }

@@ -1,12 +1,14 @@
 //! Times at which something held.
 
+use etl_format::Ticks;
+
 /// Spans of time in order; no two of them overlap or touch. Both ends belong to a span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Times(Vec<(i64, i64)>);
+pub(crate) struct Times(Vec<(Ticks, Ticks)>);
 
 impl Times {
     /// The times that any of the spans covers.
-    pub fn of(spans: impl IntoIterator<Item = (i64, i64)>) -> Self {
+    pub fn of(spans: impl IntoIterator<Item = (Ticks, Ticks)>) -> Self {
         let mut spans: Vec<_> = spans.into_iter().filter(|(from, to)| from <= to).collect();
         spans.sort_unstable();
         spans.dedup_by(|(from, to), (_, last)| {
@@ -20,7 +22,7 @@ impl Times {
     }
 
     /// The span that covers a time.
-    pub fn around(&self, at: i64) -> Option<(i64, i64)> {
+    pub fn around(&self, at: Ticks) -> Option<(Ticks, Ticks)> {
         let begun = self.0.partition_point(|&(from, _)| from <= at);
         let span = self.0.get(begun.checked_sub(1)?);
         span.copied().filter(|&(_, last)| last >= at)
@@ -28,7 +30,7 @@ impl Times {
 
     /// The first part of `from..=until` that no span covers, with the times at which it begins and
     /// ends.
-    pub fn first_gap(&self, from: i64, until: i64) -> Option<(i64, i64)> {
+    pub fn first_gap(&self, from: Ticks, until: Ticks) -> Option<(Ticks, Ticks)> {
         let begin = match self.around(from) {
             Some((_, last)) if last >= until => return None,
             Some((_, last)) => last,
@@ -45,22 +47,34 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn times_of(spans: impl IntoIterator<Item = (i64, i64)>) -> Times {
+        Times::of(spans.into_iter().map(|(from, to)| (Ticks::new(from), Ticks::new(to))))
+    }
+
+    fn plain(span: Option<(Ticks, Ticks)>) -> Option<(i64, i64)> {
+        span.map(|(from, to)| (from.get(), to.get()))
+    }
+
+    fn first_gap(times: &Times, from: i64, until: i64) -> Option<(i64, i64)> {
+        plain(times.first_gap(Ticks::new(from), Ticks::new(until)))
+    }
+
     #[test]
     fn of_joins_spans_that_touch() {
-        let times = Times::of([(5, 7), (1, 2), (2, 3), (9, 8), (6, 9), (20, 20)]);
-        assert_eq!(times.0, [(1, 3), (5, 9), (20, 20)]);
+        let times = times_of([(5, 7), (1, 2), (2, 3), (9, 8), (6, 9), (20, 20)]);
+        assert_eq!(times, times_of([(1, 3), (5, 9), (20, 20)]));
     }
 
     #[test]
     fn first_gap_ends_with_the_next_span_or_the_request() {
-        let times = Times::of([(i64::MIN, 10), (20, 30)]);
-        assert_eq!(times.first_gap(0, 10), None);
-        assert_eq!(times.first_gap(0, 25), Some((10, 20)));
-        assert_eq!(times.first_gap(0, 15), Some((10, 15)));
-        assert_eq!(times.first_gap(12, 25), Some((12, 20)));
-        assert_eq!(times.first_gap(25, 40), Some((30, 40)));
-        assert_eq!(times.first_gap(40, 40), Some((40, 40)));
-        assert_eq!(Times::default().first_gap(1, 5), Some((1, 5)));
+        let times = times_of([(i64::MIN, 10), (20, 30)]);
+        assert_eq!(first_gap(&times, 0, 10), None);
+        assert_eq!(first_gap(&times, 0, 25), Some((10, 20)));
+        assert_eq!(first_gap(&times, 0, 15), Some((10, 15)));
+        assert_eq!(first_gap(&times, 12, 25), Some((12, 20)));
+        assert_eq!(first_gap(&times, 25, 40), Some((30, 40)));
+        assert_eq!(first_gap(&times, 40, 40), Some((40, 40)));
+        assert_eq!(first_gap(&Times::default(), 1, 5), Some((1, 5)));
     }
 
     /// Times of the model. Between two of them is one more cell.
@@ -75,7 +89,7 @@ mod tests {
             let is_on = |cell: i64| {
                 spans.iter().any(|&(from, to)| (2 * from..=2 * to).contains(&cell))
             };
-            let times = Times::of(spans.iter().copied());
+            let times = times_of(spans.iter().copied());
 
             let (first, last) = (2 * from, 2 * until);
             let gap = (first..=last).find(|&cell| !is_on(cell)).map(|begin| {
@@ -83,14 +97,14 @@ mod tests {
                 // A gap begins where a span ends, and ends where one begins.
                 (begin / 2, (end + 1) / 2)
             });
-            prop_assert_eq!(times.first_gap(from, until), gap);
+            prop_assert_eq!(first_gap(&times, from, until), gap);
 
             let around = is_on(2 * from).then(|| {
                 let begin = (0..=2 * from).rev().take_while(|&cell| is_on(cell)).last();
                 let end = (2 * from..2 * END).take_while(|&cell| is_on(cell)).last();
                 (begin.unwrap_or(0) / 2, end.unwrap_or(0) / 2)
             });
-            prop_assert_eq!(times.around(from), around);
+            prop_assert_eq!(plain(times.around(Ticks::new(from))), around);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Stacks of the kernel whose event is missing.
 
 use etl_analysis::machine::Counted;
+use etl_format::Ticks;
 use etl_format::constants::hook;
 use etl_format::cursor::Bytes;
 use etl_format::read::Record;
@@ -16,11 +17,11 @@ const RECENT: usize = 4;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Walked {
     /// Raw timestamps of the last records, in order, and free places.
-    times: Vec<i64>,
+    times: Vec<Ticks>,
     /// How many of the places are taken.
     taken: usize,
     /// The last timestamp.
-    last: i64,
+    last: Ticks,
     /// Whether files with different clocks are read together.
     is_mixed: bool,
     /// Stacks whose event would have come while times were kept.
@@ -32,7 +33,7 @@ pub(crate) struct Walked {
 impl Walked {
     /// Adds a record that may have a stack.
     #[inline(always)]
-    pub fn add(&mut self, timestamp: i64) {
+    pub fn add(&mut self, timestamp: Ticks) {
         self.is_mixed |= timestamp < self.last;
         self.last = timestamp;
         if self.taken == self.times.len() {
@@ -48,7 +49,7 @@ impl Walked {
     #[inline(never)]
     fn make_place(&mut self) {
         if self.times.len() < 2 * KEPT {
-            self.times.resize(self.times.len() + KEPT, 0);
+            self.times.resize(self.times.len() + KEPT, Ticks::new(0));
         } else {
             self.times.copy_within(KEPT.., 0);
             self.taken = KEPT;
@@ -63,12 +64,13 @@ impl Walked {
 
     /// Adds a stack, or a definition of one.
     #[inline(never)]
-    pub fn stack(&mut self, record: &Record<'_>, hook: u16, time: i64) {
+    pub fn stack(&mut self, record: &Record<'_>, hook: u16, time: Ticks) {
         if !matches!(hook, hook::STACK | hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER) {
             return;
         }
         let times = self.times.get(..self.taken).unwrap_or_default();
         let (Some(at), Some(&first)) = (record.payload().i64_at(0), times.first()) else { return };
+        let at = Ticks::new(at);
         // What is before the first record, or was forgotten, is not known. A stack that comes
         // before its event is another matter.
         if self.is_mixed || at < first || at > record.timestamp() {

@@ -49,7 +49,7 @@ pub enum Format {
     Text,
     /// Text with colours, for terminals.
     ColorText,
-    /// JSON, as `docs/json-verify.md` describes it.
+    /// JSON, as `docs/json.md` describes it.
     Json,
     /// SARIF 2.1.0, for tools that collect the findings of many checkers.
     Sarif,
@@ -216,7 +216,7 @@ impl Report {
         let unresolved = unresolved.take(Self::MAX_UNRESOLVED).filter_map(|address| {
             let process = facts.machine.processes().get(address.process)?;
             Some(UnresolvedAddress {
-                pid: process.pid(),
+                pid: process.pid().get(),
                 process: process.name().to_owned(),
                 address: format!("{:#x}", address.address),
                 count: address.count,

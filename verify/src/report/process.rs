@@ -159,7 +159,7 @@ impl ProcessReport {
             .filter(|(_, addresses)| *addresses > 0)
             .map(|(cause, addresses)| CauseReport { cause, message: cause.message(), addresses });
         ProcessReport {
-            pid: p.pid(),
+            pid: p.pid().get(),
             name: p.name().to_owned(),
             verdict: Verdict::default(),
             clr_instances: clrs.collect(),

@@ -1,17 +1,17 @@
 //! Timestamps as microseconds since the report's start.
 
 use etl_analysis::machine::Span;
-use etl_format::Clock;
 use etl_format::constants::FILETIME_PER_SECOND;
+use etl_format::{Clock, Ticks};
 
 use crate::checks::Facts;
 
 pub(super) struct Timeline<'a> {
     clock: &'a Clock,
     /// Timestamp of the start.
-    pub start: i64,
+    pub start: Ticks,
     /// Timestamp of the end.
-    pub end: i64,
+    pub end: Ticks,
 }
 
 impl<'a> Timeline<'a> {
@@ -24,14 +24,14 @@ impl<'a> Timeline<'a> {
     }
 
     /// Microseconds since the start, cut to the timeline.
-    pub fn us(&self, timestamp: i64) -> i64 {
-        let from = self.clock.filetime(self.start);
-        let at = self.clock.filetime(timestamp.clamp(self.start, self.end));
+    pub fn us(&self, timestamp: Ticks) -> i64 {
+        let from = self.clock.time(self.start).get();
+        let at = self.clock.time(timestamp.clamp(self.start, self.end)).get();
         at.saturating_sub(from) / (FILETIME_PER_SECOND / 1_000_000)
     }
 
     /// A span; without a beginning or an end it reaches to the edge.
-    pub fn span(&self, from: Option<i64>, to: Option<i64>) -> [i64; 2] {
+    pub fn span(&self, from: Option<Ticks>, to: Option<Ticks>) -> [i64; 2] {
         [self.us(from.unwrap_or(self.start)), self.us(to.unwrap_or(self.end))]
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use etl_analysis::address::{Range, Tag};
 use etl_analysis::machine::{Bracket, Clr, Item, Process};
 use etl_control::enable::{Enablement, EventKey};
-use etl_format::Guid;
+use etl_format::{Guid, Ticks};
 use etl_schema::clr::keyword::{END_RUNDOWN, IL_MAP, JIT, LOADER, START_RUNDOWN};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
@@ -76,8 +76,8 @@ fn not_requested(check: &mut Check<'_>, process: &Process, bracket: &Bracket) {
         return;
     };
     // A CLR that is there enumerates at once.
-    let was_there = |at: &i64| process.clr_span().is_some_and(|(first, _)| first < *at);
-    let wait = enabled.at.filter(was_there).map_or(0, |at| opened.saturating_sub(at));
+    let was_there = |at: &Ticks| process.clr_span().is_some_and(|(first, _)| first < *at);
+    let wait = enabled.at.filter(was_there).map_or(0, |at| opened.saturating_since(at));
     if wait > LONG_WAIT.saturating_mul(soon) {
         let message = format!(
             "the {} rundown of CLR {} began {:.1} s after the enablement recorded last before it",
@@ -221,7 +221,7 @@ fn missing_loads_of(check: &mut Check<'_>, process: &Process) {
                 .brackets()
                 .iter()
                 .filter(|b| b.instance == instance && b.kind == Enumeration::End);
-            let until = listed.filter_map(|b| b.opened).max().unwrap_or(i64::MAX);
+            let until = listed.filter_map(|b| b.opened).max().unwrap_or(Ticks::MAX);
             let Some(on) = on.since(until) else { continue };
             let is_likely = own.is_some() || recorded_start(process, clr).is_some();
             if on > from && !(stopped && is_likely) {
@@ -290,7 +290,7 @@ fn created_since(
     process: &Process,
     clr: &Clr,
     start: Option<&Bracket>,
-) -> Option<(i64, &'static str)> {
+) -> Option<(Ticks, &'static str)> {
     if let Some(from) = process.started() {
         return Some((from, "the process started during the recording"));
     }
@@ -330,26 +330,26 @@ fn silent_process(check: &mut Check<'_>) {
 
 /// Processes that had a CLR from before the rundowns of others until after them, without an event
 /// of it.
-fn silent_rundown(check: &mut Check<'_>, reported: &BTreeSet<(u32, Option<i64>)>) {
+fn silent_rundown(check: &mut Check<'_>, reported: &BTreeSet<(u32, Option<Ticks>)>) {
     let facts = check.facts;
     if facts.admission.of(CLR_RUNDOWN).any(|(e, _)| e.limited) {
         return;
     }
     let brackets = facts.machine.processes().iter().flat_map(Process::brackets);
-    let (mut from, mut to) = (i64::MAX, i64::MIN);
+    let (mut from, mut to) = (Ticks::MAX, Ticks::MIN);
     for bracket in brackets.filter(|b| b.is_whole() && b.kind == Enumeration::End) {
         from = bracket.opened.map_or(from, |at| at.min(from));
         to = bracket.closed.map_or(to, |at| at.max(to));
     }
     // A process that was there when the kernel's events end was there before.
-    let known_until = facts.machine.kernel_span().map_or(i64::MIN, |(_, last)| last);
+    let known_until = facts.machine.kernel_span().map_or(Ticks::MIN, |(_, last)| last);
     if from > to || known_until < to {
         return;
     }
     for process in facts.machine.processes().iter().filter(|process| !process.is_managed()) {
         let has_lived = process.started().is_none_or(|at| at < from)
             && process.ended().is_none_or(|at| at > to);
-        if !has_lived || reported.contains(&(process.pid(), process.started())) {
+        if !has_lived || reported.contains(&(process.pid().get(), process.started())) {
             continue;
         }
         let there = images_of(facts, process).filter(|(range, _)| {
@@ -382,7 +382,7 @@ fn runtime_of<'f>(images: impl Iterator<Item = (Range, &'f str)>) -> Option<&'st
 
 /// Processes that loaded a CLR while its provider was enabled, and logged no event of it; returns
 /// their ids and starts.
-fn silent_start(check: &mut Check<'_>) -> BTreeSet<(u32, Option<i64>)> {
+fn silent_start(check: &mut Check<'_>) -> BTreeSet<(u32, Option<Ticks>)> {
     let mut reported = BTreeSet::new();
     let facts = check.facts;
     let mut enabled = facts.admission.of(CLR_RUNTIME).peekable();
@@ -394,7 +394,7 @@ fn silent_start(check: &mut Check<'_>) -> BTreeSet<(u32, Option<i64>)> {
     let on = |at| facts.runtime_on.loader.since(at);
     let until = facts.machine.runtime_span().map(|(_, last)| last);
     for process in facts.machine.processes().iter().filter(|process| !process.is_managed()) {
-        let is_on = |at: &i64| on(*at).is_some_and(|since| since < *at) && Some(*at) < until;
+        let is_on = |at: &Ticks| on(*at).is_some_and(|since| since < *at) && Some(*at) < until;
         let Some(started) = process.started().filter(is_on) else { continue };
         let Some(runtime) = runtime_of(images_of(facts, process)) else { continue };
         let message = format!(
@@ -402,7 +402,7 @@ fn silent_start(check: &mut Check<'_>) -> BTreeSet<(u32, Option<i64>)> {
              event of it"
         );
         check.find(message).of(process, Some(started)).unless_lost(Some(started), None);
-        reported.insert((process.pid(), Some(started)));
+        reported.insert((process.pid().get(), Some(started)));
     }
     reported
 }

@@ -7,6 +7,7 @@ use crate::finding::{Found, Severity};
 use etl_analysis::files::{FileFacts, Session};
 use etl_analysis::loss::{Loss, LossKind};
 use etl_analysis::machine::{Counted, Process};
+use etl_format::Ticks;
 use etl_format::constants::LogFileMode;
 use etl_schema::providers::CLR_RUNTIME;
 
@@ -27,12 +28,12 @@ pub(super) const INCOMPLETE: Rule = Rule {
 
 /// Whether what is missing at a time was never recorded, or newer events replaced it: rings hold
 /// the events of each processor from another time on, and a later session begins with a gap.
-fn is_replaced(facts: &Facts, at: i64) -> bool {
+fn is_replaced(facts: &Facts, at: Ticks) -> bool {
     let overwritten =
         |loss: &Loss| loss.what == LossKind::Overwritten && loss.touches(Some(at), None);
     let is_ring = |file: &FileFacts| file.header.mode.has(LogFileMode::BUFFERING);
     let sessions = || facts.machine.files().iter().flat_map(|file| &file.sessions);
-    let is_over = |session: &Session, by: i64| session.to.is_some_and(|to| to <= by);
+    let is_over = |session: &Session, by: Ticks| session.to.is_some_and(|to| to <= by);
     let begins_again = |next: &Session| {
         next.from > at && sessions().all(|s| s.from >= next.from || is_over(s, next.from))
     };
@@ -95,7 +96,7 @@ fn incomplete(check: &mut Check<'_>) {
 fn find<'c>(
     check: &'c mut Check<'_>,
     process: Option<&Process>,
-    first: i64,
+    first: Ticks,
     message: String,
 ) -> Found<'c> {
     let found = check.find(message);

@@ -4,6 +4,7 @@ use etl_analysis::files::Session;
 use etl_analysis::files::machine_differences;
 use etl_analysis::machine::Process;
 use etl_control::controller::KERNEL_SESSION;
+use etl_format::Ticks;
 use etl_format::constants::FILETIME_PER_SECOND;
 use etl_schema::clr::Enumeration;
 
@@ -93,13 +94,17 @@ fn gap(check: &mut Check<'_>) {
     let rundown = ends.filter_map(|bracket| bracket.opened).min().unwrap_or(rundown);
     // The runtime's session is among those that recorded then; the last one to be closed counts.
     let recording = |s: &&Session| s.from <= last;
-    let ends: Option<Vec<i64>> = clr_sessions(facts).filter(recording).map(|s| s.to).collect();
+    let ends: Option<Vec<Ticks>> = clr_sessions(facts).filter(recording).map(|s| s.to).collect();
     let Some(end) = ends.and_then(|ends| ends.into_iter().max()) else { return };
     if clr_sessions(facts).count() < 2 || end >= rundown {
         return;
     }
-    let gap =
-        facts.machine.clock().filetime(rundown).saturating_sub(facts.machine.clock().filetime(end));
+    let gap = facts
+        .machine
+        .clock()
+        .time(rundown)
+        .get()
+        .saturating_sub(facts.machine.clock().time(end).get());
     let message = format!(
         "the runtime session ended {:.3} s before the rundown began",
         gap as f64 / FILETIME_PER_SECOND as f64

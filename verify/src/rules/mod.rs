@@ -18,6 +18,7 @@ mod subject;
 mod symbols;
 
 use etl_analysis::machine::{Clr, Counted, Process};
+use etl_format::Ticks;
 
 use crate::checks::Facts;
 use crate::finding::{Finding, Found, Severity};
@@ -221,7 +222,7 @@ impl Rule {
 
 /// When a CLR started, unless other events show that it only stated what it is when a session
 /// requested its state.
-fn recorded_start(process: &Process, clr: &Clr) -> Option<i64> {
+fn recorded_start(process: &Process, clr: &Clr) -> Option<Ticks> {
     let first = process.clr_span().map(|(first, _)| first);
     clr.started().filter(|at| first.is_some_and(|first| first >= *at))
 }

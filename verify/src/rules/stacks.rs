@@ -1,5 +1,6 @@
 //! Stacks: the events they belong to, and their length.
 
+use etl_format::Ticks;
 use std::collections::BTreeMap;
 
 use etl_schema::clr::keyword::STACK;
@@ -222,7 +223,7 @@ fn all_missing(check: &mut Check<'_>) {
             .admission
             .of(guid)
             .filter(|(e, with)| !e.limited && (with.any == 0 || with.any & STACK != 0));
-        stacks.map(|(e, _)| e.at.unwrap_or(i64::MIN)).min()
+        stacks.map(|(e, _)| e.at.unwrap_or(Ticks::MIN)).min()
     });
     let without = facts.stacks.without_any().map(|of| (of, "", MIN_EVENTS));
     let at_ends = facts.stacks.at_ends().map(|of| (of, " in a row", MIN_IN_ROW));

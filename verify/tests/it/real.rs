@@ -1,5 +1,7 @@
-//! Reports on real traces, against a second, naive computation and `docs/real-trace-findings.md`.
+//! Reports on real traces, against a second, naive computation and
+//! `reports/real-trace-findings.md`.
 
+use etl_format::ProcessId;
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::cursor::Bytes;
@@ -73,7 +75,7 @@ fn naively(bytes: &[u8]) -> (Tally, Tally) {
                     || provider == RUNDOWN && (141..=144).contains(&d.id);
                 if method {
                     let size = u64::from(p.u32_at(24).unwrap());
-                    code.add(r.process_id().unwrap(), p.u64_at(16).unwrap(), size);
+                    code.add(r.process_id().unwrap().get(), p.u64_at(16).unwrap(), size);
                 }
             }
             _ => {}
@@ -106,7 +108,7 @@ fn naively(bytes: &[u8]) -> (Tally, Tally) {
         if clr && r.descriptor().is_some_and(|d| d.id == 82) {
             stacks.stacks += 1;
             for a in p[8..].chunks_exact(width) {
-                count(&mut stacks, r.process_id().unwrap(), address(a).unwrap());
+                count(&mut stacks, r.process_id().unwrap().get(), address(a).unwrap());
             }
         }
     });
@@ -223,7 +225,7 @@ fn verify_finds_a_rundown_that_is_cut_short() {
     assert!(rules.contains("rundown.unclosed"), "{rules:?}");
 }
 
-/// The rows of docs/real-trace-findings.md: rule, and the process that it is about.
+/// The rows of reports/real-trace-findings.md: rule, and the process that it is about.
 fn explained(page: &str) -> Vec<(String, Option<u32>)> {
     let mut rows = Vec::new();
     for line in page.lines().filter(|line| line.starts_with("| `")) {
@@ -249,9 +251,10 @@ fn findings_page_explains_every_finding_and_no_other() {
     let path = trace("perfview/net.4.5.2.x64.etl");
     let bytes = std::fs::read(path).unwrap();
     let report = verify(bytes.as_slice(), "net.4.5.2.x64.etl").unwrap();
-    let page = etl_test_support::root().join("docs/real-trace-findings.md");
+    let page = etl_test_support::root().join("reports/real-trace-findings.md");
     let page = std::fs::read_to_string(page).unwrap().replace("\r\n", "\n");
-    let mut found: Vec<_> = report.findings.iter().map(|f| (f.rule.to_owned(), f.pid)).collect();
+    let mut found: Vec<_> =
+        report.findings.iter().map(|f| (f.rule.to_owned(), f.pid.map(ProcessId::get))).collect();
     found.sort();
     assert_eq!(found, explained(&page));
     assert!(page.contains(&format!("finds {} things", found.len())));

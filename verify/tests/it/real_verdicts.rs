@@ -1,4 +1,4 @@
-//! The verdict on every real trace, as `docs/real-trace-findings.md` lists them.
+//! The verdict on every real trace, as `reports/real-trace-findings.md` lists them.
 //! `ETLKIT_WRITE_DOCS=1` writes the table.
 
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ fn verdict_on_each_real_trace_is_the_listed_one() {
         writeln!(rows, "| {name} | {managed} | {verdict} | {code} | {because} |").unwrap();
     }
     rows += END;
-    let page = root().join("docs/real-trace-findings.md");
+    let page = root().join("reports/real-trace-findings.md");
     let text = std::fs::read_to_string(&page).unwrap();
     let (before, rest) = text.split_once(BEGIN).unwrap();
     let (_, after) = rest.split_once(END).unwrap();

@@ -1,5 +1,6 @@
 //! The brackets of a process's rundowns, from Init to Complete, and what is listed in them.
 
+use etl_format::{ThreadId, Ticks};
 use etl_schema::clr::Enumeration;
 use etl_schema::views::clr;
 
@@ -9,7 +10,7 @@ use crate::machine::runtime::{Bracket, Counts, Listing};
 impl Process {
     /// Counts a map of IL to native code.
     #[inline]
-    pub(in crate::machine) fn map_seen(&mut self, rundown: bool, timestamp: i64) {
+    pub(in crate::machine) fn map_seen(&mut self, rundown: bool, timestamp: Ticks) {
         if !rundown {
             self.maps.add(timestamp);
             return;
@@ -28,9 +29,9 @@ impl Process {
         &mut self,
         kind: Enumeration,
         instance: u16,
-        (opened, closed): (Option<i64>, Option<i64>),
+        (opened, closed): (Option<Ticks>, Option<Ticks>),
         nested: bool,
-        (last, thread): (i64, u32),
+        (last, thread): (Ticks, ThreadId),
     ) {
         self.inside_of = None;
         if self.brackets.len() >= Self::BRACKETS {
@@ -59,7 +60,13 @@ impl Process {
         });
     }
 
-    pub(super) fn complete(&mut self, kind: Enumeration, instance: u16, timestamp: i64, tid: u32) {
+    pub(super) fn complete(
+        &mut self,
+        kind: Enumeration,
+        instance: u16,
+        timestamp: Ticks,
+        tid: ThreadId,
+    ) {
         self.inside_of = None;
         if let Some(at) = self.open.get_mut(&(kind, instance)).and_then(Vec::pop) {
             if let Some(bracket) = self.brackets.get_mut(at) {
@@ -86,8 +93,8 @@ impl Process {
         &mut self,
         via: clr::Change,
         instance: u16,
-        timestamp: i64,
-        tid: u32,
+        timestamp: Ticks,
+        tid: ThreadId,
     ) -> u8 {
         let clr::Change::Rundown(kind) = via else { return 0 };
         let same = self.inside_of == Some((kind, instance));
@@ -112,7 +119,7 @@ impl Process {
     pub(super) fn list(
         &mut self,
         mark: u8,
-        timestamp: i64,
+        timestamp: Ticks,
         listing: Listing,
         count: impl FnOnce(&mut Counts) -> &mut u64,
     ) {

@@ -1,5 +1,6 @@
 //! What the events of the CLR change in a process.
 
+use etl_format::{ThreadId, Ticks};
 use etl_schema::views::clr::{self, Method};
 
 use super::{Jitting, Process};
@@ -22,8 +23,8 @@ impl Process {
         &mut self,
         from: &clr::Decoded<'_>,
         code: Option<u64>,
-        timestamp: i64,
-        tid: u32,
+        timestamp: Ticks,
+        tid: ThreadId,
     ) {
         self.clr_seen(from.provider.is_rundown(), timestamp);
         let instance = self.instance_of(from);
@@ -117,8 +118,8 @@ impl Process {
         via: clr::Change,
         instance: u16,
         (id, owner): (u64, u64),
-        timestamp: i64,
-        tid: u32,
+        timestamp: Ticks,
+        tid: ThreadId,
     ) {
         let mark = self.inside(via, instance, timestamp, tid);
         let clr = self.clrs.entry(instance).or_default();
@@ -164,8 +165,8 @@ impl Process {
         via: clr::Change,
         method: &Method<'_>,
         mut tag: Tag,
-        timestamp: i64,
-        tid: u32,
+        timestamp: Ticks,
+        tid: ThreadId,
     ) {
         let instance = tag.instance;
         let mark = self.inside(via, instance, timestamp, tid);
@@ -267,7 +268,7 @@ impl Process {
         via: clr::Change,
         method: &Method<'_>,
         instance: u16,
-        timestamp: i64,
+        timestamp: Ticks,
     ) {
         let clr = self.clrs.entry(instance).or_default();
         clr.method_modules.entry(method.module).or_default();
@@ -304,7 +305,7 @@ impl Process {
     }
 
     /// Takes in the load of code that was compiled.
-    fn jitted(&mut self, id: u64, timestamp: i64, tid: u32) {
+    fn jitted(&mut self, id: u64, timestamp: Ticks, tid: ThreadId) {
         match self.jitting.remove(&id) {
             Some(jitting) if jitting.tid != tid && !jitting.is_shared => {
                 self.loads_by_other_thread.add(timestamp);
@@ -314,7 +315,7 @@ impl Process {
                 // What was being compiled when the recording began is done after a while.
                 let first = self.clr_span.map_or(timestamp, |(first, _)| first);
                 let settling = self.second.saturating_mul(2);
-                let is_settled = timestamp.saturating_sub(first) > settling;
+                let is_settled = timestamp.saturating_since(first) > settling;
                 let is_new = || self.clrs.values().any(|clr| clr.started.is_some());
                 if is_settled || (self.started.is_some() && is_new()) {
                     self.loads_without_jit.add(timestamp);
@@ -323,7 +324,7 @@ impl Process {
         }
     }
 
-    fn added(&mut self, added: Added, start: u64, timestamp: i64) {
+    fn added(&mut self, added: Added, start: u64, timestamp: Ticks) {
         match added {
             Added::New => self.methods += 1,
             Added::Again => self.loaded_twice.add(timestamp),
@@ -350,13 +351,14 @@ fn via_of(event: &clr::Event<'_>) -> Option<clr::Change> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use etl_format::ProcessId;
 
     #[test]
     fn jitted_takes_a_clock_of_any_rate() {
         for second in [0, 1, i64::MAX / 4, i64::MAX] {
-            let mut process = Process::with_clock(1, second);
-            process.clr_span = Some((i64::MIN, 0));
-            process.jitted(7, i64::MAX, 1);
+            let mut process = Process::with_clock(ProcessId::new(1), second);
+            process.clr_span = Some((Ticks::MIN, Ticks::new(0)));
+            process.jitted(7, Ticks::MAX, ThreadId::new(1));
             // Only where two seconds fit into the time since the first event was it settled.
             assert_eq!(process.loads_without_jit.count, u64::from(second < i64::MAX));
         }

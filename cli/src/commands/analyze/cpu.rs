@@ -5,6 +5,7 @@ mod compare;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use etl_analysis::behavior::missing::MissingData;
 use etl_analysis::profile::{Detail, IlMaps, Profile, ProfileOptions, SampleCollector, Weight};
 use etl_tables::rows::profiles;
 use etl_tables::{Cell, Column, Report, ReportTable};
@@ -21,7 +22,7 @@ use crate::symbols::SymbolArgs;
 #[command(after_help = "\
 `self` counts the samples in a method, `total` those in it and in what it called; a sample counts
 once for a method that calls itself. Native code is named by its image (ntdll.dll!?), and with
---symbols by its function and source line (docs/symbols.md).
+--symbols by its function and source line (docs/analyze.md).
 
 Needs the kernel's samples (`xperf -on PROFILE`, WPR profile CPU), with stacks for totals and trees
 (`-stackwalk Profile`), images (LOADER), and for managed code the CLR's rundown
@@ -174,19 +175,7 @@ fn describe(report: &mut Report<'_>, profile: &Profile) {
         line += &format!("; {} of idle processors", plural(idle.samples, "sample", "samples"));
     }
     report.headline.push(line);
-    if total.samples + idle.samples == 0 {
-        report.missing.push(
-            "CPU samples: record them with `xperf -on PROC_THREAD+LOADER+PROFILE -stackwalk \
-             Profile`, or the WPR profile CPU"
-                .to_owned(),
-        );
-    } else if profile.with_stack() == 0 {
-        report.missing.push(
-            "stacks of samples, so totals are those of the method itself: record them with \
-             `-stackwalk Profile`"
-                .to_owned(),
-        );
-    }
+    report.add_missing(MissingData::of_samples(profile));
 }
 
 /// The rows of a profile that was made for them.

@@ -5,7 +5,7 @@ use etl_tables::rows::gcs::{GcRow, gc_heaps, gc_processes, gcs};
 use etl_tables::rows::{process_label, ticks};
 use etl_tables::{Report, ReportTable, Selection};
 
-use super::{ReportArgs, note_given_up, report, selected_time};
+use super::{ReportArgs, report, selected_time};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
@@ -25,7 +25,8 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
     let mut report = report("gc", &analyzed);
     report.headline.push(plural(rows.len() as u64, "collection", "collections"));
     describe_pauses(&mut report, args, &analyzed, &selection);
-    describe_missing(&mut report, collections, &rows);
+    let missing = collections.missing(rows.iter().map(GcRow::collection));
+    report.add_missing(missing);
     report.tables.push(ReportTable::new("collections", rows));
     report.tables.push(ReportTable::new("pauses by process", sums));
     // In text, the sums come first, and a single heap has the sizes of the collection.
@@ -70,33 +71,5 @@ fn describe_pauses(
                 "{process}: {count} suspensions without a collection, {millis:.3} ms"
             ));
         }
-    }
-}
-
-fn describe_missing(report: &mut Report<'_>, collections: &Collections, rows: &[GcRow<'_>]) {
-    if collections.list().is_empty() {
-        report.missing.push(
-            "events of collections: enable Microsoft-Windows-DotNETRuntime with the keyword GC \
-             (0x1) at level 4, or at level 5 for allocations as well"
-                .to_owned(),
-        );
-    }
-    note_given_up(report, collections.given_up(), "suspensions without a time");
-    if rows.is_empty() {
-        return;
-    }
-    if !collections.has_allocations() {
-        report.missing.push(
-            "allocations: enable Microsoft-Windows-DotNETRuntime with the keyword GC (0x1) at \
-             level 5"
-                .to_owned(),
-        );
-    }
-    if rows.iter().all(|row| row.collection().heaps.is_empty()) {
-        report.missing.push(
-            "sizes of the heap before collections, free space, and sizes by heap: .NET Framework \
-             4.6, .NET Core and later state them with the keyword GC (0x1) at level 4"
-                .to_owned(),
-        );
     }
 }

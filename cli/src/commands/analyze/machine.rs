@@ -1,6 +1,6 @@
 //! `etlkit analyze processes`, `images` and `sessions`: what the machine of a recording had.
 
-use etl_format::iso_utc;
+use etl_analysis::behavior::missing::MissingData;
 use etl_tables::ReportTable;
 use etl_tables::rows::images::images as image_rows;
 use etl_tables::rows::processes::processes_as_tree;
@@ -18,13 +18,7 @@ pub(super) fn processes_of(args: &ReportArgs) -> Result<Outcome, Failure> {
     let rows = processes_as_tree(machine, &args.selection(&analyzed));
     let mut report = report("processes", &analyzed);
     report.headline.push(plural(rows.len() as u64, "process", "processes"));
-    if machine.processes().iter().all(|process| process.name().is_empty()) {
-        report.missing.push(
-            "events of processes: record them with `xperf -on PROC_THREAD`, or with the provider \
-             Microsoft-Windows-Kernel-Process, keyword 0x10"
-                .to_owned(),
-        );
-    }
+    report.add_missing(MissingData::of_processes(machine));
     report.tables.push(ReportTable::new("", rows));
     args.print(&mut report, analyzed.outcome)
 }
@@ -36,9 +30,7 @@ pub(super) fn images(args: &ReportArgs) -> Result<Outcome, Failure> {
     let rows: Vec<_> = image_rows(machine, &args.selection(&analyzed)).collect();
     let mut report = report("images", &analyzed);
     report.headline.push(plural(rows.len() as u64, "image", "images"));
-    if machine.images().list().is_empty() {
-        report.missing.push("events of images: record them with `xperf -on LOADER`".to_owned());
-    }
+    report.add_missing(MissingData::of_images(machine));
     report.tables.push(ReportTable::new("", rows));
     args.print(&mut report, analyzed.outcome)
 }
@@ -50,7 +42,7 @@ pub(super) fn sessions(args: &ReportArgs) -> Result<Outcome, Failure> {
     let clock = machine.clock();
     let rows: Vec<_> = session_rows(machine).collect();
     let mut report = report("sessions", &analyzed);
-    let start = iso_utc(clock.start_time);
+    let start = clock.start_time;
     report.headline.push(format!("clock {}, start {start}", clock.kind));
     report.tables.push(ReportTable::new("", rows));
     args.print(&mut report, analyzed.outcome)

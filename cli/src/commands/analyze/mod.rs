@@ -12,6 +12,7 @@ mod waits;
 
 use clap::Subcommand;
 use etl_analysis::Machine;
+use etl_format::Ticks;
 use etl_tables::rows::duration;
 use etl_tables::{Cell, Column, Report, Selection};
 
@@ -308,25 +309,17 @@ fn report<'r, O>(kind: &'static str, analyzed: &Analyzed<O>) -> Report<'r> {
     let (first, last) = analyzed.machine.span().unzip();
     let mut report = Report::new(kind);
     report.files.clone_from(&analyzed.names);
-    report.start = clock.start_time;
+    report.start = clock.start_time.get();
     report.fact(FROM, Cell::time(clock, first));
     report.fact(TO, Cell::time(clock, last));
     report
-}
-
-/// Says so if records are missing in which some of `what` may have ended.
-fn note_given_up(report: &mut Report<'_>, count: u64, what: &str) {
-    if count > 0 {
-        let message = "the ends of what was open when events or buffers were lost";
-        report.missing.push(format!("{message}: {what}: {count}"));
-    }
 }
 
 /// The time that is selected of a recording, in 100 ns.
 fn selected_time(args: &ReportArgs, machine: &Machine) -> Result<u64, Failure> {
     let range = args.recording.range(machine.clock())?;
     let (first, last) = machine.span().unwrap_or_default();
-    let first = range.from.map_or(first, |from| from.get().max(first));
-    let last = range.to.map_or(last, |to| to.get().min(last));
-    Ok(duration(machine.clock(), first, last))
+    let first = range.from.map_or(first, |from| Ticks::new(from.get().max(first.get())));
+    let last = range.to.map_or(last, |to| Ticks::new(to.get().min(last.get())));
+    Ok(duration(machine.clock(), first.get(), last.get()))
 }

@@ -1,5 +1,7 @@
 //! `etlkit analyze threadpool`: the thread pools of .NET in a recording.
 
+use etl_analysis::Within;
+use etl_analysis::behavior::missing::MissingData;
 use etl_analysis::behavior::thread_pool::ThreadPool;
 use etl_tables::ReportTable;
 use etl_tables::rows::thread_pools::{thread_pool_changes, thread_pool_queues, thread_pools};
@@ -8,11 +10,10 @@ use super::{ReportArgs, report};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::recording::Between;
 
 /// Prints the pools, the changes of their threads and the waits in their queues.
 pub(super) fn threadpool(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|span| Between::new(span, ThreadPool::new()))?;
+    let analyzed = args.recording.analyze(|span| Within::new(span, ThreadPool::new()))?;
     let machine = &analyzed.machine;
     let observed = &analyzed.observer.observer;
     let selection = args.selection(&analyzed);
@@ -24,18 +25,10 @@ pub(super) fn threadpool(args: &ReportArgs) -> Result<Outcome, Failure> {
     let changed = plural(changes.len() as u64, "change", "changes");
     report.headline.push(format!("{count}, {changed} of threads"));
     if changes.is_empty() {
-        report.missing.push(
-            "changes of threads, or their events: enable Microsoft-Windows-DotNETRuntime with the \
-             keyword Threading (0x10000) at level 4"
-                .to_owned(),
-        );
+        report.add_missing([MissingData::PoolChanges]);
     }
     if queues.is_empty() {
-        report.missing.push(
-            "work items, or their events: enable Microsoft-Windows-DotNETRuntime with the keyword \
-             Threading (0x10000) at level 5"
-                .to_owned(),
-        );
+        report.add_missing([MissingData::WorkItems]);
     }
     report.tables.push(ReportTable::new("changes of threads", changes));
     report.tables.push(ReportTable::new("pools", pools));

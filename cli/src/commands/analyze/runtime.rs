@@ -1,19 +1,20 @@
 //! `etlkit analyze jit`, `exceptions` and `contention`: the CLRs of a recording.
 
+use etl_analysis::Within;
 use etl_analysis::behavior::compilations::Compilations;
 use etl_analysis::behavior::contention::{Contention, StackedContention};
 use etl_analysis::behavior::exceptions::Exceptions;
+use etl_analysis::behavior::missing::MissingData;
 use etl_tables::rows::compilations::{compilation_processes, compilations};
 use etl_tables::rows::exceptions::exceptions as exception_rows;
 use etl_tables::rows::lock_waits::lock_waits;
 use etl_tables::{Cell, Column, Report, ReportTable};
 
 use super::waits::{StackArgs, ensure_stacks};
-use super::{ReportArgs, note_given_up, report};
+use super::{ReportArgs, report};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::recording::Between;
 use crate::symbols::SymbolArgs;
 
 /// Prints the methods that were compiled, the slowest first.
@@ -26,14 +27,7 @@ pub(super) fn jit(args: &ReportArgs) -> Result<Outcome, Failure> {
     let mut report = report("jit", &analyzed);
     let methods = plural(rows.len() as u64, "method", "methods");
     report.headline.push(format!("{methods} compiled at run time"));
-    if compiled.list().is_empty() {
-        report.missing.push(
-            "events of compiled methods: enable Microsoft-Windows-DotNETRuntime with the keywords \
-             Jit and NGen (0x30) at level 5"
-                .to_owned(),
-        );
-    }
-    note_given_up(&mut report, compiled.given_up(), "compilations without a time");
+    report.add_missing(compiled.missing());
     report.tables.push(ReportTable::new("methods", rows));
     report.tables.push(ReportTable::new("by process", sums));
     if args.is_text() {
@@ -58,7 +52,7 @@ pub(super) fn exceptions(args: &ExceptionArgs) -> Result<Outcome, Failure> {
     let args = &args.report;
     let threads = &args.recording.thread;
     let analyzed =
-        args.recording.analyze(|span| Between::new(span, Exceptions::new()).threads(threads))?;
+        args.recording.analyze(|span| Within::new(span, Exceptions::new()).threads(threads))?;
     let machine = &analyzed.machine;
     let thrown = &analyzed.observer.observer;
     let rows = exception_rows(machine, thrown, pdbs.functions(), &args.selection(&analyzed));
@@ -67,13 +61,7 @@ pub(super) fn exceptions(args: &ExceptionArgs) -> Result<Outcome, Failure> {
     let mut report = report("exceptions", &analyzed);
     report.fact(COUNT, Cell::int(Some(count)));
     report.headline.push(plural(count, "exception", "exceptions"));
-    if thrown.list().next().is_none() {
-        report.missing.push(
-            "exceptions, or their events: enable Microsoft-Windows-DotNETRuntime with the keyword \
-             Exception (0x8000) at level 2"
-                .to_owned(),
-        );
-    }
+    report.add_missing(thrown.missing());
     report.tables.push(ReportTable::new("", rows));
     args.print(&mut report, analyzed.outcome)
 }
@@ -105,12 +93,7 @@ pub(super) fn contention(args: &ContentionArgs) -> Result<Outcome, Failure> {
     let waits = analyzed.observer.waits();
     let threads = lock_waits(&analyzed.machine, waits, &args.selection(&analyzed)).len();
     let mut report = report("contention", &analyzed);
-    ensure_stacks(
-        &mut report,
-        &profile,
-        "stacks of waits for locks: enable Microsoft-Windows-DotNETRuntime with the keywords \
-         Contention and Stack (0x40004000) at level 4",
-    );
+    ensure_stacks(&mut report, &profile, MissingData::LockWaitStacks);
     report.tables.push(stacks.table(&profile)?);
     describe_lock_waits(&mut report, waits, threads);
     args.print(&mut report, analyzed.outcome)
@@ -118,14 +101,7 @@ pub(super) fn contention(args: &ContentionArgs) -> Result<Outcome, Failure> {
 
 /// Adds the number of threads that waited, and what is missing.
 fn describe_lock_waits(report: &mut Report<'_>, waits: &Contention, threads: usize) {
-    note_given_up(report, waits.given_up(), "waits for locks that are not counted");
     let count = plural(threads as u64, "thread", "threads");
     report.headline.push(format!("{count} waited for locks"));
-    if threads == 0 {
-        report.missing.push(
-            "waits for locks, or their events: enable Microsoft-Windows-DotNETRuntime with the \
-             keyword Contention (0x4000) at level 4"
-                .to_owned(),
-        );
-    }
+    report.add_missing(waits.missing(threads));
 }

@@ -2,19 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use etl_analysis::behavior::collections::Collections;
-use etl_analysis::behavior::exceptions::Exceptions;
 use etl_analysis::behavior::hardware::Hardware;
-use etl_analysis::behavior::io::{Io, Operation};
-use etl_analysis::behavior::network::Network;
 use etl_analysis::behavior::presence::{Presence, Subject};
-use etl_analysis::profile::{IlMaps, Profile, ProfileOptions, SampleCollector};
+use etl_analysis::profile::{IlMaps, Profile, ProfileOptions};
 use etl_analysis::{Machine, loss::LossKind, observers};
 use etl_format::FileHeader;
 use etl_format::read::Part;
-
-use etl_tables::rows::summary::{SummaryProcessRow, Usage, facts as columns, methods, subjects};
-use etl_tables::rows::{duration, process_label, ticks};
+use etl_tables::rows::duration;
+use etl_tables::rows::summary::{facts as columns, methods, processes, subjects};
+use etl_tables::rows::usage::{Usage, UsageObserver, Usages};
 use etl_tables::{Cell, Column, Kind, Report, ReportTable};
 
 use super::{ReportArgs, cpu, profile_options, report, selected_time};
@@ -22,33 +18,17 @@ use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::output;
-use crate::recording::Between;
 use crate::symbols::SymbolArgs;
 
 /// Rows of each table in text, unless the user names another number.
 const TOP: usize = 10;
 
-/// Rows by index of the process.
-type Rows = BTreeMap<Option<usize>, Usage>;
-
 observers! {
-    /// What happens at the selected time, and is complete without what happened before and after.
-    struct Parts {
-        network: Network,
-        exceptions: Exceptions,
-    }
-}
-
-observers! {
-    /// What is summarized. Samples, input and output, and collections need what happened before and
-    /// after the selected time: intervals of samples, names of files, suspensions.
+    /// What is summarized.
     struct Observers {
         hardware: Hardware,
         presence: Presence,
-        samples: SampleCollector,
-        io: Io,
-        collections: Collections,
-        parts: Between<Parts>,
+        usage: UsageObserver,
         maps: Option<IlMaps>,
     }
 }
@@ -65,60 +45,24 @@ pub(super) struct Args {
 pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     let symbols = args.symbols.open()?;
     let args = args.report.of_any_thread()?;
-    let analyzed = args.recording.analyze(|range| {
-        let parts = Parts { network: Network::new(), exceptions: Exceptions::new() };
-        Observers {
-            hardware: Hardware::new(),
-            presence: Presence::default(),
-            samples: SampleCollector::new().within(range),
-            io: Io::new().within(range),
-            collections: Collections::new().within(range),
-            parts: Between::new(range, parts),
-            maps: symbols.maps(),
-        }
+    let analyzed = args.recording.analyze(|range| Observers {
+        hardware: Hardware::new(),
+        presence: Presence::default(),
+        usage: UsageObserver::new(range),
+        maps: symbols.maps(),
     })?;
     let machine = &analyzed.machine;
-    let Observers { hardware, presence, samples, io, collections, parts, maps } =
-        &analyzed.observer;
-    let Parts { network, exceptions } = &parts.observer;
+    let Observers { hardware, presence, usage, maps } = &analyzed.observer;
     let options = profile_options(&args.recording, &analyzed, ProfileOptions::new());
-    let profile = samples.profile(machine, &symbols.apply(options, maps.as_ref()));
+    let profile = usage.samples.profile(machine, &symbols.apply(options, maps.as_ref()));
     symbols.note_missing();
-    let mut rows = Rows::new();
-    for root in profile.roots() {
-        let weight = profile.nodes().get(root.first).map(|node| node.inclusive);
-        rows.entry(root.process).or_default().cpu += weight.unwrap_or_default();
-    }
-    for gc in collections.selected() {
-        rows.entry(Some(gc.process)).or_default().collections += 1;
-    }
-    for (pause, paused) in collections.selected_pauses().filter(|(p, _)| p.collection.is_some()) {
-        rows.entry(Some(pause.process)).or_default().paused += ticks(machine.clock(), paused);
-    }
-    for thrown in exceptions.list() {
-        rows.entry(Some(thrown.process)).or_default().exceptions += thrown.count;
-    }
-    for (process, _, operation, total) in io.totals() {
-        match operation {
-            Operation::DiskRead => rows.entry(process).or_default().disk_read += total.bytes,
-            Operation::DiskWrite => rows.entry(process).or_default().disk_written += total.bytes,
-            _ => {}
-        }
-    }
-    for (connection, traffic) in network.connections() {
-        let row = rows.entry(machine.process_at(connection.pid, traffic.first)).or_default();
-        row.sent += traffic.sent;
-        row.received += traffic.received;
-    }
-    if let Some(selected) = &analyzed.selected {
-        rows.retain(|process, _| process.is_some_and(|process| selected.contains(&process)));
-    }
+    let usages = usage.usages(machine, &profile, &args.selection(&analyzed));
     let mut report = report("summary", &analyzed);
     facts(&mut report, machine, &profile);
     report.headline = headline(machine, hardware, &profile);
     let time = selected_time(args, machine)?;
-    totals(&mut report, hardware, &rows, time);
-    let processes = processes(machine, &rows, &profile, time);
+    totals(&mut report, hardware, &usages, time);
+    let processes = processes(machine, &usages, &profile, time);
     report.tables.push(ReportTable::new("processes", processes));
     report.tables.push(ReportTable::new("methods by CPU samples", methods(&profile)));
     report.tables.push(ReportTable::new("what can be analysed", subjects(presence)));
@@ -184,18 +128,12 @@ fn losses(machine: &Machine) -> String {
 }
 
 /// Sums over all selected processes, as facts and as a line.
-fn totals(report: &mut Report<'_>, hardware: &Hardware, rows: &Rows, time: u64) {
+fn totals(report: &mut Report<'_>, hardware: &Hardware, usages: &Usages, time: u64) {
     const MACHINE: Column = Column::new("machine", Kind::Text, "Name of the computer");
     const MEMORY: Column = Column::bytes("memory_bytes", "Memory of the computer");
     let mut all = Usage::default();
-    for row in rows.values() {
-        all.collections += row.collections;
-        all.paused += row.paused;
-        all.exceptions += row.exceptions;
-        all.disk_read += row.disk_read;
-        all.disk_written += row.disk_written;
-        all.sent += row.sent;
-        all.received += row.received;
+    for usage in usages.values() {
+        all += *usage;
     }
     let memory = hardware.megabytes().map(|megabytes| u64::from(megabytes) << 20);
     report.fact(MACHINE, Cell::text(hardware.name()));
@@ -222,7 +160,8 @@ fn totals(report: &mut Report<'_>, hardware: &Hardware, rows: &Rows, time: u64) 
     ];
     for (what, first, one, second, other) in pairs {
         if first + second > 0 {
-            let (first, second) = (output::size(first), output::size(second));
+            let first = output::size(first);
+            let second = output::size(second);
             lines.push(format!("{what}{first}{one}{second}{other}"));
         }
     }
@@ -232,7 +171,7 @@ fn totals(report: &mut Report<'_>, hardware: &Hardware, rows: &Rows, time: u64) 
 fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<String> {
     let clock = machine.clock();
     let (first, last) = machine.span().unwrap_or_default();
-    let seconds = duration(clock, first, last) as f64 / 1e7;
+    let seconds = duration(clock, first.get(), last.get()) as f64 / 1e7;
     let mut lines = Vec::new();
     if let Some(header) = machine.files().first().map(|file| &file.header) {
         let processors = plural(header.processors.into(), "processor", "processors");
@@ -248,7 +187,7 @@ fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<St
         }
         lines.push(line);
     }
-    let start = etl_format::iso_utc(clock.filetime(first));
+    let start = clock.time(first).to_string();
     let events = plural(machine.records(), "event", "events");
     lines.push(format!("{seconds:.3} s from {start}, {events}"));
     lines.push(losses(machine));
@@ -259,20 +198,4 @@ fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<St
         lines.push(format!("processors busy {share:.1} % of the time, by {samples} samples"));
     }
     lines
-}
-
-/// A row for each process, the most samples, pauses and bytes first.
-fn processes<'m>(
-    machine: &'m Machine,
-    usages: &Rows,
-    profile: &Profile,
-    time: u64,
-) -> Vec<SummaryProcessRow<'m>> {
-    let mut rows = Vec::new();
-    for (&process, &usage) in usages {
-        let process = process_label(machine, process);
-        rows.push(SummaryProcessRow::new(process, usage, profile, time));
-    }
-    rows.sort_by_key(SummaryProcessRow::rank);
-    rows
 }

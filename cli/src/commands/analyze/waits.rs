@@ -1,6 +1,7 @@
 //! `etlkit analyze waits`: what the threads of a recording ran, waited for and how long.
 
 use etl_analysis::Observer;
+use etl_analysis::behavior::missing::MissingData;
 use etl_analysis::behavior::waits::{StackedWaits, WaitStack, Waits};
 use etl_analysis::profile::{Detail, Profile, ProfileOptions, StackCosts};
 use etl_format::TimeRange;
@@ -9,7 +10,7 @@ use etl_tables::rows::thread_waits::{thread_waits, wait_reasons, wakers};
 use etl_tables::{Cell, Column, Report, ReportTable};
 
 use super::cpu::{self, GroupBy};
-use super::{ReportArgs, note_given_up, profile_options, report};
+use super::{ReportArgs, profile_options, report};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
@@ -61,7 +62,8 @@ impl StackArgs {
         let options = ProfileOptions::new().idle(true);
         let options = options.by_thread(self.group_by == Some(GroupBy::Thread));
         let options = profile_options(recording, &analyzed, options);
-        let (machine, costs) = (&analyzed.machine, costs(&mut analyzed.observer));
+        let machine = &analyzed.machine;
+        let costs = costs(&mut analyzed.observer);
         let mut profile = costs.profile(machine, &symbols.apply(options, maps.as_ref()));
         symbols.note_missing();
         if self.tree && !self.unfold {
@@ -82,7 +84,7 @@ impl StackArgs {
 }
 
 /// Adds the sum of a profile of waits, and what is missing if it has no stacks.
-pub(super) fn ensure_stacks(report: &mut Report<'_>, profile: &Profile, missing: &str) {
+pub(super) fn ensure_stacks(report: &mut Report<'_>, profile: &Profile, missing: MissingData) {
     const COUNT: Column = Column::count("count", "Waits that ended");
     const TIME: Column = Column::micros("wait_us", "Their time");
     const WITH_STACK: Column = Column::count("with_stack", "Waits of all processes with a stack");
@@ -97,7 +99,7 @@ pub(super) fn ensure_stacks(report: &mut Report<'_>, profile: &Profile, missing:
     report.fact(TIME, Cell::micros(Some(total.time)));
     report.fact(WITH_STACK, Cell::int(Some(profile.with_stack())));
     if profile.with_stack() == 0 {
-        report.missing.push(missing.to_owned());
+        report.add_missing([missing]);
     }
 }
 
@@ -122,39 +124,16 @@ pub(super) fn waits(args: &WaitsArgs) -> Result<Outcome, Failure> {
     if args.stacks.is_empty() {
         return threads(&args.report);
     }
-    let (of, event) = match args.ended_by {
-        false => (WaitStack::Waiting, "CSwitch"),
-        true => (WaitStack::Ending, "ReadyThread"),
-    };
+    let stack = if args.ended_by { WaitStack::Ending } else { WaitStack::Waiting };
     let recording = &args.report.recording;
-    let observer = |range: TimeRange| StackedWaits::new(of).within(range);
+    let observer = |range: TimeRange| StackedWaits::new(stack).within(range);
     let (analyzed, profile) = args.stacks.profile(recording, observer, StackedWaits::costs)?;
     let mut report = report("waits", &analyzed);
-    let missing = format!(
-        "stacks of waits: record them with `xperf -on PROC_THREAD+LOADER+CSWITCH+DISPATCHER \
-         -stackwalk {event}`"
-    );
-    ensure_stacks(&mut report, &profile, &missing);
-    ensure_switches(&mut report, analyzed.observer.waits());
+    let missing = if args.ended_by { MissingData::ReadyStacks } else { MissingData::WaitStacks };
+    ensure_stacks(&mut report, &profile, missing);
+    report.add_missing(analyzed.observer.waits().missing());
     report.tables.push(args.stacks.table(&profile)?);
     args.report.print(&mut report, analyzed.outcome)
-}
-
-/// Says what is missing of the events of switches.
-fn ensure_switches(report: &mut Report<'_>, waits: &Waits) {
-    note_given_up(report, waits.given_up(), "runs and waits of threads that are not counted");
-    if waits.threads().is_empty() {
-        report.missing.push(
-            "context switches: record them with `xperf -on PROC_THREAD+CSWITCH+DISPATCHER`"
-                .to_owned(),
-        );
-    } else if waits.threads().values().all(|times| times.wakers.is_empty()) {
-        report.missing.push(
-            "events of threads that become ready, so who ended a wait is not known: record them \
-             with `xperf -on DISPATCHER`"
-                .to_owned(),
-        );
-    }
 }
 
 /// Prints what threads did.
@@ -167,7 +146,7 @@ fn threads(args: &ReportArgs) -> Result<Outcome, Failure> {
     let wakers = wakers(machine, &rows);
     let mut report = report("waits", &analyzed);
     report.headline.push(plural(rows.len() as u64, "thread ran", "threads ran"));
-    ensure_switches(&mut report, waits);
+    report.add_missing(waits.missing());
     report.tables.push(ReportTable::new("threads", rows));
     report.tables.push(ReportTable::new("waits by process and reason", reasons));
     report.tables.push(ReportTable::new("waits by the thread that ended them", wakers));

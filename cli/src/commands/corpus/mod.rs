@@ -97,10 +97,12 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 }
 
 fn list(corpus: &Corpus, format: ReportFormat) -> Result<Outcome, Failure> {
-    let (mut out, mut items) = (String::new(), Vec::new());
+    let mut out = String::new();
+    let mut items = Vec::new();
     for script in corpus.scripts(&[])? {
         let scenario = script.parse()?;
-        let (name, content) = (&script.name, scenario.covers());
+        let name = &script.name;
+        let content = scenario.covers();
         out.push_str(&format!("{name:32} {}\n", scenario.about));
         out.push_str(&format!("{:32}   {}\n", "", content.join(", ")));
         items.push(json!({
@@ -137,7 +139,8 @@ fn build(corpus: &Corpus, out: &Path, force: bool, names: &[String]) -> Result<O
     let lock = Lock::of(corpus)?;
     let mut made = Outputs::new();
     for script in scripts {
-        let (scenario, name) = (script.parse()?, &script.name);
+        let scenario = script.parse()?;
+        let name = &script.name;
         let directory = out.join(name);
         let store = synth::synthesize(&scenario, name, &directory, true)?;
         let mut text = String::new();
@@ -173,8 +176,10 @@ fn warn(differences: &[String]) {
 
 /// CRC-32 and size of every output of a scenario.
 fn outputs(script: &Script) -> Result<Outputs, Failure> {
-    let (scenario, name) = (script.parse()?, &script.name);
-    let (mut files, mut truth) = (MemoryFileSystem::default(), JsonlWriter::new(Vec::new()));
+    let scenario = script.parse()?;
+    let name = &script.name;
+    let mut files = MemoryFileSystem::default();
+    let mut truth = JsonlWriter::new(Vec::new());
     Simulation::new(&scenario)
         .observer(&mut truth)
         .run(&mut files)

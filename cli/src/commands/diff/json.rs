@@ -1,8 +1,8 @@
-//! The JSON of `etlkit diff`, described in docs/json-diff.md.
+//! The JSON of `etlkit diff`, described in docs/json.md.
 
 use std::collections::BTreeMap;
 
-use etl_format::iso_utc;
+use etl_format::FileTime;
 use etl_tools::diff::{Change, EventIdentity, ProviderIdentity, Summary};
 use serde::Serialize;
 
@@ -50,7 +50,7 @@ impl<'a> From<&'a Found> for EventDifference<'a> {
         let parts = event.parts().iter().map(|part| (&*part.name, part.value.as_str()));
         EventDifference {
             kind,
-            time: iso_utc(event.filetime()),
+            time: FileTime::new(event.filetime()).to_string(),
             provider: event.provider(),
             event: event.identity(),
             parts: changes.is_none().then(|| parts.collect()),

@@ -5,6 +5,7 @@ mod text;
 
 use std::path::PathBuf;
 
+use etl_events::missing::TraceNames;
 use etl_format::read::Options;
 use etl_tools::Side;
 use etl_tools::diff::{Change, Differ, Difference, Event, Ignore};
@@ -14,7 +15,7 @@ use crate::choice::item;
 use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::input::{self, Input, InputArgs};
-use crate::missing::Fields;
+use crate::missing;
 use crate::output::{self, ReportFormat};
 use crate::process_args::ProcessArgs;
 use crate::progress::Progress;
@@ -25,7 +26,7 @@ use crate::threads::ThreadArgs;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Events are aligned in time order: first equal events, then, between those, events of the same
-identity and time. docs/json-diff.md describes the algorithm.
+identity and time. docs/json.md describes the algorithm.
 
 Values of --ignore:
   time             times of events, and fields that contain times
@@ -55,7 +56,7 @@ pub(crate) struct Args {
     /// Ignore these differences (see below); a list with commas, may be repeated
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = item)]
     ignore: Vec<String>,
-    /// Output format; docs/json-diff.md describes the JSON
+    /// Output format; docs/json.md describes the JSON
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
     /// Print at most N changed, missing and extra events; all are counted
@@ -130,14 +131,15 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         })?;
     let text = match args.format {
         ReportFormat::Json => json::render(names, &summary, &found),
-        ReportFormat::Text => text::render(names, &summary, &found, first.clock().start_time),
+        ReportFormat::Text => text::render(names, &summary, &found, first.clock().start_time.get()),
     };
     output::ignore_broken_pipe(output::print_colored(&text))?;
     if !ignored.is_empty() {
-        let mut fields = Fields::default();
-        fields.add(&mut first, store.clone());
-        fields.add(&mut second, store);
-        fields.note_missing("--ignore", ignored);
+        let mut names = TraceNames::default();
+        // The fields before an error are better than none.
+        let _ = names.add_fields(&mut first, store.clone());
+        let _ = names.add_fields(&mut second, store);
+        missing::note_fields("--ignore", &names.missing_members(ignored));
     }
     let [first_damage, second_damage] = &summary.damage;
     let outcome = [(&first, first_damage), (&second, second_damage)]

@@ -51,7 +51,8 @@ pub(super) fn render(
                 }
             }
         }
-        let (all, shown) = (summary.changed + summary.missing + summary.extra, found.len() as u64);
+        let all = summary.changed + summary.missing + summary.extra;
+        let shown = found.len() as u64;
         if all > shown {
             // No more are shown than the limit allows.
             writeln!(out, "... and {} more (--limit {shown})", all - shown)?;
@@ -84,7 +85,8 @@ fn write_event(
 /// Time, name, process and thread of an event.
 fn head(event: &Event, start: i64) -> String {
     let seconds = (i128::from(event.filetime()) - i128::from(start)) as f64 / 1e7;
-    let (provider, name) = (provider_name(event.provider()), event_name(event.identity()));
+    let provider = provider_name(event.provider());
+    let name = event_name(event.identity());
     let mut out = format!("{seconds:.7}  {provider}/{name}");
     for (name, short) in [("process", "pid"), ("thread", "tid")] {
         if let Some(value) = event.property(name) {

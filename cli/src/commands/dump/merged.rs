@@ -35,7 +35,7 @@ impl<S: Source> Next<'_, S> {
         while let Some(record) = self.records.next_record()? {
             self.printer.progress.pass(record.bytes().len());
             if self.printer.lines.write(&mut self.row, &record) {
-                return Ok(Some(timeline.timestamp(self.file, record.timestamp())));
+                return Ok(Some(timeline.timestamp(self.file, record.timestamp()).get()));
             }
         }
         Ok(None)
@@ -99,14 +99,14 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
     let mut inputs = paths.iter().map(|p| Input::open(p, &share)).collect::<Result<Vec<_>, _>>()?;
     let options = options(args);
     let (together, timeline) = relate(&mut inputs, &options)?;
-    let start = FileTime::new(timeline.clock().start_time);
+    let start = FileTime::new(timeline.clock().start_time.get());
     let selected = processes(&mut inputs, &together, session)?;
-    let mut befores = Vec::new();
+    let mut before_by_group = Vec::new();
     for group in 0..=together.iter().map(|place| place.0).max().unwrap_or(0) {
         let own = inputs.iter_mut().zip(&together).filter(|(_, place)| place.0 == group);
-        befores.push(Before::of(own.map(|(input, _)| input), session));
+        before_by_group.push(Before::of(own.map(|(input, _)| input), session));
     }
-    let before_of = |group: usize| befores.get(group).and_then(Option::as_ref);
+    let before_of = |group: usize| before_by_group.get(group).and_then(Option::as_ref);
     let machine_of = |group: usize| before_of(group).and_then(Before::machine);
     let contexts: Vec<_> = together
         .iter()

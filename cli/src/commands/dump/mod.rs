@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 
 use etl_events::context::Context;
 use etl_events::filter::Filter;
+use etl_events::input::Head;
 use etl_events::rows::Format;
+use etl_format::Clock;
 use etl_format::read::{Mode, Options, Order, OrderCheck, PipeSource, Records, Source, Trace};
-use etl_format::{Clock, FileTime};
 use etl_schema::store::SchemaStore;
 
 use crate::Outcome;
@@ -23,7 +24,6 @@ use crate::error::Failure;
 use crate::filter::{self, FilterArgs};
 use crate::input::{self, About, Input, InputArgs};
 use crate::missing::Selection;
-use crate::missing_header;
 use crate::progress::Progress;
 use crate::schemas::SchemaArgs;
 use crate::symbols::SymbolArgs;
@@ -261,7 +261,7 @@ impl<'a> Dump<'a> {
         let printed = Printed {
             file: self.file,
             clock: *clock,
-            start: FileTime::new(clock.start_time),
+            start: clock.start_time,
             schemas: self.schemas.clone(),
             context: self.context.clone(),
             processes: &self.processes,
@@ -318,7 +318,7 @@ impl<'a> Dump<'a> {
             }
         }
         let Some(mut printer) = printer else {
-            return Err(missing_header::no_records_error(self.name));
+            return Err(Failure::input(self.name, &Head::no_records()));
         };
         printer.finish()?;
         let (damage, notes) = (records.damage(), records.notes());

@@ -6,7 +6,7 @@ use etl_events::conditions::Conditions;
 use etl_events::context::Context;
 use etl_events::filter::Filter;
 use etl_events::rows::{Columns, Format, RowWriter};
-use etl_events::{EventDecoder, Selection};
+use etl_events::{Depth, EventDecoder, Selection};
 use etl_format::read::{Mode, Record, Records, Source, Trace};
 use etl_format::{Clock, Error, FileTime};
 use etl_schema::store::SchemaStore;
@@ -174,7 +174,8 @@ impl<'s> Printer<'s> {
         let has_schemas = trace.schemas.is_some();
         let store = trace.schemas.unwrap_or_else(|| session.store.clone());
         let start = trace.start;
-        let mut filter = args.filter.filter_since(start.get(), &trace.clock, trace.processes)?;
+        let mut filter =
+            args.filter.filter_since(FileTime::new(start.get()), &trace.clock, trace.processes)?;
         filter.learn_names(&store);
         let rows = session.rows.borrow().clone();
         let mut decoder = EventDecoder::new(trace.clock, store)
@@ -182,7 +183,7 @@ impl<'s> Printer<'s> {
             .file(trace.file)
             .start(start);
         if !rows.needs_schema() && session.conditions.is_empty() {
-            decoder = decoder.headers_only();
+            decoder = decoder.depth(Depth::Headers);
         }
         let selection = session.selection(filter);
         let lines = Lines { decoder, selection, rows, is_count: args.count };

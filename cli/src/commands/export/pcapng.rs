@@ -4,10 +4,10 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use etl_analysis::files::{self, Timeline};
+use etl_events::EventDecoder;
 use etl_export::pcapng::{Interfaces, PacketOptions, PacketWriter, Written};
 use etl_format::read::{Options, Order, OrderCheck, Records, Source};
 use etl_format::{Clock, FileHeader, FileTime, TimeRange};
-use etl_schema::store::SchemaStore;
 
 use crate::Outcome;
 use crate::diagnostics::{Condition, plural};
@@ -60,8 +60,7 @@ pub(super) struct Args {
 /// A trace of the second pass.
 struct Reader<'s, S: Source> {
     records: Records<S>,
-    clock: Clock,
-    store: &'s SchemaStore,
+    decoder: EventDecoder<'static>,
     name: &'s str,
 }
 
@@ -83,20 +82,25 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut inputs = opened.collect::<Result<Vec<_>, _>>()?;
     let names: Vec<String> = inputs.iter().map(|input| input.about().name.clone()).collect();
     let options = Options { order_check: OrderCheck::Scan, ..Options::salvage() };
-    let (mut traces, mut stores) = (Vec::new(), Vec::new());
+    let mut traces = Vec::new();
     for input in &mut inputs {
         traces.push(input.trace(&options)?.0);
-        stores.push(args.schemas.store()?);
     }
+    let headers: Vec<FileHeader> = traces.iter().map(|trace| trace.header().clone()).collect();
+    let clocks = traces.iter().map(|trace| trace.clock());
+    let clocks: Vec<_> = files::machines(&headers).into_iter().zip(clocks).collect();
+    let timeline = Timeline::of_machines(&clocks);
     // What names the places of packets often comes last.
     let mut interfaces = Interfaces::new();
-    for ((trace, store), name) in traces.iter_mut().zip(&mut stores).zip(&names) {
+    let mut decoders = Vec::new();
+    for (file, (trace, name)) in traces.iter_mut().zip(&names).enumerate() {
         let failed = |e| Failure::trace(name, &e);
+        let mut decoder = EventDecoder::new(timeline.clock_of(file), args.schemas.store()?);
         let mut records = trace.records(Order::File).map_err(failed)?;
         while let Some(record) = records.next_record().map_err(failed)? {
-            store.learn(&record);
-            interfaces.record(store, &record);
+            interfaces.record(&mut decoder, &record);
         }
+        decoders.push(decoder);
     }
     if interfaces.is_empty() && !args.events {
         return Err(Failure::new(names.join(", "), "no packets are in the trace").hint(
@@ -111,30 +115,22 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut writer = PacketWriter::new(&mut out, &interfaces, wanted).map_err(failed)?;
     let used = traces.iter().flat_map(|t| t.buffers()).map(|b| u64::from(b.fill)).sum();
     let mut progress = Progress::new(used, false);
-    let headers: Vec<FileHeader> = traces.iter().map(|trace| trace.header().clone()).collect();
-    let clocks = traces.iter().map(|trace| trace.clock());
-    let clocks: Vec<_> = files::machines(&headers).into_iter().zip(clocks).collect();
-    let timeline = Timeline::of_machines(&clocks);
     let mut readers = Vec::new();
-    let with = stores.iter().zip(&names).enumerate();
-    for (trace, (file, (store, name))) in traces.iter_mut().zip(with) {
-        let clock = timeline.clock_of(file);
+    for ((trace, decoder), name) in traces.iter_mut().zip(decoders).zip(&names) {
         let records = trace.records(Order::Time).map_err(|e| Failure::trace(name, &e))?;
-        readers.push(Reader { records: records.without_stale_records(), clock, store, name });
+        readers.push(Reader { records: records.without_stale_records(), decoder, name });
     }
     let range = args.range(&timeline.clock())?;
     while let Some(at) = next_of(&mut readers)? {
-        let Some(Reader { records, clock, store, name: trace }) = readers.get_mut(at) else {
-            break;
-        };
+        let Some(Reader { records, decoder, name: trace }) = readers.get_mut(at) else { break };
         let Some(record) = records.next_record().map_err(|e| Failure::trace(trace, &e))? else {
             continue;
         };
         progress.pass(record.bytes().len());
-        if !range.contains(clock.time(record.timestamp())) {
+        if !range.contains(decoder.clock().time(record.timestamp())) {
             continue;
         }
-        writer.record(store, clock, &record).map_err(failed)?;
+        writer.record(decoder, &record).map_err(failed)?;
     }
     let written = writer.finish().map_err(failed)?;
     if written.packets == 0 && written.events == 0 {
@@ -163,7 +159,7 @@ fn next_of<S: Source>(readers: &mut [Reader<'_, S>]) -> Result<Option<usize>, Fa
     let mut first: Option<(i64, usize)> = None;
     for (at, reader) in readers.iter_mut().enumerate() {
         let next = reader.records.next_timestamp().map_err(|e| Failure::trace(reader.name, &e))?;
-        let time = next.map(|next| (reader.clock.filetime(next), at));
+        let time = next.map(|next| (reader.decoder.clock().time(next).get(), at));
         first = match (first, time) {
             (Some(first), Some(time)) => Some(first.min(time)),
             (first, time) => first.or(time),

@@ -19,7 +19,7 @@ use crate::symbols::SymbolArgs;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Open the file at https://ui.perfetto.dev, which reads it in the browser, or query it with
-trace_processor. docs/viewers/perfetto.md shows what is where.
+trace_processor. docs/export.md shows what is where.
 
 Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was read, 2 error.
 

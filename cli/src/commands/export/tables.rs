@@ -22,7 +22,7 @@ use crate::threads::ThreadArgs;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A table of a trace is the file DATASET/TABLE/trace=STEM-HASH/part-0.parquet, of many tables with
-further parts; docs/tables.md lists the tables and their columns, docs/queries.md has questions and
+further parts; docs/columns.md lists the tables and their columns, docs/tables.md has questions and
 the SQL that answers them. A trace that is in the data set already, by its content, is passed over.
 
 Exit codes: 0 success, 1 a trace is damaged or lacks buffers and what is left was written, 2 error.
@@ -74,7 +74,7 @@ pub(super) struct ParquetArgs {
 /// Arguments of `etlkit export arrow`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-docs/tables.md lists the tables and their columns. The table of the events of one kind is called
+docs/columns.md lists the tables and their columns. The table of the events of one kind is called
 PROVIDER.EVENT. A file whose name ends with .arrows, a pipe and standard output get a stream, other
 files the form that is also called Feather.
 

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Output format; the JSON is an object, or an array of them for several files
-    /// (docs/json-info.md)
+    /// (docs/json.md)
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
     /// Stop at the first damage of the file, with exit code 2
@@ -119,7 +119,8 @@ fn survey(
     let machine = if selected.names().is_empty() {
         None
     } else {
-        let (limits, name) = (input.limits(), input.about().name.clone());
+        let limits = input.limits();
+        let name = input.about().name.clone();
         let traces = [(input.source(), name)];
         context::machine(traces, limits, options.threads, Code::Skip, &mut ()).ok()
     };

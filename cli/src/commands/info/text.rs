@@ -2,11 +2,10 @@
 
 use std::fmt::{self, Write};
 
-use etl_schema::providers::{LOST_EVENT, lost};
+use etl_events::survey::Survey;
 
-use crate::diagnostics::plural;
+use crate::diagnostics::{LOST_HEADER, plural};
 use crate::escape::one_line;
-use crate::missing_header;
 use crate::output::size;
 
 use super::Report;
@@ -28,99 +27,140 @@ pub(super) fn render(report: &Report) -> String {
 }
 
 fn write(report: &Report, out: &mut String) -> fmt::Result {
-    let s = &report.survey;
+    let survey = &report.survey;
     writeln!(out, "{}", one_line(&report.file))?;
-    let mut row = |name: &str, value: &str| writeln!(out, "  {name:<12}{value}");
-    if s.header {
-        let bits = s.pointer_size.map(|bytes| bytes * 8);
-        let processors = match s.processors {
-            Some(count) => plural(count.into(), "processor", "processors"),
-            None => format!("{UNKNOWN} processors"),
-        };
-        row("system", &format!("{}, {processors}, {}-bit", text(&s.os), value(bits)))?;
-        let (session, file) = (one_line(text(&s.logger_name)), one_line(text(&s.log_file_name)));
-        row("session", &format!("\"{session}\" in {file}"))?;
-        let (version, mode) = (text(&s.log_version), text(&s.mode));
-        let dialect = value(s.dialect);
-        row("written by", &format!("{dialect}, log version {version}, mode {mode}"))?;
-        row("clock", &format!("{}, {} ticks a second", text(&s.clock), value(s.ticks_per_second)))?;
-        row("start", text(&s.start_time))?;
-        row("end", s.end_time.as_deref().unwrap_or("unknown: the session was not closed"))?;
+    if survey.header {
+        write_header(survey, out)?;
     } else {
-        row("header", missing_header::MESSAGE)?;
-        for name in ["system", "session", "written by", "clock", "start", "end"] {
-            row(name, UNKNOWN)?;
-        }
-        if let Some(seconds) = s.duration_seconds {
-            row("events", &format!("{seconds:.3} s, assuming a clock of 10 MHz"))?;
-        }
+        write_lost_header(survey, out)?;
     }
+    write_sizes(report, out)?;
+    write_losses(survey, out)?;
+    write_records(report, out)?;
+    write_providers(survey, out)?;
+    write_processes(report, out)?;
+    write_events(survey, out)?;
+    write_gaps(survey, out)?;
+    write_problems(survey, out)
+}
+
+fn row(out: &mut String, name: &str, value: &str) -> fmt::Result {
+    writeln!(out, "  {name:<12}{value}")
+}
+
+fn write_header(s: &Survey, out: &mut String) -> fmt::Result {
+    let bits = s.pointer_size.map(|bytes| bytes * 8);
+    let processors = match s.processors {
+        Some(count) => plural(count.into(), "processor", "processors"),
+        None => format!("{UNKNOWN} processors"),
+    };
+    row(out, "system", &format!("{}, {processors}, {}-bit", text(&s.os), value(bits)))?;
+    let session = one_line(text(&s.logger_name));
+    let file = one_line(text(&s.log_file_name));
+    row(out, "session", &format!("\"{session}\" in {file}"))?;
+    let version = text(&s.log_version);
+    let mode = text(&s.mode);
+    let dialect = value(s.dialect);
+    row(out, "written by", &format!("{dialect}, log version {version}, mode {mode}"))?;
+    let ticks = value(s.ticks_per_second);
+    row(out, "clock", &format!("{}, {ticks} ticks a second", text(&s.clock)))?;
+    row(out, "start", text(&s.start_time))?;
+    row(out, "end", s.end_time.as_deref().unwrap_or("unknown: the session was not closed"))
+}
+
+fn write_lost_header(s: &Survey, out: &mut String) -> fmt::Result {
+    row(out, "header", LOST_HEADER)?;
+    for name in ["system", "session", "written by", "clock", "start", "end"] {
+        row(out, name, UNKNOWN)?;
+    }
+    if let Some(seconds) = s.duration_seconds {
+        row(out, "events", &format!("{seconds:.3} s, assuming a clock of 10 MHz"))?;
+    }
+    Ok(())
+}
+
+/// The time of the events, and the size of the file.
+fn write_sizes(report: &Report, out: &mut String) -> fmt::Result {
+    let s = &report.survey;
     if let (Some(first), Some(last), Some(seconds)) =
         (&s.first_event_time, &s.last_event_time, s.duration_seconds)
     {
-        row("events", &format!("{first} to {last}, {seconds:.3} s"))?;
+        row(out, "events", &format!("{first} to {last}, {seconds:.3} s"))?;
     }
     let packed = s.compression.as_deref().map_or(String::new(), |c| format!(", {c}"));
-    row(
-        "size",
-        &format!(
-            "{} in {} buffers of {}{packed}; {} used",
-            size(report.bytes),
-            s.buffers,
-            size(s.buffer_size.into()),
-            size(s.bytes_used)
-        ),
-    )?;
+    let sizes = format!(
+        "{} in {} buffers of {}{packed}; {} used",
+        size(report.bytes),
+        s.buffers,
+        size(s.buffer_size.into()),
+        size(s.bytes_used)
+    );
+    row(out, "size", &sizes)
+}
+
+fn write_losses(s: &Survey, out: &mut String) -> fmt::Result {
     match (s.events_lost, s.buffers_lost) {
         (Some(events), Some(buffers)) => {
-            row("lost", &format!("{events} events, {buffers} buffers"))?;
+            row(out, "lost", &format!("{events} events, {buffers} buffers"))?;
         }
-        _ => row("lost", UNKNOWN)?,
+        _ => row(out, "lost", UNKNOWN)?,
     }
-    let class = LOST_EVENT.to_string();
-    for (opcode, what) in
-        [(lost::EVENT, "events"), (lost::BUFFER, "buffers"), (lost::FILE, "files")]
+    let losses = s.loss_records();
+    for (count, what) in
+        [(losses.events, "events"), (losses.buffers, "buffers"), (losses.files, "files")]
     {
-        let own = s.events.iter().filter(|e| e.opcode == opcode && e.provider_guid == class);
-        let count: u64 = own.map(|e| e.count).sum();
         if count > 0 {
             let records = plural(count, "record says", "records say");
-            row("", &format!("{records} that {what} were lost"))?;
+            row(out, "", &format!("{records} that {what} were lost"))?;
         }
     }
+    Ok(())
+}
+
+/// The selected processes, and the number of records.
+fn write_records(report: &Report, out: &mut String) -> fmt::Result {
+    let s = &report.survey;
     if !report.processes.is_empty() {
-        row("events of", &one_line(&report.processes.join(", ")))?;
+        row(out, "events of", &one_line(&report.processes.join(", ")))?;
     }
     let kinds: Vec<_> = s.kinds.iter().map(|(kind, n)| format!("{kind} {n}")).collect();
-    row("records", &format!("{}: {}", s.records, kinds.join(", ")))?;
+    row(out, "records", &format!("{}: {}", s.records, kinds.join(", ")))?;
     if s.stale_records > 0 {
         let what = "in the first buffer and once more in another one";
-        row("stale", &format!("{} {what}; dump and verify leave them out", s.stale_records))?;
+        row(out, "stale", &format!("{} {what}; dump and verify leave them out", s.stale_records))?;
     }
+    Ok(())
+}
 
+fn write_providers(s: &Survey, out: &mut String) -> fmt::Result {
     if !s.providers.is_empty() {
         writeln!(out, "\n  {:>9}  {:>5}  provider", "count", "kinds")?;
     }
     for p in s.providers.iter().take(MAX_LISTED) {
-        let name = p.provider.as_deref().unwrap_or(&p.provider_guid);
-        let (from, to) = span(&p.first_event_time, &p.last_event_time);
-        writeln!(out, "  {:>9}  {:>5}  {}{from}{to}", p.count, p.kinds, one_line(name))?;
+        let name = one_line(p.provider.as_deref().unwrap_or(&p.provider_guid));
+        let span = span(&p.first_event_time, &p.last_event_time);
+        writeln!(out, "  {:>9}  {:>5}  {name}{span}", p.count, p.kinds)?;
     }
-    cut(out, s.providers.len(), "providers")?;
+    cut(out, s.providers.len(), "providers")
+}
 
+fn write_processes(report: &Report, out: &mut String) -> fmt::Result {
     if !report.process_counts.is_empty() {
         writeln!(out, "\n  {:>9}  {:>7}  process", "count", "pid")?;
     }
     for p in report.process_counts.iter().take(MAX_PROCESSES) {
         let name = p.name.as_deref().map_or_else(|| "(unknown name)".into(), one_line);
-        let (from, to) = span(&p.start_time, &p.end_time);
-        writeln!(out, "  {:>9}  {:>7}  {name}{from}{to}", p.count, p.pid)?;
+        let span = span(&p.start_time, &p.end_time);
+        writeln!(out, "  {:>9}  {:>7}  {name}{span}", p.count, p.pid)?;
     }
     if report.process_counts.len() > MAX_PROCESSES {
         let more = report.process_counts.len() - MAX_PROCESSES;
         writeln!(out, "  ... and {more} more processes; --format json lists all")?;
     }
+    Ok(())
+}
 
+fn write_events(s: &Survey, out: &mut String) -> fmt::Result {
     if !s.events.is_empty() {
         writeln!(out, "\n  {:>9}  event", "count")?;
     }
@@ -137,8 +177,10 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
         };
         writeln!(out, "  {:>9}  {} {event}  {what}", e.count, one_line(provider))?;
     }
-    cut(out, s.events.len(), "identities")?;
+    cut(out, s.events.len(), "identities")
+}
 
+fn write_gaps(s: &Survey, out: &mut String) -> fmt::Result {
     for gap in s.gaps.iter().take(MAX_LISTED) {
         writeln!(out, "\n  gap of {} buffers from number {}", gap.count, gap.first)?;
         for span in gap.spans.iter().take(MAX_LISTED) {
@@ -147,8 +189,10 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
             writeln!(out, "    processor {}: {from} to {to}", span.processor)?;
         }
     }
-    cut(out, s.gaps.len(), "gaps")?;
+    cut(out, s.gaps.len(), "gaps")
+}
 
+fn write_problems(s: &Survey, out: &mut String) -> fmt::Result {
     if !s.problems.is_empty() {
         writeln!(out, "\n  problems")?;
     }
@@ -159,11 +203,15 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
 }
 
 /// A span of time, as far as it is known.
-fn span(from: &Option<String>, to: &Option<String>) -> (String, String) {
-    let after = |word: &str, time: &Option<String>| {
-        time.as_ref().map_or_else(String::new, |time| format!("  {word} {time}"))
-    };
-    (after("from", from), after("to", to))
+fn span(from: &Option<String>, to: &Option<String>) -> String {
+    let mut span = String::new();
+    if let Some(from) = from {
+        span += &format!("  from {from}");
+    }
+    if let Some(to) = to {
+        span += &format!("  to {to}");
+    }
+    span
 }
 
 fn text(value: &Option<String>) -> &str {

@@ -16,7 +16,6 @@ use crate::commands::repack::CompressArgs;
 use crate::diagnostics::{Condition, plural};
 use crate::error::Failure;
 use crate::input::{self, Input};
-use crate::missing_header;
 use crate::output;
 use crate::progress::Progress;
 use crate::rewrite::{self, RewriteArgs};
@@ -72,8 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut inputs: Vec<Input> =
         args.files.iter().map(|f| Input::open(f, &share)).collect::<Result<_, _>>()?;
     for input in inputs.iter_mut().filter(|_| args.salvage) {
-        let (name, limits) = (input.about().name.clone(), input.limits());
-        missing_header::ensure_records_in(&name, input.source(), limits)?;
+        input.ensure_records()?;
     }
     let total: u64 = inputs.iter_mut().map(Input::size).sum();
     let merger = || merger(args, share.limits(total), args.rewrite.input.merge_memory(total));
@@ -235,7 +233,8 @@ impl rewrite::Report for Report<'_> {
             }
         }
         if self.events_lost > 0 || self.buffers_lost > 0 {
-            let (events, buffers) = (self.events_lost, self.buffers_lost);
+            let events = self.events_lost;
+            let buffers = self.buffers_lost;
             writeln!(out, "  lost: {events} events, {buffers} buffers")?;
         }
         Ok(())

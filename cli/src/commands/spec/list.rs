@@ -33,7 +33,9 @@ pub(super) fn providers(profile: TableSet, search: Option<&str>) -> Result<Print
         return Err(no_match(search, "no provider or class matches"));
     }
     Ok(rows(found.into_iter().map(|p| {
-        let (guid, count, kind) = (p.guid.to_string(), p.events, p.kind);
+        let guid = p.guid.to_string();
+        let count = p.events;
+        let kind = p.kind;
         let line = format!("{guid}  {kind:8}  {} ({count} events)\n", p.name);
         let json = json!({
             "provider": p.name, "provider_guid": guid, "kind": kind, "event_count": count,

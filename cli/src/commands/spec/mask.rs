@@ -17,7 +17,8 @@ pub(super) fn mask(
     mask: u64,
     level: u8,
 ) -> Result<Printed, Failure> {
-    let (name, provider) = (provider, find(profile, provider)?);
+    let name = provider;
+    let provider = find(profile, provider)?;
     if let Some(message) = without_keywords(provider) {
         return Err(Failure::new(name, message)
             .hint(format!("`etlkit spec events {name}` lists its events")));
@@ -28,7 +29,8 @@ pub(super) fn mask(
     let (raised, raised_json) = rows(explained.raised.iter().map(row));
     let (excluded, excluded_json) = rows(explained.too_verbose.iter().map(row));
     let (suppressed, suppressed_json) = rows(explained.suppressed.iter().map(|suppressed| {
-        let (id, name) = (id(suppressed.event).0, &suppressed.event.schema.name);
+        let id = id(suppressed.event).0;
+        let name = &suppressed.event.schema.name;
         let instead = hex(suppressed.suggested_mask);
         let how = match &instead {
             Some(mask) => format!("{mask} enables it"),

@@ -6,8 +6,9 @@ mod mask;
 mod tables;
 
 use clap::Subcommand;
+use etl_control::controller::nearest_providers;
 use etl_schema::providers;
-use etl_schema::tables::{Provider, Registry, TableSet, windows};
+use etl_schema::tables::{Provider, Registry, TableSet};
 use serde_json::Value;
 
 use crate::Outcome;
@@ -36,7 +37,7 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
-    /// Output format; docs/json-spec.md describes the JSON
+    /// Output format; docs/json.md describes the JSON
     #[arg(long, value_enum, default_value_t, global = true)]
     format: ReportFormat,
     /// Definitions of the CLR events to use where the reference pages and the runtimes disagree
@@ -154,17 +155,11 @@ fn find(profile: TableSet, name: &str) -> Result<&'static Provider, Failure> {
     class.or_else(|| etl_schema::tables::provider(profile, guid?)).ok_or_else(|| {
         let message = match guid.and_then(providers::name) {
             Some(name) => format!("the tables have only the name of this provider ({name})"),
-            None => format!("unknown provider{}", nearest_provider(name)),
+            None => format!("unknown provider{}", nearest(&nearest_providers(name))),
         };
         Failure::new(name, message)
             .hint("`etlkit spec providers` lists the providers in the tables")
     })
-}
-
-/// The names of providers nearest to one that none has, as the end of a message.
-fn nearest_provider(name: &str) -> String {
-    let clr = Registry::builtin().providers().map(|provider| provider.name.as_str());
-    nearest(name, &clr.chain(windows::names()).map(str::to_owned).collect())
 }
 
 /// Why a class of kernel events has no keywords.

@@ -1,115 +1,56 @@
 //! `etlkit symbols list`.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
-use etl_analysis::machine::images::ImageId;
-use etl_analysis::pdb::{Found, PdbId, PdbKind, SymbolPaths, image_server_path};
-use etl_analysis::symbols::Symbol;
-use etl_analysis::{EventRef, Machine, Observer, Sample, Stack};
+use etl_analysis::pdb::{CodeAddresses, Found, NeededPdb, PdbId, PdbKind, SymbolPaths};
+use etl_analysis::{Machine, Within};
 use etl_format::file_name;
-use etl_schema::views::Pdb;
-use etl_schema::views::merge::ImageStamp;
 use etl_tables::{Cell, Column, Columns, Kind, Report, ReportTable, Row};
 
 use super::ListArgs;
 use crate::Outcome;
 use crate::error::Failure;
 use crate::output;
-use crate::recording::{Analyzed, Between};
-
-/// How often each address is in samples and stacks, and when last; by process.
-#[derive(Debug, Default)]
-struct Addresses {
-    threads: Vec<u32>,
-    counts: HashMap<(Option<usize>, u64), (u64, i64)>,
-}
-
-impl Addresses {
-    fn add(&mut self, event: &EventRef, addresses: impl Iterator<Item = u64>) {
-        let is_selected = event.tid.is_some_and(|tid| self.threads.contains(&tid));
-        if !self.threads.is_empty() && !is_selected {
-            return;
-        }
-        for address in addresses {
-            let (count, last) = self.counts.entry((event.process, address)).or_default();
-            (*count, *last) = (*count + 1, event.time);
-        }
-    }
-}
-
-impl Observer for Addresses {
-    fn sample(&mut self, _: &Machine, sample: &Sample<'_>) {
-        let own = (sample.frames.iter().next() != Some(sample.address)).then_some(sample.address);
-        self.add(&sample.event, own.into_iter().chain(sample.frames.iter()));
-    }
-
-    fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
-        self.add(&stack.event, stack.frames.iter());
-    }
-
-    fn restart(&mut self) {
-        self.counts.clear();
-    }
-}
-
-/// What a PDB is for.
-#[derive(Clone, Debug, Default)]
-struct Wanted {
-    /// Path of the image or module.
-    path: String,
-    /// Whether it is the PDB of .NET code.
-    is_managed: bool,
-    /// The identity of the image's file.
-    stamp: Option<ImageStamp>,
-    addresses: u64,
-}
-
-impl Wanted {
-    const fn code(&self) -> &'static str {
-        if self.is_managed { "managed" } else { "native" }
-    }
-}
+use crate::recording::Analyzed;
 
 pub(super) fn list(args: &ListArgs) -> Result<Outcome, Failure> {
     let symbolizer = args.symbols.symbolizer()?;
-    let analyzed = args.recording.analyze(|span| {
-        let threads = args.recording.thread.clone();
-        Between::new(span, Addresses { threads, ..Addresses::default() })
-    })?;
+    let threads = &args.recording.thread;
+    let analyzed = args
+        .recording
+        .analyze(|range| Within::new(range, CodeAddresses::default()).threads(threads))?;
     let machine = &analyzed.machine;
-    let selected = analyzed.selected.as_ref();
-    let (wanted, unidentified) = wanted(machine, &analyzed.observer.observer, selected);
-    let mut rows: Vec<(Pdb, Wanted)> = wanted.into_iter().collect();
-    rows.sort_by_key(|(pdb, wanted)| {
-        (Reverse(wanted.addresses), machine.pdb_path(*pdb).to_lowercase(), *pdb)
-    });
-    let found: Vec<Option<Found>> =
-        rows.iter().map(|(pdb, _)| symbolizer.find(machine, *pdb)).collect();
-    let is_missing =
-        |wanted: &Wanted, found: &Option<Found>| wanted.addresses > 0 && found.is_none();
-    let missing = rows.iter().zip(&found).filter(|((_, w), found)| is_missing(w, found));
-    let missing: Vec<&(Pdb, Wanted)> = missing.map(|(row, _)| row).collect();
+    let addresses = &analyzed.observer.observer;
+    let pdbs = addresses.needed_pdbs(machine, analyzed.selected.as_ref());
+    let mut rows = Vec::new();
+    for needed in &pdbs.list {
+        rows.push(PdbRow::new(machine, needed, symbolizer.find(machine, needed.pdb)));
+    }
+    let missing_count = rows.iter().filter(|row| row.is_missing()).count();
     let mut outcome = analyzed.outcome;
-    if !missing.is_empty() {
+    if missing_count > 0 {
         outcome = outcome.max(Outcome::Findings);
     }
     if args.missing {
         let mut lines: BTreeSet<String> = BTreeSet::new();
-        for (pdb, wanted) in missing {
-            lines.extend(server_paths(machine, *pdb, wanted).into_iter().flatten());
+        for row in rows.iter().filter(|row| row.is_missing()) {
+            for path in [&row.server_path, &row.portable_server_path] {
+                if !path.is_empty() {
+                    lines.insert(format!("{path}\n"));
+                }
+            }
         }
-        output::print(&lines.into_iter().map(|line| line + "\n").collect::<String>())?;
+        output::print(&lines.into_iter().collect::<String>())?;
         return Ok(outcome);
     }
     let mut report = report(&analyzed, symbolizer.paths(), args.symbols.is_asked());
     report.headline.push(format!(
-        "{} PDBs, {} of them needed, {} of these missing",
+        "{} PDBs, {} of them needed, {missing_count} of these missing",
         rows.len(),
-        rows.iter().filter(|(_, wanted)| wanted.addresses > 0).count(),
-        missing.len()
+        rows.iter().filter(|row| row.needed.addresses > 0).count(),
     ));
-    report.fact(MISSING, Cell::int(Some(missing.len())));
+    let unidentified = pdbs.unidentified_addresses;
+    report.fact(MISSING, Cell::int(Some(missing_count)));
     report.fact(UNIDENTIFIED, Cell::int(Some(unidentified)));
     if unidentified > 0 {
         report.missing.push(format!(
@@ -117,7 +58,7 @@ pub(super) fn list(args: &ListArgs) -> Result<Outcome, Failure> {
              trace on the traced machine with `xperf -merge`"
         ));
     }
-    report.tables.push(ReportTable::new("", pdb_rows(machine, &rows, &found)));
+    report.tables.push(ReportTable::new("", rows));
     args.format.print(&report, None)?;
     Ok(outcome)
 }
@@ -128,7 +69,7 @@ const UNIDENTIFIED: Column =
 
 fn report<'r, O>(analyzed: &Analyzed<O>, paths: &SymbolPaths, is_asked: bool) -> Report<'r> {
     let mut report = Report::new("symbols");
-    report.start = analyzed.machine.clock().start_time;
+    report.start = analyzed.machine.clock().start_time.get();
     report.files.clone_from(&analyzed.names);
     if paths.is_empty() {
         let why = match is_asked {
@@ -140,73 +81,10 @@ fn report<'r, O>(analyzed: &Analyzed<O>, paths: &SymbolPaths, is_asked: bool) ->
     report
 }
 
-/// The PDBs of images and modules, and how many addresses are in images of unknown identity.
-fn wanted(
-    machine: &Machine,
-    addresses: &Addresses,
-    selected: Option<&BTreeSet<usize>>,
-) -> (BTreeMap<Pdb, Wanted>, u64) {
-    let mut wanted: BTreeMap<Pdb, Wanted> = BTreeMap::new();
-    let is_selected = |process| selected.is_none_or(|selected| selected.contains(&process));
-    for image in machine.image_lives().filter(|image| is_selected(image.process)) {
-        if let Some(ImageId::Pdb(pdb)) = image.id {
-            let new = wanted.entry(pdb).or_default();
-            if new.path.is_empty() {
-                new.path = machine.user_path(image.path).into_owned();
-            }
-            new.stamp = new.stamp.or(image.stamp);
-        }
-    }
-    let symbols = machine.symbols();
-    for (_, _, module, _) in symbols.modules().filter(|&(process, ..)| is_selected(process)) {
-        let il = module.il_pdb.map(|pdb| (pdb, module.path, true));
-        let native = module.native_pdb.map(|pdb| (pdb, module.native_path, false));
-        for (pdb, path, is_managed) in il.into_iter().chain(native) {
-            let new = wanted.entry(pdb).or_default();
-            if new.path.is_empty() {
-                new.path = machine.user_path(path).into_owned();
-            }
-            new.is_managed |= is_managed;
-        }
-    }
-    let mut unidentified = 0;
-    for (&(process, address), &(count, time)) in &addresses.counts {
-        if process.is_some_and(|process| !is_selected(process)) {
-            continue;
-        }
-        let pid = process.and_then(|at| machine.processes().get(at)).map(|p| p.pid());
-        let pdb = match symbols.at(pid.unwrap_or(u32::MAX), address, time) {
-            Some(Symbol::Image(image)) => {
-                unidentified += if image.pdb.is_none() { count } else { 0 };
-                image.pdb
-            }
-            Some(Symbol::Method(method)) => method.module.and_then(|module| module.il_pdb),
-            _ => None,
-        };
-        if let Some(wanted) = pdb.and_then(|pdb| wanted.get_mut(&pdb)) {
-            wanted.addresses += count;
-        }
-    }
-    (wanted, unidentified)
-}
-
-/// Paths of a PDB on a symbol server: of the Windows PDB, and of the portable one where it may be
-/// one.
-fn server_paths(machine: &Machine, pdb: Pdb, wanted: &Wanted) -> [Option<String>; 2] {
-    let id = PdbId::of_machine(machine, pdb);
-    if id.name().is_empty() {
-        return [None, None];
-    }
-    // Compilers of .NET write the age 1 for a portable PDB.
-    let may_be_portable = wanted.is_managed && pdb.age == 1;
-    [Some(id.server_path()), may_be_portable.then(|| id.portable_server_path())]
-}
-
 /// A row of `pdbs`.
 struct PdbRow<'p> {
-    pdb: Pdb,
-    wanted: &'p Wanted,
-    found: Option<&'p Found>,
+    needed: &'p NeededPdb,
+    found: Option<Found>,
     found_path: String,
     name: String,
     guid: String,
@@ -215,15 +93,41 @@ struct PdbRow<'p> {
     image_server_path: String,
 }
 
-impl PdbRow<'_> {
+impl<'p> PdbRow<'p> {
+    fn new(machine: &Machine, needed: &'p NeededPdb, found: Option<Found>) -> Self {
+        PdbRow {
+            needed,
+            found_path: match &found {
+                Some(found) => found.path.display().to_string(),
+                None => String::new(),
+            },
+            found,
+            name: PdbId::of_machine(machine, needed.pdb).name().to_owned(),
+            guid: needed.pdb.signature.to_string(),
+            server_path: needed.server_path(machine).unwrap_or_default(),
+            portable_server_path: needed.portable_server_path(machine).unwrap_or_default(),
+            image_server_path: needed.image_server_path().unwrap_or_default(),
+        }
+    }
+
+    /// Whether it is needed and not there.
+    fn is_missing(&self) -> bool {
+        self.needed.addresses > 0 && self.found.is_none()
+    }
+
     /// File name of the image or module.
     fn image(&self) -> &str {
-        file_name(&self.wanted.path)
+        file_name(&self.needed.path)
+    }
+
+    /// The kind of code.
+    fn code(&self) -> &'static str {
+        if self.needed.is_managed { "managed" } else { "native" }
     }
 
     /// The kind of the PDB, if it is there.
     fn kind(&self) -> &'static str {
-        match self.found.map(|found| found.kind) {
+        match self.found.as_ref().map(|found| found.kind) {
             None => "",
             Some(PdbKind::Windows) => "windows",
             Some(PdbKind::Portable) => "portable",
@@ -252,47 +156,17 @@ impl Row for PdbRow<'_> {
         const IMAGE_SERVER: Column =
             Column::new("image_server_path", Kind::Text, "Path of the image on a symbol server");
         const PATH: Column = Column::new("image_path", Kind::Text, "Path of the image or module");
-        columns.add(ADDRESSES.heading("addresses"), |row| Cell::int(Some(row.wanted.addresses)));
+        columns.add(ADDRESSES.heading("addresses"), |row| Cell::int(Some(row.needed.addresses)));
         columns.add(IMAGE.heading("image"), |row| Cell::text(row.image()));
-        columns.add(CODE.heading("code"), |row| Cell::text(row.wanted.code()));
+        columns.add(CODE.heading("code"), |row| Cell::text(row.code()));
         columns.add(FOUND.heading("found"), |row| Cell::text(&row.found_path));
         columns.add(KIND, |row| Cell::text(row.kind()));
         columns.add(Column::new("pdb", Kind::Text, "File name"), |row| Cell::text(&row.name));
         columns.add(Column::new("pdb_guid", Kind::Text, "GUID"), |row| Cell::text(&row.guid));
-        columns.add(Column::count("pdb_age", "Age"), |row| Cell::int(Some(row.pdb.age)));
+        columns.add(Column::count("pdb_age", "Age"), |row| Cell::int(Some(row.needed.pdb.age)));
         columns.add(SERVER.heading("server path"), |row| Cell::text(&row.server_path));
         columns.add(PORTABLE, |row| Cell::text(&row.portable_server_path));
         columns.add(IMAGE_SERVER, |row| Cell::text(&row.image_server_path));
-        columns.add(PATH, |row| Cell::text(&row.wanted.path));
+        columns.add(PATH, |row| Cell::text(&row.needed.path));
     }
-}
-
-fn pdb_rows<'p>(
-    machine: &Machine,
-    rows: &'p [(Pdb, Wanted)],
-    found: &'p [Option<Found>],
-) -> Vec<PdbRow<'p>> {
-    let mut out = Vec::new();
-    for ((pdb, wanted), found) in rows.iter().zip(found) {
-        let found = found.as_ref();
-        let [windows, portable] = server_paths(machine, *pdb, wanted);
-        let mut row = PdbRow {
-            pdb: *pdb,
-            wanted,
-            found,
-            found_path: found.map_or_else(String::new, |found| found.path.display().to_string()),
-            name: PdbId::of_machine(machine, *pdb).name().to_owned(),
-            guid: pdb.signature.to_string(),
-            server_path: windows.unwrap_or_default(),
-            portable_server_path: portable.unwrap_or_default(),
-            image_server_path: String::new(),
-        };
-        if let Some(stamp) = wanted.stamp
-            && !row.image().is_empty()
-        {
-            row.image_server_path = image_server_path(row.image(), stamp.link_time, stamp.size);
-        }
-        out.push(row);
-    }
-    out
 }

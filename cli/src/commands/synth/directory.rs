@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use etl_format::ErrorKind;
 use etl_format::write::Output;
 use etl_synth::{FileSystem, ReadSeek};
+use etl_tools::output::sync_directory_of;
 
 use super::TRUTH;
 use crate::error::Failure;
@@ -178,7 +179,8 @@ impl Directory {
         }
         names.sort_by_key(|name| name == TRUTH || name.ends_with(EXPECTED));
         for name in names {
-            let (from, to) = (self.temporary.path().join(&name), self.target.join(&name));
+            let from = self.temporary.path().join(&name);
+            let to = self.target.join(&name);
             let failure = |e: io::Error| Failure::io(to.display(), &e);
             let file = fs::File::options().write(true).open(&from).map_err(failure)?;
             // The bytes must be on the disk before the name is.
@@ -187,7 +189,7 @@ impl Directory {
             fs::rename(&from, &to).map_err(failure)?;
             files.push((name, size));
         }
-        sink::sync_dir(&truth).map_err(|e| Failure::io(self.target.display(), &e))?;
+        sync_directory_of(&truth).map_err(|e| Failure::io(self.target.display(), &e))?;
         Ok(files)
     }
 }

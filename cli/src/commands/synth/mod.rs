@@ -51,7 +51,7 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
     /// Print a commented script to start from, and write nothing
     #[arg(long, value_name = "NAME", exclusive = true,
-          value_parser = clap::builder::PossibleValuesParser::new(TEMPLATES.map(|(name, _)| name)))]
+          value_parser = clap::builder::PossibleValuesParser::new(TEMPLATES.map(|template| template.name)))]
     template: Option<String>,
     /// Make N variants, with seeds from 1 (or from that of --seed), each in a directory of DIR
     #[arg(long, value_name = "N", conflicts_with_all = ["check", "timeline", "verify"],
@@ -93,9 +93,10 @@ fn setting(text: &str) -> Result<(String, String), String> {
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let Some(script) = &args.script else {
-        let named = |(name, _): &&(&str, &str)| args.template.as_deref() == Some(*name);
-        let text = TEMPLATES.iter().find(named).map_or("", |(_, text)| text);
-        output::print(text)?;
+        let name = args.template.as_deref();
+        if let Some(template) = TEMPLATES.iter().find(|template| Some(template.name) == name) {
+            output::print(template.text)?;
+        }
         return Ok(Outcome::Success);
     };
     let name = input::display(script);

@@ -8,7 +8,6 @@ use super::settings::Settings;
 use crate::error::Failure;
 use crate::input::{self, About, Input, InputArgs};
 use crate::memory;
-use crate::missing_header;
 use crate::process_args::ProcessArgs;
 use crate::progress::Progress;
 
@@ -51,8 +50,7 @@ pub(super) fn verify_one(
         .verify(input.source(), &about.name)
         .map_err(|e| not_a_trace(&about, e))?;
     if report.records == 0 {
-        let limits = input.limits();
-        missing_header::ensure_records_in(&about.name, input.source(), limits)?;
+        input.ensure_records()?;
     }
     Ok(report)
 }
@@ -71,9 +69,8 @@ pub(super) fn verify_together(
     let share = args.share(files.len());
     let mut inputs = files.iter().map(|f| Input::open(f, &share)).collect::<Result<Vec<_>, _>>()?;
     let abouts: Vec<_> = inputs.iter().map(|input| input.about().clone()).collect();
-    for (input, about) in inputs.iter_mut().zip(&abouts) {
-        let limits = input.limits();
-        missing_header::ensure_records_in(&about.name, input.source(), limits)?;
+    for input in &mut inputs {
+        input.ensure_records()?;
     }
     let total = inputs.iter_mut().map(Input::size).sum();
     let mut progress = Progress::of_inputs(&mut inputs);

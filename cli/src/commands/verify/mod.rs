@@ -141,11 +141,7 @@ enum Known {
 /// The words of `--format`.
 const FORMATS: &[Choice<Format>] = &[
     ("text", "Text for people", Format::Text),
-    (
-        "json",
-        "A report, or an array of reports for several files (docs/json-verify.md)",
-        Format::Json,
-    ),
+    ("json", "A report, or an array of reports for several files (docs/json.md)", Format::Json),
     ("sarif", "SARIF 2.1.0, for code scanning tools", Format::Sarif),
     ("junit", "JUnit XML, for build servers", Format::Junit),
     ("github", "Annotations of a GitHub Actions run", Format::Github),
@@ -207,7 +203,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     if args.together {
         let files = found.into_iter().map(|found| found.map_err(|(_, failure)| failure));
         let files = files.collect::<Result<Vec<_>, _>>()?;
-        let (name, settings) = (names(&files), for_files(&files)?);
+        let name = names(&files);
+        let settings = for_files(&files)?;
         let report = match files.as_slice() {
             [file] => verify_one(file, &settings, &args.input, args.quiet),
             files => verify_together(files, &settings, &args.input),
@@ -246,7 +243,8 @@ fn print(
     results: Vec<(String, Result<Report, Failure>)>,
     several: bool,
 ) -> Result<Outcome, Failure> {
-    let (mut reports, mut failures) = (Vec::new(), Vec::new());
+    let mut reports = Vec::new();
+    let mut failures = Vec::new();
     for (name, result) in results {
         reports.push(result.unwrap_or_else(|failure| {
             let message = failure.message_about(&name);
@@ -283,7 +281,8 @@ fn print(
 
 /// Verifies recordings and prints the reports, for commands that have just written them.
 pub(crate) fn report_on(recordings: &[Vec<PathBuf>]) -> Result<Outcome, Failure> {
-    let (settings, args) = (Settings::default(), InputArgs::default());
+    let settings = Settings::default();
+    let args = InputArgs::default();
     let report = |files: &Vec<PathBuf>| match files.as_slice() {
         [file] => verify_one(file, &settings, &args, false),
         files => verify_together(files, &settings, &args),

@@ -67,7 +67,8 @@ pub(super) fn settings(args: &Args) -> Result<Settings, Failure> {
         config.enabled.extend(enabled(text)?);
     }
     let processes = args.processes.selector();
-    let (tables, stale) = (args.event_tables, args.stale);
+    let tables = args.event_tables;
+    let stale = args.stale;
     Ok(Settings { config, threads, tables, processes, stale })
 }
 
@@ -129,7 +130,7 @@ fn find_config() -> Option<PathBuf> {
 }
 
 fn read_config(file: &Path) -> Result<Config, Failure> {
-    let hint = "docs/etlverify-toml.md describes the file; --no-config ignores it";
+    let hint = "docs/verify.md describes the file; --no-config ignores it";
     let text = input::read_text(file, "a configuration").map_err(|failure| failure.hint(hint))?;
     Config::parse(&text)
         .map_err(|e| Failure::new(input::display(file), e.to_string()).lines().hint(hint))

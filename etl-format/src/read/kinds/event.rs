@@ -1,10 +1,10 @@
 //! EVENT: manifest, TraceLogging and EventSource events (`EVENT_HEADER`).
 
-use crate::Guid;
 use crate::constants::offset::event;
 use crate::constants::{EventFlags, EventProperties};
 use crate::cursor::Bytes;
 use crate::headers::EventDescriptor;
+use crate::{Guid, ProcessId, ThreadId, Ticks};
 
 /// Header of an EVENT record (0x50 bytes).
 ///
@@ -34,11 +34,11 @@ pub struct EventHeader {
     /// Properties as stored.
     pub properties: EventProperties,
     /// Thread.
-    pub thread_id: u32,
+    pub thread_id: ThreadId,
     /// Process.
-    pub process_id: u32,
+    pub process_id: ProcessId,
     /// Raw timestamp.
-    pub timestamp: i64,
+    pub timestamp: Ticks,
     /// Provider.
     pub provider: Guid,
     /// Id, version and so on.
@@ -62,9 +62,9 @@ impl EventHeader {
         Some(EventHeader {
             flags: EventFlags(b.u16_at(event::FLAGS)?),
             properties: EventProperties(b.u16_at(event::PROPERTIES)?),
-            thread_id: b.u32_at(event::THREAD)?,
-            process_id: b.u32_at(event::PROCESS)?,
-            timestamp: b.i64_at(event::TIMESTAMP)?,
+            thread_id: b.u32_at(event::THREAD).map(ThreadId::new)?,
+            process_id: b.u32_at(event::PROCESS).map(ProcessId::new)?,
+            timestamp: b.i64_at(event::TIMESTAMP).map(Ticks::new)?,
             provider: b.guid_at(event::PROVIDER)?,
             descriptor: descriptor(b)?,
             kernel_time: b.u32_at(event::KERNEL_TIME)?,

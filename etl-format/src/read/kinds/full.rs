@@ -1,8 +1,8 @@
 //! FULL and INSTANCE: classic (MOF) events, with the class GUID in the header.
 
-use crate::Guid;
 use crate::constants::offset::full;
 use crate::cursor::Bytes;
+use crate::{Guid, ProcessId, ThreadId, Ticks};
 
 /// Header of a FULL record (`EVENT_TRACE_HEADER`, 0x30 bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,11 +14,11 @@ pub struct FullHeader {
     /// Version of the payload.
     pub version: u16,
     /// Thread; all ones when not known.
-    pub thread_id: u32,
+    pub thread_id: ThreadId,
     /// Process.
-    pub process_id: u32,
+    pub process_id: ProcessId,
     /// Raw timestamp.
-    pub timestamp: i64,
+    pub timestamp: Ticks,
     /// Class of the event.
     pub class: Guid,
     /// Kernel time of the thread in timer ticks.
@@ -36,9 +36,9 @@ impl FullHeader {
             opcode: b.u8_at(full::OPCODE)?,
             level: b.u8_at(full::LEVEL)?,
             version: b.u16_at(full::VERSION)?,
-            thread_id: b.u32_at(full::THREAD)?,
-            process_id: b.u32_at(full::PROCESS)?,
-            timestamp: b.i64_at(full::TIMESTAMP)?,
+            thread_id: b.u32_at(full::THREAD).map(ThreadId::new)?,
+            process_id: b.u32_at(full::PROCESS).map(ProcessId::new)?,
+            timestamp: b.i64_at(full::TIMESTAMP).map(Ticks::new)?,
             class: b.guid_at(full::CLASS)?,
             kernel_time: b.u32_at(full::KERNEL_TIME)?,
             user_time: b.u32_at(full::USER_TIME)?,

@@ -1,9 +1,9 @@
 //! MESSAGE: WPP software tracing; flags determine the fields of the header.
 
-use crate::Guid;
 use crate::constants::offset::message;
 use crate::constants::{MessageFlags, PointerSize};
 use crate::cursor::{Bytes, Cursor};
+use crate::{Guid, ProcessId, ThreadId, Ticks};
 
 /// Header of a WPP message: 8 bytes and the optional fields.
 ///
@@ -22,11 +22,11 @@ pub struct MessageHeader {
     /// GUID of the message's source file.
     pub guid: Option<Guid>,
     /// Raw timestamp.
-    pub timestamp: Option<i64>,
+    pub timestamp: Option<Ticks>,
     /// Thread.
-    pub thread_id: Option<u32>,
+    pub thread_id: Option<ThreadId>,
     /// Process.
-    pub process_id: Option<u32>,
+    pub process_id: Option<ProcessId>,
     payload_at: u16,
 }
 
@@ -66,11 +66,11 @@ impl MessageHeader {
             self.guid = Some(c.guid()?);
         }
         if flags.has_timestamp() {
-            self.timestamp = Some(c.i64()?);
+            self.timestamp = Some(Ticks::new(c.i64()?));
         }
         if flags.has(MessageFlags::SYSTEMINFO) {
-            self.thread_id = Some(c.u32()?);
-            self.process_id = Some(c.u32()?);
+            self.thread_id = Some(ThreadId::new(c.u32()?));
+            self.process_id = Some(ProcessId::new(c.u32()?));
         }
         Some(())
     }

@@ -1,5 +1,6 @@
 //! PERFINFO: kernel events with a timestamp only, and optional processor counters.
 
+use crate::Ticks;
 use crate::constants::offset::kernel;
 use crate::cursor::Bytes;
 
@@ -14,7 +15,7 @@ pub struct PerfInfoHeader<'a> {
     /// Group in the high byte, type (opcode) in the low one.
     pub hook: u16,
     /// Raw timestamp.
-    pub timestamp: i64,
+    pub timestamp: Ticks,
     /// Index of a precise-sampling record.
     pub pebs_index: Option<u64>,
     counters: &'a [u8],
@@ -30,7 +31,7 @@ impl<'a> PerfInfoHeader<'a> {
         Some(PerfInfoHeader {
             version_word,
             hook: b.u16_at(kernel::HOOK)?,
-            timestamp: b.i64_at(kernel::PERFINFO_TIMESTAMP)?,
+            timestamp: b.i64_at(kernel::PERFINFO_TIMESTAMP).map(Ticks::new)?,
             pebs_index: if pebs_len(version_word) > 0 { b.u64_at(Self::SIZE) } else { None },
             counters: b.get(counters_at..payload_at(version_word)).unwrap_or_default(),
         })

@@ -2,6 +2,7 @@
 
 use crate::constants::offset::kernel;
 use crate::cursor::Bytes;
+use crate::{ProcessId, ThreadId, Ticks};
 
 /// Header of a SYSTEM record (0x20 bytes) or of a COMPACT one (0x18, without the CPU times).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,11 +12,11 @@ pub struct SystemHeader {
     /// Group in the high byte, type (opcode) in the low one.
     pub hook: u16,
     /// Thread.
-    pub thread_id: u32,
+    pub thread_id: ThreadId,
     /// Process.
-    pub process_id: u32,
+    pub process_id: ProcessId,
     /// Raw timestamp.
-    pub timestamp: i64,
+    pub timestamp: Ticks,
     /// Kernel time of the thread in timer ticks; `None` in COMPACT records.
     pub kernel_time: Option<u32>,
     /// User time of the thread in timer ticks; `None` in COMPACT records.
@@ -32,9 +33,9 @@ impl SystemHeader {
         Some(SystemHeader {
             version: b.u16_at(kernel::VERSION)?,
             hook: b.u16_at(kernel::HOOK)?,
-            thread_id: b.u32_at(kernel::THREAD)?,
-            process_id: b.u32_at(kernel::PROCESS)?,
-            timestamp: b.i64_at(kernel::TIMESTAMP)?,
+            thread_id: b.u32_at(kernel::THREAD).map(ThreadId::new)?,
+            process_id: b.u32_at(kernel::PROCESS).map(ProcessId::new)?,
+            timestamp: b.i64_at(kernel::TIMESTAMP).map(Ticks::new)?,
             kernel_time: times.map(|t| t.0),
             user_time: times.map(|t| t.1),
         })

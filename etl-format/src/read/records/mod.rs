@@ -36,6 +36,7 @@ pub use report::OrderReport;
 pub(super) use run::decode;
 pub(super) use scan::scan;
 
+use crate::Ticks;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
@@ -296,11 +297,11 @@ impl<S: Source> Records<S> {
     /// # Errors
     /// As [`Records::next_record`].
     #[inline]
-    pub fn next_timestamp(&mut self) -> Result<Option<i64>> {
+    pub fn next_timestamp(&mut self) -> Result<Option<Ticks>> {
         if let Err(error) = self.advance() {
             return Err(self.fail(error));
         }
-        Ok(self.runs.get(self.current).and_then(Run::next).map(|next| next.timestamp))
+        Ok(self.runs.get(self.current).and_then(Run::next).map(|next| Ticks::new(next.timestamp)))
     }
 
     /// Makes the run with the next record the current one; at the end there is none.

@@ -1,5 +1,6 @@
 //! The scan of buffers before they are read in time order: earliest timestamp, and whether sorted.
 
+use crate::Ticks;
 use std::sync::Arc;
 
 use crate::constants::BUFFER_HEADER_SIZE;
@@ -44,7 +45,8 @@ pub(in crate::read) fn scan<S: Source>(
                     job.log.check()?;
                     if let Some(entry) = entries.get_mut(index) {
                         entry.unordered = unordered;
-                        entry.first_timestamp = earliest(&job.records).unwrap_or(layout.start);
+                        entry.first_timestamp =
+                            Ticks::new(earliest(&job.records).unwrap_or(layout.start));
                     }
                     prefetcher.recycle(job.loaded, job.records);
                 }
@@ -78,7 +80,7 @@ fn scan_here<S: Source>(
             log.check()?;
             entry.unordered = unordered;
         }
-        entry.first_timestamp = earliest(&records).unwrap_or(layout.start);
+        entry.first_timestamp = Ticks::new(earliest(&records).unwrap_or(layout.start));
     }
     Ok(())
 }

@@ -78,7 +78,7 @@ impl Schedule {
             // After the last record of the current buffer.
             (Order::File, _) => MergeKey::buffer(i64::MAX, Rank::LAST),
             (Order::Time, OrderCheck::Scan | OrderCheck::FirstRecord) => {
-                MergeKey::buffer(entry.first_timestamp, rank)
+                MergeKey::buffer(entry.first_timestamp.get(), rank)
             }
             // Before the record with that timestamp.
             (Order::Time, OrderCheck::Lookahead) => MergeKey::buffer(lookahead, Rank::default()),
@@ -94,7 +94,8 @@ impl Schedule {
                 (Order::Time, OrderCheck::Scan | OrderCheck::FirstRecord) => Some(index),
                 (Order::Time, OrderCheck::Lookahead) => self.predecessor(index),
             };
-            at.and_then(|at| self.entries.get(at)).map_or(i64::MIN, |entry| entry.first_timestamp)
+            at.and_then(|at| self.entries.get(at))
+                .map_or(i64::MIN, |entry| entry.first_timestamp.get())
         };
         let mut order: Vec<_> = (0..self.entries.len()).collect();
         order.sort_by_key(|&index| time(index));

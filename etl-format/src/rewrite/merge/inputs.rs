@@ -186,7 +186,7 @@ impl<S: Source> Inputs<S> {
                 if !(first && (is_header_event(&record) || record.is_stale())) {
                     reader.count += 1;
                     let (bytes, timestamp) = if is_plain(&reader.relation) {
-                        (record.bytes(), record.timestamp().into())
+                        (record.bytes(), record.timestamp())
                     } else {
                         let timestamp = convert(&record, &reader.relation, &mut converted);
                         (converted.as_slice(), timestamp)
@@ -240,7 +240,7 @@ impl<S: Source> Inputs<S> {
     fn due(&mut self, input: usize) -> Result<Option<Ticks>> {
         let Some(reader) = self.readers.get_mut(input) else { return Ok(None) };
         match reader.records.next_timestamp() {
-            Ok(timestamp) => Ok(timestamp.map(|s| reader.relation.timestamp(s.into()))),
+            Ok(timestamp) => Ok(timestamp.map(|s| reader.relation.timestamp(s))),
             Err(error) => Err(error.in_input(input)),
         }
     }

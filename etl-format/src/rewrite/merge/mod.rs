@@ -323,8 +323,8 @@ fn header<S: Source>(
     let headers = || inputs.iter().map(|i| &i.header);
     let mut header = headers().nth(clocks.first()).map_or_else(FileHeader::new, FileHeader::clone);
     let clock = &clocks.clock;
-    header.timestamp = clock.start_timestamp.into();
-    header.start_time = FileTime::new(clock.start_time);
+    header.timestamp = clock.start_timestamp;
+    header.start_time = clock.start_time;
     (header.clock_type, header.perf_freq) = (clock.kind, clocks.perf_freq);
     header.cpu_mhz = clocks.cpu_mhz;
     header.end_time = headers().map(|h| h.end_time).max().unwrap_or_default();

@@ -13,7 +13,7 @@ use super::Relation;
 pub(super) fn convert(record: &Record<'_>, relation: &Relation, out: &mut Vec<u8>) -> Ticks {
     out.clear();
     out.extend_from_slice(record.bytes());
-    let timestamp = relation.timestamp(record.timestamp().into());
+    let timestamp = relation.timestamp(record.timestamp());
     if let Some(at) = timestamp_offset(record.kind(), record.bytes()) {
         overwrite(out, at, &timestamp.get().to_le_bytes());
     }

@@ -3,7 +3,6 @@
 use crate::headers::BufferHeader;
 
 use super::{Held, Sealed, Session, Style};
-use crate::FileTime;
 use crate::constants::{
     BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, LEGACY_BUFFER_ALIGNMENT, LogFileMode,
     SHORT_BUFFER_UNIT, offset,
@@ -14,6 +13,7 @@ use crate::write::output::Output;
 use crate::write::packing::Packed;
 use crate::write::put::{align, overwrite, unwritable};
 use crate::write::record::Record;
+use crate::{FileTime, Ticks};
 
 /// Bytes of written buffers whose memory is kept for others.
 const MAX_SPARE: usize = 4 << 20;
@@ -214,7 +214,7 @@ impl<O: Output> Session<O> {
             // A closed session ends after its start, so that one without events differs from an
             // unclosed one.
             let earliest = self.config.header.start_time.get().saturating_add(1);
-            let latest = self.config.header.clock().time(self.latest);
+            let latest = self.config.header.clock().time(Ticks::new(self.latest));
             let header = &mut self.config.header;
             header.end_time = end_time.unwrap_or(latest.max(FileTime::new(earliest)));
             header.buffers_written = self.buffers;

@@ -40,7 +40,7 @@ impl Seen {
             buffer: place.buffer_offset,
             at: place.in_buffer,
             cpu: place.processor,
-            timestamp: r.timestamp(),
+            timestamp: r.timestamp().get(),
             own: r.has_own_timestamp(),
             kind: r.kind(),
             bytes: r.bytes().to_vec(),

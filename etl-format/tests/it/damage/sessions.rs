@@ -134,6 +134,6 @@ fn appended_compressed_trace_does_not_change_how_earlier_buffers_are_read() {
     bytes.extend(small().compressed(3, xpress).bytes());
     let outcome = salvage(&bytes);
     assert_eq!(outcome.records.len(), 50, "the flag of compression in buffer 0 is not believed");
-    let places: Vec<_> = outcome.damage.iter().map(|(range, ..)| range.clone()).collect();
-    assert_eq!(places, [0x34..0x36]);
+    assert_eq!(outcome.damage.len(), 1);
+    assert_eq!(outcome.damage[0].0, 0x34..0x36);
 }

@@ -70,7 +70,7 @@ fn look(bytes: &[u8], order: Order) -> Option<(BTreeSet<i64>, bool)> {
     let mut records = trace.records(order).unwrap();
     let mut found = BTreeSet::new();
     while let Some(record) = records.next_record().unwrap() {
-        found.insert(record.timestamp());
+        found.insert(record.timestamp().get());
     }
     Some((found, remarked || !records.damage().is_empty()))
 }

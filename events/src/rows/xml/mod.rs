@@ -5,9 +5,9 @@
 
 mod markup;
 
-use etl_format::Guid;
 use etl_format::constants::{EventFlags, group_name};
 use etl_format::read::{ExtendedItem, Header, Record};
+use etl_format::{Guid, ProcessId, ThreadId};
 use etl_schema::decode::{Fields, Sid, Value};
 use etl_schema::providers::KERNEL_TRACE;
 use etl_schema::render::{self, Names, Renderer, decimal, hex_bytes as hex, hexadecimal};
@@ -91,7 +91,7 @@ fn system(out: &mut Vec<u8>, row: &Row<'_>) {
     out.extend(b"<TimeCreated");
     attribute(out, "SystemTime", |out| out.extend(row.time));
     // The schema has unsigned timestamps.
-    attribute(out, "RawTime", |out| decimal(out, record.timestamp() as u64));
+    attribute(out, "RawTime", |out| decimal(out, record.timestamp().get() as u64));
     out.extend(b"/>");
     let items = Items::of(record);
     out.extend(b"<Correlation");
@@ -100,10 +100,10 @@ fn system(out: &mut Vec<u8>, row: &Row<'_>) {
         attribute(out, "RelatedActivityID", |out| guid(out, related));
     }
     out.extend(b"/><Execution");
-    let process = record.process_id().unwrap_or(NO_ID);
-    let thread = record.thread_id().unwrap_or(NO_ID);
-    attribute(out, "ProcessID", |out| decimal(out, process.into()));
-    attribute(out, "ThreadID", |out| decimal(out, thread.into()));
+    let process = record.process_id().unwrap_or(ProcessId::new(NO_ID));
+    let thread = record.thread_id().unwrap_or(ThreadId::new(NO_ID));
+    attribute(out, "ProcessID", |out| decimal(out, process.get().into()));
+    attribute(out, "ThreadID", |out| decimal(out, thread.get().into()));
     attribute(out, "ProcessorID", |out| decimal(out, record.processor().into()));
     if let Some(session) = items.terminal_session {
         attribute(out, "SessionID", |out| decimal(out, session.into()));

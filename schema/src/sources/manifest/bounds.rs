@@ -2,10 +2,10 @@
 //!
 //! A manifest may come from a trace, and a small one could ask for much.
 //!
-//! The parser of XML and the lookups here are linear only where elements do not nest without end,
-//! have few attributes, and declare few namespaces; that is checked on the text, before anything is
-//! parsed. Templates and texts are copied into every event that names them; what all copies
-//! together take is paid from a [`Budget`].
+//! The parser of XML and the lookups here are linear only if elements do not nest deeply, have few
+//! attributes, and declare few namespaces. That is checked on the text before it is parsed.
+//! Templates and texts are copied into every event that names them; a [`Budget`] limits the memory
+//! of all copies.
 
 use crate::Error;
 
@@ -26,10 +26,10 @@ const MAX_FIELDS: usize = 1 << 18;
 /// Entries of one map.
 const MAX_ENTRIES: usize = 1 << 14;
 
-/// Bytes of text that events may take beyond what the manifest holds of it.
+/// Bytes of text that events may take in addition to a multiple of the manifest's size.
 const SPARE_TEXT: usize = 1 << 20;
 
-/// Refuses text that would take the parser long: a walk over the tags, nothing is kept.
+/// Refuses text that would keep the parser busy for long. Walks over the tags and keeps nothing.
 pub(super) fn check(text: &str) -> Result<(), Error> {
     if text.matches("xmlns").nth(MAX_NAMESPACES).is_some() {
         return Err(Error::TooBig("declarations of namespaces"));
@@ -37,16 +37,15 @@ pub(super) fn check(text: &str) -> Result<(), Error> {
     let mut depth = 0usize;
     let mut rest = text;
     while let Some((_, tag)) = rest.split_once('<') {
-        let after = |end: &str| tag.split_once(end).map(|(_, after)| after);
         let next = if tag.starts_with("!--") {
-            after("-->")
+            after(tag, "-->")
         } else if tag.starts_with("![CDATA[") {
-            after("]]>")
+            after(tag, "]]>")
         } else if tag.starts_with('?') {
-            after("?>")
+            after(tag, "?>")
         } else if tag.starts_with('/') {
             depth = depth.saturating_sub(1);
-            after(">")
+            after(tag, ">")
         } else {
             let Some(end) = start_tag(tag)? else { return Ok(()) };
             let empty = tag.get(..end).is_some_and(|tag| tag.ends_with('/'));
@@ -56,18 +55,24 @@ pub(super) fn check(text: &str) -> Result<(), Error> {
             }
             tag.get(end..)
         };
-        // What has no end is no XML; the parser says so.
+        // A tag without an end is not XML; the parser reports it.
         let Some(next) = next else { return Ok(()) };
         rest = next;
     }
     Ok(())
 }
 
-/// The place of the `>` that ends a tag; quoted values may hold one.
+/// The text after the first `end`.
+fn after<'t>(text: &'t str, end: &str) -> Option<&'t str> {
+    let (_, after) = text.split_once(end)?;
+    Some(after)
+}
+
+/// The offset of the `>` that ends a tag. A `>` within a quoted value is skipped.
 fn start_tag(tag: &str) -> Result<Option<usize>, Error> {
     let mut quote = None;
     let mut attributes = 0usize;
-    for (at, byte) in tag.bytes().enumerate() {
+    for (offset, byte) in tag.bytes().enumerate() {
         match (quote, byte) {
             (Some(open), _) if open == byte => quote = None,
             (Some(_), _) => {}
@@ -78,7 +83,7 @@ fn start_tag(tag: &str) -> Result<Option<usize>, Error> {
                     return Err(Error::TooBig("attributes of an element"));
                 }
             }
-            (None, b'>') => return Ok(Some(at)),
+            (None, b'>') => return Ok(Some(offset)),
             (None, _) => {}
         }
     }

@@ -1,9 +1,9 @@
 //! XML instrumentation manifests: from a file, or as an `EventSource` writes them into a trace.
 //!
-//! Read are providers with their channels, levels, tasks, opcodes, keywords, maps of values, bits
+//! This reads providers with their channels, levels, tasks, opcodes, keywords, maps of values, bits
 //! and patterns, templates and events, and the string and message tables that messages refer to.
-//! What has a display message is called by it, as Windows does it. Elements are known by their
-//! local names, whatever their namespace.
+//! The display message of an element, if it has one, is its name, as in Windows. Elements are
+//! recognized by their local names; their namespace is ignored.
 
 use super::number;
 use crate::Error;
@@ -22,7 +22,7 @@ mod template;
 mod text;
 
 use bounds::Budget;
-use names::Names;
+use names::{NamedNumber, Names};
 use predefined::{
     CHANNELS, KEYWORDS, LEVELS, OPCODES, RESERVED_KEYWORDS, RESERVED_LEVELS, RESERVED_OPCODES,
     TASKS,
@@ -33,8 +33,8 @@ use text::Texts;
 /// Elements and pieces of text of one manifest.
 const MAX_NODES: u32 = 1 << 20;
 
-/// Errors are made with the place of their element, and get its line when they are given out: to
-/// find a line takes a look at all of the text before it, and lenient reading drops most.
+/// Sets the line of an error, which is created with the offset of its element instead. To find a
+/// line, the whole text before it has to be read, and lenient reading drops most errors.
 fn with_line(mut error: Error, document: &Document<'_>) -> Error {
     if let Error::Element { line, .. } = &mut error {
         *line = document.text_pos_at(*line as usize).row;
@@ -96,30 +96,30 @@ fn parse_as(text: &str, source: SchemaSource) -> Result<Vec<EventSchema>, Error>
     let texts = Texts::read(&document);
     let mut budget = Budget::new(text.len());
     let mut out = Vec::new();
-    let mut found = false;
+    let mut has_provider = false;
     for node in document.descendants().filter(|n| is(n, "provider") && n.has_attribute("guid")) {
-        found = true;
+        has_provider = true;
         provider(node, &texts, source, &mut budget, &mut out)
-            .map_err(|e| with_line(e, &document))?;
+            .map_err(|error| with_line(error, &document))?;
     }
-    if found { Ok(out) } else { Err(Error::NoProvider) }
+    if has_provider { Ok(out) } else { Err(Error::NoProvider) }
 }
 
 fn is(node: &Node<'_, '_>, name: &str) -> bool {
     node.is_element() && node.tag_name().name() == name
 }
 
-/// An error about an element; its place stands for its line, see [`with_line`].
+/// An error about an element, with its offset instead of its line: see [`with_line`].
 fn wrong(node: Node<'_, '_>, problem: String) -> Error {
     Error::Element { line: u32::try_from(node.range().start).unwrap_or(u32::MAX), problem }
 }
 
-/// An attribute of this name is missing or cannot be read.
+/// An error: an attribute with this name is missing or cannot be read.
 fn bad(node: Node<'_, '_>, attribute: &str) -> Error {
     wrong(node, format!("<{}> needs a {attribute} that can be read", node.tag_name().name()))
 }
 
-/// The element refers to something that is not there.
+/// An error: the element refers to something that does not exist.
 fn unknown(node: Node<'_, '_>, what: &str, name: &str) -> Error {
     wrong(node, format!("there is no {what} {name:?}"))
 }
@@ -129,13 +129,23 @@ fn need<T: TryFrom<u64>>(node: Node<'_, '_>, attribute: &'static str) -> Result<
     value.and_then(|v| T::try_from(v).ok()).ok_or_else(|| bad(node, attribute))
 }
 
+fn need_text(node: Node<'_, '_>, attribute: &'static str) -> Result<Text, Error> {
+    let text = node.attribute(attribute).ok_or_else(|| bad(node, attribute))?;
+    Ok(text.to_owned().into())
+}
+
 fn named<T: TryFrom<u64>>(
     event: Node<'_, '_>,
     attribute: &'static str,
-    (value, name): (u64, Text),
+    number: NamedNumber,
 ) -> Result<Named<T>, Error> {
-    let value = T::try_from(value).map_err(|_| bad(event, attribute))?;
-    Ok(Named { value, name })
+    let value = T::try_from(number.value).map_err(|_| bad(event, attribute))?;
+    Ok(Named { value, name: number.shown })
+}
+
+/// The display message of an element, or else its name.
+fn shown_name(texts: &Texts, node: Node<'_, '_>, name: &str) -> String {
+    texts.message(node).unwrap_or_else(|| name.to_owned())
 }
 
 fn provider(
@@ -150,54 +160,12 @@ fn provider(
         .and_then(|g| g.trim().parse().ok())
         .ok_or_else(|| bad(node, "guid"))?;
     let name: Text = node.attribute("name").unwrap_or_default().to_owned().into();
-    let mut levels = Names::with(LEVELS).reserve(RESERVED_LEVELS, |n| n);
-    let mut tasks = Names::with(TASKS);
-    let mut opcodes = Names::with(OPCODES).reserve(RESERVED_OPCODES, |n| n);
-    let mut keywords = Names::with(KEYWORDS).reserve(RESERVED_KEYWORDS, |n| 1 << n);
-    let mut channels = Names::with(CHANNELS);
-    // Opcodes of a task count for events of this task alone.
-    let mut task_opcodes: HashMap<String, Names> = HashMap::new();
-    let mut next_channel = 16;
-    for child in parts(node) {
-        let Some(name) = child.attribute("name").filter(|_| child.is_element()) else { continue };
-        let shown = || texts.message(child).unwrap_or_else(|| name.to_owned());
-        match child.tag_name().name() {
-            "level" => levels.insert(name, need::<u8>(child, "value")?.into(), shown()),
-            "task" => tasks.insert(name, need::<u16>(child, "value")?.into(), shown()),
-            "keyword" => keywords.insert(name, need::<u64>(child, "mask")?, shown()),
-            "opcode" => {
-                let value = need::<u8>(child, "value")?.into();
-                let task = child.ancestors().find(|n| is(n, "task"));
-                let names = match task.and_then(|t| t.attribute("name")) {
-                    Some(task) => task_opcodes.entry(task.to_owned()).or_default(),
-                    None => &mut opcodes,
-                };
-                names.insert(name, value, shown());
-            }
-            "channel" | "importChannel" => {
-                // Channels without a number get one in order, from 16 on; the channels of Windows
-                // keep theirs.
-                let windows = CHANNELS.iter().find(|(n, _)| *n == name).map(|(_, value)| *value);
-                let windows = windows.filter(|_| is(&child, "importChannel"));
-                let value = child.attribute("value").and_then(number).or(windows);
-                let value = value.unwrap_or(next_channel);
-                if windows.is_none() {
-                    next_channel = value.saturating_add(1);
-                }
-                // A channel is called by its name everywhere but in the manifest.
-                let id = child.attribute("chid").unwrap_or(name);
-                channels.insert(id, value, name.to_owned());
-                channels.insert(name, value, name.to_owned());
-            }
-            _ => {}
-        }
-    }
-    // What a source wrote about itself at run time is taken as far as it goes.
+    let numbers = Numbers::read(node, texts)?;
+    // A manifest that a source wrote at run time may have events that cannot be read.
     let lenient = source == SchemaSource::EventSource;
     let templates = Templates::read(node, &maps(node, texts, budget)?, lenient)?;
-    let names = Numbers { levels, tasks, opcodes, task_opcodes, keywords, channels };
     for node in parts(node).filter(|n| is(n, "event") && n.has_attribute("value")) {
-        match event(node, &names, &templates, texts, budget) {
+        match event(node, &numbers, &templates, texts, budget) {
             Ok(described) => {
                 budget.text(name.len())?;
                 let schema = EventSchema {
@@ -215,31 +183,103 @@ fn provider(
     Ok(())
 }
 
-/// All elements of a provider, but for what an event looks like as XML: elements of any name.
+/// All elements of a provider, except the XML form of events, which has elements with any name.
 fn parts<'a, 'i>(provider: Node<'a, 'i>) -> impl Iterator<Item = Node<'a, 'i>> {
-    let foreign = |n: &Node<'_, '_>| n.ancestors().skip(1).any(|a| is(&a, "UserData"));
-    provider.descendants().filter(move |n| n.is_element() && !foreign(n))
+    provider.descendants().filter(|node| node.is_element() && !is_in_user_data(*node))
 }
 
-/// Numbers of what events refer to by name.
+fn is_in_user_data(node: Node<'_, '_>) -> bool {
+    node.ancestors().skip(1).any(|ancestor| is(&ancestor, "UserData"))
+}
+
+/// The numbers that events of a provider refer to by name.
 struct Numbers {
     levels: Names,
     tasks: Names,
     opcodes: Names,
+    /// Opcodes of one task, which only events of this task have.
     task_opcodes: HashMap<String, Names>,
     keywords: Names,
     channels: Names,
+    /// The number of the next channel that has none.
+    next_channel: u64,
 }
 
-/// What one event says; its provider is filled in by who asks.
+impl Numbers {
+    fn read(provider: Node<'_, '_>, texts: &Texts) -> Result<Self, Error> {
+        let mut numbers = Numbers {
+            levels: Names::with(LEVELS).reserve(RESERVED_LEVELS, |number| number),
+            tasks: Names::with(TASKS),
+            opcodes: Names::with(OPCODES).reserve(RESERVED_OPCODES, |number| number),
+            task_opcodes: HashMap::new(),
+            keywords: Names::with(KEYWORDS).reserve(RESERVED_KEYWORDS, |number| 1 << number),
+            channels: Names::with(CHANNELS),
+            next_channel: 16,
+        };
+        for node in parts(provider) {
+            if let Some(name) = node.attribute("name") {
+                numbers.add(node, name, texts)?;
+            }
+        }
+        Ok(numbers)
+    }
+
+    fn add(&mut self, node: Node<'_, '_>, name: &str, texts: &Texts) -> Result<(), Error> {
+        match node.tag_name().name() {
+            "level" => {
+                let value = need::<u8>(node, "value")?;
+                self.levels.insert(name, value.into(), shown_name(texts, node, name));
+            }
+            "task" => {
+                let value = need::<u16>(node, "value")?;
+                self.tasks.insert(name, value.into(), shown_name(texts, node, name));
+            }
+            "keyword" => {
+                let mask = need::<u64>(node, "mask")?;
+                self.keywords.insert(name, mask, shown_name(texts, node, name));
+            }
+            "opcode" => {
+                let value = need::<u8>(node, "value")?;
+                let task = node.ancestors().find(|ancestor| is(ancestor, "task"));
+                let opcodes = match task.and_then(|task| task.attribute("name")) {
+                    Some(task) => self.task_opcodes.entry(task.to_owned()).or_default(),
+                    None => &mut self.opcodes,
+                };
+                opcodes.insert(name, value.into(), shown_name(texts, node, name));
+            }
+            "channel" | "importChannel" => self.add_channel(node, name),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Channels without a number get one in order, from 16 on; imported channels of Windows have
+    /// fixed numbers.
+    fn add_channel(&mut self, node: Node<'_, '_>, name: &str) {
+        let predefined = match CHANNELS.iter().find(|(channel, _)| *channel == name) {
+            Some((_, value)) if is(&node, "importChannel") => Some(*value),
+            _ => None,
+        };
+        let stated = node.attribute("value").and_then(number);
+        let value = stated.or(predefined).unwrap_or(self.next_channel);
+        if predefined.is_none() {
+            self.next_channel = value.saturating_add(1);
+        }
+        // Events of the manifest refer to a channel by its `chid`; people only see its name.
+        let id = node.attribute("chid").unwrap_or(name);
+        self.channels.insert(id, value, name.to_owned());
+        self.channels.insert(name, value, name.to_owned());
+    }
+}
+
+/// The schema of one event, without its provider.
 fn event(
     event: Node<'_, '_>,
-    names: &Numbers,
+    numbers: &Numbers,
     templates: &Templates,
     texts: &Texts,
     budget: &mut Budget,
 ) -> Result<EventSchema, Error> {
-    let Numbers { levels, tasks, opcodes, task_opcodes, keywords, channels } = names;
     let id = need::<u16>(event, "value")?;
     let version = match event.attribute("version") {
         Some(_) => need::<u8>(event, "version")?,
@@ -248,21 +288,21 @@ fn event(
     let identity = Identity::Modern { id, version };
     let mut schema = EventSchema::new(Guid::ZERO, identity, SchemaSource::Manifest);
     schema.name = event.attribute("symbol").unwrap_or_default().to_owned().into();
-    schema.level = named(event, "level", levels.of(event, "level")?)?;
-    schema.task = named(event, "task", tasks.of(event, "task")?)?;
-    let local = event.attribute("task").and_then(|t| task_opcodes.get(t));
-    let opcode = match local.map(|names| names.of(event, "opcode")) {
+    schema.level = named(event, "level", numbers.levels.number_in(event, "level")?)?;
+    schema.task = named(event, "task", numbers.tasks.number_in(event, "task")?)?;
+    let task_opcodes = event.attribute("task").and_then(|task| numbers.task_opcodes.get(task));
+    let opcode = match task_opcodes.map(|opcodes| opcodes.number_in(event, "opcode")) {
         Some(Ok(opcode)) => opcode,
-        _ => opcodes.of(event, "opcode")?,
+        _ => numbers.opcodes.number_in(event, "opcode")?,
     };
     schema.opcode = named(event, "opcode", opcode)?;
-    schema.channel = named(event, "channel", channels.of(event, "channel")?)?;
-    for keyword in event.attribute("keywords").unwrap_or_default().split_whitespace() {
-        let (mask, shown) =
-            keywords.get(event, keyword).ok_or_else(|| unknown(event, "keyword", keyword))?;
-        budget.text(shown.len())?;
-        schema.keywords |= mask;
-        schema.keyword_names.push(shown);
+    schema.channel = named(event, "channel", numbers.channels.number_in(event, "channel")?)?;
+    for name in event.attribute("keywords").unwrap_or_default().split_whitespace() {
+        let keyword =
+            numbers.keywords.get(event, name).ok_or_else(|| unknown(event, "keyword", name))?;
+        budget.text(keyword.shown.len())?;
+        schema.keywords |= keyword.value;
+        schema.keyword_names.push(keyword.shown.clone());
     }
     schema.message = texts.message(event).map(Text::Owned);
     let named = [&schema.level.name, &schema.task.name, &schema.opcode.name, &schema.channel.name];
@@ -292,14 +332,13 @@ fn maps(
         let name = node.attribute("name").ok_or_else(|| bad(node, "name"))?.to_owned();
         let entries = node.children().filter(|n| is(n, "map"));
         let map = if kind == MapKind::Patterns {
-            let format = node.attribute("format").ok_or_else(|| bad(node, "format"))?.to_owned();
-            let pattern = |entry: Node<'_, '_>| {
-                let part = |what| entry.attribute(what).map(|text| Text::Owned(text.to_owned()));
-                let pattern = part("name").ok_or_else(|| bad(entry, "name"))?;
-                let text = part("value").ok_or_else(|| bad(entry, "value"))?;
-                Ok(Pattern { pattern, text })
-            };
-            let patterns = entries.map(pattern).collect::<Result<_, Error>>()?;
+            let format = need_text(node, "format")?;
+            let mut patterns = Vec::new();
+            for entry in entries {
+                let pattern = need_text(entry, "name")?;
+                let text = need_text(entry, "value")?;
+                patterns.push(Pattern { pattern, text });
+            }
             ValueMap::of_patterns(name.clone(), format, patterns)
         } else {
             let mut named = Vec::new();

@@ -1,72 +1,78 @@
 //! Names and numbers of levels, tasks, opcodes, keywords and channels.
 
 use std::collections::HashMap;
-use std::ops::RangeInclusive;
 
 use roxmltree::Node;
 
-use super::predefined::WINMETA;
+use super::predefined::{Reserved, WINMETA};
 use super::{number, unknown};
 use crate::Error;
 use crate::model::Text;
 
-/// A number, and what people are shown for it.
+/// A number, and its name as it is shown to people.
 #[derive(Clone)]
-struct Known {
-    value: u64,
-    shown: Text,
+pub(super) struct NamedNumber {
+    pub value: u64,
+    pub shown: Text,
 }
 
-/// Numbers by name, for what an event refers to.
+/// Numbers by the names that events use for them.
 #[derive(Default)]
-pub(super) struct Names(HashMap<String, Known>);
+pub(super) struct Names(HashMap<String, NamedNumber>);
 
 impl Names {
-    pub(super) fn with(standard: &[(&'static str, u64)]) -> Self {
-        let known = |value, name| Known { value, shown: Text::Borrowed(name) };
-        Names(standard.iter().map(|&(n, v)| (n.to_owned(), known(v, n))).collect())
+    pub(super) fn with(predefined: &[(&'static str, u64)]) -> Self {
+        let mut names = Names::default();
+        for &(name, value) in predefined {
+            let number = NamedNumber { value, shown: Text::Borrowed(name) };
+            names.0.insert(name.to_owned(), number);
+        }
+        names
     }
 
-    /// With reserved names as well; `value` is that of a number.
-    pub(super) fn reserve(
-        mut self,
-        (name, numbers): (&str, RangeInclusive<u64>),
-        value: fn(u64) -> u64,
-    ) -> Self {
-        for number in numbers {
-            let name = format!("{name}{number}");
+    /// Adds reserved names; `value` returns the value of the name with a number.
+    pub(super) fn reserve(mut self, reserved: Reserved, value: fn(u64) -> u64) -> Self {
+        for number in reserved.numbers {
+            let name = format!("{}{number}", reserved.prefix);
             self.insert(&name, value(number), name.clone());
         }
         self
     }
 
     pub(super) fn insert(&mut self, name: &str, value: u64, shown: String) {
-        self.0.insert(name.to_owned(), Known { value, shown: shown.into() });
+        self.0.insert(name.to_owned(), NamedNumber { value, shown: shown.into() });
     }
 
-    /// The entry of a name. Names that Windows defines stand under the prefix `win:` here, whatever
-    /// prefix the manifest has for their namespace.
-    fn known(&self, event: Node<'_, '_>, name: &str) -> Option<&Known> {
-        let predefined = || {
-            let (prefix, local) = name.split_once(':')?;
-            (event.lookup_namespace_uri(Some(prefix))? == WINMETA).then(|| format!("win:{local}"))
-        };
-        self.0.get(name).or_else(|| self.0.get(&predefined()?))
+    /// The number of a name. Names that Windows defines have the prefix `win:` here; a manifest can
+    /// use any other prefix for their namespace.
+    pub(super) fn get(&self, event: Node<'_, '_>, name: &str) -> Option<&NamedNumber> {
+        match self.0.get(name) {
+            Some(number) => Some(number),
+            None => self.0.get(&predefined_name(event, name)?),
+        }
     }
 
-    /// The number of a name, and what is shown for it.
-    pub(super) fn get(&self, event: Node<'_, '_>, name: &str) -> Option<(u64, Text)> {
-        self.known(event, name).map(|known| (known.value, known.shown.clone()))
-    }
-
-    /// What an event's attribute names, or the number that it is itself.
-    pub(super) fn of(
+    /// The number that an event's attribute names, or the number that it is itself. 0 without the
+    /// attribute.
+    pub(super) fn number_in(
         &self,
         event: Node<'_, '_>,
         attribute: &'static str,
-    ) -> Result<(u64, Text), Error> {
-        let Some(name) = event.attribute(attribute) else { return Ok((0, Text::Borrowed(""))) };
-        let as_number = || number(name).map(|value| (value, name.to_owned().into()));
-        self.get(event, name).or_else(as_number).ok_or_else(|| unknown(event, attribute, name))
+    ) -> Result<NamedNumber, Error> {
+        let Some(name) = event.attribute(attribute) else {
+            return Ok(NamedNumber { value: 0, shown: Text::Borrowed("") });
+        };
+        if let Some(number) = self.get(event, name) {
+            return Ok(number.clone());
+        }
+        let value = number(name).ok_or_else(|| unknown(event, attribute, name))?;
+        Ok(NamedNumber { value, shown: name.to_owned().into() })
     }
+}
+
+/// A name that Windows defines, with the prefix `win:`; `None` for a name of another namespace.
+fn predefined_name(event: Node<'_, '_>, name: &str) -> Option<String> {
+    let (prefix, local) = name.split_once(':')?;
+    let namespace = event.lookup_namespace_uri(Some(prefix))?;
+    if namespace == WINMETA { Some(format!("win:{local}")) } else { None }
 }

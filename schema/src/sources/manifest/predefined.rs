@@ -2,14 +2,22 @@
 
 use std::ops::RangeInclusive;
 
-/// The namespace of what Windows defines.
+/// The namespace of the names that Windows defines.
 pub(super) const WINMETA: &str = "http://manifests.microsoft.com/win/2004/08/windows/events";
 
-/// Names that Windows reserves, `win:ReservedLevel6` and so on: the beginning of the name, and the
-/// numbers. The values of keywords are the bits with these numbers.
-pub(super) const RESERVED_LEVELS: (&str, RangeInclusive<u64>) = ("win:ReservedLevel", 6..=15);
-pub(super) const RESERVED_OPCODES: (&str, RangeInclusive<u64>) = ("win:ReservedOpcode", 241..=255);
-pub(super) const RESERVED_KEYWORDS: (&str, RangeInclusive<u64>) = ("win:ReservedKeyword", 56..=63);
+/// Names that Windows reserves: `win:ReservedLevel6` and so on.
+pub(super) struct Reserved {
+    pub prefix: &'static str,
+    pub numbers: RangeInclusive<u64>,
+}
+
+pub(super) const RESERVED_LEVELS: Reserved =
+    Reserved { prefix: "win:ReservedLevel", numbers: 6..=15 };
+pub(super) const RESERVED_OPCODES: Reserved =
+    Reserved { prefix: "win:ReservedOpcode", numbers: 241..=255 };
+/// The values of keywords are the bits with these numbers.
+pub(super) const RESERVED_KEYWORDS: Reserved =
+    Reserved { prefix: "win:ReservedKeyword", numbers: 56..=63 };
 
 pub(super) const LEVELS: &[(&str, u64)] = &[
     ("win:LogAlways", 0),

@@ -11,14 +11,31 @@ use std::sync::Arc;
 
 type Maps = HashMap<String, Arc<ValueMap>>;
 
-/// The templates of a provider, by id, and what a copy of each takes.
+/// The templates of a provider by id, each with the size of a copy.
 pub(super) struct Templates(HashMap<String, (Vec<Field>, Weight)>);
 
-/// Names of fields before, and where they stand.
+/// The names of earlier fields in a list, with their indices.
 type Names<'n> = HashMap<&'n str, u16>;
 
+/// The fields to which a field can refer: earlier fields of its list, and of the list around its
+/// struct.
+struct Scope<'s, 'n> {
+    here: &'s Names<'n>,
+    top: Option<&'s Names<'n>>,
+}
+
+impl Scope<'_, '_> {
+    fn find(&self, name: &str) -> Option<FieldRef> {
+        if let Some(index) = self.here.get(name) {
+            return Some(FieldRef::Here(*index));
+        }
+        let index = self.top?.get(name)?;
+        Some(FieldRef::Top(*index))
+    }
+}
+
 impl Templates {
-    /// Those of a provider; `lenient` leaves out what is unsound.
+    /// The templates of a provider; `lenient` leaves out invalid ones.
     pub(super) fn read(provider: Node<'_, '_>, maps: &Maps, lenient: bool) -> Result<Self, Error> {
         let mut out = HashMap::new();
         for node in parts(provider).filter(|n| is(n, "template")) {
@@ -48,7 +65,7 @@ impl Templates {
 /// The `data` and `struct` children; `top` are the names of the fields around a struct.
 fn fields<'n>(
     parent: Node<'n, '_>,
-    top: Option<&Names<'_>>,
+    top: Option<&Names<'n>>,
     maps: &Maps,
     weight: &mut Weight,
 ) -> Result<Vec<Field>, Error> {
@@ -58,32 +75,30 @@ fn fields<'n>(
         let is_struct = match node.tag_name().name() {
             "data" => false,
             "struct" => true,
-            // How an event shows as XML is none of the payload.
+            // The XML form of an event is not part of the payload.
             _ => continue,
         };
         let name = node.attribute("name").unwrap_or_default();
         weight.add(name)?;
-        let find = |wanted: &str| {
-            let here = names.get(wanted).copied().map(FieldRef::Here);
-            here.or_else(|| top?.get(wanted).copied().map(FieldRef::Top))
-        };
+        let scope = Scope { here: &names, top };
         let count = match node.attribute("count") {
             None => Count::One,
             Some(text) => match number(text) {
                 Some(n) => Count::Const(u16::try_from(n).map_err(|_| bad(node, "count"))?),
                 None => {
-                    Count::Field(find(text).ok_or_else(|| unknown(node, "counting field", text))?)
+                    let field = scope.find(text);
+                    Count::Field(field.ok_or_else(|| unknown(node, "counting field", text))?)
                 }
             },
         };
         let field = if is_struct && top.is_none() {
             Field::structure(name.to_owned(), fields(node, Some(&names), maps, weight)?)
         } else {
-            data(node, name.to_owned(), &find, maps)?
+            data(node, name.to_owned(), &scope, maps)?
         };
-        if let Ok(at) = u16::try_from(out.len()) {
-            // Of two with one name the first counts.
-            names.entry(name).or_insert(at);
+        if let Ok(index) = u16::try_from(out.len()) {
+            // If two fields have the same name, references are to the first one.
+            names.entry(name).or_insert(index);
         }
         out.push(field.with_count(count));
     }
@@ -93,7 +108,7 @@ fn fields<'n>(
 fn data(
     node: Node<'_, '_>,
     name: String,
-    find: &dyn Fn(&str) -> Option<FieldRef>,
+    scope: &Scope<'_, '_>,
     maps: &Maps,
 ) -> Result<Field, Error> {
     let type_name = node.attribute("inType").unwrap_or_default();
@@ -111,7 +126,8 @@ fn data(
         Some(text) => match number(text) {
             Some(n) => Length::Fixed(u16::try_from(n).map_err(|_| bad(node, "length"))?),
             None => {
-                Length::Field(find(text).ok_or_else(|| unknown(node, "field of length", text))?)
+                let field = scope.find(text);
+                Length::Field(field.ok_or_else(|| unknown(node, "field of length", text))?)
             }
         },
     };

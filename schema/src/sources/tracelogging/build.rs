@@ -7,7 +7,7 @@ use crate::model::{Count, EventSchema, Field, FieldKind};
 /// The data of an `EVENT_SCHEMA_TL` item for this schema: name, tags and fields.
 ///
 /// # Errors
-/// When the schema holds what TraceLogging cannot say, such as an array counted by a field.
+/// If TraceLogging cannot describe the schema: an array counted by a field, for example.
 pub fn build(schema: &EventSchema) -> Result<Vec<u8>, Error> {
     let mut out = vec![0, 0];
     push_tags(schema.tags, &mut out);
@@ -44,18 +44,16 @@ fn push_tags(tags: u32, out: &mut Vec<u8>) {
 }
 
 fn push_field(field: &Field, depth: usize, out: &mut Vec<u8>) -> Result<(), Error> {
-    let no_code = || Error::NoCode { field: field.name.to_string() };
     push_name(&field.name, out)?;
     let (code, out_code, members) = match &field.kind {
         FieldKind::Value(ty) => {
-            let code = codes::in_code(*ty, field.length).ok_or_else(no_code)?;
+            let code = codes::in_code(*ty, field.length).ok_or_else(|| no_code(field))?;
             (code, codes::out_code(field.out), &[][..])
         }
         FieldKind::Struct(members) => {
-            let bad = || Error::BadStruct { field: field.name.to_string() };
-            let count = u8::try_from(members.len()).map_err(|_| bad())?;
+            let count = u8::try_from(members.len()).map_err(|_| bad_struct(field))?;
             if count == 0 || count > 127 || depth >= MAX_DEPTH {
-                return Err(bad());
+                return Err(bad_struct(field));
             }
             (codes::STRUCT, count, &members[..])
         }
@@ -64,7 +62,7 @@ fn push_field(field: &Field, depth: usize, out: &mut Vec<u8>) -> Result<(), Erro
         Count::One => (0, None),
         Count::Const(n) => (CONSTANT, Some(n)),
         Count::Prefixed => (VARIABLE, None),
-        Count::Field(_) | Count::Rest => return Err(no_code()),
+        Count::Field(_) | Count::Rest => return Err(no_code(field)),
     };
     let tagged = field.tags & 0x0fff_ffff != 0;
     if out_code != 0 || tagged {
@@ -80,4 +78,12 @@ fn push_field(field: &Field, depth: usize, out: &mut Vec<u8>) -> Result<(), Erro
         out.extend_from_slice(&count.to_le_bytes());
     }
     members.iter().try_for_each(|member| push_field(member, depth + 1, out))
+}
+
+fn no_code(field: &Field) -> Error {
+    Error::NoCode { field: field.name.to_string() }
+}
+
+fn bad_struct(field: &Field) -> Error {
+    Error::BadStruct { field: field.name.to_string() }
 }

@@ -7,11 +7,10 @@ pub(super) const STRUCT: u8 = 0x18;
 /// Text after its length.
 const COUNTED_UTF16: u8 = 0x16;
 const COUNTED_ANSI: u8 = 0x17;
-/// Bytes after their length, like [`InType::Binary`]; the two differ in how old consumers took
-/// them.
+/// Bytes after their length, like [`InType::Binary`]. Old consumers read the two differently.
 const COUNTED_BINARY: u8 = 0x19;
 
-/// Codes from [`OutType::Utf8`] on are so much larger than the position of the type in the list.
+/// The difference between the code and the position of [`OutType::Utf8`] and later types.
 const LATER: u8 = 0x10;
 
 /// The in-type and length of a code.
@@ -27,7 +26,7 @@ pub(super) fn in_type(code: u8) -> Option<(InType, Length)> {
     }
 }
 
-/// The code of an in-type with a length, where TraceLogging has one.
+/// The code of an in-type with a length, if TraceLogging has one.
 pub(super) fn in_code(ty: InType, length: Length) -> Option<u8> {
     match (ty, length) {
         (InType::Utf16, Length::U16) => Some(COUNTED_UTF16),
@@ -37,10 +36,10 @@ pub(super) fn in_code(ty: InType, length: Length) -> Option<u8> {
     }
 }
 
-/// The out-type of a code; what is not known shows as the in-type suggests.
+/// The out-type of a code; the default for an unknown code.
 pub(super) fn out_type(code: u8) -> OutType {
-    let found = OutType::ALL.iter().find(|out| out_code(**out) == code);
-    found.copied().unwrap_or(OutType::Default)
+    let out = OutType::ALL.iter().find(|out| out_code(**out) == code);
+    out.copied().unwrap_or(OutType::Default)
 }
 
 /// The code of an out-type.

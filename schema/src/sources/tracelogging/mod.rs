@@ -57,8 +57,8 @@ impl EventSchema {
 /// The schema in an `EVENT_SCHEMA_TL` item (its data, without the item's header), and the provider
 /// that its record names.
 ///
-/// A type that is not known takes the rest of the payload as bytes, and the fields after it are
-/// left out: where they start cannot be known.
+/// A field of an unknown type is the rest of the payload as bytes. The fields after it are left
+/// out, because where they start is unknown.
 ///
 /// ```
 /// use etl_format::Guid;
@@ -87,9 +87,9 @@ pub fn parse(provider: Guid, metadata: &[u8]) -> Result<EventSchema, Error> {
         EventSchema::new(provider, Identity::SelfDescribing, SchemaSource::TraceLogging);
     schema.tags = tags(&mut c).ok_or_else(|| truncated(&c, "the event's tags"))?;
     schema.name = text(c.ansiz().ok_or_else(|| truncated(&c, "the event's name"))?);
-    let mut known = true;
-    while !c.is_empty() && known {
-        schema.fields.push(parse_field(&mut c, 0, &mut known)?);
+    let mut is_known = true;
+    while !c.is_empty() && is_known {
+        schema.fields.push(parse_field(&mut c, 0, &mut is_known)?);
     }
     Ok(schema)
 }
@@ -113,7 +113,7 @@ fn tags(c: &mut Cursor<'_>) -> Option<u32> {
             return Some(tags);
         }
         if shift == 0 {
-            // More than 28 bits: the rest says nothing.
+            // More than 28 bits: the rest is ignored.
             while c.u8()? & MORE != 0 {}
             return Some(tags);
         }
@@ -121,10 +121,12 @@ fn tags(c: &mut Cursor<'_>) -> Option<u32> {
     }
 }
 
-fn parse_field(c: &mut Cursor<'_>, depth: usize, known: &mut bool) -> Result<Field, Error> {
+/// Reads a field. Sets `is_known` to `false` if its size is unknown.
+fn parse_field(c: &mut Cursor<'_>, depth: usize, is_known: &mut bool) -> Result<Field, Error> {
     let name = text(c.ansiz().ok_or_else(|| truncated(c, "a field's name"))?);
     let in_byte = c.u8().ok_or_else(|| truncated(c, "a field's type"))?;
-    let (mut out_code, mut field_tags) = (0, 0);
+    let mut out_code = 0;
+    let mut field_tags = 0;
     if in_byte & MORE != 0 {
         let out_byte = c.u8().ok_or_else(|| truncated(c, "a field's out-type"))?;
         out_code = out_byte & !MORE;
@@ -146,7 +148,7 @@ fn parse_field(c: &mut Cursor<'_>, depth: usize, known: &mut bool) -> Result<Fie
     }
     let code = in_byte & 0x1f;
     let mut field = if custom {
-        // Custom data say their size before them.
+        // Custom data begin with their size.
         Field::new(name, InType::Binary)
     } else if code == codes::STRUCT {
         if depth >= MAX_DEPTH {
@@ -157,16 +159,16 @@ fn parse_field(c: &mut Cursor<'_>, depth: usize, known: &mut bool) -> Result<Fie
             if c.is_empty() {
                 return Err(Error::MissingMembers);
             }
-            if !*known {
+            if !*is_known {
                 break;
             }
-            members.push(parse_field(c, depth + 1, known)?);
+            members.push(parse_field(c, depth + 1, is_known)?);
         }
         Field::structure(name, members)
     } else if let Some((ty, length)) = codes::in_type(code) {
         Field::new(name, ty).with_length(length).with_out(codes::out_type(out_code))
     } else {
-        *known = false;
+        *is_known = false;
         count = Count::One;
         Field::new(name, InType::Binary).with_length(Length::Rest)
     };

@@ -5,12 +5,12 @@ use etl_format::Guid;
 use etl_format::cursor::{Bytes, Cursor};
 use std::borrow::Cow;
 
-/// The group that the provider belongs to.
+/// The trait with the group of the provider.
 const GROUP: u8 = 1;
-/// The GUID by which its events are decoded.
+/// The trait with the GUID by which its events are decoded.
 const DECODE_GUID: u8 = 2;
 
-/// What a `PROV_TRAITS` item says.
+/// The contents of a `PROV_TRAITS` item.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProviderTraits<'a> {
     /// The provider's name.
@@ -22,8 +22,7 @@ pub struct ProviderTraits<'a> {
 }
 
 impl<'a> ProviderTraits<'a> {
-    /// From an item's data. `None` when they have no name; traits that are cut or not known are
-    /// left out.
+    /// From an item's data. `None` if it has no name. Traits that are cut or unknown are left out.
     #[must_use]
     pub fn parse(data: &'a [u8]) -> Option<Self> {
         let size = data.u16_at(0)?;
@@ -45,8 +44,8 @@ impl<'a> ProviderTraits<'a> {
         Some(traits)
     }
 
-    /// The data of a `PROV_TRAITS` item. A name is cut before a NUL and where the item would get
-    /// longer than it can be.
+    /// The data of a `PROV_TRAITS` item. The name is cut before a NUL, and if it would make the
+    /// item too long.
     #[must_use]
     pub fn build(&self) -> Vec<u8> {
         /// Longest name: the size, the NUL and two traits of 19 bytes have to fit as well.

@@ -1,4 +1,4 @@
-//! What events of the CLR are about: methods, modules, assemblies and domains.
+//! The objects of events of the CLR: methods, modules, assemblies and domains.
 
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
@@ -42,12 +42,12 @@ view! {
     signature = "MethodSignature";
 }
 
-/// Names of a method, and which version of its code an event is about.
+/// Names of a method, and the version of its code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MethodText<'a> {
     /// Metadata token.
     pub token: u32,
-    /// Namespace and type, UTF-16; empty where the event has no names.
+    /// Namespace and type, UTF-16; empty if the event has no names.
     pub namespace: &'a [u8],
     /// Name, UTF-16.
     pub name: &'a [u8],
@@ -82,20 +82,24 @@ impl<'a> Method<'a> {
         self.at.name.is_known()
     }
 
-    /// The names; `None` where the payload ends before the end of a name.
+    /// The names; `None` if the payload ends before the end of a name.
     #[must_use]
     pub fn text(&self) -> Option<MethodText<'a>> {
         let token = self.token()?;
         if !self.is_named() {
             return Some(MethodText { token, version: self.version(), ..MethodText::default() });
         }
-        let (at, mut walk) = (self.at, self.at.layout.walk(self.payload));
+        let positions = self.at;
+        let mut walk = positions.layout.walk(self.payload);
         Some(MethodText {
             token,
-            namespace: walk.text(at.namespace)?,
-            name: walk.text(at.name)?,
-            signature: walk.text(at.signature)?,
-            version: at.version.is_known().then(|| walk.u64(at.version)).flatten(),
+            namespace: walk.text(positions.namespace)?,
+            name: walk.text(positions.name)?,
+            signature: walk.text(positions.signature)?,
+            version: match positions.version.is_known() {
+                true => walk.u64(positions.version),
+                false => None,
+            },
         })
     }
 }
@@ -126,15 +130,15 @@ view! {
 pub struct ModuleText<'a> {
     /// Path of its IL file, UTF-16.
     pub il_path: &'a [u8],
-    /// Path of its native image, UTF-16; empty where it has none.
+    /// Path of its native image, UTF-16; empty if it has none.
     pub native_path: &'a [u8],
     /// PDB of its IL, unless zero.
     pub il_pdb: Option<Pdb>,
     /// PDB of its native image, unless zero.
     pub native_pdb: Option<Pdb>,
-    /// Path of the PDB of its IL, UTF-16; empty where the event does not have it.
+    /// Path of the PDB of its IL, UTF-16; empty if the event does not have it.
     pub il_pdb_path: &'a [u8],
-    /// Path of the PDB of its native image, UTF-16; empty where the event does not have it.
+    /// Path of the PDB of its native image, UTF-16; empty if the event does not have it.
     pub native_pdb_path: &'a [u8],
 }
 
@@ -145,21 +149,27 @@ impl<'a> Module<'a> {
         self.at.il_signature.is_known()
     }
 
-    /// Paths and PDBs; empty where the payload ends before the end of a path.
+    /// Paths and PDBs; empty if the payload ends before the end of a path.
     #[must_use]
     pub fn text(&self) -> ModuleText<'a> {
-        let (Some(il_path), Some(native_path)) = (self.il_path(), self.native_path()) else {
-            return ModuleText::default();
-        };
-        let pdb = |signature: Option<Guid>, age: Option<u32>| {
-            Some(Pdb { signature: signature?, age: age? }).filter(|p| p.signature != Guid::ZERO)
-        };
-        let il_pdb = pdb(self.il_signature(), self.il_age());
-        let native_pdb = pdb(self.native_signature(), self.native_age());
-        let il_pdb_path = self.il_pdb_path().unwrap_or_default();
-        let native_pdb_path = self.native_pdb_path().unwrap_or_default();
-        ModuleText { il_path, native_path, il_pdb, native_pdb, il_pdb_path, native_pdb_path }
+        let Some(il_path) = self.il_path() else { return ModuleText::default() };
+        let Some(native_path) = self.native_path() else { return ModuleText::default() };
+        ModuleText {
+            il_path,
+            native_path,
+            il_pdb: pdb(self.il_signature(), self.il_age()),
+            native_pdb: pdb(self.native_signature(), self.native_age()),
+            il_pdb_path: self.il_pdb_path().unwrap_or_default(),
+            native_pdb_path: self.native_pdb_path().unwrap_or_default(),
+        }
     }
+}
+
+/// The PDB of a module, unless its signature is missing or zero.
+fn pdb(signature: Option<Guid>, age: Option<u32>) -> Option<Pdb> {
+    let signature = signature?;
+    let age = age?;
+    if signature == Guid::ZERO { None } else { Some(Pdb { signature, age }) }
 }
 
 view! {

@@ -16,7 +16,7 @@ pub use crate::clr::Enumeration;
 use crate::decode::Decoder;
 use crate::model::Identity;
 use crate::providers::{CLR_RUNDOWN, CLR_RUNTIME};
-use crate::tables::{Registry, TableEvent};
+use crate::tables::Registry;
 pub use items::{
     AppDomain, Assembly, Change, DomainModule, Method, MethodText, Module, ModuleText,
 };
@@ -71,7 +71,7 @@ impl ClrProvider {
     }
 }
 
-/// An event of the CLR, by what it is about.
+/// An event of the CLR, by its subject.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -119,14 +119,14 @@ pub enum Event<'a> {
 /// An event and the CLR that raised it.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoded<'a> {
-    /// The CLR within the process, where the event has it.
+    /// The CLR within the process, if the event has it.
     pub instance: Option<u16>,
     /// The event.
     pub event: Event<'a>,
     /// The provider of the event.
     pub provider: ClrProvider,
-    /// Whether the payload is known to end where the fields of the shipped event end. That is found
-    /// out for events for which it costs nothing; `false` for others.
+    /// Whether the payload is known to end where the fields of the shipped event end. This is only
+    /// checked for events for which it costs nothing; `false` for others.
     pub exact: bool,
 }
 
@@ -166,21 +166,16 @@ pub fn decode_event<'a>(
         return Some(Decoded { instance: None, event: Event::Other, provider, exact: false });
     };
     let layout = &event.layout;
-    let u64 = |at: &Position| layout.read(payload, *at);
-    let u16 = |at: &Position| layout.read(payload, *at);
     let mut exact = false;
     let mut instance = None;
     let has_prefix = payload.len() >= layout.prefix();
     let decoded = match &event.kind {
         Kind::Init(which) => Event::Init(*which),
         Kind::Complete(which) => Event::Complete(*which),
-        Kind::Runtime([sku, major, minor, build, revision]) => Event::Runtime {
-            version: [u16(major)?, u16(minor)?, u16(build)?, u16(revision)?],
-            sku: u16(sku)?,
-        },
+        Kind::Runtime(positions) => read_runtime(layout, payload, *positions)?,
         Kind::Method(change, method) => {
             let method = method.read(payload)?;
-            // To count the texts is faster than to step over each of them.
+            // Counting the texts is faster than stepping over each of them.
             if known
                 && method.is_named()
                 && let Some(end) = payload.len().checked_sub(layout.tail())
@@ -200,8 +195,12 @@ pub fn decode_event<'a>(
             Event::Module(*change, module)
         }
         Kind::DomainModule(change, [module, assembly, domain]) if has_prefix => {
-            let (module, assembly, domain) = (u64(module)?, u64(assembly)?, u64(domain)?);
-            Event::DomainModule(*change, DomainModule { module, assembly, domain })
+            let part = DomainModule {
+                module: layout.read(payload, *module)?,
+                assembly: layout.read(payload, *assembly)?,
+                domain: layout.read(payload, *domain)?,
+            };
+            Event::DomainModule(*change, part)
         }
         Kind::Assembly(change, assembly) if has_prefix => {
             Event::Assembly(*change, assembly.read(payload)?)
@@ -217,17 +216,34 @@ pub fn decode_event<'a>(
             exact = frames.is_whole() && frames.len() == stated as usize;
             Event::Stack { stated, frames }
         }
-        Kind::JitStart(method) if has_prefix => Event::JitStart(u64(method)?),
+        Kind::JitStart(method) if has_prefix => Event::JitStart(layout.read(payload, *method)?),
         Kind::IlMap([method, count]) => {
             exact = known && is_exact_il_map(layout, *count, payload);
-            Event::IlMap(u64(method)?)
+            Event::IlMap(layout.read(payload, *method)?)
         }
-        Kind::Exception(address) => Event::Exception(u64(address)?),
-        Kind::EntryPoint(address) => Event::EntryPoint(u64(address)?),
+        Kind::Exception(address) => Event::Exception(layout.read(payload, *address)?),
+        Kind::EntryPoint(address) => Event::EntryPoint(layout.read(payload, *address)?),
         Kind::DomainModule(..) | Kind::Assembly(..) | Kind::JitStart(_) => return None,
     };
     let instance = instance.or_else(|| layout.read(payload, event.instance));
     Some(Decoded { instance, event: decoded, provider, exact })
+}
+
+fn read_runtime<'a>(
+    layout: &Layout,
+    payload: &'a [u8],
+    positions: [Position; 5],
+) -> Option<Event<'a>> {
+    let [sku, major, minor, build, revision] = positions;
+    Some(Event::Runtime {
+        version: [
+            layout.read(payload, major)?,
+            layout.read(payload, minor)?,
+            layout.read(payload, build)?,
+            layout.read(payload, revision)?,
+        ],
+        sku: layout.read(payload, sku)?,
+    })
 }
 
 /// Whether an event (by id) is the call stack of the previous event of its thread.
@@ -314,43 +330,40 @@ impl Kind {
     /// The kind of an event, by its symbol in the tables.
     fn new(decoder: &Decoder, p: PointerSize) -> Option<Self> {
         use Enumeration::{End, Start};
-        let find = |name| Layout::find(decoder, p, &[name]);
         let symbol = &*decoder.schema().name;
         // Later versions end in `_V1` and so on, the events of the first release in `V2`.
         let name = symbol.split_once("_V").map_or(symbol, |(name, _)| name);
         let name = name.strip_suffix("V2").unwrap_or(name);
-        let change = |text| match text {
-            "Load" => Some(Change::Load),
-            "Unload" => Some(Change::Unload),
-            "DCStart" => Some(Change::Rundown(Start)),
-            "DCEnd" => Some(Change::Rundown(End)),
-            _ => None,
-        };
         Some(match name {
             "DCStartInit" => Kind::Init(Start),
             "DCEndInit" => Kind::Init(End),
             "DCStartComplete" => Kind::Complete(Start),
             "DCEndComplete" => Kind::Complete(End),
-            "RuntimeInformationStart" | "RuntimeInformationDCStart" => Kind::Runtime(
-                ["Sku", "VMMajorVersion", "VMMinorVersion", "VMBuildNumber", "VMQfeNumber"]
-                    .map(find),
-            ),
-            "MethodJittingStarted" => Kind::JitStart(find("MethodID")),
+            "RuntimeInformationStart" | "RuntimeInformationDCStart" => {
+                let names =
+                    ["Sku", "VMMajorVersion", "VMMinorVersion", "VMBuildNumber", "VMQfeNumber"];
+                Kind::Runtime(Layout::positions(decoder, p, names))
+            }
+            "MethodJittingStarted" => Kind::JitStart(Layout::position(decoder, p, "MethodID")),
             "MethodILToNativeMap" | "MethodDCStartILToNativeMap" | "MethodDCEndILToNativeMap" => {
-                Kind::IlMap(["MethodID", "CountOfMapEntries"].map(find))
+                Kind::IlMap(Layout::positions(decoder, p, ["MethodID", "CountOfMapEntries"]))
             }
-            // Version 0 has no fields.
             "ExceptionThrown" => {
-                Kind::Exception(Some(find("ExceptionEIP")).filter(|at| at.is_known())?)
+                let address = Layout::position(decoder, p, "ExceptionEIP");
+                // Version 0 has no fields.
+                if !address.is_known() {
+                    return None;
+                }
+                Kind::Exception(address)
             }
-            "R2RGetEntryPoint" => Kind::EntryPoint(find("EntryPoint")),
+            "R2RGetEntryPoint" => Kind::EntryPoint(Layout::position(decoder, p, "EntryPoint")),
             "CLRStackWalk" | "CLRStackWalkDCStart" => {
-                Kind::Stack(["FrameCount", "Stack"].map(find))
+                Kind::Stack(Layout::positions(decoder, p, ["FrameCount", "Stack"]))
             }
             _ => {
                 if let Some(rest) = name.strip_prefix("DomainModule") {
-                    let fields = ["ModuleID", "AssemblyID", "AppDomainID"];
-                    Kind::DomainModule(change(rest)?, fields.map(find))
+                    let names = ["ModuleID", "AssemblyID", "AppDomainID"];
+                    Kind::DomainModule(change(rest)?, Layout::positions(decoder, p, names))
                 } else if let Some(rest) = name.strip_prefix("Module") {
                     Kind::Module(change(rest)?, ModuleLayout::new(decoder, p))
                 } else if let Some(rest) = name.strip_prefix("Assembly") {
@@ -364,6 +377,17 @@ impl Kind {
                 }
             }
         })
+    }
+}
+
+/// The change that the end of an event's symbol names.
+fn change(symbol_end: &str) -> Option<Change> {
+    match symbol_end {
+        "Load" => Some(Change::Load),
+        "Unload" => Some(Change::Unload),
+        "DCStart" => Some(Change::Rundown(Enumeration::Start)),
+        "DCEnd" => Some(Change::Rundown(Enumeration::End)),
+        _ => None,
     }
 }
 
@@ -390,25 +414,29 @@ impl EventLayout {
 /// The events of one of the two providers that have a view, by id.
 #[inline]
 fn events(provider: ClrProvider) -> &'static Catalogue<EventLayout> {
-    static ALL: LazyLock<[Catalogue<EventLayout>; 2]> = LazyLock::new(|| {
-        [ClrProvider::Runtime, ClrProvider::Rundown].map(|provider| {
-            let provider = provider.guid();
-            let registry = Registry::builtin();
-            let entry = |id, version| registry.entry(provider, Identity::Modern { id, version });
-            let events = registry.provider(provider).map_or(&[][..], |p| &p.events);
-            let id = |event: &TableEvent| match event.schema.identity {
-                Identity::Modern { id, .. } => Some(id),
-                _ => None,
-            };
-            let ids: BTreeSet<_> = events.iter().filter_map(id).collect();
-            Catalogue::new(ids, entry, EventLayout::new)
-        })
-    });
-    let [runtime, rundown] = &*ALL;
+    static RUNTIME: LazyLock<Catalogue<EventLayout>> = LazyLock::new(|| catalogue(CLR_RUNTIME));
+    static RUNDOWN: LazyLock<Catalogue<EventLayout>> = LazyLock::new(|| catalogue(CLR_RUNDOWN));
     match provider {
-        ClrProvider::Runtime => runtime,
-        ClrProvider::Rundown => rundown,
+        ClrProvider::Runtime => &RUNTIME,
+        ClrProvider::Rundown => &RUNDOWN,
     }
+}
+
+fn catalogue(provider: Guid) -> Catalogue<EventLayout> {
+    let registry = Registry::builtin();
+    let mut ids = BTreeSet::new();
+    if let Some(table) = registry.provider(provider) {
+        for event in &table.events {
+            if let Identity::Modern { id, .. } = event.schema.identity {
+                ids.insert(id);
+            }
+        }
+    }
+    Catalogue::new(
+        ids,
+        |id, version| registry.entry(provider, Identity::Modern { id, version }),
+        EventLayout::new,
+    )
 }
 
 /// The layout of the newest version of an event.

@@ -31,7 +31,8 @@ impl Runtime<'_, '_> {
         // One collection at a time: the next one waits for the end of the last.
         self.pass(self.clr.heap.free_at.saturating_sub(self.origin.at));
         self.clr.heap.collections += 1;
-        let (number, instance) = (self.clr.heap.collections, self.clr.instance);
+        let number = self.clr.heap.collections;
+        let instance = self.clr.instance;
         // 1: for a collection; 6: to prepare one in the background.
         let why = if plan.background { 6u32 } else { 1 };
         self.raise(9, 1, &values![why, number - 1, instance])?;
@@ -41,7 +42,8 @@ impl Runtime<'_, '_> {
 
         let reason = u32::from(plan.induced);
         self.raise(35, 0, &values![reason, instance])?;
-        let (depth, kind) = (u32::from(plan.generation), u32::from(plan.background));
+        let depth = u32::from(plan.generation);
+        let kind = u32::from(plan.background);
         // .NET Framework raises two versions since 4.5.
         if self.clr.is_desktop(0, 0) {
             self.raise(1, 1, &values![number, depth, reason, kind, instance])?;
@@ -119,7 +121,9 @@ impl Runtime<'_, '_> {
             }
             let share = self.clr.heap.share(alive, heap);
             // Stack, finalizer, handles; the rest are older generations.
-            let (stack, finalizer, handles) = (share / 2, share / 16, share / 8);
+            let stack = share / 2;
+            let finalizer = share / 16;
+            let handles = share / 8;
             let older = share - stack - finalizer - handles;
             let roots = [(0u32, stack), (1, finalizer), (2, handles)];
             for (root, bytes) in roots.into_iter().chain(partial.then_some((3, older))) {
@@ -135,7 +139,7 @@ impl Runtime<'_, '_> {
         Ok(())
     }
 
-    /// The threads of several heaps join.
+    /// If there are several heaps, their threads join.
     fn emit_joins(&mut self) -> Result<()> {
         if self.clr.heap.heaps < 2 {
             return Ok(());
@@ -154,7 +158,8 @@ impl Runtime<'_, '_> {
     /// Survivors: those that were moved, and those that stayed in place.
     fn emit_survivors(&mut self, collection: &Collection, old: &[Range]) -> Result<()> {
         let moves = !collection.background;
-        let (mut stayed, mut moved) = (Vec::new(), Vec::new());
+        let mut stayed = Vec::new();
+        let mut moved = Vec::new();
         for (number, size) in collection.promoted.iter().enumerate() {
             let Some(range) = old.iter().find(|r| usize::from(r.generation) == number) else {
                 continue;
@@ -167,8 +172,9 @@ impl Runtime<'_, '_> {
             if moves && (number < 3 || collection.large) {
                 // Compacted at the start of the next generation.
                 let into = (number + 1).min(if number < 3 { 2 } else { 3 });
-                let of = |r: &&Range| usize::from(r.generation) == into;
-                let to = self.clr.heap.ranges(0).iter().find(of).map_or(range.start, |r| r.start);
+                let ranges = self.clr.heap.ranges(0);
+                let target = ranges.iter().find(|r| usize::from(r.generation) == into);
+                let to = target.map_or(range.start, |r| r.start);
                 moved.push(OwnedValue::Struct(values![start, to, length].into()));
             } else {
                 stayed.push(OwnedValue::Struct(values![start, length].into()));
@@ -190,7 +196,8 @@ impl Runtime<'_, '_> {
         let sizes = heap.sizes.into_iter().zip(*promoted);
         let mut values: Vec<OwnedValue> =
             sizes.flat_map(|(size, promoted)| values![size, promoted]).collect();
-        let (count, pinned) = (u64::from(found), heap.pinned().count() as u32);
+        let count = u64::from(found);
+        let pinned = heap.pinned().count() as u32;
         let handles = heap.handles.len() as u32;
         values.extend(values![count * 64, count, pinned, 1u32, handles, self.clr.instance]);
         // The heap of pinned objects came with .NET 5.

@@ -32,12 +32,12 @@ impl Runtime<'_, '_> {
         let share = |size: &u64| self.clr.heap.share(*size, heap);
         let depth = usize::from(collection.generation);
         // A collection of generation 2 also collects the large objects.
-        let collected = |g: usize| if g == 3 { depth >= 2 } else { g <= depth };
         let pinned = self.clr.heap.share(self.clr.heap.pinned().count() as u64 * 4096, heap);
         let mut generations = Vec::new();
         let sizes = collection.before.iter().zip(&self.clr.heap.sizes).zip(&collection.promoted);
         for (number, ((before, after), promoted)) in sizes.enumerate() {
-            let entered = if collected(number) { share(before) } else { 0 };
+            let is_collected = if number == 3 { depth >= 2 } else { number <= depth };
+            let entered = if is_collected { share(before) } else { 0 };
             let budget = if number == 0 { BUDGET } else { share(after) / 2 };
             generations.push(generation([
                 share(before),
@@ -54,10 +54,12 @@ impl Runtime<'_, '_> {
         let [p0, p1, ..] = collection.promoted.map(|p| share(&p));
         let compacts = u32::from(!collection.background) * (mechanism::SET | 1);
         let depth = u32::from(collection.generation);
-        let (id, count) = (self.clr.instance, generations.len() as u32);
+        let id = self.clr.instance;
+        let count = generations.len() as u32;
         // The generation: first condemned, finally condemned, by the budget.
         let depths = depth | depth << 2 | depth << 4;
-        let (none, all) = (0u64, OwnedValue::Array(generations));
+        let none = 0u64;
+        let all = OwnedValue::Array(generations);
         let values = values![
             id, none, none, p1, p0, pinned, none, 0u32, depths, 0u32, compacts, 0u32, heap, none,
             count, all,
@@ -71,8 +73,11 @@ impl Runtime<'_, '_> {
         let how = if background { mechanism::CONCURRENT } else { mechanism::COMPACTION };
         let how = how | mechanism::PROMOTION;
         // Pause mode, and memory load in percent.
-        let (pause, load) = (u32::from(background), 40u32);
-        let (heaps, reason, id) = (self.clr.heap.heaps, collection.reason, self.clr.instance);
+        let pause = u32::from(background);
+        let load = 40u32;
+        let heaps = self.clr.heap.heaps;
+        let reason = collection.reason;
+        let id = self.clr.instance;
         let mut values: Vec<OwnedValue> =
             values![BUDGET, heaps, depth, 0u32, reason, how, id, pause, load].into();
         let version = 2 + u8::from(self.clr.is_core(5)) + u8::from(self.clr.is_core(6));

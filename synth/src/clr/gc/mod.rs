@@ -86,7 +86,7 @@ impl Runtime<'_, '_> {
         Ok(OpEffect::default())
     }
 
-    /// The sizes of segments, and whether the collector is that of servers.
+    /// The sizes of segments, and whether this is the collector for servers.
     pub fn emit_settings(&mut self) -> Result<()> {
         let sizes = self.segment_sizes();
         let values =
@@ -146,7 +146,8 @@ impl Runtime<'_, '_> {
 
     fn emit_tick(&mut self, tick: &Allocation) -> Result<()> {
         let Allocation { amount, kind, address, object, heap, .. } = *tick;
-        let (bytes, large) = (amount as u32, u32::from(tick.large));
+        let bytes = amount as u32;
+        let large = u32::from(tick.large);
         let (instance, of_type, name) =
             (self.clr.instance, self.clr.type_id(kind), type_name(kind));
         let mut values: Vec<OwnedValue> =
@@ -160,13 +161,16 @@ impl Runtime<'_, '_> {
     /// Samples of allocations, with the type after the first of its kind.
     fn emit_sample(&mut self, sample: &Allocation) -> Result<()> {
         let Allocation { amount, kind, address, object, .. } = *sample;
-        let (asked, instance, of_type) = (self.asked(), self.clr.instance, self.clr.type_id(kind));
+        let asked = self.asked();
+        let instance = self.clr.instance;
+        let of_type = self.clr.type_id(kind);
         let count = (amount / object.max(1)) as u32;
         for id in [20, 32] {
             self.raise(id, 0, &values![address, of_type, count, amount, instance])?;
         }
         self.emit_type(kind, asked.raises(4, keyword::SAMPLED_HIGH | keyword::SAMPLED_LOW))?;
-        let (name, offset) = (type_name(kind), amount / 2);
+        let name = type_name(kind);
+        let offset = amount / 2;
         self.raise(303, 0, &values![0u32, instance, of_type, name, address, object, offset])
     }
 
@@ -195,9 +199,11 @@ impl Runtime<'_, '_> {
 
     /// Bytes allocated in the domain of the program.
     fn emit_domain(&mut self, amount: u64) -> Result<()> {
-        let (all, fresh) = self.clr.heap.of_domain;
-        let (all, fresh) = (all.saturating_add(amount), fresh.saturating_add(amount));
-        self.clr.heap.of_domain = (all, fresh % DOMAIN_TICK);
+        let heap = &mut self.clr.heap;
+        heap.domain_bytes = heap.domain_bytes.saturating_add(amount);
+        let all = heap.domain_bytes;
+        let fresh = heap.domain_bytes_since.saturating_add(amount);
+        heap.domain_bytes_since = fresh % DOMAIN_TICK;
         if fresh < DOMAIN_TICK {
             return Ok(());
         }

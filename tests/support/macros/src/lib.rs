@@ -29,27 +29,27 @@ impl Need {
             }
             ("python", None) => {
                 let present = find::python_path(&root).is_file();
-                let what = "the Python readers (scripts/venv.sh)".to_owned();
+                let what = "the Python readers (scripts/install.sh venv)".to_owned();
                 (present, what, "ETLKIT_REQUIRE_FOREIGN")
             }
             ("node", None) => {
                 let present = find::program_path("node").is_some()
                     && find::node_packages_path(&root).is_dir();
-                let what = "the readers in Node.js (scripts/node.sh)".to_owned();
+                let what = "the readers in Node.js (scripts/install.sh node)".to_owned();
                 (present, what, "ETLKIT_REQUIRE_NODE")
             }
             ("tshark", None) => {
                 let present = find::program_path("tshark").is_some();
-                (present, "tshark (scripts/tshark.sh)".to_owned(), "ETLKIT_REQUIRE_TSHARK")
+                (present, "tshark (scripts/install.sh tshark)".to_owned(), "ETLKIT_REQUIRE_TSHARK")
             }
             ("clang", None) => {
                 let needed = ["clang", "lld-link", "llvm-symbolizer"];
                 let present = needed.iter().all(|name| find::program_path(name).is_some());
-                (present, "Clang (scripts/clang.sh)".to_owned(), "ETLKIT_REQUIRE_CLANG")
+                (present, "Clang (scripts/install.sh clang)".to_owned(), "ETLKIT_REQUIRE_CLANG")
             }
             ("chromium", None) => {
                 let present = find::chromium_path().is_some();
-                let what = "Chromium (scripts/chromium.sh)".to_owned();
+                let what = "Chromium (scripts/install.sh chromium)".to_owned();
                 (present, what, "ETLKIT_REQUIRE_CHROMIUM")
             }
             _ => {

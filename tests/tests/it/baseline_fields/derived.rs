@@ -64,7 +64,7 @@ fn try_equal(name: &str, text: &str, event: &Event<'_>) -> Option<bool> {
         "ElapsedTimeMSec" | "DiskServiceTimeMSec" => {
             let ticks = match number("HighResResponseTime") {
                 Some(ticks) => ticks as i64,
-                None => event.record.timestamp() - number("InitialTime")? as i64,
+                None => event.record.timestamp().get() - number("InitialTime")? as i64,
             };
             let ms = ticks as f64 * 1e3 / event.frequency as f64;
             let theirs: f64 = text.replace(',', "").parse().ok()?;

@@ -11,6 +11,7 @@ mod derived;
 mod listed;
 mod undone;
 
+use etl_format::{ProcessId, ThreadId};
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::read::{Options, Order, Record, Trace};
@@ -116,7 +117,10 @@ fn compare(line: &Line, event: &Event<'_>) -> Comparison {
         result.different.push(format!("the provider is {provider}"));
     }
     if event.record.is_event() {
-        let ids = [event.record.process_id(), event.record.thread_id()];
+        let ids = [
+            event.record.process_id().map(ProcessId::get),
+            event.record.thread_id().map(ThreadId::get),
+        ];
         let theirs = [line.process, line.thread].map(|id| u32::try_from(id).ok());
         if ids != theirs {
             result.different.push(format!("process and thread {ids:?}, not {theirs:?}"));
@@ -176,7 +180,7 @@ fn decoded_fields_match_the_baselines() {
         let mut records = trace.records(Order::Time).unwrap();
         while let Some(record) = records.next_record().unwrap() {
             store.learn(&record);
-            let since = clock.filetime(record.timestamp()) - clock.start_time;
+            let since = clock.time(record.timestamp()).get() - clock.start_time.get();
             for &at in by_time.range((since - 10) / 10..=(since + 10) / 10).flat_map(|(_, at)| at) {
                 let line = &lines[at];
                 if (line.processor, line.length) != (record.processor(), record.payload().len()) {

@@ -1,4 +1,4 @@
-//! docs/conformance.md: each rule of the documents with the tests that show it, from `rules.txt`.
+//! reports/conformance.md: each rule of the documents with its tests, from `rules.txt`.
 
 mod overview;
 
@@ -92,12 +92,15 @@ fn conformance_page_lists_every_rule_with_its_tests() {
         }
     }
     assert!(count >= 150, "{count} rules");
-    let path = root().join("docs/conformance.md");
+    let path = root().join("reports/conformance.md");
     if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {
         std::fs::write(&path, &page).unwrap();
     }
     let known = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
-    assert!(known == page, "docs/conformance.md is not up to date: run with ETLKIT_WRITE_DOCS=1");
+    assert!(
+        known == page,
+        "reports/conformance.md is not up to date: run with ETLKIT_WRITE_DOCS=1"
+    );
 }
 
 /// Each erratum about the documents is named by the rule that it corrects.

@@ -1,19 +1,17 @@
-use etl_format::read::{Options, Order, Trace};
 use etl_schema::providers::CLR_RUNDOWN;
-use etl_schema::store::SchemaStore;
 use etl_synth::model::{CodeKind, MethodPlan, ProcessPlan, Scenario, SessionPlan};
 use etl_synth::truth::InMemoryTruth;
 use etl_synth::{SECOND, Simulation};
 
 /// The decoder under test: names of the events that the tables know, in time order.
 fn names(trace: &[u8]) -> Vec<String> {
-    let mut trace = Trace::open(trace, &Options::default()).unwrap();
-    let mut records = trace.records(Order::Time).unwrap();
-    let store = SchemaStore::default();
+    let mut trace = etl_events::from_bytes(trace).unwrap();
+    let mut events = trace.events().without_names();
     let mut out = Vec::new();
-    while let Some(record) = records.next_record().unwrap() {
-        let schema = store.decoder(&record).map(|decoder| decoder.schema());
-        out.extend(schema.filter(|_| record.is_event()).map(|schema| schema.name.to_string()));
+    while let Some(event) = events.next().unwrap() {
+        if event.record().is_event() && event.schema().is_some() {
+            out.push(event.name().to_owned());
+        }
     }
     out
 }

@@ -1,30 +1,16 @@
-use etl_format::read::{Options, Order, Trace};
-use etl_schema::render::Renderer;
-use etl_schema::store::SchemaStore;
 use etl_schema::testing::snapshot::Snapshot;
 
 /// The decoder under test: compiled methods with the size of their code.
-fn methods(trace: &[u8]) -> etl_format::Result<Vec<String>> {
-    let mut trace = Trace::open(trace, &Options::default())?;
-    let mut records = trace.records(Order::Time)?;
-    let mut store = SchemaStore::default();
+fn methods(trace: &[u8]) -> etl_events::Result<Vec<String>> {
+    let mut trace = etl_events::from_bytes(trace)?;
+    let mut events = trace.events().event("MethodLoadVerbose*");
     let mut out = Vec::new();
-    while let Some(record) = records.next_record()? {
-        store.learn(&record);
-        if let Some(fields) = store.fields(&record)
-            && fields.schema().name.starts_with("MethodLoadVerbose")
-        {
-            let wanted = ["MethodNamespace", "MethodName", "MethodSize"];
-            let found = fields.filter(|(field, _)| wanted.contains(&&*field.name));
-            let values: Vec<String> = found
-                .map(|(field, value)| {
-                    let mut text = Vec::new();
-                    Renderer::new().unquoted_value(&mut text, field, value);
-                    String::from_utf8_lossy(&text).into_owned()
-                })
-                .collect();
-            out.push(values.join(" "));
+    while let Some(event) = events.next()? {
+        let mut values = Vec::new();
+        for name in ["MethodSize", "MethodNamespace", "MethodName"] {
+            values.extend(event.get(name).map(|value| value.to_string()));
         }
+        out.push(values.join(" "));
     }
     Ok(out)
 }

@@ -33,14 +33,17 @@ fn updated(page: &str) -> String {
 #[test]
 fn cookbook_page_contains_these_recipes() {
     let path = etl_test_support::root().join("docs/cookbook.md");
-    let page = std::fs::read_to_string(&path).unwrap().replace("\r\n", "\n");
-    let now = updated(&page);
+    let text = std::fs::read_to_string(&path).unwrap().replace("\r\n", "\n");
+    // The project of a filter after it has files of the same names.
+    let end = text.find("\n## From an empty directory").unwrap();
+    let (page, projects) = text.split_at(end + 1);
+    let now = updated(page);
     if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {
-        std::fs::write(path, now).unwrap();
+        std::fs::write(path, now + projects).unwrap();
         return;
     }
     assert!(page == now, "docs/cookbook.md is not up to date: run with ETLKIT_WRITE_DOCS=1");
     // Every recipe in Rust is one of them.
     assert_eq!(page.matches("```rust\n").count(), 3);
-    assert_eq!(page.matches("`tests/").count(), 3 + 1, "{page}");
+    assert_eq!(page.matches("`tests/").count(), 3, "{page}");
 }

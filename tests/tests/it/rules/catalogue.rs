@@ -134,7 +134,7 @@ fn check_locations(report: &Report, files: &BTreeMap<String, Vec<u8>>) {
 fn judge(simulated: &Simulated) -> Result<Report, String> {
     let truth = Truth::read(simulated.texts["truth.jsonl"].as_slice()).unwrap();
     let merges = &simulated.truth.merges;
-    let is_input = |name: &String| merges.iter().any(|(_, inputs)| inputs.contains(name));
+    let is_input = |name: &String| merges.iter().any(|merge| merge.inputs.contains(name));
     let files: Vec<_> = simulated.traces.iter().filter(|(name, _)| !is_input(name)).collect();
     let enabled = files.iter().flat_map(|(name, _)| truth.of(name).unwrap_or_default());
     let mut gates = Gates::default();

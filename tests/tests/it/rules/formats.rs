@@ -1,6 +1,7 @@
 //! Validates reports on the corpus: JSON and SARIF by their schemas, JUnit with another project's
 //! reader.
 
+use etl_format::ProcessId;
 use std::path::PathBuf;
 
 use etl_test_support::{needs, root};
@@ -31,7 +32,10 @@ fn json_schema_is_up_to_date() {
 /// Processes with a test: those with managed code, and those with a finding above a note.
 fn judged_processes(report: &Report) -> impl Iterator<Item = &ProcessReport> {
     let own = |p: &ProcessReport| {
-        report.findings.iter().any(|f| f.severity > Severity::Note && f.pid == Some(p.pid))
+        report
+            .findings
+            .iter()
+            .any(|f| f.severity > Severity::Note && f.pid == Some(ProcessId::new(p.pid)))
     };
     report.processes.iter().filter(move |p| p.clr_events > 0 || own(p))
 }

@@ -1,6 +1,7 @@
 //! Processes by when they start and end, against the session and its rundown: which of them have to
 //! be in the rundown.
 
+use etl_format::ProcessId;
 use etl_verify::Verifier;
 
 use super::base::{files_of, judge};
@@ -58,7 +59,11 @@ fn processes_without_a_rundown_are_judged_by_their_lifetime() {
         for (start, exit, expected) in cases {
             for kernel in [true, false] {
                 let report = judge(&[recorded(clr, kernel, (start, exit))], Verifier::new());
-                let rules = report.findings.iter().filter(|f| f.pid == Some(200)).map(|f| f.rule);
+                let rules = report
+                    .findings
+                    .iter()
+                    .filter(|f| f.pid == Some(ProcessId::new(200)))
+                    .map(|f| f.rule);
                 let rules: Vec<_> = rules.filter(|rule| rule.starts_with("rundown.")).collect();
                 let case = format!("{clr} {start}-{exit} kernel {kernel}\n{}", report.text());
                 assert_eq!(rules, Vec::from_iter(expected), "{case}");

@@ -1,6 +1,6 @@
 //! Deletes, doubles, moves or alters each event of a valid trace, and records what verify reports.
 //!
-//! docs/unnoticed.md is the table of every change to every event of some traces. A property test
+//! reports/unnoticed.md is the table of every change to every event of some traces. A property test
 //! compares it with random changes to traces of other seeds.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,7 +151,7 @@ fn page(rows: &BTreeMap<(String, usize), Row>) -> String {
 }
 
 fn published() -> String {
-    std::fs::read_to_string(root().join("docs/unnoticed.md")).unwrap_or_default()
+    std::fs::read_to_string(root().join("reports/unnoticed.md")).unwrap_or_default()
 }
 
 /// The word of the published page for a change, if the page has it.
@@ -175,9 +175,10 @@ fn unnoticed_page_lists_the_result_of_every_change() {
     let rows = table();
     let page = page(&rows);
     if std::env::var_os("ETLKIT_UPDATE").is_some() {
-        std::fs::write(root().join("docs/unnoticed.md"), &page).unwrap();
+        std::fs::write(root().join("reports/unnoticed.md"), &page).unwrap();
     }
-    let how = "update docs/unnoticed.md: ETLKIT_UPDATE=1 cargo test -p etl-tests --test it rules";
+    let how =
+        "update reports/unnoticed.md: ETLKIT_UPDATE=1 cargo test -p etl-tests --test it rules";
     assert_eq!(published(), page, "{how}");
 
     // Changes that a rule describes are always noticed.

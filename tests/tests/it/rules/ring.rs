@@ -62,7 +62,7 @@ fn samples_of_a_ring_find_their_process_by_any_event_of_the_thread() {
                 *samples.entry(kernel::sample(&record).unwrap().tid).or_default() += 1
             }
             Some(id) => assert_ne!(id >> 8, hook::THREAD_START >> 8, "a thread's start is left"),
-            None => named.extend(record.event().map(|header| header.thread_id)),
+            None => named.extend(record.event().map(|header| header.thread_id.get())),
         }
     }
     let mut expected = BTreeMap::<u32, u64>::new();
@@ -77,6 +77,6 @@ fn samples_of_a_ring_find_their_process_by_any_event_of_the_thread() {
     let mut recording = Recording::open([(file, "ring.etl")]).unwrap();
     let machine = Analysis::new().run(&mut recording, &mut ()).unwrap();
     let of = |p: &etl_analysis::machine::Process| p.tallies()[Origin::Sample as usize].stacks;
-    let found = machine.processes().iter().map(|p| (p.pid(), of(p))).filter(|(_, n)| *n > 0);
+    let found = machine.processes().iter().map(|p| (p.pid().get(), of(p))).filter(|(_, n)| *n > 0);
     assert_eq!(found.collect::<BTreeMap<_, _>>(), expected);
 }

@@ -1,5 +1,6 @@
 //! Rundowns that leave out code which no load event shows either, and those that need not list it.
 
+use etl_format::ProcessId;
 use etl_synth::Script;
 use etl_verify::{Enabled, Finding, Outcome, Report, Truth, Verifier};
 
@@ -21,7 +22,7 @@ fn of_family(report: &Report, family: &str) -> String {
     let own = report.findings.iter().filter(|f| f.rule.starts_with(family));
     let text = |f: &Finding| {
         let open = if f.outcome == Outcome::Undecided { "?" } else { "" };
-        format!("{} {} {}{open}", f.pid.unwrap_or(0), f.rule, f.severity.name())
+        format!("{} {} {}{open}", f.pid.unwrap_or(ProcessId::new(0)), f.rule, f.severity.name())
     };
     let mut texts: Vec<String> = own.map(text).collect();
     texts.sort();

@@ -4,7 +4,7 @@ use etl_format::read::{Options, Trace};
 use etl_format::rewrite::merge::Merger;
 use etl_format::write::Session;
 use etl_format::write::record::Full;
-use etl_format::{FileHeader, Ticks};
+use etl_format::{FileHeader, ProcessId, Ticks};
 use etl_synth::Script;
 use etl_verify::{Enabled, Outcome, Severity, Truth, Verdict, Verifier};
 
@@ -329,7 +329,8 @@ fn record_about_a_loss_is_a_loss_at_its_time() {
 /// The rules that a trace breaks about a process.
 fn about(file: &[u8], pid: u32) -> Vec<&'static str> {
     let report = judge(&[file.to_vec()], Verifier::new());
-    let of = report.findings.iter().filter(|f| f.pid == Some(pid) && f.is_decided());
+    let of =
+        report.findings.iter().filter(|f| f.pid == Some(ProcessId::new(pid)) && f.is_decided());
     of.map(|f| f.rule).collect()
 }
 

@@ -1,5 +1,6 @@
 //! Ids that are used again, and events that state again what is there: neither is a fault.
 
+use etl_format::ProcessId;
 use etl_verify::{Baseline, Enabled, Finding, Report, Verifier};
 
 use super::base::{files_of, judge};
@@ -141,7 +142,7 @@ fn collections_of_processes_with_one_id_are_kept_apart() {
 #[test]
 fn findings_name_the_process_that_had_the_id() {
     let report = judge(&[one_id(MANAGED, "0x98")], Verifier::new());
-    let own = |f: &&Finding| f.rule == "rundown.none" && f.pid == Some(FIRST);
+    let own = |f: &&Finding| f.rule == "rundown.none" && f.pid == Some(ProcessId::new(FIRST));
     assert_eq!(report.findings.iter().filter(own).count(), 2);
     let text = report.text();
     let baseline = Baseline::of(std::slice::from_ref(&report)).json();

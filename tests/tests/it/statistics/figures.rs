@@ -82,7 +82,7 @@ fn gaps(trace: &mut Trace<&[u8]>) -> Vec<f64> {
     let (mut last, mut gaps) = (BTreeMap::new(), Vec::new());
     while let Some(record) = records.next_record().unwrap() {
         if let Some(before) = last.insert(record.processor(), record.timestamp()) {
-            gaps.push((record.timestamp() - before) as f64 * 1e6 / ticks);
+            gaps.push(record.timestamp().saturating_since(before) as f64 * 1e6 / ticks);
         }
     }
     gaps.sort_by(f64::total_cmp);

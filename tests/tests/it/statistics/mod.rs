@@ -1,4 +1,4 @@
-//! Compares simulated traces with the real ones that they are modelled on: docs/statistics.md.
+//! Compares simulated traces with the real ones that they are modelled on: reports/statistics.md.
 
 mod figures;
 mod pairs;
@@ -76,11 +76,11 @@ fn generated_traces_are_similar_to_the_real_ones() {
         }
         writeln!(page, "\n{differences}").unwrap();
     }
-    let path = root().join("docs/statistics.md");
+    let path = root().join("reports/statistics.md");
     if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {
         std::fs::write(&path, &page).unwrap();
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let known = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
-    assert!(known == page, "docs/statistics.md is not up to date: run with ETLKIT_WRITE_DOCS=1");
+    assert!(known == page, "reports/statistics.md is not up to date: run with ETLKIT_WRITE_DOCS=1");
 }

@@ -6,7 +6,7 @@ use etl_format::{Clock, Guid};
 use etl_schema::encode::OwnedValue;
 use etl_schema::store::SchemaStore;
 use etl_synth::SECOND;
-use etl_synth::model::MachinePlan;
+use etl_synth::model::{MachinePlan, NamedValue};
 use etl_synth::truth::{KnownEvent, RecordFormat, SessionReport};
 
 /// A value for comparison: numbers and pointers are the same.
@@ -61,7 +61,7 @@ pub fn timestamp(machine: &MachinePlan, session: &SessionReport, at: u64) -> i64
 fn ticks(machine: &MachinePlan, clock: ClockType, at: u64) -> i64 {
     let since_boot = u128::from(machine.uptime + at);
     match clock {
-        ClockType::SYSTEM_TIME => machine.start + i64::try_from(at / 100).unwrap(),
+        ClockType::SYSTEM_TIME => machine.start.get() + i64::try_from(at / 100).unwrap(),
         ClockType::CPU_CYCLE => (since_boot * u128::from(machine.cpu_mhz) / 1_000) as i64,
         _ => (since_boot * u128::from(machine.frequency) / u128::from(SECOND)) as i64,
     }
@@ -136,7 +136,7 @@ impl Frame<'_> {
 
     fn time(&self, place: &str, event: &KnownEvent, record: &Record<'_>) {
         let (machine, session) = (self.machine, self.session);
-        assert_eq!(event.timestamp, ticks(machine, ClockType::QPC, event.at), "{place}");
+        assert_eq!(event.timestamp.get(), ticks(machine, ClockType::QPC, event.at), "{place}");
         assert_eq!(record.timestamp(), timestamp(machine, session, event.at), "{place}");
         // The wall clock, to a tick of the clock and one of FILETIME on either side.
         let ticks = match session.clock {
@@ -144,8 +144,8 @@ impl Frame<'_> {
             ClockType::CPU_CYCLE => i64::from(machine.cpu_mhz) * 1_000_000,
             _ => i64::try_from(machine.frequency).unwrap(),
         };
-        let wall = machine.start + i64::try_from(event.at / 100).unwrap();
-        let found = self.clock.filetime(record.timestamp());
+        let wall = machine.start.get() + i64::try_from(event.at / 100).unwrap();
+        let found = self.clock.time(record.timestamp()).get();
         let tolerance = 2 + 10_000_000 / ticks;
         assert!((found - wall).abs() <= tolerance, "{place}: {found} instead of {wall}");
     }
@@ -168,7 +168,7 @@ impl Frame<'_> {
     fn fields(&self, place: &str, event: &KnownEvent, record: &Record<'_>) {
         // The pieces of an EventSource's manifest are put together, not decoded.
         if event.descriptor.id == 0xfffe {
-            let mut pieces = event.fields.iter().filter_map(|(_, v)| match v {
+            let mut pieces = event.fields.iter().filter_map(|field| match &field.value {
                 OwnedValue::Binary(bytes) => Some(bytes.as_slice()),
                 _ => None,
             });
@@ -192,7 +192,7 @@ impl Frame<'_> {
         };
         let found: Vec<(String, Plain)> =
             found.into_iter().map(|(name, value)| (name, trimmed(value))).collect();
-        for ((name, value), (found_name, found)) in event.fields.iter().zip(&found) {
+        for (NamedValue { name, value }, (found_name, found)) in event.fields.iter().zip(&found) {
             assert_eq!(name, found_name, "{place} {}", schema.name);
             if *value == OwnedValue::Auto {
                 assert!(found.is_filled_in(), "{place}: {name}: {found:?}");

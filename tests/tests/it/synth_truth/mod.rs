@@ -6,7 +6,7 @@ mod stacks;
 mod symbols;
 mod tallies;
 
-use etl_format::FileTime;
+use etl_format::Ticks;
 use std::collections::{BTreeMap, BTreeSet};
 
 use compare::{Frame, timestamp};
@@ -14,7 +14,7 @@ use etl_format::constants::LogFileMode;
 use etl_format::read::{Header, Options, Order, Record, Records, Trace};
 use etl_schema::store::SchemaStore;
 use etl_synth::model::{Fault, ProviderKind, Scenario};
-use etl_synth::truth::{BufferOutcome, InMemoryTruth, KnownEvent};
+use etl_synth::truth::{BufferOutcome, InMemoryTruth, KnownEvent, KnownMerge};
 use etl_synth::{MemoryFileSystem, SECOND};
 use etl_test_support::needs;
 use etl_tests::foreign;
@@ -80,7 +80,7 @@ fn without_faults(scenario: &Scenario) -> Scenario {
             plan.faults.retain(|f| !f.is_of_the_file());
         }
     }
-    scenario.faults.retain(|(_, f)| !f.is_of_the_file());
+    scenario.faults.retain(|named| !named.fault.is_of_the_file());
     scenario
 }
 
@@ -126,7 +126,8 @@ fn session_files_match_the_truth_buffer_by_buffer() {
     let (mut compared, mut files) = (0, 0);
     let mut kinds: BTreeSet<String> = BTreeSet::new();
     for made in corpus() {
-        let merged: BTreeSet<&str> = made.truth.merges.iter().map(|(f, _)| f.as_str()).collect();
+        let merged: BTreeSet<&str> =
+            made.truth.merges.iter().map(|merge| merge.output.as_str()).collect();
         for (file, bytes) in &made.traces {
             if merged.contains(file.as_str()) {
                 continue;
@@ -219,7 +220,7 @@ fn session_file(made: &Simulated, file: &str, bytes: &[u8], kinds: &mut BTreeSet
                 // A buffer whose own header is damaged may be known by its records alone.
                 assert!(found >= sound || strays > 0, "{place}: {found} of {sound}: {buffer:?}");
                 // The record in which the damage begins may come, with what is left of it.
-                let cut = truth.faults.iter().all(|(_, f, _, _)| !matches!(f, Fault::Flipped(_)));
+                let cut = truth.faults.iter().all(|hit| !matches!(hit.fault, Fault::Flipped(_)));
                 let most = sound + 1;
                 assert!(found <= most || !cut, "{place}: {found}, not {sound}: {buffer:?}");
             }
@@ -246,10 +247,10 @@ fn sound(
     buffer: &etl_synth::truth::BufferReport,
     ends: &[u64],
 ) -> usize {
-    let hits = made.truth.faults.iter().filter(|(_, _, name, _)| name == file);
+    let hits = made.truth.faults.iter().filter(|hit| hit.file == file);
     let range = buffer.location.as_ref().expect("a buffer in a file");
-    let inside = hits.filter(|(_, _, _, b)| b.start < range.end && range.start < b.end);
-    let first = inside.map(|(_, _, _, b)| b.start.saturating_sub(range.start)).min().unwrap();
+    let inside = hits.filter(|hit| hit.bytes.start < range.end && range.start < hit.bytes.end);
+    let first = inside.map(|hit| hit.bytes.start.saturating_sub(range.start)).min().unwrap();
     // A buffer's own header, where it is hit, says nothing of its records any more.
     if first < 0x48 {
         return 0;
@@ -282,7 +283,7 @@ fn merged_events<'t>(
 fn merged_files_match_the_truth_of_their_inputs() {
     let mut compared = 0;
     for made in corpus() {
-        for (file, inputs) in &made.truth.merges {
+        for KnownMerge { output: file, inputs, .. } in &made.truth.merges {
             let place = format!("{}/{file}", made.name);
             let known = merged_events(made, inputs);
             let mut store = store(&made.scenario);
@@ -324,8 +325,8 @@ fn undamaged_files_are_in_time_order() {
             let mut records = trace.records(Order::Time).unwrap();
             let mut last = i64::MIN;
             while let Some(record) = records.next_record().unwrap() {
-                assert!(record.timestamp() >= last, "{}/{file}", made.name);
-                last = record.timestamp();
+                assert!(record.timestamp() >= Ticks::new(last), "{}/{file}", made.name);
+                last = record.timestamp().get();
             }
             assert_eq!(records.report().late, 0, "{}/{file}", made.name);
         }
@@ -353,7 +354,7 @@ const BEYOND_DISSECT: &[(&str, &str)] = &[
 fn counts(made: &Simulated, file: &str) -> (u64, u64) {
     let truth = &made.truth;
     // The header event, and the partition's since Windows 10 1709.
-    let partition = u64::from(made.scenario.machine.os.2 >= 17_763);
+    let partition = u64::from(made.scenario.machine.os.build >= 17_763);
     let own = 1 + partition;
     // Group masks of zeros, where the kernel is asked for something.
     let zeros =
@@ -367,7 +368,7 @@ fn counts(made: &Simulated, file: &str) -> (u64, u64) {
             .sum()
     };
     // The inputs' header events are gone, their partitions' come along.
-    if let Some((_, inputs)) = truth.merges.iter().find(|(f, _)| f == file) {
+    if let Some(KnownMerge { inputs, .. }) = truth.merges.iter().find(|m| m.output == file) {
         let all = inputs.iter().map(|i| of(i, u64::MAX) + partition + zeros(i)).sum::<u64>() + own;
         let identified = |input: &String| -> u64 {
             let writers = truth.writers_of(input);
@@ -380,8 +381,8 @@ fn counts(made: &Simulated, file: &str) -> (u64, u64) {
         let all = all + inputs.iter().map(identified).sum::<u64>() + added;
         return (all, all);
     }
-    let hits = truth.faults.iter().filter(|(_, _, name, _)| name == file);
-    let first = hits.map(|(_, _, _, bytes)| bytes.start).min().unwrap_or(u64::MAX);
+    let hits = truth.faults.iter().filter(|hit| hit.file == file);
+    let first = hits.map(|hit| hit.bytes.start).min().unwrap_or(u64::MAX);
     let own = own + zeros(file);
     (own + of(file, u64::MAX), own + of(file, first))
 }
@@ -439,5 +440,5 @@ fn lost_events_are_counted_in_header_and_truth() {
     let trace = Trace::open(&bytes[..], &Options::default()).unwrap();
     assert_eq!(u64::from(trace.header().events_lost), report.events_lost);
     let seen = trace.header().start_time;
-    assert_eq!(seen, FileTime::new(scenario.machine.start + i64::try_from(SECOND / 100).unwrap()));
+    assert_eq!(seen.get(), scenario.machine.start.get() + i64::try_from(SECOND / 100).unwrap());
 }

@@ -1,5 +1,6 @@
 //! Compares the stacks and samples that the analysis joins to events with the truth.
 
+use etl_format::{ThreadId, Ticks};
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_analysis::{Analysis, EventKind, EventRef, Machine, Observer, Recording, Sample, Stack};
@@ -52,25 +53,25 @@ impl Found {
     fn key(&self, event: &EventRef) -> Key {
         let known = self.keys.get(&event.number).copied();
         let key = known.expect("the stack of a record that was shown before");
-        assert_eq!(key.0, event.time);
+        assert_eq!(Ticks::new(key.0), event.time);
         key
     }
 }
 
 impl Observer for Found {
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let thread = record.thread_id().unwrap_or(0);
+        let thread = record.thread_id().unwrap_or(ThreadId::new(0));
         let which = match event.kind {
-            EventKind::Event { id, .. } => Which::Manifest(thread, id),
+            EventKind::Event { id, .. } => Which::Manifest(thread.get(), id),
             EventKind::Kernel { hook } => Which::Kernel(hook),
             _ => Which::Other,
         };
-        self.keys.insert(event.number, (event.time, which));
+        self.keys.insert(event.number, (event.time.get(), which));
     }
 
     fn sample(&mut self, _: &Machine, sample: &Sample<'_>) {
         let tid = sample.event.tid.expect("the thread of a sample");
-        self.joined.samples.push((sample.event.time, sample.address, tid));
+        self.joined.samples.push((sample.event.time.get(), sample.address, tid.get()));
         if !sample.frames.is_empty() {
             let key = self.key(&sample.event);
             self.joined.stacks.push((key, sample.frames.iter().collect()));
@@ -105,8 +106,8 @@ fn kernel_owner<'t>(made: &'t Simulated, stack: &KnownEvent) -> Option<&'t Known
     let at = i64::try_from(number(stack, "EventTimeStamp")?).ok()?;
     let thread = number(stack, "StackThread")?;
     let before = made.truth.events.get(..stack.number as usize)?.iter().rev();
-    let mut own = before.take_while(|e| e.timestamp >= at).filter(|e| {
-        (e.timestamp, u64::from(e.tid)) == (at, thread)
+    let mut own = before.take_while(|e| e.timestamp.get() >= at).filter(|e| {
+        (e.timestamp.get(), u64::from(e.tid.get())) == (at, thread)
             && e.format.hook().is_some()
             && number(e, "EventTimeStamp").is_none()
     });
@@ -124,9 +125,9 @@ fn expected(made: &Simulated, events: &[(&SessionReport, &KnownEvent)]) -> Optio
         let mut add = |owner: &KnownEvent, frames: &[u64]| {
             let which = match owner.format.hook() {
                 Some(hook) => Which::Kernel(hook),
-                None => Which::Manifest(owner.tid, owner.descriptor.id),
+                None => Which::Manifest(owner.tid.get(), owner.descriptor.id),
             };
-            let none = ((owner.timestamp, which), Vec::new());
+            let none = ((owner.timestamp.get(), which), Vec::new());
             stacks.entry(owner.number).or_insert(none).1.extend(frames);
         };
         if event.stack_sessions.contains(&session.index) {
@@ -142,7 +143,7 @@ fn expected(made: &Simulated, events: &[(&SessionReport, &KnownEvent)]) -> Optio
         if let (Some(address), Some(tid)) =
             (number(event, "InstructionPointer"), number(event, "ThreadId"))
         {
-            samples.push((event.timestamp, address, tid as u32));
+            samples.push((event.timestamp.get(), address, tid as u32));
         }
     }
     Some(Joined { stacks: stacks.into_values().collect(), samples })

@@ -8,7 +8,9 @@ use std::sync::LazyLock;
 
 use etl_analysis::symbols::Symbol;
 use etl_analysis::{Analysis, Machine, Recording};
+use etl_format::{ProcessId, Ticks};
 use etl_schema::encode::OwnedValue;
+use etl_synth::model::NamedValue;
 use etl_synth::truth::{EventOutcome, KnownCode, KnownEvent};
 use etl_verify::{Report, Verdict};
 
@@ -70,8 +72,8 @@ pub fn owner<'l, 't>(
 /// The addresses of an event, and their process.
 fn addresses(event: &KnownEvent) -> (u32, Vec<u64>) {
     let mut found = event.stack.clone();
-    let mut pid = event.pid;
-    for (name, value) in &event.fields {
+    let mut pid = event.pid.get();
+    for NamedValue { name, value } in &event.fields {
         match (name.as_str(), value) {
             // The thread's process is that of the event.
             ("InstructionPointer", OwnedValue::Pointer(address)) => found.push(*address),
@@ -90,14 +92,11 @@ fn addresses(event: &KnownEvent) -> (u32, Vec<u64>) {
 
 /// Runtime helpers that the events of a session list: process and first address.
 fn helpers(made: &Simulated, session: usize) -> BTreeSet<(u32, u64)> {
-    let number = |event: &KnownEvent, name: &str| {
-        let field = event.fields.iter().find(|(field, _)| field == name);
-        field.and_then(|(_, value)| value.as_u64())
-    };
+    let number = |event: &KnownEvent, name: &str| event.number(name);
     let events = made.truth.events.iter();
-    let recorded = events.filter(|e| e.outcomes.contains(&(session, EventOutcome::Recorded)));
+    let recorded = events.filter(|e| e.outcome(session) == Some(EventOutcome::Recorded));
     let of_helpers = recorded.filter(|e| number(e, "ModuleID") == Some(0));
-    of_helpers.filter_map(|e| Some((e.pid, number(e, "MethodStartAddress")?))).collect()
+    of_helpers.filter_map(|e| Some((e.pid.get(), number(e, "MethodStartAddress")?))).collect()
 }
 
 /// Numbers of comparisons.
@@ -160,25 +159,25 @@ fn file_name(path: &str) -> &str {
 /// Compares the symbols of all addresses of a file with the truth.
 fn compare(place: &str, made: &Simulated, file: &str, machine: &Machine, sum: &mut Compared) {
     let (index, lives, places) = (machine.symbols(), lives(made), places(made, file));
-    let inputs = made.truth.merges.iter().find(|(f, _)| f == file).map(|(_, of)| of.as_slice());
+    let inputs = made.truth.merges.iter().find(|m| m.output == file).map(|m| m.inputs.as_slice());
     let own = [file.to_owned()];
     for input in inputs.unwrap_or(&own) {
         for session in made.truth.writers_of(input) {
             let helpers = helpers(made, session.index);
             for event in &made.truth.events {
-                if !event.outcomes.contains(&(session.index, EventOutcome::Recorded)) {
+                if event.outcome(session.index) != Some(EventOutcome::Recorded) {
                     continue;
                 }
                 let at = timestamp(&made.scenario.machine, session, event.at);
                 let (pid, addresses) = addresses(event);
                 for address in addresses {
-                    let found = index.at(pid, address, at);
+                    let found = index.at(ProcessId::new(pid), address, Ticks::new(at));
                     let seen = format!("{place}: {address:#x} of {pid} at {} ({at})", event.at);
                     let owner = owner(&lives, pid, address, event.at);
                     // No rundown lists helpers that were made before the session. The trace has the
                     // image of the runtime at their address.
                     let listed = |l: &&Life<'_>| {
-                        l.code.module_id != 0 || helpers.contains(&(l.code.pid, l.code.start))
+                        l.code.module_id != 0 || helpers.contains(&(l.code.pid.get(), l.code.start))
                     };
                     match owner.filter(listed) {
                         Some(life) => is_method(&seen, found, life.code, &places, sum),
@@ -222,7 +221,7 @@ fn is_method(
     } else {
         let module = method.module.unwrap_or_else(|| panic!("{seen}: no module: {method:?}"));
         assert_eq!(module.id, code.module_id, "{seen}");
-        let key = (code.pid.into(), code.clr_instance.into(), code.module_id);
+        let key = (code.pid.get().into(), code.clr_instance.into(), code.module_id);
         if let Some((path, pdb)) = places.modules.get(&key) {
             assert_eq!(file_name(module.path), file_name(path), "{seen}");
             // Modules made at run time and events of old versions have no PDB.
@@ -394,7 +393,7 @@ fn symbols_know_code_from_load_to_unload() {
         let size = u64::from(life.code.size);
         for address in [0, size / 3, size - 1].map(|by| life.code.start + by) {
             let seen = format!("{address:#x} of {} at {at} ({when})", life.code.pid);
-            let found = index.at(life.code.pid, address, when);
+            let found = index.at(life.code.pid, address, Ticks::new(when));
             is_method(&seen, found, life.code, &places, &mut sum);
         }
         pieces += 1;

@@ -43,7 +43,7 @@ impl From<Tally> for Sums {
 type Table = BTreeMap<(u32, &'static str), Sums>;
 
 fn field<'e>(event: &'e KnownEvent, name: &str) -> Option<&'e OwnedValue> {
-    event.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value)
+    event.field(name)
 }
 
 pub fn number(event: &KnownEvent, name: &str) -> Option<u64> {
@@ -68,10 +68,10 @@ fn addresses(event: &KnownEvent, session: &SessionReport) -> Vec<(u32, &'static 
     let provider = event.provider.to_string();
     let clr = [RUNTIME, RUNDOWN].contains(&provider.as_str());
     if event.stack_sessions.contains(&session.index) {
-        out.push((event.pid, ORIGINS[1], event.stack.clone()));
+        out.push((event.pid.get(), ORIGINS[1], event.stack.clone()));
     }
     if clr && event.name.starts_with("CLRStackWalk") {
-        out.push((event.pid, ORIGINS[0], frames(event, "Stack").unwrap_or_default()));
+        out.push((event.pid.get(), ORIGINS[0], frames(event, "Stack").unwrap_or_default()));
     } else if let Some(pid) = number(event, "StackProcess") {
         out.push((pid as u32, ORIGINS[2], frames(event, "Stack").unwrap_or_default()));
     }
@@ -81,7 +81,7 @@ fn addresses(event: &KnownEvent, session: &SessionReport) -> Vec<(u32, &'static 
         ("EntryPoint", ORIGINS[5]),
     ] {
         if let Some(address) = number(event, name).filter(|_| clr || origin == ORIGINS[3]) {
-            out.push((event.pid, origin, vec![address]));
+            out.push((event.pid.get(), origin, vec![address]));
         }
     }
     out
@@ -90,7 +90,7 @@ fn addresses(event: &KnownEvent, session: &SessionReport) -> Vec<(u32, &'static 
 /// The events in a file, with the session that recorded each.
 pub fn held<'t>(made: &'t Simulated, file: &str) -> Vec<(&'t SessionReport, &'t KnownEvent)> {
     let truth = &made.truth;
-    let inputs = truth.merges.iter().find(|(f, _)| f == file).map(|(_, of)| of.as_slice());
+    let inputs = truth.merges.iter().find(|m| m.output == file).map(|m| m.inputs.as_slice());
     let own = [file.to_owned()];
     let mut out = Vec::new();
     for input in inputs.unwrap_or(&own) {
@@ -157,12 +157,12 @@ fn precompiled(held: &[(&SessionReport, &KnownEvent)]) -> BTreeSet<(u32, String)
         };
         let own = file_name(event, "ModuleNativePath");
         if has_pdb("NativePdbSignature") && !own.is_empty() {
-            out.insert((event.pid, own));
+            out.insert((event.pid.get(), own));
         }
         // Ready-to-run code lies in the image of the IL.
         let ready_to_run = number(event, "ModuleFlags").is_some_and(|flags| flags & 0x20 != 0);
         if has_pdb("ManagedPdbSignature") && ready_to_run {
-            out.insert((event.pid, file_name(event, "ModuleILPath")));
+            out.insert((event.pid.get(), file_name(event, "ModuleILPath")));
         }
     }
     out
@@ -181,10 +181,10 @@ fn expected(made: &Simulated, file: &str, late: &mut u64) -> Table {
         else {
             continue;
         };
-        let first = listed.entry((event.pid, id, start)).or_insert(event.at);
+        let first = listed.entry((event.pid.get(), id, start)).or_insert(event.at);
         *first = event.at.min(*first);
         if field(event, "MethodNamespace").is_some() {
-            named.insert((event.pid, id, start));
+            named.insert((event.pid.get(), id, start));
         }
     }
     let precompiled = precompiled(&held);

@@ -74,7 +74,7 @@ fn outside_session(check: &mut Check<'_>) {
         return;
     };
     let (first, last) =
-        (facts.machine.clock().filetime(first), facts.machine.clock().filetime(last));
+        (facts.machine.clock().time(first).get(), facts.machine.clock().time(last).get());
     let header = &file.header;
     if first < header.start_time.get().saturating_sub(GRACE) {
         let seconds = header.start_time.get().saturating_sub(first) / FILETIME_PER_SECOND;
@@ -89,7 +89,7 @@ fn outside_session(check: &mut Check<'_>) {
     }
     // A merge adds no samples.
     let Some(sample) = facts.sampling.last() else { return };
-    let after = facts.machine.clock().filetime(sample).saturating_sub(header.end_time.get());
+    let after = facts.machine.clock().time(sample).get().saturating_sub(header.end_time.get());
     if header.end_time > header.start_time && after > SAMPLE_GRACE {
         let seconds = after / FILETIME_PER_SECOND;
         let message = format!("the last sample is {seconds} s after the session's end");

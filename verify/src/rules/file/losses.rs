@@ -3,6 +3,7 @@
 use etl_analysis::files::{LossRecords, gaps_between};
 use etl_analysis::loss::LossKind;
 use etl_analysis::machine::Counted;
+use etl_format::Ticks;
 use etl_format::read::{Note, Weight};
 
 use super::{each_note, find, locate};
@@ -132,7 +133,7 @@ fn sequence_gap(check: &mut Check<'_>) {
             after.name,
             gap.first,
         );
-        let from = check.facts.machine.timeline().timestamp(gap.before, gap.from);
+        let from = check.facts.machine.timeline().timestamp(gap.before, Ticks::new(gap.from));
         let found = check.find(message).at(Some(from));
         if gap.is_loss {
             found.severity(Severity::Warning);

@@ -75,7 +75,9 @@ fn not_listed(check: &mut Check<'_>) {
         return;
     }
     let end_list = census.end.filter(|_| census.has_end).map(|(first, _)| first);
-    for process in facts.machine.processes().iter().filter(|p| ![0, u32::MAX].contains(&p.pid())) {
+    for process in
+        facts.machine.processes().iter().filter(|p| ![0, u32::MAX].contains(&p.pid().get()))
+    {
         if is_unknown(facts, process) {
             let message = "the process was sampled, and no event and no list of the kernel's session \
                            is about it";
@@ -133,7 +135,7 @@ fn outside_life(check: &mut Check<'_>) {
         let spans = || spans.iter().copied().flatten();
         let (first, last) = (spans().map(|s| s.0).min(), spans().map(|s| s.1).max());
         let (Some(first), Some(last)) = (first, last) else { continue };
-        if process.started().is_some_and(|started| first < started.saturating_sub(skew)) {
+        if process.started().is_some_and(|started| first < started.saturating_add(-skew)) {
             let message = "events of the process come before its start";
             check.find(message.to_owned()).of(process, Some(first)).unless_lost(None, Some(first));
         }

@@ -37,7 +37,7 @@ fn samples_missing(check: &mut Check<'_>) {
         let kernel = facts.machine.kernel_span();
         if let (Some(asked), Some((_, end))) = (sampling.asked, kernel) {
             let message = "the kernel's session asked for samples, and there is none";
-            let is_long = end.saturating_sub(asked) >= frequency(facts);
+            let is_long = end.saturating_since(asked) >= frequency(facts);
             if is_long {
                 check.find(message.to_owned()).at(Some(asked)).unless_lost(Some(asked), None);
             }
@@ -74,7 +74,7 @@ fn is_missing(facts: &Facts, processor: &Processor, gap: &Gap, interval: i64) ->
     // Where idle processors are sampled, too, idling is no reason.
     let &Processor { first, last, .. } = processor;
     let inside = if gap.to <= last { gap.ticks() } else { 0 };
-    let expected = last.saturating_sub(first).saturating_sub(inside) / interval.max(1);
+    let expected = last.saturating_since(first).saturating_sub(inside) / interval.max(1);
     let count = i64::try_from(processor.count).unwrap_or(i64::MAX);
     count.saturating_mul(10) >= expected.saturating_mul(9)
         && processor.idle.saturating_mul(10) >= processor.count

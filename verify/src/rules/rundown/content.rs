@@ -1,5 +1,6 @@
 //! What a rundown lists.
 
+use etl_format::Ticks;
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_analysis::address::Tag;
@@ -20,7 +21,7 @@ fn each_count(
     check: &mut Check<'_>,
     count: fn(&Bracket) -> u64,
     message: impl Fn(u64, &str) -> String,
-    timestamp: fn(&Bracket) -> Option<i64>,
+    timestamp: fn(&Bracket) -> Option<Ticks>,
 ) {
     let facts = check.facts;
     for process in facts.machine.processes() {
@@ -101,7 +102,7 @@ fn copied(check: &mut Check<'_>) {
         let mut known = BTreeSet::new();
         for bracket in process.brackets() {
             let (Some(opened), Some(closed)) = (bracket.opened, bracket.closed) else { continue };
-            let (ticks, l) = (closed.saturating_sub(opened), bracket.listed);
+            let (ticks, l) = (closed.saturating_since(opened), bracket.listed);
             let items = [l.methods, l.modules, l.assemblies, l.app_domains, bracket.maps];
             let is_long = ticks >= MIN_TICKS && items.iter().sum::<u64>() >= MIN_ITEMS;
             let key = (bracket.kind.name(), bracket.instance, ticks, items);
@@ -286,7 +287,7 @@ fn unloads(clr: &Clr) -> bool {
 }
 
 /// The last whole end rundown that lists methods, or else what comes with modules.
-fn last_listing<'a>(brackets: &[&'a Bracket], methods: bool) -> Option<(&'a Bracket, i64)> {
+fn last_listing<'a>(brackets: &[&'a Bracket], methods: bool) -> Option<(&'a Bracket, Ticks)> {
     let lists = |b: &Bracket| {
         let l = b.listed;
         let lists =
@@ -294,11 +295,11 @@ fn last_listing<'a>(brackets: &[&'a Bracket], methods: bool) -> Option<(&'a Brac
         b.kind == Enumeration::End && b.is_whole() && lists
     };
     let bracket = brackets.iter().copied().rfind(|b| lists(b))?;
-    Some((bracket, bracket.opened?))
+    Some((bracket, Ticks::new(bracket.opened?.get())))
 }
 
 /// Whether a keyword of the runtime provider is known to have been enabled before a timestamp.
-fn enabled_before(keyword: &On, at: i64) -> bool {
+fn enabled_before(keyword: &On, at: Ticks) -> bool {
     keyword.since(at).is_some_and(|on| on < at)
 }
 
@@ -308,7 +309,7 @@ fn missing_methods(
     process: &Process,
     brackets: &ByClr<'_>,
 ) -> BTreeMap<u16, Missing> {
-    let opened: BTreeMap<u16, (i64, bool)> = brackets
+    let opened: BTreeMap<u16, (Ticks, bool)> = brackets
         .iter()
         .filter_map(|(&instance, own)| {
             let (_, opened) = last_listing(own, true)?;

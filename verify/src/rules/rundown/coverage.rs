@@ -1,6 +1,7 @@
 //! Processes without a rundown.
 
 use etl_analysis::machine::{Bracket, Process};
+use etl_format::Ticks;
 use etl_schema::clr::keyword::{END_RUNDOWN, JIT, LOADER, NGEN, START_RUNDOWN};
 use etl_schema::providers::CLR_RUNDOWN;
 
@@ -47,11 +48,11 @@ enum Absence {
     /// The trace holds no rundown, and not all loads.
     NoRundown(Loads),
     /// The process ended at this timestamp, before the first rundown.
-    Exited(i64),
+    Exited(Ticks),
     /// Other processes have a rundown.
     OnlyOthers,
     /// It has a rundown, and only others have the one that began at this timestamp.
-    LaterOnlyOthers(i64),
+    LaterOnlyOthers(Ticks),
 }
 
 /// Why a process has no rundown, where that can matter.
@@ -88,7 +89,7 @@ fn absence(
 }
 
 /// Until when the loads of a process without a rundown have to be recorded.
-fn needed_until(process: &Process, jit_loads: &JitLoads) -> i64 {
+fn needed_until(process: &Process, jit_loads: &JitLoads) -> Ticks {
     ended(process).unwrap_or(jit_loads.last())
 }
 
@@ -116,7 +117,7 @@ fn later_absence(
 }
 
 /// The timestamp of the first event of the process's CLRs.
-fn first_event(process: &Process) -> Option<i64> {
+fn first_event(process: &Process) -> Option<Ticks> {
     process.clr_span().map(|(first, _)| first)
 }
 
@@ -175,7 +176,7 @@ fn none(check: &mut Check<'_>) {
 }
 
 /// A process without a rundown whose loads were not recorded for a while.
-fn interrupted(check: &mut Check<'_>, process: &Process, (begin, end): (i64, i64)) {
+fn interrupted(check: &mut Check<'_>, process: &Process, (begin, end): (Ticks, Ticks)) {
     let clock = check.facts.machine.clock();
     let is_over = end < needed_until(process, &check.rundowns.jit_loads);
     let seen = ended(process).max(process.last_runtime());
@@ -196,7 +197,8 @@ fn interrupted(check: &mut Check<'_>, process: &Process, (begin, end): (i64, i64
 /// How long after the start of its CLR the first method of a process was loaded.
 fn wait(facts: &Facts, process: &Process) -> String {
     let start = process.clrs().values().filter_map(|clr| clr.started()).min();
-    let ticks = start.zip(first_method(process)).map_or(0, |(start, at)| at.saturating_sub(start));
+    let ticks =
+        start.zip(first_method(process)).map_or(0, |(start, at)| at.saturating_since(start));
     let seconds = ticks as f64 / facts.machine.clock().frequency as f64;
     format!("the first load of a method came {seconds:.1} s after its CLR started")
 }

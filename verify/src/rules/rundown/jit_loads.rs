@@ -1,6 +1,7 @@
 //! When the loads of compiled methods are recorded: a rundown need not list those.
 
 use etl_analysis::machine::{Clr, MethodSign, Process};
+use etl_format::Ticks;
 use etl_schema::views::clr::Change;
 
 use crate::checks::Facts;
@@ -12,9 +13,9 @@ pub(super) enum Loads {
     /// They are.
     Whole,
     /// Only since this timestamp.
-    Later(i64),
+    Later(Ticks),
     /// They are at first, but not from the first of these timestamps to the second.
-    Interrupted(i64, i64),
+    Interrupted(Ticks, Ticks),
     /// They are not recorded at all.
     Never,
     /// Nothing decides it.
@@ -27,11 +28,11 @@ pub(super) struct JitLoads {
     /// When they were enabled.
     known: Known,
     /// The first such load of any process.
-    pub seen: Option<i64>,
+    pub seen: Option<Ticks>,
     /// Ticks of a second.
     pub second: i64,
     /// The timestamp of the last record.
-    last: i64,
+    last: Ticks,
 }
 
 impl JitLoads {
@@ -40,12 +41,12 @@ impl JitLoads {
             known: facts.runtime_on.jit.known.clone(),
             seen: facts.machine.processes().iter().filter_map(first_load).min(),
             second: i64::try_from(facts.machine.clock().frequency).unwrap_or(i64::MAX),
-            last: facts.machine.span().map_or(i64::MAX, |(_, last)| last),
+            last: facts.machine.span().map_or(Ticks::MAX, |(_, last)| last),
         }
     }
 
     /// Whether loads are recorded from a timestamp until another.
-    pub fn over(&self, from: i64, until: i64) -> Loads {
+    pub fn over(&self, from: Ticks, until: Ticks) -> Loads {
         let soon = from.saturating_add(self.soon());
         let until = until.max(soon);
         let Known { times, knowledge, has_limited, .. } = &self.known;
@@ -65,8 +66,8 @@ impl JitLoads {
 
     /// Whether the loads of a process's compiled methods are recorded since its CLRs started, until
     /// a timestamp.
-    pub fn since_start(&self, process: &Process, until: i64) -> Loads {
-        let starts: Option<Vec<i64>> = process.clrs().values().map(Clr::started).collect();
+    pub fn since_start(&self, process: &Process, until: Ticks) -> Loads {
+        let starts: Option<Vec<Ticks>> = process.clrs().values().map(Clr::started).collect();
         let Some(start) = starts.and_then(|starts| starts.into_iter().min()) else {
             return Loads::Never;
         };
@@ -76,7 +77,7 @@ impl JitLoads {
         match self.over(start, until) {
             // A CLR loads methods as soon as it has started.
             Loads::Unknown => match first_method(process) {
-                Some(first) if first.saturating_sub(start) <= self.second => Loads::Whole,
+                Some(first) if first.saturating_since(start) <= self.second => Loads::Whole,
                 _ => Loads::Unknown,
             },
             known => known,
@@ -85,8 +86,8 @@ impl JitLoads {
 
     /// Until when a process that has no end needs its loads: the last record, or just before, when
     /// providers may have been disabled in order to stop.
-    pub fn last(&self) -> i64 {
-        self.last.saturating_sub(self.soon())
+    pub fn last(&self) -> Ticks {
+        self.last.saturating_add(-self.soon())
     }
 
     /// Ticks between requests that are made together: they take effect one after the other.
@@ -96,16 +97,16 @@ impl JitLoads {
 }
 
 /// The first load of code that was compiled at run time.
-fn first_load(process: &Process) -> Option<i64> {
+fn first_load(process: &Process) -> Option<Ticks> {
     first(process, MethodSign::is_jit_load)
 }
 
 /// The first load of a method, compiled at run time or before.
-pub(super) fn first_method(process: &Process) -> Option<i64> {
+pub(super) fn first_method(process: &Process) -> Option<Ticks> {
     first(process, |sign| sign.change == Change::Load)
 }
 
-fn first(process: &Process, is_wanted: impl Fn(MethodSign) -> bool) -> Option<i64> {
+fn first(process: &Process, is_wanted: impl Fn(MethodSign) -> bool) -> Option<Ticks> {
     let loads = process.signs().iter().filter(|(sign, _)| is_wanted(*sign));
     loads.filter_map(|(_, counted)| counted.first).min()
 }

@@ -2,6 +2,7 @@
 //! it.
 
 use etl_analysis::machine::{Clr, Process};
+use etl_format::Ticks;
 
 use super::jit_loads::{JitLoads, Loads};
 use super::listings::Listings;
@@ -11,11 +12,11 @@ use crate::checks::Facts;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lifetime {
     /// When it began; `None` if that was before the recording.
-    pub began: Option<i64>,
+    pub began: Option<Ticks>,
     /// When it ended; `None` if no event shows that.
-    pub ended: Option<i64>,
+    pub ended: Option<Ticks>,
     /// When it was certainly still there.
-    pub alive: Option<i64>,
+    pub alive: Option<Ticks>,
     /// Whether everything that it loaded was recorded.
     pub has_all_loads: bool,
 }
@@ -26,7 +27,7 @@ pub(super) enum Unlisted {
     /// It should be in a rundown.
     Missing,
     /// It ended at this timestamp before a rundown, and what it loaded earlier is unknown.
-    Exited(i64),
+    Exited(Ticks),
     /// No rundown had to list it.
     Sound,
 }
@@ -34,7 +35,7 @@ pub(super) enum Unlisted {
 impl Lifetime {
     /// What the kernel's and the CLR's events show of a process.
     pub fn of(facts: &Facts, process: &Process, listings: &Listings, jit_loads: &JitLoads) -> Self {
-        let began: Option<Vec<i64>> = process.clrs().values().map(Clr::started).collect();
+        let began: Option<Vec<Ticks>> = process.clrs().values().map(Clr::started).collect();
         let ended = ended(process);
         let until = ended.or(listings.last_begin()).unwrap_or(jit_loads.last());
         // The kernel's events show the end of every process that they name.
@@ -75,18 +76,18 @@ impl Lifetime {
 }
 
 /// When a process ended, or all of its CLRs, if an event shows it.
-pub(super) fn ended(process: &Process) -> Option<i64> {
-    let ends = || process.clrs().values().map(shut_down).collect::<Option<Vec<i64>>>();
+pub(super) fn ended(process: &Process) -> Option<Ticks> {
+    let ends = || process.clrs().values().map(shut_down).collect::<Option<Vec<Ticks>>>();
     process.ended().or_else(|| ends()?.into_iter().max())
 }
 
 /// When a CLR shut down: its default domain was unloaded, or the last one of those that are all
 /// known.
-fn shut_down(clr: &Clr) -> Option<i64> {
+fn shut_down(clr: &Clr) -> Option<Ticks> {
     if clr.started().is_none() {
         return clr.ended();
     }
-    let ends: Option<Vec<i64>> = clr.domains().iter().map(|(_, domain)| domain.to).collect();
+    let ends: Option<Vec<Ticks>> = clr.domains().iter().map(|(_, domain)| domain.to).collect();
     ends?.into_iter().max()
 }
 
@@ -97,12 +98,13 @@ mod tests {
     use proptest::prelude::*;
 
     /// A start rundown from 10 to 20, an end rundown from 100 to 120; the recording ends at 200.
-    const BOTH: [&[Listing]; 2] = [&[(10, 20)], &[(100, 120)]];
+    const BOTH: [&[Listing]; 2] =
+        [&[(Ticks::new(10), Ticks::new(20))], &[(Ticks::new(100), Ticks::new(120))]];
     /// The end rundown alone.
-    const END: [&[Listing]; 2] = [&[], &[(100, 120)]];
+    const END: [&[Listing]; 2] = [&[], &[(Ticks::new(100), Ticks::new(120))]];
 
     /// Where a process began: before the recording, between the rundowns, during the end rundown.
-    const BEGINNINGS: [Option<i64>; 3] = [None, Some(50), Some(110)];
+    const BEGINNINGS: [Option<Ticks>; 3] = [None, Some(Ticks::new(50)), Some(Ticks::new(110))];
 
     /// The verdicts by beginning, for a process that ended between the rundowns, during the end
     /// rundown, after it, and that did not end.
@@ -119,6 +121,8 @@ mod tests {
                     (None, true) => (None, Some(200)),
                     (end, false) => (None, Some(end.unwrap_or(90))),
                 };
+                let ended = ended.map(Ticks::new);
+                let alive = alive.map(Ticks::new);
                 let lifetime = Lifetime { began, ended, alive, has_all_loads };
                 assert_eq!(lifetime.unlisted(&listings), expected, "{lifetime:?} {listings:?}");
             }
@@ -128,7 +132,7 @@ mod tests {
     #[test]
     fn unlisted_follows_the_table_of_beginnings_and_ends() {
         let (missing, sound) = (Some(Unlisted::Missing), Some(Unlisted::Sound));
-        let exited = Some(Unlisted::Exited(60));
+        let exited = Some(Unlisted::Exited(Ticks::new(60)));
         let never = None;
         // With the kernel's events, and all loads recorded since the beginning.
         let early = [missing, missing, missing, missing];
@@ -151,7 +155,7 @@ mod tests {
 
     #[test]
     fn unlisted_is_sound_after_the_last_listing() {
-        let lifetime = Lifetime { began: Some(130), ..Lifetime::default() };
+        let lifetime = Lifetime { began: Some(Ticks::new(130)), ..Lifetime::default() };
         assert_eq!(lifetime.unlisted(&BOTH.into()), Unlisted::Sound);
         assert_eq!(lifetime.unlisted(&[&[][..]; 2].into()), Unlisted::Sound);
     }
@@ -163,7 +167,7 @@ mod tests {
             let each = lengths.into_iter().map(|(gap, len)| {
                 let first = at + gap;
                 at = first + len;
-                (first, at)
+                (Ticks::new(first), Ticks::new(at))
             });
             each.collect()
         })
@@ -178,18 +182,18 @@ mod tests {
         ) {
             let all = || starts.iter().chain(&ends);
             let concerns = |&(first, last): &Listing| {
-                began.is_none_or(|began| began < first)
-                    && ended.is_none_or(|ended| ended >= first)
-                    && (ended.or(alive).is_some_and(|seen| seen > last) || !has_all_loads)
+                began.is_none_or(|began| began < first.get())
+                    && ended.is_none_or(|ended| ended >= first.get())
+                    && (ended.or(alive).is_some_and(|seen| seen > last.get()) || !has_all_loads)
             };
             let expected = match ended {
                 _ if all().any(concerns) => Unlisted::Missing,
-                Some(at) if !has_all_loads && all().any(|&(first, _)| at < first) => {
-                    Unlisted::Exited(at)
+                Some(at) if !has_all_loads && all().any(|&(first, _)| at < first.get()) => {
+                    Unlisted::Exited(Ticks::new(at))
                 }
                 _ => Unlisted::Sound,
             };
-            let lifetime = Lifetime { began, ended, alive, has_all_loads };
+            let lifetime = Lifetime { began: began.map(Ticks::new), ended: ended.map(Ticks::new), alive: alive.map(Ticks::new), has_all_loads };
             prop_assert_eq!(lifetime.unlisted(&[&starts[..], &ends].into()), expected);
         }
     }

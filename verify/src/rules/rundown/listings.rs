@@ -1,5 +1,6 @@
 //! The times of the rundowns of a trace.
 
+use etl_format::Ticks;
 use std::collections::BTreeSet;
 
 use crate::checks::Facts;
@@ -7,7 +8,7 @@ use etl_schema::clr::Enumeration;
 
 /// Timestamps of the first and the last event of rundowns that were requested together, over all
 /// processes.
-pub(super) type Listing = (i64, i64);
+pub(super) type Listing = (Ticks, Ticks);
 
 /// The rundowns of a trace, by kind and time. Those of a kind do not overlap.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ impl Listings {
     }
 
     /// The first of each kind that begins after a timestamp, or at all.
-    pub fn first_after(&self, at: Option<i64>) -> impl Iterator<Item = Listing> {
+    pub fn first_after(&self, at: Option<Ticks>) -> impl Iterator<Item = Listing> {
         self.0.iter().filter_map(move |own| {
             let later = own.partition_point(|&(first, _)| Some(first) <= at);
             own.get(later).copied()
@@ -46,7 +47,7 @@ impl Listings {
     }
 
     /// When the last one began.
-    pub fn last_begin(&self) -> Option<i64> {
+    pub fn last_begin(&self) -> Option<Ticks> {
         self.0.iter().filter_map(|own| own.last()).map(|&(first, _)| first).max()
     }
 }
@@ -58,7 +59,7 @@ fn join(mut spans: Vec<(Listing, (usize, u16))>, second: i64) -> Vec<Listing> {
     let mut out: Vec<Listing> = Vec::new();
     let mut listed = BTreeSet::new();
     for ((from, to), clr) in spans {
-        let is_later = |known: &Listing| from.saturating_sub(known.1) > second;
+        let is_later = |known: &Listing| from.saturating_since(known.1) > second;
         match out.last_mut() {
             Some(known) if !(is_later(known) && listed.contains(&clr)) => {
                 known.1 = known.1.max(to);
@@ -84,19 +85,29 @@ impl From<[&[Listing]; 2]> for Listings {
 mod tests {
     use super::*;
 
+    fn listing(spans: &[(i64, i64)]) -> Vec<Listing> {
+        spans.iter().map(|&(from, to)| (Ticks::new(from), Ticks::new(to))).collect()
+    }
+
+    fn plain(spans: Vec<Listing>) -> Vec<(i64, i64)> {
+        spans.into_iter().map(|(from, to)| (from.get(), to.get())).collect()
+    }
+
     #[test]
     fn first_after_has_one_of_each_kind() {
-        let listings = Listings::from([&[(1, 2), (5, 6)][..], &[(3, 9)]]);
-        let after = |at| listings.first_after(at).collect::<Vec<_>>();
+        let listings = Listings([listing(&[(1, 2), (5, 6)]), listing(&[(3, 9)])]);
+        let after = |at: Option<i64>| plain(listings.first_after(at.map(Ticks::new)).collect());
         assert_eq!(after(None), [(1, 2), (3, 9)]);
         assert_eq!((after(Some(1)), after(Some(4))), (vec![(5, 6), (3, 9)], vec![(5, 6)]));
-        assert_eq!((after(Some(5)), listings.last_begin()), (vec![], Some(5)));
+        assert_eq!((after(Some(5)), listings.last_begin()), (vec![], Some(Ticks::new(5))));
     }
 
     #[test]
     fn join_parts_rundowns_where_a_clr_has_its_next_one() {
         let joined = |spans: &[(i64, i64, usize)]| {
-            join(spans.iter().map(|&(from, to, p)| ((from, to), (p, 1))).collect(), 10)
+            let span =
+                |&(from, to, p): &(i64, i64, usize)| ((Ticks::new(from), Ticks::new(to)), (p, 1));
+            plain(join(spans.iter().map(span).collect(), 10))
         };
         // Those of two processes at once, and a process that takes long to respond.
         assert_eq!(joined(&[(0, 4, 1), (2, 7, 2), (60, 61, 3)]), [(0, 61)]);

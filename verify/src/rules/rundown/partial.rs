@@ -4,6 +4,7 @@
 use etl_analysis::machine::{Bracket, Clr, Item, Process};
 use etl_control::clr::{Code, Method, Rundown};
 use etl_control::enable::CombinedEnablement;
+use etl_format::Ticks;
 use etl_schema::clr::Enumeration;
 use etl_schema::providers::CLR_RUNDOWN;
 
@@ -111,12 +112,12 @@ impl Own<'_> {
         let is_loaded = |item: &Item| item.from.is_some_and(|from| from < opened);
         let is_empty = bracket.listed == Default::default()
             && !self.clr.modules().iter().any(|(_, module)| is_loaded(module));
-        self.is_soon(start, opened)
+        self.is_soon(Ticks::new(start.get()), opened)
             && (is_empty || self.jit_loads.since_start(self.process, opened) == Loads::Whole)
     }
 
-    fn is_soon(&self, start: i64, opened: i64) -> bool {
-        (0..self.jit_loads.second).contains(&opened.saturating_sub(start))
+    fn is_soon(&self, start: Ticks, opened: Ticks) -> bool {
+        (0..self.jit_loads.second).contains(&opened.saturating_since(start))
     }
 
     /// Whether the known enablements request methods of a kind in rundowns; `None` where none is
@@ -172,7 +173,9 @@ impl Own<'_> {
         let is_start = |b: &Bracket| b.kind == Enumeration::Start;
         let is_early = |b: &&Bracket| {
             let times = self.clr.started().zip(b.opened);
-            is_start(b) || times.is_some_and(|(start, opened)| self.is_soon(start, opened))
+            is_start(b)
+                || times
+                    .is_some_and(|(start, opened)| self.is_soon(Ticks::new(start.get()), opened))
         };
         if !self.brackets.iter().all(is_early) {
             return;

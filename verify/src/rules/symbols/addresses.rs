@@ -2,6 +2,7 @@
 
 use etl_analysis::address::{Origin, Tallies, Tally};
 use etl_analysis::machine::{Process, UnresolvedCause};
+use etl_format::Ticks;
 
 use crate::checks::Facts;
 use crate::finding::Severity;
@@ -37,10 +38,10 @@ struct Unresolved {
     addresses: u64,
     /// Those in code or in images of another time.
     wrong_time: u64,
-    first: Option<i64>,
+    first: Option<Ticks>,
     /// The end of the span in which events could have resolved them: they come at the time of the
     /// addresses or, in a rundown, later; or they came before.
-    until: Option<i64>,
+    until: Option<Ticks>,
 }
 
 impl Unresolved {

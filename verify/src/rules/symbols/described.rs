@@ -2,7 +2,7 @@
 
 use etl_analysis::machine::Process;
 use etl_control::enable::EventKey;
-use etl_format::Guid;
+use etl_format::{Guid, Ticks};
 use etl_schema::clr::keyword::IL_MAP;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
@@ -101,7 +101,7 @@ fn no_il_map(check: &mut Check<'_>) {
     let known = |provider| facts.admission.of(provider);
     let limited = known(CLR_RUNTIME).any(|(e, _)| e.limited);
     let asks = known(CLR_RUNTIME).filter(|(_, with)| with.admits(&MAP));
-    let enabled = asks.map(|(e, _)| e.at.unwrap_or(i64::MIN)).min().filter(|_| !limited);
+    let enabled = asks.map(|(e, _)| e.at.unwrap_or(Ticks::MIN)).min().filter(|_| !limited);
     for process in facts.machine.processes() {
         let (compiled, maps) = (process.compiled(), process.maps());
         let since = compiled.first.filter(|first| enabled.is_some_and(|on| on < *first));
@@ -122,7 +122,7 @@ fn listed_maps(check: &mut Check<'_>, process: &Process) {
     let facts = check.facts;
     for bracket in process.brackets().iter().filter(|b| b.is_whole()) {
         // The last enablement before it requested it.
-        let before = |e: Option<i64>| e.is_none_or(|at| bracket.opened.is_some_and(|o| at <= o));
+        let before = |e: Option<Ticks>| e.is_none_or(|at| bracket.opened.is_some_and(|o| at <= o));
         let last = facts.admission.of(CLR_RUNDOWN).filter(|(e, _)| before(e.at)).last();
         let is_enabled = last.is_some_and(|(e, with)| !e.limited && with.admits(&MAP));
         if bracket.maps >= bracket.compiled || (bracket.maps == 0 && !is_enabled) {

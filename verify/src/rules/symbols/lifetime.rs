@@ -2,6 +2,7 @@
 
 use etl_analysis::address::Tag;
 use etl_analysis::machine::{Clr, Items, MethodUnloads, Process};
+use etl_format::Ticks;
 use etl_schema::views::clr::Change;
 
 use crate::checks::Facts;
@@ -64,10 +65,10 @@ fn left_over(check: &mut Check<'_>, process: &Process, instance: u16, clr: &Clr)
 }
 
 /// Compiled methods that were loaded and not unloaded, where unloads of methods were logged.
-fn methods_left(facts: &Facts, process: &Process, started: i64) -> u64 {
+fn methods_left(facts: &Facts, process: &Process, started: Ticks) -> u64 {
     let mut signs = process.signs().iter();
     let unloads = signs.any(|(sign, _)| sign.change == Change::Unload && sign.is_compiled());
-    let until = process.ended().unwrap_or(i64::MAX);
+    let until = process.ended().unwrap_or(Ticks::MAX);
     let on = |keyword: &On| keyword.since(until).is_some_and(|since| since <= started);
     let runtime = &facts.runtime_on;
     let is_logged = unloads || (on(&runtime.end_enumeration) && on(&runtime.jit));
@@ -95,9 +96,9 @@ fn apart_from_module(check: &mut Check<'_>, process: &Process, instance: u16, cl
     let second = i64::try_from(check.facts.machine.clock().frequency).unwrap_or(i64::MAX);
     let is_apart = |unloads: &MethodUnloads| {
         let (first, last) = unloads.span;
-        unloads
-            .module_unloaded
-            .is_some_and(|to| to.saturating_sub(first) > second || last.saturating_sub(to) > second)
+        unloads.module_unloaded.is_some_and(|to| {
+            to.saturating_since(first) > second || last.saturating_since(to) > second
+        })
     };
     let apart: Vec<_> = clr.method_unloads().filter(is_apart).collect();
     if let Some(&MethodUnloads { module, span: (first, _), .. }) = apart.first() {

@@ -2,6 +2,7 @@
 
 use etl_analysis::machine::{Counted, Process};
 use etl_control::enable::EventKey;
+use etl_format::Ticks;
 use etl_format::constants::FILETIME_PER_SECOND;
 use etl_schema::clr::keyword::JIT;
 use etl_schema::providers::CLR_RUNTIME;
@@ -183,7 +184,7 @@ fn load_without_jit(check: &mut Check<'_>) {
     let limited = known().any(|(e, _)| e.limited);
     // While another enablement was the only one, loads came alone.
     let asks = known().all(|(_, with)| with.admits(&JITTING));
-    let enabled = known().map(|(e, _)| e.at.unwrap_or(i64::MIN)).min();
+    let enabled = known().map(|(e, _)| e.at.unwrap_or(Ticks::MIN)).min();
     let enabled = enabled.filter(|_| asks && !limited);
     for process in facts.machine.processes() {
         let without = process.loads_without_jit();
@@ -221,19 +222,19 @@ fn jit_without_load(check: &mut Check<'_>) {
     let facts = check.facts;
     for process in facts.machine.processes() {
         let Some(last) = process.last_runtime() else { continue };
-        let last = facts.machine.clock().filetime(last);
+        let last = facts.machine.clock().time(last).get();
         // A thread that has loaded something since is done with it, unless the load was nested.
         let end = facts
             .machine
             .runtime_span()
-            .map_or(last, |(_, end)| facts.machine.clock().filetime(end));
+            .map_or(last, |(_, end)| facts.machine.clock().time(end).get());
         let stuck = process.unfinished_jits().filter(|jit| {
-            let began = facts.machine.clock().filetime(jit.since);
+            let began = facts.machine.clock().time(jit.since).get();
             let since = last.saturating_sub(began);
             let is_done = jit.last_load.is_some_and(|load| load > jit.since);
             // What a rundown lists was compiled by then, perhaps after the runtime session ended.
             let is_over = jit.is_listed && end.saturating_sub(began) > LONG / 2;
-            let unloaded = jit.unloaded.map(|at| facts.machine.clock().filetime(at));
+            let unloaded = jit.unloaded.map(|at| facts.machine.clock().time(at).get());
             let is_over = is_over || unloaded.is_some_and(|at| at.saturating_sub(began) > LONG / 2);
             since > 4 * LONG || (is_done && since > LONG) || is_over
         });

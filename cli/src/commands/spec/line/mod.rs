@@ -1,23 +1,21 @@
 //! `etlkit spec line`: explains command lines of xperf, logman and tracelog.
 
-mod explain;
-mod script;
+mod json;
+mod text;
 
 use std::io::Read;
 
-use etl_control::controller::{Action, CommandLine, LineError, ProviderRef, Tool};
-use etl_control::enable::{Enablement, EventKey};
-use etl_control::mask;
+use etl_control::controller::{CommandLine, LineError, OtherOption, ProviderRef, Script};
 use etl_format::constants::{ClockType, LogFileMode};
-use etl_schema::providers;
-use etl_schema::tables::{self, Provider, Registry, TableEvent, TableSet};
+use etl_schema::tables::Registry;
 use serde_json::Value;
 
 use crate::error::Failure;
 use crate::escape::one_line;
+use crate::missing::nearest;
 
 use super::Printed;
-use explain::explain;
+use text::ListEvents;
 
 /// Bytes of standard input that are read.
 const MAX_INPUT: u64 = 1 << 20;
@@ -52,7 +50,16 @@ pub(super) fn run(args: &LineArgs) -> Result<Printed, Failure> {
             .take(MAX_INPUT)
             .read_to_string(&mut text)
             .map_err(|error| Failure::io("(standard input)", &error))?;
-        for command in script::commands(&text) {
+        let script = Script::parse(&text);
+        for unknown in &script.unknown {
+            let nearest = nearest(&unknown.nearest);
+            stderr_line!(
+                "note: line {}: {} is left out: no command of a session{nearest}",
+                unknown.line,
+                unknown.program
+            );
+        }
+        for command in &script.commands {
             let subject = format!("(standard input), line {}", command.line);
             read.push(parse(&subject, &command.text)?);
         }
@@ -63,14 +70,20 @@ pub(super) fn run(args: &LineArgs) -> Result<Printed, Failure> {
         return Err(Failure::new("(standard input)", "contains no command line")
             .hint("give a line as argument, or write lines to standard input"));
     }
-    let explained = read.iter().map(|line| explain(line, args.events));
-    let (texts, json): (Vec<String>, Vec<Value>) = explained.unzip();
+    let list_events = if args.events { ListEvents::Yes } else { ListEvents::No };
+    let mut texts = Vec::new();
+    let mut json = Vec::new();
+    for line in &read {
+        let actions = line.explain();
+        texts.push(text::line(line, &actions, list_events));
+        json.push(json::line(line, &actions));
+    }
     let json = <[Value; 1]>::try_from(json).map_or_else(Value::from, |[one]| one);
     Ok((texts.join("\n"), json))
 }
 
 fn parse(subject: &str, line: &str) -> Result<CommandLine, Failure> {
-    let mut parsed = line.parse().map_err(|error: LineError| {
+    let mut parsed: CommandLine = line.parse().map_err(|error: LineError| {
         let message = format!("{error}\n{}", marked(line, &error));
         let failure = Failure::new(subject, message).lines();
         match &error.hint {
@@ -78,22 +91,8 @@ fn parse(subject: &str, line: &str) -> Result<CommandLine, Failure> {
             None => failure.hint("`etlkit spec line --help` shows examples"),
         }
     })?;
-    complete_names(&mut parsed);
+    parsed.complete_names();
     Ok(parsed)
-}
-
-/// Writes the names of providers in full in a list without a tool: tools take no parts of names.
-fn complete_names(line: &mut CommandLine) {
-    for action in line.actions.iter_mut().filter(|_| line.tool == Tool::Plain) {
-        let Action::Enable { providers, .. } = action else { continue };
-        for spec in providers {
-            if let ProviderRef::Name(name) = &mut spec.provider
-                && let Some(full) = providers::find(name).and_then(providers::name)
-            {
-                full.clone_into(name);
-            }
-        }
-    }
 }
 
 /// The line, with the position of the error marked below.
@@ -106,35 +105,23 @@ fn marked(line: &str, error: &LineError) -> String {
 
 /// Name and GUID of a provider, as far as they are known.
 fn provider_text(provider: &ProviderRef) -> String {
-    let known = known(provider);
-    match (provider, known) {
-        (_, Some(known)) => format!("{} ({})", known.name, known.guid),
-        (ProviderRef::Guid(guid), None) => guid.to_string(),
-        (ProviderRef::Name(name), None) => one_line(name),
-        (ProviderRef::Hashed(name), None) => {
+    if let Some(described) = provider.described() {
+        return format!("{} ({})", described.name, described.guid);
+    }
+    match provider {
+        ProviderRef::Guid(guid) => guid.to_string(),
+        ProviderRef::Name(name) => one_line(name),
+        ProviderRef::Hashed(name) => {
             let guid = provider.guid(Registry::builtin()).unwrap_or_default();
             format!("{} ({guid})", one_line(name))
         }
-        (ProviderRef::File(file), None) => format!("the providers listed in {}", one_line(file)),
+        ProviderRef::File(file) => format!("the providers listed in {}", one_line(file)),
     }
 }
 
-fn known(provider: &ProviderRef) -> Option<&'static Provider> {
-    provider.guid(Registry::builtin()).and_then(|guid| tables::provider(TableSet::Shipped, guid))
-}
-
-/// The events that are enabled, by mask, level and the other filters.
-fn raised<'a>(explained: &mask::Explanation<'a>, enabled: &Enablement) -> Vec<&'a TableEvent> {
-    let admitted = |event: &&TableEvent| {
-        let schema = &event.schema;
-        let key = EventKey {
-            id: super::list::id(event).0,
-            level: schema.level.value,
-            keyword: schema.keywords,
-        };
-        enabled.admits(&key)
-    };
-    explained.raised.iter().map(|r| r.event).filter(admitted).collect()
+/// An option as it is written.
+fn option(option: &OtherOption) -> String {
+    format!("-{} {}", option.name, option.values.join(" ")).trim_end().to_owned()
 }
 
 /// A file mode in JSON and in text.

@@ -1,0 +1,150 @@
+//! The commands of a script for the command prompt (.cmd).
+
+use etl_format::Guid;
+
+use super::{TOOLS, tool};
+use crate::nearest_names;
+
+/// The commands of a script (.cmd) that may be command lines of sessions.
+///
+/// A line that ends with `^` continues in the next one. Comments, labels and what the command
+/// prompt does itself (`echo`, `timeout` ...) are left out.
+///
+/// ```
+/// use etl_control::controller::Script;
+///
+/// let script = Script::parse("@echo off\nxperf -start clr ^\n -f a.etl\nxperff -stop clr");
+/// assert_eq!(script.commands.len(), 1);
+/// assert_eq!(script.commands[0].line, 2);
+/// assert_eq!(script.commands[0].text, "xperf -start clr  -f a.etl");
+/// assert_eq!(script.unknown[0].nearest, ["xperf"]);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Script {
+    /// The commands, in order. Each may be parsed as a [`CommandLine`](super::CommandLine).
+    pub commands: Vec<ScriptCommand>,
+    /// Commands of programs that record no traces.
+    pub unknown: Vec<UnknownCommand>,
+}
+
+/// A command of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ScriptCommand {
+    /// The number of its first line, from 1.
+    pub line: usize,
+    /// Its text, joined from its lines.
+    pub text: String,
+}
+
+/// A command of a program that records no traces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnknownCommand {
+    /// The number of its first line, from 1.
+    pub line: usize,
+    /// The program, in lower case.
+    pub program: String,
+    /// The tools with names most like it.
+    pub nearest: Vec<&'static str>,
+}
+
+impl Script {
+    /// Splits a script into its commands.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let mut script = Script::default();
+        for command in joined_lines(text) {
+            let Some(program) = first_word(&command.text) else { continue };
+            match classify(&program) {
+                Kind::Session => script.commands.push(command),
+                Kind::Prompt => {}
+                Kind::Unknown => {
+                    let nearest = nearest_names(&program, TOOLS.map(super::Tool::name));
+                    script.unknown.push(UnknownCommand { line: command.line, program, nearest });
+                }
+            }
+        }
+        script
+    }
+}
+
+/// What a command is.
+enum Kind {
+    /// It may be a command line of a session.
+    Session,
+    /// The command prompt does it itself, or it only waits.
+    Prompt,
+    /// Neither.
+    Unknown,
+}
+
+/// Commands of the command prompt, and programs that only wait: they enable nothing.
+const PROMPT: &[&str] = &[
+    "rem", "echo", "echo.", "timeout", "pause", "ping", "sleep", "cls", "title", "color", "set",
+    "setlocal", "endlocal", "cd", "chdir", "pushd", "popd", "exit", "goto", "if", "(", ")",
+];
+
+/// The commands with their lines joined, and without the `@` before them.
+fn joined_lines(text: &str) -> Vec<ScriptCommand> {
+    let mut commands: Vec<ScriptCommand> = Vec::new();
+    let mut continues = false;
+    for (line, text) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
+        let text = text.trim_end();
+        let content = text.strip_suffix('^').unwrap_or(text);
+        match commands.last_mut() {
+            Some(command) if continues => command.text.push_str(content),
+            _ => commands.push(ScriptCommand { line, text: content.to_owned() }),
+        }
+        continues = text.ends_with('^');
+    }
+    for command in &mut commands {
+        command.text = command.text.trim_start_matches([' ', '\t', '@']).to_owned();
+    }
+    commands
+}
+
+/// The program of a command in lower case, or the list of providers.
+fn first_word(command: &str) -> Option<String> {
+    let word = match command.strip_prefix('"') {
+        Some(path) => path.split('"').next(),
+        None => command.split_whitespace().next(),
+    };
+    word.map(str::to_ascii_lowercase)
+}
+
+fn classify(program: &str) -> Kind {
+    if program.starts_with(':') || PROMPT.contains(&program) {
+        return Kind::Prompt;
+    }
+    // A path has a colon, too.
+    let is_list = program.contains(':') && !program.contains('\\');
+    if is_list || program.parse::<Guid>().is_ok() || tool(program).is_some() || program == "stop" {
+        return Kind::Session;
+    }
+    Kind::Unknown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Script;
+
+    #[test]
+    fn commands_are_joined_at_carets_and_without_commands_of_the_prompt() {
+        let script = "\u{feff}@echo off\r\nrem xperf -stop a\r\n:: a comment\r\n:label\r\n\r\n\
+                      @xperf -start clr ^\r\n  -on runtime:1:5 ^\r\n  -f a.etl\r\ntimeout /t 15 >nul\r\n\
+                      \"C:\\My Kit\\xperf.exe\" -stop clr\r\nwpr -cancel\r\nrundown:0x138:5\r\nxperf -stop ^";
+        let script = Script::parse(script);
+        let commands: Vec<_> = script.commands.into_iter().map(|c| (c.line, c.text)).collect();
+        let expected = [
+            (6, "xperf -start clr   -on runtime:1:5   -f a.etl"),
+            (10, "\"C:\\My Kit\\xperf.exe\" -stop clr"),
+            (12, "rundown:0x138:5"),
+            (13, "xperf -stop "),
+        ];
+        assert_eq!(commands, expected.map(|(line, text)| (line, text.to_owned())));
+        assert_eq!(script.unknown.len(), 1);
+        assert_eq!(script.unknown[0].program, "wpr");
+    }
+}
