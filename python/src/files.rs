@@ -113,7 +113,8 @@ impl Files {
             let traces = traces.map(|input| (input.source(), input.name.clone()));
             let mut schemas = SchemasOfTraces::new(store());
             let (limits, threads) = (self.limits, self.threads);
-            let machine = match context::machine(traces, limits, threads, Code::Skip, &mut schemas) {
+            let machine = match context::machine(traces, limits, threads, Code::Skip, &mut schemas)
+            {
                 Ok(machine) => machine,
                 Err(error) => {
                     let name = group.get(error.file()).and_then(|&file| self.inputs.get(file));

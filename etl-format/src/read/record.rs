@@ -32,7 +32,7 @@ pub struct RecordLocation {
 /// It is cheap to copy, and decodes its header on demand.
 ///
 /// ```
-/// use etl_format::{Guid, ProcessId, Ticks};
+/// use etl_format::{EventDescriptor, FileHeader, Guid, ProcessId, Ticks};
 /// use etl_format::read::{Options, Order, Trace};
 /// use etl_format::write::record::Event;
 /// use etl_format::write::Session;
