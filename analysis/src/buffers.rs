@@ -40,9 +40,8 @@ impl Contradictions {
         }
         let session_start = trace.header().timestamp;
         // Without a record that has a time, a buffer has that of the session's start.
-        let timed = |b: &&BufferEntry| {
-            !b.rebuilt && !b.is_header() && b.first_timestamp > Ticks::new(session_start)
-        };
+        let timed =
+            |b: &&BufferEntry| !b.rebuilt && !b.is_header() && b.first_timestamp > session_start;
         let mut buffers: Vec<&BufferEntry> = trace.buffers().iter().filter(timed).collect();
         let mut out = Contradictions::default();
         buffers.sort_by_key(|b| (b.processor, b.sequence_number, b.offset));

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use etl_format::constants::{ClockType, FILETIME_PER_SECOND};
-use etl_format::read::{Damage, FileHeader, Note, Part, PartGap, Source, Trace};
+use etl_format::read::{Damage, Note, Part, PartGap, Source, Trace};
 use etl_format::rewrite::merge::Reason;
 use etl_format::same_machine;
-use etl_format::{Clock, FileTime, Ticks};
+use etl_format::{Clock, FileHeader, FileTime, Ticks};
 
 use crate::buffers::{self, Contradictions};
 use crate::counted::Counted;
@@ -158,7 +158,7 @@ impl FileFacts {
         timeline: &Timeline,
     ) -> Self {
         let header = trace.header().clone();
-        let from = timeline.timestamp(source, Ticks::new(header.timestamp));
+        let from = timeline.timestamp(source, header.timestamp);
         let sessions = vec![session(&header, from, timeline)];
         let beyond = trace.buffers().iter().filter(|b| !b.rebuilt).map(|b| b.processor).max();
         let beyond_processors =
@@ -339,7 +339,7 @@ fn clock_in_file_time(start: FileTime) -> Clock {
 
 fn session(header: &FileHeader, from: Ticks, timeline: &Timeline) -> Session {
     // The time of day may have been set between the starts of two sessions.
-    let lasted = header.end_time.saturating_sub(header.start_time);
+    let lasted = header.end_time.get().saturating_sub(header.start_time.get());
     let to = (lasted > 0).then(|| timeline.after(from, lasted));
     let &FileHeader { events_lost, buffers_lost, .. } = header;
     Session { name: text(&header.logger_name), from, to, events_lost, buffers_lost }
@@ -364,6 +364,8 @@ fn text(units: &[u16]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use etl_format::{FileTime, Ticks};
+
     use super::*;
 
     fn clock(start_timestamp: i64, start_time: i64, frequency: i64) -> Clock {
@@ -390,23 +392,30 @@ mod tests {
 
     #[test]
     fn machines_differ_by_what_headers_state() {
+        const START: i64 = 132_000_000_000_000_000;
         let header = |change: fn(&mut FileHeader)| {
-            let mut header =
-                FileHeader { start_time: 132_000_000_000_000_000, ..FileHeader::new() };
-            (header.processors, header.boot_time) = (4, header.start_time - 10_000_000_000);
+            let mut header = FileHeader::starting_at(FileTime::new(START));
+            header.processors = 4;
+            header.boot_time = FileTime::new(START - 10_000_000_000);
             change(&mut header);
             header
         };
         let headers = [
             header(|_| {}),
-            header(|h| h.boot_time += 10_000),
-            header(|h| (h.clock_type, h.timestamp) = (ClockType::SYSTEM_TIME, h.start_time)),
+            header(|h| h.boot_time = FileTime::new(START - 9_999_990_000)),
+            header(|h| {
+                h.clock_type = ClockType::SYSTEM_TIME;
+                h.timestamp = Ticks::new(START);
+            }),
             // Without buffers of their own.
             header(|h| h.processors = 1),
             header(|h| h.build += 1),
-            header(|h| h.boot_time -= 36_000_000_000),
+            header(|h| h.boot_time = FileTime::new(START - 46_000_000_000)),
             // The same counter values an hour later.
-            header(|h| (h.start_time, h.boot_time) = (h.start_time + 36_000_000_000, 0)),
+            header(|h| {
+                h.start_time = FileTime::new(START + 36_000_000_000);
+                h.boot_time = FileTime::default();
+            }),
         ];
         assert_eq!(machines(&headers), [0, 0, 0, 0, 1, 2, 3]);
         let differences = machine_differences(&headers[0], &headers[6]);

@@ -252,9 +252,12 @@ pub(crate) fn of_damage(
 
 #[cfg(test)]
 mod tests {
+    use etl_format::FileHeader;
     use etl_format::read::Options;
     use etl_format::write::record::PerfInfo;
-    use etl_format::write::{FileHeader, Session, SessionConfig};
+    use etl_format::write::{Session, SessionConfig};
+
+    use etl_format::FileTime;
 
     use super::*;
 
@@ -278,7 +281,7 @@ mod tests {
         write(20, BufferFlags::BUFFER_LOST);
         write(30, BufferFlags::BUFFER_LOST);
         write(40, BufferFlags::EVENTS_LOST);
-        session.close(Some(50)).unwrap().0
+        session.close(Some(FileTime::new(50))).unwrap().output
     }
 
     #[test]

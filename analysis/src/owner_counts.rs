@@ -227,10 +227,11 @@ impl OwnerCounts {
 #[cfg(test)]
 mod tests {
 
+    use etl_format::FileHeader;
     use etl_format::constants::hook;
     use etl_format::read::Order;
+    use etl_format::write::Session;
     use etl_format::write::record::{PerfInfo, System};
-    use etl_format::write::{FileHeader, Session};
 
     use super::*;
     use crate::Analysis;

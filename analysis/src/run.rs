@@ -104,9 +104,10 @@ impl<S: Source> Recording<S> {
 ///
 /// ```
 /// use etl_analysis::{Analysis, Recording};
-/// use etl_format::write::{FileHeader, Session};
+/// use etl_format::{FileHeader, FileTime};
+/// use etl_format::write::Session;
 ///
-/// let header = FileHeader::starting_at(132_000_000_000_000_000);
+/// let header = FileHeader::starting_at(FileTime::new(132_000_000_000_000_000));
 /// let bytes = Session::in_memory(header)?.finish()?;
 ///
 /// let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;

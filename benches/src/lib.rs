@@ -9,9 +9,9 @@ use etl_format::constants::{PointerSize, hook};
 use etl_format::read::{Options, Order, Record, Records, Trace};
 use etl_format::rewrite::merge::Merger;
 use etl_format::rewrite::repack::Repacker;
-use etl_format::write::record::{Event, EventDescriptor, PerfInfo};
-use etl_format::write::{BufferCompressor, FileHeader, Output, Session, SessionConfig};
-use etl_format::{Guid, Result};
+use etl_format::write::record::{Event, PerfInfo};
+use etl_format::write::{BufferCompressor, Output, Session, SessionConfig};
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid, Result, Ticks};
 use etl_schema::decode::{Decoder, Value};
 use etl_schema::store::SchemaStore;
 use etl_synth::{Script, Simulation};
@@ -238,8 +238,8 @@ impl Output for Discard {
 /// Writes a session of samples, context switches and manifest events of eight processors.
 fn write_session() {
     let header = FileHeader {
-        timestamp: 1_000,
-        start_time: 132_000_000_000_000_000,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(132_000_000_000_000_000),
         processors: 8,
         mode: LogFileMode::SEQUENTIAL,
         ..FileHeader::new()

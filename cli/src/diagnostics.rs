@@ -4,8 +4,9 @@
 use std::ops::Range;
 
 use etl_analysis::files::Fault;
+use etl_format::FileHeader;
 use etl_format::constants::LogFileMode;
-use etl_format::read::{Damage, FileHeader, Note, OrderReport, Weight};
+use etl_format::read::{Damage, Note, OrderReport, Weight};
 
 use crate::Outcome;
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use etl_analysis::{
     Analysis, EventRef, Joins, Machine, Observer, ProcessLives, Recording, UnknownProcess, files,
 };
-use etl_format::read::{FileHeader, Record};
-use etl_format::{Clock, ThreadId, TimeRange};
+use etl_format::read::Record;
+use etl_format::{Clock, FileHeader, ThreadId, TimeRange};
 
 use crate::Outcome;
 use crate::diagnostics::Condition;

@@ -37,7 +37,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 use etl_schema::Identity;
-use etl_schema::tables::{Provider, TableEvent};
+use etl_schema::tables::{Keyword, Provider, TableEvent};
 use etl_schema::testing::strategies::{levels, masks};
 
 use crate::enable::{Enablement, EventKey, IdFilter, Variant};
@@ -68,7 +68,7 @@ pub struct Case {
     /// What the rule looks at of the event.
     pub event: EventKey,
     /// Keywords of the provider, for its masks in print.
-    keywords: Arc<[(u64, String)]>,
+    keywords: Arc<[Keyword]>,
 }
 
 impl Case {
@@ -83,8 +83,9 @@ impl fmt::Debug for Case {
     /// Formats masks in hexadecimal with the names of their keywords.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mask = |mask: u64| {
-            let names = self.keywords.iter().filter(|(bit, _)| bit & mask != 0 && mask != u64::MAX);
-            let names: Vec<&str> = names.map(|(_, name)| name.as_str()).collect();
+            let keywords = self.keywords.iter();
+            let named = keywords.filter(|k| k.mask & mask != 0 && mask != u64::MAX);
+            let names: Vec<&str> = named.map(|keyword| keyword.name.as_str()).collect();
             match &*names {
                 [] => format!("{mask:#x}"),
                 names => format!("{mask:#x} ({})", names.join(", ")),
@@ -120,7 +121,7 @@ pub fn cases_of(provider: &Provider) -> impl Strategy<Value = Case> + use<> {
 fn cases_from(
     sessions: BoxedStrategy<Enablement>,
     events: BoxedStrategy<EventKey>,
-    keywords: Arc<[(u64, String)]>,
+    keywords: Arc<[Keyword]>,
 ) -> impl Strategy<Value = Case> {
     (sessions, events, any::<bool>(), 0usize..4).prop_map(move |(mut session, event, pass, way)| {
         if pass {
@@ -192,11 +193,11 @@ pub fn named_masks(provider: &Provider) -> impl Strategy<Value = NamedMask> + us
         let mut drawn = NamedMask { names: Vec::new(), mask: 0 };
         for index in indices {
             let at = if keywords.is_empty() { None } else { Some(index.index(keywords.len())) };
-            if let Some((bit, name)) = at.and_then(|at| keywords.get(at))
-                && !drawn.names.contains(name)
+            if let Some(keyword) = at.and_then(|at| keywords.get(at))
+                && !drawn.names.contains(&keyword.name)
             {
-                drawn.mask |= bit;
-                drawn.names.push(name.clone());
+                drawn.mask |= keyword.mask;
+                drawn.names.push(keyword.name.clone());
             }
         }
         drawn

@@ -3,14 +3,14 @@
 //! Each record goes into the buffer of its processor, and full buffers go to the file. Closing the
 //! session writes the final counts into the file's header.
 
-use etl_format::Guid;
 use etl_format::read::{Options, Order, Trace};
-use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{FileHeader, Output, Session};
+use etl_format::write::record::Event;
+use etl_format::write::{Output, Session};
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The start is stated twice: as UTC, and in ticks of the session's clock.
-    let header = FileHeader::starting_at(132_000_000_000_000_000)
+    let header = FileHeader::starting_at(FileTime::new(132_000_000_000_000_000))
         .with_clock(10_000_000, 1_000)
         .with_processors(2)
         .with_logger_name("mine");
@@ -42,7 +42,9 @@ fn record<O: Output>(mut session: Session<O>) -> etl_format::Result<O> {
         let event = Event::new(provider, descriptor, timestamp).process(4, 8);
         session.write(processor, &event.payload(b"\x2a\0\0\0"))?;
     }
-    let (output, summary) = session.close(None)?;
+    let finished = session.close(None)?;
+    let output = finished.output;
+    let summary = finished.report;
     println!("{} events in {} buffers", summary.events_written, summary.buffers_written);
     Ok(output)
 }

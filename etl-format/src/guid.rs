@@ -15,7 +15,7 @@ use core::str::FromStr;
 /// let guid: Guid = "{E13C0D23-CCBC-4E12-931B-D9CC2EEE27E4}".parse()?;
 /// assert_eq!(guid.to_string(), "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4");
 /// assert_eq!(guid.to_bytes()[..4], [0x23, 0x0d, 0x3c, 0xe1], "little-endian");
-/// # Ok::<(), etl_format::guid::ParseGuidError>(())
+/// # Ok::<(), etl_format::ParseGuidError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Guid([u8; 16]);

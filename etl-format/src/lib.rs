@@ -6,12 +6,13 @@
 //! Writes a trace in memory and reads it. [`read::Trace::open_path`] opens a file:
 //!
 //! ```
-//! use etl_format::Guid;
+//! use etl_format::{EventDescriptor, FileHeader, FileTime, Guid};
 //! use etl_format::read::{Options, Order, Trace};
-//! use etl_format::write::record::{Event, EventDescriptor};
-//! use etl_format::write::{FileHeader, Session};
+//! use etl_format::write::record::Event;
+//! use etl_format::write::Session;
 //!
-//! let mut session = Session::in_memory(FileHeader::starting_at(132_000_000_000_000_000))?;
+//! let start = FileTime::new(132_000_000_000_000_000);
+//! let mut session = Session::in_memory(FileHeader::starting_at(start))?;
 //! let descriptor = EventDescriptor { id: 7, level: 4, ..EventDescriptor::default() };
 //! session.write(0, &Event::new(Guid::new(1, 2, 3, [4; 8]), descriptor, 2_000).process(4, 8))?;
 //! let bytes = session.finish()?;
@@ -38,13 +39,13 @@
 //! The crate needs `std`.
 #![forbid(unsafe_code)]
 
-pub mod clock;
+mod clock;
 pub mod compress;
 pub mod constants;
 pub mod cursor;
-pub mod error;
+mod error;
 mod file_name;
-pub mod guid;
+mod guid;
 mod headers;
 mod ids;
 mod number;
@@ -59,7 +60,8 @@ pub mod write;
 pub use clock::Clock;
 pub use error::{Error, ErrorKind, Result};
 pub use file_name::file_name;
-pub use guid::Guid;
+pub use guid::{Guid, ParseGuidError};
+pub use headers::{BufferHeader, EventDescriptor, FileHeader, TimeZone};
 pub use ids::{ProcessId, ThreadId};
 pub use number::parse_number;
 pub use time::{FileTime, OutOfRange, Ticks, TimeRange};

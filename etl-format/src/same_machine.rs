@@ -1,5 +1,6 @@
 //! Whether traces are of one machine, since one start of it.
 
+use crate::FileTime;
 use crate::constants::ClockType;
 use crate::headers::FileHeader;
 use crate::refusal::Reason;
@@ -11,10 +12,10 @@ const SAME_BOOT: u64 = 15 * 60 * 10_000_000;
 /// header does not state (0) are not compared.
 ///
 /// ```
+/// use etl_format::{FileHeader, FileTime};
 /// use etl_format::same_machine::differences;
-/// use etl_format::write::FileHeader;
 ///
-/// let one = FileHeader::starting_at(132_000_000_000_000_000);
+/// let one = FileHeader::starting_at(FileTime::new(132_000_000_000_000_000));
 /// let other = FileHeader { build: 22_621, ..one.clone() };
 /// assert!(differences(&one, &one).is_empty());
 /// assert_eq!(differences(&one, &other).len(), 1, "another build of Windows");
@@ -50,8 +51,8 @@ pub(crate) fn other_machine(one: &FileHeader, other: &FileHeader) -> Vec<Reason>
 pub(crate) fn other_boot(one: &FileHeader, other: &FileHeader) -> Option<Reason> {
     let has_clocks = unrelatable(one).or_else(|| unrelatable(other)).is_none();
     let restarted = one.clock().restarted_after(&other.clock()).filter(|_| has_clocks);
-    let apart = one.boot_time.abs_diff(other.boot_time);
-    let is_known = one.boot_time > 0 && other.boot_time > 0;
+    let apart = one.boot_time.get().abs_diff(other.boot_time.get());
+    let is_known = one.boot_time > FileTime::default() && other.boot_time > FileTime::default();
     let booted = Some(apart).filter(|apart| is_known && *apart > SAME_BOOT);
     restarted.or(booted).map(|apart| Reason::Boot { seconds: apart / 10_000_000 })
 }
@@ -67,5 +68,5 @@ pub(crate) fn unrelatable(header: &FileHeader) -> Option<&'static str> {
     if !frequency {
         return Some("its header states no frequency");
     }
-    (header.start_time <= 0).then_some("its header states no start time")
+    (header.start_time <= FileTime::default()).then_some("its header states no start time")
 }

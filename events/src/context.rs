@@ -27,9 +27,18 @@ pub struct Context<'m> {
     functions: Option<&'m dyn FunctionNames>,
 }
 
-/// Reads what traces of one machine say of its processes, threads and volumes; with `code` of
-/// methods and images as well, which takes longer. Each has a name for errors. `records` sees the
-/// records.
+/// Whether methods and images are read, so that addresses can be resolved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Code {
+    /// They are not read.
+    #[default]
+    Skip,
+    /// They are read, which takes longer.
+    Read,
+}
+
+/// Reads the processes, threads and volumes of a machine from its traces, and its code on request.
+/// Each trace has a name for errors. `records` sees the records.
 ///
 /// # Errors
 /// When a trace cannot be read.
@@ -37,12 +46,12 @@ pub fn machine<S: Source, N: Into<String>>(
     traces: impl IntoIterator<Item = (S, N)>,
     limits: Limits,
     threads: usize,
-    code: bool,
+    code: Code,
     records: &mut impl RecordObserver,
 ) -> Result<Machine, etl_analysis::Error> {
     let mut recording = Recording::open_within(traces, limits)?;
     let analysis = Analysis::new().addresses(false).threads(threads);
-    if !code {
+    if code == Code::Skip {
         return analysis.run_for_owners(&mut recording, records);
     }
     analysis.names(true).run_split(&mut recording, records, &mut ())
@@ -70,17 +79,17 @@ impl<'m> Context<'m> {
         self.machine.timeline().timestamp(self.file, timestamp)
     }
 
-    /// Whether paths keep the devices of volumes (`\Device\HarddiskVolume2`) in place of drives.
-    /// Default: off.
+    /// Keeps the devices of volumes in paths (`\Device\HarddiskVolume2`) instead of drives.
     #[must_use]
-    pub fn raw_paths(self, raw_paths: bool) -> Self {
-        Context { raw_paths, ..self }
+    pub fn raw_paths(self) -> Self {
+        Context { raw_paths: true, ..self }
     }
 
-    /// Whether addresses have the names of what is there. Default: off.
+    /// Names what is at addresses: a method of a module, or an image. The machine must have been
+    /// read with [`Code::Read`].
     #[must_use]
-    pub fn symbols(self, on: bool) -> Self {
-        Context { symbols: on.then(|| self.machine.symbols()), ..self }
+    pub fn resolve_addresses(self) -> Self {
+        Context { symbols: Some(self.machine.symbols()), ..self }
     }
 
     /// What names the functions at addresses of images. Default: nothing does.

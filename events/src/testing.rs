@@ -2,10 +2,10 @@
 
 use std::error::Error;
 
-use etl_format::Guid;
 use etl_format::constants::{EventFlags, PointerSize, hook};
-use etl_format::write::record::{Event, EventDescriptor, System};
-use etl_format::write::{FileHeader, Session};
+use etl_format::write::Session;
+use etl_format::write::record::{Event, System};
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid, Ticks};
 use etl_schema::encode::PayloadBuilder;
 use etl_schema::providers::{CLR_RUNTIME, kernel_class};
 use etl_schema::tables::Registry;
@@ -26,9 +26,9 @@ pub fn trace() -> Vec<u8> {
 
 fn write() -> Result<Vec<u8>, Box<dyn Error>> {
     let header = FileHeader {
-        timestamp: 1_000,
-        start_time: 133_000_000_000_000_000,
-        end_time: 133_000_000_000_050_000,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(133_000_000_000_000_000),
+        end_time: FileTime::new(133_000_000_000_050_000),
         ..FileHeader::new()
     };
     let mut session = Session::in_memory(header)?;

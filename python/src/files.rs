@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use etl_analysis::Machine;
 use etl_analysis::files::{Timeline, machines};
-use etl_events::context::{self, Context};
+use etl_events::context::{self, Code, Context};
 use etl_events::schemas::SchemasOfTraces;
 use etl_format::read::{Limits, Options};
 use etl_format::{Clock, ErrorKind};
@@ -113,7 +113,8 @@ impl Files {
             let traces = traces.map(|input| (input.source(), input.name.clone()));
             let mut schemas = SchemasOfTraces::new(store());
             let (limits, threads) = (self.limits, self.threads);
-            let machine = match context::machine(traces, limits, threads, false, &mut schemas) {
+            let machine = match context::machine(traces, limits, threads, Code::Skip, &mut schemas)
+            {
                 Ok(machine) => machine,
                 Err(error) => {
                     let name = group.get(error.file()).and_then(|&file| self.inputs.get(file));

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use etl_events::input::{self, Bytes, Head, InputOptions};
-use etl_format::read::{FileHeader, Limits, Options, Trace};
-use etl_format::{Clock, ErrorKind};
+use etl_format::read::{Limits, Options, Trace};
+use etl_format::{Clock, ErrorKind, FileHeader};
 use pyo3::exceptions::{PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -104,7 +104,7 @@ fn of_bytes(bytes: PyBackedBytes, opening: &Opening) -> PyResult<Input> {
     let kept = Python::attach(|py| bytes.clone_ref(py));
     let reader = |bytes| Bytes::Pipe(Box::new(Cursor::new(bytes)));
     let opened = opening.input.unpacker.open(reader(kept));
-    let (_, head) = opened.map_err(|error| Fault::input(&name, &error))?;
+    let head = opened.map_err(|error| Fault::input(&name, &error))?.head;
     match head.from {
         None => checked(Data::Python(bytes), &head, name, opening),
         Some(_) => loaded(reader(bytes), name, opening),

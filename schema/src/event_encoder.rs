@@ -1,5 +1,6 @@
 //! Events from field values: the record of a provider's event.
 
+use etl_format::Ticks;
 use etl_format::constants::PointerSize;
 use etl_format::write::record::Event;
 
@@ -19,7 +20,8 @@ const TRACE_LOGGING_CHANNEL: u8 = 11;
 ///
 /// ```
 /// use etl_format::read::{ExtendedItem, Options, Order, Trace};
-/// use etl_format::write::{FileHeader, Session};
+/// use etl_format::FileHeader;
+/// use etl_format::write::Session;
 /// use etl_schema::{EventEncoder, EventSchema, Field, InType};
 ///
 /// let fields = vec![Field::new("Count", InType::UInt32), Field::new("Name", InType::Utf16)];
@@ -116,7 +118,7 @@ impl<'s> EventEncoder<'s> {
     /// As [`EventEncoder::payload`].
     pub fn event<'n>(
         &mut self,
-        timestamp: i64,
+        timestamp: impl Into<Ticks>,
         fields: impl IntoIterator<Item = (&'n str, OwnedValue)>,
     ) -> Result<Event<'_>, EncodeError> {
         self.payload(fields)?;

@@ -24,16 +24,16 @@ use etl_analysis::profile::{ProfileOptions, SampleCollector};
 use etl_analysis::{Analysis, Machine, Recording};
 use etl_events::EventDecoder;
 use etl_events::conditions::Conditions;
-use etl_events::context::{Context, machine};
+use etl_events::context::{Code, Context, machine};
 use etl_events::filter::Filter;
 use etl_events::rows::{Format, RowWriter};
 use etl_events::schemas::SchemasOfTraces;
 use etl_events::survey::Survey;
 use etl_format::constants::EventFlags;
 use etl_format::read::{FileSource, Options as ReadOptions, Order, OrderCheck, Source, Trace};
-use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{FileHeader, Session};
-use etl_format::{Clock, Guid, Ticks, TimeRange};
+use etl_format::write::Session;
+use etl_format::write::record::Event;
+use etl_format::{Clock, EventDescriptor, FileHeader, FileTime, Guid, Ticks, TimeRange};
 use etl_schema::store::SchemaStore;
 use etl_tables::dataset::{self, Added, Dataset};
 use etl_tables::tables::{self, Table};
@@ -106,7 +106,7 @@ fn counts<T: Ord>(values: impl IntoIterator<Item = T>) -> BTreeMap<T, u64> {
 fn dumped(bytes: &[u8]) -> Vec<Value> {
     let options = ReadOptions { order_check: OrderCheck::Scan, ..ReadOptions::salvage() };
     let mut schemas = SchemasOfTraces::new(SchemaStore::default());
-    let machine = machine([(bytes, "t")], Default::default(), 1, false, &mut schemas).unwrap();
+    let machine = machine([(bytes, "t")], Default::default(), 1, Code::Skip, &mut schemas).unwrap();
     let context = Context::new(&machine);
     let mut trace = Trace::open(bytes, &options).unwrap();
     let decoder = EventDecoder::new(trace.clock(), schemas.store(0));
@@ -137,7 +137,8 @@ fn described(fields: &str, [before, after]: [&[u8]; 2]) -> Vec<u8> {
         </provider></events></instrumentation></instrumentationManifest>"#
     );
     let manifest = [&[1, 1, 0, 0x5b, 1, 0, 0, 0], text.as_bytes()].concat();
-    let header = FileHeader { start_time: 133_000_000_000_000_000, ..FileHeader::new() };
+    let header =
+        FileHeader { start_time: FileTime::new(133_000_000_000_000_000), ..FileHeader::new() };
     let mut session = Session::in_memory(header).unwrap();
     for (timestamp, id, payload) in
         [(2_000, 7, before), (2_001, 0xfffe, &manifest), (2_002, 7, after)]
@@ -154,7 +155,8 @@ fn described(fields: &str, [before, after]: [&[u8]; 2]) -> Vec<u8> {
 
 /// An event that nothing describes, with a text as its payload.
 fn undescribed() -> Vec<u8> {
-    let header = FileHeader { start_time: 133_000_000_000_000_000, ..FileHeader::new() };
+    let header =
+        FileHeader { start_time: FileTime::new(133_000_000_000_000_000), ..FileHeader::new() };
     let mut session = Session::in_memory(header).unwrap();
     let descriptor = EventDescriptor { id: 7, ..EventDescriptor::default() };
     let event = Event::new(Guid::new(8, 8, 8, [8; 8]), descriptor, 2_000);

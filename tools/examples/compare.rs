@@ -3,10 +3,10 @@
 //! Without files it compares two traces that it makes: the second lacks one event and has another
 //! level in one.
 
-use etl_format::Guid;
 use etl_format::read::Trace;
-use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{FileHeader, Session};
+use etl_format::write::Session;
+use etl_format::write::record::Event;
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid, Ticks};
 use etl_tools::diff::{Differ, Difference, Summary};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -45,9 +45,9 @@ fn compare(first: &[u8], second: &[u8]) -> Result<Summary, Box<dyn std::error::E
 /// A trace with events of these ids and levels, a millisecond apart by their ids.
 fn trace(events: &[(u16, u8)]) -> etl_format::Result<Vec<u8>> {
     let header = FileHeader {
-        timestamp: 1_000,
+        timestamp: Ticks::new(1_000),
         perf_freq: 10_000_000,
-        start_time: 132_000_000_000_000_000,
+        start_time: FileTime::new(132_000_000_000_000_000),
         ..FileHeader::new()
     };
     let mut session = Session::in_memory(header)?;

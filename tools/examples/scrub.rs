@@ -37,7 +37,9 @@ fn scrubbed(trace: &[u8], secrets: Vec<String>) -> Outcome<(Vec<u8>, Summary)> {
     let mask = Mask::new(b"example");
     let mut trace = Trace::open(trace, &Options::default())?;
     let scrubber = Scrubber::new(mask).secrets(secrets);
-    let (output, summary) = scrubber.run(&mut trace, Vec::new())?;
+    let finished = scrubber.run(&mut trace, Vec::new())?;
+    let output = finished.output;
+    let summary = finished.report;
     println!("{} of {} records are changed", summary.changed, summary.records);
     for (category, count) in &summary.categories {
         println!("{count} {}", category.name());

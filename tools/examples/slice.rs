@@ -46,7 +46,9 @@ fn cut(
     wanted: impl FnMut(&Record<'_>, &Subject) -> bool,
 ) -> Outcome<(Vec<u8>, Summary)> {
     let mut trace = Trace::open(trace, &Options::default())?;
-    let (output, summary) = Slicer::new().run(&mut trace, wanted, Vec::new())?;
+    let finished = Slicer::new().run(&mut trace, wanted, Vec::new())?;
+    let output = finished.output;
+    let summary = finished.report;
     println!("{} of {} records are selected", summary.selected, summary.records);
     for (reason, count) in summary.kept.iter().filter(|(_, count)| **count > 0) {
         println!("{count} are kept for them: {}", reason.name());

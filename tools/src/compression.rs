@@ -6,15 +6,35 @@ use etl_format::write::BufferCompressor;
 
 use crate::{Error, Result};
 
-/// Format and effort; `None` leaves the new trace uncompressed.
-pub(crate) type Compression = Option<(CompressionFormat, Effort)>;
+/// How the buffers of a new trace are compressed.
+///
+/// ```
+/// use etl_tools::{Compression, slice::Slicer};
+///
+/// let slicer = Slicer::new().compression(Compression::default());
+/// # let _ = slicer;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compression {
+    /// The format, which Windows has to know.
+    pub format: CompressionFormat,
+    /// Whether to take more time for fewer bytes.
+    pub effort: Effort,
+}
+
+/// The format of Windows itself, with the default effort.
+impl Default for Compression {
+    fn default() -> Self {
+        Compression { format: CompressionFormat::XPRESS, effort: Effort::default() }
+    }
+}
 
 /// Makes the compressor of the new trace's buffers.
 pub(crate) fn compressor(
-    compression: Compression,
+    compression: Option<Compression>,
     threads: usize,
 ) -> Result<Option<BufferCompressor>> {
-    let Some((format, effort)) = compression else { return Ok(None) };
+    let Some(Compression { format, effort }) = compression else { return Ok(None) };
     let compressor = BufferCompressor::new(format, effort).map_err(Error::output)?;
     Ok(Some(compressor.with_threads(threads)))
 }

@@ -10,12 +10,12 @@
 //! Each operation is a builder with a method `run`:
 //!
 //! ```
-//!
+//! use etl_format::{FileHeader, FileTime};
 //! use etl_format::read::{Options, Trace};
-//! use etl_format::write::{FileHeader, Session};
+//! use etl_format::write::Session;
 //! use etl_tools::diff::Differ;
 //!
-//! let header = FileHeader { start_time: 132_000_000_000_000_000, ..FileHeader::new() };
+//! let header = FileHeader::starting_at(FileTime::new(132_000_000_000_000_000));
 //! let bytes = Session::in_memory(header)?.finish()?;
 //!
 //! let open = || Trace::open(bytes.as_slice(), &Options::salvage());
@@ -39,6 +39,7 @@ pub mod output;
 pub mod scrub;
 pub mod slice;
 
+pub use compression::Compression;
 pub use error::{Error, Result, Side};
 use on_record::OnRecord;
 

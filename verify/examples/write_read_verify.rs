@@ -2,7 +2,8 @@
 //! the trace back with its fields, and verifies it: `cargo run --example write_read_verify`.
 
 use etl_events::OpenOptions;
-use etl_format::write::{FileHeader, Session};
+use etl_format::write::Session;
+use etl_format::{FileHeader, FileTime};
 use etl_schema::sources::manifest;
 use etl_schema::{EventEncoder, EventSchema, Field, InType};
 use etl_verify::{Verdict, Verifier};
@@ -27,7 +28,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let schemas = manifest::parse(MANIFEST)?;
     let placed = schemas.first().ok_or("the manifest describes an event")?;
 
-    let mut session = Session::in_memory(FileHeader::starting_at(132_000_000_000_000_000))?;
+    let mut session =
+        Session::in_memory(FileHeader::starting_at(FileTime::new(132_000_000_000_000_000)))?;
     let mut encoder = EventEncoder::new(&sold)?;
     let event = encoder.event(10_000, [("Count", 3u32.into()), ("Item", "tea".into())])?;
     session.write(0, &event.process(100, 104))?;

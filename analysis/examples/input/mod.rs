@@ -1,8 +1,9 @@
 //! What the examples read where no trace is named: one of their own.
 
 use etl_format::constants::{EventFlags, PointerSize};
+use etl_format::write::Session;
 use etl_format::write::record::Event;
-use etl_format::write::{FileHeader, Session};
+use etl_format::{FileHeader, FileTime, Ticks};
 use etl_schema::encode::PayloadBuilder;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::tables::Registry;
@@ -19,9 +20,9 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 /// times of four in `Compare`, which `Sort` has called, else in `Sort` itself.
 pub fn trace(stacks: u32) -> Outcome<Vec<u8>> {
     let header = FileHeader {
-        timestamp: 1_000,
+        timestamp: Ticks::new(1_000),
         perf_freq: 10_000_000,
-        start_time: 132_000_000_000_000_000,
+        start_time: FileTime::new(132_000_000_000_000_000),
         ..FileHeader::new()
     };
     let mut session = Session::in_memory(header)?;

@@ -267,15 +267,19 @@ impl Observer for Activities {
 
 #[cfg(test)]
 mod tests {
+    use etl_format::Ticks;
+
     use super::*;
     use crate::{Analysis, Recording};
-    use etl_format::write::record::{Event, EventDescriptor};
-    use etl_format::write::{FileHeader, Session};
+    use etl_format::write::Session;
+    use etl_format::write::record::Event;
+    use etl_format::{EventDescriptor, FileHeader};
 
     #[test]
     fn stops_end_the_inner_start_with_as_many_open_activities_as_are_kept() {
         let (provider, id) = (Guid::new(1, 0, 0, [0; 8]), Guid::new(2, 0, 0, [0; 8]));
-        let header = FileHeader { timestamp: 1, perf_freq: 10_000_000, ..FileHeader::new() };
+        let header =
+            FileHeader { timestamp: Ticks::new(1), perf_freq: 10_000_000, ..FileHeader::new() };
         let mut session = Session::in_memory(header).unwrap();
         for (timestamp, opcode) in [(10, START), (20, STOP), (30, STOP)] {
             let event = Event::new(

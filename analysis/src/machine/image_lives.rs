@@ -2,6 +2,7 @@
 
 use etl_format::Ticks;
 use etl_schema::views::Pdb;
+use etl_schema::views::merge::ImageStamp;
 
 use super::Machine;
 use super::images::ImageId;
@@ -24,9 +25,8 @@ pub struct ImageLife<'m> {
     pub path: &'m str,
     /// Its identity, where a merge recorded it.
     pub id: Option<ImageId>,
-    /// When it was linked, as its header states it (seconds since 1970, or a hash), and the bytes
-    /// that it takes in memory; `None` where no event states it.
-    pub link_time_and_size: Option<(u32, u64)>,
+    /// The identity of its file; `None` if no event states it.
+    pub stamp: Option<ImageStamp>,
     /// How many addresses of stacks and samples lie in it.
     pub hits: u64,
 }
@@ -58,7 +58,7 @@ impl Machine {
                 unloaded: range.to,
                 path: self.names.as_ref().map_or("", |names| names.image_path(range.tag.id)),
                 id: image.and_then(|image| image.id),
-                link_time_and_size: image.and_then(|image| image.link_time_and_size),
+                stamp: image.and_then(|image| image.stamp),
                 hits: image.map_or(0, |image| image.hits.iter().sum()),
             }
         })

@@ -4,7 +4,8 @@ use etl_format::{ProcessId, Ticks};
 use foldhash::HashMap;
 
 use etl_format::read::Record;
-use etl_schema::views::{Pdb, merge};
+use etl_schema::views::Pdb;
+use etl_schema::views::merge::{self, ImageStamp};
 
 use super::image_ids::Stated;
 use super::names::{Names, file_name};
@@ -23,9 +24,8 @@ pub struct Image {
     pub hits: [u64; Origin::COUNT],
     /// Its identity, where a merge recorded it: known once the recording was read.
     pub id: Option<ImageId>,
-    /// When it was linked, as its header states it (seconds since 1970, or a hash), and the bytes
-    /// that it takes in memory; `None` where no event states it.
-    pub link_time_and_size: Option<(u32, u64)>,
+    /// The identity of its file; `None` if no event states it.
+    pub stamp: Option<ImageStamp>,
 }
 
 impl Image {
@@ -94,7 +94,7 @@ with_accessors! {
             /// Indices of the kernel's images.
             kernel: Vec<u64>,
             ids: Stated<ImageId>,
-            links: Stated<(u32, u64)>,
+            stamps: Stated<ImageStamp>,
         }
     }
 }
@@ -144,8 +144,8 @@ impl Images {
             names.pdb(pdb, event.pdb_path);
         }
         let Some(at) = at else { return };
-        if let Some(linked) = event.link_time_and_size {
-            self.links.add(at, timestamp, linked, |_, _| false);
+        if let Some(stamp) = event.stamp {
+            self.stamps.add(at, timestamp, stamp, |_, _| false);
         }
         let id = match event.identity {
             merge::ImageIdentity::None => ImageId::None,
@@ -156,20 +156,20 @@ impl Images {
     }
 
     /// Takes in what the event of an image states of its file.
-    pub(crate) fn linked(&mut self, index: u64, link_time_and_size: (u32, u64)) {
+    pub(crate) fn stamp(&mut self, index: u64, stamp: ImageStamp) {
         if let Some(image) = self.get_mut(index) {
-            image.link_time_and_size.get_or_insert(link_time_and_size);
+            image.stamp.get_or_insert(stamp);
         }
     }
 
     /// Sets the identity of an image that was stated while it was there.
     pub(crate) fn identify(&mut self, index: u64, span: (Ticks, Ticks)) {
-        let Images { list, ids, links, .. } = self;
+        let Images { list, ids, stamps, .. } = self;
         let image = usize::try_from(index).ok().and_then(|index| list.get_mut(index));
         let Some(image) = image else { return };
         let at = (image.pid, image.base);
         image.id = image.id.or_else(|| ids.of(at, span));
-        image.link_time_and_size = image.link_time_and_size.or_else(|| links.of(at, span));
+        image.stamp = image.stamp.or_else(|| stamps.of(at, span));
     }
 
     fn get_mut(&mut self, index: u64) -> Option<&mut Image> {

@@ -4,6 +4,7 @@ use etl_format::read::Record;
 use etl_format::{ProcessId, ThreadId, Ticks};
 use etl_schema::views::kernel::{self, Change as KernelChange};
 use etl_schema::views::kernel_process::{self, Process as Described};
+use etl_schema::views::merge::ImageStamp;
 
 use super::{Change, Life, Machine, SYSTEM, StateObserver, names, widen};
 use crate::address::{Origin, Tag};
@@ -159,7 +160,7 @@ impl Machine {
         }
         // The kernel states no time for images that it only lists.
         if let Some(link_time) = image.link_time().filter(|&time| time != 0) {
-            self.images.linked(tag.id, (link_time, size));
+            self.images.stamp(tag.id, ImageStamp { link_time, size });
         }
         self.changed(|| Change::Image(life(change), process, tag.id));
         let own = self.processes.get_mut(process).map(|p| &mut p.images);

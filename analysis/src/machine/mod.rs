@@ -21,8 +21,8 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use etl_format::constants::{EventFlags, PointerSize};
-use etl_format::read::{EventHeader, ExtendedItem, FileHeader, Header, Record, Source, Trace};
-use etl_format::{Clock, ProcessId, ThreadId, Ticks};
+use etl_format::read::{EventHeader, ExtendedItem, Header, Record, Source, Trace};
+use etl_format::{Clock, FileHeader, ProcessId, ThreadId, Ticks};
 use etl_schema::providers::{
     IMAGE_ID, KERNEL_PROCESS, LOST_EVENT, SYSTEM_CONFIG_EX, kernel_class, lost,
 };

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use etl_format::{ProcessId, Ticks, file_name};
 use etl_schema::views::Pdb;
+use etl_schema::views::merge::ImageStamp;
 
 use super::{PdbId, image_server_path};
 use crate::machine::Machine;
@@ -70,8 +71,8 @@ pub struct NeededPdb {
     pub is_managed: bool,
     /// Addresses of samples and stacks in the code.
     pub addresses: u64,
-    /// When the image was linked, and its size in memory.
-    link_time_and_size: Option<(u32, u64)>,
+    /// The identity of the image's file.
+    stamp: Option<ImageStamp>,
 }
 
 impl CodeAddresses {
@@ -123,13 +124,7 @@ impl Observer for CodeAddresses {
 
 impl NeededPdb {
     fn new(pdb: Pdb) -> Self {
-        NeededPdb {
-            pdb,
-            path: String::new(),
-            is_managed: false,
-            addresses: 0,
-            link_time_and_size: None,
-        }
+        NeededPdb { pdb, path: String::new(), is_managed: false, addresses: 0, stamp: None }
     }
 
     /// Path of the PDB below the address of a symbol server; `None` if its name is unknown.
@@ -154,7 +149,7 @@ impl NeededPdb {
     /// linked.
     #[must_use]
     pub fn image_server_path(&self) -> Option<String> {
-        let (link_time, size) = self.link_time_and_size?;
+        let ImageStamp { link_time, size } = self.stamp?;
         let image = file_name(&self.path);
         if image.is_empty() { None } else { Some(image_server_path(image, link_time, size)) }
     }
@@ -186,7 +181,7 @@ impl Pdbs<'_> {
             let Some(ImageId::Pdb(pdb)) = image.id else { continue };
             if self.is_selected(image.process) {
                 let needed = self.add(pdb, image.path);
-                needed.link_time_and_size = needed.link_time_and_size.or(image.link_time_and_size);
+                needed.stamp = needed.stamp.or(image.stamp);
             }
         }
     }

@@ -3,9 +3,9 @@
 use etl_analysis::Machine;
 use etl_analysis::address::Origin;
 use etl_analysis::machine::UnresolvedCause;
-use etl_format::Guid;
 use etl_format::constants::EventFlags;
-use etl_format::write::record::{Event, EventDescriptor};
+use etl_format::write::record::Event;
+use etl_format::{EventDescriptor, Guid};
 use etl_schema::providers::CLR_RUNTIME;
 
 use super::*;

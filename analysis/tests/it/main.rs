@@ -12,9 +12,9 @@ use etl_analysis::{
 };
 use etl_format::constants::{BufferFlags, LogFileMode, PointerSize, group_guid};
 use etl_format::read::Order;
+use etl_format::write::Session;
 use etl_format::write::record::{Full, PerfInfo, System};
-use etl_format::write::{FileHeader, Session};
-use etl_format::{ProcessId, ThreadId, Ticks};
+use etl_format::{FileHeader, FileTime, ProcessId, ThreadId, Ticks};
 
 const KERNEL: u64 = 0xffff_8000_0000_0000;
 const PID: u32 = 400;
@@ -32,9 +32,9 @@ impl Trace {
 
     fn with_mode(mode: LogFileMode) -> Self {
         let header = FileHeader {
-            timestamp: 1_000,
+            timestamp: Ticks::new(1_000),
             perf_freq: 10_000_000,
-            start_time: 132_000_000_000_000_000,
+            start_time: FileTime::new(132_000_000_000_000_000),
             mode,
             maximum_file_size: 100,
             ..FileHeader::new()

@@ -9,6 +9,7 @@ use etl_format::constants::CompressionFormat;
 use etl_format::read::{Options, PipeSource, Source};
 use etl_format::rewrite::repack::{RepackReport, Repacker};
 use etl_format::write::BufferCompressor;
+use etl_tools::Compression;
 use serde::Serialize;
 
 use crate::Outcome;
@@ -86,13 +87,14 @@ pub(crate) struct CompressArgs {
 
 impl CompressArgs {
     /// Format and effort, with `--compress`.
-    pub fn chosen(&self) -> Option<(CompressionFormat, Effort)> {
-        self.compress.then_some((self.algorithm, self.compression_level))
+    pub fn chosen(&self) -> Option<Compression> {
+        let compression = Compression { format: self.algorithm, effort: self.compression_level };
+        self.compress.then_some(compression)
     }
 
     /// A compressor, with `--compress`.
     pub fn compressor(&self, threads: usize) -> Option<BufferCompressor> {
-        let (format, effort) = self.chosen()?;
+        let Compression { format, effort } = self.chosen()?;
         // The library supports all formats that can be chosen.
         let compressor = BufferCompressor::new(format, effort).ok()?;
         Some(compressor.with_threads(threads))

@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         .options(options)
         .on_record(move |record| progress.pass(record.bytes().len()))
         .run(input.source(), TraceFile::new(sink.file()))
-        .map(|(_, report)| report);
+        .map(|finished| finished.report);
     let done = match done {
         Ok(report) if !report.header && report.summary.events_written == 0 => {
             return Err(Failure::input(&name, &Head::no_records()));

@@ -133,7 +133,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         .compression(args.packing.chosen())
         .on_record(move |record| progress.pass(record.bytes().len()))
         .run(&mut job.trace, job.sink.medium())
-        .map(|(_, summary)| summary);
+        .map(|finished| finished.report);
     let summary = done.map_err(|error| job.failure(&error))?;
     if summary.left > 0 {
         let message = format!(

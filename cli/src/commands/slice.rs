@@ -62,12 +62,12 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let keep_state = !args.no_keep_state || args.keep_state;
     let mut progress = job.progress(if keep_state { 2 } else { 1 });
     let select = |record: &Record<'_>, subject: &Subject| filter.admits_subject(record, subject);
-    let done = Slicer::new()
-        .keep_state(keep_state)
+    let slicer = if keep_state { Slicer::new() } else { Slicer::new().without_state() };
+    let done = slicer
         .compression(args.packing.chosen())
         .on_record(move |record| progress.pass(record.bytes().len()))
         .run(&mut job.trace, select, job.sink.medium())
-        .map(|(_, summary)| summary);
+        .map(|finished| finished.report);
     let summary = done.map_err(|error| job.failure(&error))?;
     let mut names = TraceNames::default();
     if summary.selected == 0

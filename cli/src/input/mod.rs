@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use etl_events::input::{self, Bytes};
+use etl_events::input::{self, Bytes, Unpacked};
 use etl_format::read::{Limits, Options, Trace};
 
 use crate::error::Failure;
@@ -137,7 +137,7 @@ pub(crate) struct Stream {
 /// # Errors
 /// When it cannot be read or unpacked.
 pub(crate) fn stdin_stream(args: &InputArgs) -> Result<Stream, Failure> {
-    let (bytes, head) =
+    let Unpacked { bytes, head } =
         args.options().unpacker.open(stdin()).map_err(|error| Failure::input(STDIN, &error))?;
     let reader = bytes.reader().map_err(|error| Failure::io(STDIN, &error))?;
     Ok(Stream { reader, about: About { name: STDIN.to_owned(), head } })

@@ -1,11 +1,11 @@
 //! The memory for buffers is tied to the size of a trace, and `--max-memory` changes it. The test
 //! binary `memory` measures what commands take.
 
-use etl_format::Guid;
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
-use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig};
+use etl_format::write::record::Event;
+use etl_format::write::{BufferCompressor, Session, SessionConfig};
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid, Ticks};
 
 use crate::common::{directory, etlkit};
 
@@ -14,8 +14,8 @@ const PROCESSORS: u16 = 100;
 /// A small file whose buffers overlap in time and take 100 MiB together.
 fn expanding() -> Vec<u8> {
     let mut header = FileHeader {
-        timestamp: 1_000,
-        start_time: 133_000_000_000_000_000,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(133_000_000_000_000_000),
         processors: PROCESSORS.into(),
         buffer_size: 1 << 20,
         mode: LogFileMode::SEQUENTIAL | LogFileMode::COMPRESSED,

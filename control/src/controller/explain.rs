@@ -224,7 +224,7 @@ fn unknown_keyword<'a>(
     let Some(Keywords::Names(names)) = &spec.keywords else { return None };
     let unknown = names.iter().find(|keyword| *keyword == name)?;
     let keywords = provider.map_or(&[][..], |provider| &provider.keywords);
-    Some(UnknownName::new(unknown, keywords.iter().map(|(_, keyword)| keyword.as_str())))
+    Some(UnknownName::new(unknown, keywords.iter().map(|keyword| keyword.name.as_str())))
 }
 
 /// Returns the names of providers most like one that no provider has.

@@ -180,13 +180,13 @@ impl Rules<'_> {
 
     /// A mask that selects the event: `mask` with missing bits and without bits that prevent it.
     fn suggested_mask(&self, event: &TableEvent, mask: u64, level: u8) -> Option<u64> {
-        let named: u64 = self.provider.keywords.iter().fold(0, |all, (bit, _)| all | bit);
+        let named: u64 = self.provider.keywords.iter().fold(0, |all, keyword| all | keyword.mask);
         let base = mask & named;
         let without = base & !OVERRIDE_NGEN;
         // Keywords of enumerations are tried before others, and one bit before two.
         let enumerations = [START_ENUMERATION, END_ENUMERATION, END_RUNDOWN];
         let enumerations = enumerations.into_iter().filter(|bit| named & bit != 0);
-        let others = self.provider.keywords.iter().map(|(bit, _)| *bit);
+        let others = self.provider.keywords.iter().map(|keyword| keyword.mask);
         let single_bits = enumerations.clone().chain(others.clone());
         let pairs = enumerations.flat_map(|a| others.clone().map(move |b| a | b));
         let additions: Vec<u64> = single_bits.chain(pairs).collect();

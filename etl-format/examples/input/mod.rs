@@ -1,8 +1,8 @@
 //! The input of the examples: the trace named on the command line, or one that is made here.
 
-use etl_format::Guid;
-use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{FileHeader, Session};
+use etl_format::write::Session;
+use etl_format::write::record::Event;
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid};
 
 /// The trace that the command line names, or [`trace`].
 pub fn bytes() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
@@ -17,7 +17,7 @@ pub fn bytes() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
 pub fn trace() -> etl_format::Result<Vec<u8>> {
     let header = FileHeader {
         buffer_size: 0x4000,
-        ..FileHeader::starting_at(132_000_000_000_000_000)
+        ..FileHeader::starting_at(FileTime::new(132_000_000_000_000_000))
             .with_clock(10_000_000, 1_000)
             .with_processors(2)
     };

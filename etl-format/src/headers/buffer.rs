@@ -1,5 +1,6 @@
 //! The values of a buffer header, which both halves share.
 
+use crate::Ticks;
 use crate::constants::offset::buffer::{OFFSET, SAVED_OFFSET};
 use crate::constants::{
     BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, PROCESSOR_INDEX_MASK,
@@ -23,8 +24,9 @@ use crate::error::{Error, Result};
 /// | 20 | u64 clock | 38 | 16 bytes |
 ///
 /// ```
-/// use etl_format::read::BufferHeader;
-/// # use etl_format::write::{FileHeader, Session};
+/// use etl_format::BufferHeader;
+/// # use etl_format::FileHeader;
+/// # use etl_format::write::Session;
 /// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
 ///
 /// let header = BufferHeader::parse(&bytes, 0)?;
@@ -42,8 +44,9 @@ pub struct BufferHeader {
     pub current_offset: u32,
     /// Writers inside the buffer; 0 on disk.
     pub reference_count: i32,
-    /// When the buffer was flushed: session clock (kernel-written) or FILETIME (relogged).
-    pub timestamp: i64,
+    /// When the buffer was flushed, by the clock of the session. A relogger writes the time of the
+    /// merge instead, in FILETIME units.
+    pub timestamp: Ticks,
     /// Number of the buffer within its session, 0 for buffer 0.
     pub sequence_number: i64,
     /// Clock type and frequency of debugger buffers; elsewhere stale.

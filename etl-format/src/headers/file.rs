@@ -9,18 +9,17 @@ pub(crate) const SEVERAL_FILES: &str = "[multiple files]";
 
 /// The header event: what a session states about itself.
 ///
-/// Sizes are in bytes, times in FILETIME units (100 ns since 1601, UTC). [`FileHeader::new`] has
-/// the values that real files share.
+/// Sizes are in bytes. [`FileHeader::new`] has the values that real files share.
 ///
 /// ```
-/// use etl_format::write::FileHeader;
+/// use etl_format::{FileHeader, FileTime, Ticks};
 ///
-/// let header = FileHeader::starting_at(132_000_000_000_000_000)
+/// let header = FileHeader::starting_at(FileTime::new(132_000_000_000_000_000))
 ///     .with_clock(3_000_000, 1_000)
 ///     .with_processors(2)
 ///     .with_logger_name("mine");
 /// assert_eq!(header.logger_name(), "mine");
-/// assert_eq!((header.perf_freq, header.timestamp), (3_000_000, 1_000));
+/// assert_eq!((header.perf_freq, header.timestamp), (3_000_000, Ticks::new(1_000)));
 /// assert_eq!(header.windows(), "Windows 10 or Server, 10.0.19045");
 /// # Ok::<(), etl_format::Error>(())
 /// ```
@@ -34,7 +33,7 @@ pub struct FileHeader {
     pub process_id: u32,
     /// Raw timestamp of the header event: the session clock at [`FileHeader::start_time`], not
     /// later than any record.
-    pub timestamp: i64,
+    pub timestamp: Ticks,
     /// Kernel time of the starting thread, in timer ticks.
     pub kernel_time: u32,
     /// User time of the starting thread, in timer ticks.
@@ -54,7 +53,7 @@ pub struct FileHeader {
     /// Processors of the machine; 1 without per-processor buffers.
     pub processors: u32,
     /// When the session ended; 0 in a trace that was not closed.
-    pub end_time: i64,
+    pub end_time: FileTime,
     /// Timer resolution in units of 100 ns.
     pub timer_resolution: u32,
     /// Largest size of the file in MB, or in KB with [`LogFileMode::USE_KBYTES_FOR_SIZE`]; 0 for no
@@ -82,11 +81,11 @@ pub struct FileHeader {
     /// Four bytes of padding before the boot time; 0.
     pub padding: u32,
     /// When the machine started, roughly.
-    pub boot_time: i64,
+    pub boot_time: FileTime,
     /// Ticks of the performance counter in a second.
     pub perf_freq: i64,
     /// When the session started.
-    pub start_time: i64,
+    pub start_time: FileTime,
     /// The clock of the session's timestamps.
     pub clock_type: ClockType,
     /// Buffers lost.
@@ -159,20 +158,20 @@ impl FileHeader {
         }
     }
 
-    /// A header as [`FileHeader::new`] has it, of a session that starts at a time in FILETIME units
-    /// (100 ns since 1601, UTC). Its clock is then at 0 and runs at 10 MHz.
+    /// A header as [`FileHeader::new`] has it, of a session that starts at a time. Its clock is
+    /// then at 0 and runs at 10 MHz.
     #[must_use]
-    pub fn starting_at(start_time: i64) -> Self {
+    pub fn starting_at(start_time: FileTime) -> Self {
         FileHeader { start_time, ..FileHeader::new() }
     }
 
     /// Sets the clock of the timestamps: a performance counter that runs at `frequency` ticks per
     /// second and is at `timestamp` when the session starts.
     #[must_use]
-    pub fn with_clock(mut self, frequency: i64, timestamp: i64) -> Self {
+    pub fn with_clock(mut self, frequency: i64, timestamp: impl Into<Ticks>) -> Self {
         self.clock_type = ClockType::QPC;
         self.perf_freq = frequency;
-        self.timestamp = timestamp;
+        self.timestamp = timestamp.into();
         self
     }
 
@@ -213,13 +212,7 @@ impl FileHeader {
     /// The clock of the trace's timestamps.
     #[must_use]
     pub fn clock(&self) -> Clock {
-        Clock::new(
-            self.clock_type,
-            FileTime::new(self.start_time),
-            Ticks::new(self.timestamp),
-            self.perf_freq,
-            self.cpu_mhz,
-        )
+        Clock::new(self.clock_type, self.start_time, self.timestamp, self.perf_freq, self.cpu_mhz)
     }
 
     /// Name of the session, unpaired surrogates replaced.
@@ -261,11 +254,12 @@ impl FileHeader {
     ///
     /// ```
     /// use etl_format::read::{Options, Trace};
-    /// use etl_format::write::{FileHeader, Session};
+    /// use etl_format::FileHeader;
+    /// use etl_format::write::Session;
     ///
     /// let closed = Session::in_memory(FileHeader::new())?.finish()?;
     /// assert!(Trace::open(closed.as_slice(), &Options::default())?.header().is_closed());
-    /// let (crashed, _) = Session::in_memory(FileHeader::new())?.abandon()?;
+    /// let crashed = Session::in_memory(FileHeader::new())?.abandon()?.output;
     /// assert!(!Trace::open(crashed.as_slice(), &Options::default())?.header().is_closed());
     /// # Ok::<(), etl_format::Error>(())
     /// ```
@@ -274,7 +268,7 @@ impl FileHeader {
         match self.buffers_written {
             0 => false,
             1 => self.end_time > self.start_time,
-            _ => self.end_time != 0,
+            _ => self.end_time != FileTime::default(),
         }
     }
 

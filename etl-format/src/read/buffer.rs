@@ -31,7 +31,7 @@ impl BufferHeader {
             saved_offset: b.u32_at(buffer::SAVED_OFFSET)?,
             current_offset: b.u32_at(buffer::CURRENT_OFFSET)?,
             reference_count: b.u32_at(buffer::REFERENCE_COUNT)?.cast_signed(),
-            timestamp: b.i64_at(buffer::TIMESTAMP)?,
+            timestamp: b.i64_at(buffer::TIMESTAMP)?.into(),
             sequence_number: b.i64_at(buffer::SEQUENCE)?,
             clock: b.u64_at(buffer::CLOCK)?,
             processor_field: b.u16_at(buffer::PROCESSOR)?,

@@ -73,7 +73,8 @@ impl Walker {
 ///
 /// ```
 /// use etl_format::read::{Buffers, Options};
-/// # use etl_format::write::{FileHeader, Session};
+/// # use etl_format::FileHeader;
+/// # use etl_format::write::Session;
 /// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
 ///
 /// let mut buffers = Buffers::open(bytes.as_slice(), &Options::default())?;
@@ -118,8 +119,8 @@ impl<S: Source> Buffers<S> {
         };
         self.loaded.set(entry, &self.walker.walk.layout, &mut self.walker.log)?;
         let start = self.walker.header.timestamp;
-        self.loaded.entry.first_timestamp =
-            Ticks::new(self.loaded.first_timestamp().unwrap_or(start));
+        let first_timestamp = self.loaded.first_timestamp().map(Ticks::new);
+        self.loaded.entry.first_timestamp = first_timestamp.unwrap_or(start);
         Ok(Some(&self.loaded.entry))
     }
 

@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 ///
 /// ```
 /// use etl_format::read::{Mode, Options, Trace};
-/// # use etl_format::write::{FileHeader, Session};
+/// # use etl_format::FileHeader;
+/// # use etl_format::write::Session;
 /// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
 ///
 /// let cut = &bytes[..bytes.len() / 2];
@@ -122,10 +123,11 @@ impl Log {
 ///
 /// ```
 /// use etl_format::read::{Note, Options, Trace};
-/// use etl_format::write::{FileHeader, Session};
+/// use etl_format::FileHeader;
+/// use etl_format::write::Session;
 ///
 /// // The session ends as in a crash.
-/// let (bytes, _) = Session::in_memory(FileHeader::new())?.abandon()?;
+/// let bytes = Session::in_memory(FileHeader::new())?.abandon()?.output;
 /// let trace = Trace::open(bytes.as_slice(), &Options::salvage())?;
 /// assert_eq!(trace.notes(), [Note::Unclosed]);
 /// # Ok::<(), etl_format::Error>(())

@@ -10,10 +10,10 @@ const ITEM_HEADER: usize = 8;
 /// One extended data item, typed where its type is known.
 ///
 /// ```
-/// use etl_format::Guid;
+/// use etl_format::{EventDescriptor, FileHeader, Guid};
 /// use etl_format::read::{ExtendedItem, Options, Order, Trace};
-/// use etl_format::write::record::{Event, EventDescriptor};
-/// use etl_format::write::{FileHeader, Session};
+/// use etl_format::write::record::Event;
+/// use etl_format::write::Session;
 ///
 /// let mut session = Session::in_memory(FileHeader::new())?;
 /// let descriptor = EventDescriptor { id: 7, level: 4, ..EventDescriptor::default() };

@@ -7,6 +7,7 @@ use crate::cursor::{Bytes, Cursor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::headers::{FileHeader, TimeZone};
 use crate::read::SystemHeader;
+use crate::{FileTime, Ticks};
 
 impl TimeZone {
     fn parse(c: &mut Cursor<'_>) -> Option<Self> {
@@ -85,7 +86,7 @@ impl FileHeader {
     fn fields(record: &[u8], pointer_size: PointerSize) -> Option<Self> {
         let mut c = Cursor::new(record);
         c.take(8)?;
-        let (thread_id, process_id, timestamp) = (c.u32()?, c.u32()?, c.i64()?);
+        let (thread_id, process_id, timestamp) = (c.u32()?, c.u32()?, Ticks::new(c.i64()?));
         let (kernel_time, user_time) = (c.u32()?, c.u32()?);
         let pointer = |c: &mut Cursor<'_>| match pointer_size {
             PointerSize::P4 => c.u32().map(u64::from),
@@ -105,7 +106,7 @@ impl FileHeader {
             log_minor: c.u8()?,
             build: c.u32()?,
             processors: c.u32()?,
-            end_time: c.i64()?,
+            end_time: FileTime::new(c.i64()?),
             timer_resolution: c.u32()?,
             maximum_file_size: c.u32()?,
             mode: LogFileMode(c.u32()?),
@@ -118,9 +119,9 @@ impl FileHeader {
             log_file_name_word: pointer(&mut c)?,
             time_zone: TimeZone::parse(&mut c)?,
             padding: c.u32()?,
-            boot_time: c.i64()?,
+            boot_time: FileTime::new(c.i64()?),
             perf_freq: c.i64()?,
-            start_time: c.i64()?,
+            start_time: FileTime::new(c.i64()?),
             clock_type: ClockType(c.u32()?),
             buffers_lost: c.u32()?,
             logger_name: Vec::new(),

@@ -171,7 +171,7 @@ impl BufferWalk {
             mode: header.mode,
             stated_buffers: header.buffers_written,
             overwriting: header.overwriting(),
-            start: header.timestamp,
+            start: header.timestamp.get(),
             limits: *limits,
         };
         BufferWalk {

@@ -6,7 +6,8 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// ```
 /// use etl_format::read::{Limits, Options, Trace};
-/// # use etl_format::write::{FileHeader, Session};
+/// # use etl_format::FileHeader;
+/// # use etl_format::write::Session;
 /// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
 ///
 /// let limits = Limits { buffer: 0x1000, ..Limits::default() };

@@ -3,7 +3,8 @@
 //! ```
 //! use etl_format::read::{Options, Order, Trace};
 //!
-//! # use etl_format::write::{FileHeader, Session};
+//! # use etl_format::FileHeader;
+//! # use etl_format::write::Session;
 //! # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
 //! let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
 //! let mut records = trace.records(Order::Time)?;
@@ -48,7 +49,6 @@ mod tally;
 mod trace;
 mod walk;
 
-pub use crate::headers::{BufferHeader, EventDescriptor, FileHeader, TimeZone};
 pub use batch::RecordBatch;
 pub use buffers::Buffers;
 pub(crate) use buffers::Stored;

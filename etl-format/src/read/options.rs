@@ -17,7 +17,8 @@ pub enum Order {
 ///
 /// ```
 /// use etl_format::read::{Options, Order, OrderCheck, Trace};
-/// # use etl_format::write::{FileHeader, Session};
+/// # use etl_format::FileHeader;
+/// # use etl_format::write::Session;
 /// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
 ///
 /// let options = Options { order_check: OrderCheck::Scan, ..Options::default() };

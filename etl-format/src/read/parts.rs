@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::constants::LogFileMode;
 use crate::headers::FileHeader;
+use crate::{FileTime, Ticks};
 
 use super::index::BufferEntry;
 use super::source::Source;
@@ -15,7 +16,7 @@ use super::trace::Trace;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// What all files of the session share: its name, its start, and that of the machine.
-    session: (Vec<u16>, i64, i64, i64),
+    session: (Vec<u16>, FileTime, Ticks, FileTime),
     processors: u32,
     /// Numbers of the first and the last buffer.
     numbers: (i64, i64),
@@ -133,7 +134,12 @@ mod tests {
 
     fn part(name: u16, numbers: (i64, i64)) -> Part {
         let times = (10 * numbers.0, 10 * numbers.1);
-        Part { session: (vec![name], 1, 2, 3), processors: 2, numbers, times }
+        Part {
+            session: (vec![name], FileTime::new(1), Ticks::new(2), FileTime::new(3)),
+            processors: 2,
+            numbers,
+            times,
+        }
     }
 
     #[test]

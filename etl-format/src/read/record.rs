@@ -32,10 +32,10 @@ pub struct RecordLocation {
 /// It is cheap to copy, and decodes its header on demand.
 ///
 /// ```
-/// use etl_format::{Guid, ProcessId, Ticks};
+/// use etl_format::{EventDescriptor, FileHeader, Guid, ProcessId, Ticks};
 /// use etl_format::read::{Options, Order, Trace};
-/// use etl_format::write::record::{Event, EventDescriptor};
-/// use etl_format::write::{FileHeader, Session};
+/// use etl_format::write::record::Event;
+/// use etl_format::write::Session;
 ///
 /// let mut session = Session::in_memory(FileHeader::new())?;
 /// let descriptor = EventDescriptor { id: 7, level: 4, ..EventDescriptor::default() };

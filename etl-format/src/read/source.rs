@@ -81,7 +81,8 @@ impl Reused {
 /// ```
 /// use std::io::Cursor;
 /// use etl_format::read::{FileSource, Options, Trace};
-/// # use etl_format::write::{FileHeader, Session};
+/// # use etl_format::FileHeader;
+/// # use etl_format::write::Session;
 /// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
 ///
 /// let source = FileSource::new(Cursor::new(bytes))?;
@@ -191,7 +192,8 @@ fn read_up_to(reader: &mut impl Read, space: &mut [u8]) -> io::Result<usize> {
 ///
 /// ```
 /// use etl_format::read::{Options, PipeSource, Records};
-/// # use etl_format::write::{FileHeader, Session};
+/// # use etl_format::FileHeader;
+/// # use etl_format::write::Session;
 /// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
 ///
 /// let pipe = bytes.as_slice(); // Anything that implements `Read`: standard input, for example.
@@ -290,7 +292,8 @@ impl<R: Read> Source for PipeSource<R> {
 /// ```
 /// use std::io::{Cursor, Read};
 /// use etl_format::read::{Options, Order, Spooled, Trace};
-/// # use etl_format::write::{FileHeader, Session};
+/// # use etl_format::FileHeader;
+/// # use etl_format::write::Session;
 /// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
 ///
 /// let pipe = bytes.as_slice();

@@ -23,7 +23,8 @@ use super::stale;
 ///
 /// ```
 /// use etl_format::read::{Options, Order, Trace};
-/// use etl_format::write::{FileHeader, Session};
+/// use etl_format::FileHeader;
+/// use etl_format::write::Session;
 ///
 /// let bytes = Session::in_memory(FileHeader::new().with_logger_name("mine"))?.finish()?;
 /// let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
@@ -229,7 +230,8 @@ impl<S: Source> Trace<S> {
     /// use etl_format::constants::hook;
     /// use etl_format::read::{Options, Order, Trace};
     /// use etl_format::write::record::PerfInfo;
-    /// use etl_format::write::{FileHeader, Session};
+    /// use etl_format::FileHeader;
+    /// use etl_format::write::Session;
     ///
     /// let mut session = Session::in_memory(FileHeader::new().with_processors(2))?;
     /// session.write(0, &PerfInfo::new(hook::SAMPLE, 3_000))?;

@@ -3,7 +3,8 @@
 //! ```
 //! use etl_format::read::{Options, Order, Trace};
 //! use etl_format::rewrite::{RelogPlan, Relogger};
-//! use etl_format::write::{FileHeader, Session};
+//! use etl_format::FileHeader;
+//! use etl_format::write::Session;
 //!
 //! let input = Session::in_memory(FileHeader::new())?.finish()?;
 //! let mut trace = Trace::open(input.as_slice(), &Options::default())?;
@@ -12,7 +13,7 @@
 //! while let Some(record) = records.next_record()? {
 //!     relog.copy(&record)?;
 //! }
-//! let (output, _) = relog.finish(records.damage())?;
+//! let output = relog.finish(records.damage())?.output;
 //! let copy = Trace::open(output.as_slice(), &Options::default())?;
 //! assert_eq!(copy.header().dialect(), "relogged");
 //! # Ok::<(), etl_format::Error>(())
@@ -21,14 +22,14 @@
 use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode, PROCESSOR_INDEX_MASK};
 use crate::error::Result;
 use crate::read;
+use crate::{FileHeader, FileTime, Ticks};
 
 use super::flagged::Flagged;
 use super::losses::Missing;
 use crate::write::BufferCompressor;
-use crate::write::FileHeader;
 use crate::write::Output;
 use crate::write::record::{Moved, Raw, Record};
-use crate::write::{Session, SessionConfig, SessionSummary, Style};
+use crate::write::{Finished, Session, SessionConfig, Style};
 
 /// Windows' own limit to the size of a buffer.
 const MAX_BUFFER: u32 = 16 << 20;
@@ -134,7 +135,7 @@ impl RelogPlan {
     /// the first one.
     pub(super) fn is_header_late(&self) -> bool {
         let first = self.extras.first().map_or(i64::MAX, |extra| extra.timestamp);
-        !self.unordered && first < self.header.timestamp
+        !self.unordered && first < self.header.timestamp.get()
     }
 }
 
@@ -166,7 +167,7 @@ fn own_timestamp(record: &read::Record<'_>) -> Option<i64> {
 pub struct Relogger<O: Output> {
     session: Session<O>,
     skip_first_buffer: bool,
-    end_time: Option<i64>,
+    end_time: Option<FileTime>,
     flagged: Flagged,
     missing: Missing,
 }
@@ -178,7 +179,7 @@ impl<O: Output> Relogger<O> {
     /// As [`Session::create`].
     pub fn start(plan: RelogPlan, output: O, compressor: Option<BufferCompressor>) -> Result<Self> {
         let RelogPlan { mut header, extras, from_header_buffer, flagged, missing, .. } = plan;
-        let end_time = Some(header.end_time).filter(|time| *time != 0);
+        let end_time = Some(header.end_time).filter(|time| *time != FileTime::default());
         let now = end_time.unwrap_or(header.start_time);
         if compressor.is_some() {
             header.mode = header.mode | LogFileMode::COMPRESSED;
@@ -189,7 +190,7 @@ impl<O: Output> Relogger<O> {
         config.logger_id = 0;
         config.compressor = compressor;
         for Extra { bytes, own, .. } in &extras {
-            config.add_header_record(&Raw { bytes, timestamp: *own })?;
+            config.add_header_record(&Raw { bytes, timestamp: own.map(Ticks::new) })?;
         }
         let session = Session::create(output, config)?;
         Ok(Relogger { session, skip_first_buffer: from_header_buffer, end_time, flagged, missing })
@@ -230,8 +231,8 @@ impl<O: Output> Relogger<O> {
         if let Some(place) = self.flagged.take(record.location().buffer_offset) {
             place.carry(&mut self.session)?;
         }
-        let raw = Raw { bytes, timestamp: own_timestamp(record) };
-        self.session.write(record.processor(), &Moved { raw, timestamp: record.timestamp().get() })
+        let raw = Raw { bytes, timestamp: own_timestamp(record).map(Ticks::new) };
+        self.session.write(record.processor(), &Moved { raw, timestamp: record.timestamp() })
     }
 
     /// Omits a record, but keeps the loss flags of its buffer.
@@ -271,7 +272,7 @@ impl<O: Output> Relogger<O> {
     ///
     /// # Errors
     /// Errors of the output.
-    pub fn finish(mut self, damage: &[read::Damage]) -> Result<(O, SessionSummary)> {
+    pub fn finish(mut self, damage: &[read::Damage]) -> Result<Finished<O>> {
         for place in self.flagged.take_rest() {
             place.carry(&mut self.session)?;
         }

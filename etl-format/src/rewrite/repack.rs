@@ -19,11 +19,11 @@ use crate::read::{BufferEntry, Buffers, Note, Options, Source, Stored, SystemHea
 use super::callback::Callback;
 use crate::pool::{OrderedPool, Work};
 use crate::write::BufferCompressor;
-use crate::write::FileHeader;
 use crate::write::MAX_THREADS;
+use crate::write::fill;
 use crate::write::packing::{Packed, Packing};
 use crate::write::put::{overwrite, unwritable};
-use crate::write::{BufferHeader, fill};
+use crate::{BufferHeader, FileHeader};
 
 /// Offset of the payload of a header event in the buffer that begins with it.
 const HEADER_EVENT: usize = BUFFER_HEADER_SIZE + SystemHeader::SIZE;
@@ -58,7 +58,8 @@ pub struct RepackReport {
 /// use etl_format::constants::{CompressionFormat, hook};
 /// use etl_format::rewrite::repack::Repacker;
 /// use etl_format::write::record::PerfInfo;
-/// use etl_format::write::{BufferCompressor, FileHeader, Session};
+/// use etl_format::FileHeader;
+/// use etl_format::write::{BufferCompressor, Session};
 ///
 /// let mut session = Session::in_memory(FileHeader::new())?;
 /// session.write(0, &PerfInfo::new(hook::SAMPLE, 2_000).payload(&[7; 4_000]))?;

@@ -3,6 +3,7 @@
 //! All readable records are written again in time order, as a relogger does. The new header
 //! describes the new file, and counts what is missing as lost. Unreadable ranges are reported.
 
+use crate::FileTime;
 use crate::compress::Effort;
 use crate::constants::{ClockType, LogFileMode, PointerSize};
 use crate::error::Result;
@@ -12,9 +13,7 @@ use crate::read::{
 
 use super::callback::Callback;
 use super::relog::{RelogPlan, Relogger};
-use crate::write::BufferCompressor;
-use crate::write::Output;
-use crate::write::SessionSummary;
+use crate::write::{BufferCompressor, Finished, Output, SessionSummary};
 
 pub use crate::clock::ASSUMED_FREQUENCY;
 
@@ -78,15 +77,16 @@ fn is_fault(note: &Note) -> bool {
 /// use etl_format::read::{Options, Trace};
 /// use etl_format::rewrite::repair::Repairer;
 /// use etl_format::write::record::PerfInfo;
-/// use etl_format::write::{FileHeader, Session};
+/// use etl_format::FileHeader;
+/// use etl_format::write::Session;
 ///
 /// let mut session = Session::in_memory(FileHeader::new())?;
 /// session.write(0, &PerfInfo::new(hook::SAMPLE, 2_000))?;
 /// let bytes = session.finish()?;
 /// let damaged = &bytes[..bytes.len() - 100];
-/// let (repaired, report) = Repairer::new().run(damaged, Vec::new())?;
-/// assert!(!report.was_intact() && report.records == 1);
-/// assert!(Trace::open(repaired.as_slice(), &Options::default()).is_ok());
+/// let repaired = Repairer::new().run(damaged, Vec::new())?;
+/// assert!(!repaired.report.was_intact() && repaired.report.records == 1);
+/// assert!(Trace::open(repaired.output.as_slice(), &Options::default()).is_ok());
 /// # Ok::<(), etl_format::Error>(())
 /// ```
 #[derive(Debug, Default)]
@@ -131,7 +131,11 @@ impl<'f> Repairer<'f> {
     /// # Errors
     /// When the input has no part of a trace, or is a trace of Windows XP or 2003; errors of the
     /// input and the output.
-    pub fn run<S: Source, O: Output>(self, input: S, output: O) -> Result<(O, RepairReport)> {
+    pub fn run<S: Source, O: Output>(
+        self,
+        input: S,
+        output: O,
+    ) -> Result<Finished<O, RepairReport>> {
         let Repairer { read, compressor, mut on_record } = self;
         let options = Options { mode: Mode::Salvage, order_check: OrderCheck::Scan, ..read };
         let threads = options.threads;
@@ -144,10 +148,10 @@ impl<'f> Repairer<'f> {
         plan.keep(trace.buffers());
         if !closed || found.end_time <= found.start_time {
             // The latest record is the end.
-            plan.header.end_time = 0;
+            plan.header.end_time = FileTime::default();
         }
         if !header {
-            plan.header.timestamp = trace.clock().start_timestamp.get();
+            plan.header.timestamp = trace.clock().start_timestamp;
             (plan.header.clock_type, plan.header.perf_freq) = (ClockType::QPC, ASSUMED_FREQUENCY);
             plan.header.log_minor = 5;
             plan.header.pointer_size = pointer_size(&mut trace)?;
@@ -186,7 +190,7 @@ impl<'f> Repairer<'f> {
         })?;
         let (damage, mut order) = (records.damage().to_vec(), records.report());
         order.sorted_buffers = order.sorted_buffers.saturating_sub(late_header);
-        let (output, summary) = relog.finish(&damage)?;
+        let Finished { output, report: summary } = relog.finish(&damage)?;
         let report = RepairReport {
             mode: found.mode,
             summary,
@@ -198,7 +202,7 @@ impl<'f> Repairer<'f> {
             oversized_records,
             records: summary.events_written + header_records,
         };
-        Ok((output, report))
+        Ok(Finished { output, report })
     }
 }
 

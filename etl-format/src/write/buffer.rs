@@ -14,7 +14,7 @@ impl BufferHeader {
         LE::write_u32(&mut out[0x04..0x08], self.saved_offset);
         LE::write_u32(&mut out[0x08..0x0c], self.current_offset);
         LE::write_i32(&mut out[0x0c..0x10], self.reference_count);
-        LE::write_i64(&mut out[0x10..0x18], self.timestamp);
+        LE::write_i64(&mut out[0x10..0x18], self.timestamp.get());
         LE::write_i64(&mut out[0x18..0x20], self.sequence_number);
         LE::write_u64(&mut out[0x20..0x28], self.clock);
         LE::write_u16(&mut out[0x28..0x2a], self.processor_field);

@@ -16,7 +16,8 @@ pub(crate) const MAX_THREADS: usize = 64;
 /// ```
 /// use etl_format::compress::Effort;
 /// use etl_format::constants::{CompressionFormat, LogFileMode};
-/// use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig};
+/// use etl_format::FileHeader;
+/// use etl_format::write::{BufferCompressor, Session, SessionConfig};
 ///
 /// let mut header = FileHeader::new();
 /// header.mode = LogFileMode::SEQUENTIAL | LogFileMode::COMPRESSED;

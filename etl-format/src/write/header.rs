@@ -4,6 +4,7 @@ use std::io;
 
 use byteorder::{LE, WriteBytesExt};
 
+use crate::Ticks;
 use crate::constants::{PointerSize, SYSTEM_TRACE_VERSION, hook};
 use crate::error::Result;
 use crate::headers::{FileHeader, TimeZone};
@@ -35,7 +36,7 @@ impl FileHeader {
         out.extend_from_slice(&[self.os_major, self.os_minor, self.log_major, self.log_minor]);
         out.write_u32::<LE>(self.build)?;
         out.write_u32::<LE>(self.processors)?;
-        out.write_i64::<LE>(self.end_time)?;
+        out.write_i64::<LE>(self.end_time.get())?;
         out.write_u32::<LE>(self.timer_resolution)?;
         out.write_u32::<LE>(self.maximum_file_size)?;
         out.write_u32::<LE>(self.mode.0)?;
@@ -53,9 +54,9 @@ impl FileHeader {
         }
         self.time_zone.encode(&mut out)?;
         out.write_u32::<LE>(self.padding)?;
-        out.write_i64::<LE>(self.boot_time)?;
+        out.write_i64::<LE>(self.boot_time.get())?;
         out.write_i64::<LE>(self.perf_freq)?;
-        out.write_i64::<LE>(self.start_time)?;
+        out.write_i64::<LE>(self.start_time.get())?;
         out.write_u32::<LE>(self.clock_type.0)?;
         out.write_u32::<LE>(self.buffers_lost)?;
         for name in [&self.logger_name, &self.log_file_name] {
@@ -77,7 +78,7 @@ impl Record for FileHeader {
             .encode(out)
     }
 
-    fn timestamp(&self) -> Option<i64> {
+    fn timestamp(&self) -> Option<Ticks> {
         Some(self.timestamp)
     }
 }

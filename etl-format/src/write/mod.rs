@@ -4,11 +4,12 @@
 //! constants and plain value types.
 //!
 //! ```
-//! use etl_format::Guid;
-//! use etl_format::write::record::{Event, EventDescriptor};
-//! use etl_format::write::{FileHeader, Session};
+//! use etl_format::{EventDescriptor, FileHeader, FileTime, Guid};
+//! use etl_format::write::record::Event;
+//! use etl_format::write::Session;
 //!
-//! let mut session = Session::in_memory(FileHeader::starting_at(132_000_000_000_000_000))?;
+//! let start = FileTime::new(132_000_000_000_000_000);
+//! let mut session = Session::in_memory(FileHeader::starting_at(start))?;
 //! let descriptor = EventDescriptor { id: 1, level: 4, ..EventDescriptor::default() };
 //! let provider = Guid::new(1, 2, 3, [4; 8]);
 //! session.write(0, &Event::new(provider, descriptor, 2_000).process(4, 8).payload(b"text"))?;
@@ -19,6 +20,7 @@
 
 mod buffer;
 mod compressor;
+mod finished;
 mod header;
 mod output;
 pub(crate) mod packing;
@@ -26,10 +28,9 @@ pub(crate) mod put;
 pub mod record;
 mod session;
 
-pub use crate::headers::{BufferHeader, FileHeader, TimeZone};
 pub use buffer::fill;
 pub use compressor::BufferCompressor;
 pub(crate) use compressor::MAX_THREADS;
+pub use finished::Finished;
 pub use output::{Output, Pipe, TraceFile};
-pub use record::Record;
 pub use session::{NextFile, Resume, Session, SessionConfig, SessionSummary, Style};

@@ -106,7 +106,8 @@ impl<W: Write + Seek> Output for TraceFile<W> {
 ///
 /// ```
 /// use etl_format::read::{Options, Records};
-/// use etl_format::write::{FileHeader, Pipe, Session};
+/// use etl_format::FileHeader;
+/// use etl_format::write::{Pipe, Session};
 ///
 /// let session = Session::create(Pipe::new(Vec::new()), FileHeader::new())?;
 /// let bytes = session.finish()?.into_inner();

@@ -10,9 +10,8 @@ use crate::common::records::{MESSAGE, opaque};
 use crate::common::{
     File, Out, compact, event, full, instance, message, perfinfo, run, small, system,
 };
-use etl_format::read::{
-    BufferHeader, Buffers, FileHeader, Header, Options, Record, Records, Trace,
-};
+use etl_format::read::{Buffers, Header, Options, Record, Records, Trace};
+use etl_format::{BufferHeader, FileHeader};
 use proptest::prelude::*;
 use proptest::sample::Index;
 

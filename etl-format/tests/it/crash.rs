@@ -9,7 +9,8 @@ use crate::writing::{START, event};
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::read::{Options, Order, Trace};
-use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig, TraceFile};
+use etl_format::write::{BufferCompressor, Session, SessionConfig, TraceFile};
+use etl_format::{FileHeader, FileTime, Ticks};
 use proptest::prelude::*;
 
 /// A disk with space for `left` bytes, which takes `piece` bytes per write.
@@ -43,8 +44,8 @@ impl Seek for Disk {
 
 fn config(mode: LogFileMode) -> SessionConfig {
     SessionConfig::new(FileHeader {
-        timestamp: 1_000,
-        start_time: START,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(START),
         buffer_size: 0x400,
         processors: 2,
         mode: mode | LogFileMode::USE_KBYTES_FOR_SIZE,
@@ -236,7 +237,7 @@ fn abandon_leaves_the_flushed_events() {
             let disk = disk(usize::MAX, usize::MAX);
             let mut session = begin(disk.clone(), mode).unwrap();
             feed(&mut session, events).unwrap();
-            let (_, summary) = session.abandon().unwrap();
+            let summary = session.abandon().unwrap().report;
             let file = disk.file.borrow().get_ref().clone();
             let found = salvaged(&file);
             let all: usize = found.iter().map(Vec::len).sum();

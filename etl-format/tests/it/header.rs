@@ -3,8 +3,8 @@
 use crate::common::header::names;
 use crate::common::{File, HeaderEvent, patch, run, small};
 use etl_format::constants::{ClockType, LogFileMode, PointerSize};
-use etl_format::read::{FileHeader, Options, Records, Trace};
-use etl_format::{Error, ErrorKind, Ticks};
+use etl_format::read::{Options, Records, Trace};
+use etl_format::{Error, ErrorKind, FileHeader, Ticks};
 
 fn read(file: &File) -> FileHeader {
     let bytes = file.bytes();
@@ -31,11 +31,14 @@ fn parse_reads_all_fields_of_both_pointer_sizes() {
             ..HeaderEvent::default()
         });
         assert_eq!(h.pointer_size, if wide { PointerSize::P8 } else { PointerSize::P4 });
-        assert_eq!((h.thread_id, h.process_id, h.timestamp), (0x1234, 0x5678, 900));
+        assert_eq!((h.thread_id, h.process_id, h.timestamp.get()), (0x1234, 0x5678, 900));
         assert_eq!((h.kernel_time, h.user_time), (21, 22));
         assert_eq!((h.buffer_size, h.os_major, h.os_minor), (0x1000, 10, 0));
         assert_eq!((h.log_major, h.log_minor, h.build, h.processors), (1, 5, 22631, 4));
-        assert_eq!((h.end_time, h.start_time), (133_000_000_010_000_000, 133_000_000_000_000_000));
+        assert_eq!(
+            (h.end_time.get(), h.start_time.get()),
+            (133_000_000_010_000_000, 133_000_000_000_000_000)
+        );
         assert_eq!((h.timer_resolution, h.maximum_file_size), (156_250, 100));
         assert_eq!((h.mode, h.buffers_written, h.start_buffers), (LogFileMode(1), 1, 1));
         assert_eq!((h.stated_pointer_size, h.events_lost), (if wide { 8 } else { 4 }, 41));
@@ -47,7 +50,7 @@ fn parse_reads_all_fields_of_both_pointer_sizes() {
         assert_eq!(zone.daylight_name(), "@tzres.dll,-321");
         assert_eq!(zone.standard_date, [0, 10, 0, 5, 3, 0, 0, 0]);
         assert_eq!(zone.daylight_date, [0, 3, 0, 5, 2, 0, 0, 0]);
-        assert_eq!((h.padding, h.boot_time), (0, 132_999_000_000_000_000));
+        assert_eq!((h.padding, h.boot_time.get()), (0, 132_999_000_000_000_000));
         assert_eq!((h.perf_freq, h.clock_type), (10_000_000, ClockType::QPC));
         assert_eq!(
             (h.logger_name().as_str(), h.log_file_name().as_str()),

@@ -3,10 +3,9 @@
 use crate::common::event::{Event, chain};
 use crate::common::records::{GUID_A, GUID_B, MESSAGE, opaque};
 use crate::common::{File, Out, compact, event, full, instance, message, perfinfo, system};
-use etl_format::Guid;
 use etl_format::constants::{ExtendedType, PointerSize, RecordKind, group_guid};
 use etl_format::read::{ExtendedItem, Header, Identity, Options, Record, Records};
-use etl_format::{ProcessId, ThreadId, Ticks};
+use etl_format::{Guid, ProcessId, ThreadId, Ticks};
 
 /// Reads a trace with this one record between two others, and looks at it.
 fn with_record<R>(record: &[u8], look: impl FnOnce(&Record<'_>) -> R) -> R {

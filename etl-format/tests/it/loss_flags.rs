@@ -100,14 +100,14 @@ fn copied(file: &[u8], size: u32, mut chosen: impl FnMut(u16, i64) -> bool) -> V
             false => relog.skip(&record).unwrap(),
         }
     }
-    relog.finish(&[]).unwrap().0
+    relog.finish(&[]).unwrap().output
 }
 
 fn merged(files: &[Vec<u8>], max_memory: u64) -> Vec<u8> {
     let mut inputs: Vec<_> = files.iter().map(Vec::as_slice).collect();
     let merger = Merger::new().max_memory(max_memory);
     let temporary = || Ok(std::io::Cursor::new(Vec::new()));
-    merger.run_in_passes(&mut inputs, Vec::new(), temporary).unwrap().0
+    merger.run_in_passes(&mut inputs, Vec::new(), temporary).unwrap().output
 }
 
 proptest! {

@@ -134,7 +134,9 @@ fn merge_holds_one_buffer_per_processor_of_each_input() {
         PEAK.set(LIVE.get());
         let before = LIVE.get();
         let inputs = (0..6).map(|_| Counting(&bytes)).collect();
-        let (output, report) = Merger::new().run(inputs, Nowhere(0)).unwrap();
+        let finished = Merger::new().run(inputs, Nowhere(0)).unwrap();
+        let output = finished.output;
+        let report = finished.report;
         assert_eq!(report.records(), 6 * 4 * 50 * rounds as u64);
         assert!(output.0 > 0x1_0000);
         // And one for looking at every record beforehand.

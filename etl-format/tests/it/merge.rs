@@ -8,17 +8,18 @@ use etl_format::constants::{
 use etl_format::read::{ExtendedItem, Mode, Note, Options, Order, Trace};
 use etl_format::rewrite::merge::{Allow, MergeReport, Merger, Reason, Relation};
 use etl_format::rewrite::repair::Repairer;
+use etl_format::write::record::Record;
 use etl_format::write::record::{Event, Extended, PerfInfo};
-use etl_format::write::{BufferCompressor, FileHeader, Record, Session, SessionConfig, TimeZone};
-use etl_format::{ErrorKind, FileTime, Ticks};
+use etl_format::write::{BufferCompressor, Session, SessionConfig};
+use etl_format::{ErrorKind, FileHeader, FileTime, Ticks, TimeZone};
 use proptest::prelude::*;
 
 fn header() -> FileHeader {
     FileHeader {
-        timestamp: 1_000,
-        start_time: START,
-        end_time: START + 10,
-        boot_time: START - 1_000_000_000,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(START),
+        end_time: FileTime::new(START + 10),
+        boot_time: FileTime::new(START - 1_000_000_000),
         buffer_size: 0x1000,
         processors: 4,
         logger_name: "probe".encode_utf16().collect(),
@@ -31,7 +32,7 @@ fn header() -> FileHeader {
 /// A trace of records on processors.
 fn trace(header: FileHeader, records: &[(u16, &dyn Record)]) -> Vec<u8> {
     let (config, end) = (SessionConfig::new(header.clone()), header.end_time);
-    trace_of(config, end, records)
+    trace_of(config, end.get(), records)
 }
 
 fn trace_of(config: SessionConfig, end: i64, records: &[(u16, &dyn Record)]) -> Vec<u8> {
@@ -39,7 +40,7 @@ fn trace_of(config: SessionConfig, end: i64, records: &[(u16, &dyn Record)]) -> 
     for (processor, record) in records {
         session.write(*processor, record).unwrap();
     }
-    session.close(Some(end)).unwrap().0
+    session.close(Some(FileTime::new(end))).unwrap().output
 }
 
 fn xpress() -> BufferCompressor {
@@ -48,7 +49,9 @@ fn xpress() -> BufferCompressor {
 
 fn merged(inputs: &[Vec<u8>], merger: Merger<'_>) -> (Vec<u8>, MergeReport) {
     let inputs = inputs.iter().map(Vec::as_slice).collect();
-    let (file, report) = merger.run(inputs, Vec::new()).unwrap();
+    let finished = merger.run(inputs, Vec::new()).unwrap();
+    let file = finished.output;
+    let report = finished.report;
     (file, report)
 }
 
@@ -93,9 +96,9 @@ proptest! {
         for (index, input) in inputs.iter().enumerate() {
             let mut timestamp = 1_000 + 7 * index as i64;
             let header = FileHeader {
-                timestamp,
-                start_time: START + 7 * index as i64,
-                end_time: START + 7 * index as i64 + 10,
+                timestamp: Ticks::new(timestamp),
+                start_time: FileTime::new(START + 7 * index as i64),
+                end_time: FileTime::new(START + 7 * index as i64 + 10),
                 events_lost: losses[index].0,
                 buffers_lost: losses[index].1,
                 ..header()
@@ -112,7 +115,7 @@ proptest! {
             for (processor, event) in &events {
                 let mut bytes = Vec::new();
                 event.encode(&mut bytes).unwrap();
-                expected.push((event.timestamp().unwrap(), *processor, bytes));
+                expected.push((event.timestamp().unwrap().get(), *processor, bytes));
             }
             let given: Vec<_> = events.iter().map(|(p, e)| (*p, e as &dyn Record)).collect();
             files.push(trace(header, &given));
@@ -130,8 +133,8 @@ proptest! {
         let lost = &losses[..inputs.len()];
         prop_assert_eq!(trace.header().events_lost, lost.iter().map(|l| l.0).sum::<u32>());
         prop_assert_eq!(trace.header().buffers_lost, lost.iter().map(|l| l.1).sum::<u32>());
-        prop_assert_eq!(trace.header().timestamp, 1_000);
-        prop_assert_eq!(trace.header().start_time, START);
+        prop_assert_eq!(trace.header().timestamp.get(), 1_000);
+        prop_assert_eq!(trace.header().start_time.get(), START);
     }
 
     /// Inputs on any clocks: records come in the order in which they were made, and the merged
@@ -147,24 +150,23 @@ proptest! {
         let mut made = Vec::new();
         for (index, &(kind, freq, timestamp, began, mhz)) in clocks.iter().enumerate() {
             let mut header = FileHeader {
-                timestamp,
-                start_time: START + began,
+                timestamp: Ticks::new(timestamp),
+                start_time: FileTime::new(START + began),
                 clock_type: ClockType(kind + 1),
                 perf_freq: freq,
                 ..header()
             };
             if header.clock_type == ClockType::SYSTEM_TIME {
-                header.timestamp = header.start_time;
+                header.timestamp = header.start_time.get().into();
             }
             header.cpu_mhz = if header.clock_type == ClockType::CPU_CYCLE { mhz } else { 0 };
-            let clock = etl_format::Clock::new(
-                header.clock_type, FileTime::new(header.start_time), Ticks::new(header.timestamp), freq, header.cpu_mhz);
+            let clock = header.clock();
             let mut events: Vec<_> = instants
                 .iter()
                 .enumerate()
                 .filter(|(_, (input, _))| input % clocks.len() == index)
                 .map(|(number, (_, since))| {
-                    let time = header.start_time + since;
+                    let time = header.start_time.get() + since;
                     made.push((time, number as u32, 10_000_000 / clock.frequency + 2));
                     event(number as u32, clock.ticks_at(FileTime::new(time)).get(), &[])
                 })
@@ -187,7 +189,7 @@ proptest! {
             let slack = tick + 10_000_000 / clock.frequency + 2;
             prop_assert!(found.abs_diff(time) <= slack, "{} became {}", time, found);
         }
-        prop_assert!(trace.header().start_time <= merged.first().map_or(i64::MAX, |t| t.0));
+        prop_assert!(trace.header().start_time <= FileTime::new(merged.first().map_or(i64::MAX, |t| t.0)));
     }
 }
 
@@ -195,8 +197,8 @@ proptest! {
 /// first.
 fn slower() -> FileHeader {
     FileHeader {
-        timestamp: 5_000,
-        start_time: START + 10_000_000,
+        timestamp: Ticks::new(5_000),
+        start_time: FileTime::new(START + 10_000_000),
         perf_freq: 3_000_000,
         ..header()
     }
@@ -236,7 +238,7 @@ fn merge_converts_timestamps_in_payloads() {
     // The disk's time counts the performance counter, whatever the clock of the session is.
     let system_time = FileHeader {
         clock_type: ClockType::SYSTEM_TIME,
-        timestamp: START + 10_000_000,
+        timestamp: Ticks::new(START + 10_000_000),
         ..slower()
     };
     let read = PerfInfo::new(0x010a, START + 10_000_300).payload(&disk);
@@ -276,7 +278,7 @@ fn merge_converts_qpc_deltas() {
         (ClockType::SYSTEM_TIME, 0, -600),
     ] {
         let slower = FileHeader { clock_type, perf_freq, ..slower() };
-        let timestamp = slower.timestamp + 3_000;
+        let timestamp = slower.timestamp.get() + 3_000;
         let second = trace(slower, &[(1, &with_delta(2, timestamp))]);
         let (file, report) = merged(&[first.clone(), second], Merger::new());
         assert!(matches!(report.inputs[1].relation, Relation::Converted { .. }));
@@ -296,7 +298,7 @@ fn merge_keeps_loss_flags_of_buffers() {
             }
             session.write(*processor, &event(*number, *timestamp, &[0; 200])).unwrap();
         }
-        session.close(Some(START + 9)).unwrap().0
+        session.close(Some(FileTime::new(START + 9))).unwrap().output
     };
     let first = lossy(&[(0, 1, 2_000), (1, 2, 2_010)], 1, false);
     let second = lossy(&[(2, 3, 2_005), (3, 4, 2_020)], 3, true);
@@ -317,9 +319,9 @@ fn merge_keeps_loss_flags_of_buffers() {
 #[test]
 fn merge_writes_the_header_of_a_merger() {
     let late = FileHeader {
-        timestamp: 9_000,
-        start_time: START + 8_000,
-        end_time: START + 99,
+        timestamp: Ticks::new(9_000),
+        start_time: FileTime::new(START + 8_000),
+        end_time: FileTime::new(START + 99),
         ..header()
     };
     let first = trace(header(), &[(2, &event(1, 2_000, &[]))]);
@@ -329,7 +331,10 @@ fn merge_writes_the_header_of_a_merger() {
         let (file, _) = merged(&inputs, Merger::new());
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
         let h = trace.header();
-        assert_eq!((h.timestamp, h.start_time, h.end_time), (1_000, START, START + 99));
+        assert_eq!(
+            (h.timestamp.get(), h.start_time.get(), h.end_time.get()),
+            (1_000, START, START + 99)
+        );
         assert_eq!(h.mode, LogFileMode::RELOG | LogFileMode::SEQUENTIAL);
         assert_eq!((h.log_major, h.log_minor, h.buffer_size, h.processors), (1, 5, 0x1_0000, 4));
         assert_eq!(
@@ -400,8 +405,8 @@ fn merge_in_passes_writes_the_same_records() {
     let payload = [7; 200];
     let clocks = [
         FileHeader { perf_freq: 3_579_545, ..header() },
-        FileHeader { perf_freq: 2_337_949, start_time: START + 77, ..header() },
-        FileHeader { clock_type: ClockType::SYSTEM_TIME, timestamp: START, ..header() },
+        FileHeader { perf_freq: 2_337_949, start_time: FileTime::new(START + 77), ..header() },
+        FileHeader { clock_type: ClockType::SYSTEM_TIME, timestamp: Ticks::new(START), ..header() },
         header(),
     ];
     let files: Vec<_> = clocks
@@ -411,13 +416,13 @@ fn merge_in_passes_writes_the_same_records() {
             let mut config = SessionConfig::new(header.clone());
             config.header.buffer_size = 0x1_0000;
             config.add_header_group(hook::PARTITION_INFO, &[index as u8; 48]).unwrap();
-            let timestamp = |number: u32| header.timestamp + i64::from(number) * 3;
+            let timestamp = |number: u32| header.timestamp.get() + i64::from(number) * 3;
             let events: Vec<_> = (0..1200)
                 .map(|number| (number, event(2000 * index + number, timestamp(number), &payload)))
                 .collect();
             let given: Vec<_> =
                 events.iter().map(|(n, e)| ((n % 4) as u16, e as &dyn Record)).collect();
-            trace_of(config, header.end_time, &given)
+            trace_of(config, header.end_time.get(), &given)
         })
         .collect();
     let (whole, one) = merged(&files, Merger::new());
@@ -428,7 +433,9 @@ fn merge_in_passes_writes_the_same_records() {
         passes += 1;
         Ok(std::io::Cursor::new(Vec::new()))
     });
-    let (staged, report) = done.unwrap();
+    let finished = done.unwrap();
+    let staged = finished.output;
+    let report = finished.report;
     assert_eq!(passes, 2);
     assert_eq!(records(&staged), records(&whole));
     let relations = |report: &MergeReport| -> Vec<_> {
@@ -450,7 +457,7 @@ fn merge_and_repair_keep_losses_of_empty_buffers() {
         file = file.buffer(processor, &[]);
         file.buffers[2].flags |= 6;
         let file = file.bytes();
-        let (repaired, _) = Repairer::new().run(&file[..], Vec::new()).unwrap();
+        let repaired = Repairer::new().run(&file[..], Vec::new()).unwrap().output;
         for out in [merged(std::slice::from_ref(&file), Merger::new()).0, repaired] {
             let trace = Trace::open(&out[..], &Options::default()).unwrap();
             let flags: Vec<_> = trace.buffers()[1..].iter().map(|b| b.flags.0 & 6).collect();
@@ -479,7 +486,7 @@ fn merge_and_repair_keep_the_mark_of_selections() {
     // The same bit means nothing in the mode of a session.
     for (mode, expected) in [(0x1_1000, true), (0x1001, false), (0x1_0001, false)] {
         let file = made(mode);
-        let (repaired, _) = Repairer::new().run(&file[..], Vec::new()).unwrap();
+        let repaired = Repairer::new().run(&file[..], Vec::new()).unwrap().output;
         assert_eq!(is_selection(&repaired), expected, "{mode:#x}");
         let (merged, _) = merged(&[made(1), file], Merger::new());
         assert_eq!(is_selection(&merged), expected, "{mode:#x}");
@@ -488,12 +495,12 @@ fn merge_and_repair_keep_the_mark_of_selections() {
 
 fn refused(inputs: [FileHeader; 2]) -> (Reason, etl_format::Result<MergeReport>) {
     let files = inputs.map(|header| {
-        let timestamp = header.timestamp + 5;
+        let timestamp = header.timestamp.get() + 5;
         trace(header, &[(0, &event(1, timestamp, &[]))])
     });
     let run = |allow| {
         let inputs = files.iter().map(Vec::as_slice).collect();
-        Merger::new().allow(allow).run(inputs, Vec::new()).map(|(_, report)| report)
+        Merger::new().allow(allow).run(inputs, Vec::new()).map(|finished| finished.report)
     };
     let ErrorKind::Refused(refusal) = run(Allow::default()).unwrap_err().kind else { panic!() };
     (refusal.reason, run(Allow::ALL))
@@ -509,22 +516,25 @@ fn merge_refuses_unrelated_traces_unless_allowed() {
     let (reason, _) = refused([header(), FileHeader { cpu_mhz: 3_900, ..header() }]);
     assert_eq!(reason.name(), "machine");
     // The same counter values an hour later: the machine was restarted.
-    let later = FileHeader { start_time: START + 36_000_000_000, ..header() };
+    let later = FileHeader { start_time: FileTime::new(START + 36_000_000_000), ..header() };
     let (reason, allowed) = refused([header(), later]);
     assert_eq!(reason, Reason::Boot { seconds: 3_600 });
     assert!(matches!(allowed.unwrap().inputs[1].relation, Relation::Converted { .. }));
-    let booted = FileHeader { boot_time: START - 99_000_000_000, ..slower() };
+    let booted = FileHeader { boot_time: FileTime::new(START - 99_000_000_000), ..slower() };
     let (reason, _) = refused([header(), booted]);
     assert_eq!(reason.name(), "boot");
     // A counter that went on when the machine was started again.
-    let booted = FileHeader { boot_time: header().boot_time + 99_000_000_000, ..header() };
+    let booted = FileHeader {
+        boot_time: FileTime::new(header().boot_time.get() + 99_000_000_000),
+        ..header()
+    };
     let (reason, allowed) = refused([header(), booted]);
     assert_eq!(reason, Reason::Boot { seconds: 9_900 });
     assert_eq!(allowed.unwrap().inputs[1].relation, Relation::Same);
     for lame in [
         FileHeader { clock_type: ClockType(0), ..header() },
         FileHeader { perf_freq: 0, ..header() },
-        FileHeader { start_time: 0, ..header() },
+        FileHeader { start_time: FileTime::new(0), ..header() },
     ] {
         let (reason, allowed) = refused([header(), lame]);
         assert_eq!(reason.name(), "clock");
@@ -538,7 +548,11 @@ fn merge_refuses_unrelated_traces_unless_allowed() {
 
 #[test]
 fn merge_ignores_a_small_change_of_the_wall_clock() {
-    let set = FileHeader { timestamp: 40_000_000, start_time: START + 90_000_000, ..header() };
+    let set = FileHeader {
+        timestamp: Ticks::new(40_000_000),
+        start_time: FileTime::new(START + 90_000_000),
+        ..header()
+    };
     let first =
         trace(header(), &[(0, &event(1, 39_999_999, &[])), (0, &event(3, 40_000_001, &[]))]);
     let second = trace(set, &[(0, &event(2, 40_000_000, &[]))]);
@@ -557,7 +571,7 @@ fn merge_errors_name_the_input() {
     assert_eq!(run(vec![], Mode::Strict).unwrap_err().code(), "no-input");
     let error = run(vec![&sound, &cut], Mode::Strict).unwrap_err();
     assert_eq!((error.input, error.code()), (Some(1), "truncated"));
-    let (_, report) = run(vec![&sound, &cut], Mode::Salvage).unwrap();
+    let report = run(vec![&sound, &cut], Mode::Salvage).unwrap().report;
     assert_eq!(report.inputs[0].damage.len(), 0);
     assert_eq!(report.inputs[1].damage.len(), 1);
 }
@@ -577,7 +591,7 @@ fn merge_that_looks_ahead_refuses_what_is_further_out_of_order() {
         let scanned = merged(&[file.clone(), file.clone()], Merger::new()).0;
         assert_eq!(records(&scanned).len(), 2 * times.len());
         match ahead {
-            Ok((ahead, _)) => assert!(in_order && ahead == scanned),
+            Ok(ahead) => assert!(in_order && ahead.output == scanned),
             Err(error) => {
                 assert!(!in_order && matches!(error.kind, ErrorKind::OutOfOrder), "{error}");
                 assert_eq!(error.input, Some(0));

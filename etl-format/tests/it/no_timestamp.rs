@@ -9,8 +9,8 @@ use etl_format::read::{Header, Options, Order, OrderCheck, Record, Trace};
 use etl_format::rewrite::merge::Merger;
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::record::{Message, MessageMarker, Moved, Raw};
-use etl_format::write::{FileHeader, Session, SessionConfig};
-use etl_format::{Guid, Ticks};
+use etl_format::write::{Session, SessionConfig};
+use etl_format::{FileHeader, FileTime, Guid, Ticks};
 use proptest::prelude::*;
 
 /// A kind of record.
@@ -25,10 +25,10 @@ enum Made {
 
 fn header(processors: u32, buffer_size: u32) -> FileHeader {
     FileHeader {
-        timestamp: 1_000,
-        start_time: START,
-        end_time: START + 99,
-        boot_time: START - 1_000_000_000,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(START),
+        end_time: FileTime::new(START + 99),
+        boot_time: FileTime::new(START - 1_000_000_000),
         processors,
         buffer_size,
         mode: LogFileMode::SEQUENTIAL,
@@ -73,7 +73,7 @@ fn made(first: u32, buffer_size: u32, records: &[(u16, i64, usize, Made)]) -> Ve
         }
         .unwrap();
     }
-    session.close(Some(START + 99)).unwrap().0
+    session.close(Some(FileTime::new(START + 99))).unwrap().output
 }
 
 /// The number and the content of a record without its timestamp, which a message may receive.
@@ -138,7 +138,9 @@ proptest! {
         while let Some(record) = ordered.next_record().unwrap() {
             relog.copy(&record).unwrap();
         }
-        let (out, summary) = relog.finish(&[]).unwrap();
+        let finished = relog.finish(&[]).unwrap();
+        let out = finished.output;
+        let summary = finished.report;
         let (before, after) = (all(&file), all(&out));
         prop_assert_eq!(before.len(), records.len());
         let moved = before.iter().filter(|(number, what)| after[number] != **what).count();
@@ -169,7 +171,9 @@ proptest! {
                 false => relog.skip(&record).unwrap(),
             }
         }
-        let (out, summary) = relog.finish(&[]).unwrap();
+        let finished = relog.finish(&[]).unwrap();
+        let out = finished.output;
+        let summary = finished.report;
         let (before, after) = (all(&file), all(&out));
         prop_assert_eq!(after.len(), chosen.iter().take(records.len()).filter(|c| **c).count());
         let mut lost = 0;
@@ -193,7 +197,9 @@ proptest! {
         let mut before = BTreeMap::new();
         files.iter().for_each(|file| before.append(&mut all(file)));
         let sources = files.iter().map(Vec::as_slice).collect();
-        let (out, report) = Merger::new().run(sources, Vec::new()).unwrap();
+        let finished = Merger::new().run(sources, Vec::new()).unwrap();
+        let out = finished.output;
+        let report = finished.report;
         let after = all(&out);
         prop_assert_eq!(before.len(), after.len());
         let mut lost = 0;
@@ -217,14 +223,20 @@ fn unknown_record_moves_with_its_neighbour() {
     session.write(0, &event(2, 2_010, &[0; 200])).unwrap();
     let bytes_of = unknown(3, 400);
     let raw = Raw { bytes: &bytes_of, timestamp: None };
-    session.write(0, &Moved { raw, timestamp: 2_010 }).unwrap();
+    session.write(0, &Moved { raw, timestamp: Ticks::new(2_010) }).unwrap();
     // One that waits for its neighbour, and one for which none comes.
     let (waits, lost) = (unknown(4, 10), unknown(6, 10));
-    session.write(0, &Moved { raw: Raw { bytes: &waits, ..raw }, timestamp: 2_020 }).unwrap();
+    session
+        .write(0, &Moved { raw: Raw { bytes: &waits, ..raw }, timestamp: Ticks::new(2_020) })
+        .unwrap();
     session.write(0, &event(5, 2_020, &[0; 300])).unwrap();
-    session.write(0, &Moved { raw: Raw { bytes: &lost, ..raw }, timestamp: 2_025 }).unwrap();
+    session
+        .write(0, &Moved { raw: Raw { bytes: &lost, ..raw }, timestamp: Ticks::new(2_025) })
+        .unwrap();
     session.write(0, &event(7, 2_030, &[0; 9])).unwrap();
-    let (file, summary) = session.close(None).unwrap();
+    let finished = session.close(None).unwrap();
+    let file = finished.output;
+    let summary = finished.report;
     let timestamps: Vec<_> = all(&file).values().map(|(timestamp, ..)| *timestamp).collect();
     assert_eq!(timestamps, [2_000, 2_010, 2_010, 2_020, 2_020, 2_020, 2_030]);
     assert_eq!((summary.events_written, summary.timestamps_lost), (7, 1));
@@ -248,7 +260,9 @@ fn times_lost_for_want_of_space_are_counted() {
     while let Some(record) = ordered.next_record().unwrap() {
         relog.copy(&record).unwrap();
     }
-    let (out, summary) = relog.finish(&[]).unwrap();
+    let finished = relog.finish(&[]).unwrap();
+    let out = finished.output;
+    let summary = finished.report;
     let (before, after) = (all(&file), all(&out));
     let lost: Vec<_> = before.keys().filter(|number| before[number] != after[number]).collect();
     assert_eq!(lost, [&2, &3]);

@@ -12,9 +12,8 @@ use etl_format::read::{Mode, Options, PipeSource, Trace};
 use etl_format::rewrite::merge::Merger;
 use etl_format::rewrite::repack::{RepackReport, Repacker};
 use etl_format::rewrite::repair::Repairer;
-use etl_format::write::{
-    BufferCompressor, FileHeader, Session, SessionConfig, SessionSummary, TraceFile,
-};
+use etl_format::write::{BufferCompressor, Session, SessionConfig, SessionSummary, TraceFile};
+use etl_format::{FileHeader, FileTime, Ticks};
 use proptest::prelude::*;
 
 const FORMATS: [CompressionFormat; 3] =
@@ -41,8 +40,8 @@ fn payload(len: usize, noise: bool, state: &mut u32) -> Vec<u8> {
 
 fn config(mode: LogFileMode, most: u32) -> SessionConfig {
     SessionConfig::new(FileHeader {
-        timestamp: 1_000,
-        start_time: START,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(START),
         buffer_size: 0x400,
         processors: 3,
         mode: mode | LogFileMode::USE_KBYTES_FOR_SIZE,
@@ -79,7 +78,9 @@ fn session(
         let payload = payload(len, noise, &mut state);
         session.write(processor, &event(number as u32, timestamp, &payload)).unwrap();
     }
-    let (last, summary) = if crash { session.abandon() } else { session.close(None) }.unwrap();
+    let finished = if crash { session.abandon() } else { session.close(None) }.unwrap();
+    let last = finished.output;
+    let summary = finished.report;
     files.borrow_mut().push(last);
     (files.take(), summary)
 }
@@ -163,13 +164,17 @@ proptest! {
         let merged = |threads| {
             let compressor = BufferCompressor::new(format, Effort::Fast).unwrap();
             let merger = Merger::new().compress(compressor.with_threads(threads));
-            let (file, report) = merger.run(vec![&plain[..], &alone[..]], Vec::new()).unwrap();
+            let finished = merger.run(vec![&plain[..], &alone[..]], Vec::new()).unwrap();
+            let file = finished.output;
+            let report = finished.report;
             (file, report.summary)
         };
         let repaired = |threads| {
             // Its end is cut off.
             let cut = &alone[..alone.len() - alone.len() / 3];
-            let (file, report) = Repairer::new().options(with_threads(threads)).run(cut, Vec::new()).ok()?;
+            let finished = Repairer::new().options(with_threads(threads)).run(cut, Vec::new()).ok()?;
+            let file = finished.output;
+            let report = finished.report;
             Some((file, report.summary, report.damage.len()))
         };
         for threads in [2, 5] {

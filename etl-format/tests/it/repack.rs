@@ -6,14 +6,14 @@ use etl_format::constants::{CompressionFormat, LogFileMode, PointerSize};
 use etl_format::read::{Note, Options, Order, PipeSource, Trace};
 use etl_format::rewrite::repack::Repacker;
 use etl_format::rewrite::repair::{ASSUMED_FREQUENCY, RepairReport, Repairer};
-use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig, Style};
-use etl_format::{ErrorKind, Ticks};
+use etl_format::write::{BufferCompressor, Session, SessionConfig, Style};
+use etl_format::{ErrorKind, FileHeader, FileTime, Ticks};
 use proptest::prelude::*;
 
 fn config(style: Style) -> SessionConfig {
     let header = FileHeader {
-        timestamp: 1_000,
-        start_time: START,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(START),
         buffer_size: 0x1000,
         processors: 3,
         logger_name: "probe".encode_utf16().collect(),
@@ -77,7 +77,7 @@ proptest! {
             Just(CompressionFormat::XPRESS_HUFF),
         ],
         style in prop_oneof![
-            Just(Style::Kernel), Just(Style::LegacyKernel), Just(Style::Relogger { now: 77 })],
+            Just(Style::Kernel), Just(Style::LegacyKernel), Just(Style::Relogger { now: FileTime::new(77) })],
     ) {
         let plain = session(style, &events);
         let small = packed(&plain, format);
@@ -143,7 +143,9 @@ proptest! {
 }
 
 fn repaired(file: &[u8]) -> etl_format::Result<(Vec<u8>, RepairReport)> {
-    let (file, report) = Repairer::new().run(file, Vec::new())?;
+    let finished = Repairer::new().run(file, Vec::new())?;
+    let file = finished.output;
+    let report = finished.report;
     Ok((file, report))
 }
 
@@ -186,13 +188,13 @@ fn repair_closes_an_unclosed_trace() {
     for number in 0..40 {
         session.write(0, &event(number, 2_000 + i64::from(number), &[3; 300])).unwrap();
     }
-    let file = session.abandon().unwrap().0;
+    let file = session.abandon().unwrap().output;
     let (sound, report) = repaired(&file).unwrap();
     assert!(!report.closed && !report.was_intact() && report.damage.is_empty());
     assert_eq!(report.notes, [Note::Unclosed]);
     let trace = Trace::open(&sound[..], &Options::default()).unwrap();
     let last = read(&file).last().unwrap().0;
-    assert_eq!(trace.header().end_time, trace.clock().time(Ticks::new(last)).get());
+    assert_eq!(trace.header().end_time, trace.clock().time(Ticks::new(last)));
     assert_eq!(read(&sound), read(&file));
 }
 
@@ -204,7 +206,7 @@ fn repair_replaces_a_lost_header() {
     assert!(!report.header && !report.was_intact());
     let trace = Trace::open(&sound[..], &Options::default()).unwrap();
     assert_eq!(trace.header().perf_freq, ASSUMED_FREQUENCY);
-    assert_eq!(trace.header().timestamp, read(&sound)[0].0);
+    assert_eq!(trace.header().timestamp, Ticks::new(read(&sound)[0].0));
     assert_eq!(trace.header().build, 0, "what is not known is not made up");
     assert_eq!(read(&sound).len(), 40);
 }
@@ -239,7 +241,7 @@ fn compress_writes_what_readers_accept() {
         assert_eq!(read(&packed(&file, format)), read(&file), "{format}");
         let compressor = BufferCompressor::new(format, Effort::Default).unwrap();
         let repair = Repairer::new().compress(compressor);
-        let (sound, _) = repair.run(&file[..], Vec::new()).unwrap();
+        let sound = repair.run(&file[..], Vec::new()).unwrap().output;
         assert_eq!(read(&sound), read(&file), "{format}");
     }
 }

@@ -2,15 +2,16 @@
 
 use crate::writing::{START, event};
 use etl_format::read::{Mode, Options, Order, Record, RecordBatch, Records, Trace};
-use etl_format::write::{FileHeader, Session, SessionConfig, Style};
+use etl_format::write::{Session, SessionConfig, Style};
+use etl_format::{FileHeader, FileTime, Ticks};
 
 /// A trace with two records after the header event, and `later` among the others.
 fn made(style: Style, later: &[(u32, i64)]) -> Vec<u8> {
     let header = FileHeader {
-        timestamp: 1_000,
-        start_time: START,
-        end_time: START + 99,
-        boot_time: START - 1_000_000_000,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(START),
+        end_time: FileTime::new(START + 99),
+        boot_time: FileTime::new(START - 1_000_000_000),
         processors: 1,
         buffer_size: 1 << 12,
         ..FileHeader::new()
@@ -24,7 +25,7 @@ fn made(style: Style, later: &[(u32, i64)]) -> Vec<u8> {
     for &(number, timestamp) in later {
         session.write(0, &event(number, timestamp, b"left over")).unwrap();
     }
-    session.close(Some(START + 99)).unwrap().0
+    session.close(Some(FileTime::new(START + 99))).unwrap().output
 }
 
 /// Which records are stale, in the order of the file; the header event is the first.
@@ -41,7 +42,7 @@ fn marks(file: &[u8]) -> Vec<bool> {
     marks
 }
 
-const MERGE: Style = Style::Relogger { now: START + 99 };
+const MERGE: Style = Style::Relogger { now: FileTime::new(START + 99) };
 
 #[test]
 fn a_record_that_stands_once_more_later_is_stale() {

@@ -8,16 +8,14 @@ use crate::writing::{START, event};
 use etl_format::compress::Effort;
 use etl_format::constants::{BufferFlags, ClockType, CompressionFormat, LogFileMode, hook};
 use etl_format::read::{Options, Order, Trace};
-use etl_format::write::{
-    BufferCompressor, FileHeader, Output, Pipe, Resume, Session, SessionConfig, Style,
-};
-use etl_format::{Guid, Ticks};
+use etl_format::write::{BufferCompressor, Output, Pipe, Resume, Session, SessionConfig, Style};
+use etl_format::{FileHeader, FileTime, Guid, Ticks};
 use proptest::prelude::*;
 
 fn header(buffer_size: u32, processors: u32, mode: LogFileMode) -> FileHeader {
     FileHeader {
-        timestamp: 1_000,
-        start_time: START,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(START),
         buffer_size,
         processors,
         mode,
@@ -114,7 +112,9 @@ proptest! {
                 Step::Flush => session.flush(now).unwrap(),
             }
         }
-        let (file, summary) = session.close(Some(START + 77)).unwrap();
+        let finished = session.close(Some(FileTime::new(START + 77))).unwrap();
+        let file = finished.output;
+        let summary = finished.report;
             prop_assert_eq!(summary.events_lost, events_lost);
         prop_assert_eq!(summary.buffers_lost, buffers_lost);
         prop_assert_eq!(summary.events_in_lost_buffers, gone);
@@ -188,7 +188,9 @@ fn limited(mode: LogFileMode, kilobytes: u32) -> SessionConfig {
 fn circular_file_keeps_the_latest_events() {
     let mut session = Session::in_memory(limited(LogFileMode::CIRCULAR, 5)).unwrap();
     fill(&mut session, 0..20);
-    let (file, summary) = session.close(None).unwrap();
+    let finished = session.close(None).unwrap();
+    let file = finished.output;
+    let summary = finished.report;
     let found = buffers(&file);
     assert_eq!(found.len(), 5, "buffer 0 and four that wrap");
     assert_eq!(summary.events_written, 20);
@@ -202,7 +204,9 @@ fn circular_file_keeps_the_latest_events() {
 fn full_file_drops_later_buffers() {
     let mut session = Session::in_memory(limited(LogFileMode::SEQUENTIAL, 3)).unwrap();
     fill(&mut session, 0..20);
-    let (file, summary) = session.close(None).unwrap();
+    let finished = session.close(None).unwrap();
+    let file = finished.output;
+    let summary = finished.report;
     assert_eq!(numbers(&file), [0, 1, 2, 3]);
     assert_eq!((summary.buffers_lost, summary.events_in_lost_buffers), (8, 16));
     assert_eq!(u32_at(&buffers(&file)[0].records[0].bytes, 0x134), 8);
@@ -220,7 +224,9 @@ fn new_files_begin_with_a_header() {
         Ok(())
     }));
     fill(&mut session, 0..11);
-    let (last, summary) = session.close(None).unwrap();
+    let finished = session.close(None).unwrap();
+    let last = finished.output;
+    let summary = finished.report;
     files.borrow_mut().push(last);
     let files = files.borrow();
     assert_eq!(summary.files, 3);
@@ -241,7 +247,7 @@ fn preallocated_file_has_its_maximum_size() {
     let mode = LogFileMode::SEQUENTIAL | LogFileMode::PREALLOCATE;
     let mut session = Session::in_memory(limited(mode, 8)).unwrap();
     fill(&mut session, 0..4);
-    let (file, _) = session.close(None).unwrap();
+    let file = session.close(None).unwrap().output;
     assert_eq!(file.len(), 8 * 1024);
     assert_eq!(buffers(&file).len(), 3);
     let mut trace = Trace::open(&file[..], &Options::salvage()).unwrap();
@@ -263,7 +269,7 @@ fn append_continues_a_session() {
     let mut session = Session::in_memory(config.clone()).unwrap();
     session.lose_events(0, 2).unwrap();
     fill(&mut session, 0..3);
-    let (file, _) = session.close(None).unwrap();
+    let file = session.close(None).unwrap().output;
     let old = file;
     let last = buffers(&old).pop().unwrap();
     let mut config = config;
@@ -272,12 +278,12 @@ fn append_continues_a_session() {
         at: old.len() as u64,
         buffers: 3,
         next_sequence: last.sequence + 1,
-        last_flush: last.timestamp,
+        last_flush: Ticks::new(last.timestamp),
     };
     let mut session = Session::append(old, config, resume).unwrap();
     session.lose_events(0, 1).unwrap();
     fill(&mut session, 3..7);
-    let (file, _) = session.close(None).unwrap();
+    let file = session.close(None).unwrap().output;
     assert_eq!(numbers(&file), [0, 1, 2, 3, 4, 5, 6]);
     let found = buffers(&file);
     assert_eq!(u32_at(&found[0].records[0].bytes, 0x44) as usize, found.len());
@@ -289,11 +295,11 @@ fn abandon_leaves_flushed_buffers() {
     let mut session =
         Session::in_memory(SessionConfig::new(header(1024, 1, LogFileMode(0)))).unwrap();
     fill(&mut session, 0..7);
-    let (file, _) = session.abandon().unwrap();
+    let file = session.abandon().unwrap().output;
     assert_eq!(numbers(&file), [0, 1, 2, 3, 4, 5], "the current buffer is gone");
     let trace = Trace::open(&file[..], &Options::default()).unwrap();
     assert!(!trace.header().is_closed());
-    assert_eq!((trace.header().end_time, trace.header().buffers_written), (0, 1));
+    assert_eq!((trace.header().end_time.get(), trace.header().buffers_written), (0, 1));
     assert!(buffers(&file)[1..].iter().all(|b| b.flags & 1 == 0));
 }
 
@@ -304,8 +310,8 @@ fn pipe_receives_the_same_bytes_except_the_header() {
     let mut pipe = Session::create(Pipe::new(Vec::new()), config()).unwrap();
     fill(&mut file, 0..9);
     fill(&mut pipe, 0..9);
-    let file = file.close(None).unwrap().0;
-    let pipe = pipe.close(None).unwrap().0.into_inner();
+    let file = file.close(None).unwrap().output;
+    let pipe = pipe.close(None).unwrap().output.into_inner();
     assert_eq!(file.len(), pipe.len());
     assert_eq!(file[1024..], pipe[1024..]);
     assert_eq!(numbers(&file), numbers(&pipe));
@@ -343,8 +349,8 @@ fn close_computes_the_end_time() {
         session.write(0, &event(0, 6_000, &[])).unwrap();
         let file = session.finish().unwrap();
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
-        assert_eq!(trace.header().end_time - START, end);
-        assert_eq!(trace.clock().time(Ticks::new(6_000)).get(), trace.header().end_time);
+        assert_eq!(trace.header().end_time.get() - START, end);
+        assert_eq!(trace.clock().time(Ticks::new(6_000)), trace.header().end_time);
     }
 }
 
@@ -366,7 +372,7 @@ fn header_records_follow_the_header_event() {
     for (hook, payload) in groups {
         config.add_header_group(hook, payload).unwrap();
     }
-    let file = Session::in_memory(config).unwrap().close(None).unwrap().0;
+    let file = Session::in_memory(config).unwrap().close(None).unwrap().output;
     let found = buffers(&file);
     let sizes: Vec<_> = found[0]
         .records
@@ -473,7 +479,9 @@ proptest! {
             session.write(processor, &event(number as u32, now, &payload[..len])).unwrap();
             given[usize::from(lane(processor))].push(number as u32);
         }
-        let (last, summary) = session.close(None).unwrap();
+        let finished = session.close(None).unwrap();
+        let last = finished.output;
+        let summary = finished.report;
         files.borrow_mut().push(last);
         prop_assert_eq!(
             summary.events_written + summary.events_in_lost_buffers, events.len() as u64);
@@ -541,7 +549,7 @@ proptest! {
                             at: old.len() as u64,
                             buffers: trace.header().buffers_written,
                             next_sequence: last.sequence + 1,
-                            last_flush: last.timestamp,
+                            last_flush: Ticks::new(last.timestamp),
                         };
                         (resume, trace.header().events_lost)
                     };

@@ -49,3 +49,4 @@ pub use size::size;
 pub use sniff::{binary_format, what};
 #[cfg(feature = "unpack")]
 pub use temporary::{Temporary, TemporaryError};
+pub use unpacker::Unpacked;

@@ -13,6 +13,7 @@ use super::error::Error;
 use super::head::Head;
 use super::map::Mapped;
 use super::packing::Unpacker;
+use super::unpacker::Unpacked;
 
 /// How inputs are opened.
 #[derive(Clone, Debug)]
@@ -78,7 +79,7 @@ impl Input {
     /// # Errors
     /// When they cannot be read or unpacked, or have the format of another program.
     pub fn new(bytes: Bytes, name: &str, options: &InputOptions) -> Result<Self, Error> {
-        let (bytes, mut head) = options.unpacker.open(bytes)?;
+        let Unpacked { bytes, mut head } = options.unpacker.open(bytes)?;
         let mut data = Data::new(bytes.whole()?, options.max_mapped)?;
         if head.from.is_some() {
             // Only here the error can name what the trace was unpacked from.

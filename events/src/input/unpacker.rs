@@ -8,12 +8,21 @@ use super::sniff;
 #[cfg(feature = "unpack")]
 use super::unpack::unpack;
 
+/// Bytes that were unpacked if they were packed.
+#[derive(Debug)]
+pub struct Unpacked {
+    /// The bytes.
+    pub bytes: Bytes,
+    /// Their beginning, and the name of the archive, for messages.
+    pub head: Head,
+}
+
 impl Unpacker {
-    /// Unpacks bytes where they are packed. Returns what messages about them need as well.
+    /// Unpacks bytes if they are packed.
     ///
     /// # Errors
     /// When the bytes cannot be read or unpacked, or are not a trace.
-    pub fn open(&self, bytes: Bytes) -> Result<(Bytes, Head), Error> {
+    pub fn open(&self, bytes: Bytes) -> Result<Unpacked, Error> {
         let (head, bytes) = bytes.peek(Head::SIZE)?;
         let packing = Packing::of(&head);
         if self.member.is_some() && packing != Some(Packing::Zip) {
@@ -24,12 +33,12 @@ impl Unpacker {
         }
         let Some(packing) = packing else {
             sniff::reject_other_formats(&head)?;
-            return Ok((bytes, Head { bytes: head, from: None }));
+            return Ok(Unpacked { bytes, head: Head { bytes: head, from: None } });
         };
         let (bytes, from) = unpack(bytes, packing, self)?;
         let (head, bytes) = bytes.peek(Head::SIZE)?;
         sniff::reject_other_formats(&head).map_err(|error| error.unpacked_from(Some(&from)))?;
-        Ok((bytes, Head { bytes: head, from: Some(from) }))
+        Ok(Unpacked { bytes, head: Head { bytes: head, from: Some(from) } })
     }
 }
 

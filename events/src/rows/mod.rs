@@ -88,22 +88,22 @@ impl RowWriter {
         }
     }
 
-    /// Adds the payload as hexadecimal digits. Default: off.
+    /// Adds the payload as hexadecimal digits.
     ///
     /// ```
     /// # use etl_events::rows::{Format, RowWriter};
     /// # let mut trace = etl_events::from_bytes(etl_events::testing::trace())?;
     /// # let mut events = trace.events().event("GCEnd*");
     /// # let event = events.next()?.unwrap();
-    /// let mut rows = RowWriter::new(Format::Text).payload_bytes(true);
+    /// let mut rows = RowWriter::new(Format::Text).payload_bytes();
     /// let mut line = Vec::new();
     /// rows.write(&mut line, &event);
     /// assert!(line.ends_with(b" GCEnd_V1  07000000010000000900\n"));
     /// # Ok::<(), etl_events::Error>(())
     /// ```
     #[must_use]
-    pub fn payload_bytes(mut self, on: bool) -> Self {
-        self.payload_bytes = on;
+    pub fn payload_bytes(mut self) -> Self {
+        self.payload_bytes = true;
         self
     }
 
@@ -143,7 +143,7 @@ impl RowWriter {
     }
 
     /// Writes times as seconds since the start of the trace. JSON has them in addition, and XML
-    /// does not have them. Default: off.
+    /// does not have them.
     ///
     /// ```
     /// # use etl_events::rows::{Format, RowWriter};
@@ -151,13 +151,13 @@ impl RowWriter {
     /// # let mut events = trace.events().event("GCEnd*");
     /// # let event = events.next()?.unwrap();
     /// let mut line = Vec::new();
-    /// RowWriter::new(Format::Text).relative_times(true).write(&mut line, &event);
+    /// RowWriter::new(Format::Text).relative_times().write(&mut line, &event);
     /// assert!(line.starts_with(b"0.0030000  cpu 0  pid app.exe (100) tid 101  EVENT64 "));
     /// # Ok::<(), etl_events::Error>(())
     /// ```
     #[must_use]
-    pub fn relative_times(mut self, on: bool) -> Self {
-        self.times.set_relative(on);
+    pub fn relative_times(mut self) -> Self {
+        self.times.set_relative();
         self
     }
 

@@ -28,8 +28,8 @@ enum TimeForm {
 
 impl Times {
     /// Writes seconds since the start of the trace as well.
-    pub fn set_relative(&mut self, on: bool) {
-        self.form = if on { TimeForm::Relative } else { TimeForm::Utc };
+    pub fn set_relative(&mut self) {
+        self.form = TimeForm::Relative;
     }
 
     /// The time in UTC.

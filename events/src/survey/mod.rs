@@ -261,7 +261,7 @@ impl Survey {
         problems.extend(counts.problems());
         let known = header.is_known();
         let utc = |timestamp: Ticks| clock.time(timestamp).to_string();
-        let time = |filetime: i64| (filetime != 0).then(|| FileTime::new(filetime).to_string());
+        let time = |time: FileTime| (time != FileTime::default()).then(|| time.to_string());
         let span = counts.span;
         Ok(Survey {
             header: known,
@@ -277,7 +277,7 @@ impl Survey {
             clock: known.then(|| header.clock_type.to_string()),
             perf_freq: known.then_some(header.perf_freq),
             ticks_per_second: known.then_some(clock.frequency),
-            start_time: known.then(|| FileTime::new(header.start_time).to_string()),
+            start_time: known.then(|| header.start_time.to_string()),
             end_time: time(header.end_time),
             boot_time: time(header.boot_time),
             first_event_time: span.filter(|_| known).map(|(first, _)| utc(first)),

@@ -204,11 +204,19 @@ impl<'t> Events<'t> {
         self
     }
 
-    /// Whether events have the names of the trace: of processes and threads, and drives in paths.
-    /// Default: as the trace was opened.
+    /// Names processes, threads and the drives in paths, also if the trace was opened without
+    /// names. The trace is read for them.
     #[must_use]
-    pub fn names(mut self, on: bool) -> Self {
-        self.query.naming = Some(if on { Naming::Names } else { Naming::None });
+    pub fn with_names(mut self) -> Self {
+        self.query.naming = Some(Naming::Names);
+        self
+    }
+
+    /// Returns events without names of processes and threads, also if the trace was opened with
+    /// names.
+    #[must_use]
+    pub fn without_names(mut self) -> Self {
+        self.query.naming = Some(Naming::None);
         self
     }
 

@@ -2,14 +2,12 @@
 
 use etl_analysis::Machine;
 use etl_analysis::files::{Timeline, machines};
-use etl_format::Clock;
-use etl_format::read::{
-    Damage, FileHeader, Limits, Mode, Note, Options, Order, OrderCheck, Records,
-};
+use etl_format::read::{Damage, Limits, Mode, Note, Options, Order, OrderCheck, Records};
+use etl_format::{Clock, FileHeader};
 use etl_schema::store::SchemaStore;
 
 use crate::Result;
-use crate::context;
+use crate::context::{self, Code};
 use crate::error::Error;
 use crate::input::{AnySource, Input};
 use crate::schemas::SchemasOfTraces;
@@ -148,8 +146,8 @@ impl Files {
             traces.push((file.input.source(), file.name.clone()));
         }
         let mut schemas = SchemasOfTraces::new(store.clone());
-        let has_code = naming == Naming::Addresses;
-        let machine = context::machine(traces, *limits, *threads, has_code, &mut schemas).ok()?;
+        let code = if naming == Naming::Addresses { Code::Read } else { Code::Skip };
+        let machine = context::machine(traces, *limits, *threads, code, &mut schemas).ok()?;
         Some(MachineData { machine, schemas })
     }
 }

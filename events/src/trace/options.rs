@@ -93,7 +93,7 @@ pub fn from_reader(reader: impl Read + 'static) -> Result<Trace> {
 /// use etl_events::OpenOptions;
 ///
 /// # let bytes = etl_events::testing::trace();
-/// let mut trace = OpenOptions::new().strict().names(false).from_bytes(bytes)?;
+/// let mut trace = OpenOptions::new().strict().without_names().from_bytes(bytes)?;
 /// let mut events = trace.events().event("GCStart*");
 /// assert_eq!(events.next()?.and_then(|event| event.process()), None);
 /// # Ok::<(), etl_events::Error>(())
@@ -147,11 +147,11 @@ impl OpenOptions {
         self
     }
 
-    /// Whether events have the names of the trace, which is read for them: of processes and
-    /// threads, and drives in paths. Default: on.
+    /// Returns events without names of processes, threads and the drives in paths. By default the
+    /// trace is read for them first.
     #[must_use]
-    pub fn names(mut self, on: bool) -> Self {
-        self.settings.names = if on { Naming::Names } else { Naming::None };
+    pub fn without_names(mut self) -> Self {
+        self.settings.names = Naming::None;
         self
     }
 

@@ -173,8 +173,14 @@ fn context<'t>(
     if naming == Naming::None {
         return None;
     }
-    let context = Context::new(&machine?.machine).file(file).raw_paths(query.raw_paths);
-    Some(context.symbols(naming == Naming::Addresses))
+    let mut context = Context::new(&machine?.machine).file(file);
+    if query.raw_paths {
+        context = context.raw_paths();
+    }
+    if naming == Naming::Addresses {
+        context = context.resolve_addresses();
+    }
+    Some(context)
 }
 
 /// A file that was read before need not be scanned again if its records are in order.

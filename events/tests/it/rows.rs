@@ -5,11 +5,11 @@ use etl_events::conditions::Conditions;
 use etl_events::filter::Filter;
 use etl_events::rows::{Columns, Format, RowWriter};
 use etl_events::{EventDecoder, Selection};
-use etl_format::Guid;
 use etl_format::constants::{EventFlags, ExtendedType};
 use etl_format::read::Order;
-use etl_format::write::record::{Event, EventDescriptor, Extended, Full, Instance};
+use etl_format::write::record::{Event, Extended, Full, Instance};
 use etl_format::write::{Session, SessionConfig};
+use etl_format::{EventDescriptor, Guid};
 use etl_schema::store::SchemaStore;
 use etl_schema::{Count, EventSchema, Field, Identity, InType, SchemaSource};
 
@@ -189,7 +189,7 @@ fn with_items() -> Vec<u8> {
     let mut session = Session::in_memory(config).unwrap();
     session.write(0, &instance).unwrap();
     session.write(0, &event).unwrap();
-    session.close(Some(header().end_time)).unwrap().0
+    session.close(Some(header().end_time)).unwrap().output
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn xml_is_a_document_of_events() {
 
 #[test]
 fn payload_bytes_replace_fields_in_text() {
-    let text = written(|rows| rows.payload_bytes(true), Format::Text);
+    let text = written(|rows| rows.payload_bytes(), Format::Text);
     assert!(text.contains("  07000000010000000000000000000000"), "{text}");
     assert!(!text.contains("Count=7"), "{text}");
 }

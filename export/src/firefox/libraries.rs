@@ -5,6 +5,7 @@ use std::ops::Range;
 use etl_analysis::Machine;
 use etl_analysis::profile::{ModuleInfo, Profile};
 use etl_format::file_name;
+use etl_schema::views::merge::ImageStamp;
 use foldhash::HashMap;
 use serde_json::{Value, json};
 
@@ -22,7 +23,9 @@ type ImageKey<'m> = (u64, u64, &'m str);
 fn link_times(machine: &Machine) -> HashMap<ImageKey<'_>, Option<u32>> {
     let mut times = HashMap::default();
     for image in machine.image_lives() {
-        if let Some((time, _)) = image.link_time_and_size.filter(|&(time, _)| time != 0) {
+        if let Some(ImageStamp { link_time: time, .. }) = image.stamp
+            && time != 0
+        {
             let key = (image.start, image.end, image.path);
             let link_time = times.entry(key).or_insert(Some(time));
             if *link_time != Some(time) {

@@ -1,8 +1,9 @@
 //! What the examples read: the trace that is named on the command line, or one of their own.
 
 use etl_format::constants::PointerSize;
+use etl_format::write::Session;
 use etl_format::write::record::Event;
-use etl_format::write::{FileHeader, Session};
+use etl_format::{FileHeader, FileTime, Ticks};
 use etl_schema::Identity;
 use etl_schema::encode::PayloadBuilder;
 use etl_schema::tables::Registry;
@@ -23,9 +24,9 @@ pub fn trace() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let verbose = Identity::Modern { id: 143, version: 1 };
     let event = Registry::builtin().event(runtime.guid, verbose).ok_or("so is its event 143")?;
     let header = FileHeader {
-        timestamp: 1_000,
+        timestamp: Ticks::new(1_000),
         perf_freq: 10_000_000,
-        start_time: 132_000_000_000_000_000,
+        start_time: FileTime::new(132_000_000_000_000_000),
         ..FileHeader::new()
     };
     let mut session = Session::in_memory(header)?;

@@ -5,8 +5,7 @@
 //! [`crate::encode`] is the inverse. The words are from TDH: in-types say how bytes are laid out,
 //! out-types how a value is shown.
 
-use etl_format::Guid;
-use etl_format::read::EventDescriptor;
+use etl_format::{EventDescriptor, Guid};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 

@@ -18,8 +18,10 @@ const MAX_CHUNKS: u16 = 4096;
 /// One chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk<'a> {
-    /// Version of the manifest: major, minor.
-    pub version: (u8, u8),
+    /// Major version of the manifest.
+    pub major_version: u8,
+    /// Minor version of the manifest.
+    pub minor_version: u8,
     /// Number of chunks.
     pub total: u16,
     /// Number of this one, from 0.
@@ -42,7 +44,7 @@ impl<'a> Chunk<'a> {
         if format != FORMAT || magic != MAGIC || number >= total || total > MAX_CHUNKS {
             return None;
         }
-        Some(Chunk { version: (major, minor), total, number, text: c.rest() })
+        Some(Chunk { major_version: major, minor_version: minor, total, number, text: c.rest() })
     }
 
     /// The schema of the manifest event itself.
@@ -63,7 +65,7 @@ impl<'a> Chunk<'a> {
     /// The payload of the manifest event that carries this chunk.
     #[must_use]
     pub fn build(&self) -> Vec<u8> {
-        let mut out = vec![FORMAT, self.version.0, self.version.1, MAGIC];
+        let mut out = vec![FORMAT, self.major_version, self.minor_version, MAGIC];
         out.extend_from_slice(&self.total.to_le_bytes());
         out.extend_from_slice(&self.number.to_le_bytes());
         out.extend_from_slice(self.text);
@@ -74,7 +76,8 @@ impl<'a> Chunk<'a> {
 /// A manifest that is being put together.
 #[derive(Clone, Debug, Default)]
 struct Pending {
-    version: (u8, u8),
+    /// Major and minor version.
+    version: [u8; 2],
     total: u16,
     chunks: HashMap<u16, Box<[u8]>>,
 }
@@ -122,10 +125,11 @@ impl Reassembler {
         let pending = self.pending.entry((provider, process)).or_default();
         let held = pending.chunks.get(&chunk.number);
         let has_other_text = held.is_some_and(|text| **text != *chunk.text);
-        if pending.version != chunk.version || pending.total != chunk.total || has_other_text {
+        let version = [chunk.major_version, chunk.minor_version];
+        if pending.version != version || pending.total != chunk.total || has_other_text {
             self.held = self.held.saturating_sub(pending.held());
             pending.chunks.clear();
-            pending.version = chunk.version;
+            pending.version = version;
             pending.total = chunk.total;
         }
         if pending.chunks.insert(chunk.number, chunk.text.into()).is_none() {
@@ -157,7 +161,7 @@ mod tests {
     use super::*;
 
     fn chunk(total: u16, number: u16, text: &[u8]) -> Chunk<'_> {
-        Chunk { version: (1, 0), total, number, text }
+        Chunk { major_version: 1, minor_version: 0, total, number, text }
     }
 
     #[test]

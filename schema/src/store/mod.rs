@@ -29,10 +29,10 @@ use crate::model::{EventSchema, Field, Identity, InType, Length, SchemaSource};
 use crate::sources::eventsource::{Chunk, Reassembler};
 use crate::sources::trace_event_info;
 use crate::tables::{Registry, TableSet, windows};
-use etl_format::Guid;
 use etl_format::constants::{EventFlags, ExtendedType, PointerSize, offset};
 use etl_format::cursor::Bytes;
-use etl_format::read::{EventDescriptor, Header, RawItem, Record};
+use etl_format::read::{Header, RawItem, Record};
+use etl_format::{EventDescriptor, Guid};
 // Keys from a trace are hashed with a seed, so that nobody can choose keys that collide.
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use learn::{Learned, Pass, SelfDescribing};

@@ -2,11 +2,12 @@
 
 use std::sync::OnceLock;
 
-use super::Provider;
 use super::error::{TableError, number};
+use super::{Provider, TableSource};
 
-/// The table of errata: file name and text.
-pub const ERRATA_TABLE: (&str, &str) = ("errata.txt", include_str!("../../tables/errata.txt"));
+/// The table of errata.
+pub const ERRATA_TABLE: TableSource =
+    TableSource { name: "errata.txt", text: include_str!("../../tables/errata.txt") };
 
 /// One disagreement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,8 +122,8 @@ impl Erratum {
 pub fn errata() -> &'static [Erratum] {
     static ERRATA: OnceLock<Vec<Erratum>> = OnceLock::new();
     ERRATA.get_or_init(|| {
-        let (file, text) = ERRATA_TABLE;
-        Erratum::parse(file, text).unwrap_or_default()
+        let TableSource { name, text } = ERRATA_TABLE;
+        Erratum::parse(name, text).unwrap_or_default()
     })
 }
 

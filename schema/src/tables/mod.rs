@@ -16,17 +16,32 @@ pub use error::TableError;
 pub(crate) use registry::Entry;
 pub use registry::Registry;
 
-/// The tables that this crate carries: file name and text.
-pub const TABLES: &[(&str, &str)] = &[
-    ("clr-runtime.txt", include_str!("../../tables/clr-runtime.txt")),
-    ("clr-rundown.txt", include_str!("../../tables/clr-rundown.txt")),
-    ("clr-private.txt", include_str!("../../tables/clr-private.txt")),
+/// The text of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableSource {
+    /// Its file name, which errors contain.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+/// The tables that this crate carries.
+pub const TABLES: &[TableSource] = &[
+    TableSource { name: "clr-runtime.txt", text: include_str!("../../tables/clr-runtime.txt") },
+    TableSource { name: "clr-rundown.txt", text: include_str!("../../tables/clr-rundown.txt") },
+    TableSource { name: "clr-private.txt", text: include_str!("../../tables/clr-private.txt") },
 ];
 
-/// What the reference pages print of the CLR's providers, errors included: file name and text.
-pub const DOCUMENTED_TABLES: &[(&str, &str)] = &[
-    ("documented-runtime.txt", include_str!("../../tables/documented-runtime.txt")),
-    ("documented-rundown.txt", include_str!("../../tables/documented-rundown.txt")),
+/// What the reference pages print of the CLR's providers, errors included.
+pub const DOCUMENTED_TABLES: &[TableSource] = &[
+    TableSource {
+        name: "documented-runtime.txt",
+        text: include_str!("../../tables/documented-runtime.txt"),
+    },
+    TableSource {
+        name: "documented-rundown.txt",
+        text: include_str!("../../tables/documented-rundown.txt"),
+    },
 ];
 
 /// Which tables are used if the reference pages and the runtimes disagree.
@@ -46,8 +61,27 @@ pub fn provider(tables: TableSet, guid: Guid) -> Option<&'static Provider> {
     Registry::of(tables).provider(guid).or_else(|| windows::kept(guid))
 }
 
-/// The classic events of the kernel and of merges, by class: file name and text.
-pub const CLASSIC_TABLE: (&str, &str) = ("kernel.txt", include_str!("../../tables/kernel.txt"));
+/// The classic events of the kernel and of merges, by class.
+pub const CLASSIC_TABLE: TableSource =
+    TableSource { name: "kernel.txt", text: include_str!("../../tables/kernel.txt") };
+
+/// Level and keywords of an event in older runtimes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OlderEvent {
+    /// The level.
+    pub level: u8,
+    /// The keywords.
+    pub keywords: u64,
+}
+
+/// A keyword of a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keyword {
+    /// Its bits, usually one.
+    pub mask: u64,
+    /// Its name.
+    pub name: String,
+}
 
 /// An event of a table: its schema, and facts that only tables have.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +89,7 @@ pub struct TableEvent {
     /// The event.
     pub schema: EventSchema,
     /// Level and keywords in other shipped runtimes (mostly .NET Framework), if they differ.
-    pub older: Option<(u8, u64)>,
+    pub older: Option<OlderEvent>,
     /// Whether the CLR follows it with a stack event when StackKeyword is on.
     pub stack: bool,
     /// The source of the facts.
@@ -113,8 +147,8 @@ pub struct Provider {
     pub name: String,
     /// Its GUID.
     pub guid: Guid,
-    /// Keywords with their names, by mask.
-    pub keywords: Vec<(u64, String)>,
+    /// Keywords by mask.
+    pub keywords: Vec<Keyword>,
     /// Events by id and version.
     pub events: Vec<TableEvent>,
 }
@@ -151,11 +185,11 @@ impl Provider {
     pub fn keyword_names(&self, mask: u64) -> KeywordNames<'_> {
         let mut names = Vec::new();
         let mut unnamed = mask;
-        for (bit, name) in &self.keywords {
-            if unnamed & bit != 0 {
-                names.push(name.as_str());
+        for keyword in &self.keywords {
+            if unnamed & keyword.mask != 0 {
+                names.push(keyword.name.as_str());
             }
-            unnamed &= !bit;
+            unnamed &= !keyword.mask;
         }
         KeywordNames { names, unnamed }
     }
@@ -170,7 +204,8 @@ impl Provider {
     /// The mask of a keyword, by its name (case does not matter).
     #[must_use]
     pub fn keyword(&self, name: &str) -> Option<u64> {
-        self.keywords.iter().find(|(_, n)| n.eq_ignore_ascii_case(name)).map(|(mask, _)| *mask)
+        let keyword = self.keywords.iter().find(|k| k.name.eq_ignore_ascii_case(name))?;
+        Some(keyword.mask)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::model::{
 };
 
 use super::error::{TableError, number};
-use super::{Provider, TableEvent};
+use super::{Keyword, OlderEvent, Provider, TableEvent};
 
 /// The part of a table about one provider or class.
 #[derive(Clone, Debug)]
@@ -123,7 +123,7 @@ struct Table<'a> {
     file: &'a str,
     source: SchemaSource,
     provider: Option<(Text, Guid)>,
-    keywords: Vec<(u64, String)>,
+    keywords: Vec<Keyword>,
     maps: HashMap<String, Arc<ValueMap>>,
     /// The map whose values are being read.
     open_map: Option<(String, MapKind, Vec<MapEntry>)>,
@@ -205,7 +205,8 @@ impl Table<'_> {
                 self.layout(version, events)?;
             }
             (0, ["keyword", mask, name]) => {
-                self.keywords.push((number(mask)?, self::name(name).into_owned()));
+                let mask = number(mask)?;
+                self.keywords.push(Keyword { mask, name: self::name(name).into_owned() });
             }
             // Properties of a provider of Windows that are not used here.
             (0, ["kind" | "guid" | "builds" | "also" | "of" | "type", ..]) => {}
@@ -321,7 +322,8 @@ impl Table<'_> {
             }
             ["was", "level", level, "keywords", names @ ..] => {
                 let mask = self.mask(names)?;
-                self.last()?.older = Some((number(level)?, mask));
+                let older = OlderEvent { level: number(level)?, keywords: mask };
+                self.last()?.older = Some(older);
             }
             ["field", ..] if self.ended => {}
             // The length of the field is unknown, so that the rest of the payload is left over.
@@ -362,8 +364,8 @@ impl Table<'_> {
     fn mask(&self, names: &[&str]) -> Result<u64, String> {
         names.iter().try_fold(0, |mask, name| {
             let wanted = self::name(name);
-            match self.keywords.iter().find(|(_, keyword)| *keyword == wanted) {
-                Some((bit, _)) => Ok(mask | bit),
+            match self.keywords.iter().find(|keyword| keyword.name == wanted) {
+                Some(keyword) => Ok(mask | keyword.mask),
                 None => Err(format!("no keyword is called {name}")),
             }
         })

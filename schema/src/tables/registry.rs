@@ -9,7 +9,9 @@ use foldhash::fast::FixedState;
 use crate::decode::Decoder;
 use crate::model::{Identity, Text};
 
-use super::{CLASSIC_TABLE, DOCUMENTED_TABLES, Provider, TABLES, TableEvent, TableSet, parse};
+use super::{
+    CLASSIC_TABLE, DOCUMENTED_TABLES, Provider, TABLES, TableEvent, TableSet, TableSource, parse,
+};
 
 /// Providers, and their events by identity.
 #[derive(Debug)]
@@ -45,8 +47,8 @@ impl Registry {
         CLASSIC.get_or_init(|| Registry::with(&[CLASSIC_TABLE]))
     }
 
-    fn with(files: &'static [(&'static str, &'static str)]) -> Self {
-        let parts = files.iter().flat_map(|&(file, text)| parse::parts(file, text));
+    fn with(sources: &'static [TableSource]) -> Self {
+        let parts = sources.iter().flat_map(|source| parse::parts(source.name, source.text));
         Registry { tables: parts.map(Table::new).collect() }
     }
 

@@ -35,7 +35,7 @@ use crate::store::SchemaStore;
 use crate::tables::Registry;
 use etl_format::constants::PointerSize;
 use etl_format::read::{ExtendedItem, Header, Mode, Options, Order, Record, Source, Trace};
-use etl_format::{Guid, Result};
+use etl_format::{FileTime, Guid, Result, Ticks};
 
 /// How to render a trace. By default everything that varies between recordings is replaced.
 #[derive(Clone, Debug, Default)]
@@ -300,9 +300,10 @@ fn is_identity(field: &Field) -> bool {
 #[must_use]
 pub fn example() -> Vec<u8> {
     use crate::encode::PayloadBuilder;
+    use etl_format::FileHeader;
     use etl_format::constants::EventFlags;
+    use etl_format::write::Session;
     use etl_format::write::record::Event;
-    use etl_format::write::{FileHeader, Session};
 
     let load = Identity::Modern { id: 156, version: 1 };
     let Some(load) = Registry::builtin().event(CLR_RUNTIME, load) else { return Vec::new() };
@@ -318,13 +319,16 @@ pub fn example() -> Vec<u8> {
         .flags(EventFlags(0x40))
         .process(4, 8)
         .payload(&payload);
-    let header =
-        FileHeader { timestamp: 1_000, start_time: 132_000_000_000_000_000, ..FileHeader::new() };
+    let header = FileHeader {
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(132_000_000_000_000_000),
+        ..FileHeader::new()
+    };
     let written = Session::in_memory(header).and_then(|mut session| {
         session.write(0, &event)?;
-        session.close(None)
+        session.finish()
     });
-    written.map(|(file, _)| file).unwrap_or_default()
+    written.unwrap_or_default()
 }
 
 #[cfg(test)]

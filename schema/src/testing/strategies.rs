@@ -7,8 +7,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use etl_format::EventDescriptor;
 use etl_format::constants::PointerSize;
-use etl_format::read::EventDescriptor;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -23,8 +23,17 @@ pub struct ImageId<'a> {
     pub identity: ImageIdentity,
     /// Path of its PDB as its linker wrote it, in the linker's encoding; empty in other events.
     pub pdb_path: &'a [u8],
-    /// When it was linked, as its header states it, and the bytes that it takes in memory.
-    pub link_time_and_size: Option<(u32, u64)>,
+    /// The identity of its file, if the event states it.
+    pub stamp: Option<ImageStamp>,
+}
+
+/// What the header of an image file states: together with its name, this identifies the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ImageStamp {
+    /// When it was linked: seconds since 1970, or a hash.
+    pub link_time: u32,
+    /// Bytes that it takes in memory.
+    pub size: u64,
 }
 
 /// The identity of an image.
@@ -59,12 +68,16 @@ impl<'a> ImageId<'a> {
             _ => ImageIdentity::Other,
         };
         let process_id = layout.read(payload, process);
+        let stamp = match (layout.read(payload, link_time), layout.read(payload, size)) {
+            (Some(link_time), Some(size)) => Some(ImageStamp { link_time, size }),
+            _ => None,
+        };
         Some(ImageId {
             base: layout.read(payload, base),
             process_id,
             identity,
             pdb_path: layout.read(payload, pdb_path).unwrap_or_default(),
-            link_time_and_size: layout.read(payload, link_time).zip(layout.read(payload, size)),
+            stamp,
         })
     }
 }

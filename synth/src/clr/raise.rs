@@ -6,7 +6,7 @@ use etl_control::enable::CombinedEnablement;
 use etl_format::Guid;
 use etl_schema::Identity;
 use etl_schema::encode::OwnedValue;
-use etl_schema::tables::{Registry, TableEvent};
+use etl_schema::tables::{OlderEvent, Registry, TableEvent};
 
 use super::state::Clr;
 use crate::error::{Error, Result};
@@ -141,7 +141,7 @@ impl Runtime<'_, '_> {
         let mut raised = Event::new(&event.schema, values);
         // R2RGetEntryPoint has its level since .NET 8; other events differ only in .NET Framework.
         let older = if id == 159 { !self.clr.is_core(8) } else { self.clr.sku == Sku::Desktop };
-        if let Some((level, keyword)) = event.older.filter(|_| older) {
+        if let Some(OlderEvent { level, keywords: keyword }) = event.older.filter(|_| older) {
             raised.descriptor.level = level;
             raised.descriptor.keyword = keyword;
         }

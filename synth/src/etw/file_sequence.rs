@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use etl_format::read::BufferHeader;
+use etl_format::BufferHeader;
 use etl_format::write::Output;
 
 use crate::truth::FileRange;

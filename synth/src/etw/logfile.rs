@@ -3,9 +3,10 @@
 use std::io::{self, Read};
 
 use etl_format::constants::LogFileMode;
-use etl_format::read::{BufferHeader, Options, Trace};
+use etl_format::read::{Options, Trace};
 use etl_format::write::record::Record;
-use etl_format::write::{FileHeader, Resume, Session as Writer, SessionConfig, SessionSummary};
+use etl_format::write::{Resume, Session as Writer, SessionConfig, SessionSummary};
+use etl_format::{BufferHeader, FileHeader, FileTime, Ticks};
 
 use super::buffer_tracker::BufferTracker;
 use super::file_sequence::FileSequence;
@@ -158,10 +159,10 @@ impl LogFile {
         end: Option<(i64, i64)>,
         store: &mut dyn FileSystem,
     ) -> etl_format::Result<(SessionSummary, Vec<String>, BufferTracker)> {
-        let (_, mut summary) = match end {
+        let closed = match end {
             Some((timestamp, filetime)) => {
                 self.flush(timestamp, store)?;
-                let closed = self.writer.close(Some(filetime))?;
+                let closed = self.writer.close(Some(FileTime::new(filetime)))?;
                 // The space that was reserved and not needed.
                 if self.mode.has(LogFileMode::PREALLOCATE)
                     && let Some(file) = self.files.last()
@@ -172,6 +173,7 @@ impl LogFile {
             }
             None => self.writer.abandon()?,
         };
+        let mut summary = closed.report;
         summary.buffers_lost = summary.buffers_lost.saturating_sub(self.lost_before);
         self.tracker.end();
         Ok((summary, self.files, self.tracker))
@@ -206,10 +208,10 @@ fn resuming(old: &[u8], mut config: SessionConfig) -> etl_format::Result<(Sessio
 }
 
 /// The time in the header of a buffer, at which it was flushed; 0 if it has no header.
-fn flush_time(file: &[u8], offset: u64) -> i64 {
+fn flush_time(file: &[u8], offset: u64) -> Ticks {
     let start = usize::try_from(offset).unwrap_or(usize::MAX);
     let bytes = file.get(start..).unwrap_or_default();
-    BufferHeader::parse(bytes, offset).map_or(0, |header| header.timestamp)
+    BufferHeader::parse(bytes, offset).map_or(Ticks::default(), |header| header.timestamp)
 }
 
 /// Why a session cannot continue in a file, if so: the file must be sequential, with the buffer

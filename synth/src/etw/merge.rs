@@ -1,5 +1,6 @@
 //! Merging the files of several sessions.
 
+use etl_format::FileTime;
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
 use etl_format::read::FileSource;
@@ -71,9 +72,9 @@ impl Etw<'_> {
         let compressor = compress.then(|| BufferCompressor::new(format, effort)).transpose();
         let merged = Merger::new()
             .compress(compressor.map_err(|e| failed(&e))?)
-            .made_at(self.clock.filetime(at))
+            .made_at(FileTime::new(self.clock.filetime(at)))
             .on_record(|record, timestamp, insertions| match &mut identifier {
-                Some(identifier) => identifier.identify(record, timestamp, insertions),
+                Some(identifier) => identifier.identify(record, timestamp.get(), insertions),
                 None => Ok(()),
             })
             .run(files, FileSequence::new(output, created, &WrittenBuffers::default()));

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use etl_format::constants::BUFFER_HEADER_SIZE;
 use etl_format::write::record::{Raw, Record};
 use etl_format::write::{Session as Writer, SessionConfig, SessionSummary};
+use etl_format::{FileTime, Ticks};
 
 use super::buffer_tracker::BufferTracker;
 use super::file_sequence::FileSequence;
@@ -16,7 +17,7 @@ pub(super) struct MemoryBuffer {
     processor: u16,
     bytes: Vec<u8>,
     /// End and timestamp of each record.
-    marks: Vec<(usize, Option<i64>)>,
+    marks: Vec<(usize, Option<Ticks>)>,
     /// Whether events of the processor were lost before it was sealed.
     lossy: bool,
 }
@@ -226,7 +227,7 @@ impl BufferPool {
         let Some(Consumer { copy, lost, .. }) = self.consumer.take() else { return Ok(()) };
         if let Some((mut copy, _)) = copy {
             copy.lose_events(0, lost)?;
-            let (_, summary) = copy.close(Some(filetime))?;
+            let summary = copy.close(Some(FileTime::new(filetime)))?.report;
             let files = &mut self.copied_files;
             let buffers = &mut self.copied_buffers;
             *files = files.saturating_add(1);

@@ -4,9 +4,9 @@ use etl_control::enable::{Enablement, EventKey, IdFilter};
 use etl_format::constants::{ClockType, EventFlags, MessageFlags, PointerSize};
 use etl_format::read::{EventHeader, FullHeader, PerfInfoHeader, SystemHeader};
 use etl_format::write::record::{
-    Event as EventRecord, EventDescriptor, Extended, Full, Message, PerfInfo, Record, System,
+    Event as EventRecord, Extended, Full, Message, PerfInfo, Record, System,
 };
-use etl_format::{Guid, ProcessId};
+use etl_format::{EventDescriptor, Guid, ProcessId, Ticks};
 use etl_schema::EventSchema;
 use etl_schema::encode::{OwnedValue, encode_into};
 
@@ -453,7 +453,7 @@ impl Record for SessionRecord<'_> {
         }
     }
 
-    fn timestamp(&self) -> Option<i64> {
-        Some(self.timestamp)
+    fn timestamp(&self) -> Option<Ticks> {
+        Some(self.timestamp.into())
     }
 }

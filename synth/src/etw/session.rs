@@ -6,10 +6,8 @@ use core::ops::Range;
 use etl_control::controller::GroupMasks;
 use etl_format::constants::{BUFFER_HEADER_SIZE, LogFileMode, hook};
 use etl_format::write::record::{Raw, Record};
-use etl_format::write::{
-    FileHeader, Resume, Session as Writer, SessionConfig, SessionSummary, TimeZone,
-};
-use etl_format::{ProcessId, Result};
+use etl_format::write::{Resume, Session as Writer, SessionConfig, SessionSummary};
+use etl_format::{FileHeader, FileTime, ProcessId, Result, Ticks, TimeZone};
 
 use super::buffer_tracker::BufferTracker;
 use super::file_sequence::FileSequence;
@@ -404,7 +402,7 @@ impl Session {
         pool.seal_all();
         let mut copy = copy(&self.config, &name, self.lost, &mut pool.tracker, store)?;
         self.flushed += pool.write_all(&mut copy, timestamp)?;
-        let (_, summary) = copy.close(Some(filetime))?;
+        let summary = copy.close(Some(FileTime::new(filetime)))?.report;
         pool.tracker.note_written();
         self.summary.buffers_written += in_copy(&summary);
         self.summary.files += 1;
@@ -567,7 +565,7 @@ impl StartRequest<'_> {
             stated_pointer_size: width.bytes() as u32,
             thread_id: self.controller_tid,
             process_id: self.controller_pid,
-            timestamp: clock.timestamp(plan.clock, at).saturating_add(skew(plan)),
+            timestamp: Ticks::new(clock.timestamp(plan.clock, at).saturating_add(skew(plan))),
             buffer_size: plan.buffer_size,
             os_major: machine.os.major,
             os_minor: machine.os.minor,
@@ -582,9 +580,9 @@ impl StartRequest<'_> {
             logger_name_word: 5,
             log_file_name_word: 6,
             time_zone,
-            boot_time: clock.boot(),
+            boot_time: FileTime::new(clock.boot()),
             perf_freq: i64::try_from(machine.frequency).unwrap_or(i64::MAX),
-            start_time: clock.filetime(at),
+            start_time: FileTime::new(clock.filetime(at)),
             clock_type: plan.clock,
             logger_name: plan.name.encode_utf16().collect(),
             log_file_name: match &plan.file {

@@ -4,6 +4,7 @@
 //! processor meanwhile is simulated later. Such a session keeps its records until nothing earlier
 //! can come.
 
+use etl_format::Ticks;
 use std::collections::BTreeMap;
 
 use etl_format::write::record::Record;
@@ -15,7 +16,7 @@ use crate::time::Nanos;
 pub(super) struct Waiting {
     pub processor: u16,
     pub number: u64,
-    pub timestamp: Option<i64>,
+    pub timestamp: Option<Ticks>,
     pub bytes: Vec<u8>,
     /// Its bytes in a buffer.
     pub len: usize,

@@ -1,12 +1,12 @@
 //! The buffers of a file whose records change. Those with changes are written again, with their
 //! numbers, times and flags; everything else in the file stays as it is.
 
-use etl_format::Ticks;
+use etl_format::{BufferHeader, Ticks};
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::constants::offset::buffer;
 use etl_format::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode, PROCESSOR_INDEX_MASK};
-use etl_format::read::{BufferEntry, BufferHeader, Trace};
+use etl_format::read::{BufferEntry, Trace};
 use etl_format::write::fill;
 
 use super::record::{EditableRecord, Home};

@@ -6,9 +6,8 @@ mod schedule;
 mod system;
 
 use etl_control::controller::GroupMasks;
-use etl_format::Guid;
 use etl_format::constants::{PointerSize, hook};
-use etl_format::write::record::EventDescriptor;
+use etl_format::{EventDescriptor, Guid};
 use etl_schema::Identity;
 use etl_schema::encode::OwnedValue;
 use etl_schema::providers::kernel_class::{IMAGE, PROCESS, THREAD};

@@ -1,7 +1,6 @@
 //! Providers that the scenario declares: they register with their process and raise events.
 
-use etl_format::Guid;
-use etl_format::write::record::EventDescriptor;
+use etl_format::{EventDescriptor, Guid};
 use etl_schema::encode::OwnedValue;
 use etl_schema::sources::eventsource::Chunk;
 use etl_schema::sources::tracelogging::{self, ProviderTraits};
@@ -61,7 +60,7 @@ impl Source {
                 let pieces: Vec<&[u8]> = text.as_bytes().chunks(MANIFEST_PIECE).collect();
                 let total = u16::try_from(pieces.len()).unwrap_or(u16::MAX);
                 for (number, text) in (0u16..).zip(pieces) {
-                    let chunk = Chunk { version: (1, 0), total, number, text };
+                    let chunk = Chunk { major_version: 1, minor_version: 0, total, number, text };
                     source.manifest.push(chunk.build());
                 }
             }

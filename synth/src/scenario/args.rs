@@ -382,7 +382,7 @@ impl<'r, 's> Args<'r, 's> {
             let mut forms = forms.into_iter().chain([format!("ut:{word}")]);
             let bit = forms.find_map(|form| table?.keyword(&form));
             if bit.is_none() {
-                let names = table.map(|t| t.keywords.iter().map(|(_, n)| n.as_str()));
+                let names = table.map(|t| t.keywords.iter().map(|k| k.name.as_str()));
                 let names = names.map(|names| names.collect::<Vec<_>>().join(", "));
                 let message = format!("the provider has no keyword \"{word}\"");
                 self.reader.error(entry.span(), message, "unknown", names.as_deref());

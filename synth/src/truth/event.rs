@@ -3,8 +3,7 @@
 use core::fmt;
 
 use etl_format::constants::PointerSize;
-use etl_format::write::record::EventDescriptor;
-use etl_format::{Guid, ProcessId, ThreadId, Ticks};
+use etl_format::{EventDescriptor, Guid, ProcessId, ThreadId, Ticks};
 use etl_schema::EventSchema;
 use etl_schema::encode::OwnedValue;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! The traces themselves.
 
 use etl_analysis::Machine;
-use etl_format::read::FileHeader;
+use etl_format::{FileHeader, FileTime};
 
 use crate::cell::Cell;
 use crate::column::{Column, Kind};
@@ -53,7 +53,11 @@ impl Row for TraceRow<'_> {
             |row| Cell::int(Some(row.header.pointer_size.bytes())),
         );
         columns.add(BOOTED.or_null(), |row| {
-            if row.header.boot_time > 0 { Cell::Time(row.header.boot_time) } else { Cell::Null }
+            if row.header.boot_time > FileTime::new(0) {
+                Cell::Time(row.header.boot_time.get())
+            } else {
+                Cell::Null
+            }
         });
         columns.add(Column::new("clock", Kind::Word, "Clock of the timestamps"), |row| {
             Cell::Text(&row.clock)

@@ -1,8 +1,8 @@
 //! Targets of the format: files, buffers, records.
 
-use etl_format::Ticks;
 use etl_format::constants::{ExtendedType, PointerSize};
-use etl_format::read::{BufferHeader, FileHeader, Header, Limits, Options, Record, Records, Trace};
+use etl_format::read::{Header, Limits, Options, Record, Records, Trace};
+use etl_format::{BufferHeader, FileHeader, Ticks};
 
 use super::choice;
 use super::made::common::event::Event;

@@ -7,10 +7,10 @@ use etl_format::constants::{
 };
 use etl_format::read::{Mode, Options, Order, OrderCheck, Trace};
 use etl_format::write::record::{
-    Event, EventDescriptor, Extended, Full, Instance, Message, MessageMarker, PerfInfo, System,
+    Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, System,
 };
-use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig};
-use etl_format::{Guid, Ticks};
+use etl_format::write::{BufferCompressor, Session, SessionConfig};
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid, Ticks};
 
 use super::{format, mutate};
 
@@ -54,8 +54,8 @@ pub fn trace(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, u64)> {
         buffer_size: *u.choose(&[0x400, 0x1000])?,
         processors: u.int_in_range(1..=4)?,
         perf_freq: 10_000_000,
-        timestamp: u.arbitrary()?,
-        start_time: 133_000_000_000_000_000,
+        timestamp: Ticks::new(u.arbitrary()?),
+        start_time: FileTime::new(133_000_000_000_000_000),
         ..FileHeader::new()
     };
     if packing.is_some() {
@@ -76,7 +76,10 @@ pub fn trace(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, u64)> {
             Err(error) => assert!(!error.is_io(), "{error}"),
         }
     }
-    let (file, summary) = session.close(u.arbitrary()?).expect("memory takes everything");
+    let end_time = u.arbitrary::<Option<i64>>()?.map(FileTime::new);
+    let finished = session.close(end_time).expect("memory takes everything");
+    let file = finished.output;
+    let summary = finished.report;
     assert_eq!(summary.events_written, written);
     Ok((file, written))
 }

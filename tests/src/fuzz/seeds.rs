@@ -2,11 +2,11 @@
 //!
 //! They are the same in each run. The repository contains no binary seeds.
 
-use etl_format::Ticks;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use etl_format::Ticks;
 use etl_format::compress::{Effort, compress};
 use etl_format::constants::{CompressionFormat, ExtendedType};
 use etl_format::read::{Options, Order, RawItem, Trace};
@@ -14,7 +14,7 @@ use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::BufferCompressor;
 use etl_format::write::record::Raw;
 use etl_schema::sources::eventsource::Chunk;
-use etl_schema::tables::TABLES;
+use etl_schema::tables::{TABLES, TableSource};
 use etl_synth::truth::JsonlWriter;
 use etl_synth::{MemoryFileSystem, Script, Simulation};
 
@@ -126,11 +126,11 @@ impl Material {
             });
             let Ok(mut relog) = Relogger::start(plan, Vec::new(), compressor) else { continue };
             for (processor, bytes, timestamp) in kept.iter().skip(1) {
-                let raw = Raw { bytes, timestamp: *timestamp };
+                let raw = Raw { bytes, timestamp: timestamp.map(Ticks::new) };
                 // A record that is too long for the small buffers is left out.
                 let _ = relog.insert(*processor, &raw);
             }
-            let (file, _) = relog.finish(&[]).expect("memory takes everything");
+            let file = relog.finish(&[]).expect("memory takes everything").output;
             let form = if packing.is_some() { "packed" } else { "plain" };
             self.traces.push((format!("{name}-{form}"), file));
         }
@@ -335,9 +335,14 @@ impl Material {
                 let total = text.len().div_ceil(size) as u16;
                 let mut bytes = Vec::new();
                 for (number, piece) in text.chunks(size).enumerate() {
-                    let chunk =
-                        Chunk { version: (1, 0), total, number: number as u16, text: piece }
-                            .build();
+                    let chunk = Chunk {
+                        major_version: 1,
+                        minor_version: 0,
+                        total,
+                        number: number as u16,
+                        text: piece,
+                    }
+                    .build();
                     bytes.extend([chunk.len() as u8, (chunk.len() >> 8) as u8, 1, 1]);
                     bytes.extend(chunk);
                 }
@@ -430,10 +435,12 @@ fn map() -> Vec<u8> {
 }
 
 fn tables() -> Vec<(String, Vec<u8>)> {
-    let piece = |(name, text): &(&str, &str)| ((*name).to_owned(), text.as_bytes().to_vec());
-    let mut out: Vec<_> = TABLES.iter().map(piece).collect();
+    let mut out = Vec::new();
+    for TableSource { name, text } in TABLES {
+        out.push(((*name).to_owned(), text.as_bytes().to_vec()));
+    }
     // The middle of each, after the line that names the provider.
-    for (name, text) in TABLES {
+    for TableSource { name, text } in TABLES {
         let head: String = text.lines().filter(|l| l.starts_with("provider ")).take(1).collect();
         for (number, at) in [1, 2, 3].into_iter().enumerate() {
             let from = text[..text.len() * at / 4].rfind("\n\n").unwrap_or(0);

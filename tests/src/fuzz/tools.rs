@@ -61,7 +61,7 @@ pub(super) fn merge(data: &[u8]) {
         .expect("a known format");
     let merger = Merger::new().options(options()).compress(compressor);
     match merger.run(inputs, Vec::new()) {
-        Ok((file, report)) => assert!(sound(file) > report.records()),
+        Ok(merged) => assert!(sound(merged.output) > merged.report.records()),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }
@@ -72,9 +72,12 @@ pub(super) fn slice(data: &[u8]) {
     let select = |record: &etl_format::read::Record<'_>, subject: &Subject| {
         record.timestamp().get() % 2 == 0 || subject.processes().any(|p| p.get() % 4 == 1)
     };
-    let slicer = Slicer::new().keep_state(!data.len().is_multiple_of(3));
+    let mut slicer = Slicer::new();
+    if data.len().is_multiple_of(3) {
+        slicer = slicer.without_state();
+    }
     match slicer.run(&mut trace, select, Vec::new()) {
-        Ok((file, summary)) => assert!(sound(file) >= summary.selected),
+        Ok(slice) => assert!(sound(slice.output) >= slice.report.selected),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }
@@ -89,7 +92,7 @@ pub(super) fn scrub(data: &[u8]) {
     }
     let scrubber = Scrubber::new(Mask::new(b"salt")).policy(policy).secrets(["jane", "App"]);
     match scrubber.run(&mut trace, Vec::new()) {
-        Ok((file, summary)) => assert!(sound(file) >= summary.records),
+        Ok(scrubbed) => assert!(sound(scrubbed.output) >= scrubbed.report.records),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }
@@ -121,9 +124,9 @@ pub(super) fn diff(data: &[u8]) {
 
 pub(super) fn repair(data: &[u8]) {
     match Repairer::new().options(options()).run(data, Vec::new()) {
-        Ok((file, report)) => {
-            assert!(sound(file) > 0);
-            for damage in &report.damage {
+        Ok(repaired) => {
+            assert!(sound(repaired.output) > 0);
+            for damage in &repaired.report.damage {
                 assert!(!damage.error.to_string().is_empty());
             }
         }

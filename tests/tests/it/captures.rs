@@ -8,11 +8,11 @@ use std::process::Command;
 use etl_events::EventDecoder;
 use etl_export::pcapng::{Interfaces, PacketOptions, PacketWriter, Written};
 
-use etl_format::Guid;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{Options, Order, Trace};
-use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{FileHeader, Session, SessionConfig};
+use etl_format::write::record::Event;
+use etl_format::write::{Session, SessionConfig};
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid, Ticks};
 use etl_schema::encode::OwnedValue;
 use etl_schema::store::SchemaStore;
 use etl_synth::truth::EventOutcome;
@@ -243,8 +243,8 @@ fn ndis_trace(events: &[(u16, u64, Vec<u8>)]) -> Vec<u8> {
 /// A trace with events of a provider: ids, keywords, payloads.
 fn trace_of(provider: &str, events: &[(u16, u64, Vec<u8>)]) -> Vec<u8> {
     let header = FileHeader {
-        timestamp: 1_000,
-        start_time: 132_000_000_000_000_000,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(132_000_000_000_000_000),
         buffer_size: 0x4000,
         processors: 1,
         ..FileHeader::new()

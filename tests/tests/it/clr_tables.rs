@@ -7,7 +7,7 @@ use etl_format::read::{Options, Order, Trace};
 use etl_schema::Identity;
 use etl_schema::decode::Value;
 use etl_schema::store::SchemaStore;
-use etl_schema::tables::{Registry, TableEvent, erratum};
+use etl_schema::tables::{OlderEvent, Registry, TableEvent, erratum};
 use etl_test_support::{all_traces, needs, traces};
 
 /// Provider, id, version, level, opcode, task, keywords.
@@ -19,7 +19,7 @@ fn agrees(event: &TableEvent, (_, _, _, level, opcode, task, keyword): &Tuple) -
     let now = (schema.level.value, schema.keywords);
     let says = (*level, *keyword);
     (schema.task.value, schema.opcode.value) == (*task, *opcode)
-        && (says == now || event.older == Some(says))
+        && (says == now || event.older == Some(OlderEvent { level: *level, keywords: *keyword }))
 }
 
 /// The tuples that were counted over many real traces, more than are at hand here.

@@ -6,17 +6,18 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use etl_events::Subject;
-use etl_format::Guid;
 use etl_format::compress::Effort;
 use etl_format::constants::{ClockType, CompressionFormat, LogFileMode};
 use etl_format::read::{Options, Order, Trace};
 use etl_format::rewrite::merge::{Allow, Merger};
 use etl_format::rewrite::repack::Repacker;
 use etl_format::rewrite::repair::Repairer;
-use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{BufferCompressor, FileHeader, Resume, Session, SessionConfig, Style};
+use etl_format::write::record::Event;
+use etl_format::write::{BufferCompressor, Resume, Session, SessionConfig, Style};
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid, Ticks};
 use etl_test_support::{needs, trace};
 use etl_tests::foreign;
+use etl_tools::Compression;
 use etl_tools::scrub::{Lengths, Mask, Policy, Scrubber};
 use etl_tools::slice::Slicer;
 
@@ -82,14 +83,15 @@ fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
             out.push((format!("{name}-{}", if compress { "packed" } else { "plain" }), file));
         };
         let compressor = || compress.then(compressor);
-        let compression = compress.then_some((CompressionFormat::XPRESS, Effort::Default));
+        let compression = compress.then(Compression::default);
         for keep_state in [true, false] {
             let start = open().clock().start_timestamp;
             let select = |record: &etl_format::read::Record<'_>, _: &Subject| {
                 record.timestamp().saturating_since(start) % 3 != 1
             };
-            let slicer = Slicer::new().keep_state(keep_state).compression(compression);
-            let cut = slicer.run(&mut open(), select, Vec::new()).unwrap().0;
+            let slicer = Slicer::new().compression(compression);
+            let slicer = if keep_state { slicer } else { slicer.without_state() };
+            let cut = slicer.run(&mut open(), select, Vec::new()).unwrap().output;
             add(if keep_state { "sliced" } else { "cut" }, cut);
         }
         for lengths in [Lengths::Keep, Lengths::Free] {
@@ -98,16 +100,17 @@ fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
                 .secrets(["windows"])
                 .lengths(lengths)
                 .compression(compression);
-            let made = scrubber.run(&mut open(), Vec::new()).unwrap().0;
+            let made = scrubber.run(&mut open(), Vec::new()).unwrap().output;
             add(&format!("scrubbed-{lengths:?}"), made);
         }
         let merger = || Merger::new().allow(Allow::ALL).compress(compressor());
-        let (one, _) = merger().run(vec![file], Vec::new()).unwrap();
-        let (two, _) = merger().run(vec![file, &one], Vec::new()).unwrap();
+        let one = merger().run(vec![file], Vec::new()).unwrap().output;
+        let two = merger().run(vec![file, &one], Vec::new()).unwrap().output;
         add("merged", one);
         add("merged-twice", two);
         let broken = &file[..file.len() - file.len() / 3];
-        let (repaired, _) = Repairer::new().compress(compressor()).run(broken, Vec::new()).unwrap();
+        let repaired =
+            Repairer::new().compress(compressor()).run(broken, Vec::new()).unwrap().output;
         add("repaired", repaired);
         let mut repacked = Vec::new();
         let repacker = compressor().map_or_else(Repacker::decompress, Repacker::compress);
@@ -144,8 +147,8 @@ fn event(number: u32, timestamp: i64, payload: &[u8]) -> Event<'_> {
 /// The files of a session of some mode; several for NEWFILE.
 fn session(mode: LogFileMode, clock: u32, style: Style) -> Vec<Vec<u8>> {
     let header = FileHeader {
-        timestamp: 1_000,
-        start_time: 132_000_000_000_000_000,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(132_000_000_000_000_000),
         buffer_size: 0x1000,
         processors: 3,
         mode: mode | LogFileMode::USE_KBYTES_FOR_SIZE,
@@ -182,19 +185,19 @@ fn session(mode: LogFileMode, clock: u32, style: Style) -> Vec<Vec<u8>> {
         Ok(())
     }));
     feed(&mut session, 0);
-    let mut last = session.close(None).unwrap().0;
+    let mut last = session.close(None).unwrap().output;
     if mode.has(LogFileMode::APPEND) {
         let trace = Trace::open(&last[..], &Options::default()).unwrap();
         let resume = Resume {
             at: last.len() as u64,
             buffers: trace.header().buffers_written,
             next_sequence: trace.buffers().len() as i64,
-            last_flush: 2_000 + 60 * 20,
+            last_flush: Ticks::new(2_000 + 60 * 20),
         };
         config.header.events_lost = trace.header().events_lost;
         let mut session = Session::append(last, config, resume).unwrap();
         feed(&mut session, 60);
-        last = session.close(None).unwrap().0;
+        last = session.close(None).unwrap().output;
     }
     let mut files = files.take();
     files.push(last);
@@ -223,7 +226,7 @@ fn other_readers_read_every_mode_of_the_writer() {
     }
     for (name, style) in [
         ("legacy", Style::LegacyKernel),
-        ("relogger", Style::Relogger { now: 132_000_000_000_000_000 }),
+        ("relogger", Style::Relogger { now: FileTime::new(132_000_000_000_000_000) }),
     ] {
         files.push((name.to_owned(), session(LogFileMode::SEQUENTIAL, 1, style).remove(0)));
     }

@@ -38,7 +38,7 @@ fn http_service_has_the_events_of_its_event_log() {
     let logs = foreign("evtx_events.py", &[trace("tx/HTTP_Server.evtx")]);
     let theirs = logs[0].as_array().unwrap();
     let mut trace = etl_events::open(trace("tx/HTTP_Server.etl")).unwrap();
-    let mut reader = trace.events().names(false);
+    let mut reader = trace.events().without_names();
     let (mut events, mut fields_seen, mut not_rendered) = (0, 0, 0);
     while let Some(event) = reader.next().unwrap() {
         let record = event.record();

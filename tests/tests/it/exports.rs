@@ -211,7 +211,7 @@ fn pprof_files_without_an_interval_count_samples() {
         }
     }
     let copy = recorded.folder.path().join("copy.etl");
-    let bytes = relog.finish(&[]).unwrap().0;
+    let bytes = relog.finish(&[]).unwrap().output;
     std::fs::write(&copy, bytes).unwrap();
     recorded.traces = vec![copy];
     let read = read_pprof(&recorded.export(&["pprof"]));

@@ -35,9 +35,9 @@ fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
     header.mode = LogFileMode::SEQUENTIAL;
     header.set_log_version();
     header.logger_name = format!("session {which}").encode_utf16().collect();
-    let start = header.timestamp;
+    let start = header.timestamp.get();
     let timestamp = |old: i64| if faster == 1 { old } else { (old - start) * faster + 77 };
-    header.timestamp = timestamp(start);
+    header.timestamp = timestamp(start).into();
     header.perf_freq *= faster;
     let end = header.end_time;
     let config = SessionConfig::new(header);
@@ -55,10 +55,11 @@ fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
             let new = timestamp(bytes.i64_at(0x10).unwrap());
             bytes[0x10..0x18].copy_from_slice(&new.to_le_bytes());
         }
-        let raw = Raw { bytes: &bytes, timestamp: Some(timestamp(record.timestamp().get())) };
+        let raw =
+            Raw { bytes: &bytes, timestamp: Some(Ticks::new(timestamp(record.timestamp().get()))) };
         session.write(record.processor(), &raw).unwrap();
     }
-    session.close(Some(end)).unwrap().0
+    session.close(Some(end)).unwrap().output
 }
 
 /// FILETIME, processor and bytes of every record after the header event, in time order. Records of
@@ -102,7 +103,9 @@ fn stream(file: &[u8], timestamps: bool) -> Vec<(i64, u16, Vec<u8>)> {
 
 fn merged(inputs: &[Vec<u8>], merger: Merger<'_>) -> (Vec<u8>, Vec<Relation>) {
     let inputs = inputs.iter().map(Vec::as_slice).collect();
-    let (file, report) = merger.run(inputs, Vec::new()).unwrap();
+    let finished = merger.run(inputs, Vec::new()).unwrap();
+    let file = finished.output;
+    let report = finished.report;
     (file, report.inputs.iter().map(|i| i.relation).collect())
 }
 
@@ -243,7 +246,9 @@ fn repair_keeps_the_intact_records_of_a_damaged_trace() {
     file[0x2_0000..0x3_0000].fill(0xcc);
     file.truncate(0x5_8000);
     fill(&mut file, 0x5_9000);
-    let (sound, report) = Repairer::new().run(&file[..], Vec::new()).unwrap();
+    let finished = Repairer::new().run(&file[..], Vec::new()).unwrap();
+    let sound = finished.output;
+    let report = finished.report;
     assert!(!report.was_intact() && !report.damage.is_empty());
     let left = stream(&sound, true);
     assert!(

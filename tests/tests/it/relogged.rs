@@ -25,7 +25,7 @@ fn relogged(file: &[u8]) -> Vec<u8> {
     while let Some(record) = records.next_record().unwrap() {
         relog.copy(&record).unwrap();
     }
-    relog.finish(&[]).unwrap().0
+    relog.finish(&[]).unwrap().output
 }
 
 fn check(path: &Path) {

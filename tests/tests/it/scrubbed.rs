@@ -82,7 +82,9 @@ fn scrubbed(file: &[u8], lengths: Lengths, secrets: &[&str]) -> (Vec<u8>, Summar
         .secrets(secrets.iter().copied())
         .lengths(lengths);
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
-    let (out, summary) = scrubber.run(&mut trace, Vec::new()).unwrap();
+    let finished = scrubber.run(&mut trace, Vec::new()).unwrap();
+    let out = finished.output;
+    let summary = finished.report;
     (out, summary)
 }
 

@@ -23,8 +23,9 @@ fn cut(file: &[u8], select: Select) -> Vec<u8> {
 
 fn cut_with(file: &[u8], select: Select, keep_state: bool) -> Vec<u8> {
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
-    let made = Slicer::new().keep_state(keep_state).run(&mut trace, select, Vec::new());
-    made.unwrap().0
+    let slicer = if keep_state { Slicer::new() } else { Slicer::new().without_state() };
+    let made = slicer.run(&mut trace, select, Vec::new());
+    made.unwrap().output
 }
 
 fn for_each(file: &[u8], mut f: impl FnMut(&Record<'_>)) {

@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use etl_format::Guid;
 use etl_format::compress::Effort;
 use etl_format::constants::{
     CompressionFormat, LogFileMode, MessageFlags, PointerSize, RecordKind,
 };
-use etl_format::read::{BufferEntry, BufferHeader, FileHeader, Options, Order, Trace};
+use etl_format::read::{BufferEntry, Options, Order, Trace};
 use etl_format::write::record::{
-    Event, EventDescriptor, Extended, Full, Instance, Message, PerfInfo, Raw, Record, System,
+    Event, Extended, Full, Instance, Message, PerfInfo, Raw, Record, System,
 };
 use etl_format::write::{BufferCompressor, Session, SessionConfig, Style};
+use etl_format::{BufferHeader, EventDescriptor, FileHeader, FileTime, Guid, Ticks};
 use etl_test_support::{all_traces, needs};
 use etl_tests::{foreign, reencode};
 
@@ -120,10 +120,10 @@ fn relog(file: &[u8], format: Option<CompressionFormat>) -> Vec<u8> {
         }
         bytes.clear();
         reencode::record(&record, &mut bytes);
-        let raw = Raw { bytes: &bytes, timestamp: Some(record.timestamp().get()) };
+        let raw = Raw { bytes: &bytes, timestamp: Some(record.timestamp()) };
         session.write(record.processor(), &raw).unwrap();
     }
-    session.close(Some(end)).unwrap().0
+    session.close(Some(end)).unwrap().output
 }
 
 fn scratch(name: &str) -> PathBuf {
@@ -213,8 +213,8 @@ fn every_compression_keeps_the_records_of_real_traces() {
 /// A session on four processors with some hundred records of each kind.
 fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
     let header = FileHeader {
-        timestamp: 1_000,
-        start_time: 132_000_000_000_000_000,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(132_000_000_000_000_000),
         buffer_size: 0x1000,
         processors: 4,
         logger_name: "probe".encode_utf16().collect(),
@@ -296,10 +296,15 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
         }
         .unwrap();
         session
-            .write((round % 4) as u16, &Raw { bytes: &bytes, timestamp: Some(timestamp) })
+            .write(
+                (round % 4) as u16,
+                &Raw { bytes: &bytes, timestamp: Some(Ticks::new(timestamp)) },
+            )
             .unwrap();
     }
-    let (file, summary) = session.close(None).unwrap();
+    let finished = session.close(None).unwrap();
+    let file = finished.output;
+    let summary = finished.report;
     (file, summary.events_written)
 }
 

@@ -160,10 +160,12 @@ fn reassembler_bounds_memory_for_many_chunks() {
         let mut reassembler = Reassembler::new(limit);
         for number in 0..4000u16 {
             // One manifest that never ends, and one per provider and process that is never whole.
-            let chunk = Chunk { version: (1, 0), total: 4096, number, text: &text };
+            let chunk =
+                Chunk { major_version: 1, minor_version: 0, total: 4096, number, text: &text };
             assert_eq!(reassembler.add(Guid::ZERO, 1, chunk), None);
             let other = Guid::new(u32::from(number), 0, 0, [1; 8]);
-            let chunk = Chunk { version: (1, 0), total: 2, number: 0, text: b"" };
+            let chunk =
+                Chunk { major_version: 1, minor_version: 0, total: 2, number: 0, text: b"" };
             assert_eq!(reassembler.add(other, number.into(), chunk), None);
         }
     });
@@ -177,7 +179,8 @@ fn reassembler_bounds_memory_for_empty_manifests() {
     let (_, most) = peak(|| {
         let mut reassembler = Reassembler::new(limit);
         for provider in 0..200_000u32 {
-            let chunk = Chunk { version: (1, 0), total: 1, number: 0, text: b"" };
+            let chunk =
+                Chunk { major_version: 1, minor_version: 0, total: 1, number: 0, text: b"" };
             let _ = reassembler.add(Guid::new(provider, 0, 0, [0; 8]), 1, chunk);
         }
     });

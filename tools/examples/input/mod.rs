@@ -1,8 +1,9 @@
 //! The trace that the examples read if none is named.
 
 use etl_format::constants::{EventFlags, PointerSize};
+use etl_format::write::Session;
 use etl_format::write::record::Event;
-use etl_format::write::{FileHeader, Session};
+use etl_format::{FileHeader, FileTime, Ticks};
 use etl_schema::encode::PayloadBuilder;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::tables::Registry;
@@ -14,9 +15,9 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 /// method, and collect garbage twice.
 pub fn trace() -> Outcome<Vec<u8>> {
     let header = FileHeader {
-        timestamp: 1_000,
+        timestamp: Ticks::new(1_000),
         perf_freq: 10_000_000,
-        start_time: 132_000_000_000_000_000,
+        start_time: FileTime::new(132_000_000_000_000_000),
         ..FileHeader::new()
     };
     let mut session = Session::in_memory(header)?;

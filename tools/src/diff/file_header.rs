@@ -1,7 +1,6 @@
 //! Comparison of the header events, field by field.
 
-use etl_format::FileTime;
-use etl_format::read::FileHeader;
+use etl_format::{FileHeader, FileTime};
 
 use super::change::Change;
 
@@ -44,8 +43,8 @@ const FIELDS: [(&str, Value); 32] = [
     ("log_file_name", |h| String::from_utf16_lossy(&h.log_file_name)),
 ];
 
-fn time(time: i64) -> String {
-    if time == 0 { String::new() } else { FileTime::new(time).to_string() }
+fn time(time: FileTime) -> String {
+    if time == FileTime::default() { String::new() } else { time.to_string() }
 }
 
 /// The parts of a `SYSTEMTIME`: year, month, day of the week, day, hour, minute, second,

@@ -32,12 +32,12 @@ pub use summary::Summary;
 
 use std::collections::BTreeSet;
 
-use etl_format::compress::Effort;
-use etl_format::constants::{BUFFER_HEADER_SIZE, CompressionFormat, PointerSize};
+use etl_format::FileHeader;
+use etl_format::constants::{BUFFER_HEADER_SIZE, PointerSize};
 use etl_format::read::{Order, Record, Source, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::record::Record as _;
-use etl_format::write::{FileHeader, Output};
+use etl_format::write::{Finished, Output};
 use etl_schema::decode::Value;
 use etl_schema::store::SchemaStore;
 
@@ -75,7 +75,7 @@ pub struct Scrubber<'f> {
     secrets: Vec<String>,
     mask: Mask,
     lengths: Lengths,
-    compression: Compression,
+    compression: Option<Compression>,
     schemas: SchemaStore,
     on_record: OnRecord<'f>,
 }
@@ -118,8 +118,8 @@ impl<'f> Scrubber<'f> {
 
     /// Compresses the new trace, on as many threads as the options of the source trace have.
     #[must_use]
-    pub fn compression(mut self, with: impl Into<Option<(CompressionFormat, Effort)>>) -> Self {
-        self.compression = with.into();
+    pub fn compression(mut self, compression: impl Into<Option<Compression>>) -> Self {
+        self.compression = compression.into();
         self
     }
 
@@ -145,7 +145,7 @@ impl<'f> Scrubber<'f> {
         mut self,
         trace: &mut Trace<S>,
         output: O,
-    ) -> Result<(O, Summary)> {
+    ) -> Result<Finished<O, Summary>> {
         let secrets = TextMatcher::new(self.secrets.iter().map(String::as_str), false);
         let known = std::mem::take(&mut self.schemas);
         let (mut store, names) = learn(trace, known, &self.policy, &mut self.on_record)?;
@@ -191,8 +191,8 @@ impl<'f> Scrubber<'f> {
             summary.fields.pop_last();
         }
         summary.damage = records.damage().to_vec();
-        let (output, _) = relog.finish(&summary.damage).map_err(Error::output)?;
-        Ok((output, summary))
+        let output = relog.finish(&summary.damage).map_err(Error::output)?.output;
+        Ok(Finished { output, report: summary })
     }
 }
 

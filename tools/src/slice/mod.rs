@@ -6,7 +6,7 @@
 //! follows an event of the CLR on the same thread. A stack that the condition admits is selected as
 //! well.
 //!
-//! With [`Slicer::keep_state`], a record that is not selected is kept if selected ones need it to
+//! Unless [`Slicer::without_state`] is called, a record that is not selected is kept if selected ones need it to
 //! be decoded or resolved, anywhere in the trace: a rundown at the end describes code that ran at
 //! the beginning. [`KeepReason`] lists the kinds; `docs/slice.md` has the whole rule.
 //!
@@ -30,11 +30,10 @@ use etl_format::{ProcessId, ThreadId};
 use std::collections::BTreeMap;
 
 use etl_events::Subject;
-use etl_format::compress::Effort;
-use etl_format::constants::{BUFFER_HEADER_SIZE, CompressionFormat, LogFileMode};
+use etl_format::constants::{BUFFER_HEADER_SIZE, LogFileMode};
 use etl_format::read::{Damage, Order, Record, Source, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
-use etl_format::write::Output;
+use etl_format::write::{Finished, Output};
 use foldhash::{HashMap, HashMapExt as _};
 use serde::Serialize;
 
@@ -80,7 +79,7 @@ impl Default for Summary {
 #[derive(Debug)]
 pub struct Slicer<'f> {
     keep_state: bool,
-    compression: Compression,
+    compression: Option<Compression>,
     on_record: OnRecord<'f>,
 }
 
@@ -97,17 +96,18 @@ impl<'f> Slicer<'f> {
         Slicer::default()
     }
 
-    /// Whether records are kept that the selected events need. Default: true.
+    /// Writes only the selected events, without the records that they need to be decoded and
+    /// resolved.
     #[must_use]
-    pub fn keep_state(mut self, on: bool) -> Self {
-        self.keep_state = on;
+    pub fn without_state(mut self) -> Self {
+        self.keep_state = false;
         self
     }
 
     /// Compresses the new trace, on as many threads as the options of the source trace have.
     #[must_use]
-    pub fn compression(mut self, with: impl Into<Option<(CompressionFormat, Effort)>>) -> Self {
-        self.compression = with.into();
+    pub fn compression(mut self, compression: impl Into<Option<Compression>>) -> Self {
+        self.compression = compression.into();
         self
     }
 
@@ -128,7 +128,7 @@ impl<'f> Slicer<'f> {
         trace: &mut Trace<S>,
         mut select: impl FnMut(&Record<'_>, &Subject) -> bool,
         output: O,
-    ) -> Result<(O, Summary)> {
+    ) -> Result<Finished<O, Summary>> {
         let dependencies = match self.keep_state {
             true => Some(gather(trace, &mut select, &mut self.on_record)?),
             false => None,
@@ -174,8 +174,8 @@ impl<'f> Slicer<'f> {
             Ok::<_, Error>(())
         })?;
         summary.damage = records.damage().to_vec();
-        let (output, _) = relog.finish(&summary.damage).map_err(Error::output)?;
-        Ok((output, summary))
+        let output = relog.finish(&summary.damage).map_err(Error::output)?.output;
+        Ok(Finished { output, report: summary })
     }
 }
 

@@ -1,10 +1,10 @@
 //! Small traces made by the writer.
 
-use etl_format::Guid;
 use etl_format::constants::EventFlags;
 use etl_format::read::{Options, Trace};
-use etl_format::write::record::{Event, EventDescriptor, Extended, System};
-use etl_format::write::{FileHeader, Session, SessionConfig};
+use etl_format::write::record::{Event, Extended, System};
+use etl_format::write::{Session, SessionConfig};
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid, Ticks};
 
 pub const PROVIDER: Guid = Guid::new(0x1234_5678, 1, 2, [3; 8]);
 
@@ -49,9 +49,9 @@ impl Made {
 
 pub fn header() -> FileHeader {
     FileHeader {
-        timestamp: 1_000,
-        start_time: 133_000_000_000_000_000,
-        end_time: 133_000_000_010_000_000,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(133_000_000_000_000_000),
+        end_time: FileTime::new(133_000_000_010_000_000),
         processors: 2,
         buffer_size: 0x1000,
         logger_name: "session".encode_utf16().collect(),
@@ -94,7 +94,7 @@ pub fn trace_of(header: FileHeader, events: &[Made]) -> Vec<u8> {
         .payload(&made.payload);
         session.write(made.processor, &record).unwrap();
     }
-    session.close(Some(end_time)).unwrap().0
+    session.close(Some(end_time)).unwrap().output
 }
 
 pub fn open(bytes: &[u8]) -> Trace<&[u8]> {

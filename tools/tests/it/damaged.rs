@@ -72,13 +72,13 @@ proptest! {
         let scrubber =
             Scrubber::new(Mask::new(b"salt")).policy(policy).secrets(["jane"]).lengths(lengths);
         // Reading or writing may fail; whatever was written is a trace.
-        if let Ok((out, summary)) = scrubber.run(&mut trace, Vec::new()) {
-            let records = count(&out);
-            prop_assert!(records >= summary.records);
+        if let Ok(scrubbed) = scrubber.run(&mut trace, Vec::new()) {
+            let records = count(&scrubbed.output);
+            prop_assert!(records >= scrubbed.report.records);
         }
         let kept = Slicer::new().run(&mut trace, |r, _| r.timestamp().get() % 2 == 0, Vec::new());
-        if let Ok((out, summary)) = kept {
-            prop_assert!(count(&out) >= summary.selected);
+        if let Ok(slice) = kept {
+            prop_assert!(count(&slice.output) >= slice.report.selected);
         }
         let mut other = open(&file).unwrap();
         let mut differences = 0u64;

@@ -1,6 +1,7 @@
 //! Comparison of traces.
 
 use crate::common::{Made, PROVIDER, header, open, trace, trace_of};
+use etl_format::FileTime;
 use etl_tools::diff::{Differ, Difference, Ignore, Summary};
 use proptest::prelude::*;
 
@@ -47,7 +48,7 @@ fn ignoring(what: &[&str]) -> Options {
 fn differ_compares_header_fields() {
     let events = [Made::new(2_000, 1, b"x")];
     let mut other = header();
-    other.boot_time = 133_000_000_000_000_000;
+    other.boot_time = FileTime::new(133_000_000_000_000_000);
     other.logger_name.clear();
     let (a, b) = (trace(&events), trace_of(other, &events));
     let (found, summary) = compare(&a, &b, &Options::default());

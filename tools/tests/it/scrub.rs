@@ -45,7 +45,8 @@ fn named<'a>(fields: &'a [(String, String)], name: &str) -> &'a str {
 }
 
 fn scrubbed(file: &[u8], scrubber: Scrubber<'_>) -> (Vec<u8>, Summary) {
-    scrubber.run(&mut open(file), Vec::new()).unwrap()
+    let finished = scrubber.run(&mut open(file), Vec::new()).unwrap();
+    (finished.output, finished.report)
 }
 
 fn records<T>(file: &[u8], mut f: impl FnMut(&Record<'_>) -> T) -> Vec<T> {

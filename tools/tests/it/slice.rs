@@ -12,8 +12,9 @@ fn cut(
     select: impl FnMut(&Record<'_>, &Subject) -> bool,
     keep_state: bool,
 ) -> (Vec<u8>, Summary) {
-    let slicer = Slicer::new().keep_state(keep_state);
-    slicer.run(&mut open(file), select, Vec::new()).unwrap()
+    let slicer = if keep_state { Slicer::new() } else { Slicer::new().without_state() };
+    let finished = slicer.run(&mut open(file), select, Vec::new()).unwrap();
+    (finished.output, finished.report)
 }
 
 /// Timestamps of all records but the header event.

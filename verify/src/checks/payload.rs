@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use etl_analysis::machine::Counted;
 use etl_format::constants::PointerSize;
-use etl_format::read::{EventDescriptor, EventHeader, Record};
-use etl_format::{Guid, Ticks};
+use etl_format::read::{EventHeader, Record};
+use etl_format::{EventDescriptor, Guid, Ticks};
 use etl_schema::Identity;
 use etl_schema::decode::Decoder;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::store::SchemaStore;
-use etl_schema::tables::{Registry, TableSet};
+use etl_schema::tables::{OlderEvent, Registry, TableSet};
 
 use super::sizes;
 pub(crate) use super::sizes::EventId;
@@ -153,7 +153,7 @@ impl Payloads {
     fn is_of_older_runtime(&self, provider: Guid, d: EventDescriptor) -> bool {
         let key = Identity::Modern { id: d.id, version: d.version };
         let event = Registry::of(self.tables).event(provider, key);
-        event.is_some_and(|e| e.older == Some((d.level, keyword(d))))
+        event.is_some_and(|e| e.older == Some(OlderEvent { level: d.level, keywords: keyword(d) }))
     }
 
     /// Adds the payloads that [`sizes`] checked.

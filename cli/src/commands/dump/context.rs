@@ -2,7 +2,7 @@
 //! events are printed.
 
 use etl_analysis::Machine;
-use etl_events::context::{self, Context};
+use etl_events::context::{self, Code, Context};
 use etl_events::schemas::SchemasOfTraces;
 use etl_schema::store::SchemaStore;
 
@@ -42,7 +42,8 @@ impl Before {
         });
         let traces: Vec<_> = traces.collect();
         let mut schemas = SchemasOfTraces::new(session.store.clone());
-        let (threads, code) = (args.threads.count(), args.resolve);
+        let threads = args.threads.count();
+        let code = if args.resolve { Code::Read } else { Code::Skip };
         let machine = context::machine(traces, limits?, threads, code, &mut schemas).ok()?;
         Some(Before { machine, schemas: (!args.file_order).then_some(schemas), names })
     }
@@ -69,7 +70,12 @@ pub(super) fn context<'m>(
     file: usize,
     session: &'m Session<'_>,
 ) -> Option<Context<'m>> {
-    let (args, context) = (session.args, Context::new(machine?).file(file));
-    let context = context.raw_paths(args.raw_paths).symbols(args.resolve);
+    let mut context = Context::new(machine?).file(file);
+    if session.args.raw_paths {
+        context = context.raw_paths();
+    }
+    if session.args.resolve {
+        context = context.resolve_addresses();
+    }
     Some(context.functions(session.symbols.functions()))
 }

@@ -44,10 +44,13 @@ impl<'a> Session<'a> {
     pub(super) fn new(args: &'a Args, several: bool) -> Result<Self, Failure> {
         let conditions = Conditions::new(&args.event, &args.conditions, &args.grep)
             .map_err(|e| Failure::new("--where", e.to_string()))?;
-        let mut rows = RowWriter::new(args.format)
-            .payload_bytes(args.raw)
-            .columns(columns(args)?)
-            .relative_times(args.relative);
+        let mut rows = RowWriter::new(args.format).columns(columns(args)?);
+        if args.raw {
+            rows = rows.payload_bytes();
+        }
+        if args.relative {
+            rows = rows.relative_times();
+        }
         if several {
             rows = rows.file_column();
         }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use etl_analysis::files::{self, Timeline};
 use etl_events::EventDecoder;
 use etl_export::pcapng::{Interfaces, PacketOptions, PacketWriter, Written};
-use etl_format::read::{FileHeader, Options, Order, OrderCheck, Records, Source};
-use etl_format::{Clock, FileTime, TimeRange};
+use etl_format::read::{Options, Order, OrderCheck, Records, Source};
+use etl_format::{Clock, FileHeader, FileTime, TimeRange};
 
 use crate::Outcome;
 use crate::diagnostics::{Condition, plural};

@@ -5,7 +5,7 @@ mod text;
 use std::path::{Path, PathBuf};
 
 use etl_analysis::OwnerCounts;
-use etl_events::context::{self, Context};
+use etl_events::context::{self, Code, Context};
 use etl_events::survey::{Report, Survey};
 use etl_format::constants::LogFileMode;
 use etl_format::read::{Mode, Options, Record};
@@ -121,7 +121,8 @@ fn survey(
     } else {
         let limits = input.limits();
         let name = input.about().name.clone();
-        context::machine([(input.source(), name)], limits, options.threads, false, &mut ()).ok()
+        let traces = [(input.source(), name)];
+        context::machine(traces, limits, options.threads, Code::Skip, &mut ()).ok()
     };
     let context = machine.as_ref().map(Context::new);
     let (mut trace, about) = input.trace(options)?;

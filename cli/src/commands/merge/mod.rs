@@ -112,7 +112,8 @@ fn merge(
         Ok(())
     };
     let merger = merger.on_record(on_record);
-    merger.run_in_passes(&mut sources, sink.medium(), Temporary::create).map(|(_, done)| done)
+    let finished = merger.run_in_passes(&mut sources, sink.medium(), Temporary::create)?;
+    Ok(finished.report)
 }
 
 fn merger(args: &Args, limits: Limits, memory: u64) -> Merger<'static> {

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::iter;
 
 use etl_format::Guid;
-use etl_schema::tables::{Provider, Registry, TableEvent, TableSet, errata};
+use etl_schema::tables::{Keyword, Provider, Registry, TableEvent, TableSet, errata};
 use etl_schema::{Count, Field, FieldKind, FieldRef, Identity, Length};
 use serde_json::{Value, json};
 
@@ -70,16 +70,16 @@ pub(super) fn keywords(provider: &Provider, search: Option<&str>) -> Result<Prin
         return Ok(rows(iter::empty()));
     }
     let mask = search.and_then(|s| crate::filter::number::<u64>(s).ok());
-    let wanted = |bit: u64, name: &str| match (search, mask) {
+    let is_wanted = |keyword: &&Keyword| match (search, mask) {
         (None, _) => true,
-        (_, Some(mask)) => bit & mask != 0,
-        (Some(text), None) => name.to_ascii_lowercase().contains(text),
+        (_, Some(mask)) => keyword.mask & mask != 0,
+        (Some(text), None) => keyword.name.to_ascii_lowercase().contains(text),
     };
-    let found: Vec<_> = provider.keywords.iter().filter(|(bit, n)| wanted(*bit, n)).collect();
+    let found: Vec<_> = provider.keywords.iter().filter(is_wanted).collect();
     if found.is_empty() && search.is_some() {
         return Err(no_match(search, &format!("no keyword of {} matches", provider.name)));
     }
-    Ok(rows(found.into_iter().map(|(mask, name)| {
+    Ok(rows(found.into_iter().map(|Keyword { mask, name }| {
         let errata = errata().iter().filter(|e| e.is_of_keyword(provider, *mask));
         let errata: Vec<_> = errata.map(|e| e.id.as_str()).collect();
         let line = format!("{mask:#18x}  {name}{}\n", in_brackets(&errata));

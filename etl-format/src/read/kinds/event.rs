@@ -9,10 +9,10 @@ use crate::{Guid, ProcessId, ThreadId, Ticks};
 /// Header of an EVENT record (0x50 bytes).
 ///
 /// ```
-/// use etl_format::Guid;
+/// use etl_format::{EventDescriptor, FileHeader, Guid};
 /// use etl_format::read::{Options, Order, Trace};
-/// use etl_format::write::record::{Event, EventDescriptor};
-/// use etl_format::write::{FileHeader, Session};
+/// use etl_format::write::record::Event;
+/// use etl_format::write::Session;
 ///
 /// let mut session = Session::in_memory(FileHeader::new())?;
 /// let descriptor = EventDescriptor { id: 7, level: 4, ..EventDescriptor::default() };

@@ -20,7 +20,8 @@ pub use system::SystemHeader;
 /// use etl_format::constants::hook;
 /// use etl_format::read::{Header, Options, Order, Trace};
 /// use etl_format::write::record::PerfInfo;
-/// use etl_format::write::{FileHeader, Session};
+/// use etl_format::FileHeader;
+/// use etl_format::write::Session;
 ///
 /// let mut session = Session::in_memory(FileHeader::new())?;
 /// session.write(0, &PerfInfo::new(hook::SAMPLE, 2_000).counters(&[100, 200]))?;

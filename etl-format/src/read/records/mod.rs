@@ -73,7 +73,8 @@ const NO_RUN: usize = usize::MAX;
 ///
 /// ```
 /// use etl_format::read::{Options, Order, Trace};
-/// # use etl_format::write::{FileHeader, Session};
+/// # use etl_format::FileHeader;
+/// # use etl_format::write::Session;
 /// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
 ///
 /// let mut trace = Trace::open(bytes.as_slice(), &Options::salvage())?;
@@ -280,7 +281,8 @@ impl<S: Source> Records<S> {
     ///
     /// ```
     /// use etl_format::read::{Options, Order, Trace};
-    /// # use etl_format::write::{FileHeader, Session};
+    /// # use etl_format::FileHeader;
+    /// # use etl_format::write::Session;
     /// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
     ///
     /// let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;

@@ -31,16 +31,16 @@ pub enum Relation {
 impl Relation {
     /// A timestamp of the input as one of the merged trace; rounded down, so that order stays.
     #[must_use]
-    pub fn timestamp(&self, timestamp: i64) -> i64 {
+    pub fn timestamp(&self, timestamp: Ticks) -> Ticks {
         let Relation::Converted { from, to, .. } = self else { return timestamp };
         let per_second = i128::from(FILETIME_PER_SECOND);
         let (f, t) = (i128::from(from.frequency), i128::from(to.frequency));
         // Only the result is rounded: all else is in units of 1 / (frequency * 10^7) seconds.
         let apart = i128::from(from.start_time.get()) - i128::from(to.start_time.get());
-        let since = i128::from(timestamp) - i128::from(from.start_timestamp.get());
+        let since = i128::from(timestamp.get()) - i128::from(from.start_timestamp.get());
         let sum = apart.saturating_mul(f).saturating_add(since.saturating_mul(per_second));
         let ticks = sum.saturating_mul(t).div_euclid(f.saturating_mul(per_second).max(1));
-        saturate(i128::from(to.start_timestamp.get()).saturating_add(ticks))
+        Ticks::new(saturate(i128::from(to.start_timestamp.get()).saturating_add(ticks)))
     }
 
     /// A distance in ticks of the input's performance counter as one in those of the merged
@@ -144,7 +144,7 @@ impl Clocks {
             })
             .collect();
         let starts: Vec<i64> =
-            headers.iter().zip(&relations).map(|(h, r)| r.timestamp(h.timestamp)).collect();
+            headers.iter().zip(&relations).map(|(h, r)| r.timestamp(h.timestamp).get()).collect();
         let earliest = starts.iter().min().copied().unwrap_or(to.start_timestamp.get());
         let mut clock = to;
         if earliest != to.start_timestamp.get() {

@@ -7,10 +7,9 @@ use std::collections::{BTreeMap, BinaryHeap};
 use super::super::flagged::{Flagged, Place};
 use super::super::losses::Missing;
 use crate::error::{Error, ErrorKind, Result};
-use crate::read::{
-    FileHeader, Note, Options, Order, OrderCheck, Part, Record, Records, Source, Trace,
-};
+use crate::read::{Note, Options, Order, OrderCheck, Part, Record, Records, Source, Trace};
 use crate::write::record::{Moved, Raw};
+use crate::{FileHeader, Ticks};
 
 use super::timestamps::{convert, is_header_event, is_plain};
 use super::{MergedInput, Relation, is_partition};
@@ -173,7 +172,7 @@ impl<S: Source> Inputs<S> {
         let mut converted = Vec::new();
         let mut current = heap.pop();
         while let Some(Reverse((_, input))) = current {
-            let bound = heap.peek().map_or((i64::MAX, usize::MAX), |Reverse(next)| *next);
+            let bound = heap.peek().map_or((Ticks::MAX, usize::MAX), |Reverse(next)| *next);
             // The current input continues until another one is due.
             let due = loop {
                 let Some(reader) = self.readers.get_mut(input) else { break None };
@@ -187,7 +186,7 @@ impl<S: Source> Inputs<S> {
                 if !(first && (is_header_event(&record) || record.is_stale())) {
                     reader.count += 1;
                     let (bytes, timestamp) = if is_plain(&reader.relation) {
-                        (record.bytes(), record.timestamp().get())
+                        (record.bytes(), record.timestamp())
                     } else {
                         let timestamp = convert(&record, &reader.relation, &mut converted);
                         (converted.as_slice(), timestamp)
@@ -238,10 +237,10 @@ impl<S: Source> Inputs<S> {
 
     /// The timestamp of the next record of an input, on the merged clock.
     #[inline]
-    fn due(&mut self, input: usize) -> Result<Option<i64>> {
+    fn due(&mut self, input: usize) -> Result<Option<Ticks>> {
         let Some(reader) = self.readers.get_mut(input) else { return Ok(None) };
         match reader.records.next_timestamp() {
-            Ok(timestamp) => Ok(timestamp.map(|s| reader.relation.timestamp(s.get()))),
+            Ok(timestamp) => Ok(timestamp.map(|s| reader.relation.timestamp(s))),
             Err(error) => Err(error.in_input(input)),
         }
     }

@@ -30,21 +30,24 @@
 //! [`Merger::max_memory`] bounds it for any number of inputs.
 //!
 //! ```
+//! use etl_format::{FileHeader, FileTime};
 //! use etl_format::constants::hook;
 //! use etl_format::rewrite::merge::Merger;
 //! use etl_format::write::record::PerfInfo;
-//! use etl_format::write::{FileHeader, Session};
+//! use etl_format::write::Session;
 //!
 //! let mut traces = Vec::new();
+//! let start = FileTime::new(132_000_000_000_000_000);
 //! for timestamp in [3_000, 2_000] {
-//!     let mut session = Session::in_memory(FileHeader::starting_at(132_000_000_000_000_000))?;
+//!     let mut session = Session::in_memory(FileHeader::starting_at(start))?;
 //!     session.write(0, &PerfInfo::new(hook::SAMPLE, timestamp))?;
 //!     traces.push(session.finish()?);
 //! }
 //! let inputs = vec![traces[0].as_slice(), traces[1].as_slice()];
-//! let (merged, report) = Merger::new().run(inputs, Vec::new())?;
-//! assert_eq!((report.records(), report.inputs.len()), (2, 2));
-//! assert!(!merged.is_empty());
+//! let merged = Merger::new().run(inputs, Vec::new())?;
+//! assert_eq!(merged.report.records(), 2);
+//! assert_eq!(merged.report.inputs.len(), 2);
+//! assert!(!merged.output.is_empty());
 //! # Ok::<(), etl_format::Error>(())
 //! ```
 
@@ -57,16 +60,16 @@ mod plan;
 mod refusal;
 mod timestamps;
 
-use crate::Ticks;
 use crate::constants::{LogFileMode, hook};
 use crate::error::{Error, ErrorKind, Result};
 use crate::headers::file::SEVERAL_FILES;
 use crate::read::{self, Damage, Note, Record as ReadRecord, Source};
+use crate::{FileHeader, FileTime, Ticks};
 
 use super::callback::Callback;
 use crate::write::record::Raw;
 use crate::write::{
-    BufferCompressor, FileHeader, Output, Session, SessionConfig, SessionSummary, Style,
+    BufferCompressor, Finished, Output, Session, SessionConfig, SessionSummary, Style,
 };
 
 pub use crate::refusal::{Reason, Refusal};
@@ -84,7 +87,7 @@ const BUFFER: u32 = 0x1_0000;
 
 /// Receives a record of an input, its timestamp in the merged trace, and the records to insert
 /// before it.
-type OnRecord<'f> = dyn FnMut(&ReadRecord<'_>, i64, &mut Insertions) -> Result<()> + 'f;
+type OnRecord<'f> = dyn FnMut(&ReadRecord<'_>, Ticks, &mut Insertions) -> Result<()> + 'f;
 
 /// Merges traces.
 #[derive(Debug)]
@@ -92,7 +95,7 @@ pub struct Merger<'f> {
     read: read::Options,
     allow: Allow,
     compressor: Option<BufferCompressor>,
-    made_at: Option<i64>,
+    made_at: Option<FileTime>,
     max_memory: u64,
     on_record: Callback<OnRecord<'f>>,
 }
@@ -157,11 +160,11 @@ impl<'f> Merger<'f> {
         self
     }
 
-    /// The time of the merge, in FILETIME units, for the buffer headers. The default is the end of
-    /// the merged trace, so that the same inputs result in the same bytes.
+    /// The time of the merge, for the buffer headers. The default is the end of the merged trace,
+    /// so that the same inputs result in the same bytes.
     #[must_use]
-    pub fn made_at(mut self, filetime: i64) -> Self {
-        self.made_at = Some(filetime);
+    pub fn made_at(mut self, time: FileTime) -> Self {
+        self.made_at = Some(time);
         self
     }
 
@@ -180,7 +183,7 @@ impl<'f> Merger<'f> {
     #[must_use]
     pub fn on_record(
         mut self,
-        f: impl FnMut(&ReadRecord<'_>, i64, &mut Insertions) -> Result<()> + 'f,
+        f: impl FnMut(&ReadRecord<'_>, Ticks, &mut Insertions) -> Result<()> + 'f,
     ) -> Self {
         self.on_record = Callback(Some(Box::new(f)));
         self
@@ -195,7 +198,7 @@ impl<'f> Merger<'f> {
         mut self,
         inputs: Vec<S>,
         output: O,
-    ) -> Result<(O, MergeReport)> {
+    ) -> Result<Finished<O, MergeReport>> {
         let inputs = self.open(inputs)?;
         let plan = Plan::new(&inputs, self.allow)?;
         self.write(inputs, &plan, output)
@@ -218,7 +221,7 @@ impl<'f> Merger<'f> {
         inputs: Vec<Input<S>>,
         plan: &Plan,
         output: O,
-    ) -> Result<(O, MergeReport)> {
+    ) -> Result<Finished<O, MergeReport>> {
         let compressor = self.compressor.take();
         let Plan { clocks, closed, between, .. } = plan;
         let lost = plan.lost(&inputs);
@@ -236,11 +239,11 @@ impl<'f> Merger<'f> {
         config.compressor = compressor;
         let mut gaps = Gaps::new(all.first_lost(), config.header.buffer_size);
         let mut session = Session::create(output, config)?;
-        let mut latest = i64::MIN;
+        let mut latest = Ticks::MIN;
         let mut insertions = Insertions::default();
         all.for_each(threads, |input, record, moved, place| {
             let processor = record.processor();
-            latest = latest.max(moved.raw.timestamp.unwrap_or(i64::MIN));
+            latest = latest.max(moved.raw.timestamp.unwrap_or(Ticks::MIN));
             if let Some(place) = place {
                 gaps.pass(input, &place);
                 place.carry(&mut session)?;
@@ -264,19 +267,17 @@ impl<'f> Merger<'f> {
         })?;
         // Records of a merger's rundown are later than the end of the sessions and do not change
         // it. If an input was not closed, the last record is the end.
-        let end = if *closed || latest == i64::MIN {
-            end
-        } else {
-            end.max(clocks.clock.time(Ticks::new(latest)).get())
-        };
-        let end = Some(end).filter(|end| *end > 0);
+        let end =
+            if *closed || latest == Ticks::MIN { end } else { end.max(clocks.clock.time(latest)) };
+        let end = Some(end).filter(|end| *end > FileTime::default());
         all.ensure_in_order()?;
         for place in all.unread_losses() {
             place.carry(&mut session)?;
         }
         session.add_losses(0, all.missing_buffers().saturating_add(*between));
-        let (output, summary) = session.close(end)?;
-        Ok((output, MergeReport { summary, inputs: all.report() }))
+        let finished = session.close(end)?;
+        let report = MergeReport { summary: finished.report, inputs: all.report() };
+        Ok(Finished { output: finished.output, report })
     }
 }
 
@@ -318,15 +319,15 @@ fn header<S: Source>(
     clocks: &Clocks,
     lost: &[[u32; 2]],
     compressed: bool,
-) -> (FileHeader, i64) {
+) -> (FileHeader, FileTime) {
     let headers = || inputs.iter().map(|i| &i.header);
     let mut header = headers().nth(clocks.first()).map_or_else(FileHeader::new, FileHeader::clone);
     let clock = &clocks.clock;
-    header.timestamp = clock.start_timestamp.get();
-    header.start_time = clock.start_time.get();
+    header.timestamp = clock.start_timestamp;
+    header.start_time = clock.start_time;
     (header.clock_type, header.perf_freq) = (clock.kind, clocks.perf_freq);
     header.cpu_mhz = clocks.cpu_mhz;
-    header.end_time = headers().map(|h| h.end_time).max().unwrap_or(0);
+    header.end_time = headers().map(|h| h.end_time).max().unwrap_or_default();
     header.mode = LogFileMode::RELOG | LogFileMode::SEQUENTIAL;
     if headers().any(|h| h.is_selection()) {
         header.mode = header.mode | LogFileMode::ADD_HEADER;

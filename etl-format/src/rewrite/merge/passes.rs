@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, Write};
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::{FileSource, Mode, Options, Source};
 use crate::rewrite::callback::Callback;
-use crate::write::{Output, TraceFile};
+use crate::write::{Finished, Output, TraceFile};
 
 use super::inputs::Input;
 use super::{MergeReport, MergedInput, Merger, Plan};
@@ -26,7 +26,7 @@ impl Merger<'_> {
         inputs: &mut [S],
         output: O,
         mut temporary: impl FnMut() -> io::Result<F>,
-    ) -> Result<(O, MergeReport)> {
+    ) -> Result<Finished<O, MergeReport>> {
         let opened = Input::open_all(inputs.iter_mut().collect(), &self.read)?;
         let plan = Plan::new(&opened, self.allow)?;
         // Each pass opens its inputs again, so that no index of a trace stays in memory.
@@ -40,7 +40,7 @@ impl Merger<'_> {
         plan: &Plan,
         output: O,
         temporary: &mut dyn FnMut() -> io::Result<F>,
-    ) -> Result<(O, MergeReport)> {
+    ) -> Result<Finished<O, MergeReport>> {
         let count = inputs.len();
         match self.open(inputs.iter_mut().collect()) {
             Ok(opened) => return self.write(opened, plan, output),
@@ -60,10 +60,10 @@ impl Merger<'_> {
         let joined = whole
             .open(vec![a, b])
             .and_then(|halves| whole.write(halves, &plan.joining(&one, &two), output));
-        let (output, done) =
-            joined.map_err(|e| moved(e, |index| if index == 0 { 0 } else { middle }))?;
+        let whole = joined.map_err(|e| moved(e, |index| if index == 0 { 0 } else { middle }))?;
         let inputs = first.into_iter().chain(second).collect();
-        Ok((output, MergeReport { summary: done.summary, inputs }))
+        let report = MergeReport { summary: whole.report.summary, inputs };
+        Ok(Finished { output: whole.output, report })
     }
 
     /// Merges one half into a temporary file; `base` is the index of its first input.
@@ -76,8 +76,8 @@ impl Merger<'_> {
     ) -> Result<(FileSource<F>, Vec<MergedInput>)> {
         let file = TraceFile::new(temporary()?);
         let merged = self.passes(inputs, plan, file, temporary);
-        let (file, done) = merged.map_err(|e| moved(e, |index| base + index))?;
-        Ok((FileSource::new(file.into_inner())?, done.inputs))
+        let merged = merged.map_err(|e| moved(e, |index| base + index))?;
+        Ok((FileSource::new(merged.output.into_inner())?, merged.report.inputs))
     }
 }
 

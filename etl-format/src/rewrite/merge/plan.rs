@@ -1,7 +1,8 @@
 //! What all passes of a merge have in common: the clock, and how the inputs become part of it.
 
+use crate::FileHeader;
 use crate::error::Result;
-use crate::read::{FileHeader, Part, Source};
+use crate::read::{Part, Source};
 
 use super::clocks::Clocks;
 use super::inputs::Input;

@@ -1,5 +1,6 @@
 //! Converts the timestamps of a record to another clock: in its header and in known payloads.
 
+use crate::Ticks;
 use crate::constants::{ExtendedType, RecordKind, hook};
 use crate::cursor::Bytes;
 use crate::read::{RawItem, Record, timestamp_offset};
@@ -9,20 +10,21 @@ use super::Relation;
 
 /// Copies a record with its timestamps converted to `out`, and returns the new timestamp of the
 /// record.
-pub(super) fn convert(record: &Record<'_>, relation: &Relation, out: &mut Vec<u8>) -> i64 {
+pub(super) fn convert(record: &Record<'_>, relation: &Relation, out: &mut Vec<u8>) -> Ticks {
     out.clear();
     out.extend_from_slice(record.bytes());
-    let timestamp = relation.timestamp(record.timestamp().get());
+    let timestamp = relation.timestamp(record.timestamp());
     if let Some(at) = timestamp_offset(record.kind(), record.bytes()) {
-        overwrite(out, at, &timestamp.to_le_bytes());
+        overwrite(out, at, &timestamp.get().to_le_bytes());
     }
     if let Some(at) = record.hook().and_then(|hook| payload_value(record, hook)) {
-        let (at, value) = match at {
-            Value::Timestamp(at) => (at, out.as_slice().i64_at(at).map(|v| relation.timestamp(v))),
-            Value::Counted(at) => (at, out.as_slice().i64_at(at).map(|v| relation.counted(v))),
-        };
-        if let Some(value) = value {
-            overwrite(out, at, &value.to_le_bytes());
+        let (Value::Timestamp(offset) | Value::Counted(offset)) = at;
+        if let Some(old) = out.as_slice().i64_at(offset) {
+            let new = match at {
+                Value::Timestamp(_) => relation.timestamp(Ticks::new(old)).get(),
+                Value::Counted(_) => relation.counted(old),
+            };
+            overwrite(out, offset, &new.to_le_bytes());
         }
     }
     if let Some(at) = counter_distance(record)

@@ -5,10 +5,10 @@ use byteorder::{ByteOrder, LE};
 use crate::headers::EventDescriptor;
 
 use super::{Extended, Record};
-use crate::Guid;
 use crate::constants::{EventFlags, EventProperties, PointerSize, RecordKind};
 use crate::error::Result;
 use crate::write::put::{marker, sized};
+use crate::{Guid, ProcessId, ThreadId, Ticks};
 
 /// `EVENT_HEADER`, extended items, and a payload.
 ///
@@ -22,8 +22,8 @@ use crate::write::put::{marker, sized};
 /// | 0c | u32 process | 40 | activity GUID |
 ///
 /// ```
-/// use etl_format::Guid;
-/// use etl_format::write::record::{Event, EventDescriptor, Record};
+/// use etl_format::{EventDescriptor, Guid};
+/// use etl_format::write::record::{Event, Record};
 ///
 /// let descriptor = EventDescriptor { id: 7, level: 4, ..EventDescriptor::default() };
 /// let event = Event::new(Guid::new(1, 2, 3, [4; 8]), descriptor, 2_000)
@@ -45,11 +45,11 @@ pub struct Event<'a> {
     /// Properties; 0 on disk so far.
     properties: EventProperties,
     /// Thread.
-    thread_id: u32,
+    thread_id: ThreadId,
     /// Process.
-    process_id: u32,
+    process_id: ProcessId,
     /// Raw timestamp.
-    timestamp: i64,
+    timestamp: Ticks,
     /// Provider.
     provider: Guid,
     /// Id, version and so on.
@@ -78,14 +78,14 @@ impl<'a> Event<'a> {
     /// An event of a provider, with a raw timestamp. Pointers have 64 bits, and everything else is
     /// 0 or empty.
     #[must_use]
-    pub fn new(provider: Guid, descriptor: EventDescriptor, timestamp: i64) -> Self {
+    pub fn new(provider: Guid, descriptor: EventDescriptor, timestamp: impl Into<Ticks>) -> Self {
         Event {
             pointer_size: PointerSize::P8,
             flags: EventFlags(0),
             properties: EventProperties(0),
-            thread_id: 0,
-            process_id: 0,
-            timestamp,
+            thread_id: ThreadId::default(),
+            process_id: ProcessId::default(),
+            timestamp: timestamp.into(),
             provider,
             descriptor,
             kernel_time: 0,
@@ -102,9 +102,13 @@ impl<'a> Event<'a> {
 
     /// Sets process and thread.
     #[must_use]
-    pub fn process(mut self, process_id: u32, thread_id: u32) -> Self {
-        self.process_id = process_id;
-        self.thread_id = thread_id;
+    pub fn process(
+        mut self,
+        process_id: impl Into<ProcessId>,
+        thread_id: impl Into<ThreadId>,
+    ) -> Self {
+        self.process_id = process_id.into();
+        self.thread_id = thread_id.into();
         self
     }
 
@@ -215,9 +219,9 @@ impl Record for Event<'_> {
         head[0x02..0x04].copy_from_slice(&marker(kind));
         LE::write_u16(&mut head[0x04..0x06], flags);
         LE::write_u16(&mut head[0x06..0x08], self.properties.0);
-        LE::write_u32(&mut head[0x08..0x0c], self.thread_id);
-        LE::write_u32(&mut head[0x0c..0x10], self.process_id);
-        LE::write_i64(&mut head[0x10..0x18], self.timestamp);
+        LE::write_u32(&mut head[0x08..0x0c], self.thread_id.get());
+        LE::write_u32(&mut head[0x0c..0x10], self.process_id.get());
+        LE::write_i64(&mut head[0x10..0x18], self.timestamp.get());
         head[0x18..0x28].copy_from_slice(&self.provider.to_bytes());
         LE::write_u16(&mut head[0x28..0x2a], d.id);
         head[0x2a..0x2e].copy_from_slice(&[d.version, d.channel, d.level, d.opcode]);
@@ -236,7 +240,7 @@ impl Record for Event<'_> {
         })
     }
 
-    fn timestamp(&self) -> Option<i64> {
+    fn timestamp(&self) -> Option<Ticks> {
         Some(self.timestamp)
     }
 }

@@ -3,10 +3,10 @@
 use byteorder::{LE, WriteBytesExt};
 
 use super::Record;
-use crate::Guid;
 use crate::constants::{PointerSize, RecordKind};
 use crate::error::Result;
 use crate::write::put::{marker, sized};
+use crate::{Guid, ProcessId, ThreadId, Ticks};
 
 /// `EVENT_TRACE_HEADER` and a payload.
 ///
@@ -40,11 +40,11 @@ pub struct Full<'a> {
     /// Version of the payload.
     version: u16,
     /// Thread; all ones when not known.
-    thread_id: u32,
+    thread_id: ThreadId,
     /// Process.
-    process_id: u32,
+    process_id: ProcessId,
     /// Raw timestamp.
-    pub(super) timestamp: i64,
+    pub(super) timestamp: Ticks,
     /// Class of the event.
     class: Guid,
     /// Kernel time in timer ticks.
@@ -59,15 +59,15 @@ impl<'a> Full<'a> {
     /// An event of a class, with a raw timestamp. Pointers have 64 bits, and everything else is 0
     /// or empty.
     #[must_use]
-    pub fn new(class: Guid, opcode: u8, timestamp: i64) -> Self {
+    pub fn new(class: Guid, opcode: u8, timestamp: impl Into<Ticks>) -> Self {
         Full {
             pointer_size: PointerSize::P8,
             opcode,
             level: 0,
             version: 0,
-            thread_id: 0,
-            process_id: 0,
-            timestamp,
+            thread_id: ThreadId::default(),
+            process_id: ProcessId::default(),
+            timestamp: timestamp.into(),
             class,
             kernel_time: 0,
             user_time: 0,
@@ -98,9 +98,13 @@ impl<'a> Full<'a> {
 
     /// Sets process and thread. A thread id with all bits set means that the thread is not known.
     #[must_use]
-    pub fn process(mut self, process_id: u32, thread_id: u32) -> Self {
-        self.process_id = process_id;
-        self.thread_id = thread_id;
+    pub fn process(
+        mut self,
+        process_id: impl Into<ProcessId>,
+        thread_id: impl Into<ThreadId>,
+    ) -> Self {
+        self.process_id = process_id.into();
+        self.thread_id = thread_id.into();
         self
     }
 
@@ -126,9 +130,9 @@ impl<'a> Full<'a> {
         out.push(self.opcode);
         out.push(self.level);
         out.write_u16::<LE>(self.version)?;
-        out.write_u32::<LE>(self.thread_id)?;
-        out.write_u32::<LE>(self.process_id)?;
-        out.write_i64::<LE>(self.timestamp)?;
+        out.write_u32::<LE>(self.thread_id.get())?;
+        out.write_u32::<LE>(self.process_id.get())?;
+        out.write_i64::<LE>(self.timestamp.get())?;
         out.extend(self.class.to_bytes());
         out.write_u32::<LE>(self.kernel_time)?;
         out.write_u32::<LE>(self.user_time)?;
@@ -146,7 +150,7 @@ impl Record for Full<'_> {
         })
     }
 
-    fn timestamp(&self) -> Option<i64> {
+    fn timestamp(&self) -> Option<Ticks> {
         Some(self.timestamp)
     }
 }

@@ -3,10 +3,10 @@
 use byteorder::{LE, WriteBytesExt};
 
 use super::{Full, Record};
-use crate::Guid;
 use crate::constants::RecordKind;
 use crate::error::Result;
 use crate::write::put::sized;
+use crate::{Guid, Ticks};
 
 /// `EVENT_INSTANCE_GUID_HEADER`: the head of a FULL record, then at 0x30 the instance, at 0x34 its
 /// parent, at 0x38 the parent's class, at 0x48 the payload.
@@ -63,7 +63,7 @@ impl Record for Instance<'_> {
         })
     }
 
-    fn timestamp(&self) -> Option<i64> {
+    fn timestamp(&self) -> Option<Ticks> {
         Some(self.full.timestamp)
     }
 }

@@ -3,12 +3,12 @@
 use byteorder::{LE, WriteBytesExt};
 
 use super::Record;
-use crate::Guid;
 use crate::constants::{
     MARKER_EVENT_TRACE, MARKER_MESSAGE, MARKER_TRACE, MessageFlags, RecordKind,
 };
 use crate::error::Result;
 use crate::write::put::{marker, overwrite, sized};
+use crate::{Guid, ProcessId, ThreadId, Ticks};
 
 /// Which of its two markers a message begins with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,11 +51,11 @@ pub struct Message<'a> {
     /// GUID of the message's source file; not written if there is a component.
     guid: Guid,
     /// Raw timestamp.
-    timestamp: i64,
+    timestamp: Ticks,
     /// Thread.
-    thread_id: u32,
+    thread_id: ThreadId,
     /// Process.
-    process_id: u32,
+    process_id: ProcessId,
     /// The arguments.
     payload: &'a [u8],
 }
@@ -63,7 +63,7 @@ pub struct Message<'a> {
 impl<'a> Message<'a> {
     /// A message of a source file, with its number and a raw timestamp.
     #[must_use]
-    pub fn new(guid: Guid, number: u16, timestamp: i64) -> Self {
+    pub fn new(guid: Guid, number: u16, timestamp: impl Into<Ticks>) -> Self {
         Message {
             marker: MessageMarker::Wpp,
             number,
@@ -71,9 +71,9 @@ impl<'a> Message<'a> {
             sequence: 0,
             component_id: 0,
             guid,
-            timestamp,
-            thread_id: 0,
-            process_id: 0,
+            timestamp: timestamp.into(),
+            thread_id: ThreadId::default(),
+            process_id: ProcessId::default(),
             payload: &[],
         }
     }
@@ -103,10 +103,14 @@ impl<'a> Message<'a> {
 
     /// Adds process and thread.
     #[must_use]
-    pub fn process(mut self, process_id: u32, thread_id: u32) -> Self {
+    pub fn process(
+        mut self,
+        process_id: impl Into<ProcessId>,
+        thread_id: impl Into<ThreadId>,
+    ) -> Self {
         self.flags = self.flags | MessageFlags::SYSTEMINFO;
-        self.process_id = process_id;
-        self.thread_id = thread_id;
+        self.process_id = process_id.into();
+        self.thread_id = thread_id.into();
         self
     }
 
@@ -145,18 +149,18 @@ impl Record for Message<'_> {
                 out.extend(self.guid.to_bytes());
             }
             if self.flags.has_timestamp() {
-                out.write_i64::<LE>(self.timestamp)?;
+                out.write_i64::<LE>(self.timestamp.get())?;
             }
             if self.flags.has(MessageFlags::SYSTEMINFO) {
-                out.write_u32::<LE>(self.thread_id)?;
-                out.write_u32::<LE>(self.process_id)?;
+                out.write_u32::<LE>(self.thread_id.get())?;
+                out.write_u32::<LE>(self.process_id.get())?;
             }
             out.extend_from_slice(self.payload);
             Ok(())
         })
     }
 
-    fn timestamp(&self) -> Option<i64> {
+    fn timestamp(&self) -> Option<Ticks> {
         self.flags.has_timestamp().then_some(self.timestamp)
     }
 }

@@ -15,7 +15,6 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-pub use crate::headers::EventDescriptor;
 pub use event::Event;
 pub use extended::Extended;
 pub use full::Full;
@@ -27,6 +26,7 @@ pub use perfinfo::PerfInfo;
 pub use raw::Raw;
 pub use system::System;
 
+use crate::Ticks;
 use crate::error::Result;
 
 /// A record that can be encoded.
@@ -39,11 +39,11 @@ pub trait Record {
     fn encode(&self, out: &mut Vec<u8>) -> Result<()>;
 
     /// The record's own raw timestamp, if its kind has one.
-    fn timestamp(&self) -> Option<i64>;
+    fn timestamp(&self) -> Option<Ticks>;
 
     /// The timestamp that a reader should return for the record: its own, or the one it was read
     /// with. `None` if the record takes over the timestamp of the record before it.
-    fn effective_timestamp(&self) -> Option<i64> {
+    fn effective_timestamp(&self) -> Option<Ticks> {
         self.timestamp()
     }
 }
@@ -53,11 +53,11 @@ impl<R: Record + ?Sized> Record for &R {
         (**self).encode(out)
     }
 
-    fn timestamp(&self) -> Option<i64> {
+    fn timestamp(&self) -> Option<Ticks> {
         (**self).timestamp()
     }
 
-    fn effective_timestamp(&self) -> Option<i64> {
+    fn effective_timestamp(&self) -> Option<Ticks> {
         (**self).effective_timestamp()
     }
 }

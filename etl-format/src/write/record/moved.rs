@@ -1,6 +1,7 @@
 //! Records that are copied from one buffer to another.
 
 use super::{Raw, Record};
+use crate::Ticks;
 use crate::error::Result;
 
 /// A record with the timestamp that it was read with. A record without its own timestamp took it
@@ -10,7 +11,7 @@ pub struct Moved<'a> {
     /// The record.
     pub raw: Raw<'a>,
     /// The timestamp that it was read with.
-    pub timestamp: i64,
+    pub timestamp: Ticks,
 }
 
 impl Record for Moved<'_> {
@@ -18,11 +19,11 @@ impl Record for Moved<'_> {
         self.raw.encode(out)
     }
 
-    fn timestamp(&self) -> Option<i64> {
+    fn timestamp(&self) -> Option<Ticks> {
         self.raw.timestamp
     }
 
-    fn effective_timestamp(&self) -> Option<i64> {
+    fn effective_timestamp(&self) -> Option<Ticks> {
         Some(self.raw.timestamp.unwrap_or(self.timestamp))
     }
 }

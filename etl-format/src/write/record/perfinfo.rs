@@ -3,6 +3,7 @@
 use byteorder::{LE, WriteBytesExt};
 
 use super::Record;
+use crate::Ticks;
 use crate::constants::{PointerSize, RecordKind, SYSTEM_TRACE_VERSION};
 use crate::error::Result;
 use crate::write::put::{marker, sized, unwritable};
@@ -29,7 +30,7 @@ pub struct PerfInfo<'a> {
     /// Group in the high byte, type (opcode) in the low one.
     hook: u16,
     /// Raw timestamp.
-    timestamp: i64,
+    timestamp: Ticks,
     /// Index of a precise-sampling record (bit 15 of the version word).
     pebs_index: Option<u64>,
     /// The processor's counters, up to 7 (bits 8 to 10 of the version word).
@@ -42,12 +43,12 @@ impl<'a> PerfInfo<'a> {
     /// A kernel event with a hook (group in the high byte, type in the low one) and a raw
     /// timestamp. Pointers have 64 bits, the version is 2; counters and payload are empty.
     #[must_use]
-    pub fn new(hook: u16, timestamp: i64) -> Self {
+    pub fn new(hook: u16, timestamp: impl Into<Ticks>) -> Self {
         PerfInfo {
             pointer_size: PointerSize::P8,
             version: SYSTEM_TRACE_VERSION,
             hook,
-            timestamp,
+            timestamp: timestamp.into(),
             pebs_index: None,
             counters: &[],
             payload: &[],
@@ -104,7 +105,7 @@ impl Record for PerfInfo<'_> {
             ));
             out.write_u16::<LE>(0)?;
             out.write_u16::<LE>(self.hook)?;
-            out.write_i64::<LE>(self.timestamp)?;
+            out.write_i64::<LE>(self.timestamp.get())?;
             if let Some(index) = self.pebs_index {
                 out.write_u64::<LE>(index)?;
             }
@@ -116,7 +117,7 @@ impl Record for PerfInfo<'_> {
         })
     }
 
-    fn timestamp(&self) -> Option<i64> {
+    fn timestamp(&self) -> Option<Ticks> {
         Some(self.timestamp)
     }
 }

@@ -1,6 +1,7 @@
 //! Records from encoded bytes.
 
 use super::Record;
+use crate::Ticks;
 use crate::constants::{MARKER_EVENT_TRACE, MARKER_TRACE, RecordKind};
 use crate::error::Result;
 use crate::write::put::unwritable;
@@ -13,7 +14,7 @@ pub struct Raw<'a> {
     /// The record.
     pub bytes: &'a [u8],
     /// Its raw timestamp, if it has one.
-    pub timestamp: Option<i64>,
+    pub timestamp: Option<Ticks>,
 }
 
 impl Raw<'_> {
@@ -42,7 +43,7 @@ impl Record for Raw<'_> {
         Ok(())
     }
 
-    fn timestamp(&self) -> Option<i64> {
+    fn timestamp(&self) -> Option<Ticks> {
         self.timestamp
     }
 }

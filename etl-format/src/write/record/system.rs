@@ -6,6 +6,7 @@ use super::Record;
 use crate::constants::{PointerSize, RecordKind, SYSTEM_TRACE_VERSION};
 use crate::error::Result;
 use crate::write::put::{marker, sized};
+use crate::{ProcessId, ThreadId, Ticks};
 
 /// `SYSTEM_TRACE_HEADER` and a payload, or the same without CPU times: a COMPACT record.
 ///
@@ -37,11 +38,11 @@ pub struct System<'a> {
     /// Group in the high byte, type (opcode) in the low one.
     hook: u16,
     /// Thread.
-    thread_id: u32,
+    thread_id: ThreadId,
     /// Process.
-    process_id: u32,
+    process_id: ProcessId,
     /// Raw timestamp.
-    timestamp: i64,
+    timestamp: Ticks,
     /// Kernel and user time in timer ticks; `None` makes this a COMPACT record.
     cpu_times: Option<(u32, u32)>,
     /// The bytes after the header.
@@ -52,14 +53,14 @@ impl<'a> System<'a> {
     /// A kernel event with a hook (group in the high byte, type in the low one) and a raw
     /// timestamp. Pointers have 64 bits, the version is 2, and everything else is 0 or empty.
     #[must_use]
-    pub fn new(hook: u16, timestamp: i64) -> Self {
+    pub fn new(hook: u16, timestamp: impl Into<Ticks>) -> Self {
         System {
             pointer_size: PointerSize::P8,
             version: SYSTEM_TRACE_VERSION.into(),
             hook,
-            thread_id: 0,
-            process_id: 0,
-            timestamp,
+            thread_id: ThreadId::default(),
+            process_id: ProcessId::default(),
+            timestamp: timestamp.into(),
             cpu_times: Some((0, 0)),
             payload: &[],
         }
@@ -81,9 +82,13 @@ impl<'a> System<'a> {
 
     /// Sets process and thread.
     #[must_use]
-    pub fn process(mut self, process_id: u32, thread_id: u32) -> Self {
-        self.process_id = process_id;
-        self.thread_id = thread_id;
+    pub fn process(
+        mut self,
+        process_id: impl Into<ProcessId>,
+        thread_id: impl Into<ThreadId>,
+    ) -> Self {
+        self.process_id = process_id.into();
+        self.thread_id = thread_id.into();
         self
     }
 
@@ -120,9 +125,9 @@ impl Record for System<'_> {
             out.extend(marker(self.pointer_size.choose(narrow, wide)));
             out.write_u16::<LE>(0)?;
             out.write_u16::<LE>(self.hook)?;
-            out.write_u32::<LE>(self.thread_id)?;
-            out.write_u32::<LE>(self.process_id)?;
-            out.write_i64::<LE>(self.timestamp)?;
+            out.write_u32::<LE>(self.thread_id.get())?;
+            out.write_u32::<LE>(self.process_id.get())?;
+            out.write_i64::<LE>(self.timestamp.get())?;
             if let Some((kernel, user)) = self.cpu_times {
                 out.write_u32::<LE>(kernel)?;
                 out.write_u32::<LE>(user)?;
@@ -132,7 +137,7 @@ impl Record for System<'_> {
         })
     }
 
-    fn timestamp(&self) -> Option<i64> {
+    fn timestamp(&self) -> Option<Ticks> {
         Some(self.timestamp)
     }
 }

@@ -1,8 +1,8 @@
 //! Encoded records, compared with expected bytes.
 
 use super::*;
-use crate::Guid;
 use crate::constants::{ExtendedType, MessageFlags, PointerSize};
+use crate::{EventDescriptor, Guid, Ticks};
 
 fn hex(record: &impl Record) -> String {
     let mut out = Vec::new();
@@ -163,7 +163,7 @@ fn raw_checks_the_size_field() {
     let mut bytes = Vec::new();
     full(&[9; 3]).encode(&mut bytes).unwrap();
     let mut out = Vec::new();
-    Raw { bytes: &bytes, timestamp: Some(1) }.encode(&mut out).unwrap();
+    Raw { bytes: &bytes, timestamp: Some(Ticks::new(1)) }.encode(&mut out).unwrap();
     assert_eq!(out, bytes);
     assert!(Raw { bytes: &bytes[..0x30], timestamp: None }.encode(&mut out).is_err());
     assert!(Raw { bytes: &[8, 0], timestamp: None }.encode(&mut out).is_err());

@@ -1,5 +1,6 @@
 //! The configuration of a session writer.
 
+use crate::FileTime;
 use crate::constants::{LogFileMode, PROCESSOR_INDEX_MASK};
 use crate::error::Result;
 use crate::headers::FileHeader;
@@ -16,10 +17,10 @@ pub enum Style {
     /// The kernel of Vista and Windows 7: 8-bit processor numbers, nothing saved in buffer 0.
     LegacyKernel,
     /// A relogger: buffer 0 is not marked as flushed by the kernel, and every buffer has the time
-    /// (FILETIME) at which the file was made.
+    /// at which the file was made.
     Relogger {
-        /// When the file is made, in FILETIME units.
-        now: i64,
+        /// When the file is made.
+        now: FileTime,
     },
 }
 
@@ -28,7 +29,8 @@ pub enum Style {
 /// A [`FileHeader`] becomes the configuration of a session as the kernel runs it.
 ///
 /// ```
-/// use etl_format::write::{FileHeader, Session, SessionConfig};
+/// use etl_format::FileHeader;
+/// use etl_format::write::{Session, SessionConfig};
 ///
 /// let header = FileHeader { processors: 4, ..FileHeader::new() };
 /// // All buffers are flushed once a second of the 10 MHz clock.

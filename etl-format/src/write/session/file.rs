@@ -1,6 +1,5 @@
 //! Writes the file of a session: buffer 0, the position of each buffer, and the final header.
 
-use crate::Ticks;
 use crate::headers::BufferHeader;
 
 use super::{Held, Sealed, Session, Style};
@@ -14,6 +13,7 @@ use crate::write::output::Output;
 use crate::write::packing::Packed;
 use crate::write::put::{align, overwrite, unwritable};
 use crate::write::record::Record;
+use crate::{FileTime, Ticks};
 
 /// Bytes of written buffers whose memory is kept for others.
 const MAX_SPARE: usize = 4 << 20;
@@ -100,7 +100,7 @@ impl<O: Output> Session<O> {
             buffer_size: size,
             saved_offset: used,
             current_offset: sealed.current_offset,
-            timestamp,
+            timestamp: timestamp.into(),
             sequence_number: sealed.sequence,
             processor_field: sealed.processor,
             logger_id: self.config.logger_id,
@@ -113,7 +113,7 @@ impl<O: Output> Session<O> {
                 header.processor_field = legacy_processor(sealed.processor);
                 header.flags = BufferFlags(0);
             }
-            Style::Relogger { now } => header.timestamp = now,
+            Style::Relogger { now } => header.timestamp = now.get().into(),
         }
         header.flags = header.flags | sealed.losses;
         let Some(packing) = &mut self.packing else {
@@ -202,7 +202,7 @@ impl<O: Output> Session<O> {
     }
 
     /// Writes the last buffer with the flush marker, and the header with its final counts.
-    pub(super) fn end_file(&mut self, end_time: Option<i64>) -> Result<()> {
+    pub(super) fn end_file(&mut self, end_time: Option<FileTime>) -> Result<()> {
         if let Some(mut held) = self.held.take() {
             let flags = held.bytes.get(offset::buffer::FLAGS).copied().unwrap_or(0);
             let marked = flags | BufferFlags::FLUSH_MARKER.0 as u8;
@@ -213,12 +213,10 @@ impl<O: Output> Session<O> {
         if self.output.is_seekable() {
             // A closed session ends after its start, so that one without events differs from an
             // unclosed one.
-            let least = self.config.header.start_time.saturating_add(1);
-            let end = end_time.unwrap_or_else(|| {
-                self.config.header.clock().time(Ticks::new(self.latest)).get().max(least)
-            });
+            let earliest = self.config.header.start_time.get().saturating_add(1);
+            let latest = self.config.header.clock().time(Ticks::new(self.latest));
             let header = &mut self.config.header;
-            header.end_time = end;
+            header.end_time = end_time.unwrap_or(latest.max(FileTime::new(earliest)));
             header.buffers_written = self.buffers;
             header.events_lost = u32::try_from(self.summary.events_lost).unwrap_or(u32::MAX);
             header.buffers_lost = u32::try_from(self.summary.buffers_lost).unwrap_or(u32::MAX);

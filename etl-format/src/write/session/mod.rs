@@ -16,7 +16,9 @@ use std::path::Path;
 use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode};
 use crate::error::Result;
 use crate::headers::BufferHeader;
+use crate::{FileTime, Ticks};
 
+use super::finished::Finished;
 use super::output::{Output, TraceFile};
 use super::packing::Packing;
 use super::put::{align, unwritable};
@@ -74,14 +76,15 @@ pub struct SessionSummary {
 /// ```
 /// use etl_format::constants::hook;
 /// use etl_format::write::record::PerfInfo;
-/// use etl_format::write::{FileHeader, Session};
+/// use etl_format::FileHeader;
+/// use etl_format::write::Session;
 ///
 /// let mut session = Session::in_memory(FileHeader { processors: 2, ..FileHeader::new() })?;
 /// session.write(0, &PerfInfo::new(hook::SAMPLE, 2_000).payload(&[0; 16]))?;
 /// session.lose_events(1, 3)?;
-/// let (bytes, summary) = session.close(None)?;
-/// assert_eq!((summary.events_written, summary.events_lost), (1, 3));
-/// assert_eq!(bytes.len(), 2 * 0x1_0000, "two buffers of 64 KiB");
+/// let finished = session.close(None)?;
+/// assert_eq!((finished.report.events_written, finished.report.events_lost), (1, 3));
+/// assert_eq!(finished.output.len(), 2 * 0x1_0000, "two buffers of 64 KiB");
 /// # Ok::<(), etl_format::Error>(())
 /// ```
 pub struct Session<O: Output> {
@@ -126,7 +129,7 @@ pub struct Resume {
     /// Sequence number of the next buffer.
     pub next_sequence: i64,
     /// Flush timestamp of the last buffer.
-    pub last_flush: i64,
+    pub last_flush: Ticks,
 }
 
 impl Session<Vec<u8>> {
@@ -144,7 +147,8 @@ impl Session<TraceFile<File>> {
     ///
     /// ```
     /// use etl_format::read::{Options, Trace};
-    /// use etl_format::write::{FileHeader, Session};
+    /// use etl_format::FileHeader;
+    /// use etl_format::write::Session;
     ///
     /// let path = std::env::temp_dir().join(format!("etl-format-{}.etl", std::process::id()));
     /// Session::create_file(&path, FileHeader::new())?.finish()?;
@@ -190,7 +194,7 @@ impl<O: Output> Session<O> {
         if config.header.mode.has(LogFileMode::CIRCULAR) && !output.is_seekable() {
             return Err(unwritable("a circular file goes back, which a pipe cannot"));
         }
-        let timestamp = config.header.timestamp;
+        let timestamp = config.header.timestamp.get();
         let mut session = Session {
             output,
             next_file: None,
@@ -220,7 +224,7 @@ impl<O: Output> Session<O> {
                 session.at = resume.at;
                 session.buffers = resume.buffers;
                 session.sequence = resume.next_sequence;
-                session.last_flush = resume.last_flush;
+                session.last_flush = resume.last_flush.get();
             }
             None => session.begin_file()?,
         }
@@ -239,14 +243,14 @@ impl<O: Output> Session<O> {
     /// [`crate::ErrorKind::Unwritable`] when the record cannot be encoded, is larger than a buffer,
     /// or its processor is not one of the header's; nothing was written then. Errors of the output.
     pub fn write(&mut self, processor: u16, record: &impl Record) -> Result<()> {
-        let timestamp = record.timestamp();
+        let timestamp = record.timestamp().map(Ticks::get);
         if let Some(timestamp) = timestamp {
             self.tick(timestamp)?;
         }
         let index = self.lane_index(processor)?;
         let Some(timestamp) = timestamp else {
             return match record.effective_timestamp() {
-                Some(read) => self.write_moved(index, record, read),
+                Some(read) => self.write_moved(index, record, read.get()),
                 None => self.put(index, record),
             };
         };
@@ -260,7 +264,7 @@ impl<O: Output> Session<O> {
 
     /// Appends a record to the buffer of a processor, or begins the next buffer with it.
     fn put(&mut self, index: usize, record: &impl Record) -> Result<()> {
-        let timestamp = record.timestamp();
+        let timestamp = record.timestamp().map(Ticks::get);
         let size = self.config.header.buffer_size as usize;
         self.cut(index)?;
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
@@ -310,7 +314,8 @@ impl<O: Output> Session<O> {
     /// # Errors
     /// Errors of the output.
     #[inline]
-    pub fn tick(&mut self, now: i64) -> Result<()> {
+    pub fn tick(&mut self, now: impl Into<Ticks>) -> Result<()> {
+        let now = now.into().get();
         match self.next_timer {
             Some(due) if now >= due => self.expire(due, now),
             _ => Ok(()),
@@ -374,7 +379,8 @@ impl<O: Output> Session<O> {
     ///
     /// # Errors
     /// Errors of the output.
-    pub fn flush(&mut self, now: i64) -> Result<()> {
+    pub fn flush(&mut self, now: impl Into<Ticks>) -> Result<()> {
+        let now = now.into();
         while self.flush_one(now)? {}
         Ok(())
     }
@@ -383,9 +389,9 @@ impl<O: Output> Session<O> {
     ///
     /// # Errors
     /// Errors of the output.
-    pub fn flush_one(&mut self, now: i64) -> Result<bool> {
+    pub fn flush_one(&mut self, now: impl Into<Ticks>) -> Result<bool> {
         let Some(sealed) = self.sealed.pop_front() else { return Ok(false) };
-        self.emit(sealed, now)?;
+        self.emit(sealed, now.into().get())?;
         Ok(true)
     }
 
@@ -489,25 +495,24 @@ impl<O: Output> Session<O> {
     /// # Errors
     /// Errors of the output.
     pub fn finish(self) -> Result<O> {
-        let (output, _) = self.close(None)?;
-        Ok(output)
+        Ok(self.close(None)?.output)
     }
 
     /// Ends the session: writes what is left, marks the last buffer, and completes the header.
-    /// `end_time` is in FILETIME units; by default that of the latest record or flush.
+    /// The default of `end_time` is the time of the latest record or flush.
     ///
     /// A pipe keeps the header it began with.
     ///
     /// # Errors
     /// Errors of the output.
-    pub fn close(mut self, end_time: Option<i64>) -> Result<(O, SessionSummary)> {
+    pub fn close(mut self, end_time: Option<FileTime>) -> Result<Finished<O>> {
         self.release_all()?;
         self.settle_losses();
         self.seal_all();
         self.flush(self.latest)?;
         self.place_packed(true)?;
         self.end_file(end_time)?;
-        Ok((self.output, self.summary))
+        Ok(Finished { output: self.output, report: self.summary })
     }
 
     /// Leaves the session as a crash does: flushed buffers are in the file, sealed and current
@@ -515,13 +520,13 @@ impl<O: Output> Session<O> {
     ///
     /// # Errors
     /// Errors of the output.
-    pub fn abandon(mut self) -> Result<(O, SessionSummary)> {
+    pub fn abandon(mut self) -> Result<Finished<O>> {
         self.place_packed(true)?;
         if let Some(held) = self.held.take() {
             self.output.write_at(held.at, &held.bytes)?;
         }
         self.output.flush()?;
-        Ok((self.output, self.summary))
+        Ok(Finished { output: self.output, report: self.summary })
     }
 
     /// The index of a processor's lane.

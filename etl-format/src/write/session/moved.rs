@@ -12,6 +12,7 @@
 
 use super::lane::Waiting;
 use super::{Session, no_lane};
+use crate::Ticks;
 use crate::constants::BUFFER_HEADER_SIZE;
 use crate::error::Result;
 use crate::write::output::Output;
@@ -60,7 +61,7 @@ impl<O: Output> Session<O> {
     /// Writes a message that received a timestamp.
     fn write_encoded(&mut self, index: usize, bytes: &[u8], timestamp: i64) -> Result<()> {
         self.release(index, timestamp)?;
-        self.put(index, &Raw { bytes, timestamp: Some(timestamp) })?;
+        self.put(index, &Raw { bytes, timestamp: Some(timestamp.into()) })?;
         self.join(index, timestamp)
     }
 
@@ -173,7 +174,7 @@ impl Record for Aligned<'_> {
         Ok(())
     }
 
-    fn timestamp(&self) -> Option<i64> {
+    fn timestamp(&self) -> Option<Ticks> {
         None
     }
 }

@@ -23,7 +23,10 @@ fn damaged_header_event_keeps_the_records() {
         assert_eq!((outcome.damage[0].2, outcome.damage[0].3), (0, 25));
         let trace = Trace::open(bytes.as_slice(), &Options::salvage()).unwrap();
         let header = trace.header();
-        assert_eq!((header.start_time, header.timestamp, header.clock_type.0), (0, 0, 0));
+        assert_eq!(
+            (header.start_time.get(), header.timestamp.get(), header.clock_type.0),
+            (0, 0, 0)
+        );
     }
 }
 

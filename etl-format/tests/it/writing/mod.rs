@@ -4,8 +4,8 @@
 
 pub mod naive;
 
-use etl_format::Guid;
-use etl_format::write::record::{Event, EventDescriptor};
+use etl_format::write::record::Event;
+use etl_format::{EventDescriptor, Guid};
 
 /// When sessions start.
 pub const START: i64 = 132_000_000_000_000_000;

@@ -8,22 +8,22 @@ mod kernel;
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn parse_accepts_every_built_in_table() {
-    for (file, text) in TABLES {
-        if let Err(error) = Provider::parse(file, text) {
+    for TableSource { name, text } in TABLES {
+        if let Err(error) = Provider::parse(name, text) {
             panic!("{error}");
         }
     }
-    let (file, text) = CLASSIC_TABLE;
-    if let Err(error) = Provider::parse_classes(file, text) {
+    let TableSource { name, text } = CLASSIC_TABLE;
+    if let Err(error) = Provider::parse_classes(name, text) {
         panic!("{error}");
     }
     assert_eq!(Registry::classic().providers().count(), 20);
-    for (file, text) in DOCUMENTED_TABLES {
-        if let Err(error) = Provider::parse(file, text) {
+    for TableSource { name, text } in DOCUMENTED_TABLES {
+        if let Err(error) = Provider::parse(name, text) {
             panic!("{error}");
         }
     }
-    if let Err(error) = Erratum::parse(ERRATA_TABLE.0, ERRATA_TABLE.1) {
+    if let Err(error) = Erratum::parse(ERRATA_TABLE.name, ERRATA_TABLE.text) {
         panic!("{error}");
     }
     assert_eq!(Registry::of(TableSet::Documented).providers().count(), DOCUMENTED_TABLES.len());
@@ -138,7 +138,7 @@ fn tables_differ_only_where_an_erratum_says_so() {
             let has = |ids: &[&str]| ids.iter().any(|id| event.errata().contains(id));
             assert!(says.0 == is.0 || has(&["X01"]), "{place}: the id");
             // Some descriptors changed after the pages were written.
-            let was = |level, keywords| real.older == Some((level, keywords));
+            let was = |level, keywords| real.older == Some(OlderEvent { level, keywords });
             let old = was(says.1, says.2);
             assert!(old || says.1 == is.1 || has(&["X02", "X35"]), "{place}: the level");
             let keywords = ["X16", "X17", "X18", "X33", "X34", "X36", "X38"];

@@ -6,7 +6,7 @@ use etl_synth::{SECOND, Simulation};
 /// The decoder under test: names of the events that the tables know, in time order.
 fn names(trace: &[u8]) -> Vec<String> {
     let mut trace = etl_events::from_bytes(trace).unwrap();
-    let mut events = trace.events().names(false);
+    let mut events = trace.events().without_names();
     let mut out = Vec::new();
     while let Some(event) = events.next().unwrap() {
         if event.record().is_event() && event.schema().is_some() {

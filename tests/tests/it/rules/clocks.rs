@@ -1,8 +1,8 @@
 //! Times of the header that contradict each other, changed byte by byte.
 
-use etl_format::FileTime;
 use etl_format::constants::FILETIME_PER_SECOND;
-use etl_format::read::{FileHeader, Options, Trace};
+use etl_format::read::{Options, Trace};
+use etl_format::{FileHeader, FileTime};
 use etl_verify::Verifier;
 
 use super::base::{files_of, judge, sound};
@@ -11,8 +11,8 @@ use super::base::{files_of, judge, sound};
 fn booted(seconds_after_start: i64) -> (Vec<u8>, i64) {
     let mut file = sound(7);
     let header = header(&file);
-    let boot_time = header.start_time + seconds_after_start * FILETIME_PER_SECOND;
-    replace(&mut file, header.boot_time, boot_time);
+    let boot_time = header.start_time.get() + seconds_after_start * FILETIME_PER_SECOND;
+    replace(&mut file, header.boot_time.get(), boot_time);
     (file, boot_time)
 }
 
@@ -65,8 +65,8 @@ at "5s" { stop "end"; stop "clr" }
     let [first, mut second] = files;
     let FileHeader { start_time, end_time, .. } = header(&second);
     let set = 9 * FILETIME_PER_SECOND;
-    replace(&mut second, start_time, start_time + set);
-    replace(&mut second, end_time, end_time + set);
+    replace(&mut second, start_time.get(), start_time.get() + set);
+    replace(&mut second, end_time.get(), end_time.get() + set);
     for files in [[first.clone(), second.clone()], [second, first]] {
         let found = rules(&files);
         assert_eq!(found.len(), 1, "{found:?}");

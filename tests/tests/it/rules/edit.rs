@@ -102,10 +102,10 @@ pub fn write(file: &[u8], records: &[Rec]) -> Vec<u8> {
     let mut session = Session::in_memory(header).unwrap();
     for record in records {
         let size = usize::from(record.size());
-        let raw = Raw { bytes: &record.bytes[..size], timestamp: Some(record.timestamp()) };
+        let raw = Raw { bytes: &record.bytes[..size], timestamp: Some(record.timestamp().into()) };
         session.write(record.processor, &raw).unwrap();
     }
-    session.close(Some(end)).unwrap().0
+    session.close(Some(end)).unwrap().output
 }
 
 impl Rec {

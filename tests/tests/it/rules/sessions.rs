@@ -2,9 +2,9 @@
 
 use etl_format::read::{Options, Trace};
 use etl_format::rewrite::merge::Merger;
+use etl_format::write::Session;
 use etl_format::write::record::Full;
-use etl_format::write::{FileHeader, Session};
-use etl_format::{ProcessId, Ticks};
+use etl_format::{FileHeader, ProcessId, Ticks};
 use etl_synth::Script;
 use etl_verify::{Enabled, Outcome, Severity, Truth, Verdict, Verifier};
 
@@ -311,7 +311,8 @@ fn record_about_a_loss_is_a_loss_at_its_time() {
             Full::new("6a399ae0-4bc6-4de9-870b-3657f8947e7e".parse().unwrap(), opcode, timestamp)
                 .process(4, 8)
         };
-        let header = FileHeader { timestamp: 1_000, perf_freq: 10_000_000, ..FileHeader::new() };
+        let header =
+            FileHeader { timestamp: Ticks::new(1_000), perf_freq: 10_000_000, ..FileHeader::new() };
         let mut session = Session::in_memory(header).unwrap();
         session.write(0, &record(2_000)).unwrap();
         session.write(0, &record(3_000)).unwrap();
@@ -439,7 +440,7 @@ fn part_that_is_missing_between_others_is_lost() {
 
     let lost = |parts: Vec<Vec<u8>>| {
         let inputs: Vec<_> = parts.iter().map(Vec::as_slice).collect();
-        let (merged, _) = Merger::new().run(inputs, Vec::new()).unwrap();
+        let merged = Merger::new().run(inputs, Vec::new()).unwrap().output;
         let trace = Trace::open(merged.as_slice(), &Options::default()).unwrap();
         trace.header().buffers_lost
     };

@@ -1,9 +1,8 @@
 //! Compares a record with the event of the truth.
 
-use etl_format::Clock;
-use etl_format::Guid;
 use etl_format::constants::{ClockType, PointerSize};
 use etl_format::read::{ExtendedItem, Record};
+use etl_format::{Clock, Guid};
 use etl_schema::encode::OwnedValue;
 use etl_schema::store::SchemaStore;
 use etl_synth::SECOND;

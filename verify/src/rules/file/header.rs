@@ -76,20 +76,20 @@ fn outside_session(check: &mut Check<'_>) {
     let (first, last) =
         (facts.machine.clock().time(first).get(), facts.machine.clock().time(last).get());
     let header = &file.header;
-    if first < header.start_time.saturating_sub(GRACE) {
-        let seconds = header.start_time.saturating_sub(first) / FILETIME_PER_SECOND;
+    if first < header.start_time.get().saturating_sub(GRACE) {
+        let seconds = header.start_time.get().saturating_sub(first) / FILETIME_PER_SECOND;
         let message = format!("the first record is {seconds} s before the session's start");
         check.find(message);
     }
-    if header.end_time > header.start_time && last > header.end_time.saturating_add(GRACE) {
-        let seconds = last.saturating_sub(header.end_time) / FILETIME_PER_SECOND;
+    if header.end_time > header.start_time && last > header.end_time.get().saturating_add(GRACE) {
+        let seconds = last.saturating_sub(header.end_time.get()) / FILETIME_PER_SECOND;
         let message = format!("the last record is {seconds} s after the session's end");
         check.find(message);
         return;
     }
     // A merge adds no samples.
     let Some(sample) = facts.sampling.last() else { return };
-    let after = facts.machine.clock().time(sample).get().saturating_sub(header.end_time);
+    let after = facts.machine.clock().time(sample).get().saturating_sub(header.end_time.get());
     if header.end_time > header.start_time && after > SAMPLE_GRACE {
         let seconds = after / FILETIME_PER_SECOND;
         let message = format!("the last sample is {seconds} s after the session's end");
@@ -174,27 +174,30 @@ fn clock_problems(file: &FileFacts) -> Vec<String> {
         ClockType::QPC | ClockType::RAW | ClockType::SYSTEM_TIME | ClockType::CPU_CYCLE => {}
         other => problems.push(format!("the header names an unknown clock ({other})")),
     }
-    let apart = header.timestamp.saturating_sub(header.start_time).saturating_abs();
-    if header.clock_type == ClockType::SYSTEM_TIME && header.start_time != 0 && apart > DAY {
+    let apart = header.timestamp.get().saturating_sub(header.start_time.get()).saturating_abs();
+    if header.clock_type == ClockType::SYSTEM_TIME
+        && header.start_time != FileTime::default()
+        && apart > DAY
+    {
         problems.push(format!(
             "the header states that timestamps are times of day, and that the session began at {}; \
              as a time of day its first timestamp is {}",
-            FileTime::new(header.start_time),
-            FileTime::new(header.timestamp)
+            header.start_time,
+            FileTime::new(header.timestamp.get())
         ));
     }
-    if header.end_time != 0 && header.end_time < header.start_time {
+    if header.end_time != FileTime::default() && header.end_time < header.start_time {
         problems.push(format!(
             "the header states that the session ended at {}, before it started at {}",
-            FileTime::new(header.end_time),
-            FileTime::new(header.start_time)
+            header.end_time, header.start_time
         ));
     }
-    if header.start_time != 0 && header.boot_time > header.start_time.saturating_add(GRACE) {
+    if header.start_time != FileTime::default()
+        && header.boot_time.get() > header.start_time.get().saturating_add(GRACE)
+    {
         problems.push(format!(
             "the header states that the machine was started at {}, after the session started at {}",
-            FileTime::new(header.boot_time),
-            FileTime::new(header.start_time)
+            header.boot_time, header.start_time
         ));
     }
     problems

@@ -6,7 +6,8 @@ use std::iter;
 use std::path::{Path, PathBuf};
 
 use etl_events::conditions::Conditions;
-use etl_format::read::{self, FileHeader, Note};
+use etl_format::FileHeader;
+use etl_format::read::{self, Note};
 use etl_schema::store::SchemaStore;
 use etl_tables::Options;
 use etl_tables::dataset::{self, Added, Codec, Dataset, Hash};
