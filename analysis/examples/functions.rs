@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use etl_analysis::pdb::{Result, functions};
 
 fn main() -> Result<()> {
-    let mut args = std::env::args_os().skip(1).filter_map(|arg| arg.into_string().ok());
+    let mut args = std::env::args_os()
+        .skip(1)
+        .filter_map(|arg| arg.into_string().ok());
     let Some(path) = args.next().map(PathBuf::from).filter(|path| path.is_file()) else {
         println!("usage: functions PDB OFFSET...");
         return Ok(());

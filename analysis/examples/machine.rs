@@ -33,7 +33,10 @@ impl Counts {
 impl Observer for Counts {
     fn sample(&mut self, _: &Machine, sample: &Sample<'_>) {
         if let Some(process) = sample.event.process {
-            *self.samples.entry((process, sample.address, sample.event.time)).or_default() += 1;
+            *self
+                .samples
+                .entry((process, sample.address, sample.event.time))
+                .or_default() += 1;
         }
         self.sampled_stacks += u64::from(!sample.frames.is_empty());
         self.add(sample.frames);
@@ -41,7 +44,10 @@ impl Observer for Counts {
 
     fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
         if let (Some(process), Some(inner)) = (stack.event.process, stack.frames.iter().next()) {
-            *self.stacks.entry((process, inner, stack.event.time)).or_default() += 1;
+            *self
+                .stacks
+                .entry((process, inner, stack.event.time))
+                .or_default() += 1;
         }
         self.add(stack.frames);
     }
@@ -53,7 +59,10 @@ impl Observer for Counts {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Under test the command line is the test runner's.
-    let paths: Vec<_> = std::env::args_os().skip(1).filter(|_| !cfg!(test)).collect();
+    let paths: Vec<_> = std::env::args_os()
+        .skip(1)
+        .filter(|_| !cfg!(test))
+        .collect();
     let mut files = Vec::new();
     for path in &paths {
         files.push((std::fs::read(path)?, path.to_string_lossy().into_owned()));
@@ -61,10 +70,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if files.is_empty() {
         files.push((input::trace(8)?, "an own trace".to_owned()));
     }
-    let sources = files.iter().map(|(bytes, name)| (bytes.as_slice(), name.as_str()));
+    let sources = files
+        .iter()
+        .map(|(bytes, name)| (bytes.as_slice(), name.as_str()));
     let mut recording = Recording::open(sources)?;
     let mut counts = Counts::default();
-    let machine = Analysis::new().names(true).run(&mut recording, &mut counts)?;
+    let machine = Analysis::new()
+        .names(true)
+        .run(&mut recording, &mut counts)?;
     processes(&machine);
     println!(
         "{} samples, {} of them with a stack; {} stacks of other events; {} partial; {} frames",
@@ -80,7 +93,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stacks = hottest(&machine, &counts.stacks);
     print(&stacks);
     if paths.is_empty() {
-        let (compare, sort) = ("4 Shop.dll!Shop.Program.Compare", "4 Shop.dll!Shop.Program.Sort");
+        let (compare, sort) = (
+            "4 Shop.dll!Shop.Program.Compare",
+            "4 Shop.dll!Shop.Program.Sort",
+        );
         assert_eq!(stacks, [(compare.to_owned(), 6), (sort.to_owned(), 2)]);
     }
     Ok(())
@@ -88,8 +104,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn processes(machine: &Machine) {
     for process in machine.processes() {
-        let threads = machine.threads().iter().filter(|t| t.pid == process.pid()).count();
-        let parent = process.parent_pid().map_or("?".to_owned(), |pid| pid.to_string());
+        let threads = machine
+            .threads()
+            .iter()
+            .filter(|t| t.pid == process.pid())
+            .count();
+        let parent = process
+            .parent_pid()
+            .map_or("?".to_owned(), |pid| pid.to_string());
         println!(
             "{:6} parent {parent:>6} {threads:4} threads {:6} methods {} {} {}",
             process.pid(),
@@ -106,10 +128,14 @@ fn hottest(machine: &Machine, places: &Places) -> Vec<(String, u64)> {
     let symbols = machine.symbols();
     let mut named: BTreeMap<String, u64> = BTreeMap::new();
     for (&(process, address, time), count) in places {
-        let Some(process) = machine.processes().get(process) else { continue };
+        let Some(process) = machine.processes().get(process) else {
+            continue;
+        };
         let symbol = symbols.at(process.pid(), address, time);
         let name = symbol.map_or_else(|| format!("{address:#x}"), |s| s.to_string());
-        *named.entry(format!("{} {name}", process.pid())).or_default() += count;
+        *named
+            .entry(format!("{} {name}", process.pid()))
+            .or_default() += count;
     }
     let mut named: Vec<_> = named.into_iter().collect();
     named.sort_by_key(|(_, count)| std::cmp::Reverse(*count));

@@ -17,8 +17,17 @@ pub struct Misplaced {
 
 impl Misplaced {
     fn of(buffer: &BufferEntry) -> Self {
-        let &BufferEntry { offset, processor, first_timestamp, .. } = buffer;
-        Misplaced { offset, processor, first_timestamp }
+        let &BufferEntry {
+            offset,
+            processor,
+            first_timestamp,
+            ..
+        } = buffer;
+        Misplaced {
+            offset,
+            processor,
+            first_timestamp,
+        }
     }
 }
 
@@ -64,5 +73,9 @@ impl Contradictions {
 /// Whether each buffer of a trace holds records of one processor, and all are of one file.
 pub(crate) fn has_processors<S: Source>(trace: &Trace<S>) -> bool {
     let headers = trace.buffers().iter().filter(|b| b.is_header()).count();
-    headers <= 1 && !trace.header().mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING)
+    headers <= 1
+        && !trace
+            .header()
+            .mode
+            .has(LogFileMode::NO_PER_PROCESSOR_BUFFERING)
 }

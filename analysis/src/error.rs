@@ -13,7 +13,11 @@ impl Error {
     /// What went wrong when a file of a recording was read.
     #[must_use]
     pub fn new(file: usize, name: &str, source: etl_format::Error) -> Self {
-        Error { file, name: name.to_owned(), source }
+        Error {
+            file,
+            name: name.to_owned(),
+            source,
+        }
     }
 
     /// Index of the file in its recording.

@@ -160,7 +160,12 @@ impl FileFacts {
         let header = trace.header().clone();
         let from = timeline.timestamp(source, header.timestamp);
         let sessions = vec![session(&header, from, timeline)];
-        let beyond = trace.buffers().iter().filter(|b| !b.rebuilt).map(|b| b.processor).max();
+        let beyond = trace
+            .buffers()
+            .iter()
+            .filter(|b| !b.rebuilt)
+            .map(|b| b.processor)
+            .max();
         let beyond_processors =
             beyond.filter(|&p| header.processors != 0 && u32::from(p) >= header.processors);
         let entries = trace.buffers();
@@ -173,7 +178,10 @@ impl FileFacts {
                 .then_some((offset, (entry.processor, timestamp)))
         });
         let noted = noted.collect();
-        let Contradictions { misnumbered, doubled } = Contradictions::of(trace);
+        let Contradictions {
+            misnumbered,
+            doubled,
+        } = Contradictions::of(trace);
         FileFacts {
             name: name.to_owned(),
             index: source,
@@ -208,7 +216,10 @@ impl FileFacts {
     ) -> Option<Loss> {
         let session = session(header, from, timeline);
         // The file's own is a record, too.
-        let known = self.sessions.iter().any(|s| s.name == session.name && s.from == session.from);
+        let known = self
+            .sessions
+            .iter()
+            .any(|s| s.name == session.name && s.from == session.from);
         if known || self.sessions.len() >= MAX_SESSIONS {
             return None;
         }
@@ -216,7 +227,14 @@ impl FileFacts {
         let is_lost = session.events_lost > 0 && self.header.events_lost == 0;
         self.sessions.push(session);
         let session = self.session;
-        is_lost.then_some(Loss { from, to, processor: None, what, source, session })
+        is_lost.then_some(Loss {
+            from,
+            to,
+            processor: None,
+            what,
+            source,
+            session,
+        })
     }
 
     /// Whether a program read another trace and wrote the events that it chose (`ITraceRelogger`).
@@ -253,7 +271,12 @@ impl Timeline {
     /// A timeline for files of one machine, with these clocks.
     #[must_use]
     pub fn new(clocks: Vec<Clock>) -> Self {
-        Timeline::of_machines(&clocks.into_iter().map(|clock| (0, clock)).collect::<Vec<_>>())
+        Timeline::of_machines(
+            &clocks
+                .into_iter()
+                .map(|clock| (0, clock))
+                .collect::<Vec<_>>(),
+        )
     }
 
     /// A timeline for files with these clocks, of the machines with these numbers.
@@ -271,14 +294,25 @@ impl Timeline {
             }
         }
         let clock = |file: &(usize, Clock)| {
-            firsts.iter().find(|first| is_same(file, first)).map_or(file.1, |first| first.1)
+            firsts
+                .iter()
+                .find(|first| is_same(file, first))
+                .map_or(file.1, |first| first.1)
         };
         let clocks: Vec<Clock> = files.iter().map(clock).collect();
-        let same = clocks.windows(2).all(|pair| matches!(pair, [one, other] if one == other));
-        let apart =
-            clocks.iter().zip(files).filter_map(|(c, (_, own))| c.zeros_apart(own, Self::SKEW));
+        let same = clocks
+            .windows(2)
+            .all(|pair| matches!(pair, [one, other] if one == other));
+        let apart = clocks
+            .iter()
+            .zip(files)
+            .filter_map(|(c, (_, own))| c.zeros_apart(own, Self::SKEW));
         let set_by = apart.max().unwrap_or(0);
-        Timeline { same, set_by, clocks }
+        Timeline {
+            same,
+            set_by,
+            clocks,
+        }
     }
 
     /// Whether all files have the same clock.
@@ -302,7 +336,12 @@ impl Timeline {
         if self.same {
             return first;
         }
-        let earliest = self.clocks.iter().map(|c| c.start_time).min().unwrap_or(first.start_time);
+        let earliest = self
+            .clocks
+            .iter()
+            .map(|c| c.start_time)
+            .min()
+            .unwrap_or(first.start_time);
         clock_in_file_time(earliest)
     }
 
@@ -313,14 +352,19 @@ impl Timeline {
         if self.same {
             return raw;
         }
-        self.clocks.get(source).map_or(raw, |clock| Ticks::new(clock.time(raw).get()))
+        self.clocks
+            .get(source)
+            .map_or(raw, |clock| Ticks::new(clock.time(raw).get()))
     }
 
     /// The clock by which raw timestamps of a file become times of the calendar, as those of the
     /// other files do. Its start may be that of another file.
     #[must_use]
     pub fn clock_of(&self, source: usize) -> Clock {
-        self.clocks.get(source).copied().unwrap_or_else(|| self.clock())
+        self.clocks
+            .get(source)
+            .copied()
+            .unwrap_or_else(|| self.clock())
     }
 
     /// What stands so many FILETIME units after a timestamp of the timeline.
@@ -339,10 +383,23 @@ fn clock_in_file_time(start: FileTime) -> Clock {
 
 fn session(header: &FileHeader, from: Ticks, timeline: &Timeline) -> Session {
     // The time of day may have been set between the starts of two sessions.
-    let lasted = header.end_time.get().saturating_sub(header.start_time.get());
+    let lasted = header
+        .end_time
+        .get()
+        .saturating_sub(header.start_time.get());
     let to = (lasted > 0).then(|| timeline.after(from, lasted));
-    let &FileHeader { events_lost, buffers_lost, .. } = header;
-    Session { name: text(&header.logger_name), from, to, events_lost, buffers_lost }
+    let &FileHeader {
+        events_lost,
+        buffers_lost,
+        ..
+    } = header;
+    Session {
+        name: text(&header.logger_name),
+        from,
+        to,
+        events_lost,
+        buffers_lost,
+    }
 }
 
 /// Offset of the buffer that a note is about.
@@ -359,7 +416,9 @@ pub fn buffer_of(note: &Note) -> Option<u64> {
 }
 
 fn text(units: &[u16]) -> String {
-    String::from_utf16_lossy(units).trim_end_matches('\0').to_owned()
+    String::from_utf16_lossy(units)
+        .trim_end_matches('\0')
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -381,7 +440,10 @@ mod tests {
     #[test]
     fn one_machine_has_one_clock() {
         let second = FILETIME_PER_SECOND;
-        let one = Timeline::new(vec![clock(0, 0, 1_000), clock(5_000, 5 * second + 7, 1_000)]);
+        let one = Timeline::new(vec![
+            clock(0, 0, 1_000),
+            clock(5_000, 5 * second + 7, 1_000),
+        ]);
         assert!(one.is_one_clock());
         assert_eq!(one.timestamp(1, Ticks::new(6_000)), 6_000);
         let two = Timeline::new(vec![clock(0, 0, 1_000), clock(5_000, 99 * second, 1_000)]);
@@ -437,10 +499,18 @@ mod tests {
         let (early, set) = (clock(0, 0, 1_000), clock(5_000, 14 * second, 1_000));
         let one = Timeline::new(vec![set, early]);
         assert!(one.is_one_clock());
-        assert_eq!((one.clock(), one.set_by()), (early, 9 * second.unsigned_abs()));
+        assert_eq!(
+            (one.clock(), one.set_by()),
+            (early, 9 * second.unsigned_abs())
+        );
         // Beside a file with another clock.
-        let system =
-            Clock::new(ClockType::SYSTEM_TIME, FileTime::new(second), Ticks::new(second), 0, 0);
+        let system = Clock::new(
+            ClockType::SYSTEM_TIME,
+            FileTime::new(second),
+            Ticks::new(second),
+            0,
+            0,
+        );
         let several = Timeline::new(vec![set, early, system]);
         assert!(!several.is_one_clock());
         assert_eq!(

@@ -80,7 +80,10 @@ impl Loss {
     /// session is that of [`Machine::session_of`](crate::Machine::session_of).
     #[must_use]
     pub fn is_of(&self, session: usize, processor: Option<u16>) -> bool {
-        let is_other = self.processor.zip(processor).is_some_and(|(lost, of)| lost != of);
+        let is_other = self
+            .processor
+            .zip(processor)
+            .is_some_and(|(lost, of)| lost != of);
         self.session == session && !is_other
     }
 
@@ -107,13 +110,17 @@ impl Passed {
         let ends = losses.iter().filter_map(|loss| Some((loss.to?, *loss)));
         let mut ends: Vec<_> = ends.collect();
         ends.sort_unstable();
-        Passed { losses: ends.into_iter().peekable() }
+        Passed {
+            losses: ends.into_iter().peekable(),
+        }
     }
 
     /// The next loss that ended before a record of this time.
     #[inline]
     pub fn until(&mut self, time: Ticks) -> Option<Loss> {
-        self.losses.next_if(|(end, _)| *end <= time).map(|(_, loss)| loss)
+        self.losses
+            .next_if(|(end, _)| *end <= time)
+            .map(|(_, loss)| loss)
     }
 }
 
@@ -129,10 +136,20 @@ pub(crate) fn of_file<S: Source>(
     streams.sort_by_key(|b| (b.processor, b.first_timestamp, b.sequence_number));
     let mut losses = Vec::new();
     let mut add = |what, processor, (from, to)| {
-        losses.push(Loss { from, to, processor, what, source, session });
+        losses.push(Loss {
+            from,
+            to,
+            processor,
+            what,
+            source,
+            session,
+        });
     };
-    let indices: HashMap<u64, usize> =
-        streams.iter().enumerate().map(|(index, b)| (b.offset, index)).collect();
+    let indices: HashMap<u64, usize> = streams
+        .iter()
+        .enumerate()
+        .map(|(index, b)| (b.offset, index))
+        .collect();
     // The buffer that is so many places after the one at an offset, on its processor.
     let neighbour = |offset: u64, processor: u16, by: isize| {
         let b = streams.get(indices.get(&offset)?.checked_add_signed(by)?)?;
@@ -140,7 +157,10 @@ pub(crate) fn of_file<S: Source>(
     };
     let around = |offset: u64, processor: u16, by: [isize; 2]| {
         let [from, to] = by.map(|by| neighbour(offset, processor, by));
-        (from.map(|b| at(b.first_timestamp)), to.map(|b| at(b.first_timestamp)))
+        (
+            from.map(|b| at(b.first_timestamp)),
+            to.map(|b| at(b.first_timestamp)),
+        )
     };
     let of_several_files = trace.header().is_of_several_files();
     let (mut counted, mut located) = ((0u32, 0u32), (false, 0u32));
@@ -150,7 +170,11 @@ pub(crate) fn of_file<S: Source>(
             Note::BuffersLost(n) => counted.1 = n,
             Note::EventsLostInBuffer { offset, processor } => {
                 located.0 = true;
-                add(LossKind::EventsLost, Some(processor), around(offset, processor, [0, 1]));
+                add(
+                    LossKind::EventsLost,
+                    Some(processor),
+                    around(offset, processor, [0, 1]),
+                );
             }
             Note::BufferLostBefore { offset, processor } => {
                 // A buffer of one source may be missing among several of the others.
@@ -158,7 +182,11 @@ pub(crate) fn of_file<S: Source>(
                     && neighbour(offset, processor, -1)
                         .is_some_and(|b| b.flags.has(BufferFlags::BUFFER_LOST));
                 located.1 = located.1.saturating_add(u32::from(!is_same));
-                add(LossKind::BuffersLost, Some(processor), around(offset, processor, [-1, 0]));
+                add(
+                    LossKind::BuffersLost,
+                    Some(processor),
+                    around(offset, processor, [-1, 0]),
+                );
             }
             Note::Unclosed => {
                 let last = streams.iter().map(|b| b.first_timestamp).max().map(&at);
@@ -192,7 +220,10 @@ pub(crate) fn of_file<S: Source>(
 
 /// Whether a buffer is the one of the file's header, which stays where it is.
 fn is_first<S: Source>(trace: &Trace<S>, buffer: &BufferEntry) -> bool {
-    trace.buffers().first().is_some_and(|first| first.offset == buffer.offset)
+    trace
+        .buffers()
+        .first()
+        .is_some_and(|first| first.offset == buffer.offset)
 }
 
 /// The buffers of a file as damage is placed among them.
@@ -290,26 +321,47 @@ mod tests {
             let file = lossy(mode, name, buffers_lost);
             let trace = Trace::open(&file[..], &Options::default()).unwrap();
             let losses = of_file(&trace, 0, 0, |at| at);
-            let unplaced = losses.iter().filter(|loss| (loss.from, loss.to) == (None, None));
-            (losses.len(), unplaced.map(|loss| loss.what).collect::<Vec<_>>())
+            let unplaced = losses
+                .iter()
+                .filter(|loss| (loss.from, loss.to) == (None, None));
+            (
+                losses.len(),
+                unplaced.map(|loss| loss.what).collect::<Vec<_>>(),
+            )
         };
         let (kernel, relogged) = (LogFileMode::SEQUENTIAL, LogFileMode::RELOG);
         let selection = LogFileMode::RELOG | LogFileMode::ADD_HEADER;
         assert_eq!(unplaced(kernel, "a.etl", 3), (3, vec![]));
         assert_eq!(unplaced(relogged, "a.etl", 2), (3, vec![]));
-        assert_eq!(unplaced(relogged, "a.etl", 3), (4, vec![LossKind::BuffersLost]));
+        assert_eq!(
+            unplaced(relogged, "a.etl", 3),
+            (4, vec![LossKind::BuffersLost])
+        );
         // Not all of the buffer in which events were lost may be in a selection.
-        assert_eq!(unplaced(selection, "a.etl", 2), (4, vec![LossKind::EventsLost]));
+        assert_eq!(
+            unplaced(selection, "a.etl", 2),
+            (4, vec![LossKind::EventsLost])
+        );
         // One lost buffer may have belonged before two buffers of a merge.
         let merged = "[multiple files]";
         assert_eq!(unplaced(relogged, merged, 1), (3, vec![]));
-        assert_eq!(unplaced(relogged, merged, 2), (4, vec![LossKind::BuffersLost]));
+        assert_eq!(
+            unplaced(relogged, merged, 2),
+            (4, vec![LossKind::BuffersLost])
+        );
     }
 
     #[test]
     fn touches_spans_that_share_a_time() {
         let (processor, what) = (None, LossKind::EventsLost);
-        let loss = |from, to| Loss { from, to, processor, what, source: 0, session: 0 };
+        let loss = |from, to| Loss {
+            from,
+            to,
+            processor,
+            what,
+            source: 0,
+            session: 0,
+        };
         assert!(
             loss(Some(Ticks::new(10)), Some(Ticks::new(20))).touches(Some(Ticks::new(20)), None)
         );

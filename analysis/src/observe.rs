@@ -101,7 +101,11 @@ impl Joins {
     /// What both join.
     #[must_use]
     pub const fn and(self, other: Joins) -> Joins {
-        if (self as u8) < other as u8 { other } else { self }
+        if (self as u8) < other as u8 {
+            other
+        } else {
+            self
+        }
     }
 
     /// Whether it joins all that `other` does.

@@ -17,13 +17,19 @@ impl Scope {
     /// The records of a session: its [number](crate::EventRef::session) in the recording.
     #[must_use]
     pub fn session(session: usize) -> Self {
-        Scope { session, processor: None }
+        Scope {
+            session,
+            processor: None,
+        }
     }
 
     /// The records of one processor of a session.
     #[must_use]
     pub fn processor(session: usize, processor: u16) -> Self {
-        Scope { session, processor: Some(processor) }
+        Scope {
+            session,
+            processor: Some(processor),
+        }
     }
 }
 
@@ -55,7 +61,11 @@ pub struct OpenOperations<K, V> {
 
 impl<K, V> Default for OpenOperations<K, V> {
     fn default() -> Self {
-        OpenOperations { all: HashMap::default(), count: 0, scopes: Scopes::default() }
+        OpenOperations {
+            all: HashMap::default(),
+            count: 0,
+            scopes: Scopes::default(),
+        }
     }
 }
 
@@ -132,13 +142,18 @@ impl<K: Hash + Eq, V> OpenOperations<K, V> {
     /// Takes out all that are open, in no order.
     pub fn take(&mut self) -> impl Iterator<Item = (K, V)> + use<K, V> {
         let OpenOperations { all, scopes, .. } = std::mem::take(self);
-        let open = all.into_iter().filter(move |(_, (scope, _))| scopes.is_open(*scope));
+        let open = all
+            .into_iter()
+            .filter(move |(_, (scope, _))| scopes.is_open(*scope));
         open.map(|(key, (_, value))| (key, value))
     }
 
     /// All that are open, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        let open = self.all.iter().filter(|(_, (scope, _))| self.scopes.is_open(*scope));
+        let open = self
+            .all
+            .iter()
+            .filter(|(_, (scope, _))| self.scopes.is_open(*scope));
         open.map(|(key, (_, value))| (key, value))
     }
 }
@@ -161,11 +176,15 @@ impl Scopes {
         if self.current.len() <= session {
             self.current.resize(session + 1, Vec::new());
         }
-        let Some(of_session) = self.current.get_mut(session) else { return next };
+        let Some(of_session) = self.current.get_mut(session) else {
+            return next;
+        };
         if of_session.len() <= place {
             of_session.resize(place + 1, None);
         }
-        let Some(current) = of_session.get_mut(place) else { return next };
+        let Some(current) = of_session.get_mut(place) else {
+            return next;
+        };
         let scope = *current.get_or_insert(next);
         match self.counts.get_mut(scope) {
             Some(count) => *count = count.map(|count| count + 1),
@@ -186,7 +205,9 @@ impl Scopes {
 
     /// Ends the scopes that a loss is of. Returns how many operations were open in them.
     fn close(&mut self, loss: &Loss) -> usize {
-        let Some(of_session) = self.current.get_mut(loss.session) else { return 0 };
+        let Some(of_session) = self.current.get_mut(loss.session) else {
+            return 0;
+        };
         let mut given_up = 0;
         let mut close = |scope: usize| {
             let count = self.counts.get_mut(scope).and_then(Option::take);
@@ -196,7 +217,10 @@ impl Scopes {
             None => of_session.drain(..).flatten().for_each(close),
             own => {
                 let current = |of| of_session.get_mut(place(of)).and_then(Option::take);
-                [None, own].into_iter().filter_map(current).for_each(&mut close);
+                [None, own]
+                    .into_iter()
+                    .filter_map(current)
+                    .for_each(&mut close);
             }
         }
         given_up
@@ -217,7 +241,14 @@ mod tests {
 
     fn loss(session: usize, processor: Option<u16>) -> Loss {
         let (from, to, what) = (None, None, LossKind::BuffersLost);
-        Loss { from, to, processor, what, source: session, session }
+        Loss {
+            from,
+            to,
+            processor,
+            what,
+            source: session,
+            session,
+        }
     }
 
     /// A step: what happens, key, session, and processor.

@@ -46,7 +46,10 @@ pub(crate) fn stated(record: &Record<'_>) -> RecordOwner {
     match record.hook() {
         Some(hook::SAMPLE) => {
             if let Some(kernel::Sample { tid, .. }) = kernel::sample(record) {
-                return RecordOwner { process_id: None, thread_id: Some(ThreadId::new(tid)) };
+                return RecordOwner {
+                    process_id: None,
+                    thread_id: Some(ThreadId::new(tid)),
+                };
             }
         }
         Some(hook::STACK) => {
@@ -60,7 +63,10 @@ pub(crate) fn stated(record: &Record<'_>) -> RecordOwner {
         }
         _ => {}
     }
-    RecordOwner { process_id: record.process_id(), thread_id: record.thread_id() }
+    RecordOwner {
+        process_id: record.process_id(),
+        thread_id: record.thread_id(),
+    }
 }
 
 /// How many events each process has, by its index in the machine.
@@ -73,7 +79,10 @@ pub(crate) struct Counts {
 
 impl Counts {
     pub(crate) fn add(&mut self, machine: &mut Machine, record: &Record<'_>) {
-        let RecordOwner { process_id, thread_id } = owner(record);
+        let RecordOwner {
+            process_id,
+            thread_id,
+        } = owner(record);
         match (process_id, thread_id) {
             (Some(pid), _) => self.add_to(machine.process(pid), 1),
             (None, Some(tid)) => match machine.running(tid) {
@@ -128,6 +137,11 @@ pub(crate) fn is_read(record: &Record<'_>) -> bool {
 /// process or a thread in the form that some relogged traces have.
 #[inline(never)]
 fn is_of_machine(record: &Record<'_>) -> bool {
-    let Header::Full(header) = record.header() else { return false };
-    matches!(header.class, SYSTEM_CONFIG_EX | kernel_class::PROCESS | kernel_class::THREAD)
+    let Header::Full(header) = record.header() else {
+        return false;
+    };
+    matches!(
+        header.class,
+        SYSTEM_CONFIG_EX | kernel_class::PROCESS | kernel_class::THREAD
+    )
 }

@@ -41,17 +41,30 @@ impl Owner {
         if record.is_event() {
             // Thread and process, one after the other.
             let ids = record.bytes().u64_at(offset::event::THREAD).unwrap_or(0);
-            return Owner { ids, has: (true, true), is_event: true };
+            return Owner {
+                ids,
+                has: (true, true),
+                is_event: true,
+            };
         }
-        let RecordOwner { process_id, thread_id } = stated(record);
+        let RecordOwner {
+            process_id,
+            thread_id,
+        } = stated(record);
         let high = process_id.unwrap_or_default().get();
         let low = thread_id.unwrap_or_default().get();
         let ids = u64::from(high) << 32 | u64::from(low);
-        Owner { ids, has: (process_id.is_some(), thread_id.is_some()), is_event: false }
+        Owner {
+            ids,
+            has: (process_id.is_some(), thread_id.is_some()),
+            is_event: false,
+        }
     }
 
     fn pid(self) -> Option<ProcessId> {
-        self.has.0.then_some(ProcessId::new((self.ids >> 32) as u32))
+        self.has
+            .0
+            .then_some(ProcessId::new((self.ids >> 32) as u32))
     }
 
     fn tid(self) -> Option<ThreadId> {
@@ -60,7 +73,11 @@ impl Owner {
 
     /// The ids without unknown ones.
     fn known(self) -> RecordOwner {
-        RecordOwner { process_id: self.pid(), thread_id: self.tid() }.known()
+        RecordOwner {
+            process_id: self.pid(),
+            thread_id: self.tid(),
+        }
+        .known()
     }
 
     #[inline]
@@ -83,9 +100,18 @@ struct Place {
 impl Place {
     fn of(record: &Record<'_>) -> Self {
         let at = record.location();
-        let stream = if at.buffer_offset == 0 { 0 } else { u32::from(at.processor) + 1 };
+        let stream = if at.buffer_offset == 0 {
+            0
+        } else {
+            u32::from(at.processor) + 1
+        };
         let (sequence_number, in_buffer) = (at.sequence_number, at.in_buffer);
-        Place { timestamp: record.timestamp(), stream, sequence_number, in_buffer }
+        Place {
+            timestamp: record.timestamp(),
+            stream,
+            sequence_number,
+            in_buffer,
+        }
     }
 }
 
@@ -99,7 +125,11 @@ struct Seen {
 
 impl Seen {
     fn add(&mut self, other: &Seen) {
-        self.first = if self.count == 0 { other.first } else { self.first.min(other.first) };
+        self.first = if self.count == 0 {
+            other.first
+        } else {
+            self.first.min(other.first)
+        };
         self.count += other.count;
     }
 }
@@ -142,7 +172,11 @@ impl OwnerCounts {
                     slot.first = slot.first.min(Place::of(record));
                 }
             } else {
-                let seen = Seen { owner, count: 1, first: Place::of(record) };
+                let seen = Seen {
+                    owner,
+                    count: 1,
+                    first: Place::of(record),
+                };
                 let before = core::mem::replace(slot, seen);
                 self.keep(&before);
             }
@@ -162,7 +196,10 @@ impl OwnerCounts {
         }
         self.is_complete &= self.all.len() < MAX_OWNERS || self.all.contains_key(&seen.owner);
         if self.is_complete {
-            self.all.entry(seen.owner).or_insert(Seen { owner: seen.owner, ..Seen::default() });
+            self.all.entry(seen.owner).or_insert(Seen {
+                owner: seen.owner,
+                ..Seen::default()
+            });
             if let Some(sum) = self.all.get_mut(&seen.owner) {
                 sum.add(seen);
             }
@@ -179,7 +216,9 @@ impl OwnerCounts {
         for seen in self.recent.take(1) {
             self.keep(&seen);
         }
-        let [(trace, name)] = recording.files() else { return None };
+        let [(trace, name)] = recording.files() else {
+            return None;
+        };
         if !self.is_complete {
             return None;
         }
@@ -187,8 +226,13 @@ impl OwnerCounts {
         let mut machine = Machine::new(timeline.clone(), true);
         machine.add_file(trace, name);
         let about: Vec<_> = self.about.records().collect();
-        let records = about.iter().map(|record| (Place::of(record), Some(record), None));
-        let owners = self.all.values().map(|seen| (seen.first, None, Some(seen.owner)));
+        let records = about
+            .iter()
+            .map(|record| (Place::of(record), Some(record), None));
+        let owners = self
+            .all
+            .values()
+            .map(|seen| (seen.first, None, Some(seen.owner)));
         let mut steps: Vec<_> = records.chain(owners).collect();
         // What a record says of a process counts for itself.
         steps.sort_unstable_by_key(|(place, record, owner)| {
@@ -215,9 +259,14 @@ impl OwnerCounts {
                 (None, Some(tid)) => machine.running(tid),
                 (None, None) => None,
             };
-            process.into_iter().for_each(|process| counts.add_to(process, *count));
+            process
+                .into_iter()
+                .for_each(|process| counts.add_to(process, *count));
         }
-        let samples = self.all.keys().filter(|owner| owner.known().process_id.is_none());
+        let samples = self
+            .all
+            .keys()
+            .filter(|owner| owner.known().process_id.is_none());
         let is_certain = machine.has_own_ids(samples.filter_map(|owner| owner.known().thread_id));
         let counts = counts.finish(&mut machine);
         is_certain.then_some((machine, counts))
@@ -241,7 +290,10 @@ mod tests {
     /// A trace in which these processes start and end, one after the other, each with a thread that
     /// is sampled on the other processor.
     fn trace(pids: &[u32]) -> Vec<u8> {
-        let header = FileHeader { processors: CPUS as u32, ..FileHeader::new() };
+        let header = FileHeader {
+            processors: CPUS as u32,
+            ..FileHeader::new()
+        };
         let mut session = Session::in_memory(header).unwrap();
         for (at, &pid) in pids.iter().enumerate() {
             let tid = pid + 4;
@@ -263,7 +315,9 @@ mod tests {
                     session.write(1, &sample).unwrap();
                     continue;
                 }
-                let event = System::new(hook, timestamp).version(3).process(process_id, 4);
+                let event = System::new(hook, timestamp)
+                    .version(3)
+                    .process(process_id, 4);
                 session.write(0, &event.payload(payload)).unwrap();
             }
         }
@@ -282,20 +336,38 @@ mod tests {
             counts.add(&record);
         }
         let named = |(machine, counts): (Machine, Vec<u64>)| {
-            let names = machine.processes().iter().map(|process| process.name().to_owned());
+            let names = machine
+                .processes()
+                .iter()
+                .map(|process| process.name().to_owned());
             names.zip(counts).collect::<Vec<_>>()
         };
         let quick = counts.finish(&recording).map(named);
-        (quick, named(Analysis::new().owners(&mut recording, &mut (), true).unwrap()))
+        (
+            quick,
+            named(
+                Analysis::new()
+                    .owners(&mut recording, &mut (), true)
+                    .unwrap(),
+            ),
+        )
     }
 
     #[test]
     fn counts_by_ids_are_those_in_time_order_where_no_id_is_used_again() {
         let (quick, slow) = counted(&trace(&[100, 200, 300]));
-        assert!(slow.iter().any(|(name, count)| name == "1.exe" && *count == 2), "{slow:?}");
+        assert!(
+            slow.iter()
+                .any(|(name, count)| name == "1.exe" && *count == 2),
+            "{slow:?}"
+        );
         assert_eq!(quick, Some(slow));
         let (quick, slow) = counted(&trace(&[100, 200, 100]));
         assert_eq!(quick, None);
-        assert!(slow.iter().any(|(name, count)| name == "2.exe" && *count == 2), "{slow:?}");
+        assert!(
+            slow.iter()
+                .any(|(name, count)| name == "2.exe" && *count == 2),
+            "{slow:?}"
+        );
     }
 }

@@ -81,7 +81,12 @@ impl Analysis {
         let mut machine = self.names(true).read(recording, |pass, readers| {
             counts = Counts::default();
             let mut threads = DirectMapped::new(THREADS);
-            let Pass { timeline, machine, is_second, .. } = pass;
+            let Pass {
+                timeline,
+                machine,
+                is_second,
+                ..
+            } = pass;
             if is_second {
                 records.restart();
             }

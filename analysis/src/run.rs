@@ -55,7 +55,11 @@ impl<S: Source> Recording<S> {
         files: impl IntoIterator<Item = (S, N)>,
         limits: Limits,
     ) -> Result<Self> {
-        let options = Options { mode: Mode::Salvage, limits, ..Options::default() };
+        let options = Options {
+            mode: Mode::Salvage,
+            limits,
+            ..Options::default()
+        };
         let open = |(index, (source, name)): (usize, (S, N))| {
             let name = name.into();
             match Trace::open(source, &options) {
@@ -63,7 +67,11 @@ impl<S: Source> Recording<S> {
                 Err(error) => Err(Error::new(index, &name, error)),
             }
         };
-        let files = files.into_iter().enumerate().map(open).collect::<Result<_>>()?;
+        let files = files
+            .into_iter()
+            .enumerate()
+            .map(open)
+            .collect::<Result<_>>()?;
         Ok(Recording { files })
     }
 
@@ -87,8 +95,15 @@ impl<S: Source> Recording<S> {
         let Some((index, (trace, name))) = self.files.iter().enumerate().next_back() else {
             return Ok(());
         };
-        let end = trace.buffers().last().map_or(0, |last| last.offset + u64::from(last.stored));
-        trace.options().limits.check(end).map_err(|error| Error::new(index, name, error))
+        let end = trace
+            .buffers()
+            .last()
+            .map_or(0, |last| last.offset + u64::from(last.stored));
+        trace
+            .options()
+            .limits
+            .check(end)
+            .map_err(|error| Error::new(index, name, error))
     }
 
     /// How the times of the files become times of the recording.
@@ -157,7 +172,10 @@ impl Analysis {
     /// about as long as all the rest where most addresses differ.
     #[must_use]
     pub fn addresses(self, addresses: bool) -> Self {
-        Analysis { without_addresses: !addresses, ..self }
+        Analysis {
+            without_addresses: !addresses,
+            ..self
+        }
     }
 
     /// Reads all records of a recording in time order, and shows `observer` what they hold. Damage
@@ -174,7 +192,12 @@ impl Analysis {
             if pass.is_second {
                 observer.restart();
             }
-            let Pass { timeline, scan, machine, .. } = pass;
+            let Pass {
+                timeline,
+                scan,
+                machine,
+                ..
+            } = pass;
             let (mut joiner, mut number) = (Joiner::default(), 0);
             machine.changes = Some(Vec::new());
             let mut losses = Passed::new(machine.losses());
@@ -224,7 +247,12 @@ impl Analysis {
                 records.restart();
                 state.restart();
             }
-            let Pass { timeline, scan, machine, .. } = pass;
+            let Pass {
+                timeline,
+                scan,
+                machine,
+                ..
+            } = pass;
             if let ([reader], 2..) = (&mut *readers, self.threads) {
                 let read = reader.pipeline(
                     |record, batch: &mut StepBatch| {
@@ -286,22 +314,40 @@ impl Analysis {
             buffers.push(Surroundings::new(trace.buffers()));
         }
         machine.add_gaps();
-        let names: Vec<_> = recording.files.iter().map(|(_, name)| name.clone()).collect();
+        let names: Vec<_> = recording
+            .files
+            .iter()
+            .map(|(_, name)| name.clone())
+            .collect();
         let failed = |(file, error): (usize, etl_format::Error)| {
             Error::new(file, names.get(file).map_or("", String::as_str), error)
         };
         let mut readers = Vec::new();
         for (index, (trace, _)) in recording.files.iter_mut().enumerate() {
             trace.set_order_check(order_check);
-            let reader = trace.records(Order::Time).map_err(|error| failed((index, error)))?;
+            let reader = trace
+                .records(Order::Time)
+                .map_err(|error| failed((index, error)))?;
             let reader = reader.with_threads(self.threads);
-            readers.push(if self.stale { reader } else { reader.without_stale_records() });
+            readers.push(if self.stale {
+                reader
+            } else {
+                reader.without_stale_records()
+            });
         }
         let mut scan = Scan::new(self.names);
         let is_second = order_check == OrderCheck::Scan;
         let (timeline, to) = (&timeline, &mut machine);
-        pass(Pass { timeline, scan: &mut scan, machine: to, is_second }, &mut readers)
-            .map_err(failed)?;
+        pass(
+            Pass {
+                timeline,
+                scan: &mut scan,
+                machine: to,
+                is_second,
+            },
+            &mut readers,
+        )
+        .map_err(failed)?;
         machine.set_totals(scan.records, scan.kernel_span, scan.other_span);
         if !is_second && readers.iter().any(|r| r.report().late > 0) {
             return Ok(None);
@@ -319,7 +365,10 @@ impl Analysis {
                 let processor = loss.processor;
                 machine.losses.push(loss);
                 if let Some(file) = machine.files.get_mut(source) {
-                    file.faults.push(Fault { processor, ..Fault::from(damage) });
+                    file.faults.push(Fault {
+                        processor,
+                        ..Fault::from(damage)
+                    });
                 }
             }
         }
@@ -373,7 +422,10 @@ impl MachineBuilder {
     #[must_use]
     pub fn new(timeline: Timeline, names: bool) -> Self {
         let machine = Machine::new(timeline, names).without_addresses();
-        MachineBuilder { machine, scan: Scan::new(names) }
+        MachineBuilder {
+            machine,
+            scan: Scan::new(names),
+        }
     }
 
     /// Takes in the next record of a file of the recording.
@@ -434,13 +486,21 @@ pub(crate) fn each_record<S: Source>(
         let next = due.iter().enumerate().filter_map(|(index, timestamp)| {
             Some((timeline.timestamp(index, (*timestamp)?), index))
         });
-        let next = if is_alone { Some((Ticks::MIN, 0)) } else { next.min() };
+        let next = if is_alone {
+            Some((Ticks::MIN, 0))
+        } else {
+            next.min()
+        };
         let Some((index, reader)) = next.and_then(|(_, at)| Some((at, readers.get_mut(at)?)))
         else {
             return Ok(());
         };
         match reader.next_record().map_err(|e| (index, e))? {
-            Some(record) => take(&record, index, timeline.timestamp(index, record.timestamp())),
+            Some(record) => take(
+                &record,
+                index,
+                timeline.timestamp(index, record.timestamp()),
+            ),
             None if is_alone => return Ok(()),
             None => {}
         }

@@ -63,8 +63,13 @@ impl Scan {
                 && let Some(kernel::Sample { address, tid }) = kernel::sample(record)
             {
                 observer.sample(record, ThreadId::new(tid), time);
-                return sink
-                    .step(Step::Words(Words::Sample { address, tid: ThreadId::new(tid) }), time);
+                return sink.step(
+                    Step::Words(Words::Sample {
+                        address,
+                        tid: ThreadId::new(tid),
+                    }),
+                    time,
+                );
             }
             observer.other(record, time);
             // A session's header is looked at as well.
@@ -110,12 +115,30 @@ impl Scan {
         let payload = record.bytes().get(EventHeader::SIZE..).unwrap_or_default();
         let (id, version) = (header.descriptor.id, header.descriptor.version);
         let wide = record.pointer_size() == Some(PointerSize::P8);
-        let head = ClrHead { pid, tid, known, id, version, provider, wide };
+        let head = ClrHead {
+            pid,
+            tid,
+            known,
+            id,
+            version,
+            provider,
+            wide,
+        };
         match self.plain_event(provider, id) {
             None => sink.step(Step::ClrEvent(head, payload), time),
-            Some(PlainEvent { min_size, is_il_map }) => {
+            Some(PlainEvent {
+                min_size,
+                is_il_map,
+            }) => {
                 let is_short = payload.len() < min_size;
-                sink.step(Step::Words(Words::ClrEvent { head, is_short, is_il_map }), time);
+                sink.step(
+                    Step::Words(Words::ClrEvent {
+                        head,
+                        is_short,
+                        is_il_map,
+                    }),
+                    time,
+                );
             }
         }
     }
@@ -139,6 +162,11 @@ impl Scan {
 #[inline(never)]
 fn describes_machine(record: &Record<'_>) -> bool {
     use kernel_class::{IMAGE, PROCESS, THREAD};
-    let Header::Full(header) = record.header() else { return false };
-    matches!(header.class, IMAGE_ID | SYSTEM_CONFIG_EX | LOST_EVENT | PROCESS | THREAD | IMAGE)
+    let Header::Full(header) = record.header() else {
+        return false;
+    };
+    matches!(
+        header.class,
+        IMAGE_ID | SYSTEM_CONFIG_EX | LOST_EVENT | PROCESS | THREAD | IMAGE
+    )
 }

@@ -75,7 +75,9 @@ impl Lives {
     /// Whether one of the processes has an id at a time.
     #[must_use]
     pub fn has(&self, pid: ProcessId, time: Ticks) -> bool {
-        let after = self.0.partition_point(|life| (life.pid, life.from) <= (pid, Some(time)));
+        let after = self
+            .0
+            .partition_point(|life| (life.pid, life.from) <= (pid, Some(time)));
         let last = after.checked_sub(1).and_then(|at| self.0.get(at));
         last.is_some_and(|life| life.has(pid, time))
     }
@@ -126,8 +128,14 @@ impl ProcessSelector {
     /// Selects the processes with these ids or file names. Names are compared without case, and
     /// `.exe` may be left out.
     pub fn new<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> Self {
-        let names = names.into_iter().map(|name| name.as_ref().to_owned()).collect();
-        ProcessSelector { names, ..ProcessSelector::default() }
+        let names = names
+            .into_iter()
+            .map(|name| name.as_ref().to_owned())
+            .collect();
+        ProcessSelector {
+            names,
+            ..ProcessSelector::default()
+        }
     }
 
     /// Whether the processes are selected, too, that the named ones started, and those that these
@@ -208,7 +216,11 @@ impl ProcessSelector {
     /// When a name selects no process.
     pub fn first_threads(&self, machine: &Machine) -> Result<BTreeSet<ThreadId>, UnknownProcess> {
         let selected = self.select(machine)?;
-        let ids = machine.threads().iter().map(|thread| thread.tid).chain([ThreadId::new(0)]);
+        let ids = machine
+            .threads()
+            .iter()
+            .map(|thread| thread.tid)
+            .chain([ThreadId::new(0)]);
         let is_selected = |tid: &ThreadId| {
             let process = machine.first_process_of_thread(*tid);
             process.is_some_and(|process| selected.contains(&process))
@@ -229,7 +241,11 @@ impl ProcessSelector {
                 }
             }
         }
-        lives.extend(self.others.iter().map(|&pid| Life { pid, from: None, to: None }));
+        lives.extend(self.others.iter().map(|&pid| Life {
+            pid,
+            from: None,
+            to: None,
+        }));
         lives.sort_unstable();
         Ok(lives)
     }
@@ -256,14 +272,24 @@ impl ProcessSelector {
 fn matching(name: &str, processes: &[Process]) -> impl Iterator<Item = usize> {
     let id = parse_number::<u32>(name);
     let own = move |p: &Process| id == Some(p.pid().get()) || is_name(name, p.name());
-    processes.iter().enumerate().filter(move |(_, process)| own(process)).map(|(index, _)| index)
+    processes
+        .iter()
+        .enumerate()
+        .filter(move |(_, process)| own(process))
+        .map(|(index, _)| index)
 }
 
 /// Whether a file name is the one that a user names.
 fn is_name(named: &str, file: &str) -> bool {
     let end = file.len().saturating_sub(EXE.len());
-    let is_program = file.get(end..).is_some_and(|end| end.eq_ignore_ascii_case(EXE));
-    let stem = if is_program { file.get(..end).unwrap_or(file) } else { file };
+    let is_program = file
+        .get(end..)
+        .is_some_and(|end| end.eq_ignore_ascii_case(EXE));
+    let stem = if is_program {
+        file.get(..end).unwrap_or(file)
+    } else {
+        file
+    };
     let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b) || a.to_lowercase() == b.to_lowercase();
     !file.is_empty() && (same(named, file) || same(named, stem))
 }
@@ -277,7 +303,9 @@ fn by_id(processes: &[Process]) -> HashMap<ProcessId, Vec<usize>> {
         by_id.entry(process.pid()).or_default().push(index);
     }
     let started = |index: &usize| processes.get(*index).and_then(Process::started);
-    by_id.values_mut().for_each(|same| same.sort_by_key(started));
+    by_id
+        .values_mut()
+        .for_each(|same| same.sort_by_key(started));
     by_id
 }
 
@@ -322,7 +350,9 @@ fn parents(processes: &[Process]) -> Vec<Option<usize>> {
 /// Whether a process had not ended when another one started.
 fn was_alive(parent: Option<&Process>, child: &Process) -> bool {
     let ended = parent.and_then(Process::ended);
-    ended.zip(child.started()).is_none_or(|(ended, started)| started <= ended)
+    ended
+        .zip(child.started())
+        .is_none_or(|(ended, started)| started <= ended)
 }
 
 #[cfg(test)]
@@ -331,7 +361,13 @@ mod tests {
 
     fn process(pid: ProcessId, name: &str, parent: ProcessId, started: Option<Ticks>) -> Process {
         let (parent_pid, name) = (Some(parent), name.to_owned());
-        Process { pid, name, parent_pid, started, ..Process::default() }
+        Process {
+            pid,
+            name,
+            parent_pid,
+            started,
+            ..Process::default()
+        }
     }
 
     fn select(processes: &[Process], names: &[&str], children: bool) -> Vec<usize> {
@@ -349,7 +385,11 @@ mod tests {
             assert_eq!(select(&all, &[name], false), [1], "{name}");
         }
         assert_eq!(select(&all, &["system", "app"], false), [0, 1]);
-        assert_eq!(select(&all, &["app", "32"], false), [1], "two names of one process");
+        assert_eq!(
+            select(&all, &["app", "32"], false),
+            [1],
+            "two names of one process"
+        );
         for name in ["ap", "5", "", ".exe"] {
             let error = ProcessSelector::new([name]).select_of(&all).unwrap_err();
             assert_eq!(error, UnknownProcess(name.to_owned()));
@@ -358,15 +398,30 @@ mod tests {
 
     #[test]
     fn ids_that_only_events_have_are_selected_for_the_whole_recording() {
-        let all = [process(ProcessId::new(4), "System", ProcessId::new(0), None)];
+        let all = [process(
+            ProcessId::new(4),
+            "System",
+            ProcessId::new(0),
+            None,
+        )];
         let selector = ProcessSelector::new(["9", "system"]);
-        assert_eq!(selector.select_of(&all), Err(UnknownProcess("9".to_owned())));
-        let selector = ProcessSelector { others: [ProcessId::new(9)].into(), ..selector };
+        assert_eq!(
+            selector.select_of(&all),
+            Err(UnknownProcess("9".to_owned()))
+        );
+        let selector = ProcessSelector {
+            others: [ProcessId::new(9)].into(),
+            ..selector
+        };
         assert_eq!(selector.select_of(&all).unwrap(), [0].into());
         let lives = selector.lives_of(&all).unwrap();
         assert_eq!(
             lives,
-            [4, 9].map(|pid| Life { pid: ProcessId::new(pid), from: None, to: None })
+            [4, 9].map(|pid| Life {
+                pid: ProcessId::new(pid),
+                from: None,
+                to: None
+            })
         );
     }
 
@@ -377,12 +432,37 @@ mod tests {
         let all = [
             process(ProcessId::new(4), "System", ProcessId::new(0), None),
             first,
-            process(ProcessId::new(9), "early", ProcessId::new(8), Some(Ticks::new(10))),
-            process(ProcessId::new(8), "other", ProcessId::new(4), Some(Ticks::new(60))),
-            process(ProcessId::new(10), "late", ProcessId::new(8), Some(Ticks::new(70))),
-            process(ProcessId::new(11), "leaf", ProcessId::new(9), Some(Ticks::new(80))),
+            process(
+                ProcessId::new(9),
+                "early",
+                ProcessId::new(8),
+                Some(Ticks::new(10)),
+            ),
+            process(
+                ProcessId::new(8),
+                "other",
+                ProcessId::new(4),
+                Some(Ticks::new(60)),
+            ),
+            process(
+                ProcessId::new(10),
+                "late",
+                ProcessId::new(8),
+                Some(Ticks::new(70)),
+            ),
+            process(
+                ProcessId::new(11),
+                "leaf",
+                ProcessId::new(9),
+                Some(Ticks::new(80)),
+            ),
             // The id of the parent is free at this time.
-            process(ProcessId::new(12), "orphan", ProcessId::new(8), Some(Ticks::new(55))),
+            process(
+                ProcessId::new(12),
+                "orphan",
+                ProcessId::new(8),
+                Some(Ticks::new(55)),
+            ),
         ];
         assert_eq!(select(&all, &["build"], true), [1, 2, 5]);
         assert_eq!(select(&all, &["other"], true), [3, 4]);
@@ -393,16 +473,29 @@ mod tests {
     fn lives_end_where_an_id_is_used_again() {
         let all = [
             process(ProcessId::new(8), "first", ProcessId::new(4), None),
-            process(ProcessId::new(8), "second", ProcessId::new(4), Some(Ticks::new(60))),
+            process(
+                ProcessId::new(8),
+                "second",
+                ProcessId::new(4),
+                Some(Ticks::new(60)),
+            ),
         ];
         let lives = |name| ProcessSelector::new([name]).lives_of(&all).unwrap();
         assert_eq!(
             lives("first"),
-            [Life { pid: ProcessId::new(8), from: None, to: Some(Ticks::new(60)) }]
+            [Life {
+                pid: ProcessId::new(8),
+                from: None,
+                to: Some(Ticks::new(60))
+            }]
         );
         assert_eq!(
             lives("second"),
-            [Life { pid: ProcessId::new(8), from: Some(Ticks::new(60)), to: None }]
+            [Life {
+                pid: ProcessId::new(8),
+                from: Some(Ticks::new(60)),
+                to: None
+            }]
         );
         let both = lives("8");
         let first = |time| both[0].has(ProcessId::new(8), time);
@@ -417,19 +510,52 @@ mod tests {
     fn lives_are_found_among_all() {
         let life = |pid, from, to| Life { pid, from, to };
         let all = [
-            life(ProcessId::new(8), Some(Ticks::new(60)), Some(Ticks::new(70))),
+            life(
+                ProcessId::new(8),
+                Some(Ticks::new(60)),
+                Some(Ticks::new(70)),
+            ),
             life(ProcessId::new(8), None, Some(Ticks::new(20))),
             life(ProcessId::new(4), Some(Ticks::new(10)), None),
             // They overlap, as those of several traces do.
-            life(ProcessId::new(8), Some(Ticks::new(65)), Some(Ticks::new(90))),
-            life(ProcessId::new(8), Some(Ticks::new(66)), Some(Ticks::new(67))),
-            life(ProcessId::new(8), Some(Ticks::new(100)), Some(Ticks::new(95))),
+            life(
+                ProcessId::new(8),
+                Some(Ticks::new(65)),
+                Some(Ticks::new(90)),
+            ),
+            life(
+                ProcessId::new(8),
+                Some(Ticks::new(66)),
+                Some(Ticks::new(67)),
+            ),
+            life(
+                ProcessId::new(8),
+                Some(Ticks::new(100)),
+                Some(Ticks::new(95)),
+            ),
             life(ProcessId::new(9), Some(Ticks::new(1)), Some(Ticks::new(5))),
             life(ProcessId::new(9), Some(Ticks::new(3)), None),
         ];
         let lives: Lives = all.into_iter().collect();
         for pid in 3..11 {
-            for time in [i64::MIN, 0, 3, 5, 9, 10, 19, 20, 60, 66, 70, 89, 90, 97, 100, i64::MAX] {
+            for time in [
+                i64::MIN,
+                0,
+                3,
+                5,
+                9,
+                10,
+                19,
+                20,
+                60,
+                66,
+                70,
+                89,
+                90,
+                97,
+                100,
+                i64::MAX,
+            ] {
                 let time = Ticks::new(time);
                 let has = all.iter().any(|life| life.has(ProcessId::new(pid), time));
                 assert_eq!(lives.has(ProcessId::new(pid), time), has, "{pid} at {time}");
@@ -443,7 +569,11 @@ mod tests {
         let kept = [
             life(ProcessId::new(4), Some(Ticks::new(10)), None),
             life(ProcessId::new(8), None, Some(Ticks::new(20))),
-            life(ProcessId::new(8), Some(Ticks::new(60)), Some(Ticks::new(90))),
+            life(
+                ProcessId::new(8),
+                Some(Ticks::new(60)),
+                Some(Ticks::new(90)),
+            ),
         ];
         assert_eq!(lives.0[..3], kept);
     }

@@ -55,7 +55,11 @@ pub(crate) struct ClrHead {
 impl ClrHead {
     /// Width of pointers.
     pub fn pointers(self) -> PointerSize {
-        if self.wide { PointerSize::P8 } else { PointerSize::P4 }
+        if self.wide {
+            PointerSize::P8
+        } else {
+            PointerSize::P4
+        }
     }
 }
 

@@ -130,7 +130,11 @@ impl<'a> Method<'a> {
     /// Its full name, `Namespace.Type.Method`; its metadata token if no event names it.
     #[must_use]
     pub fn label(&self) -> MethodLabel<'a> {
-        MethodLabel { namespace: self.namespace, name: self.name, token: self.token }
+        MethodLabel {
+            namespace: self.namespace,
+            name: self.name,
+            token: self.token,
+        }
     }
 }
 
@@ -183,10 +187,18 @@ impl Machine {
     /// [`Analysis::names`](crate::Analysis::names) was not asked for.
     #[must_use]
     pub fn symbols(&self) -> Symbols<'_> {
-        let spaces = self.processes.iter().map(|p| (p.code.history(), p.images.history()));
+        let spaces = self
+            .processes
+            .iter()
+            .map(|p| (p.code.history(), p.images.history()));
         let spaces = spaces.collect();
         let by_pid = Holders::new(self.processes.iter().map(|p| (p.pid, p.started)));
-        Symbols { machine: self, by_pid, spaces, kernel: self.kernel_images().history() }
+        Symbols {
+            machine: self,
+            by_pid,
+            spaces,
+            kernel: self.kernel_images().history(),
+        }
     }
 }
 
@@ -237,15 +249,19 @@ impl<'a> Symbols<'a> {
     /// All code of methods, with the index of its process: by process, in the order of the times
     /// since when it was there.
     pub fn methods(&self) -> impl Iterator<Item = (usize, Method<'a>)> + '_ {
-        self.machine.processes.iter().enumerate().flat_map(move |(process, of)| {
-            let ranges = of.code.past().iter().copied().chain(of.code.alive());
-            let mut ranges: Vec<_> = ranges.collect();
-            ranges.sort_unstable_by_key(|range| (range.from, range.start, range.to));
-            ranges.into_iter().filter_map(move |range| {
-                let time = range.from.or(range.to).unwrap_or(Ticks::MAX);
-                Some((process, self.method(process, &range, time)?))
+        self.machine
+            .processes
+            .iter()
+            .enumerate()
+            .flat_map(move |(process, of)| {
+                let ranges = of.code.past().iter().copied().chain(of.code.alive());
+                let mut ranges: Vec<_> = ranges.collect();
+                ranges.sort_unstable_by_key(|range| (range.from, range.start, range.to));
+                ranges.into_iter().filter_map(move |range| {
+                    let time = range.from.or(range.to).unwrap_or(Ticks::MAX);
+                    Some((process, self.method(process, &range, time)?))
+                })
             })
-        })
     }
 
     /// All modules that events state, with the index of the process, the CLR, and since when and
@@ -254,7 +270,12 @@ impl<'a> Symbols<'a> {
         let all = self.names().map(Names::modules).into_iter().flatten();
         all.filter_map(|((process, clr), id, facts)| {
             let key = (process, clr);
-            Some((process, clr, self.module_of(key, id, facts)?, (facts.from, facts.to)))
+            Some((
+                process,
+                clr,
+                self.module_of(key, id, facts)?,
+                (facts.from, facts.to),
+            ))
         })
     }
 
@@ -313,7 +334,9 @@ impl<'a> Symbols<'a> {
             _ => None,
         };
         Image {
-            path: self.names().map_or("", |names| names.image_path(range.tag.id)),
+            path: self
+                .names()
+                .map_or("", |names| names.image_path(range.tag.id)),
             start: range.start,
             end: range.end,
             offset: address.saturating_sub(range.start),

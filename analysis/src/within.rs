@@ -35,13 +35,20 @@ pub struct Within<O> {
 impl<O> Within<O> {
     /// An observer of the records in this range.
     pub fn new(range: TimeRange, observer: O) -> Self {
-        Within { range, threads: Vec::new(), observer }
+        Within {
+            range,
+            threads: Vec::new(),
+            observer,
+        }
     }
 
     /// Selects the records of the threads with these ids; an empty list selects all threads.
     #[must_use]
     pub fn threads(self, ids: &[ThreadId]) -> Self {
-        Within { threads: ids.to_vec(), ..self }
+        Within {
+            threads: ids.to_vec(),
+            ..self
+        }
     }
 
     fn admits(&self, event: &EventRef) -> bool {

@@ -42,7 +42,9 @@ impl Inputs {
             Some(path) => {
                 let bytes = fs::read(path).expect("the trace can be read");
                 let mut plain = Vec::new();
-                Repacker::decompress().run(&bytes[..], &mut plain).expect("a trace");
+                Repacker::decompress()
+                    .run(&bytes[..], &mut plain)
+                    .expect("a trace");
                 plain
             }
             None => simulated(),
@@ -72,7 +74,9 @@ fn simulated() -> Vec<u8> {
     let text = fs::read_to_string(SCENARIO).expect("the scenario can be read");
     let script = Script::new("big", &text).parameters([("until", "1.6s"), ("stop", "3s")]);
     let scenario = script.parse().expect("the scenario is valid");
-    let files = Simulation::new(&scenario).run_in_memory().expect("the scenario runs");
+    let files = Simulation::new(&scenario)
+        .run_in_memory()
+        .expect("the scenario runs");
     let big = files.into_iter().find(|file| file.name == "big.etl");
     big.expect("it writes this file").bytes
 }
@@ -81,7 +85,9 @@ fn compressed(plain: &[u8]) -> Vec<u8> {
     let compressor = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default);
     let compressor = compressor.expect("the format is known");
     let mut out = Vec::new();
-    Repacker::compress(compressor).run(plain, &mut out).expect("a whole trace");
+    Repacker::compress(compressor)
+        .run(plain, &mut out)
+        .expect("a whole trace");
     out
 }
 
@@ -162,10 +168,14 @@ impl Loop {
             Loop::XpressEncode => drop(black_box(compressed(bytes))),
             Loop::Fields => fields(bytes),
             Loop::Verify => {
-                drop(black_box(Verifier::new().verify(bytes, "").expect("a trace")));
+                drop(black_box(
+                    Verifier::new().verify(bytes, "").expect("a trace"),
+                ));
             }
             Loop::Merge => {
-                Merger::new().run(vec![bytes, bytes], Discard).expect("traces of one machine");
+                Merger::new()
+                    .run(vec![bytes, bytes], Discard)
+                    .expect("traces of one machine");
             }
             Loop::SessionWriter => write_session(),
             Loop::Simulation => drop(black_box(simulated())),
@@ -254,9 +264,15 @@ fn write_session() {
             kind @ 0..=2 => {
                 let len = if kind == 2 { 24 } else { 16 };
                 bytes += 16 + len as u64;
-                let record =
-                    PerfInfo::new(if kind == 2 { hook::CSWITCH } else { hook::SAMPLE }, timestamp)
-                        .payload(&payload[..len]);
+                let record = PerfInfo::new(
+                    if kind == 2 {
+                        hook::CSWITCH
+                    } else {
+                        hook::SAMPLE
+                    },
+                    timestamp,
+                )
+                .payload(&payload[..len]);
                 session.write(processor, &record)
             }
             _ => {
@@ -264,7 +280,11 @@ fn write_session() {
                 bytes += (0x50 + len as u64).next_multiple_of(8);
                 let record = Event::new(
                     Guid::new(1, 2, 3, [4; 8]),
-                    EventDescriptor { id: 143, level: 4, ..EventDescriptor::default() },
+                    EventDescriptor {
+                        id: 143,
+                        level: 4,
+                        ..EventDescriptor::default()
+                    },
                     timestamp,
                 )
                 .process(42, 4_711)

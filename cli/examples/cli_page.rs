@@ -40,7 +40,9 @@ fn help(command: &str) -> String {
     let printed = etlkit::run_captured(words).out;
     let text = String::from_utf8_lossy(&printed);
     // Editors remove trailing spaces.
-    text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    text.lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
 }
 
 /// The commands that a help text lists.

@@ -9,7 +9,11 @@ pub(crate) type Choice<T> = (&'static str, &'static str, T);
 /// The words of `--event-tables`.
 pub(crate) const EVENT_TABLES: &[Choice<TableSet>] = &[
     ("shipped", "As the runtimes write events", TableSet::Shipped),
-    ("documented", "As the reference pages describe events", TableSet::Documented),
+    (
+        "documented",
+        "As the reference pages describe events",
+        TableSet::Documented,
+    ),
 ];
 
 /// An item of a list with commas: blanks around it do not count.
@@ -25,7 +29,10 @@ pub(crate) fn one_of<T: Copy + Send + Sync + 'static>(
         .iter()
         .map(|(word, help, _)| PossibleValue::new(*word).help(*help).hide(help.is_empty()));
     PossibleValuesParser::new(words).try_map(|given| {
-        let value = choices.iter().find(|(word, ..)| *word == given).map(|(.., value)| *value);
+        let value = choices
+            .iter()
+            .find(|(word, ..)| *word == given)
+            .map(|(.., value)| *value);
         value.ok_or("not one of the words")
     })
 }

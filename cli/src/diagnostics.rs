@@ -33,7 +33,13 @@ impl<'a> Condition<'a> {
     /// The condition of the trace with this header event.
     pub fn new(header: &FileHeader, damage: &'a [Damage], notes: &'a [Note]) -> Self {
         let lost_header = !header.is_known();
-        Condition { damage, notes, mode: header.mode, lost_header, ..Condition::default() }
+        Condition {
+            damage,
+            notes,
+            mode: header.mode,
+            lost_header,
+            ..Condition::default()
+        }
     }
 
     /// Says on standard error what is missing from the trace, if anything is. A trace that lost
@@ -41,10 +47,18 @@ impl<'a> Condition<'a> {
     pub fn report(self, name: &str) -> Outcome {
         let weight = self.weight();
         if weight > Weight::Detail || !self.order.was_in_order() {
-            let level = if weight == Weight::Loss { "warning" } else { "note" };
+            let level = if weight == Weight::Loss {
+                "warning"
+            } else {
+                "note"
+            };
             stderr_line!("{level}: {name}: {}", self.sentences().join("; "));
         }
-        if weight == Weight::Loss { Outcome::Findings } else { Outcome::Success }
+        if weight == Weight::Loss {
+            Outcome::Findings
+        } else {
+            Outcome::Success
+        }
     }
 
     /// How much the gravest of it weighs.
@@ -61,14 +75,24 @@ impl<'a> Condition<'a> {
         if self.lost_header {
             out.push(LOST_HEADER.to_owned());
         }
-        let damage = self.damage.iter().map(|d| (d.range.clone(), d.error.kind.to_string()));
-        let faults = self.faults.iter().map(|f| (f.offset..f.end, f.message.clone()));
+        let damage = self
+            .damage
+            .iter()
+            .map(|d| (d.range.clone(), d.error.kind.to_string()));
+        let faults = self
+            .faults
+            .iter()
+            .map(|f| (f.offset..f.end, f.message.clone()));
         if let Some((Range { start, end }, what)) = damage.chain(faults).next() {
             let more = match self.damage.len() + self.faults.len() {
                 1 => String::new(),
                 n => format!(", the first of {n} damaged places"),
             };
-            let to = if end > start { format!(" (to {end:#x})") } else { String::new() };
+            let to = if end > start {
+                format!(" (to {end:#x})")
+            } else {
+                String::new()
+            };
             out.push(format!("at offset {start:#x}: {what}{to}{more}"));
         }
         let mut gaps = 0;
@@ -94,7 +118,11 @@ impl<'a> Condition<'a> {
         }
         if gaps > 0 {
             let one = "buffer is missing by its sequence number";
-            out.push(plural(missing, one, "buffers are missing by their sequence numbers"));
+            out.push(plural(
+                missing,
+                one,
+                "buffers are missing by their sequence numbers",
+            ));
         }
         // The header has the numbers; without them the flags of the buffers are all there is.
         if flagged > 0 && !counted {
@@ -104,13 +132,22 @@ impl<'a> Condition<'a> {
             ));
         }
         if before > 0 && !counted {
-            out.push(format!("buffers were lost before {}", plural(before, "other", "others")));
+            out.push(format!(
+                "buffers were lost before {}",
+                plural(before, "other", "others")
+            ));
         }
-        let OrderReport { sorted_buffers, overlaps, .. } = self.order;
+        let OrderReport {
+            sorted_buffers,
+            overlaps,
+            ..
+        } = self.order;
         if !self.order.was_in_order() {
             let sorted = plural(sorted_buffers, "buffer", "buffers");
             let overlaps = plural(overlaps, "overlap", "overlaps");
-            out.push(format!("the file is not in time order: {sorted} sorted, {overlaps}"));
+            out.push(format!(
+                "the file is not in time order: {sorted} sorted, {overlaps}"
+            ));
         }
         out
     }

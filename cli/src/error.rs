@@ -49,7 +49,10 @@ impl Failure {
 
     /// Keeps the line breaks of the message, which shows a piece of a file.
     pub fn lines(self) -> Self {
-        Failure { has_lines: true, ..self }
+        Failure {
+            has_lines: true,
+            ..self
+        }
     }
 
     /// Prints the failure to standard error.

@@ -118,7 +118,10 @@ impl FilterArgs {
             ("--level", self.level.is_some()),
             ("--keyword", self.keyword.is_some()),
         ];
-        given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name)
+        given
+            .into_iter()
+            .filter(|(_, is_given)| *is_given)
+            .map(|(name, _)| name)
     }
 
     /// Whether threads are selected.
@@ -205,7 +208,9 @@ fn span_since(
     to: Option<&str>,
     clock: &Clock,
 ) -> Result<TimeRange, Failure> {
-    let from = from.map(|t| timestamp("--from", t, start, clock)).transpose()?;
+    let from = from
+        .map(|t| timestamp("--from", t, start, clock))
+        .transpose()?;
     let to = to.map(|t| timestamp("--to", t, start, clock)).transpose()?;
     match (from, to) {
         (Some(from), Some(to)) if from >= to => Err(Failure::new("--to", "must be after --from")

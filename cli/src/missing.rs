@@ -33,8 +33,12 @@ impl Selection<'_> {
         }
         let mut names = TraceNames::default();
         for path in paths.filter(|path| !input::is_stdin(path)) {
-            let Ok(mut input) = Input::open(path, args) else { continue };
-            let Ok((mut trace, _)) = input.trace(&Options::salvage()) else { continue };
+            let Ok(mut input) = Input::open(path, args) else {
+                continue;
+            };
+            let Ok((mut trace, _)) = input.trace(&Options::salvage()) else {
+                continue;
+            };
             if !self.conditions.is_empty() {
                 // The fields before an error are better than none.
                 let _ = names.add_fields(&mut trace, store.clone());
@@ -59,7 +63,11 @@ pub(crate) fn report(missing: &[MissingName]) -> Outcome {
     for name in missing {
         stderr_line!("error: {}", message(name));
     }
-    if missing.is_empty() { Outcome::Success } else { Outcome::Findings }
+    if missing.is_empty() {
+        Outcome::Success
+    } else {
+        Outcome::Findings
+    }
 }
 
 /// Notes on standard error the fields that an option names and no event has.
@@ -76,7 +84,11 @@ fn message(missing: &MissingName) -> String {
         _ => "field",
     };
     let names: Vec<&str> = missing.nearest.iter().map(String::as_str).collect();
-    format!("no event has the {kind} {}{}", missing.name, nearest(&names))
+    format!(
+        "no event has the {kind} {}{}",
+        missing.name,
+        nearest(&names)
+    )
 }
 
 /// The nearest names, as the end of a message; nothing if there are none.

@@ -25,13 +25,19 @@ pub(crate) struct Output {
 
 impl Output {
     pub fn new() -> Self {
-        Output { buffer: Vec::with_capacity(2 * CHUNK) }
+        Output {
+            buffer: Vec::with_capacity(2 * CHUNK),
+        }
     }
 
     /// Writes the buffer out if it holds enough.
     #[inline]
     pub fn flush_if_large(&mut self) -> io::Result<()> {
-        if self.buffer.len() >= CHUNK { self.flush() } else { Ok(()) }
+        if self.buffer.len() >= CHUNK {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes the buffer out, then `text`.
@@ -79,7 +85,10 @@ thread_local! {
 pub(crate) fn capture(f: impl FnOnce() -> u8) -> CommandOutput {
     CAPTURED.set(Some(CommandOutput::default()));
     let code = f();
-    CommandOutput { code, ..CAPTURED.take().unwrap_or_default() }
+    CommandOutput {
+        code,
+        ..CAPTURED.take().unwrap_or_default()
+    }
 }
 
 /// Whether this thread's output is captured.

@@ -38,7 +38,9 @@ impl ProcessArgs {
     #[cfg(feature = "parquet")]
     pub fn words(&self) -> Vec<String> {
         let named = self.process.iter().map(|name| format!("--process {name}"));
-        named.chain(self.children.then(|| "--children".to_owned())).collect()
+        named
+            .chain(self.children.then(|| "--children".to_owned()))
+            .collect()
     }
 
     /// The events of the selected processes of a trace, which is read for it; all events if none is
@@ -48,12 +50,12 @@ impl ProcessArgs {
         let about = input.about().clone();
         let selector = self.selector();
         let limits = input.limits();
-        filter.select_processes(input.source(), &about.name, &selector, limits).map_err(
-            |e| match e {
+        filter
+            .select_processes(input.source(), &about.name, &selector, limits)
+            .map_err(|e| match e {
                 Error::Recording(error) => about.not_a_trace(&error.into_source()),
                 error => Failure::new(&about.name, error.to_string()).hint(ProcessArgs::HINT),
-            },
-        )?;
+            })?;
         Ok(filter)
     }
 }

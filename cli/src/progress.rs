@@ -22,14 +22,21 @@ impl Progress {
     /// A bar for `total` bytes; hidden if the command prints events (`prints`) to the terminal.
     pub fn new(total: u64, prints: bool) -> Self {
         let shown = std::io::stderr().is_terminal() && !(prints && std::io::stdout().is_terminal());
-        let target =
-            if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target = if shown {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
         let bar = ProgressBar::with_draw_target(Some(total), target);
         let style = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {eta}");
         if let Ok(style) = style {
             bar.set_style(style);
         }
-        Progress { bar, bytes: 0, records: 0 }
+        Progress {
+            bar,
+            bytes: 0,
+            records: 0,
+        }
     }
 
     /// A bar for so many passes over a trace.
@@ -45,7 +52,14 @@ impl Progress {
         };
         // It is not seen elsewhere, and the headers of all buffers are read for it.
         let is_shown = std::io::stderr().is_terminal();
-        Progress::new(if is_shown { inputs.into_iter().map(size).sum() } else { 0 }, false)
+        Progress::new(
+            if is_shown {
+                inputs.into_iter().map(size).sum()
+            } else {
+                0
+            },
+            false,
+        )
     }
 
     /// Counts `bytes` bytes, which are those of many records.
@@ -67,7 +81,11 @@ impl Progress {
 
 /// Bytes of the records of a trace, decompressed.
 fn used<S: Source>(trace: &Trace<S>) -> u64 {
-    trace.buffers().iter().map(|buffer| u64::from(buffer.fill)).sum()
+    trace
+        .buffers()
+        .iter()
+        .map(|buffer| u64::from(buffer.fill))
+        .sum()
 }
 
 impl Drop for Progress {

@@ -102,8 +102,10 @@ impl RecordingArgs {
         if files.len() > 1
             && let Some(stdin) = files.iter().find(|f| input::is_stdin(f))
         {
-            return Err(Failure::new(input::display(stdin), "cannot be one of several traces")
-                .hint("write it to a file first"));
+            return Err(
+                Failure::new(input::display(stdin), "cannot be one of several traces")
+                    .hint("write it to a file first"),
+            );
         }
         input::reject_twice(files, "name each trace once")?;
         let share = self.input.share(files.len());
@@ -116,20 +118,35 @@ impl RecordingArgs {
         let total = inputs.iter_mut().map(Input::size).sum();
         let failed = |error: etl_analysis::Error| {
             let file = error.file();
-            abouts.get(file).unwrap_or(&About::default()).not_a_trace(&error.into_source())
+            abouts
+                .get(file)
+                .unwrap_or(&About::default())
+                .not_a_trace(&error.into_source())
         };
         let names: Vec<String> = abouts.iter().map(|about| about.name.clone()).collect();
-        let sources: Vec<_> = inputs.iter_mut().map(Input::source).zip(names.clone()).collect();
+        let sources: Vec<_> = inputs
+            .iter_mut()
+            .map(Input::source)
+            .zip(names.clone())
+            .collect();
         let mut recording = Recording::open_within(sources, share.limits(total)).map_err(failed)?;
-        warn_of_others(recording.files().iter().map(|(trace, _)| trace.header()), &names);
+        warn_of_others(
+            recording.files().iter().map(|(trace, _)| trace.header()),
+            &names,
+        );
         let traces = recording.files().iter();
-        let used: u64 =
-            traces.flat_map(|(trace, _)| trace.buffers()).map(|b| u64::from(b.fill)).sum();
+        let used: u64 = traces
+            .flat_map(|(trace, _)| trace.buffers())
+            .map(|b| u64::from(b.fill))
+            .sum();
         let mut selector = self.processes.selector();
         let selected = if selects && !selector.is_empty() {
-            let machine =
-                Analysis::new().run_for_owners(&mut recording, &mut ()).map_err(failed)?;
-            selector = selector.find_others(&machine, &mut recording).map_err(failed)?;
+            let machine = Analysis::new()
+                .run_for_owners(&mut recording, &mut ())
+                .map_err(failed)?;
+            selector = selector
+                .find_others(&machine, &mut recording)
+                .map_err(failed)?;
             let lives = selector.lives(&machine);
             let selected = lives.and_then(|lives| Ok((lives, selector.first_threads(&machine)?)));
             Some(selected.map_err(|error| self.no_process(&error))?)
@@ -139,23 +156,47 @@ impl RecordingArgs {
         let range = self.range(&recording.timeline().clock())?;
         let observer = observer(range, selected);
         let mut observers = (observer, ShownProgress(Progress::new(used, false)));
-        let analysis = Analysis::new().names(true).addresses(false).threads(self.threads.count());
-        let machine = analysis.run(&mut recording, &mut observers).map_err(failed)?;
+        let analysis = Analysis::new()
+            .names(true)
+            .addresses(false)
+            .threads(self.threads.count());
+        let machine = analysis
+            .run(&mut recording, &mut observers)
+            .map_err(failed)?;
         let selected = if selector.is_empty() {
             None
         } else {
-            let selector = selector.find_others(&machine, &mut recording).map_err(failed)?;
-            Some(selector.select(&machine).map_err(|error| self.no_process(&error))?)
+            let selector = selector
+                .find_others(&machine, &mut recording)
+                .map_err(failed)?;
+            Some(
+                selector
+                    .select(&machine)
+                    .map_err(|error| self.no_process(&error))?,
+            )
         };
         note_empty_span(range, &machine);
         let mut outcome = Outcome::Success;
         for ((trace, name), file) in recording.files().iter().zip(machine.files()) {
             let condition = Condition::new(trace.header(), &[], trace.notes());
-            outcome = outcome.max(Condition { faults: &file.faults, ..condition }.report(name));
+            outcome = outcome.max(
+                Condition {
+                    faults: &file.faults,
+                    ..condition
+                }
+                .report(name),
+            );
         }
         let (observer, progress) = observers;
         drop(progress);
-        Ok(Analyzed { names, machine, selected, range, observer, outcome })
+        Ok(Analyzed {
+            names,
+            machine,
+            selected,
+            range,
+            observer,
+            outcome,
+        })
     }
 
     /// Whether a part of the time is selected.
@@ -170,14 +211,20 @@ impl RecordingArgs {
 
     /// The failure that a selected process is not in the recording.
     fn no_process(&self, error: &UnknownProcess) -> Failure {
-        let name = self.files.first().map(|file| input::display(file)).unwrap_or_default();
+        let name = self
+            .files
+            .first()
+            .map(|file| input::display(file))
+            .unwrap_or_default();
         Failure::new(name, error.to_string()).hint(ProcessArgs::HINT)
     }
 }
 
 /// Says so if nothing was recorded at the selected time.
 fn note_empty_span(range: TimeRange, machine: &Machine) {
-    let Some((first, last)) = machine.span() else { return };
+    let Some((first, last)) = machine.span() else {
+        return;
+    };
     let is_after = range.from.is_some_and(|from| from.get() > last.get());
     let is_before = range.to.is_some_and(|to| to.get() <= first.get());
     if is_after || is_before {
@@ -189,7 +236,9 @@ fn note_empty_span(range: TimeRange, machine: &Machine) {
 
 /// Warns of traces that are not of the same machine, since the same start of it, as the first one.
 fn warn_of_others<'h>(mut headers: impl Iterator<Item = &'h FileHeader>, names: &[String]) {
-    let (Some(first), Some((name, others))) = (headers.next(), names.split_first()) else { return };
+    let (Some(first), Some((name, others))) = (headers.next(), names.split_first()) else {
+        return;
+    };
     for (header, other) in headers.zip(others) {
         let differences = files::machine_differences(first, header);
         if !differences.is_empty() {

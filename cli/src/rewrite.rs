@@ -71,9 +71,12 @@ pub(crate) fn finish<R: Report>(
         ReportFormat::Text => {
             output::text(|out| report.text(&one_line(file), &one_line(output), out))
         }
-        ReportFormat::Json => {
-            output::json(&Json { schema_version: R::SCHEMA_VERSION, file, output, report })
-        }
+        ReportFormat::Json => output::json(&Json {
+            schema_version: R::SCHEMA_VERSION,
+            file,
+            output,
+            report,
+        }),
     };
     sink.finish(&text)
 }
@@ -94,10 +97,18 @@ impl<'a> Rewrite<'a> {
         inputs: impl IntoIterator<Item = &'f Path>,
         file: &'f Path,
     ) -> Result<Self, Failure> {
-        let options = Options { threads: args.threads(), ..Options::salvage() };
+        let options = Options {
+            threads: args.threads(),
+            ..Options::salvage()
+        };
         let (trace, about) = input.trace(&options)?;
         let sink = Sink::create(&args.sink, "a trace", inputs.into_iter().chain([file]))?;
-        Ok(Rewrite { name: &about.name, trace, sink, format: args.format })
+        Ok(Rewrite {
+            name: &about.name,
+            trace,
+            sink,
+            format: args.format,
+        })
     }
 
     /// A progress bar for so many passes over the trace.

@@ -35,8 +35,12 @@ impl SchemaArgs {
     /// The tables of the CLR's events, where others than by default are named.
     #[cfg(feature = "parquet")]
     pub fn other_tables(&self) -> Option<&'static str> {
-        let mut others = EVENT_TABLES.iter().filter(|(.., tables)| *tables != TableSet::default());
-        others.find(|(.., tables)| *tables == self.event_tables).map(|(name, ..)| *name)
+        let mut others = EVENT_TABLES
+            .iter()
+            .filter(|(.., tables)| *tables != TableSet::default());
+        others
+            .find(|(.., tables)| *tables == self.event_tables)
+            .map(|(name, ..)| *name)
     }
 
     /// The files with definitions, and the option of each.
@@ -47,7 +51,9 @@ impl SchemaArgs {
             Ok::<_, Failure>(found.into_iter().map(move |path| (option, path)))
         };
         let manifests = of("--manifest", &self.manifest, &["man", "xml"], MANIFEST)?;
-        Ok(manifests.chain(of("--tmf", &self.tmf, &["tmf"], TMF)?).collect())
+        Ok(manifests
+            .chain(of("--tmf", &self.tmf, &["tmf"], TMF)?)
+            .collect())
     }
 
     /// The schemas of the tables, and of the manifests and TMF files of the user.
@@ -98,8 +104,14 @@ fn files(named: &[PathBuf], extensions: &[&str], hint: &str) -> Result<Vec<PathB
         let mut found = Vec::new();
         for entry in std::fs::read_dir(path).map_err(failure)? {
             let file = entry.map_err(failure)?.path();
-            let extension = file.extension().and_then(|e| e.to_str()).unwrap_or_default();
-            if extensions.iter().any(|wanted| extension.eq_ignore_ascii_case(wanted)) {
+            let extension = file
+                .extension()
+                .and_then(|e| e.to_str())
+                .unwrap_or_default();
+            if extensions
+                .iter()
+                .any(|wanted| extension.eq_ignore_ascii_case(wanted))
+            {
                 found.push(file);
             }
         }

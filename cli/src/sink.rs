@@ -74,7 +74,10 @@ pub(crate) struct Sink {
 #[derive(Debug)]
 enum Target {
     /// A regular file.
-    Named { file: CompleteFile, unfinished: Unfinished },
+    Named {
+        file: CompleteFile,
+        unfinished: Unfinished,
+    },
     /// Standard output (`None`), a pipe or a device: written in one go at the end.
     Stream { file: File, to: Option<File> },
 }
@@ -92,7 +95,15 @@ impl Sink {
     ) -> Result<Self, Failure> {
         let path = args.output.as_path();
         let force = args.force;
-        Self::open(Wanted { path, force, content, option: "-o" }, inputs)
+        Self::open(
+            Wanted {
+                path,
+                force,
+                content,
+                option: "-o",
+            },
+            inputs,
+        )
     }
 
     /// As [`Sink::create`], for any file that the user or the tool names.
@@ -103,7 +114,12 @@ impl Sink {
         wanted: Wanted<'_>,
         inputs: impl IntoIterator<Item = &'a Path>,
     ) -> Result<Self, Failure> {
-        let Wanted { path, force, content, .. } = wanted;
+        let Wanted {
+            path,
+            force,
+            content,
+            ..
+        } = wanted;
         if input::is_stdin(path) {
             return Self::standard_output(content);
         }
@@ -138,37 +154,62 @@ impl Sink {
                 _ => failure(e),
             })?);
             let file = Temporary::create().map_err(failure)?.into_file();
-            return Ok(Sink { name, content, target: Target::Stream { file, to } });
+            return Ok(Sink {
+                name,
+                content,
+                target: Target::Stream { file, to },
+            });
         }
         if existing.is_some() && !force {
             return Err(Failure::new(&name, "exists already").hint("--force replaces it"));
         }
-        let on_existing = if force { Existing::Replace } else { Existing::Keep };
+        let on_existing = if force {
+            Existing::Replace
+        } else {
+            Existing::Keep
+        };
         let created = unfinished::create(
             || CompleteFile::create(path, on_existing),
             CompleteFile::temporary_path,
         );
         let (file, unfinished) = created.map_err(|e| match e.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                Failure::new(&name, "its directory does not exist")
-                    .hint(format!("create it first, or {}", wanted.choose("another file", "")))
+                Failure::new(&name, "its directory does not exist").hint(format!(
+                    "create it first, or {}",
+                    wanted.choose("another file", "")
+                ))
             }
             // The text of the error names the temporary file, which means nothing to the user.
-            kind => Failure::new(&name, format!("cannot create a file in its directory: {kind}"))
-                .hint(wanted.choose("a file", " in a directory that you may write to")),
+            kind => Failure::new(
+                &name,
+                format!("cannot create a file in its directory: {kind}"),
+            )
+            .hint(wanted.choose("a file", " in a directory that you may write to")),
         })?;
-        Ok(Sink { name, content, target: Target::Named { file, unfinished } })
+        Ok(Sink {
+            name,
+            content,
+            target: Target::Named { file, unfinished },
+        })
     }
 
     fn standard_output(content: &'static str) -> Result<Self, Failure> {
         let name = "(standard output)";
         if io::stdout().is_terminal() {
-            return Err(Failure::new(name, format!("refusing to write {content} to a terminal"))
-                .hint("choose a file with -o, or pipe the output into another program"));
+            return Err(
+                Failure::new(name, format!("refusing to write {content} to a terminal"))
+                    .hint("choose a file with -o, or pipe the output into another program"),
+            );
         }
-        let file = Temporary::create().map_err(|e| Failure::io(name, &e))?.into_file();
+        let file = Temporary::create()
+            .map_err(|e| Failure::io(name, &e))?
+            .into_file();
         let target = Target::Stream { file, to: None };
-        Ok(Sink { name: name.to_owned(), content, target })
+        Ok(Sink {
+            name: name.to_owned(),
+            content,
+            target,
+        })
     }
 
     /// The name of the output in messages and reports.
@@ -194,7 +235,9 @@ impl Sink {
     pub fn clear(&mut self) -> Result<(), Failure> {
         let name = self.name.clone();
         let file = self.file();
-        file.set_len(0).and_then(|()| file.rewind()).map_err(|e| Failure::io(name, &e))
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .map_err(|e| Failure::io(name, &e))
     }
 
     /// The file as the output of a trace writer.
@@ -299,7 +342,9 @@ impl Sink {
 #[cfg(unix)]
 fn is_standard_output(file: &File) -> bool {
     use rustix::fs::{FileType, fstat};
-    let (Ok(file), Ok(stdout)) = (fstat(file), fstat(io::stdout())) else { return false };
+    let (Ok(file), Ok(stdout)) = (fstat(file), fstat(io::stdout())) else {
+        return false;
+    };
     (file.st_dev, file.st_ino) == (stdout.st_dev, stdout.st_ino)
         && FileType::from_raw_mode(file.st_mode) == FileType::Fifo
 }
@@ -321,7 +366,9 @@ fn open_stream(path: &Path) -> io::Result<File> {
     use rustix::io::Errno;
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = File::options();
-    options.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    options
+        .write(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     let since = Instant::now();
     loop {
         match options.open(path) {
@@ -350,8 +397,9 @@ fn stream_failure(name: &str, content: &str, error: &io::Error, bytes: u64) -> F
         return Failure::io(name, error);
     }
     let message = format!("output pipe closed after {bytes} bytes; the output is truncated");
-    Failure::new(name, message)
-        .hint(format!("write {content} to a file with -o, and read the file"))
+    Failure::new(name, message).hint(format!(
+        "write {content} to a file with -o, and read the file"
+    ))
 }
 
 /// Counts the bytes that are written.
@@ -388,7 +436,16 @@ pub(crate) fn directory_failure(path: &Path, error: &io::Error, hint: &str) -> F
 /// # Errors
 /// As [`Sink::create`] and [`Sink::commit`].
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    Sink::open(Wanted { path, force: true, content: "a file", option: "" }, [])?.write(bytes)
+    Sink::open(
+        Wanted {
+            path,
+            force: true,
+            content: "a file",
+            option: "",
+        },
+        [],
+    )?
+    .write(bytes)
 }
 
 #[cfg(test)]
@@ -397,7 +454,10 @@ mod tests {
     use std::io::Write;
 
     fn args(output: &Path, force: bool) -> SinkArgs {
-        SinkArgs { output: output.into(), force }
+        SinkArgs {
+            output: output.into(),
+            force,
+        }
     }
 
     fn put(args: &SinkArgs, inputs: &[&Path], bytes: &[u8]) -> Result<(), Failure> {
@@ -434,7 +494,12 @@ mod tests {
         let here = tempfile::tempdir().unwrap();
         let out = here.path().join("out.etl");
         fs::write(&out, b"old").unwrap();
-        assert!(put(&args(&out, false), &[], b"new").unwrap_err().to_string().contains("--force"));
+        assert!(
+            put(&args(&out, false), &[], b"new")
+                .unwrap_err()
+                .to_string()
+                .contains("--force")
+        );
         assert_eq!(fs::read(&out).unwrap(), b"old");
         put(&args(&out, true), &[], b"new").unwrap();
         assert_eq!(fs::read(&out).unwrap(), b"new");
@@ -459,7 +524,10 @@ mod tests {
         fs::hard_link(at("in.etl"), at("hard.etl")).unwrap();
         for name in ["in.etl", "soft.etl", "hard.etl", "./in.etl"] {
             let error = put(&args(&at(name), true), &[&at("in.etl")], b"x").unwrap_err();
-            assert!(error.to_string().contains("one of the inputs"), "{name}: {error}");
+            assert!(
+                error.to_string().contains("one of the inputs"),
+                "{name}: {error}"
+            );
         }
         assert_eq!(fs::read(at("in.etl")).unwrap(), b"in");
         // A link to another file stays a link, and permissions stay.
@@ -474,7 +542,11 @@ mod tests {
         symlink("later.etl", at("dangling.etl")).unwrap();
         symlink(at("dangling.etl"), at("second.etl")).unwrap();
         put(&args(&at("second.etl"), true), &[&at("in.etl")], b"new").unwrap();
-        assert!(fs::symlink_metadata(at("dangling.etl")).unwrap().is_symlink());
+        assert!(
+            fs::symlink_metadata(at("dangling.etl"))
+                .unwrap()
+                .is_symlink()
+        );
         assert_eq!(fs::read(at("later.etl")).unwrap(), b"new");
         // A missing directory, and a directory in place of a file.
         assert!(put(&args(&at("none/out.etl"), false), &[], b"").is_err());

@@ -84,7 +84,10 @@ impl Symbols {
 
     /// Prints how many PDBs are missing of the code that was named since the last call.
     pub fn note_missing(&self) {
-        let count = self.0.as_ref().map_or(0, |symbolizer| symbolizer.take_missing());
+        let count = self
+            .0
+            .as_ref()
+            .map_or(0, |symbolizer| symbolizer.take_missing());
         if count > 0 {
             stderr_line!(
                 "note: the PDBs of {count} images are not there: `etlkit symbols list` prints them"

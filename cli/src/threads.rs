@@ -17,7 +17,8 @@ pub(crate) struct ThreadArgs {
 impl ThreadArgs {
     /// The number of threads, the calling one included.
     pub fn count(&self) -> usize {
-        self.threads.map_or_else(|| processors().min(MAX_USEFUL), usize::from)
+        self.threads
+            .map_or_else(|| processors().min(MAX_USEFUL), usize::from)
     }
 }
 
@@ -37,8 +38,15 @@ pub(crate) fn map<T: Sync, R: Send>(
     }
     let next = AtomicUsize::new(0);
     let work = || {
-        let next = || items.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed));
-        std::iter::from_fn(next).map(|(at, item)| (at, f(item))).collect::<Vec<_>>()
+        let next = || {
+            items
+                .iter()
+                .enumerate()
+                .nth(next.fetch_add(1, Ordering::Relaxed))
+        };
+        std::iter::from_fn(next)
+            .map(|(at, item)| (at, f(item)))
+            .collect::<Vec<_>>()
     };
     let mut done: Vec<_> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();

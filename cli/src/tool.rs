@@ -117,7 +117,10 @@ struct Etlverify {
 }
 
 fn tools() -> commands::completions::Tools {
-    commands::completions::Tools { etlkit: Etlkit::command(), etlverify: Etlverify::command() }
+    commands::completions::Tools {
+        etlkit: Etlkit::command(),
+        etlverify: Etlverify::command(),
+    }
 }
 
 /// Runs `etlkit` and returns its exit code.
@@ -168,7 +171,9 @@ fn print_clap_error(error: &clap::Error) -> u8 {
     } else if output::is_captured() {
         output::print(&plain)
     } else {
-        error.print().and_then(|()| std::io::Write::flush(&mut std::io::stdout()))
+        error
+            .print()
+            .and_then(|()| std::io::Write::flush(&mut std::io::stdout()))
     };
     match printed {
         _ if error.use_stderr() => 2,

@@ -34,7 +34,10 @@ pub(crate) fn expand(files: &[PathBuf], args: &InputArgs) -> Vec<Found> {
         }
         let found = traces_in(file);
         if found.is_empty() {
-            stderr_line!("note: {}: contains no .etl file, packed or not", input::display(file));
+            stderr_line!(
+                "note: {}: contains no .etl file, packed or not",
+                input::display(file)
+            );
         }
         out.extend(found);
     }
@@ -86,8 +89,14 @@ fn list(
 
 /// Whether the name of a file is that of a trace, packed or not.
 fn is_trace(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    let name =
-        [".zip", ".gz", ".zst"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_ascii_lowercase();
+    let name = [".zip", ".gz", ".zst"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end))
+        .unwrap_or(&name);
     name.ends_with(".etl")
 }

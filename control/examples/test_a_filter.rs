@@ -28,7 +28,10 @@ impl Admitted {
             keyword: event.schema.keywords,
         });
         let fault = |key: &EventKey| !zero_is_all && session.any == 0 && key.keyword != 0;
-        Admitted(keys.filter(|key| session.admits(key) && !fault(key)).collect())
+        Admitted(
+            keys.filter(|key| session.admits(key) && !fault(key))
+                .collect(),
+        )
     }
 
     fn admits(&self, event: &EventKey) -> bool {
@@ -37,9 +40,16 @@ impl Admitted {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let runtime = Registry::builtin().find("runtime").ok_or("the runtime provider is described")?;
+    let runtime = Registry::builtin()
+        .find("runtime")
+        .ok_or("the runtime provider is described")?;
     // A runner counts its cases, so each law has its own.
-    let runner = || TestRunner::new(Config { failure_persistence: None, ..Config::default() });
+    let runner = || {
+        TestRunner::new(Config {
+            failure_persistence: None,
+            ..Config::default()
+        })
+    };
     let cases = cases_of(runtime);
     let law = |zero_is_all| {
         move |case: Case| {
@@ -58,7 +68,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Whole events come with payloads.
     runner().run(&events_of(runtime), |event| {
-        prop_assert!(event.payload.len() < 64 << 10, "{} is too large", event.event.schema.name);
+        prop_assert!(
+            event.payload.len() < 64 << 10,
+            "{} is too large",
+            event.event.schema.name
+        );
         Ok(())
     })?;
     println!("every event fits into a record");

@@ -18,8 +18,10 @@ const MAX_NAMES: usize = 3;
 /// ```
 pub fn nearest_names<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let name = name.to_lowercase();
-    let mut similar: Vec<Similar<'n>> =
-        names.into_iter().filter_map(|other| similar(&name, other)).collect();
+    let mut similar: Vec<Similar<'n>> = names
+        .into_iter()
+        .filter_map(|other| similar(&name, other))
+        .collect();
     similar.sort_unstable();
     similar.dedup();
     similar.truncate(MAX_NAMES);
@@ -45,7 +47,11 @@ fn similar<'n>(unknown: &str, name: &'n str) -> Option<Similar<'n>> {
     let is_other = !lower.contains(unknown) && !unknown.contains(&lower);
     let edits = levenshtein(unknown, &lower);
     let is_near = !is_other || edits <= unknown.len() / 3;
-    is_near.then_some(Similar { is_other, edits, name })
+    is_near.then_some(Similar {
+        is_other,
+        edits,
+        name,
+    })
 }
 
 #[cfg(test)]
@@ -54,16 +60,27 @@ mod tests {
 
     #[test]
     fn nearest_names_are_related() {
-        let names = ["Processor", "EventTrace", "Microsoft-Windows-DotNETRuntime", "Process"];
+        let names = [
+            "Processor",
+            "EventTrace",
+            "Microsoft-Windows-DotNETRuntime",
+            "Process",
+        ];
         for (name, nearest) in [
             ("process", &["Process", "Processor"][..]),
             ("procss", &["Process"]),
-            ("Microsoft-Windows-DotNETRuntim", &["Microsoft-Windows-DotNETRuntime"]),
+            (
+                "Microsoft-Windows-DotNETRuntim",
+                &["Microsoft-Windows-DotNETRuntime"],
+            ),
             ("dotnet", &["Microsoft-Windows-DotNETRuntime"]),
             ("nosuch", &[]),
         ] {
             assert_eq!(nearest_names(name, names), nearest, "{name}");
         }
-        assert_eq!(nearest_names("procss", ["Process", "Process", ""]), ["Process"]);
+        assert_eq!(
+            nearest_names("procss", ["Process", "Process", ""]),
+            ["Process"]
+        );
     }
 }

@@ -91,8 +91,19 @@ impl fmt::Debug for Case {
                 names => format!("{mask:#x} ({})", names.join(", ")),
             }
         };
-        let Enablement { level, any, all, ids, .. } = &self.session;
-        write!(f, "session of level {level}, any {}, all {}", mask(*any), mask(*all))?;
+        let Enablement {
+            level,
+            any,
+            all,
+            ids,
+            ..
+        } = &self.session;
+        write!(
+            f,
+            "session of level {level}, any {}, all {}",
+            mask(*any),
+            mask(*all)
+        )?;
         match ids {
             IdFilter::Any => {}
             IdFilter::In(ids) => write!(f, ", only ids {ids:?}")?,
@@ -102,8 +113,16 @@ impl fmt::Debug for Case {
             f.write_str(", without events of keyword 0")?;
         }
         let EventKey { id, level, keyword } = self.event;
-        let decided = if self.is_admitted() { "admitted" } else { "refused" };
-        write!(f, "; event {id} of level {level}, keyword {}: {decided}", mask(keyword))
+        let decided = if self.is_admitted() {
+            "admitted"
+        } else {
+            "refused"
+        };
+        write!(
+            f,
+            "; event {id} of level {level}, keyword {}: {decided}",
+            mask(keyword)
+        )
     }
 }
 
@@ -115,7 +134,11 @@ pub fn cases() -> impl Strategy<Value = Case> {
 /// Sessions and events of a provider; about half of the events are admitted.
 pub fn cases_of(provider: &Provider) -> impl Strategy<Value = Case> + use<> {
     let keywords = provider.keywords.iter().cloned().collect();
-    cases_from(enablements_of(provider).boxed(), event_keys_of(provider).boxed(), keywords)
+    cases_from(
+        enablements_of(provider).boxed(),
+        event_keys_of(provider).boxed(),
+        keywords,
+    )
 }
 
 fn cases_from(
@@ -129,7 +152,11 @@ fn cases_from(
         } else {
             refuse(&mut session, &event, way);
         }
-        Case { session, event, keywords: Arc::clone(&keywords) }
+        Case {
+            session,
+            event,
+            keywords: Arc::clone(&keywords),
+        }
     })
 }
 
@@ -190,9 +217,16 @@ fn refuse(session: &mut Enablement, event: &EventKey, way: usize) {
 pub fn named_masks(provider: &Provider) -> impl Strategy<Value = NamedMask> + use<> {
     let keywords = provider.keywords.clone();
     vec(any::<Index>(), 0..4).prop_map(move |indices| {
-        let mut drawn = NamedMask { names: Vec::new(), mask: 0 };
+        let mut drawn = NamedMask {
+            names: Vec::new(),
+            mask: 0,
+        };
         for index in indices {
-            let at = if keywords.is_empty() { None } else { Some(index.index(keywords.len())) };
+            let at = if keywords.is_empty() {
+                None
+            } else {
+                Some(index.index(keywords.len()))
+            };
             if let Some(keyword) = at.and_then(|at| keywords.get(at))
                 && !drawn.names.contains(&keyword.name)
             {
@@ -237,7 +271,11 @@ pub fn event_keys_of(provider: &Provider) -> impl Strategy<Value = EventKey> + u
 
 fn key(event: &TableEvent) -> EventKey {
     let schema = &event.schema;
-    EventKey { id: id(event), level: schema.level.value, keyword: schema.keywords }
+    EventKey {
+        id: id(event),
+        level: schema.level.value,
+        keyword: schema.keywords,
+    }
 }
 
 fn id(event: &TableEvent) -> u16 {
@@ -269,7 +307,14 @@ fn with(
 ) -> impl Strategy<Value = Enablement> {
     let ignores = proptest::bool::weighted(0.2);
     (levels(), any, all, ignores, ids).prop_map(|(level, any, all, ignore_keyword_0, ids)| {
-        Enablement { level, any, all, ignore_keyword_0, ids, variant: Variant::Current }
+        Enablement {
+            level,
+            any,
+            all,
+            ignore_keyword_0,
+            ids,
+            variant: Variant::Current,
+        }
     })
 }
 
@@ -304,9 +349,16 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
     fn cases_are_admitted_and_refused_about_equally_often() {
         let rundown = Registry::builtin().find("rundown").unwrap();
-        let counts = [cases_of(runtime()).boxed(), cases_of(rundown).boxed(), cases().boxed()];
+        let counts = [
+            cases_of(runtime()).boxed(),
+            cases_of(rundown).boxed(),
+            cases().boxed(),
+        ];
         let counts = counts.map(admitted);
-        assert!(counts.iter().all(|count| (450..=550).contains(count)), "{counts:?}");
+        assert!(
+            counts.iter().all(|count| (450..=550).contains(count)),
+            "{counts:?}"
+        );
     }
 
     #[test]
@@ -323,7 +375,10 @@ mod tests {
                 !session.ids.admits(event.id),
             ];
             if refused.iter().filter(|refused| **refused).count() == 1 {
-                parts.iter_mut().zip(refused).for_each(|(n, refused)| *n += u32::from(refused));
+                parts
+                    .iter_mut()
+                    .zip(refused)
+                    .for_each(|(n, refused)| *n += u32::from(refused));
             }
         }
         assert!(parts.iter().all(|n| *n > 25), "{parts:?}");
@@ -347,25 +402,49 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
     fn cases_shrink_to_few_bits_and_print_their_names() {
         // `all` is forgotten.
-        let (case, text) =
-            smallest(|session, event| Enablement { all: 0, ..session.clone() }.admits(event));
+        let (case, text) = smallest(|session, event| {
+            Enablement {
+                all: 0,
+                ..session.clone()
+            }
+            .admits(event)
+        });
         let Case { session, event, .. } = &case;
-        assert_eq!((session.any, session.all.count_ones(), &session.ids), (0, 1, &IdFilter::Any));
+        assert_eq!(
+            (session.any, session.all.count_ones(), &session.ids),
+            (0, 1, &IdFilter::Any)
+        );
         assert_eq!(event.keyword.count_ones(), 1, "{text}");
         assert!(text.contains(&format!("all {:#x}", session.all)) && text.contains("Keyword)"));
         // 0 is taken for none.
         let (case, text) = smallest(|session, event| {
             session.admits(event) && (session.any != 0 || event.keyword == 0)
         });
-        assert_eq!((case.session.level, case.session.any, case.session.all), (0, 0, 0), "{text}");
+        assert_eq!(
+            (case.session.level, case.session.any, case.session.all),
+            (0, 0, 0),
+            "{text}"
+        );
         assert!(text.ends_with("Keyword): admitted"), "{text}");
     }
 
     #[test]
     fn named_masks_accepts_a_provider_without_keywords() {
         let (name, guid) = (String::new(), etl_format::Guid::ZERO);
-        let empty = Provider { name, guid, keywords: vec![], events: vec![] };
+        let empty = Provider {
+            name,
+            guid,
+            keywords: vec![],
+            events: vec![],
+        };
         let mut runner = TestRunner::deterministic();
-        assert_eq!(named_masks(&empty).new_tree(&mut runner).unwrap().current().mask, 0);
+        assert_eq!(
+            named_masks(&empty)
+                .new_tree(&mut runner)
+                .unwrap()
+                .current()
+                .mask,
+            0
+        );
     }
 }

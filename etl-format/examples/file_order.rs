@@ -19,7 +19,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn count(source: impl Source) -> Result<(), Box<dyn std::error::Error>> {
     let mut trace = Records::stream(source, &Options::default())?;
-    println!("{} processors, Windows build {}", trace.header().processors, trace.header().build);
+    println!(
+        "{} processors, Windows build {}",
+        trace.header().processors,
+        trace.header().build
+    );
     let mut kinds = BTreeMap::new();
     // A record borrows from its buffer; nothing is allocated for it.
     while let Some(record) = trace.next_record()? {

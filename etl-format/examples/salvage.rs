@@ -12,7 +12,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if std::env::args().nth(1).is_none() || cfg!(test) {
         // Damages the sample: overwrites a buffer's header and its first records, and cuts off the
         // end.
-        bytes.get_mut(0x8000..0x9000).ok_or("the sample is too short")?.fill(0x5a);
+        bytes
+            .get_mut(0x8000..0x9000)
+            .ok_or("the sample is too short")?
+            .fill(0x5a);
         bytes.truncate(bytes.len() - 0x2000);
     }
     if let Err(error) = walk(&bytes, &Options::default()) {
@@ -49,5 +52,8 @@ fn runs() {
     assert!(walk(&bytes, &Options::default()).is_err());
     let (records, map) = walk(&bytes, &Options::salvage()).unwrap();
     assert!((2_000..3_001).contains(&records), "{records}");
-    assert!(map.iter().any(|piece| piece.range.start == 0x8000), "{map:?}");
+    assert!(
+        map.iter().any(|piece| piece.range.start == 0x8000),
+        "{map:?}"
+    );
 }

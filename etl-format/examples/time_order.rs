@@ -31,7 +31,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     println!("{} records", records.count());
     // The report counts buffers whose records were out of order.
-    println!("in order within buffers: {}", records.report().was_in_order());
+    println!(
+        "in order within buffers: {}",
+        records.report().was_in_order()
+    );
     Ok(())
 }
 
@@ -47,5 +50,8 @@ fn runs() {
             numbers.push(u32::from_le_bytes(record.payload().try_into().unwrap()));
         }
     }
-    assert!(numbers.into_iter().eq(0..3_000), "events of both processors take turns");
+    assert!(
+        numbers.into_iter().eq(0..3_000),
+        "events of both processors take turns"
+    );
 }

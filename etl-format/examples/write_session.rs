@@ -23,10 +23,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The same trace, read again.
     let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
-    assert_eq!(trace.header().buffers_written, 3, "one for the header, one for each processor");
+    assert_eq!(
+        trace.header().buffers_written,
+        3,
+        "one for the header, one for each processor"
+    );
     let mut records = trace.records(Order::Time)?;
     while let Some(record) = records.next_record()? {
-        println!("{} {} processor {}", record.timestamp(), record.kind(), record.processor());
+        println!(
+            "{} {} processor {}",
+            record.timestamp(),
+            record.kind(),
+            record.processor()
+        );
     }
     assert_eq!(records.count(), 5, "the header event and four of ours");
     Ok(())
@@ -34,10 +43,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Writes four events in turn on two processors.
 fn record<O: Output>(mut session: Session<O>) -> etl_format::Result<O> {
-    let provider =
-        Guid::new(0x0f67_e49f, 0xfe51, 0x4e9f, [0xb4, 0x90, 0x6f, 0x29, 0x48, 0xcc, 0x60, 0x27]);
-    let descriptor =
-        EventDescriptor { id: 7, level: 4, keyword: 0x1, ..EventDescriptor::default() };
+    let provider = Guid::new(
+        0x0f67_e49f,
+        0xfe51,
+        0x4e9f,
+        [0xb4, 0x90, 0x6f, 0x29, 0x48, 0xcc, 0x60, 0x27],
+    );
+    let descriptor = EventDescriptor {
+        id: 7,
+        level: 4,
+        keyword: 0x1,
+        ..EventDescriptor::default()
+    };
     for (processor, timestamp) in [(0, 2_000), (1, 2_500), (0, 3_000), (1, 3_500)] {
         let event = Event::new(provider, descriptor, timestamp).process(4, 8);
         session.write(processor, &event.payload(b"\x2a\0\0\0"))?;
@@ -45,7 +62,10 @@ fn record<O: Output>(mut session: Session<O>) -> etl_format::Result<O> {
     let finished = session.close(None)?;
     let output = finished.output;
     let summary = finished.report;
-    println!("{} events in {} buffers", summary.events_written, summary.buffers_written);
+    println!(
+        "{} events in {} buffers",
+        summary.events_written, summary.buffers_written
+    );
     Ok(output)
 }
 

@@ -61,14 +61,25 @@ impl Clock {
             ClockType::CPU_CYCLE => u64::from(cpu_mhz) * 1_000_000,
             _ => u64::try_from(perf_freq).unwrap_or(0),
         };
-        Clock { kind, start_time, start_timestamp, frequency: frequency.max(1) }
+        Clock {
+            kind,
+            start_time,
+            start_timestamp,
+            frequency: frequency.max(1),
+        }
     }
 
     /// The clock that is assumed for a trace whose header event is lost. Times count from this
     /// timestamp, with [`ASSUMED_FREQUENCY`]; it is FILETIME 0.
     #[must_use]
     pub fn assumed(start_timestamp: Ticks) -> Self {
-        Clock::new(ClockType::RAW, FileTime::new(0), start_timestamp, ASSUMED_FREQUENCY, 0)
+        Clock::new(
+            ClockType::RAW,
+            FileTime::new(0),
+            start_timestamp,
+            ASSUMED_FREQUENCY,
+            0,
+        )
     }
 
     /// Whether both read one counter since the same start of the machine, so that their raw
@@ -83,7 +94,8 @@ impl Clock {
     /// if it may be the same one, or if they count differently.
     #[must_use]
     pub fn restarted_after(&self, other: &Clock) -> Option<u64> {
-        self.zeros_apart(other, MAX_SET).filter(|_| self.counts_like(other))
+        self.zeros_apart(other, MAX_SET)
+            .filter(|_| self.counts_like(other))
     }
 
     /// How far apart both state the zero of their counter, in FILETIME units, if farther than
@@ -166,7 +178,10 @@ mod tests {
         let at =
             |kind, freq, mhz| Clock::new(kind, FileTime::new(1_000), Ticks::new(50), freq, mhz);
         let time = |clock: Clock, timestamp| clock.time(Ticks::new(timestamp)).get();
-        assert_eq!(time(at(ClockType::QPC, 3_117_777, 0), 50 + 3_117_777), 1_000 + 10_000_000);
+        assert_eq!(
+            time(at(ClockType::QPC, 3_117_777, 0), 50 + 3_117_777),
+            1_000 + 10_000_000
+        );
         assert_eq!(time(at(ClockType::SYSTEM_TIME, 3_117_777, 0), 60), 1_010);
         assert_eq!(time(at(ClockType::CPU_CYCLE, 1, 2_000), 50 + 2_000), 1_010);
         assert_eq!(at(ClockType::RAW, 0, 0).frequency, 1);
@@ -179,7 +194,13 @@ mod tests {
     fn counters_are_the_same_apart_from_drift_and_a_changed_time() {
         let second = FILETIME_PER_SECOND;
         let at = |ticks, time| {
-            Clock::new(ClockType::QPC, FileTime::new(time), Ticks::new(ticks), 1_000, 0)
+            Clock::new(
+                ClockType::QPC,
+                FileTime::new(time),
+                Ticks::new(ticks),
+                1_000,
+                0,
+            )
         };
         let first = at(0, 0);
         // An hour of 200 ppm is 0.72 s.
@@ -190,8 +211,17 @@ mod tests {
         }
         let other = at(3_600_000, 3_600 * second + second / 2);
         assert_eq!(first.zeros_apart(&other, 0), None);
-        let faster = Clock { frequency: 1_001, ..first };
-        assert_eq!((first.is_same_counter(&faster), first.restarted_after(&faster)), (false, None));
+        let faster = Clock {
+            frequency: 1_001,
+            ..first
+        };
+        assert_eq!(
+            (
+                first.is_same_counter(&faster),
+                first.restarted_after(&faster)
+            ),
+            (false, None)
+        );
     }
 
     #[test]

@@ -803,7 +803,10 @@ mod tests {
     fn display_prints_unknown_values() {
         assert_eq!(RecordKind(0x7f).to_string(), "RecordKind(0x7f)");
         assert_eq!(RecordKind::EVENT64.to_string(), "EVENT64");
-        assert_eq!(RecordKind::from_name("perfinfo64"), Some(RecordKind::PERFINFO64));
+        assert_eq!(
+            RecordKind::from_name("perfinfo64"),
+            Some(RecordKind::PERFINFO64)
+        );
         assert_eq!(
             (BufferFlags::FLUSH_MARKER | BufferFlags(0x8020)).to_string(),
             "FLUSH_MARKER|PROC_INDEX|0x8000"

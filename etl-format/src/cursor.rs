@@ -179,7 +179,9 @@ pub fn utf16_nul(bytes: &[u8]) -> Option<usize> {
     const STEP: usize = 32;
     let has_nul = |chunk: &[u8; STEP]| {
         let (units, _) = chunk.as_chunks::<2>();
-        units.iter().fold(false, |hit, unit| hit | (u16::from_le_bytes(*unit) == 0))
+        units
+            .iter()
+            .fold(false, |hit, unit| hit | (u16::from_le_bytes(*unit) == 0))
     };
     let (chunks, _) = bytes.as_chunks::<STEP>();
     let whole = chunks.iter().position(has_nul).unwrap_or(chunks.len()) * STEP;
@@ -233,7 +235,11 @@ mod tests {
     #[test]
     fn strings_end_at_nul() {
         let mut c = Cursor::new(b"axc\0\0yz");
-        assert_eq!(c.utf16z(), None, "zeros of two neighbouring units do not make a NUL");
+        assert_eq!(
+            c.utf16z(),
+            None,
+            "zeros of two neighbouring units do not make a NUL"
+        );
         assert_eq!(c.ansiz(), Some(&b"axc"[..]));
         let mut c = Cursor::new(b"a\0\0\0x");
         assert_eq!(c.utf16z(), Some(&b"a\0"[..]));

@@ -139,7 +139,11 @@ impl Error {
     /// A fault at a file offset.
     #[must_use]
     pub fn new(offset: u64, kind: ErrorKind) -> Self {
-        Error { input: None, offset, kind }
+        Error {
+            input: None,
+            offset,
+            kind,
+        }
     }
 
     /// Shorthand for [`ErrorKind::Truncated`].
@@ -151,13 +155,23 @@ impl Error {
     /// Shorthand for [`ErrorKind::Invalid`].
     #[must_use]
     pub fn invalid(offset: u64, what: &'static str, found: u64, expected: &'static str) -> Self {
-        Error::new(offset, ErrorKind::Invalid { what, found, expected })
+        Error::new(
+            offset,
+            ErrorKind::Invalid {
+                what,
+                found,
+                expected,
+            },
+        )
     }
 
     /// The error, in the trace with this index.
     #[must_use]
     pub fn in_input(self, input: usize) -> Self {
-        Error { input: Some(input), ..self }
+        Error {
+            input: Some(input),
+            ..self
+        }
     }
 
     /// Whether this is an I/O error, and not a fault of the bytes.

@@ -56,7 +56,11 @@ impl Guid {
         if at < 36 {
             return Err(ParseGuidError);
         }
-        let (a, b, c) = ((value >> 96) as u32, (value >> 80) as u16, (value >> 64) as u16);
+        let (a, b, c) = (
+            (value >> 96) as u32,
+            (value >> 80) as u16,
+            (value >> 64) as u16,
+        );
         Ok(Guid::new(a, b, c, (value as u64).to_be_bytes()))
     }
 
@@ -96,7 +100,11 @@ impl Guid {
 }
 
 const fn hex_digit(nibble: u8) -> u8 {
-    if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 }
+    if nibble < 10 {
+        b'0' + nibble
+    } else {
+        b'a' + nibble - 10
+    }
 }
 
 impl fmt::Display for Guid {

@@ -14,7 +14,9 @@ pub fn parse_number<T: TryFrom<u64>>(text: &str) -> Option<T> {
         None => (text, 10),
     };
     // The standard library takes a sign as well.
-    let number = u64::from_str_radix(digits, radix).ok().filter(|_| !digits.starts_with('+'))?;
+    let number = u64::from_str_radix(digits, radix)
+        .ok()
+        .filter(|_| !digits.starts_with('+'))?;
     T::try_from(number).ok()
 }
 
@@ -27,7 +29,9 @@ mod tests {
         for (text, number) in [("0", 0), ("255", 255), ("0xff", 255), ("0XFF", 255)] {
             assert_eq!(parse_number(text), Some(number as u8), "{text}");
         }
-        for text in ["", "0x", "+1", "0x+1", "-1", "1.0", " 1", "ff", "0xg", "256", "0x100"] {
+        for text in [
+            "", "0x", "+1", "0x+1", "-1", "1.0", " 1", "ff", "0xg", "256", "0x100",
+        ] {
             assert_eq!(parse_number::<u8>(text), None, "{text}");
         }
         assert_eq!(parse_number("18446744073709551615"), Some(u64::MAX));

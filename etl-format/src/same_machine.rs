@@ -22,26 +22,49 @@ const SAME_BOOT: u64 = 15 * 60 * 10_000_000;
 /// ```
 #[must_use]
 pub fn differences(one: &FileHeader, other: &FileHeader) -> Vec<Reason> {
-    other_machine(one, other).into_iter().chain(other_boot(one, other)).collect()
+    other_machine(one, other)
+        .into_iter()
+        .chain(other_boot(one, other))
+        .collect()
 }
 
 /// In what two headers are of different machines.
 pub(crate) fn other_machine(one: &FileHeader, other: &FileHeader) -> Vec<Reason> {
     let version = |h: &FileHeader| u64::from(h.os_major) * 100 + u64::from(h.os_minor);
     // A session without per-processor buffers counts one.
-    let processors = |h: &FileHeader| if h.processors > 1 { h.processors.into() } else { 0 };
+    let processors = |h: &FileHeader| {
+        if h.processors > 1 {
+            h.processors.into()
+        } else {
+            0
+        }
+    };
     let facts: [(&'static str, u64, u64); 3] = [
-        ("Windows version (major * 100 + minor)", version(one), version(other)),
+        (
+            "Windows version (major * 100 + minor)",
+            version(one),
+            version(other),
+        ),
         ("Windows build", one.build.into(), other.build.into()),
         ("processors", processors(one), processors(other)),
     ];
-    let differ = facts.into_iter().filter(|(_, a, b)| *a != 0 && *b != 0 && a != b);
-    let mut differ: Vec<_> =
-        differ.map(|(what, one, other)| Reason::Machine { what, one, other }).collect();
-    let (slow, fast) = (one.cpu_mhz.min(other.cpu_mhz), one.cpu_mhz.max(other.cpu_mhz));
+    let differ = facts
+        .into_iter()
+        .filter(|(_, a, b)| *a != 0 && *b != 0 && a != b);
+    let mut differ: Vec<_> = differ
+        .map(|(what, one, other)| Reason::Machine { what, one, other })
+        .collect();
+    let (slow, fast) = (
+        one.cpu_mhz.min(other.cpu_mhz),
+        one.cpu_mhz.max(other.cpu_mhz),
+    );
     if slow != 0 && fast - slow > fast / 10 {
         let (one, other) = (one.cpu_mhz.into(), other.cpu_mhz.into());
-        differ.push(Reason::Machine { what: "processor speed in MHz", one, other });
+        differ.push(Reason::Machine {
+            what: "processor speed in MHz",
+            one,
+            other,
+        });
     }
     differ
 }
@@ -50,11 +73,16 @@ pub(crate) fn other_machine(one: &FileHeader, other: &FileHeader) -> Vec<Reason>
 /// the boot times.
 pub(crate) fn other_boot(one: &FileHeader, other: &FileHeader) -> Option<Reason> {
     let has_clocks = unrelatable(one).or_else(|| unrelatable(other)).is_none();
-    let restarted = one.clock().restarted_after(&other.clock()).filter(|_| has_clocks);
+    let restarted = one
+        .clock()
+        .restarted_after(&other.clock())
+        .filter(|_| has_clocks);
     let apart = one.boot_time.get().abs_diff(other.boot_time.get());
     let is_known = one.boot_time > FileTime::default() && other.boot_time > FileTime::default();
     let booted = Some(apart).filter(|apart| is_known && *apart > SAME_BOOT);
-    restarted.or(booted).map(|apart| Reason::Boot { seconds: apart / 10_000_000 })
+    restarted.or(booted).map(|apart| Reason::Boot {
+        seconds: apart / 10_000_000,
+    })
 }
 
 /// Why a clock cannot be related to any other, if it cannot.

@@ -54,7 +54,9 @@ pub fn machine<S: Source, N: Into<String>>(
     if code == Code::Skip {
         return analysis.run_for_owners(&mut recording, records);
     }
-    analysis.names(true).run_split(&mut recording, records, &mut ())
+    analysis
+        .names(true)
+        .run_split(&mut recording, records, &mut ())
 }
 
 impl<'m> Context<'m> {
@@ -62,10 +64,23 @@ impl<'m> Context<'m> {
     #[must_use]
     pub fn new(machine: &'m Machine) -> Self {
         let named = (
-            machine.processes().iter().any(|process| !process.name().is_empty()),
-            machine.threads().iter().any(|thread| !thread.name.is_empty()),
+            machine
+                .processes()
+                .iter()
+                .any(|process| !process.name().is_empty()),
+            machine
+                .threads()
+                .iter()
+                .any(|thread| !thread.name.is_empty()),
         );
-        Context { machine, file: 0, named, raw_paths: false, symbols: None, functions: None }
+        Context {
+            machine,
+            file: 0,
+            named,
+            raw_paths: false,
+            symbols: None,
+            functions: None,
+        }
     }
 
     /// Which of several traces of the machine it is about. Default: the first.
@@ -82,14 +97,20 @@ impl<'m> Context<'m> {
     /// Keeps the devices of volumes in paths (`\Device\HarddiskVolume2`) instead of drives.
     #[must_use]
     pub fn raw_paths(self) -> Self {
-        Context { raw_paths: true, ..self }
+        Context {
+            raw_paths: true,
+            ..self
+        }
     }
 
     /// Names what is at addresses: a method of a module, or an image. The machine must have been
     /// read with [`Code::Read`].
     #[must_use]
     pub fn resolve_addresses(self) -> Self {
-        Context { symbols: Some(self.machine.symbols()), ..self }
+        Context {
+            symbols: Some(self.machine.symbols()),
+            ..self
+        }
     }
 
     /// What names the functions at addresses of images. Default: nothing does.
@@ -110,12 +131,15 @@ impl<'m> Context<'m> {
     }
 
     fn process(&self, pid: ProcessId, timestamp: Ticks) -> Option<&'m Process> {
-        let index = self.machine.process_at(pid, Ticks::new(self.time(timestamp).get()))?;
+        let index = self
+            .machine
+            .process_at(pid, Ticks::new(self.time(timestamp).get()))?;
         self.machine.processes().get(index)
     }
 
     fn thread(&self, tid: ThreadId, timestamp: Ticks) -> Option<&'m Thread> {
-        self.machine.thread_at(tid, Ticks::new(self.time(timestamp).get()))
+        self.machine
+            .thread_at(tid, Ticks::new(self.time(timestamp).get()))
     }
 
     /// Name of the thread that had an id at a timestamp, in this process if one is given; "" where
@@ -129,7 +153,9 @@ impl<'m> Context<'m> {
             pid.is_none_or(|pid| pid == thread.pid)
                 && has_begun(thread.started, self.time(timestamp))
         };
-        self.thread(tid, timestamp).filter(is_it).map_or("", |thread| &thread.name)
+        self.thread(tid, timestamp)
+            .filter(is_it)
+            .map_or("", |thread| &thread.name)
     }
 
     /// The process and the thread of a record: from its header, but for a sample or a stack the
@@ -143,7 +169,8 @@ impl<'m> Context<'m> {
                 // Thread 0 is the idle thread of every processor.
                 Some(ProcessId::new(0))
             } else {
-                self.thread(tid, record.timestamp()).map(|thread| thread.pid)
+                self.thread(tid, record.timestamp())
+                    .map(|thread| thread.pid)
             };
         }
         owner
@@ -151,21 +178,36 @@ impl<'m> Context<'m> {
 
     /// The names for the values of a record.
     pub(crate) fn names(&self, pid: Option<ProcessId>, time: Ticks) -> EventNames<'_> {
-        EventNames { context: self, pid, time, raw_paths: self.raw_paths }
+        EventNames {
+            context: self,
+            pid,
+            time,
+            raw_paths: self.raw_paths,
+        }
     }
 
     /// What is at an address of a process.
     fn symbol(&self, pid: ProcessId, address: u64, timestamp: Ticks) -> Option<String> {
         let symbol =
-            self.symbols.as_ref()?.at(pid, address, Ticks::new(self.time(timestamp).get()))?;
+            self.symbols
+                .as_ref()?
+                .at(pid, address, Ticks::new(self.time(timestamp).get()))?;
         Some(match &symbol {
             Symbol::Method(method) => {
                 format!("{symbol}+{:#x}", address.saturating_sub(method.start))
             }
             Symbol::Image(image) => {
-                match self.functions.and_then(|names| names.function(self.machine, image)) {
+                match self
+                    .functions
+                    .and_then(|names| names.function(self.machine, image))
+                {
                     Some(function) => {
-                        format!("{}!{}+{:#x}", symbol.file_name(), function.name, function.offset)
+                        format!(
+                            "{}!{}+{:#x}",
+                            symbol.file_name(),
+                            function.name,
+                            function.offset
+                        )
                     }
                     None => symbol.to_string(),
                 }
@@ -192,7 +234,10 @@ pub struct EventNames<'c> {
 impl EventNames<'_> {
     /// Whether paths keep the devices of volumes, whatever the context says.
     pub(crate) fn raw_paths(self, raw_paths: bool) -> Self {
-        EventNames { raw_paths: self.raw_paths || raw_paths, ..self }
+        EventNames {
+            raw_paths: self.raw_paths || raw_paths,
+            ..self
+        }
     }
 
     /// Whether addresses are resolved.
@@ -202,13 +247,18 @@ impl EventNames<'_> {
 
     /// What is at an address, if addresses are resolved.
     pub(crate) fn symbol(&self, address: u64) -> Option<String> {
-        self.context.symbol(self.pid.unwrap_or_default(), address, self.time)
+        self.context
+            .symbol(self.pid.unwrap_or_default(), address, self.time)
     }
 }
 
 impl Names for EventNames<'_> {
     fn has(&self, meaning: Meaning) -> bool {
-        let Context { named: (processes, threads), symbols, .. } = self.context;
+        let Context {
+            named: (processes, threads),
+            symbols,
+            ..
+        } = self.context;
         match meaning {
             Meaning::Process => *processes,
             Meaning::Thread => *threads,
@@ -240,7 +290,15 @@ impl Names for EventNames<'_> {
                     .is_some_and(|[low, high]| *high == 0 && low.eq_ignore_ascii_case(&byte))
             })
         };
-        let volume = self.context.machine.volumes().iter().find(|v| starts_with(&v.device))?;
-        Some(PathStart { units: volume.device.len(), name: &volume.path })
+        let volume = self
+            .context
+            .machine
+            .volumes()
+            .iter()
+            .find(|v| starts_with(&v.device))?;
+        Some(PathStart {
+            units: volume.device.len(),
+            name: &volume.path,
+        })
     }
 }

@@ -71,7 +71,12 @@ impl<'c> EventDecoder<'c> {
         let start = clock.start_time;
         EventDecoder {
             store,
-            origin: Origin { clock, start, file: None, context: None },
+            origin: Origin {
+                clock,
+                start,
+                file: None,
+                context: None,
+            },
             depth: Depth::default(),
             heads: Heads::default(),
             payload_text: String::new(),
@@ -223,7 +228,13 @@ impl<'c> EventDecoder<'c> {
     /// The event of a record, which the decoder has learned from: for records that were kept.
     #[inline]
     pub fn decode<'a>(&'a mut self, record: &Record<'a>) -> Event<'a> {
-        let EventDecoder { store, origin, depth, heads, payload_text } = self;
+        let EventDecoder {
+            store,
+            origin,
+            depth,
+            heads,
+            payload_text,
+        } = self;
         let decoder = match depth {
             Depth::Headers => None,
             _ => store.decoder(record),

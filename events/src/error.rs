@@ -42,6 +42,9 @@ pub enum Error {
 impl Error {
     /// The error of a file.
     pub(crate) fn in_file(path: &Path, error: Error) -> Self {
-        Error::File { path: path.to_owned(), error: Box::new(error) }
+        Error::File {
+            path: path.to_owned(),
+            error: Box::new(error),
+        }
     }
 }

@@ -72,8 +72,15 @@ impl Filter {
     #[must_use]
     pub fn of_no_process() -> Self {
         // No process has this id, which stands for an unknown one.
-        let none = ProcessLife { pid: ProcessId::new(UNKNOWN_ID), from: None, to: None };
-        Filter { lives: ProcessLives::from_iter([none]), ..Filter::default() }
+        let none = ProcessLife {
+            pid: ProcessId::new(UNKNOWN_ID),
+            from: None,
+            to: None,
+        };
+        Filter {
+            lives: ProcessLives::from_iter([none]),
+            ..Filter::default()
+        }
     }
 
     /// Adds the processes that a selector selects. Reads the whole trace within `limits`, unless it
@@ -132,8 +139,21 @@ impl Filter {
     #[inline]
     #[must_use]
     pub fn admits_all(&self) -> bool {
-        let Filter { providers, names, ids, opcodes, enablement, processes, .. } = self;
-        let Filter { lives, threads, time, .. } = self;
+        let Filter {
+            providers,
+            names,
+            ids,
+            opcodes,
+            enablement,
+            processes,
+            ..
+        } = self;
+        let Filter {
+            lives,
+            threads,
+            time,
+            ..
+        } = self;
         providers.is_empty()
             && names.is_empty()
             && ids.is_empty()
@@ -168,7 +188,10 @@ impl Filter {
         };
         let of_name = || {
             !self.names.is_empty()
-                && record.provider().and_then(provider_name).is_some_and(|n| self.has_name(n))
+                && record
+                    .provider()
+                    .and_then(provider_name)
+                    .is_some_and(|n| self.has_name(n))
         };
         (self.admits_provider(record) || of_name()) && self.admits_rest(record, owner)
     }
@@ -177,15 +200,22 @@ impl Filter {
     /// those in its header. One of several is enough.
     #[must_use]
     pub fn admits_subject(&self, record: &Record<'_>, subject: &Subject) -> bool {
-        let mut processes = subject.processes().filter(|id| self.wants_process(*id, record));
+        let mut processes = subject
+            .processes()
+            .filter(|id| self.wants_process(*id, record));
         let mut threads = subject.threads().filter(|id| self.threads.contains(id));
-        let owner = RecordOwner { process_id: processes.next(), thread_id: threads.next() };
+        let owner = RecordOwner {
+            process_id: processes.next(),
+            thread_id: threads.next(),
+        };
         self.admits_provider(record) && self.admits_rest(record, owner)
     }
 
     fn admits_provider(&self, record: &Record<'_>) -> bool {
         (self.providers.is_empty() && self.names.is_empty())
-            || record.provider().is_some_and(|p| self.providers.contains(&p))
+            || record
+                .provider()
+                .is_some_and(|p| self.providers.contains(&p))
             || (!self.names.is_empty()
                 && providers::name_in_traits(record).is_some_and(|name| self.has_name(name)))
     }
@@ -206,7 +236,11 @@ impl Filter {
             return false;
         }
         let any_process = self.processes.is_empty() && self.lives.is_empty();
-        if !any_process && !owner.process_id.is_some_and(|id| self.wants_process(id, record)) {
+        if !any_process
+            && !owner
+                .process_id
+                .is_some_and(|id| self.wants_process(id, record))
+        {
             return false;
         }
         let is_thread = |id: ThreadId| self.threads.contains(&id);
@@ -219,7 +253,13 @@ impl Filter {
         {
             return true;
         }
-        let HeaderFields { id, opcode, level, keyword, .. } = HeaderFields::of(record);
+        let HeaderFields {
+            id,
+            opcode,
+            level,
+            keyword,
+            ..
+        } = HeaderFields::of(record);
         let level = level.unwrap_or(0);
         let is_enabled = match id.zip(keyword) {
             Some((id, keyword)) => self.enablement.admits(&EventKey { id, level, keyword }),
@@ -235,5 +275,8 @@ impl Filter {
 
 /// The process and the thread in the header of a record.
 fn stated_owner(record: &Record<'_>) -> RecordOwner {
-    RecordOwner { process_id: record.process_id(), thread_id: record.thread_id() }
+    RecordOwner {
+        process_id: record.process_id(),
+        thread_id: record.thread_id(),
+    }
 }

@@ -114,7 +114,10 @@ impl HeaderFields {
             }
             Header::Full(h) => classic(h.opcode, h.version, h.level),
             Header::Instance(h) => classic(h.full.opcode, h.full.version, h.full.level),
-            Header::Message(h) => HeaderFields { id: Some(h.number), ..HeaderFields::default() },
+            Header::Message(h) => HeaderFields {
+                id: Some(h.number),
+                ..HeaderFields::default()
+            },
             Header::System(h) => kernel(h.hook, h.version & 0xff),
             Header::PerfInfo(h) => kernel(h.hook, h.version().into()),
             _ => HeaderFields::default(),

@@ -73,7 +73,11 @@ impl MissingName {
     fn new(kind: NameKind, name: &str, names: &BTreeSet<String>) -> Self {
         let nearest = nearest_names(name, names.iter().map(String::as_str));
         let nearest = nearest.into_iter().map(str::to_owned).collect();
-        MissingName { kind, name: name.to_owned(), nearest }
+        MissingName {
+            kind,
+            name: name.to_owned(),
+            nearest,
+        }
     }
 }
 
@@ -84,7 +88,8 @@ impl TraceNames {
             self.providers.extend(provider.provider.clone());
             self.provider_guids.insert(provider.provider_guid.clone());
         }
-        self.events.extend(survey.events.iter().map(|event| event.event.clone()));
+        self.events
+            .extend(survey.events.iter().map(|event| event.event.clone()));
     }
 
     /// Reads a trace and adds the fields of its events. `store` has the schemas that are known
@@ -105,7 +110,9 @@ impl TraceNames {
         let mut added = HashSet::new();
         while let Some(record) = records.next_record()? {
             store.learn(&record);
-            let Some(decoder) = store.decoder(&record) else { continue };
+            let Some(decoder) = store.decoder(&record) else {
+                continue;
+            };
             let schema = decoder.schema();
             if added.insert((schema.provider, schema.identity, schema.name.clone())) {
                 self.add_members(&schema.fields, "");
@@ -140,12 +147,17 @@ impl TraceNames {
         names: impl IntoIterator<Item = &'n str>,
     ) -> Vec<MissingName> {
         let missing = names.into_iter().filter(|name| !self.has_provider(name));
-        missing.map(|name| MissingName::new(NameKind::Provider, name, &self.providers)).collect()
+        missing
+            .map(|name| MissingName::new(NameKind::Provider, name, &self.providers))
+            .collect()
     }
 
     fn has_provider(&self, name: &str) -> bool {
         let filter = Filter::of_providers([name]);
-        filter.providers.iter().any(|guid| self.provider_guids.contains(&guid.to_string()))
+        filter
+            .providers
+            .iter()
+            .any(|guid| self.provider_guids.contains(&guid.to_string()))
             || has_name(&self.providers, name)
     }
 
@@ -153,7 +165,9 @@ impl TraceNames {
     #[must_use]
     pub fn missing_events<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Vec<MissingName> {
         let missing = names.into_iter().filter(|name| !self.has_event(name));
-        missing.map(|name| MissingName::new(NameKind::Event, name, &self.events)).collect()
+        missing
+            .map(|name| MissingName::new(NameKind::Event, name, &self.events))
+            .collect()
     }
 
     fn has_event(&self, name: &str) -> bool {
@@ -166,8 +180,12 @@ impl TraceNames {
     /// The full names that no field has.
     #[must_use]
     pub fn missing_fields<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Vec<MissingName> {
-        let missing = names.into_iter().filter(|name| !has_name(&self.fields, name));
-        missing.map(|name| MissingName::new(NameKind::Field, name, &self.fields)).collect()
+        let missing = names
+            .into_iter()
+            .filter(|name| !has_name(&self.fields, name));
+        missing
+            .map(|name| MissingName::new(NameKind::Field, name, &self.fields))
+            .collect()
     }
 
     /// The names that no field has, in a structure or not.
@@ -178,9 +196,14 @@ impl TraceNames {
     ) -> Vec<MissingName> {
         let missing = names.into_iter().filter(|name| {
             let name = name.to_lowercase();
-            !self.members.iter().any(|field| field.to_lowercase() == name)
+            !self
+                .members
+                .iter()
+                .any(|field| field.to_lowercase() == name)
         });
-        missing.map(|name| MissingName::new(NameKind::Field, name, &self.members)).collect()
+        missing
+            .map(|name| MissingName::new(NameKind::Field, name, &self.members))
+            .collect()
     }
 }
 

@@ -34,7 +34,12 @@ pub struct Extent {
 
 impl Problem {
     pub(crate) fn new(code: &str, offset: u64, message: String) -> Self {
-        Problem { code: code.to_owned(), offset, message, damage: None }
+        Problem {
+            code: code.to_owned(),
+            offset,
+            message,
+            damage: None,
+        }
     }
 }
 
@@ -65,7 +70,11 @@ impl fmt::Display for Problem {
         match &self.damage {
             Some(d) => {
                 let (before, after) = (d.records_before, d.records_after);
-                write!(f, " (to {:#x}; {before} records before, {after} after)", d.end)
+                write!(
+                    f,
+                    " (to {:#x}; {before} records before, {after} after)",
+                    d.end
+                )
             }
             None => Ok(()),
         }

@@ -16,7 +16,10 @@ impl SchemasOfTraces {
     /// `known` has the schemas that are known without the traces.
     #[must_use]
     pub fn new(known: SchemaStore) -> Self {
-        SchemasOfTraces { known, traces: Vec::new() }
+        SchemasOfTraces {
+            known,
+            traces: Vec::new(),
+        }
     }
 
     /// The store with which a trace is decoded.
@@ -37,7 +40,8 @@ impl RecordObserver for SchemasOfTraces {
             return;
         }
         if self.traces.len() <= file {
-            self.traces.resize_with(file + 1, || SchemasAhead::new(self.known.clone()));
+            self.traces
+                .resize_with(file + 1, || SchemasAhead::new(self.known.clone()));
         }
         if let Some(trace) = self.traces.get_mut(file) {
             trace.learn(record);

@@ -60,7 +60,10 @@ impl Selection {
     /// ([`Record::is_stale`]).
     #[must_use]
     pub fn with_stale_records(self) -> Self {
-        Selection { stale: StaleRecords::Include, ..self }
+        Selection {
+            stale: StaleRecords::Include,
+            ..self
+        }
     }
 
     /// The filter, to resolve the names of providers in it.
@@ -72,9 +75,11 @@ impl Selection {
     #[must_use]
     pub fn admits(&self, event: &Event<'_>) -> bool {
         let is_admitted = !self.is_left_out(&event.record)
-            && self.filter.admits_with(&event.record, event.origin.context.as_ref(), |_| {
-                event.provider_name()
-            });
+            && self
+                .filter
+                .admits_with(&event.record, event.origin.context.as_ref(), |_| {
+                    event.provider_name()
+                });
         is_admitted && self.admits_content(event)
     }
 
@@ -97,7 +102,8 @@ impl Selection {
             return true;
         }
         let context = origin.context.as_ref();
-        self.filter.admits_with(record, context, |provider| store.provider_name(provider))
+        self.filter
+            .admits_with(record, context, |provider| store.provider_name(provider))
     }
 
     /// Whether there are conditions on the content of events.

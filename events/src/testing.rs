@@ -33,27 +33,47 @@ fn write() -> Result<Vec<u8>, Box<dyn Error>> {
     };
     let mut session = Session::in_memory(header)?;
 
-    let process = table(kernel_class::PROCESS, Identity::Classic { opcode: 1, version: 3 })?;
+    let process = table(
+        kernel_class::PROCESS,
+        Identity::Classic {
+            opcode: 1,
+            version: 3,
+        },
+    )?;
     let payload = PayloadBuilder::new(process)
         .set("ProcessId", PROCESS_ID)
         .set("ParentId", 4u32)
         .set("ImageFileName", "app.exe")
         .encode(PointerSize::P8)?;
-    let process = System::new(hook::PROCESS_START, 2_000).version(3).process(4, 8);
+    let process = System::new(hook::PROCESS_START, 2_000)
+        .version(3)
+        .process(4, 8);
     session.write(0, &process.payload(&payload))?;
 
     let start = table(CLR_RUNTIME, Identity::Modern { id: 1, version: 1 })?;
     let payload = collection(start)?;
     let event = event(CLR_RUNTIME, start.descriptor(), 11_000);
-    session.write(0, &event.stack(&[0x7ff8_0000_1000, 0x7ff8_0000_2000]).payload(&payload))?;
+    session.write(
+        0,
+        &event
+            .stack(&[0x7ff8_0000_1000, 0x7ff8_0000_2000])
+            .payload(&payload),
+    )?;
 
     let end = table(CLR_RUNTIME, Identity::Modern { id: 2, version: 1 })?;
     let payload = collection(end)?;
     let event = self::event(CLR_RUNTIME, end.descriptor(), 31_000);
     session.write(0, &event.payload(&payload))?;
 
-    let descriptor = EventDescriptor { id: 5, level: 2, ..EventDescriptor::default() };
-    let payload: Vec<u8> = "access denied\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let descriptor = EventDescriptor {
+        id: 5,
+        level: 2,
+        ..EventDescriptor::default()
+    };
+    let payload: Vec<u8> = "access denied\0"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
     let event = self::event(UNKNOWN_PROVIDER, descriptor, 41_000);
     session.write(0, &event.payload(&payload))?;
     Ok(session.finish()?)

@@ -21,7 +21,11 @@ const PARTS: u64 = 5_000;
 /// When writing fails.
 pub fn write(profile: &Profile, title: &str, unit: Unit, out: impl Write) -> io::Result<()> {
     let mut out = io::BufWriter::new(out);
-    let unit = if profile.has_times() { unit } else { Unit::Samples };
+    let unit = if profile.has_times() {
+        unit
+    } else {
+        Unit::Samples
+    };
     let (head, rest) = PAGE.split_once(DATA).unwrap_or((PAGE, ""));
     out.write_all(head.replace(TITLE, &escape(title)).as_bytes())?;
     let total = unit.of(profile.total());
@@ -47,10 +51,19 @@ pub fn write(profile: &Profile, title: &str, unit: Unit, out: impl Write) -> io:
     write!(out, "],\n\"nodes\":[")?;
     let mut comma = "";
     for (at, root) in profile.roots().iter().enumerate() {
-        for node in profile.nodes().get(root.first..root.end).unwrap_or_default() {
+        for node in profile
+            .nodes()
+            .get(root.first..root.end)
+            .unwrap_or_default()
+        {
             let weight = unit.of(node.inclusive);
             if weight > max_invisible {
-                write!(out, "{comma}[{},{},{weight}]", node.depth, node.frame.unwrap_or(at))?;
+                write!(
+                    out,
+                    "{comma}[{},{},{weight}]",
+                    node.depth,
+                    node.frame.unwrap_or(at)
+                )?;
                 comma = ",";
             }
         }
@@ -67,5 +80,7 @@ fn in_script(json: &str) -> String {
 
 /// Text of an HTML page.
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('"', "&quot;")
 }

@@ -15,13 +15,18 @@ use crate::Unit;
 /// When writing fails.
 pub fn write(profile: &Profile, unit: Unit, out: impl Write) -> io::Result<()> {
     let mut out = io::BufWriter::new(out);
-    let labels: Vec<String> =
-        (0..profile.frames().len()).map(|frame| clean(&profile.label(frame))).collect();
+    let labels: Vec<String> = (0..profile.frames().len())
+        .map(|frame| clean(&profile.label(frame)))
+        .collect();
     let mut line = String::new();
     // The length of the line up to each frame.
     let mut lengths: Vec<usize> = Vec::new();
     for root in profile.roots() {
-        for node in profile.nodes().get(root.first..root.end).unwrap_or_default() {
+        for node in profile
+            .nodes()
+            .get(root.first..root.end)
+            .unwrap_or_default()
+        {
             lengths.truncate(node.depth as usize);
             line.truncate(lengths.last().copied().unwrap_or(0));
             match node.frame.and_then(|frame| labels.get(frame)) {
@@ -49,7 +54,10 @@ pub fn write(profile: &Profile, unit: Unit, out: impl Write) -> io::Result<()> {
 
 /// The label of a frame without the characters that separate frames and lines.
 fn clean(label: &str) -> String {
-    label.chars().map(|c| if c == ';' || c.is_control() { '_' } else { c }).collect()
+    label
+        .chars()
+        .map(|c| if c == ';' || c.is_control() { '_' } else { c })
+        .collect()
 }
 
 #[cfg(test)]

@@ -85,8 +85,11 @@ pub struct Times {
 /// When writing fails.
 pub fn write(profile: &Profile, times: Times, out: impl Write) -> io::Result<()> {
     let mut out = GzEncoder::new(io::BufWriter::new(out), Compression::fast());
-    let mut writer =
-        Writer { out: &mut out, strings: Strings::default(), field: Message::default() };
+    let mut writer = Writer {
+        out: &mut out,
+        strings: Strings::default(),
+        field: Message::default(),
+    };
     writer.strings.number("");
     writer.sample_type("samples", "count", profile_field::SAMPLE_TYPE)?;
     // Readers show the last type: without an interval it would be 0 of each sample.
@@ -136,7 +139,9 @@ fn program(profile: &Profile) -> Option<usize> {
 
 /// A file name in lower case without its extension.
 fn stem(name: &str) -> String {
-    name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_lowercase()
+    name.rsplit_once('.')
+        .map_or(name, |(stem, _)| stem)
+        .to_lowercase()
 }
 
 /// Texts by number.
@@ -175,17 +180,24 @@ impl<W: Write> Writer<W> {
     }
 
     fn mapping(&mut self, at: usize, profile: &Profile) -> io::Result<()> {
-        let Some(module) = profile.modules().get(at) else { return Ok(()) };
+        let Some(module) = profile.modules().get(at) else {
+            return Ok(());
+        };
         let mut message = Message::default();
         let (start, end) = module.addresses.unwrap_or_default();
         message.uint(mapping_field::ID, id(at));
         message.uint_unless_zero(mapping_field::START, start);
         message.uint_unless_zero(mapping_field::LIMIT, end);
-        let file = if module.path.is_empty() { &module.name } else { &module.path };
+        let file = if module.path.is_empty() {
+            &module.name
+        } else {
+            &module.path
+        };
         message.uint(mapping_field::FILE, self.strings.number(file));
         if let Some(pdb) = module.pdb {
-            let build_id =
-                format!("{}{:X}", pdb.signature, pdb.age).replace('-', "").to_uppercase();
+            let build_id = format!("{}{:X}", pdb.signature, pdb.age)
+                .replace('-', "")
+                .to_uppercase();
             message.uint(mapping_field::BUILD_ID, self.strings.number(&build_id));
         }
         let mut frames = profile.frames().iter().filter(|frame| frame.module == at);
@@ -247,7 +259,11 @@ impl<W: Write> Writer<W> {
                 root.tid.map(|tid| tid.get().into()),
                 "tid",
             );
-            for node in profile.nodes().get(root.first..root.end).unwrap_or_default() {
+            for node in profile
+                .nodes()
+                .get(root.first..root.end)
+                .unwrap_or_default()
+            {
                 stack.truncate((node.depth as usize).saturating_sub(1));
                 stack.extend(node.frame.map(id));
                 if node.exclusive.samples == 0 {
@@ -257,8 +273,10 @@ impl<W: Write> Writer<W> {
                 message.packed(sample_field::LOCATION, stack.iter().rev().copied());
                 let time = node.exclusive.time.saturating_mul(NANOSECONDS);
                 let time = profile.has_times().then_some(time);
-                message
-                    .packed(sample_field::VALUE, [node.exclusive.samples].into_iter().chain(time));
+                message.packed(
+                    sample_field::VALUE,
+                    [node.exclusive.samples].into_iter().chain(time),
+                );
                 for label in &labels {
                     message.message(sample_field::LABEL, label);
                 }

@@ -107,7 +107,9 @@ mod tests {
         message.text(3, "a");
         let expected = [
             &[8, 0, 8, 1, 8, 2, 8, 3, 8, 0xfe, 0xff, 0xff, 0xff, 0x0f][..],
-            &[8, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x11, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f, 0x1a, 1, b'a'],
+            &[
+                8, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x11, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f, 0x1a, 1, b'a',
+            ],
         ];
         assert_eq!(message.bytes(), expected.concat());
     }

@@ -2,10 +2,13 @@
 
 /// A text in UTF-16, up to its NUL. Invalid code units are replaced.
 pub(crate) fn utf16(units: &[u8]) -> String {
-    let units =
-        units.chunks_exact(2).filter_map(|unit| Some(u16::from_le_bytes(*unit.first_chunk()?)));
+    let units = units
+        .chunks_exact(2)
+        .filter_map(|unit| Some(u16::from_le_bytes(*unit.first_chunk()?)));
     let units = units.take_while(|&unit| unit != 0);
-    char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+    char::decode_utf16(units)
+        .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect()
 }
 
 #[cfg(test)]

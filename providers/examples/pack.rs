@@ -13,7 +13,10 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .map_err(|error| format!("{text}: {error}"))?;
             std::fs::write(packed, bytes)?;
         }
-        _ => println!("{} bytes", etl_providers::pack(&etl_providers::unpack())?.len()),
+        _ => println!(
+            "{} bytes",
+            etl_providers::pack(&etl_providers::unpack())?.len()
+        ),
     }
     Ok(())
 }

@@ -36,8 +36,12 @@ impl<'a> Archive<'a> {
         for _ in 0..count {
             sizes.push((number(&mut input)?, number(&mut input)?));
         }
-        let sections = sizes.into_iter().map(|(packed, size)| Some((input.take(packed)?, size)));
-        Some(Archive { sections: sections.collect::<Option<_>>()? })
+        let sections = sizes
+            .into_iter()
+            .map(|(packed, size)| Some((input.take(packed)?, size)));
+        Some(Archive {
+            sections: sections.collect::<Option<_>>()?,
+        })
     }
 
     pub fn block_count(&self) -> usize {
@@ -65,7 +69,9 @@ impl<'a> Archive<'a> {
 pub(crate) fn write(sections: &[Vec<u8>]) -> Vec<u8> {
     /// The level with the smallest output.
     const LEVEL: u8 = 10;
-    let packed = sections.iter().map(|s| miniz_oxide::deflate::compress_to_vec(s, LEVEL));
+    let packed = sections
+        .iter()
+        .map(|s| miniz_oxide::deflate::compress_to_vec(s, LEVEL));
     let packed: Vec<_> = packed.collect();
     let mut out = MAGIC.to_vec();
     let number = |out: &mut Vec<u8>, n: usize| out.extend((n as u32).to_le_bytes());

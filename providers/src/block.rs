@@ -117,7 +117,11 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Vec<String>> {
     for stream in lines.all() {
         *stream = Lines(core::str::from_utf8(input.bytes()?).ok()?);
     }
-    let mut reader = Reader { numbers, lines, ..Reader::default() };
+    let mut reader = Reader {
+        numbers,
+        lines,
+        ..Reader::default()
+    };
     let mut out = Vec::new();
     while !reader.numbers.head_lines.0.is_empty() {
         out.push(reader.table()?);
@@ -160,7 +164,9 @@ impl Reader<'_> {
     fn event(&mut self, id: &mut u16, out: &mut String) -> Option<()> {
         let code = self.numbers.symbols.next()?;
         if code == OTHER {
-            let builds = self.builds.read(&mut self.numbers.builds, || self.lines.builds.next())?;
+            let builds = self
+                .builds
+                .read(&mut self.numbers.builds, || self.lines.builds.next())?;
             writeln!(out, "other {builds}").ok()?;
             return self.list(out);
         }
@@ -187,8 +193,21 @@ impl Reader<'_> {
 
     /// The next list of fields.
     fn list(&mut self, out: &mut String) -> Option<()> {
-        let Reader { numbers, lines, lists, fields, names, types, .. } = self;
-        let NumberStreams { lists: references, list_sizes, fields: of_fields, .. } = numbers;
+        let Reader {
+            numbers,
+            lines,
+            lists,
+            fields,
+            names,
+            types,
+            ..
+        } = self;
+        let NumberStreams {
+            lists: references,
+            list_sizes,
+            fields: of_fields,
+            ..
+        } = numbers;
         let (of_names, of_types) = (&mut numbers.names, &mut numbers.types);
         let text = lists.read(references, || {
             let mut text = String::new();

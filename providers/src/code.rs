@@ -67,7 +67,10 @@ pub(crate) struct Recent<T> {
 
 impl<T> Default for Recent<T> {
     fn default() -> Self {
-        Recent { items: Vec::new(), used: Vec::new() }
+        Recent {
+            items: Vec::new(),
+            used: Vec::new(),
+        }
     }
 }
 
@@ -104,7 +107,10 @@ pub(crate) struct Repeated<T> {
 
 impl<T> Default for Repeated<T> {
     fn default() -> Self {
-        Repeated { last: Default::default(), count: 0 }
+        Repeated {
+            last: Default::default(),
+            count: 0,
+        }
     }
 }
 

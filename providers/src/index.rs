@@ -23,7 +23,13 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Vec<Provider>> {
         }
         for position in 0..blocks.size()? {
             let (guid, name) = (*guids.next()?, names.next()?.to_owned());
-            out.push(Provider { guid, name, event_count: counts.next()?, block, position });
+            out.push(Provider {
+                guid,
+                name,
+                event_count: counts.next()?,
+                block,
+                position,
+            });
         }
     }
     Some(out)

@@ -65,7 +65,9 @@ impl Provider {
     #[must_use]
     pub fn table(&self) -> &'static str {
         let unpacked = unpacked();
-        let Some(block) = unpacked.blocks.get(self.block) else { return "" };
+        let Some(block) = unpacked.blocks.get(self.block) else {
+            return "";
+        };
         let tables = block.get_or_init(|| unpacked.archive.block(self.block).unwrap_or_default());
         tables.get(self.position).map_or("", String::as_str)
     }
@@ -88,8 +90,15 @@ fn unpacked() -> &'static Unpacked {
         let providers = archive.providers().unwrap_or_default();
         let mut by_guid: Vec<usize> = (0..providers.len()).collect();
         by_guid.sort_by_key(|&at| providers.get(at).map(Provider::guid));
-        let blocks = (0..archive.block_count()).map(|_| OnceLock::new()).collect();
-        Unpacked { archive, providers, by_guid, blocks }
+        let blocks = (0..archive.block_count())
+            .map(|_| OnceLock::new())
+            .collect();
+        Unpacked {
+            archive,
+            providers,
+            by_guid,
+            blocks,
+        }
     })
 }
 
@@ -104,7 +113,9 @@ pub fn all() -> &'static [Provider] {
 pub fn position(guid: [u8; 16]) -> Option<usize> {
     let unpacked = unpacked();
     let of = |at: usize| unpacked.providers.get(at).map(Provider::guid);
-    let found = unpacked.by_guid.binary_search_by_key(&Some(guid), |&at| of(at));
+    let found = unpacked
+        .by_guid
+        .binary_search_by_key(&Some(guid), |&at| of(at));
     unpacked.by_guid.get(found.ok()?).copied()
 }
 

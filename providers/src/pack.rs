@@ -54,9 +54,16 @@ fn compare(text: &str, packed: &[u8]) -> Result<(), PackError> {
     if unpacked == text {
         return Ok(());
     }
-    let same = unpacked.lines().zip(text.lines()).take_while(|(a, b)| a == b).count();
+    let same = unpacked
+        .lines()
+        .zip(text.lines())
+        .take_while(|(a, b)| a == b)
+        .count();
     let back = unpacked.lines().nth(same).unwrap_or("the end");
-    Err(PackError { line: same + 1, what: format!("would be unpacked as: {back}") })
+    Err(PackError {
+        line: same + 1,
+        what: format!("would be unpacked as: {back}"),
+    })
 }
 
 /// The streams of a block.
@@ -89,7 +96,10 @@ impl<'a> Writer<'a> {
         let lines: Vec<&str> = table.lines().collect();
         let head_len = lines.iter().take_while(|line| !is_event(line)).count();
         let (head, rest) = lines.split_at_checked(head_len).unwrap_or_default();
-        let at = |line: usize, what: &str| PackError { line: first + line, what: what.to_owned() };
+        let at = |line: usize, what: &str| PackError {
+            line: first + line,
+            what: what.to_owned(),
+        };
 
         let provider = head.first().and_then(|line| line.strip_prefix("provider "));
         let (name, guid) = provider
@@ -97,7 +107,8 @@ impl<'a> Writer<'a> {
             .ok_or_else(|| at(0, "expected a line `provider NAME GUID`"))?;
         let guid = guid_bytes(guid).ok_or_else(|| at(0, "this is no GUID"))?;
         put(&mut self.numbers.head_lines, head.len() as u32);
-        head.iter().for_each(|line| add(&mut self.lines.heads, line));
+        head.iter()
+            .for_each(|line| add(&mut self.lines.heads, line));
 
         self.seen.iter_mut().for_each(Repeated::clear);
         self.lists.clear();
@@ -120,7 +131,11 @@ impl<'a> Writer<'a> {
         }
         put(&mut self.numbers.events, layouts);
         let name = name.replace("%20", " ").replace("%25", "%");
-        Ok(Entry { guid, name, event_count: events })
+        Ok(Entry {
+            guid,
+            name,
+            event_count: events,
+        })
     }
 
     fn event(&mut self, head: &'a str, parts: &[&'a str], last_id: &mut u16) -> Option<()> {
@@ -137,11 +152,17 @@ impl<'a> Writer<'a> {
             parts.split_at_checked(parts.iter().take_while(|l| !is_field(l)).count())?;
         let rest_of = |word: &str| {
             let mut rests = lines.iter().map(|line| line.trim_start().split_once(' '));
-            rests.find_map(|found| found.filter(|(first, _)| *first == word)).map_or("", |l| l.1)
+            rests
+                .find_map(|found| found.filter(|(first, _)| *first == word))
+                .map_or("", |l| l.1)
         };
         let rests = LINES.map(rest_of);
         for (at, rest) in rests.into_iter().enumerate() {
-            if self.seen.get_mut(at)?.write(self.numbers.lines.get_mut(at)?, rest) {
+            if self
+                .seen
+                .get_mut(at)?
+                .write(self.numbers.lines.get_mut(at)?, rest)
+            {
                 add(self.lines.lines.get_mut(at)?, rest);
             }
         }

@@ -9,10 +9,17 @@ fn tables_fit_the_binary() {
 #[test]
 fn nothing_is_lost() {
     let text = unpack();
-    let count = |word: &str| text.lines().filter(|l| l.trim_start().starts_with(word)).count();
+    let count = |word: &str| {
+        text.lines()
+            .filter(|l| l.trim_start().starts_with(word))
+            .count()
+    };
     let described = all().iter().filter(|p| p.event_count() > 0).count();
     assert_eq!((all().len(), described), (1_513, 1_072));
-    assert_eq!((count("event "), count("other "), count("type ")), (73_203, 1_922, 929));
+    assert_eq!(
+        (count("event "), count("other "), count("type ")),
+        (73_203, 1_922, 929)
+    );
     assert_eq!(count("values ") + count("bits "), 1_113);
     assert_eq!(all().iter().map(|p| p.event_count()).sum::<u32>(), 73_203);
 }
@@ -38,10 +45,24 @@ fn find_returns_every_provider() {
 fn pack_names_the_line_that_it_cannot_keep() {
     let table = "provider A 5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a\nevent 1 0 One\n";
     let packed = |rest: &str| pack(&format!("{table}{rest}")).map(|_| ());
-    assert_eq!(packed("  level 4\n  field A UInt32\n    field B UInt8 count 3\n"), Ok(()));
-    let error = |line, what: &str| Err(PackError { line, what: what.to_owned() });
-    assert_eq!(packed("  level 4\n  task 1 A\n"), error(3, "would be unpacked as:   task 1 A"));
-    assert_eq!(packed("event one 0 Two\n"), error(3, "expected `event ID VERSION SYMBOL`"));
+    assert_eq!(
+        packed("  level 4\n  field A UInt32\n    field B UInt8 count 3\n"),
+        Ok(())
+    );
+    let error = |line, what: &str| {
+        Err(PackError {
+            line,
+            what: what.to_owned(),
+        })
+    };
+    assert_eq!(
+        packed("  level 4\n  task 1 A\n"),
+        error(3, "would be unpacked as:   task 1 A")
+    );
+    assert_eq!(
+        packed("event one 0 Two\n"),
+        error(3, "expected `event ID VERSION SYMBOL`")
+    );
     assert_eq!(packed("\nprovider B 12\n"), error(4, "this is no GUID"));
 }
 

@@ -132,7 +132,11 @@ impl Table {
         reading: Reading,
         selection: &Selection,
     ) -> PyResult<Self> {
-        let Reading { columns, names, batch_rows } = reading;
+        let Reading {
+            columns,
+            names,
+            batch_rows,
+        } = reading;
         if batch_rows == 0 {
             return Err(PyValueError::new_err("batch_rows must be at least 1"));
         }
@@ -149,14 +153,30 @@ impl Table {
         let (filters, unknown) = py.detach(|| selection.filters(&files, clocks))?;
         crate::select::warn(py, &unknown)?;
         let name = name.to_owned();
-        let table = Table { name, files, columns, names, batch_rows, filters, conditions };
+        let table = Table {
+            name,
+            files,
+            columns,
+            names,
+            batch_rows,
+            filters,
+            conditions,
+        };
         // Errors of names are reported here.
         table.read(py)?;
         Ok(table)
     }
 
     fn read(&self, py: Python<'_>) -> PyResult<Chain> {
-        let Table { name, files, columns, names, batch_rows, conditions, filters } = self;
+        let Table {
+            name,
+            files,
+            columns,
+            names,
+            batch_rows,
+            conditions,
+            filters,
+        } = self;
         let table = Arc::new(Request {
             name: name.clone(),
             files: Arc::clone(files),
@@ -168,7 +188,10 @@ impl Table {
         let mut left: VecDeque<_> = filters.iter().cloned().enumerate().collect();
         let mut absent = None;
         while let Some((file, filter)) = left.pop_front() {
-            match py.detach(|| table.open(file, filter)).map_err(|failed| *failed) {
+            match py
+                .detach(|| table.open(file, filter))
+                .map_err(|failed| *failed)
+            {
                 Ok(reader) => {
                     return Ok(Chain {
                         schema: reader.schema(),
@@ -206,7 +229,11 @@ impl Table {
     #[getter]
     fn columns(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let schema = self.read(py)?.schema;
-        Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
+        Ok(schema
+            .fields()
+            .iter()
+            .map(|field| field.name().clone())
+            .collect())
     }
 
     /// The schema as an Arrow capsule.

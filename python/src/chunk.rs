@@ -26,7 +26,11 @@ struct Item {
 
 impl Chunk {
     pub fn new(files: Arc<[Arc<Decoding>]>, capacity: usize) -> Self {
-        Chunk { files, copied: Vec::new(), items: Vec::with_capacity(capacity) }
+        Chunk {
+            files,
+            copied: Vec::new(),
+            items: Vec::with_capacity(capacity),
+        }
     }
 
     /// Adds a record of a trace.
@@ -42,7 +46,13 @@ impl Chunk {
             }
         };
         let (info, len) = (record.info(), bytes.len() as u32);
-        self.items.push(Item { info, at, len, file: file as u16, is_copied });
+        self.items.push(Item {
+            info,
+            at,
+            len,
+            file: file as u16,
+            is_copied,
+        });
     }
 
     /// Number of records.
@@ -55,7 +65,11 @@ impl Chunk {
     pub fn get(&self, index: usize) -> Option<(Record<'_>, &Arc<Decoding>)> {
         let item = self.items.get(index)?;
         let decoding = self.files.get(usize::from(item.file))?;
-        let from = if item.is_copied { &self.copied } else { decoding.data.bytes() };
+        let from = if item.is_copied {
+            &self.copied
+        } else {
+            decoding.data.bytes()
+        };
         let bytes = from.get(item.at..item.at.saturating_add(item.len as usize))?;
         Some((Record::with_info(bytes, item.info), decoding))
     }

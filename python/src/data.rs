@@ -49,7 +49,11 @@ pub struct SharedBlock {
 impl AsRef<[u8]> for SharedBlock {
     #[inline]
     fn as_ref(&self) -> &[u8] {
-        let bytes = self.data.as_ref().map(|data| data.bytes()).unwrap_or_default();
+        let bytes = self
+            .data
+            .as_ref()
+            .map(|data| data.bytes())
+            .unwrap_or_default();
         bytes.get(self.start..self.end).unwrap_or_default()
     }
 }

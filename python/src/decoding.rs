@@ -76,7 +76,9 @@ impl Described {
     pub fn fields(&self, py: Python<'_>) -> &[Py<PyString>] {
         self.fields.get_or_init(py, || {
             let fields = self.decoder.schema().fields.iter();
-            fields.map(|field| PyString::intern(py, &field.name).unbind()).collect()
+            fields
+                .map(|field| PyString::intern(py, &field.name).unbind())
+                .collect()
         })
     }
 }
@@ -107,9 +109,22 @@ impl Decoding {
             selection = selection.with_stale_records();
         }
         let rows = RowWriter::new(Format::JsonLines);
-        let state = Mutex::new(State { events, rows, selection, known: HashMap::new() });
+        let state = Mutex::new(State {
+            events,
+            rows,
+            selection,
+            known: HashMap::new(),
+        });
         let (name, data) = (input.name.clone(), Arc::clone(&input.data));
-        Some(Decoding { name, clock, data, files: Arc::clone(files), file, names, state })
+        Some(Decoding {
+            name,
+            clock,
+            data,
+            files: Arc::clone(files),
+            file,
+            names,
+            state,
+        })
     }
 
     pub fn lock(&self) -> Locked<'_> {
@@ -143,20 +158,26 @@ impl Locked<'_> {
     /// Learns the schemas that a record defines.
     #[inline]
     pub fn learn(&mut self, record: &Record<'_>) {
-        self.0.events.with_dependent_mut(|_, decoder| decoder.learn(record));
+        self.0
+            .events
+            .with_dependent_mut(|_, decoder| decoder.learn(record));
     }
 
     /// Whether a record is selected.
     #[inline]
     pub fn admits(&mut self, record: &Record<'_>) -> bool {
-        let State { events, selection, .. } = &mut *self.0;
+        let State {
+            events, selection, ..
+        } = &mut *self.0;
         events.with_dependent_mut(|_, decoder| decoder.admits(record, selection))
     }
 
     /// Works with the event of a record.
     #[inline]
     pub fn event<R>(&mut self, record: &Record<'_>, f: impl FnOnce(&Event<'_>) -> R) -> R {
-        self.0.events.with_dependent_mut(|_, decoder| f(&decoder.decode(record)))
+        self.0
+            .events
+            .with_dependent_mut(|_, decoder| f(&decoder.decode(record)))
     }
 
     /// A record as a line of JSON.

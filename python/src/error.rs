@@ -34,35 +34,58 @@ pub struct Fault {
 impl Fault {
     /// A fault of a file.
     pub fn new(file: &str, message: impl Into<String>) -> Self {
-        Fault { file: file.to_owned(), message: message.into(), offset: None, hint: None }
+        Fault {
+            file: file.to_owned(),
+            message: message.into(),
+            offset: None,
+            hint: None,
+        }
     }
 
     /// What the user can do about it.
     pub fn hint(self, hint: impl Into<String>) -> Self {
-        Fault { hint: Some(hint.into()), ..self }
+        Fault {
+            hint: Some(hint.into()),
+            ..self
+        }
     }
 
     /// A fault of reading records.
     pub fn format(file: &str, error: &etl_format::Error) -> Self {
         let needs_memory = matches!(error.kind, ErrorKind::Budget { .. });
         let hint = needs_memory.then(|| "max_memory= allows more".to_owned());
-        Fault { offset: Some(error.offset), hint, ..Fault::new(file, error.to_string()) }
+        Fault {
+            offset: Some(error.offset),
+            hint,
+            ..Fault::new(file, error.to_string())
+        }
     }
 
     /// A fault of the bytes of a file.
     pub fn input(file: &str, error: &etl_events::input::Error) -> Self {
-        Fault { hint: error.hint(OPTIONS), ..Fault::new(file, error.message()) }
+        Fault {
+            hint: error.hint(OPTIONS),
+            ..Fault::new(file, error.message())
+        }
     }
 
     /// Adds the offset at which it was noticed.
     pub fn at(self, offset: u64) -> Self {
-        Fault { offset: Some(offset), ..self }
+        Fault {
+            offset: Some(offset),
+            ..self
+        }
     }
 }
 
 impl From<Fault> for PyErr {
     fn from(fault: Fault) -> PyErr {
-        let Fault { file, message, offset, hint } = fault;
+        let Fault {
+            file,
+            message,
+            offset,
+            hint,
+        } = fault;
         let mut text = format!("{file}: {message}");
         if let Some(hint) = &hint {
             text.push_str("\nhint: ");

@@ -38,7 +38,9 @@ impl Event {
     #[inline]
     fn parts(&self) -> PyResult<(Record<'_>, &Arc<Decoding>)> {
         // An event is only made for a record that its chunk has.
-        self.chunk.get(self.index).ok_or_else(|| PyRuntimeError::new_err("the event is gone"))
+        self.chunk
+            .get(self.index)
+            .ok_or_else(|| PyRuntimeError::new_err("the event is gone"))
     }
 
     fn header(&self) -> PyResult<HeaderFields> {
@@ -137,7 +139,8 @@ impl Event {
     fn process(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.name_of(py, |context, record| {
             let pid = context.owner(record).process_id;
-            pid.map_or("", |pid| context.process_name(pid, record.timestamp())).to_owned()
+            pid.map_or("", |pid| context.process_name(pid, record.timestamp()))
+                .to_owned()
         })
     }
 
@@ -145,8 +148,12 @@ impl Event {
     #[getter]
     fn thread(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.name_of(py, |context, record| {
-            let RecordOwner { process_id: pid, thread_id: tid } = context.owner(record);
-            tid.map_or("", |tid| context.thread_name(pid, tid, record.timestamp())).to_owned()
+            let RecordOwner {
+                process_id: pid,
+                thread_id: tid,
+            } = context.owner(record);
+            tid.map_or("", |tid| context.thread_name(pid, tid, record.timestamp()))
+                .to_owned()
         })
     }
 
@@ -154,7 +161,9 @@ impl Event {
     #[getter]
     fn provider<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
         let (record, decoding) = self.parts()?;
-        let name = decoding.lock().event(&record, |event| event.provider_name().map(str::to_owned));
+        let name = decoding
+            .lock()
+            .event(&record, |event| event.provider_name().map(str::to_owned));
         Ok(match name {
             Some(name) => Some(PyString::new(py, &name)),
             None => record.provider().map(|guid| values::guid(py, guid)),
@@ -164,7 +173,11 @@ impl Event {
     /// GUID of the provider, or None.
     #[getter]
     fn provider_guid<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
-        Ok(self.parts()?.0.provider().map(|guid| values::guid(py, guid)))
+        Ok(self
+            .parts()?
+            .0
+            .provider()
+            .map(|guid| values::guid(py, guid)))
     }
 
     /// Name of the event; where no schema has one, what its number is called (``EventID(160)``).
@@ -176,7 +189,9 @@ impl Event {
         {
             return Ok(described.name(py).clone());
         }
-        let name = decoding.lock().event(&record, |event| event.name().to_owned());
+        let name = decoding
+            .lock()
+            .event(&record, |event| event.name().to_owned());
         Ok(PyString::new(py, &name))
     }
 
@@ -286,7 +301,10 @@ impl Event {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let mut time = Vec::new();
         render::filetime(&mut time, self.filetime()?.max(0) as u64);
-        let provider = self.provider(py)?.map(|name| name.to_string()).unwrap_or_default();
+        let provider = self
+            .provider(py)?
+            .map(|name| name.to_string())
+            .unwrap_or_default();
         let (time, name) = (String::from_utf8_lossy(&time), self.name(py)?);
         Ok(format!("<Event {time} {provider}/{name}>"))
     }
@@ -305,7 +323,9 @@ fn datetime(py: Python<'_>, filetime: i64) -> PyResult<Option<Bound<'_, PyAny>>>
     let (epoch, delta) = EPOCH.get_or_try_init(py, || {
         let module = py.import("datetime")?;
         let utc = module.getattr("timezone")?.getattr("utc")?;
-        let epoch = module.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
+        let epoch = module
+            .getattr("datetime")?
+            .call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
         PyResult::Ok((epoch.unbind(), module.getattr("timedelta")?.unbind()))
     })?;
     let micros = (filetime.saturating_sub(FILETIME_UNIX_EPOCH)).div_euclid(10);

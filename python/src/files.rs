@@ -70,7 +70,15 @@ impl Files {
         let clocks: Vec<_> = machines.iter().copied().zip(clocks).collect();
         let timeline = Timeline::of_machines(&clocks);
         let (names, reading) = (OnceLock::new(), Mutex::new(()));
-        Files { inputs, machines, timeline, threads, limits, names, reading }
+        Files {
+            inputs,
+            machines,
+            timeline,
+            threads,
+            limits,
+            names,
+            reading,
+        }
     }
 
     /// The clock of each trace by which its times stand on one timeline with those of the others.
@@ -80,7 +88,11 @@ impl Files {
 
     /// How a trace is read.
     pub fn options(&self) -> Options {
-        Options { threads: self.threads, limits: self.limits, ..Options::salvage() }
+        Options {
+            threads: self.threads,
+            limits: self.limits,
+            ..Options::salvage()
+        }
     }
 
     /// What the names are, if they were read before.
@@ -117,7 +129,9 @@ impl Files {
             {
                 Ok(machine) => machine,
                 Err(error) => {
-                    let name = group.get(error.file()).and_then(|&file| self.inputs.get(file));
+                    let name = group
+                        .get(error.file())
+                        .and_then(|&file| self.inputs.get(file));
                     let name = name.map_or("", |input| &input.name);
                     let error = error.into_source();
                     if matches!(error.kind, ErrorKind::Budget { .. }) {
@@ -127,12 +141,18 @@ impl Files {
                 }
             };
             let machine = Arc::new(Named::new(machine, |machine| {
-                (0..group.len()).map(|file| Context::new(machine).file(file)).collect()
+                (0..group.len())
+                    .map(|file| Context::new(machine).file(file))
+                    .collect()
             }));
             for (place, file) in group.iter().enumerate() {
                 if let Some(slot) = all.get_mut(*file) {
                     let (machine, schemas) = (Arc::clone(&machine), schemas.store(place));
-                    *slot = Some(Names { machine, file: place, schemas });
+                    *slot = Some(Names {
+                        machine,
+                        file: place,
+                        schemas,
+                    });
                 }
             }
         }

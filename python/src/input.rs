@@ -87,7 +87,10 @@ fn one(source: &Bound<'_, PyAny>, opening: &Opening) -> PyResult<Input> {
         return py.detach(|| of_path(&path, opening));
     }
     if source.hasattr("read")? {
-        let name = source.getattr("name").ok().and_then(|name| name.extract::<String>().ok());
+        let name = source
+            .getattr("name")
+            .ok()
+            .and_then(|name| name.extract::<String>().ok());
         let name = name.unwrap_or_else(|| "(file object)".to_owned());
         let reader = PythonReader(source.clone().unbind());
         return py.detach(|| loaded(Bytes::Pipe(Box::new(reader)), name, opening));
@@ -120,7 +123,11 @@ fn of_path(path: &Path, opening: &Opening) -> PyResult<Input> {
         }
         file => file.map_err(|error| os_error(&error, &name))?,
     };
-    loaded(Bytes::of_file(file).map_err(|error| os_error(&error, &name))?, name, opening)
+    loaded(
+        Bytes::of_file(file).map_err(|error| os_error(&error, &name))?,
+        name,
+        opening,
+    )
 }
 
 /// The exception that Python has for an error of the system, which names the file.
@@ -128,7 +135,11 @@ fn os_error(error: &io::Error, name: &str) -> PyErr {
     match error.raw_os_error() {
         Some(code) => {
             let text = error.to_string();
-            let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+            let text = text
+                .split(" (os error")
+                .next()
+                .unwrap_or_default()
+                .to_owned();
             PyOSError::new_err((code, text, name.to_owned()))
         }
         None => Fault::new(name, error.to_string()).into(),
@@ -140,7 +151,9 @@ fn loaded(bytes: Bytes, name: String, opening: &Opening) -> PyResult<Input> {
     let input = input::Input::new(bytes, &name, &opening.input);
     let input = input.map_err(|error| Fault::input(&name, &error))?;
     let head = input.head().clone();
-    let data = input.into_mapped().map_err(|error| os_error(&error, &name))?;
+    let data = input
+        .into_mapped()
+        .map_err(|error| os_error(&error, &name))?;
     checked(Data::Mapped(data), &head, name, opening)
 }
 
@@ -149,19 +162,34 @@ fn checked(data: Data, head: &Head, name: String, opening: &Opening) -> PyResult
     let data = Arc::new(data);
     let source = || SharedSource(Arc::clone(&data));
     let limits = opening.limits;
-    let trace =
-        Trace::open(source(), &Options { limits, ..Options::salvage() }).map_err(|error| {
-            match error.kind {
-                ErrorKind::Budget { .. } => Fault::format(&name, &error),
-                _ => Fault::input(&name, &head.not_a_trace(&name, &error)).at(error.offset),
-            }
-        })?;
-    head.ensure_records(source(), limits).map_err(|e| Fault::input(&name, &e))?;
+    let trace = Trace::open(
+        source(),
+        &Options {
+            limits,
+            ..Options::salvage()
+        },
+    )
+    .map_err(|error| match error.kind {
+        ErrorKind::Budget { .. } => Fault::format(&name, &error),
+        _ => Fault::input(&name, &head.not_a_trace(&name, &error)).at(error.offset),
+    })?;
+    head.ensure_records(source(), limits)
+        .map_err(|e| Fault::input(&name, &e))?;
     let header = trace.header().clone();
-    let used = trace.buffers().iter().map(|buffer| u64::from(buffer.fill)).sum();
+    let used = trace
+        .buffers()
+        .iter()
+        .map(|buffer| u64::from(buffer.fill))
+        .sum();
     let clock = trace.clock();
     drop(trace);
-    Ok(Input { name, data, clock, header, used })
+    Ok(Input {
+        name,
+        data,
+        clock,
+        header,
+        used,
+    })
 }
 
 impl Input {

@@ -54,9 +54,20 @@ fn open(
     let limits = memory::limits(max_memory);
     let several = source.is_instance_of::<PyList>() || source.is_instance_of::<PyTuple>();
     let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let threads = threads.unwrap_or_else(|| processors().min(MAX_USEFUL)).clamp(1, 64);
-    let inputs = input::open(source, &input::Opening { input: options, limits })?;
-    Ok(trace::Trace::new(Files::new(inputs, threads, limits), several))
+    let threads = threads
+        .unwrap_or_else(|| processors().min(MAX_USEFUL))
+        .clamp(1, 64);
+    let inputs = input::open(
+        source,
+        &input::Opening {
+            input: options,
+            limits,
+        },
+    )?;
+    Ok(trace::Trace::new(
+        Files::new(inputs, threads, limits),
+        several,
+    ))
 }
 
 /// Simulates a scenario, and writes its traces and `truth.jsonl` to a directory. Returns the paths.

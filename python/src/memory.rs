@@ -13,9 +13,18 @@ static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 /// bounded.
 pub fn limits(max_memory: Option<u64>) -> Limits {
     let limits = Limits::default();
-    let Some(bytes) = max_memory else { return limits };
+    let Some(bytes) = max_memory else {
+        return limits;
+    };
     let held = (bytes / Budget::PARTS).min(limits.held);
-    Limits { held, budget: Some(Budget { bytes, used: allocated }), ..limits }
+    Limits {
+        held,
+        budget: Some(Budget {
+            bytes,
+            used: allocated,
+        }),
+        ..limits
+    }
 }
 
 fn allocated() -> u64 {

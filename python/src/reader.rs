@@ -55,12 +55,18 @@ impl Reader {
         for decoding in files {
             let failed = |error: etl_format::Error| Fault::format(&decoding.name, &error);
             let order_check = OrderCheck::Lookahead;
-            let options =
-                Options { order_check, limits: decoding.files.limits, ..Options::salvage() };
+            let options = Options {
+                order_check,
+                limits: decoding.files.limits,
+                ..Options::salvage()
+            };
             let source = SharedSource(Arc::clone(&decoding.data));
             let trace = Trace::open(source, &options).map_err(failed)?;
             let records = trace.into_records(order).map_err(failed)?;
-            readers.push(FileReader { records, lessons: RecordBatch::default() });
+            readers.push(FileReader {
+                records,
+                lessons: RecordBatch::default(),
+            });
             decodings.push(decoding);
         }
         Ok(Reader {
@@ -84,7 +90,11 @@ impl Reader {
             _ => self.fill_of_several(&mut chunk)?,
         };
         self.ended = !more;
-        Ok(if more || chunk.len() > 0 { Some(chunk) } else { None })
+        Ok(if more || chunk.len() > 0 {
+            Some(chunk)
+        } else {
+            None
+        })
     }
 
     fn fill_of_one(&mut self, chunk: &mut Chunk) -> Result<bool, Fault> {
@@ -116,7 +126,9 @@ impl Reader {
             reader.learn(&mut decoding.lock());
         }
         for _ in 0..SCAN {
-            let Some(Reverse((_, file))) = self.waiting.pop() else { return Ok(false) };
+            let Some(Reverse((_, file))) = self.waiting.pop() else {
+                return Ok(false);
+            };
             let (Some(reader), Some(decoding)) =
                 (self.files.get_mut(file), self.decodings.get(file))
             else {
@@ -151,7 +163,9 @@ impl FileReader {
     /// Learns what the last records of the chunk before define.
     fn learn(&mut self, locked: &mut Locked<'_>) {
         if !self.lessons.is_empty() {
-            self.lessons.records().for_each(|record| locked.learn(&record));
+            self.lessons
+                .records()
+                .for_each(|record| locked.learn(&record));
             self.lessons.clear();
         }
     }
@@ -194,9 +208,9 @@ impl FileReader {
 #[inline]
 fn defines_schemas(record: &Record<'_>) -> bool {
     match record.kind() {
-        RecordKind::EVENT32 | RecordKind::EVENT64 => {
-            record.descriptor().is_some_and(|descriptor| descriptor.id == MANIFEST_EVENT)
-        }
+        RecordKind::EVENT32 | RecordKind::EVENT64 => record
+            .descriptor()
+            .is_some_and(|descriptor| descriptor.id == MANIFEST_EVENT),
         RecordKind::FULL32 | RecordKind::FULL64 => {
             record.provider() == Some(etl_schema::providers::EVENT_METADATA)
         }

@@ -39,19 +39,26 @@ pub fn synth(
         };
         PyErr::from(Fault::new(&name, text))
     };
-    let scenario =
-        script.parse().map_err(|errors| PyErr::from(Fault::new(&name, errors.to_string())))?;
+    let scenario = script
+        .parse()
+        .map_err(|errors| PyErr::from(Fault::new(&name, errors.to_string())))?;
     let mut store = MemoryFileSystem::default();
     let mut lines = JsonlWriter::new(Vec::new());
     let simulation = Simulation::new(&scenario);
     if truth {
-        simulation.observer(&mut lines).run(&mut store).map_err(|e| failed(&e))?;
+        simulation
+            .observer(&mut lines)
+            .run(&mut store)
+            .map_err(|e| failed(&e))?;
     } else {
         simulation.run(&mut store).map_err(|e| failed(&e))?;
     }
     let mut made = store.into_files();
     if truth {
-        made.push(SimulatedFile { name: TRUTH.to_owned(), bytes: lines.into_inner() });
+        made.push(SimulatedFile {
+            name: TRUTH.to_owned(),
+            bytes: lines.into_inner(),
+        });
     }
     fs::create_dir_all(out).map_err(|error| at(error, out))?;
     let paths: Vec<PathBuf> = made.iter().map(|file| out.join(&file.name)).collect();
@@ -67,7 +74,11 @@ pub fn synth(
 
 fn at(error: std::io::Error, path: &Path) -> PyErr {
     let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+    let text = text
+        .split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_owned();
     match error.raw_os_error() {
         Some(code) => PyOSError::new_err((code, text, path.display().to_string())),
         None => Fault::new(&path.display().to_string(), text).into(),

@@ -68,10 +68,16 @@ impl TimeArgument {
         } else {
             value.clone()
         };
-        let epoch = module.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
+        let epoch = module
+            .getattr("datetime")?
+            .call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
         let one = module.getattr("timedelta")?.call1((0, 0, 1))?;
         let micros: i64 = aware.sub(epoch)?.floor_div(one)?.extract()?;
-        Ok(TimeArgument::FileTime(micros.saturating_mul(10).saturating_add(FILETIME_UNIX_EPOCH)))
+        Ok(TimeArgument::FileTime(
+            micros
+                .saturating_mul(10)
+                .saturating_add(FILETIME_UNIX_EPOCH),
+        ))
     }
 
     /// The same in ticks of a clock; `start` is the start of the recording.
@@ -89,7 +95,9 @@ pub fn several<T>(value: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<T>>
 where
     T: for<'a, 'py> FromPyObject<'a, 'py, Error: Into<PyErr>>,
 {
-    let Some(value) = value else { return Ok(Vec::new()) };
+    let Some(value) = value else {
+        return Ok(Vec::new());
+    };
     let is_list = value.is_instance_of::<PyList>()
         || value.is_instance_of::<PyTuple>()
         || value.is_instance_of::<PySet>();
@@ -101,7 +109,9 @@ where
         out.push(item?.extract::<T>().map_err(Into::into)?);
     }
     if out.is_empty() {
-        return Err(PyValueError::new_err("an empty list selects nothing; leave the argument out"));
+        return Err(PyValueError::new_err(
+            "an empty list selects nothing; leave the argument out",
+        ));
     }
     Ok(out)
 }
@@ -109,7 +119,9 @@ where
 /// Names or ids of processes.
 pub fn processes(value: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
     let items: Vec<Py<PyAny>> = several(value)?;
-    let Some(value) = value else { return Ok(Vec::new()) };
+    let Some(value) = value else {
+        return Ok(Vec::new());
+    };
     let py = value.py();
     items
         .iter()
@@ -148,7 +160,10 @@ impl Selection {
             ("level", self.level != 0),
             ("keyword", self.keyword != 0),
         ];
-        given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+        given
+            .into_iter()
+            .find(|(_, is_given)| *is_given)
+            .map(|(name, _)| name)
     }
 
     /// Whether a trace has to be read for its processes and threads first.
@@ -209,8 +224,9 @@ impl Selection {
                 let failed = |error: etl_format::Error| Fault::format(name, &error);
                 let trace = Trace::open(input.source(), &files.options()).map_err(failed)?;
                 let mut records = trace.into_records(Order::File).map_err(failed)?;
-                let names =
-                    filter.learn_names_of_trace(&mut records, &files::store()).map_err(failed)?;
+                let names = filter
+                    .learn_names_of_trace(&mut records, &files::store())
+                    .map_err(failed)?;
                 unknown.push(names);
             }
             filters.push(filter);

@@ -34,12 +34,17 @@ pub struct Trace {
 
 impl Trace {
     pub fn new(files: Files, several: bool) -> Self {
-        Trace { files: Mutex::new(Some(Arc::new(files))), several }
+        Trace {
+            files: Mutex::new(Some(Arc::new(files))),
+            several,
+        }
     }
 
     fn files(&self) -> PyResult<Arc<Files>> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.clone().ok_or_else(|| PyValueError::new_err("the trace is closed"))
+        files
+            .clone()
+            .ok_or_else(|| PyValueError::new_err("the trace is closed"))
     }
 }
 
@@ -54,7 +59,13 @@ struct Callback {
 
 impl Callback {
     fn new(callback: Option<Py<PyAny>>, total: u64) -> Self {
-        Callback { callback, total, read: 0, reported: 0, failed: None }
+        Callback {
+            callback,
+            total,
+            read: 0,
+            reported: 0,
+            failed: None,
+        }
     }
 
     fn add(&mut self, bytes: u64) {
@@ -87,7 +98,12 @@ impl Trace {
     /// Names of the traces.
     #[getter]
     fn names(&self) -> PyResult<Vec<String>> {
-        Ok(self.files()?.inputs.iter().map(|input| input.name.clone()).collect())
+        Ok(self
+            .files()?
+            .inputs
+            .iter()
+            .map(|input| input.name.clone())
+            .collect())
     }
 
     /// Summary of the trace: the JSON report of ``etlkit info`` as a dict, or a list of them where
@@ -110,7 +126,11 @@ impl Trace {
         for text in &texts {
             reports.append(from_json(py, text)?)?;
         }
-        if self.several { Ok(reports.into_any()) } else { reports.get_item(0) }
+        if self.several {
+            Ok(reports.into_any())
+        } else {
+            reports.get_item(0)
+        }
     }
 
     /// Checks that the trace is complete: the JSON report of ``etlkit verify`` as a dict. Several
@@ -237,13 +257,20 @@ impl Trace {
         let with_names = names || selection.needs_names();
         let (reader, unknown) = py.detach(|| {
             let (filters, unknown) = selection.filters(&files, files.clocks())?;
-            let all = if with_names { files.names()?.to_vec() } else { Vec::new() };
-            let decodings = filters.into_iter().enumerate().filter_map(|(file, filter)| {
-                let names = all.get(file).cloned().flatten();
-                let conditions = conditions.clone();
-                let decoding = Decoding::new(&files, file, names, filter, conditions, stale)?;
-                Some(Arc::new(decoding))
-            });
+            let all = if with_names {
+                files.names()?.to_vec()
+            } else {
+                Vec::new()
+            };
+            let decodings = filters
+                .into_iter()
+                .enumerate()
+                .filter_map(|(file, filter)| {
+                    let names = all.get(file).cloned().flatten();
+                    let conditions = conditions.clone();
+                    let decoding = Decoding::new(&files, file, names, filter, conditions, stale)?;
+                    Some(Arc::new(decoding))
+                });
             Ok::<_, Fault>((Reader::new(decodings.collect(), order)?, unknown))
         })?;
         select::warn(py, &unknown)?;
@@ -287,7 +314,11 @@ impl Trace {
             ..Selection::default()
         };
         let selection = selection.with_processes(process.as_ref())?;
-        let reading = Reading { columns, names, batch_rows };
+        let reading = Reading {
+            columns,
+            names,
+            batch_rows,
+        };
         Table::new(py, self.files()?, name, reading, &selection)
     }
 
@@ -339,7 +370,14 @@ fn info(input: &Input, files: &Files, callback: &mut Callback) -> Result<String,
     });
     let survey = survey.map_err(|error| failed(&error))?;
     drop(trace);
-    let report = Report::new(survey, &input.name, input.source(), files.limits, &[], owners);
+    let report = Report::new(
+        survey,
+        &input.name,
+        input.source(),
+        files.limits,
+        &[],
+        owners,
+    );
     serde_json::to_string(&report).map_err(|error| Fault::new(&input.name, error.to_string()))
 }
 

@@ -89,7 +89,10 @@ fn to_python<'py>(
 
 /// A GUID as text.
 pub fn guid(py: Python<'_>, guid: Guid) -> Bound<'_, PyString> {
-    PyString::new(py, std::str::from_utf8(&guid.to_ascii()).unwrap_or_default())
+    PyString::new(
+        py,
+        std::str::from_utf8(&guid.to_ascii()).unwrap_or_default(),
+    )
 }
 
 /// UTF-16; an unpaired surrogate stays one.

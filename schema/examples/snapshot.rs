@@ -16,7 +16,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         (Some(trace), Some(kept)) => compare(&std::fs::read(trace)?, Path::new(&kept)),
         (Some(_), None) => Err("usage: snapshot [TRACE SNAPSHOT]".into()),
         _ => {
-            print!("{}", Snapshot::new().render(snapshot::example().as_slice())?);
+            print!(
+                "{}",
+                Snapshot::new().render(snapshot::example().as_slice())?
+            );
             Ok(())
         }
     }
@@ -51,6 +54,11 @@ fn runs() {
     compare(&trace, &kept).unwrap();
     let text = std::fs::read_to_string(&kept).unwrap();
     std::fs::write(&kept, text.replace("app.exe", "other.exe")).unwrap();
-    assert!(compare(&trace, &kept).unwrap_err().to_string().contains("other.exe"));
+    assert!(
+        compare(&trace, &kept)
+            .unwrap_err()
+            .to_string()
+            .contains("other.exe")
+    );
     std::fs::remove_file(kept).unwrap();
 }

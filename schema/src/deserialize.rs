@@ -53,7 +53,10 @@ impl std::error::Error for DeserializeError {}
 
 impl serde::de::Error for DeserializeError {
     fn custom<T: fmt::Display>(problem: T) -> Self {
-        DeserializeError { path: String::new(), problem: problem.to_string() }
+        DeserializeError {
+            path: String::new(),
+            problem: problem.to_string(),
+        }
     }
 }
 
@@ -110,7 +113,9 @@ impl<'a> Fields<'a> {
     /// assert_eq!(error.to_string(), "field Name: invalid type: string \"GC\", expected u32");
     /// ```
     pub fn deserialize<T: Deserialize<'a>>(&self) -> Result<T, DeserializeError> {
-        T::deserialize(FieldsDeserializer { fields: self.rewound() })
+        T::deserialize(FieldsDeserializer {
+            fields: self.rewound(),
+        })
     }
 }
 
@@ -123,7 +128,10 @@ impl<'de> Deserializer<'de> for FieldsDeserializer<'de> {
     type Error = DeserializeError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        visitor.visit_map(MemberAccess { fields: self.fields, current: None })
+        visitor.visit_map(MemberAccess {
+            fields: self.fields,
+            current: None,
+        })
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
@@ -157,9 +165,12 @@ impl<'de> MapAccess<'de> for MemberAccess<'de> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, Self::Error> {
-        let Some((field, value)) = self.fields.next() else { return Ok(None) };
+        let Some((field, value)) = self.fields.next() else {
+            return Ok(None);
+        };
         self.current = Some(ValueDeserializer { field, value });
-        seed.deserialize(BorrowedStrDeserializer::new(&field.name)).map(Some)
+        seed.deserialize(BorrowedStrDeserializer::new(&field.name))
+            .map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(
@@ -170,7 +181,8 @@ impl<'de> MapAccess<'de> for MemberAccess<'de> {
             return Err(serde::de::Error::custom("a value was read before its name"));
         };
         let name = &current.field.name;
-        seed.deserialize(current).map_err(|error| error.in_field(name))
+        seed.deserialize(current)
+            .map_err(|error| error.in_field(name))
     }
 }
 
@@ -187,11 +199,18 @@ impl<'de> SeqAccess<'de> for ElementAccess<'de> {
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, Self::Error> {
-        let Some(value) = self.elements.next() else { return Ok(None) };
+        let Some(value) = self.elements.next() else {
+            return Ok(None);
+        };
         let index = self.index;
         self.index += 1;
-        let element = ValueDeserializer { field: self.field, value };
-        seed.deserialize(element).map(Some).map_err(|error| error.in_element(index))
+        let element = ValueDeserializer {
+            field: self.field,
+            value,
+        };
+        seed.deserialize(element)
+            .map(Some)
+            .map_err(|error| error.in_element(index))
     }
 }
 
@@ -252,12 +271,15 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'de> {
             {
                 visitor.visit_borrowed_str(text)
             }
-            Value::Struct(members) => {
-                FieldsDeserializer { fields: members.fields() }.deserialize_any(visitor)
+            Value::Struct(members) => FieldsDeserializer {
+                fields: members.fields(),
             }
-            Value::Array(items) => {
-                visitor.visit_seq(ElementAccess { field, elements: items.iter(), index: 0 })
-            }
+            .deserialize_any(visitor),
+            Value::Array(items) => visitor.visit_seq(ElementAccess {
+                field,
+                elements: items.iter(),
+                index: 0,
+            }),
             value => visitor.visit_string(plain_text(field, value)),
         }
     }

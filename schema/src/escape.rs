@@ -91,8 +91,10 @@ pub(crate) fn json_text(out: &mut Vec<u8>, text: &str) {
     let mut rest = text;
     if !is_all_plain(rest.as_bytes()) {
         // Plain text between other characters is also written in one piece.
-        while let Some((plain, other)) =
-            rest.bytes().position(|b| !is_plain(b)).and_then(|at| rest.split_at_checked(at))
+        while let Some((plain, other)) = rest
+            .bytes()
+            .position(|b| !is_plain(b))
+            .and_then(|at| rest.split_at_checked(at))
         {
             out.extend_from_slice(plain.as_bytes());
             let mut chars = other.chars();
@@ -115,7 +117,10 @@ fn is_all_plain(bytes: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks::<8>();
     let mut last = [b' '; 8];
     last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-    words.iter().chain([&last]).all(|word| are_plain(u64::from_le_bytes(*word)))
+    words
+        .iter()
+        .chain([&last])
+        .all(|word| are_plain(u64::from_le_bytes(*word)))
 }
 
 /// Whether each of the eight bytes of a word is plain.
@@ -178,7 +183,11 @@ mod tests {
                 for at in 0..len {
                     let mut bytes = vec![b'x'; len];
                     bytes[at] = byte;
-                    assert_eq!(is_all_plain(&bytes), is_plain(byte), "{byte:#x} at {at} of {len}");
+                    assert_eq!(
+                        is_all_plain(&bytes),
+                        is_plain(byte),
+                        "{byte:#x} at {at} of {len}"
+                    );
                 }
             }
         }
@@ -188,7 +197,12 @@ mod tests {
     #[test]
     fn escape_json_is_undone_by_a_parser() {
         let mixed = "a=1;\nb=\"x\";\né\\ä end";
-        for text in ["plain", "\"\\\n\r\t\0\x1b", "\u{202e}\u{feff}\u{1f600}é", mixed] {
+        for text in [
+            "plain",
+            "\"\\\n\r\t\0\x1b",
+            "\u{202e}\u{feff}\u{1f600}é",
+            mixed,
+        ] {
             let back: String = serde_json::from_str(&with(escape_json, text)).unwrap();
             assert_eq!(back, text);
         }

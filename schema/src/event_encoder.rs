@@ -64,7 +64,11 @@ impl<'s> EventEncoder<'s> {
         if schema.identity == Identity::SelfDescribing {
             metadata = tracelogging::build(schema)?;
             let name = schema.provider_name.as_ref().into();
-            provider_traits = ProviderTraits { name, ..ProviderTraits::default() }.build();
+            provider_traits = ProviderTraits {
+                name,
+                ..ProviderTraits::default()
+            }
+            .build();
         }
         Ok(EventEncoder {
             schema,
@@ -94,17 +98,26 @@ impl<'s> EventEncoder<'s> {
         fields: impl IntoIterator<Item = (&'n str, OwnedValue)>,
     ) -> Result<&[u8], EncodeError> {
         self.values.clear();
-        self.values.resize(self.schema.fields.len(), OwnedValue::Auto);
+        self.values
+            .resize(self.schema.fields.len(), OwnedValue::Auto);
         for (name, value) in fields {
             let index = self.schema.field_index(name);
             let Some(place) = index.and_then(|index| self.values.get_mut(index)) else {
                 let problem = EncodeProblem::NoSuchField;
-                return Err(EncodeError { field: name.to_owned(), problem });
+                return Err(EncodeError {
+                    field: name.to_owned(),
+                    problem,
+                });
             };
             *place = value;
         }
         self.payload.clear();
-        encode_into(&self.schema.fields, &self.values, self.pointer_size, &mut self.payload)?;
+        encode_into(
+            &self.schema.fields,
+            &self.values,
+            self.pointer_size,
+            &mut self.payload,
+        )?;
         Ok(&self.payload)
     }
 
@@ -131,7 +144,9 @@ impl<'s> EventEncoder<'s> {
             .pointer_size(self.pointer_size)
             .payload(&self.payload);
         if is_tracelogging {
-            event = event.provider_traits(&self.provider_traits).metadata(&self.metadata);
+            event = event
+                .provider_traits(&self.provider_traits)
+                .metadata(&self.metadata);
         }
         Ok(event)
     }

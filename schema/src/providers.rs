@@ -9,50 +9,106 @@ use etl_format::read::{RawItem, Record};
 use crate::tables::{Registry, windows};
 
 /// `Microsoft-Windows-DotNETRuntime`.
-pub const CLR_RUNTIME: Guid =
-    Guid::new(0xe13c_0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 0xe4]);
+pub const CLR_RUNTIME: Guid = Guid::new(
+    0xe13c_0d23,
+    0xccbc,
+    0x4e12,
+    [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 0xe4],
+);
 /// `Microsoft-Windows-DotNETRuntimePrivate`.
-pub const CLR_PRIVATE: Guid =
-    Guid::new(0x763f_d754, 0x7086, 0x4dfe, [0x95, 0xeb, 0xc0, 0x1a, 0x46, 0xfa, 0xf4, 0xca]);
+pub const CLR_PRIVATE: Guid = Guid::new(
+    0x763f_d754,
+    0x7086,
+    0x4dfe,
+    [0x95, 0xeb, 0xc0, 0x1a, 0x46, 0xfa, 0xf4, 0xca],
+);
 /// `Microsoft-Windows-DotNETRuntimeRundown`.
-pub const CLR_RUNDOWN: Guid =
-    Guid::new(0xa669_021c, 0xc450, 0x4609, [0xa0, 0x35, 0x5a, 0xf5, 0x9a, 0xf4, 0xdf, 0x18]);
+pub const CLR_RUNDOWN: Guid = Guid::new(
+    0xa669_021c,
+    0xc450,
+    0x4609,
+    [0xa0, 0x35, 0x5a, 0xf5, 0x9a, 0xf4, 0xdf, 0x18],
+);
 /// `Windows Kernel Trace`: the provider of the kernel's classic events, and the session
 /// `NT Kernel Logger` (`SystemTraceControlGuid`).
-pub const KERNEL_TRACE: Guid =
-    Guid::new(0x9e81_4aad, 0x3204, 0x11d2, [0x9a, 0x82, 0x00, 0x60, 0x08, 0xa8, 0x69, 0x39]);
+pub const KERNEL_TRACE: Guid = Guid::new(
+    0x9e81_4aad,
+    0x3204,
+    0x11d2,
+    [0x9a, 0x82, 0x00, 0x60, 0x08, 0xa8, 0x69, 0x39],
+);
 /// `Microsoft-Windows-Kernel-Process`.
-pub const KERNEL_PROCESS: Guid =
-    Guid::new(0x22fb_2cd6, 0x0e7b, 0x422b, [0xa0, 0xc7, 0x2f, 0xad, 0x1f, 0xd0, 0xe7, 0x16]);
+pub const KERNEL_PROCESS: Guid = Guid::new(
+    0x22fb_2cd6,
+    0x0e7b,
+    0x422b,
+    [0xa0, 0xc7, 0x2f, 0xad, 0x1f, 0xd0, 0xe7, 0x16],
+);
 /// `Microsoft-Windows-Kernel-EventTracing`.
-pub const KERNEL_EVENT_TRACING: Guid =
-    Guid::new(0xb675_ec37, 0xbdb6, 0x4648, [0xbc, 0x92, 0xf3, 0xfd, 0xc7, 0x4d, 0x3c, 0xa2]);
+pub const KERNEL_EVENT_TRACING: Guid = Guid::new(
+    0xb675_ec37,
+    0xbdb6,
+    0x4648,
+    [0xbc, 0x92, 0xf3, 0xfd, 0xc7, 0x4d, 0x3c, 0xa2],
+);
 /// `Microsoft-Windows-NDIS-PacketCapture`: packets of `netsh trace start capture=yes`.
-pub const NDIS_PACKET_CAPTURE: Guid =
-    Guid::new(0x2ed6_006e, 0x4729, 0x4609, [0xb4, 0x23, 0x3e, 0xe7, 0xbc, 0xd6, 0x78, 0xef]);
+pub const NDIS_PACKET_CAPTURE: Guid = Guid::new(
+    0x2ed6_006e,
+    0x4729,
+    0x4609,
+    [0xb4, 0x23, 0x3e, 0xe7, 0xbc, 0xd6, 0x78, 0xef],
+);
 /// `Microsoft-Windows-PktMon`: packets of `pktmon start --capture`.
-pub const PKTMON: Guid =
-    Guid::new(0x4d4f_80d9, 0xc8bd, 0x4d73, [0xbb, 0x5b, 0x19, 0xc9, 0x04, 0x02, 0xc5, 0xac]);
+pub const PKTMON: Guid = Guid::new(
+    0x4d4f_80d9,
+    0xc8bd,
+    0x4d73,
+    [0xbb, 0x5b, 0x19, 0xc9, 0x04, 0x02, 0xc5, 0xac],
+);
 /// `Microsoft-Windows-Ras-NdisWanPacketCapture`: packets of remote access.
-pub const RAS_PACKET_CAPTURE: Guid =
-    Guid::new(0xd845_21f7, 0x2235, 0x4237, [0xa7, 0xc0, 0x14, 0xe3, 0xa9, 0x67, 0x62, 0x86]);
+pub const RAS_PACKET_CAPTURE: Guid = Guid::new(
+    0xd845_21f7,
+    0x2235,
+    0x4237,
+    [0xa7, 0xc0, 0x14, 0xe3, 0xa9, 0x67, 0x62, 0x86],
+);
 /// `KernelTraceControl/ImageID`: events that a merge adds to identify images.
-pub const IMAGE_ID: Guid =
-    Guid::new(0xb3e6_75d7, 0x2554, 0x4f18, [0x83, 0x0b, 0x27, 0x62, 0x73, 0x25, 0x60, 0xde]);
+pub const IMAGE_ID: Guid = Guid::new(
+    0xb3e6_75d7,
+    0x2554,
+    0x4f18,
+    [0x83, 0x0b, 0x27, 0x62, 0x73, 0x25, 0x60, 0xde],
+);
 /// `KernelTraceControl/EventMetadata`: events that a merge adds to describe the events of others
 /// (`TRACE_EVENT_INFO` and maps).
-pub const EVENT_METADATA: Guid =
-    Guid::new(0xbbcc_f6c1, 0x6cd1, 0x48c4, [0x80, 0xff, 0x83, 0x94, 0x82, 0xe3, 0x76, 0x71]);
+pub const EVENT_METADATA: Guid = Guid::new(
+    0xbbcc_f6c1,
+    0x6cd1,
+    0x48c4,
+    [0x80, 0xff, 0x83, 0x94, 0x82, 0xe3, 0x76, 0x71],
+);
 /// `KernelTraceControl/SystemConfigEx`: events that a merge adds to describe the machine.
-pub const SYSTEM_CONFIG_EX: Guid =
-    Guid::new(0x9b79_ee91, 0xb5fd, 0x41c0, [0xa2, 0x43, 0x42, 0x48, 0xe2, 0x66, 0xe9, 0xd0]);
+pub const SYSTEM_CONFIG_EX: Guid = Guid::new(
+    0x9b79_ee91,
+    0xb5fd,
+    0x41c0,
+    [0xa2, 0x43, 0x42, 0x48, 0xe2, 0x66, 0xe9, 0xd0],
+);
 /// `LostEvent`: classic events for the consumer of a real-time session that something was lost.
 /// Types [`lost::EVENT`] to [`lost::FILE`].
-pub const LOST_EVENT: Guid =
-    Guid::new(0x6a39_9ae0, 0x4bc6, 0x4de9, [0x87, 0x0b, 0x36, 0x57, 0xf8, 0x94, 0x7e, 0x7e]);
+pub const LOST_EVENT: Guid = Guid::new(
+    0x6a39_9ae0,
+    0x4bc6,
+    0x4de9,
+    [0x87, 0x0b, 0x36, 0x57, 0xf8, 0x94, 0x7e, 0x7e],
+);
 /// `PerfView`: the `EventSource` by which PerfView records what it enabled.
-pub const PERFVIEW: Guid =
-    Guid::new(0xa8a7_1ac1, 0x040f, 0x54a2, [0x07, 0xca, 0x00, 0xa8, 0x9b, 0x5a, 0xb7, 0x61]);
+pub const PERFVIEW: Guid = Guid::new(
+    0xa8a7_1ac1,
+    0x040f,
+    0x54a2,
+    [0x07, 0xca, 0x00, 0xa8, 0x9b, 0x5a, 0xb7, 0x61],
+);
 
 /// Types of the class [`LOST_EVENT`].
 pub mod lost {
@@ -102,7 +158,10 @@ pub mod kernel_class {
 
 /// Names of providers that have no table and whose events do not carry their name.
 const WITHOUT_TABLE: [(Guid, &str); 5] = [
-    (KERNEL_EVENT_TRACING, "Microsoft-Windows-Kernel-EventTracing"),
+    (
+        KERNEL_EVENT_TRACING,
+        "Microsoft-Windows-Kernel-EventTracing",
+    ),
     (KERNEL_PROCESS, "Microsoft-Windows-Kernel-Process"),
     (IMAGE_ID, "KernelTraceControl/ImageID"),
     (EVENT_METADATA, "KernelTraceControl/EventMetadata"),
@@ -142,7 +201,10 @@ pub fn by_name(name: &str) -> Option<Guid> {
     if let Some(provider) = Registry::builtin().find(name) {
         return Some(provider.guid);
     }
-    if let Some((guid, _)) = WITHOUT_TABLE.iter().find(|(_, n)| n.eq_ignore_ascii_case(name)) {
+    if let Some((guid, _)) = WITHOUT_TABLE
+        .iter()
+        .find(|(_, n)| n.eq_ignore_ascii_case(name))
+    {
         return Some(*guid);
     }
     for group in 0..=u8::MAX {
@@ -170,7 +232,8 @@ pub fn find(text: &str) -> Option<Guid> {
         return None;
     }
     let guid = text.trim_matches(['{', '}']).parse().ok();
-    guid.or_else(|| by_name(text)).or_else(|| windows::find(text))
+    guid.or_else(|| by_name(text))
+        .or_else(|| windows::find(text))
 }
 
 /// All providers and classes of a name (case does not matter), where it is built in: classes of
@@ -178,7 +241,10 @@ pub fn find(text: &str) -> Option<Guid> {
 #[must_use]
 pub fn all_by_name(name: &str) -> Vec<Guid> {
     let mut guids: Vec<Guid> = by_name(name).into_iter().collect();
-    for provider in etl_providers::all().iter().filter(|p| p.name().eq_ignore_ascii_case(name)) {
+    for provider in etl_providers::all()
+        .iter()
+        .filter(|p| p.name().eq_ignore_ascii_case(name))
+    {
         let guid = Guid::from_bytes(provider.guid());
         if !guids.contains(&guid) {
             guids.push(guid);
@@ -195,7 +261,9 @@ pub fn name_in_traits<'a>(record: &Record<'a>) -> Option<&'a str> {
         if kind == ExtendedType::PROV_TRAITS {
             let name = data.get(2..)?;
             let end = name.iter().position(|&b| b == 0)?;
-            return core::str::from_utf8(name.get(..end)?).ok().filter(|n| !n.is_empty());
+            return core::str::from_utf8(name.get(..end)?)
+                .ok()
+                .filter(|n| !n.is_empty());
         }
     }
     None
@@ -234,9 +302,16 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
     fn constants_match_the_tables() {
-        let clr = [(CLR_RUNTIME, ""), (CLR_RUNDOWN, "Rundown"), (CLR_PRIVATE, "Private")];
+        let clr = [
+            (CLR_RUNTIME, ""),
+            (CLR_RUNDOWN, "Rundown"),
+            (CLR_PRIVATE, "Private"),
+        ];
         for (guid, suffix) in clr {
-            assert_eq!(name(guid), Some(&*format!("Microsoft-Windows-DotNETRuntime{suffix}")));
+            assert_eq!(
+                name(guid),
+                Some(&*format!("Microsoft-Windows-DotNETRuntime{suffix}"))
+            );
         }
         use kernel_class::{
             EVENT_TRACE, IMAGE, PERF_INFO, PROCESS, STACK_WALK, SYSTEM_CONFIG, THREAD,

@@ -17,7 +17,10 @@ const ID: Guid = Guid::new(0x1234_5678, 1, 2, [3; 8]);
 fn schema() -> EventSchema {
     let identity = Identity::Modern { id: 1, version: 0 };
     let mut schema = EventSchema::new(Guid::ZERO, identity, SchemaSource::Manifest);
-    let forced = MapEntry { value: 2, name: "Forced".into() };
+    let forced = MapEntry {
+        value: 2,
+        name: "Forced".into(),
+    };
     let reasons = ValueMap::new("Reason", MapKind::Values, vec![forced]);
     let heap = vec![
         Field::new("Size", InType::UInt32),
@@ -85,9 +88,16 @@ fn get_finds_fields_members_and_elements() {
         assert_eq!(number("Heaps[1].Size"), Some(32));
         assert_eq!(number("Heaps[0].Kinds[1]"), Some(2));
         assert!(matches!(fields.get("Heaps[0]"), Some(Value::Struct(_))));
-        for path in
-            ["count", "", "Heaps[2]", "Heaps[x].Size", "Heaps[0", "Heaps.Size", "Count[0]", "Coun"]
-        {
+        for path in [
+            "count",
+            "",
+            "Heaps[2]",
+            "Heaps[x].Size",
+            "Heaps[0",
+            "Heaps.Size",
+            "Count[0]",
+            "Coun",
+        ] {
             assert!(fields.get(path).is_none(), "{path}");
         }
     });
@@ -96,7 +106,9 @@ fn get_finds_fields_members_and_elements() {
 #[test]
 fn get_reads_the_members_of_a_structure_again() {
     with_fields(|fields| {
-        let Some(Value::Struct(heap)) = fields.get("Heaps[1]") else { panic!("a structure") };
+        let Some(Value::Struct(heap)) = fields.get("Heaps[1]") else {
+            panic!("a structure")
+        };
         let mut members = heap.fields();
         members.next();
         assert_eq!(members.get("Size").and_then(|size| size.as_u64()), Some(32));
@@ -107,7 +119,9 @@ fn get_reads_the_members_of_a_structure_again() {
 fn serialize_writes_what_the_renderer_writes_but_names() {
     with_fields(|fields| {
         let mut json = Vec::new();
-        Renderer::new().lossy().json_fields(&mut json, &mut fields.clone());
+        Renderer::new()
+            .lossy()
+            .json_fields(&mut json, &mut fields.clone());
         let mut rendered: serde_json::Value = serde_json::from_slice(&json).unwrap();
         let name = rendered.as_object_mut().unwrap().remove("Reason_name");
         assert_eq!(name, Some("Forced".into()));
@@ -164,7 +178,16 @@ fn deserialize_fills_a_structure() {
             time: "2020-07-29T00:07:10.6935923Z".to_owned(),
             started: 132_404_548_306_935_923,
             data: &[1, 0xff],
-            heaps: vec![Heap { size: 16, kinds: [1, 2] }, Heap { size: 32, kinds: [1, 2] }],
+            heaps: vec![
+                Heap {
+                    size: 16,
+                    kinds: [1, 2],
+                },
+                Heap {
+                    size: 32,
+                    kinds: [1, 2],
+                },
+            ],
             absent: None,
         };
         assert_eq!(event, expected);
@@ -194,7 +217,12 @@ fn deserialize_names_the_field_that_does_not_fit() {
     with_fields(|fields| {
         let error = fields.deserialize::<Narrow>().unwrap_err();
         assert_eq!(error.path(), "Heaps[0].Size");
-        assert!(error.to_string().starts_with("field Heaps[0].Size: invalid type"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with("field Heaps[0].Size: invalid type"),
+            "{error}"
+        );
         let error = fields.deserialize::<Other>().unwrap_err();
         assert_eq!(error.to_string(), "missing field `Absent`");
     });
@@ -204,8 +232,14 @@ fn deserialize_names_the_field_that_does_not_fit() {
 fn display_is_the_text_form() {
     with_fields(|fields| {
         let text = fields.to_string();
-        assert!(text.starts_with("Count=7 Delta=-5 Reason=2(Forced) On=true Share=0.5"), "{text}");
+        assert!(
+            text.starts_with("Count=7 Delta=-5 Reason=2(Forced) On=true Share=0.5"),
+            "{text}"
+        );
         assert_eq!(fields.get("Heaps[0].Kinds").unwrap().to_string(), "[1,2]");
-        assert_eq!(fields.get("Heaps[0]").unwrap().to_string(), "{ Size=16 Kinds=[1,2] }");
+        assert_eq!(
+            fields.get("Heaps[0]").unwrap().to_string(),
+            "{ Size=16 Kinds=[1,2] }"
+        );
     });
 }

@@ -26,7 +26,11 @@ use std::cell::Cell;
 impl Serialize for Fields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let left = Cell::new(MAX_LEN);
-        Members { fields: self.rewound(), left: &left }.serialize(serializer)
+        Members {
+            fields: self.rewound(),
+            left: &left,
+        }
+        .serialize(serializer)
     }
 }
 
@@ -47,7 +51,12 @@ impl Serialize for Value<'_> {
             Value::Array(items) => items.field(),
             _ => Field::unnamed(),
         };
-        FieldValue { field, value: *self, left: &left }.serialize(serializer)
+        FieldValue {
+            field,
+            value: *self,
+            left: &left,
+        }
+        .serialize(serializer)
     }
 }
 
@@ -92,9 +101,11 @@ impl Serialize for FieldValue<'_, '_> {
             Value::UInt(value) if !is_time(self.field) => serializer.serialize_u64(value),
             Value::Float(value) if value.is_finite() => serializer.serialize_f32(value),
             Value::Double(value) if value.is_finite() => serializer.serialize_f64(value),
-            Value::Struct(members) => {
-                Members { fields: members.fields(), left }.serialize(serializer)
+            Value::Struct(members) => Members {
+                fields: members.fields(),
+                left,
             }
+            .serialize(serializer),
             Value::Array(items) => {
                 let mut list = serializer.serialize_seq(None)?;
                 for value in items.iter() {
@@ -102,7 +113,11 @@ impl Serialize for FieldValue<'_, '_> {
                         break;
                     }
                     spend(left, 0);
-                    list.serialize_element(&FieldValue { field: self.field, value, left })?;
+                    list.serialize_element(&FieldValue {
+                        field: self.field,
+                        value,
+                        left,
+                    })?;
                 }
                 list.end()
             }

@@ -12,19 +12,28 @@ use etl_synth::{SECOND, Simulation};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A process with a module of twenty methods; fifteen have code before the trace starts.
     let mut scenario = Scenario::new("in-memory");
-    let methods = MethodPlan { ready: 15, ..MethodPlan::many(20, CodeKind::Jitted) };
+    let methods = MethodPlan {
+        ready: 15,
+        ..MethodPlan::many(20, CodeKind::Jitted)
+    };
     let app = scenario.process(ProcessPlan::managed("App.exe", methods));
 
     // Start a session, compile five methods, enable the rundown, stop.
     let rundown = EnablePlan::new(CLR_RUNDOWN, 0x138, 5);
     scenario
-        .start(SECOND, SessionPlan::new("clr", "clr.etl").with(CLR_RUNTIME, 0x18, 5))
+        .start(
+            SECOND,
+            SessionPlan::new("clr", "clr.etl").with(CLR_RUNTIME, 0x18, 5),
+        )
         .work(2 * SECOND, app, Work::Jit(5))
         .request(3 * SECOND, "clr", Request::Enable(rundown))
         .stop(4 * SECOND, "clr");
 
     let mut truth = InMemoryTruth::default();
-    for file in Simulation::new(&scenario).observer(&mut truth).run_in_memory()? {
+    for file in Simulation::new(&scenario)
+        .observer(&mut truth)
+        .run_in_memory()?
+    {
         println!("{}: {} bytes", file.name, file.bytes.len());
     }
     let mut loads = 0;

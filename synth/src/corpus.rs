@@ -33,12 +33,30 @@ const PARTS: &str = "parts/";
 /// }
 /// ```
 pub const TEMPLATES: [CorpusScript; 6] = [
-    CorpusScript { name: "attach", text: include_str!("../templates/attach.kdl") },
-    CorpusScript { name: "launch", text: include_str!("../templates/launch.kdl") },
-    CorpusScript { name: "desktop", text: include_str!("../templates/desktop.kdl") },
-    CorpusScript { name: "ring", text: include_str!("../templates/ring.kdl") },
-    CorpusScript { name: "pktmon", text: include_str!("../templates/pktmon.kdl") },
-    CorpusScript { name: "kernel", text: include_str!("../templates/kernel.kdl") },
+    CorpusScript {
+        name: "attach",
+        text: include_str!("../templates/attach.kdl"),
+    },
+    CorpusScript {
+        name: "launch",
+        text: include_str!("../templates/launch.kdl"),
+    },
+    CorpusScript {
+        name: "desktop",
+        text: include_str!("../templates/desktop.kdl"),
+    },
+    CorpusScript {
+        name: "ring",
+        text: include_str!("../templates/ring.kdl"),
+    },
+    CorpusScript {
+        name: "pktmon",
+        text: include_str!("../templates/pktmon.kdl"),
+    },
+    CorpusScript {
+        name: "kernel",
+        text: include_str!("../templates/kernel.kdl"),
+    },
 ];
 
 /// The files by their paths in the directory `corpus`.
@@ -46,7 +64,9 @@ fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
     let mut rest = FILES;
     std::iter::from_fn(move || {
         let (path, after) = rest.strip_prefix(MARK)?.split_once('\n')?;
-        let end = after.find(&format!("\n{MARK}")).map_or(after.len(), |at| at + 1);
+        let end = after
+            .find(&format!("\n{MARK}"))
+            .map_or(after.len(), |at| at + 1);
         let (text, next) = after.split_at_checked(end)?;
         rest = next;
         Some((path, text))
@@ -66,7 +86,12 @@ pub struct CorpusScript {
 /// The scenario scripts, by name.
 pub fn scripts() -> impl Iterator<Item = CorpusScript> {
     let scripts = files().filter(|(path, _)| !path.starts_with(PARTS));
-    scripts.filter_map(|(path, text)| Some(CorpusScript { name: path.strip_suffix(".kdl")?, text }))
+    scripts.filter_map(|(path, text)| {
+        Some(CorpusScript {
+            name: path.strip_suffix(".kdl")?,
+            text,
+        })
+    })
 }
 
 /// The text of a file that a script of the corpus includes, by its path in the directory `corpus`,
@@ -76,7 +101,9 @@ pub fn scripts() -> impl Iterator<Item = CorpusScript> {
 /// There is no such file.
 pub fn include(path: &str) -> io::Result<String> {
     let path = path.strip_prefix("../").unwrap_or(path);
-    let found = files().find(|(known, _)| *known == path).map(|(_, text)| text.to_owned());
+    let found = files()
+        .find(|(known, _)| *known == path)
+        .map(|(_, text)| text.to_owned());
     found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "file not found"))
 }
 
@@ -92,6 +119,8 @@ pub fn include(path: &str) -> io::Result<String> {
 /// ```
 #[must_use]
 pub fn lock() -> CorpusLock {
-    let text = files().find(|(path, _)| *path == CorpusLock::FILE_NAME).map(|(_, text)| text);
+    let text = files()
+        .find(|(path, _)| *path == CorpusLock::FILE_NAME)
+        .map(|(_, text)| text);
     CorpusLock::parse(text.unwrap_or_default())
 }

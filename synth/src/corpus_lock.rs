@@ -17,7 +17,10 @@ impl Checksum {
     /// The checksum of bytes in memory.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
-        Checksum { crc: crc32fast::hash(bytes), size: bytes.len() as u64 }
+        Checksum {
+            crc: crc32fast::hash(bytes),
+            size: bytes.len() as u64,
+        }
     }
 
     /// The checksum of a file, which may be larger than memory.
@@ -30,11 +33,16 @@ impl Checksum {
         let mut chunk = vec![0; 1 << 18];
         loop {
             let len = file.read(&mut chunk)?;
-            let Some(read) = chunk.get(..len).filter(|read| !read.is_empty()) else { break };
+            let Some(read) = chunk.get(..len).filter(|read| !read.is_empty()) else {
+                break;
+            };
             hasher.update(read);
             size = size.saturating_add(read.len() as u64);
         }
-        Ok(Checksum { crc: hasher.finalize(), size })
+        Ok(Checksum {
+            crc: hasher.finalize(),
+            size,
+        })
     }
 }
 
@@ -60,15 +68,20 @@ impl CorpusLock {
     /// Reads the text of the file.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        CorpusLock { lines: text.lines().map(str::to_owned).collect() }
+        CorpusLock {
+            lines: text.lines().map(str::to_owned).collect(),
+        }
     }
 
     /// The outputs that differ from the expected ones, a line for each. `names` restricts the check
     /// to these scenarios.
     #[must_use]
     pub fn differences(&self, found: &Outputs, names: &[String]) -> Vec<String> {
-        let known: BTreeMap<&str, &str> =
-            self.lines.iter().map(|line| (file_of(line), line.as_str())).collect();
+        let known: BTreeMap<&str, &str> = self
+            .lines
+            .iter()
+            .map(|line| (file_of(line), line.as_str()))
+            .collect();
         let mut out = Vec::new();
         for (file, checksum) in found {
             let line = line(file, checksum);
@@ -91,8 +104,10 @@ impl CorpusLock {
     /// replaced by the found ones.
     #[must_use]
     pub fn updated(&self, found: &Outputs, names: &[String]) -> String {
-        let others =
-            self.lines.iter().filter(|line| !names.is_empty() && !is_of(file_of(line), names));
+        let others = self
+            .lines
+            .iter()
+            .filter(|line| !names.is_empty() && !is_of(file_of(line), names));
         let mut all: Vec<String> = others.cloned().collect();
         all.extend(found.iter().map(|(file, checksum)| line(file, checksum)));
         all.sort();
@@ -121,18 +136,34 @@ mod tests {
     use super::*;
 
     fn outputs(all: &[(&str, &[u8])]) -> Outputs {
-        all.iter().map(|(name, bytes)| ((*name).to_owned(), Checksum::of(bytes))).collect()
+        all.iter()
+            .map(|(name, bytes)| ((*name).to_owned(), Checksum::of(bytes)))
+            .collect()
     }
 
     #[test]
     fn differences_lists_changed_new_and_missing_outputs() {
-        let old = outputs(&[("a/x y.etl", b"1"), ("a/gone.etl", b"2"), ("rules/b/z.etl", b"3")]);
+        let old = outputs(&[
+            ("a/x y.etl", b"1"),
+            ("a/gone.etl", b"2"),
+            ("rules/b/z.etl", b"3"),
+        ]);
         let lock = CorpusLock::parse(&CorpusLock::default().updated(&old, &[]));
         assert!(lock.differences(&old, &[]).is_empty());
         let new = outputs(&[("a/x y.etl", b"22"), ("a/new.etl", b"")]);
         let found = lock.differences(&new, &["a".to_owned()]);
-        let kinds: Vec<&str> = found.iter().filter_map(|l| l.rsplitn(3, ' ').nth(2)).collect();
-        assert_eq!(kinds, ["new: a/new.etl", "differs: a/x y.etl", "missing: a/gone.etl"]);
+        let kinds: Vec<&str> = found
+            .iter()
+            .filter_map(|l| l.rsplitn(3, ' ').nth(2))
+            .collect();
+        assert_eq!(
+            kinds,
+            [
+                "new: a/new.etl",
+                "differs: a/x y.etl",
+                "missing: a/gone.etl"
+            ]
+        );
         assert_eq!(lock.differences(&new, &[]).len(), 4);
     }
 
@@ -148,6 +179,9 @@ mod tests {
     #[test]
     fn of_reader_is_of_the_bytes() {
         let bytes = vec![7u8; 1 << 19];
-        assert_eq!(Checksum::of_reader(bytes.as_slice()).unwrap(), Checksum::of(&bytes));
+        assert_eq!(
+            Checksum::of_reader(bytes.as_slice()).unwrap(),
+            Checksum::of(&bytes)
+        );
     }
 }

@@ -30,8 +30,14 @@ pub(crate) fn fill(fields: &[Field], values: &mut [OwnedValue]) {
         }
     }
     for (at, count) in counts {
-        let Some(slot) = values.get_mut(at) else { continue };
-        let known = if let OwnedValue::UInt(known) = slot { *known } else { 0 };
+        let Some(slot) = values.get_mut(at) else {
+            continue;
+        };
+        let known = if let OwnedValue::UInt(known) = slot {
+            *known
+        } else {
+            0
+        };
         if matches!(slot, OwnedValue::Auto | OwnedValue::UInt(_)) {
             *slot = OwnedValue::UInt(known.max(count as u64));
         }
@@ -69,7 +75,10 @@ mod tests {
         let row = |text: &str| OwnedValue::Struct(vec![OwnedValue::Auto, text.into()]);
         let filled =
             |n: u64, text: &str| OwnedValue::Struct(vec![OwnedValue::UInt(n), text.into()]);
-        let mut values = vec![OwnedValue::Auto, OwnedValue::Array(vec![row("ab"), row("")])];
+        let mut values = vec![
+            OwnedValue::Auto,
+            OwnedValue::Array(vec![row("ab"), row("")]),
+        ];
         fill(&fields, &mut values);
         let rows = OwnedValue::Array(vec![filled(2, "ab"), filled(0, "")]);
         assert_eq!(values, [OwnedValue::UInt(2), rows]);

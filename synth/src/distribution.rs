@@ -75,12 +75,17 @@ impl RandomRange {
     /// Numbers from `min` to `max` with this distribution.
     #[must_use]
     pub const fn new(min: u32, max: u32, distribution: Distribution) -> Self {
-        RandomRange { min, max, distribution }
+        RandomRange {
+            min,
+            max,
+            distribution,
+        }
     }
 
     /// Draws a number.
     pub(crate) fn draw(self, rng: &mut Rng) -> u32 {
-        self.distribution.between(self.min.into(), self.max.into(), rng) as u32
+        self.distribution
+            .between(self.min.into(), self.max.into(), rng) as u32
     }
 }
 
@@ -109,11 +114,16 @@ mod tests {
     fn between_stays_in_bounds_and_around_keeps_the_mean() {
         for (name, distribution) in Distribution::WORDS {
             let mut rng = Rng::new(3, 9);
-            let drawn: Vec<u64> =
-                (0..4000).map(|_| distribution.between(100, 900, &mut rng)).collect();
+            let drawn: Vec<u64> = (0..4000)
+                .map(|_| distribution.between(100, 900, &mut rng))
+                .collect();
             assert!(drawn.iter().all(|n| (100..=900).contains(n)), "{name}");
             let sum: u64 = (0..4000).map(|_| distribution.around(1000, &mut rng)).sum();
-            assert!((900..1100).contains(&(sum / 4000)), "{name}: {}", sum / 4000);
+            assert!(
+                (900..1100).contains(&(sum / 4000)),
+                "{name}: {}",
+                sum / 4000
+            );
         }
     }
 }

@@ -59,15 +59,25 @@ pub enum Error {
 impl Error {
     /// An impossible request at a simulated time.
     pub(crate) fn impossible(at: Nanos, message: String) -> Self {
-        Error::Scenario { at, message, location: None }
+        Error::Scenario {
+            at,
+            message,
+            location: None,
+        }
     }
 
     /// Adds the location of the node that made the request, if there is none yet.
     pub(crate) fn with_location(self, node: Option<&ScriptLocation>) -> Self {
         match self {
-            Error::Scenario { at, message, location: None } => {
-                Error::Scenario { at, message, location: node.cloned() }
-            }
+            Error::Scenario {
+                at,
+                message,
+                location: None,
+            } => Error::Scenario {
+                at,
+                message,
+                location: node.cloned(),
+            },
             other => other,
         }
     }
@@ -77,7 +87,11 @@ impl Error {
     pub fn script_errors(&self) -> Option<ScriptErrors> {
         match self {
             Error::Script(errors) => Some(errors.clone()),
-            Error::Scenario { at, message, location: Some(location) } => {
+            Error::Scenario {
+                at,
+                message,
+                location: Some(location),
+            } => {
                 let label = format!("at {}", format_duration(*at));
                 Some(ScriptErrors::new(vec![ScriptError::new(
                     location,

@@ -85,11 +85,20 @@ impl MemoryFileSystem {
     #[must_use]
     pub fn into_files(self) -> Vec<SimulatedFile> {
         let files = self.files.into_iter();
-        files.map(|(name, bytes)| SimulatedFile { name, bytes: bytes.take() }).collect()
+        files
+            .map(|(name, bytes)| SimulatedFile {
+                name,
+                bytes: bytes.take(),
+            })
+            .collect()
     }
 
     fn find(&self, name: &str) -> io::Result<&Rc<RefCell<Vec<u8>>>> {
-        let found = self.files.iter().find(|(n, _)| n == name).map(|(_, bytes)| bytes);
+        let found = self
+            .files
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, bytes)| bytes);
         found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "file not found"))
     }
 }
@@ -103,7 +112,10 @@ impl FileSystem for MemoryFileSystem {
     }
 
     fn open(&mut self, name: &str) -> io::Result<Box<dyn ReadSeek>> {
-        Ok(Box::new(MemoryReader { file: Rc::clone(self.find(name)?), at: 0 }))
+        Ok(Box::new(MemoryReader {
+            file: Rc::clone(self.find(name)?),
+            at: 0,
+        }))
     }
 
     fn truncate(&mut self, name: &str, len: u64) -> io::Result<()> {
@@ -114,7 +126,9 @@ impl FileSystem for MemoryFileSystem {
 
     fn overwrite(&mut self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let file = Rc::clone(self.find(name)?);
-        MemoryFile(file).write_at(offset, bytes).map_err(io::Error::other)
+        MemoryFile(file)
+            .write_at(offset, bytes)
+            .map_err(io::Error::other)
     }
 }
 
@@ -180,8 +194,9 @@ impl Output for MemoryFile {
 /// Device names of Windows, which no file may have, with or without an extension.
 const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
 /// The digits of ports; Windows takes the superscript ones for 1 to 3.
-const PORTS: [char; 13] =
-    ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '\u{b9}', '\u{b2}', '\u{b3}'];
+const PORTS: [char; 13] = [
+    '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '\u{b9}', '\u{b2}', '\u{b3}',
+];
 
 /// Why a name is not a valid file name on every operating system; `None` if it is valid.
 ///
@@ -194,8 +209,15 @@ const PORTS: [char; 13] =
 /// ```
 #[must_use]
 pub fn file_name_problem(name: &str) -> Option<&'static str> {
-    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();
-    let port = stem.strip_prefix("com").or_else(|| stem.strip_prefix("lpt"));
+    let stem = name
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .trim_end()
+        .to_ascii_lowercase();
+    let port = stem
+        .strip_prefix("com")
+        .or_else(|| stem.strip_prefix("lpt"));
     let device = DEVICES.contains(&&*stem)
         || port.is_some_and(|n| n.chars().count() == 1 && n.starts_with(PORTS));
     if name.is_empty() {
@@ -246,7 +268,10 @@ mod tests {
             ("COM\u{b9}.etl", "device"),
             ("conout$", "device"),
         ] {
-            assert!(file_name_problem(name).is_some_and(|problem| problem.contains(why)), "{name}");
+            assert!(
+                file_name_problem(name).is_some_and(|problem| problem.contains(why)),
+                "{name}"
+            );
         }
     }
 }

@@ -18,7 +18,10 @@ pub(crate) struct Source {
 impl Source {
     /// The source that all others of a seed are named below.
     pub fn new(seed: u64) -> Self {
-        Source { seed, stream: 0xcbf2_9ce4_8422_2325 }
+        Source {
+            seed,
+            stream: 0xcbf2_9ce4_8422_2325,
+        }
     }
 
     /// A source below this one, by its name.
@@ -34,7 +37,10 @@ impl Source {
     }
 
     fn numbered_from(self, stream: u64, number: u64) -> Self {
-        Source { stream: number.to_le_bytes().into_iter().fold(stream, mix), ..self }
+        Source {
+            stream: number.to_le_bytes().into_iter().fold(stream, mix),
+            ..self
+        }
     }
 
     /// Its numbers, from the first one on.
@@ -131,7 +137,11 @@ mod tests {
     fn streams_are_reproducible_and_independent() {
         let draw = |stream| {
             let mut rng = Rng::new(7, stream);
-            [rng.below(1000), rng.between(5, 9), rng.mostly_low(0, 1 << 20)]
+            [
+                rng.below(1000),
+                rng.between(5, 9),
+                rng.mostly_low(0, 1 << 20),
+            ]
         };
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));

@@ -33,7 +33,13 @@ impl ScriptError {
     ) -> Self {
         let span = location.span();
         let source_code = location.source().clone();
-        ScriptError { message, label, help, span, source_code }
+        ScriptError {
+            message,
+            label,
+            help,
+            span,
+            source_code,
+        }
     }
 
     /// What is wrong.
@@ -79,7 +85,10 @@ impl ScriptError {
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         let number = before.matches('\n').count() + 1;
         let line_end = rest.find('\n').map_or(text.len(), |at| start + at);
-        let line = text.get(line_start..line_end).unwrap_or_default().trim_end_matches('\r');
+        let line = text
+            .get(line_start..line_end)
+            .unwrap_or_default()
+            .trim_end_matches('\r');
         let prefix = text.get(line_start..start).unwrap_or_default();
         let marked = text.get(start..end.min(line_end)).unwrap_or_default();
 
@@ -129,7 +138,10 @@ impl ScriptErrors {
 /// The next character boundary at or before an offset.
 fn floor_char_boundary(text: &str, offset: usize) -> usize {
     let offset = offset.min(text.len());
-    (0..=offset).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+    (0..=offset)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -36,7 +36,9 @@ pub struct Simulation<'a> {
 
 impl core::fmt::Debug for Simulation<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Simulation").field("scenario", &self.scenario.name).finish_non_exhaustive()
+        f.debug_struct("Simulation")
+            .field("scenario", &self.scenario.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -44,7 +46,10 @@ impl<'a> Simulation<'a> {
     /// A simulation of a scenario.
     #[must_use]
     pub fn new(scenario: &'a Scenario) -> Self {
-        Simulation { scenario, observer: None }
+        Simulation {
+            scenario,
+            observer: None,
+        }
     }
 
     /// Reports everything that happens to `observer`.

@@ -55,7 +55,10 @@ pub fn format_duration(at: Nanos) -> String {
     if part == 0 {
         return format!("{whole}{name}");
     }
-    format!("{whole}.{part:03}").trim_end_matches('0').to_owned() + name
+    format!("{whole}.{part:03}")
+        .trim_end_matches('0')
+        .to_owned()
+        + name
 }
 
 /// Parses what [`format_duration`] writes, and the units `min` and `h`. A number without a unit is
@@ -70,7 +73,9 @@ pub fn format_duration(at: Nanos) -> String {
 /// ```
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<Nanos> {
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let split = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at_checked(split)?;
     let unit = match unit.trim() {
         "" | "s" => SECOND,

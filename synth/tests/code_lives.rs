@@ -2,7 +2,12 @@
 //! method was reported is one of a method whose load event came before, and whose unload event has
 //! not come yet. The lives are those that the events of the session state.
 // Tests fail by panicking.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 use std::collections::BTreeMap;
 
@@ -13,8 +18,14 @@ use etl_synth::{MemoryFileSystem, Script, Simulation};
 use proptest::prelude::*;
 
 /// Work that loads code, and work that takes it away.
-const WORK: [&str; 6] =
-    ["jit 3", "tier 2; rejit 1", "forget 2; jit 2", "throw 1", "gc 0", "run \"700us\""];
+const WORK: [&str; 6] = [
+    "jit 3",
+    "tier 2; rejit 1",
+    "forget 2; jit 2",
+    "throw 1",
+    "gc 0",
+    "run \"700us\"",
+];
 
 fn script(seed: u64, processors: u32, threads: u32, core: bool, work: &[(usize, u32)]) -> String {
     let (product, kind) = match core {
@@ -78,14 +89,20 @@ fn lives(truth: &InMemoryTruth) -> Lives {
     let mut lives = Lives::new();
     for e in truth.events.iter().filter(|e| e.provider == CLR_RUNTIME) {
         let place = number(e, "MethodStartAddress").map(|start| (e.pid.get(), start));
-        let (Some(place), Some(size)) = (place, number(e, "MethodSize")) else { continue };
+        let (Some(place), Some(size)) = (place, number(e, "MethodSize")) else {
+            continue;
+        };
         // Helpers of the runtime lie in its image, among other code.
         if number(e, "ModuleID") == Some(0) {
             continue;
         }
         let at = lives.entry(place).or_default();
         match e.descriptor.id {
-            141 | 143 => at.push(Life { size, loaded: e.timestamp.get(), unloaded: i64::MAX }),
+            141 | 143 => at.push(Life {
+                size,
+                loaded: e.timestamp.get(),
+                unloaded: i64::MAX,
+            }),
             142 | 144 => {
                 let open = at.last_mut().filter(|l| l.unloaded == i64::MAX);
                 let Some(last) = open.filter(|l| l.loaded < e.timestamp.get()) else {
@@ -117,7 +134,14 @@ fn check(truth: &InMemoryTruth) -> Result<usize, TestCaseError> {
                     there |= life.loaded < at && at < life.unloaded;
                 }
             }
-            prop_assert!(there || !any, "{:#x} of {} at {}: {:?}", address, pid, at, event);
+            prop_assert!(
+                there || !any,
+                "{:#x} of {} at {}: {:?}",
+                address,
+                pid,
+                at,
+                event
+            );
             checked += usize::from(any);
         }
     }

@@ -2,7 +2,12 @@
 //! same course of the machine. What a mask admits is written down here, by the documents; the
 //! simulator has no part in it.
 // Tests fail by panicking.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 use std::collections::BTreeMap;
 
@@ -53,8 +58,18 @@ struct Program {
 
 fn program() -> impl Strategy<Value = Program> {
     let work = prop::collection::vec((0..WORK.len(), 7u32..60), 1..5);
-    (prop::collection::vec(0..PRODUCTS.len(), 1..4), 1u32..4, any::<bool>(), work)
-        .prop_map(|(clrs, threads, short, work)| Program { clrs, threads, short, work })
+    (
+        prop::collection::vec(0..PRODUCTS.len(), 1..4),
+        1u32..4,
+        any::<bool>(),
+        work,
+    )
+        .prop_map(|(clrs, threads, short, work)| Program {
+            clrs,
+            threads,
+            short,
+            work,
+        })
 }
 
 fn scenario(programs: &[Program], processors: u32, seed: u64) -> Scenario {
@@ -62,18 +77,34 @@ fn scenario(programs: &[Program], processors: u32, seed: u64) -> Scenario {
         "scenario \"random\" seed={seed}\nmachine processors={processors}\nprovider \"P\" kind=\"manifest\" {{ event \"E\" id=1 level=4 keywords=1 {{ field \"N\" \"UInt32\"; field \"G\" \"GUID\" }} }}\n"
     );
     for (number, program) in programs.iter().enumerate() {
-        let times = if program.short { " start=\"2.1s\" exit=\"2.6s\"" } else { "" };
-        text += &format!("process \"P{}.exe\" threads={}{times} {{\n", number % 2, program.threads);
+        let times = if program.short {
+            " start=\"2.1s\" exit=\"2.6s\""
+        } else {
+            ""
+        };
+        text += &format!(
+            "process \"P{}.exe\" threads={}{times} {{\n",
+            number % 2,
+            program.threads
+        );
         for (at, clr) in program.clrs.iter().enumerate() {
             let (product, kind) = PRODUCTS[*clr];
             // Dynamic methods are destroyed by themselves alone: their process does not exit.
-            let dynamic = if program.short { "" } else { "methods 3 kind=\"dynamic\" ready=2; " };
+            let dynamic = if program.short {
+                ""
+            } else {
+                "methods 3 kind=\"dynamic\" ready=2; "
+            };
             text += &format!(
                 "clr {product} {{ assembly \"A{at}\" {{ module \"C:\\\\A{at}.dll\" kind=\"{kind}\" {{ methods 6 ready=3 cold=#true; methods 2 generic=#true }} }}\n assembly \"B{at}\" {{ module \"C:\\\\B{at}.dll\" {{ {dynamic}methods 30 ready=9; methods 1 kind=\"generic\" ready=1; methods 1 kind=\"helper\" ready=1 }} }}\n assembly \"C{at}\" late=#true collectible=#true signed=#true {{ module \"C:\\\\C{at}.dll\" {{ methods 5 ready=3 }} }} }}\n"
             );
         }
         for (work, period) in &program.work {
-            let spread = if period % 2 == 0 { " spread=\"exponential\"" } else { "" };
+            let spread = if period % 2 == 0 {
+                " spread=\"exponential\""
+            } else {
+                ""
+            };
             let period = period * program.clrs.len() as u32;
             text += &format!(
                 "every \"{period}ms\" from=\"2.05s\" until=\"2.9s\"{spread} {{ {} }}\n",
@@ -82,7 +113,9 @@ fn scenario(programs: &[Program], processors: u32, seed: u64) -> Scenario {
         }
         text += "at \"2.3s\" { load \"C0\" }\nat \"2.5s\" { unload \"C0\" }\n}\n";
     }
-    Script::new("random", &text).parse().unwrap_or_else(|e| panic!("{text}\n{e:#?}"))
+    Script::new("random", &text)
+        .parse()
+        .unwrap_or_else(|e| panic!("{text}\n{e:#?}"))
 }
 
 /// A session from 2 s to 3 s; the rundown provider is enabled late.
@@ -105,19 +138,45 @@ fn record(scenario: &Scenario, sessions: &[(&str, Asked)]) -> InMemoryTruth {
         scenario.at(5 * SECOND / 2, Action::Session((*name).to_owned(), enable));
         let state = Request::CaptureState(CLR_RUNTIME);
         scenario.at(14 * SECOND / 5, Action::Session((*name).to_owned(), state));
-        scenario.at(3 * SECOND, Action::Session((*name).to_owned(), Request::Stop));
+        scenario.at(
+            3 * SECOND,
+            Action::Session((*name).to_owned(), Request::Stop),
+        );
     }
     let mut truth = InMemoryTruth::default();
-    Simulation::new(&scenario).observer(&mut truth).run(&mut MemoryFileSystem::default()).unwrap();
+    Simulation::new(&scenario)
+        .observer(&mut truth)
+        .run(&mut MemoryFileSystem::default())
+        .unwrap();
     truth
 }
 
 /// What an event says, without its number, which counts what others record.
-type Said<'a> = (Guid, u16, u8, u64, u16, ProcessId, ThreadId, &'a [NamedValue<OwnedValue>]);
+type Said<'a> = (
+    Guid,
+    u16,
+    u8,
+    u64,
+    u16,
+    ProcessId,
+    ThreadId,
+    &'a [NamedValue<OwnedValue>],
+);
 
 fn said(event: &KnownEvent) -> Said<'_> {
-    let KnownEvent { provider, descriptor: d, at, processor, pid, tid, fields, .. } = event;
-    (*provider, d.id, d.version, *at, *processor, *pid, *tid, fields)
+    let KnownEvent {
+        provider,
+        descriptor: d,
+        at,
+        processor,
+        pid,
+        tid,
+        fields,
+        ..
+    } = event;
+    (
+        *provider, d.id, d.version, *at, *processor, *pid, *tid, fields,
+    )
 }
 
 fn field<'a>(event: &'a KnownEvent, name: &str) -> Option<&'a OwnedValue> {
@@ -134,7 +193,11 @@ fn number(event: &KnownEvent, name: &str) -> u64 {
 /// The mask of `Jit` or `NGen` that a method's event needs: precompiled code has no flag 8, and
 /// helpers of the runtime have flag 0x10.
 fn of_code(event: &KnownEvent, compiled: u64, precompiled: u64) -> u64 {
-    if number(event, "MethodFlags") & 0x18 != 0 { compiled } else { precompiled }
+    if number(event, "MethodFlags") & 0x18 != 0 {
+        compiled
+    } else {
+        precompiled
+    }
 }
 
 /// Whether a runtime session with mask `a` receives an event of a session with a larger mask. A
@@ -147,7 +210,12 @@ fn admits_runtime(a: u64, level: u8, event: &KnownEvent, load_follows: bool, sta
         15 => {
             let text = format!("{:?}", event.fields);
             let finalizable = text.contains("FileStream") || text.contains("SafeFileHandle");
-            any(0x8_0000) && if finalizable { any(1) && level >= 5 } else { any(0x220_0000) }
+            any(0x8_0000)
+                && if finalizable {
+                    any(1) && level >= 5
+                } else {
+                    any(0x220_0000)
+                }
         }
         72 => any(0x40_0000_0000) && load_follows,
         141 | 143 if state => any(of_code(event, 0x10, 0x20)),
@@ -195,7 +263,9 @@ fn admitted<'t>(a: Asked, b: Asked, events: &[&'t KnownEvent]) -> Vec<&'t KnownE
         let admits = if of_stack {
             mask & 0x4000_0000 != 0 && last.get(&of) == Some(&true)
         } else if rundown {
-            let count = begun.entry((event.pid, number(event, "ClrInstanceID"))).or_default();
+            let count = begun
+                .entry((event.pid, number(event, "ClrInstanceID")))
+                .or_default();
             *count += u32::from(event.descriptor.id == 187);
             let end = match (b.rundown & 0x40 != 0, b.rundown & 0x100 != 0) {
                 (true, true) => count.is_multiple_of(2),
@@ -229,7 +299,9 @@ fn masks(often: &'static [u64]) -> impl Strategy<Value = (u64, u64)> {
     let bits = prop::collection::vec((prop::sample::select(often), 0u8..3), 1..14);
     (bits, any::<u64>(), any::<u64>(), 0u8..4).prop_map(|(bits, noise, keep, noisy)| {
         let part = |least: u8| {
-            bits.iter().filter(|(_, of)| *of >= least).fold(0, |mask, (bit, _)| mask | bit)
+            bits.iter()
+                .filter(|(_, of)| *of >= least)
+                .fold(0, |mask, (bit, _)| mask | bit)
         };
         let noise = if noisy == 0 { noise } else { 0 };
         // These two change what others mean: one takes precompiled methods away, one collects.
@@ -281,10 +353,16 @@ const RUNDOWN: &[u64] = &[
 
 /// 64 cases, or as many as `PROPTEST_CASES` states.
 fn config() -> ProptestConfig {
-    let default = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    let default = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     match std::env::var_os("PROPTEST_CASES") {
         Some(_) => default,
-        None => ProptestConfig { cases: 64, ..default },
+        None => ProptestConfig {
+            cases: 64,
+            ..default
+        },
     }
 }
 
@@ -355,28 +433,49 @@ fn each_clr_of_a_process_answers_once() {
         };
         let scenario = scenario(&[program], 2, 1);
         // Both enumerations.
-        let asked = Asked { runtime: 0x8, rundown: 0x178, level: 5 };
+        let asked = Asked {
+            runtime: 0x8,
+            rundown: 0x178,
+            level: 5,
+        };
         let truth = record(&scenario, &[("s", asked)]);
         let events = recorded(&truth);
         let mut counts: BTreeMap<(u64, u16), usize> = BTreeMap::new();
         for event in events.iter().filter(|e| e.provider == CLR_RUNDOWN) {
-            *counts.entry((number(event, "ClrInstanceID"), event.descriptor.id)).or_default() += 1;
+            *counts
+                .entry((number(event, "ClrInstanceID"), event.descriptor.id))
+                .or_default() += 1;
         }
         for instance in (9u64..).take(clrs) {
             for id in [145, 146, 147, 148] {
-                assert_eq!(counts.get(&(instance, id)), Some(&1), "{clrs} CLRs: {instance} {id}");
+                assert_eq!(
+                    counts.get(&(instance, id)),
+                    Some(&1),
+                    "{clrs} CLRs: {instance} {id}"
+                );
             }
-            assert_eq!(counts.get(&(instance, 187)), Some(&2), "{clrs} CLRs: {instance}");
+            assert_eq!(
+                counts.get(&(instance, 187)),
+                Some(&2),
+                "{clrs} CLRs: {instance}"
+            );
         }
         assert_eq!(counts.keys().filter(|(_, id)| *id == 147).count(), clrs);
         // The state of the runtime provider: each module of each CLR once.
         let mut modules: BTreeMap<u64, usize> = BTreeMap::new();
         let state = |e: &&&KnownEvent| e.provider == CLR_RUNTIME && e.at >= 14 * SECOND / 5;
-        for event in events.iter().filter(state).filter(|e| e.descriptor.id == 152) {
+        for event in events
+            .iter()
+            .filter(state)
+            .filter(|e| e.descriptor.id == 152)
+        {
             *modules.entry(number(event, "ModuleID")).or_default() += 1;
         }
         assert_eq!(modules.len(), 2 * clrs, "{modules:?}");
-        assert!(modules.values().all(|count| *count == 1), "{clrs} CLRs: {modules:?}");
+        assert!(
+            modules.values().all(|count| *count == 1),
+            "{clrs} CLRs: {modules:?}"
+        );
     }
 }
 
@@ -393,10 +492,15 @@ at "6s" { stop "s" }"#;
     let mut truth = InMemoryTruth::default();
     let simulation = Simulation::new(&scenario).observer(&mut truth);
     simulation.run(&mut MemoryFileSystem::default()).unwrap();
-    let starts = truth.events.iter().filter(|e| (e.provider, e.descriptor.opcode) == (THREAD, 1));
+    let starts = truth
+        .events
+        .iter()
+        .filter(|e| (e.provider, e.descriptor.opcode) == (THREAD, 1));
     let mut checked = 0;
     for start in starts {
-        let OwnedValue::UInt(tid) = start.fields[1].value else { panic!("{:?}", start.fields) };
+        let OwnedValue::UInt(tid) = start.fields[1].value else {
+            panic!("{:?}", start.fields)
+        };
         let first = truth.events.iter().find(|e| u64::from(e.tid.get()) == tid);
         if let Some(first) = first {
             assert!(first.at >= start.at, "{tid}: {first:?}");

@@ -1,7 +1,12 @@
 //! Each event of the tables of the CLR's runtime and rundown providers is raised by some scenario,
 //! or docs/internals/synth.md says why not.
 // Tests fail by panicking.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 use std::collections::BTreeSet;
 
@@ -53,8 +58,9 @@ const PRODUCTS: [(&str, &str); 9] = [
 fn raised(product: usize, level: u8) -> Vec<KnownEvent> {
     let (clr, kind) = PRODUCTS[product];
     let script = LIFE.replace("{clr}", clr).replace("{kind}", kind);
-    let mut scenario: Scenario =
-        Script::new("life", &script).parse().unwrap_or_else(|e| panic!("{e:#?}"));
+    let mut scenario: Scenario = Script::new("life", &script)
+        .parse()
+        .unwrap_or_else(|e| panic!("{e:#?}"));
     let plan = SessionPlan::new("s", "s.etl").with(CLR_RUNTIME, !0x4_0000, level);
     let plan = plan.with(CLR_RUNDOWN, !0x4_0000, level);
     scenario.at(0, Action::Start(Box::new(plan)));
@@ -66,7 +72,10 @@ fn raised(product: usize, level: u8) -> Vec<KnownEvent> {
         scenario.at(at, Action::Session("s".to_owned(), request));
     }
     let mut truth = InMemoryTruth::default();
-    Simulation::new(&scenario).observer(&mut truth).run(&mut MemoryFileSystem::default()).unwrap();
+    Simulation::new(&scenario)
+        .observer(&mut truth)
+        .run(&mut MemoryFileSystem::default())
+        .unwrap();
     truth.recorded(0).cloned().collect()
 }
 
@@ -105,7 +114,11 @@ fn each_event_of_the_tables_is_raised_or_declared_impossible() {
     for product in 0..PRODUCTS.len() {
         for level in [4, 5] {
             let events = raised(product, level);
-            seen.extend(events.iter().map(|e| (e.provider, e.descriptor.id, e.descriptor.version)));
+            seen.extend(
+                events
+                    .iter()
+                    .map(|e| (e.provider, e.descriptor.id, e.descriptor.version)),
+            );
         }
     }
     let declared = not_simulated();
@@ -113,22 +126,37 @@ fn each_event_of_the_tables_is_raised_or_declared_impossible() {
     for guid in [CLR_RUNTIME, CLR_RUNDOWN] {
         let provider = Registry::builtin().provider(guid).unwrap();
         for event in &provider.events {
-            let Identity::Modern { id, version } = event.schema.identity else { continue };
+            let Identity::Modern { id, version } = event.schema.identity else {
+                continue;
+            };
             // An older version of an event that has a later one.
-            let later = seen.range((guid, id, version)..=(guid, id, u8::MAX)).next().is_some();
+            let later = seen
+                .range((guid, id, version)..=(guid, id, u8::MAX))
+                .next()
+                .is_some();
             // The rundown provider has its own numbers below 300.
             let impossible = declared.contains(&id) && (guid == CLR_RUNTIME || id >= 300);
             if !later && !impossible {
-                missing.push(format!("{} {id} v{version} {}", provider.name, event.schema.name));
+                missing.push(format!(
+                    "{} {id} v{version} {}",
+                    provider.name, event.schema.name
+                ));
             }
         }
     }
-    assert!(missing.is_empty(), "neither raised nor declared impossible:\n{}", missing.join("\n"));
+    assert!(
+        missing.is_empty(),
+        "neither raised nor declared impossible:\n{}",
+        missing.join("\n")
+    );
     let odd: Vec<u16> = declared
         .into_iter()
         .filter(|id| seen.iter().any(|s| (s.0, s.1) == (CLR_RUNTIME, *id)))
         .collect();
-    assert!(odd.is_empty(), "raised, although the page says that they are not simulated: {odd:?}");
+    assert!(
+        odd.is_empty(),
+        "raised, although the page says that they are not simulated: {odd:?}"
+    );
 }
 
 #[test]
@@ -137,8 +165,13 @@ fn enabling_the_private_provider_lists_the_segments() {
         let events = raised(product, 5);
         let of = |id: u16, late: bool| {
             let is = move |e: &&KnownEvent| e.descriptor.id == id && (e.at >= 3 * SECOND) == late;
-            let found = events.iter().filter(is).filter(|e| e.provider == CLR_RUNTIME);
-            found.map(|e| number(e, "Address")).collect::<BTreeSet<u64>>()
+            let found = events
+                .iter()
+                .filter(is)
+                .filter(|e| e.provider == CLR_RUNTIME);
+            found
+                .map(|e| number(e, "Address"))
+                .collect::<BTreeSet<u64>>()
         };
         let living: BTreeSet<u64> = of(5, false).difference(&of(6, false)).copied().collect();
         assert!(!living.is_empty());
@@ -153,7 +186,9 @@ fn enabling_the_private_provider_lists_the_segments() {
 fn helpers_and_dynamic_methods_are_identified_as_documented() {
     for product in [2, 3, 6] {
         let events = raised(product, 5);
-        let loads = events.iter().filter(|e| [141, 143].contains(&e.descriptor.id));
+        let loads = events
+            .iter()
+            .filter(|e| [141, 143].contains(&e.descriptor.id));
         let (mut helpers, mut dynamic) = (0, 0);
         for load in loads.filter(|e| e.provider == CLR_RUNTIME) {
             let flags = number(load, "MethodFlags");
@@ -163,7 +198,11 @@ fn helpers_and_dynamic_methods_are_identified_as_documented() {
                 assert_eq!(number(load, "ModuleID"), 0);
             }
             dynamic += u32::from(flags & 1 != 0);
-            assert_eq!(flags & 0x11 != 0, number(load, "MethodToken") == 0, "{load:?}");
+            assert_eq!(
+                flags & 0x11 != 0,
+                number(load, "MethodToken") == 0,
+                "{load:?}"
+            );
         }
         assert!(helpers > 0 && dynamic > 0);
     }
@@ -173,8 +212,12 @@ fn helpers_and_dynamic_methods_are_identified_as_documented() {
 fn net_framework_4_5_raises_both_versions_of_gc_start() {
     let versions = |product: usize| {
         let events = raised(product, 5);
-        let starts = events.iter().filter(|e| e.descriptor.id == 1 && e.provider == CLR_RUNTIME);
-        starts.map(|e| (number(e, "Count"), e.descriptor.version)).collect::<Vec<_>>()
+        let starts = events
+            .iter()
+            .filter(|e| e.descriptor.id == 1 && e.provider == CLR_RUNTIME);
+        starts
+            .map(|e| (number(e, "Count"), e.descriptor.version))
+            .collect::<Vec<_>>()
     };
     for pair in versions(2).chunks(2) {
         assert_eq!(pair, [(pair[0].0, 1), (pair[0].0, 2)]);

@@ -1,7 +1,12 @@
 //! What is in the files of sessions: order, numbers, and what becomes of files that are used twice,
 //! damaged, edited or merged again.
 // Tests fail by panicking.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 mod common;
 
@@ -45,8 +50,12 @@ fn numbers(bytes: &[u8]) -> Vec<i64> {
 
 /// The last report of each buffer of a session.
 fn buffers(truth: &InMemoryTruth, session: usize) -> BTreeMap<i64, &BufferReport> {
-    let of = truth.buffers.iter().filter(|buffer| buffer.session == session);
-    of.map(|buffer| (buffer.report.sequence, &buffer.report)).collect()
+    let of = truth
+        .buffers
+        .iter()
+        .filter(|buffer| buffer.session == session);
+    of.map(|buffer| (buffer.report.sequence, &buffer.report))
+        .collect()
 }
 
 #[test]
@@ -81,7 +90,11 @@ fn buffers_of_all_processors_are_in_time_order() {
         for buffer in buffers(&truth, index).values() {
             let of: Vec<_> = next.by_ref().take(buffer.events as usize).collect();
             let ends = of.first().zip(of.last()).map(|(a, b)| (a.number, b.number));
-            assert_eq!(ends, Some((buffer.first_event, buffer.last_event)), "{file}");
+            assert_eq!(
+                ends,
+                Some((buffer.first_event, buffer.last_event)),
+                "{file}"
+            );
         }
         assert_eq!(
             timestamps(&files[file]),
@@ -110,16 +123,38 @@ fn file_that_is_open_is_not_created_again() {
         }}
         at "3s" {{ stop "a"; stop "live"; stop "ring" }}"#
     ));
-    let refused: Vec<_> = truth.refused.iter().map(|r| (r.session.as_str(), r.request)).collect();
-    let expected = [("live", "consume"), ("ring", "flush"), ("ring", "flush"), ("b", "start")];
+    let refused: Vec<_> = truth
+        .refused
+        .iter()
+        .map(|r| (r.session.as_str(), r.request))
+        .collect();
+    let expected = [
+        ("live", "consume"),
+        ("ring", "flush"),
+        ("ring", "flush"),
+        ("b", "start"),
+    ];
     assert_eq!(refused, expected);
-    assert!(truth.refused.iter().all(|r| r.code == RefusalCode::AlreadyExists));
+    assert!(
+        truth
+            .refused
+            .iter()
+            .all(|r| r.code == RefusalCode::AlreadyExists)
+    );
     assert_eq!(Vec::from_iter(files.keys()), ["a.etl", "kept.etl"]);
     // Each session counts the buffers in its files, their headers included.
     for session in &truth.sessions {
         let of = |file: &String| numbers(&files[file]).len() as u64;
-        let expected = (session.all_files.iter().map(of).sum(), session.all_files.len() as u32);
-        assert_eq!((session.buffers_written, session.files_written), expected, "{}", session.name);
+        let expected = (
+            session.all_files.iter().map(of).sum(),
+            session.all_files.len() as u32,
+        );
+        assert_eq!(
+            (session.buffers_written, session.files_written),
+            expected,
+            "{}",
+            session.name
+        );
     }
 }
 
@@ -150,14 +185,26 @@ fn buffers_of_a_replaced_file_are_overwritten() {
     ));
     let first = buffers(&truth, 0);
     assert!(first.len() > 3);
-    assert!(first.values().all(|b| b.outcome == BufferOutcome::Overwritten));
+    assert!(
+        first
+            .values()
+            .all(|b| b.outcome == BufferOutcome::Overwritten)
+    );
     for (session, file) in [(1, "ring.etl"), (2, "a.etl")] {
         let all = buffers(&truth, session);
         let written = all.values().filter(|b| b.outcome == BufferOutcome::Written);
         let found = numbers(&files[file]);
-        assert_eq!(Vec::from_iter(written.map(|b| b.sequence)), found[1..], "{file}");
+        assert_eq!(
+            Vec::from_iter(written.map(|b| b.sequence)),
+            found[1..],
+            "{file}"
+        );
     }
-    assert!(buffers(&truth, 1).values().any(|b| b.outcome == BufferOutcome::Overwritten));
+    assert!(
+        buffers(&truth, 1)
+            .values()
+            .any(|b| b.outcome == BufferOutcome::Overwritten)
+    );
 }
 
 #[test]
@@ -171,11 +218,21 @@ fn torn_buffer_is_the_one_that_was_written_last() {
         }}
         at "3s" {{ stop "ring"; stop "full" }}"#
     ));
-    for KnownFault { session, file, bytes, .. } in &truth.faults {
+    for KnownFault {
+        session,
+        file,
+        bytes,
+        ..
+    } in &truth.faults
+    {
         let (number, buffer) = buffers(&truth, *session).into_iter().next_back().unwrap();
         let location = buffer.location.as_ref().unwrap();
         assert_eq!(buffer.outcome, BufferOutcome::Damaged, "{file}: {number}");
-        assert_eq!((bytes.start, bytes.end), (location.start + 8192, location.end), "{file}");
+        assert_eq!(
+            (bytes.start, bytes.end),
+            (location.start + 8192, location.end),
+            "{file}"
+        );
         let (from, to) = (bytes.start as usize, bytes.end as usize);
         assert!(files[file][from..to].iter().all(|b| *b == 0));
         let is_end = location.end == files[file].len() as u64;
@@ -200,7 +257,15 @@ fn preallocated_file_is_reduced_to_its_buffers_when_its_session_stops() {
     assert!(truth.refused.is_empty());
     for (name, bytes) in &files {
         let of_buffers = numbers(bytes).len() * 16384;
-        assert_eq!(bytes.len(), if name == "cut.etl" { 8 << 20 } else { of_buffers }, "{name}");
+        assert_eq!(
+            bytes.len(),
+            if name == "cut.etl" {
+                8 << 20
+            } else {
+                of_buffers
+            },
+            "{name}"
+        );
     }
     assert!(files.len() > 5);
 }
@@ -234,7 +299,11 @@ fn append_goes_on_in_sequential_files_alone_after_their_last_buffer() {
         }}
         at "3s" {{ stop "b" }}"#
     ));
-    let refused: Vec<_> = truth.refused.iter().map(|r| (r.session.as_str(), r.code)).collect();
+    let refused: Vec<_> = truth
+        .refused
+        .iter()
+        .map(|r| (r.session.as_str(), r.code))
+        .collect();
     assert_eq!(refused, [("a", RefusalCode::InvalidParameter)]);
     let trace = Trace::open(&files["cut.etl"][..], &Options::default()).unwrap();
     let buffers = trace.buffers();
@@ -248,12 +317,19 @@ fn append_goes_on_in_sequential_files_alone_after_their_last_buffer() {
 #[test]
 fn session_has_no_modes_that_exclude_each_other() {
     let private = "process=\"A.exe\"";
-    for (mode, process) in [("sequential circular", ""), ("append", private), ("newfile", private)]
-    {
+    for (mode, process) in [
+        ("sequential circular", ""),
+        ("append", private),
+        ("newfile", private),
+    ] {
         let (truth, _) = run(&format!(
             r#"{BUSY} at "1s" {{ session "m" file="m%d.etl" mode="{mode} kbytes" maximum-size=256 {process} }}"#
         ));
-        assert_eq!(truth.refused[0].code, RefusalCode::InvalidParameter, "{mode}");
+        assert_eq!(
+            truth.refused[0].code,
+            RefusalCode::InvalidParameter,
+            "{mode}"
+        );
     }
 }
 
@@ -263,7 +339,11 @@ fn session_in_memory_has_no_mode_of_a_file() {
         let (truth, _) = run(&format!(
             r#"{BUSY} session "m" mode="buffering {mode} kbytes" maximum-size=256 file="m%d.etl""#
         ));
-        assert_eq!(truth.refused[0].code, RefusalCode::InvalidParameter, "{mode}");
+        assert_eq!(
+            truth.refused[0].code,
+            RefusalCode::InvalidParameter,
+            "{mode}"
+        );
     }
 }
 
@@ -292,13 +372,25 @@ fn edit_changes_the_buffers_of_changed_records_alone() {
         assert!((1..=4).contains(&differing), "{name}: {differing}");
         // Without its records a buffer stays, and no number is missing that was not before.
         let new = edited(r#"delete "*""#);
-        assert_eq!((numbers(&new), timestamps(&new).len()), (numbers(old), 0), "{name}");
+        assert_eq!(
+            (numbers(&new), timestamps(&new).len()),
+            (numbers(old), 0),
+            "{name}"
+        );
         // What does not fit follows in further buffers, whatever the largest size of the file is.
         let new = edited(r#"copy "ExceptionThrown" nth=2 times=1000"#);
         let (mut found, mut was) = (numbers(&new), numbers(old));
-        assert_eq!(timestamps(&new).len(), timestamps(old).len() + 1000, "{name}");
-        let header =
-            |bytes: &[u8]| Trace::open(bytes, &Options::default()).unwrap().header().clone();
+        assert_eq!(
+            timestamps(&new).len(),
+            timestamps(old).len() + 1000,
+            "{name}"
+        );
+        let header = |bytes: &[u8]| {
+            Trace::open(bytes, &Options::default())
+                .unwrap()
+                .header()
+                .clone()
+        };
         let further = header(&new).buffers_written - header(old).buffers_written;
         assert_eq!(found.len(), was.len() + further as usize, "{name}");
         // Gaps between numbers stay as they were.
@@ -318,7 +410,9 @@ fn edit_refuses_records_of_compressed_files() {
         edit "b.etl" {{ header "build" set=17000; EDIT }}"#
     );
     for edit in [r#"alter "ExceptionThrown" nth=1 set-tid=5"#, "damage 2"] {
-        let scenario = Script::new("script", &script.replace("EDIT", edit)).parse().unwrap();
+        let scenario = Script::new("script", &script.replace("EDIT", edit))
+            .parse()
+            .unwrap();
         let error = Simulation::new(&scenario).run_in_memory().unwrap_err();
         let errors = error.script_errors().unwrap();
         let error = &errors.as_slice()[0];
@@ -328,9 +422,11 @@ fn edit_refuses_records_of_compressed_files() {
 
 #[test]
 fn merge_of_a_merge_identifies_images_once() {
-    let (_, files) = run(r#"process "A.exe" pid=5000 { at "1.5s" { load-image "C:\\A\\n.dll" } }
+    let (_, files) = run(
+        r#"process "A.exe" pid=5000 { at "1.5s" { load-image "C:\\A\\n.dll" } }
         at "1s" { session "NT Kernel Logger" file="k.etl" { kernel "processes images" } }
-        at "2s" { stop "NT Kernel Logger"; merge "k.etl" into="one.etl"; merge "one.etl" into="two.etl" }"#);
+        at "2s" { stop "NT Kernel Logger"; merge "k.etl" into="one.etl"; merge "one.etl" into="two.etl" }"#,
+    );
     let identities = |file: &str| {
         let mut trace = Trace::open(&files[file][..], &Options::default()).unwrap();
         let mut records = trace.records(Order::Time).unwrap();
@@ -390,7 +486,12 @@ fn collectors_of_logman_are_saved_once_and_number_their_starts() {
     ));
     let (missing, exists) = (0x8030_0002_u32.cast_signed(), 0x8030_00b7_u32.cast_signed());
     let codes: Vec<_> = truth.commands.iter().map(|c| c.exit_code).collect();
-    let expected = [missing, 0, exists, 0, missing, 0, exists, 0, 0, 0, 0, missing, missing];
+    let expected = [
+        missing, 0, exists, 0, missing, 0, exists, 0, 0, 0, 0, missing, missing,
+    ];
     assert_eq!(codes, expected);
-    assert_eq!(Vec::from_iter(files.keys()), ["q_000001.etl", "q_000002.etl"]);
+    assert_eq!(
+        Vec::from_iter(files.keys()),
+        ["q_000001.etl", "q_000002.etl"]
+    );
 }

@@ -1,7 +1,12 @@
 //! Disks, files and the network: what processes do is in the events, exactly, and what is recorded
 //! does not change it.
 // Tests fail by panicking.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 use std::collections::BTreeMap;
 
@@ -56,18 +61,25 @@ fn scenario(os: &str, kernel: &str) -> Scenario {
 at "3s" {{ stop "NT Kernel Logger" }}"#
         );
     }
-    Script::new("io", &text).parse().unwrap_or_else(|e| panic!("{text}\n{e:#?}"))
+    Script::new("io", &text)
+        .parse()
+        .unwrap_or_else(|e| panic!("{text}\n{e:#?}"))
 }
 
 fn run(os: &str, kernel: &str) -> InMemoryTruth {
     let mut truth = InMemoryTruth::default();
     let files = &mut MemoryFileSystem::default();
-    Simulation::new(&scenario(os, kernel)).observer(&mut truth).run(files).unwrap();
+    Simulation::new(&scenario(os, kernel))
+        .observer(&mut truth)
+        .run(files)
+        .unwrap();
     truth
 }
 
 fn field<'e>(event: &'e KnownEvent, name: &str) -> &'e OwnedValue {
-    event.field(name).unwrap_or_else(|| panic!("{} has no {name}", event.name))
+    event
+        .field(name)
+        .unwrap_or_else(|| panic!("{} has no {name}", event.name))
 }
 
 fn number(event: &KnownEvent, name: &str) -> u64 {
@@ -121,13 +133,22 @@ fn each_request_to_a_disk_has_its_begin_and_its_end() {
             .iter()
             .filter(|e| e.at == *started_ns && number(e, "Irp") == *irp && e.tid == *tid)
             .collect();
-        let [_] = begins[..] else { panic!("{report:?}: {begins:?}") };
+        let [_] = begins[..] else {
+            panic!("{report:?}: {begins:?}")
+        };
         let ends = of(&truth, DISK_IO, opcode);
-        let ends: Vec<_> =
-            ends.iter().filter(|e| e.at == *ended_ns && number(e, "Irp") == *irp).collect();
-        let [end] = ends[..] else { panic!("{report:?}: {ends:?}") };
+        let ends: Vec<_> = ends
+            .iter()
+            .filter(|e| e.at == *ended_ns && number(e, "Irp") == *irp)
+            .collect();
+        let [end] = ends[..] else {
+            panic!("{report:?}: {ends:?}")
+        };
         // The counter runs at 10 MHz.
-        assert_eq!(number(end, "HighResResponseTime"), ended_ns / 100 - started_ns / 100);
+        assert_eq!(
+            number(end, "HighResResponseTime"),
+            ended_ns / 100 - started_ns / 100
+        );
         assert_eq!(number(end, "IssuingThreadId"), u64::from(tid.get()));
         assert_eq!(number(end, "DiskNumber"), u64::from(*disk));
         assert_eq!(*disk, u32::from(path.starts_with("D:")));
@@ -147,7 +168,10 @@ fn each_request_to_a_disk_has_its_begin_and_its_end() {
     let stacks = of(&truth, STACK_WALK, 32);
     let times: Vec<u64> = stacks.iter().map(|e| number(e, "EventTimeStamp")).collect();
     for event in of(&truth, DISK_IO, 12) {
-        assert!(times.contains(&event.timestamp.get().cast_unsigned()), "{event:?}");
+        assert!(
+            times.contains(&event.timestamp.get().cast_unsigned()),
+            "{event:?}"
+        );
     }
     let writes = of(&truth, FILE_IO, 68).len();
     assert_eq!(stacks.len(), of(&truth, DISK_IO, 12).len() + writes);
@@ -159,20 +183,31 @@ fn each_operation_on_a_file_begins_and_ends() {
     let mut open: BTreeMap<u64, &KnownEvent> = BTreeMap::new();
     let mut operations: BTreeMap<u8, Vec<(u64, u64, u64)>> = BTreeMap::new();
     // In the order of time, in which a request is one operation at a time.
-    let mut events: Vec<_> = truth.recorded(0).filter(|e| e.provider == FILE_IO).collect();
+    let mut events: Vec<_> = truth
+        .recorded(0)
+        .filter(|e| e.provider == FILE_IO)
+        .collect();
     events.sort_by_key(|e| (e.at, e.descriptor.opcode != 76));
     for event in events {
         match event.descriptor.opcode {
             0 | 32 | 35 | 36 => {}
             76 => {
-                let begin = open.remove(&number(event, "IrpPtr")).expect("an end has a begin");
-                assert!(begin.at < event.at && begin.tid == event.tid, "{begin:?} {event:?}");
+                let begin = open
+                    .remove(&number(event, "IrpPtr"))
+                    .expect("an end has a begin");
+                assert!(
+                    begin.at < event.at && begin.tid == event.tid,
+                    "{begin:?} {event:?}"
+                );
                 let list = operations.entry(begin.descriptor.opcode).or_default();
                 list.push((begin.at, event.at, number(begin, "FileObject")));
             }
             _ => {
                 assert_eq!(number(event, "TTID"), u64::from(event.tid.get()));
-                assert!(open.insert(number(event, "IrpPtr"), event).is_none(), "{event:?}");
+                assert!(
+                    open.insert(number(event, "IrpPtr"), event).is_none(),
+                    "{event:?}"
+                );
             }
         }
     }
@@ -185,9 +220,13 @@ fn each_operation_on_a_file_begins_and_ends() {
         (FileOperation::Flush, 73),
     ] {
         let done = truth.io.iter().filter_map(|report| match report {
-            IoReport::File { started_ns, ended_ns, operation: o, file_object, .. }
-                if *o == operation && *started_ns >= FROM =>
-            {
+            IoReport::File {
+                started_ns,
+                ended_ns,
+                operation: o,
+                file_object,
+                ..
+            } if *o == operation && *started_ns >= FROM => {
                 Some((*started_ns, *ended_ns, *file_object))
             }
             _ => None,
@@ -196,7 +235,10 @@ fn each_operation_on_a_file_begins_and_ends() {
         let mut found = operations.remove(&opcode).unwrap_or_default();
         done.sort_unstable();
         found.sort_unstable();
-        assert!(!done.is_empty() && done == found, "{operation:?}: {done:?} {found:?}");
+        assert!(
+            !done.is_empty() && done == found,
+            "{operation:?}: {done:?} {found:?}"
+        );
     }
     // Each open file is cleaned up and closed; two were open before the session.
     let [opened, cleaned, closed] = [64, 65, 66].map(|opcode| of(&truth, FILE_IO, opcode).len());
@@ -229,16 +271,37 @@ fn names_of_files_are_those_of_the_rundown() {
     );
     // Deleted, and created again by the next write, with the key of the first one.
     assert!(has("\\Other\\new.bin"));
-    assert_eq!((of(&truth, FILE_IO, 32).len(), of(&truth, FILE_IO, 35).len()), (4, 1));
-    assert!(keys.iter().all(|(key, name)| rundown.get(key) == Some(name)), "{keys:?}");
+    assert_eq!(
+        (of(&truth, FILE_IO, 32).len(), of(&truth, FILE_IO, 35).len()),
+        (4, 1)
+    );
+    assert!(
+        keys.iter()
+            .all(|(key, name)| rundown.get(key) == Some(name)),
+        "{keys:?}"
+    );
     // Every key in events of disks has a name at its time.
-    for event in of(&truth, DISK_IO, 10).iter().chain(&of(&truth, DISK_IO, 11)) {
-        assert!(rundown.contains_key(&number(event, "FileObject")), "{event:?}");
+    for event in of(&truth, DISK_IO, 10)
+        .iter()
+        .chain(&of(&truth, DISK_IO, 11))
+    {
+        assert!(
+            rundown.contains_key(&number(event, "FileObject")),
+            "{event:?}"
+        );
     }
     // The list is the last of the rundown.
-    let last = truth.recorded(0).filter(|e| e.provider == FILE_IO).last().unwrap().number;
-    let after: Vec<u8> =
-        truth.recorded(0).filter(|e| e.number > last).map(|e| e.descriptor.opcode).collect();
+    let last = truth
+        .recorded(0)
+        .filter(|e| e.provider == FILE_IO)
+        .last()
+        .unwrap()
+        .number;
+    let after: Vec<u8> = truth
+        .recorded(0)
+        .filter(|e| e.number > last)
+        .map(|e| e.descriptor.opcode)
+        .collect();
     assert_eq!(after, [5, 8]);
 }
 
@@ -247,8 +310,16 @@ fn messages_are_events_with_both_addresses() {
     let truth = run("10.0.19045", ALL);
     let mut kinds: BTreeMap<(Guid, u8), usize> = BTreeMap::new();
     for report in &truth.io {
-        let IoReport::Network { at_ns, pid, operation, protocol, local, remote, bytes, .. } =
-            report
+        let IoReport::Network {
+            at_ns,
+            pid,
+            operation,
+            protocol,
+            local,
+            remote,
+            bytes,
+            ..
+        } = report
         else {
             continue;
         };
@@ -266,12 +337,18 @@ fn messages_are_events_with_both_addresses() {
         *kinds.entry((class, opcode)).or_default() += 1;
         let found = of(&truth, class, opcode);
         let found: Vec<_> = found.iter().filter(|e| e.at == *at_ns).collect();
-        let [event] = found[..] else { panic!("{report:?}: {found:?}") };
+        let [event] = found[..] else {
+            panic!("{report:?}: {found:?}")
+        };
         assert_eq!(number(event, "PID"), u64::from(pid.get()));
         assert_eq!(number(event, "size"), u64::from(*bytes));
         // Packets by UDP have source and destination; TCP names the other side first.
         let received = *protocol == "udp" && *operation == NetworkOperation::Receive;
-        let (to, from) = if received { (local, remote) } else { (remote, local) };
+        let (to, from) = if received {
+            (local, remote)
+        } else {
+            (remote, local)
+        };
         assert_eq!(number(event, "dport"), u64::from(to.port()));
         assert_eq!(number(event, "sport"), u64::from(from.port()));
         let text = |name: &str| match field(event, name) {
@@ -279,7 +356,10 @@ fn messages_are_events_with_both_addresses() {
             OwnedValue::Ipv6(ip) => ip.to_string(),
             other => panic!("{other:?}"),
         };
-        assert_eq!((text("daddr"), text("saddr")), (to.ip().to_string(), from.ip().to_string()));
+        assert_eq!(
+            (text("daddr"), text("saddr")),
+            (to.ip().to_string(), from.ip().to_string())
+        );
     }
     // 5 rounds; the connection by IPv6 ends with its process.
     let expected = [
@@ -292,7 +372,10 @@ fn messages_are_events_with_both_addresses() {
         ((UDP_IP, 11), 10),
     ];
     assert_eq!(kinds, BTreeMap::from(expected));
-    let ports: Vec<u64> = of(&truth, UDP_IP, 11).iter().map(|e| number(e, "dport")).collect();
+    let ports: Vec<u64> = of(&truth, UDP_IP, 11)
+        .iter()
+        .map(|e| number(e, "dport"))
+        .collect();
     assert_eq!(ports.iter().filter(|port| **port == 1900).count(), 5);
 }
 
@@ -302,17 +385,29 @@ fn thread_leaves_its_processor_while_it_waits() {
     let switches: Vec<&KnownEvent> = of(&truth, THREAD, 36);
     let mut waits = 0;
     for report in &truth.io {
-        let IoReport::Disk { started_ns, ended_ns, tid, .. } = report else { continue };
+        let IoReport::Disk {
+            started_ns,
+            ended_ns,
+            tid,
+            ..
+        } = report
+        else {
+            continue;
+        };
         if *started_ns < FROM {
             continue;
         }
         let tid = u64::from(tid.get());
-        let left = switches.iter().filter(|e| (*started_ns..*ended_ns).contains(&e.at));
+        let left = switches
+            .iter()
+            .filter(|e| (*started_ns..*ended_ns).contains(&e.at));
         let left: Vec<_> = left.filter(|e| number(e, "OldThreadId") == tid).collect();
         assert!(!left.is_empty(), "{report:?}");
         waits += 1;
         // A timer or an interrupt makes it ready after that, and it runs again.
-        let back = switches.iter().find(|e| e.at >= *ended_ns && number(e, "NewThreadId") == tid);
+        let back = switches
+            .iter()
+            .find(|e| e.at >= *ended_ns && number(e, "NewThreadId") == tid);
         assert!(back.is_some(), "{report:?}");
     }
     assert!(waits > 200, "{waits}");
@@ -324,13 +419,27 @@ fn what_is_recorded_does_not_change_what_happens() {
     assert!(nothing.io.len() > 500, "{}", nothing.io.len());
     let all = run("10.0.19045", ALL);
     let said = |truth: &InMemoryTruth| -> Vec<_> {
-        let of = |e: &KnownEvent| (e.provider, e.descriptor.opcode, e.at, e.tid, e.fields.clone());
+        let of = |e: &KnownEvent| {
+            (
+                e.provider,
+                e.descriptor.opcode,
+                e.at,
+                e.tid,
+                e.fields.clone(),
+            )
+        };
         truth.recorded(0).map(of).collect()
     };
     let of_all = said(&all);
-    for kernel in
-        ["network", "DISK_IO", "DISK_IO+DISK_IO_INIT", "files", "FILE_IO", "disks network", ALL]
-    {
+    for kernel in [
+        "network",
+        "DISK_IO",
+        "DISK_IO+DISK_IO_INIT",
+        "files",
+        "FILE_IO",
+        "disks network",
+        ALL,
+    ] {
         let some = run("10.0.19045", kernel);
         assert_eq!(nothing.io, some.io, "{kernel}");
         assert_eq!(nothing.inventory, some.inventory, "{kernel}");
@@ -338,7 +447,10 @@ fn what_is_recorded_does_not_change_what_happens() {
         // marks and the end of the session have other times.
         let mut rest = of_all.iter();
         let own = [DISK_IO, FILE_IO, TCP_IP, UDP_IP];
-        for event in said(&some).iter().filter(|e| own.contains(&e.0) && e.1 != 36) {
+        for event in said(&some)
+            .iter()
+            .filter(|e| own.contains(&e.0) && e.1 != 36)
+        {
             assert!(rest.any(|e| e == event), "{kernel}: {event:?}");
         }
     }
@@ -360,27 +472,47 @@ fn windows_7_has_the_older_layouts() {
     ] {
         let events = of(&truth, class, opcode);
         assert!(!events.is_empty(), "{class} {opcode}");
-        assert!(events.iter().all(|e| e.descriptor.version == version), "{class} {opcode}");
+        assert!(
+            events.iter().all(|e| e.descriptor.version == version),
+            "{class} {opcode}"
+        );
     }
     let thread = |e: &KnownEvent| e.field("IssuingThreadId").is_some();
     assert!(!of(&truth, DISK_IO, 10).into_iter().any(thread));
-    assert!(of(&run("10.0.19045", ALL), DISK_IO, 10).into_iter().all(thread));
+    assert!(
+        of(&run("10.0.19045", ALL), DISK_IO, 10)
+            .into_iter()
+            .all(thread)
+    );
 }
 
 #[test]
 fn what_is_not_open_or_connected_cannot_be_used() {
     for (work, expected) in [
         ("close-file \"C:\\\\a\"", "has \"C:\\a\" not open"),
-        ("open-file \"C:\\\\a\"; open-file \"c:\\\\A\"", "has \"c:\\A\" open"),
-        ("open-file \"C:\\\\a\"; delete-file \"C:\\\\a\"", "has \"C:\\a\" open"),
+        (
+            "open-file \"C:\\\\a\"; open-file \"c:\\\\A\"",
+            "has \"c:\\A\" open",
+        ),
+        (
+            "open-file \"C:\\\\a\"; delete-file \"C:\\\\a\"",
+            "has \"C:\\a\" open",
+        ),
         ("read-file \"X:\\\\a\"", "no volume for \"X:\\a\""),
         ("send \"10.0.0.9:1\"", "no connection with 10.0.0.9:1"),
         ("disconnect \"10.0.0.9:1\"", "no connection with 10.0.0.9:1"),
-        ("connect \"10.0.0.9:1\"; connect \"10.0.0.9:1\"", "connection with 10.0.0.9:1 already"),
+        (
+            "connect \"10.0.0.9:1\"; connect \"10.0.0.9:1\"",
+            "connection with 10.0.0.9:1 already",
+        ),
     ] {
         let text = format!("process \"a.exe\" {{ at \"1s\" {{ {work} }} }}");
-        let scenario = Script::new("io", &text).parse().unwrap_or_else(|e| panic!("{e:#?}"));
-        let error = Simulation::new(&scenario).run(&mut MemoryFileSystem::default()).unwrap_err();
+        let scenario = Script::new("io", &text)
+            .parse()
+            .unwrap_or_else(|e| panic!("{e:#?}"));
+        let error = Simulation::new(&scenario)
+            .run(&mut MemoryFileSystem::default())
+            .unwrap_err();
         assert!(error.to_string().contains(expected), "{work}: {error}");
     }
 }
@@ -393,10 +525,15 @@ process "a.exe" threads=2 {
     at "1.1s" { end-thread }
     at "1.2s" { read-file "C:\\a"; close-file "C:\\a" }
 }"#;
-    let scenario = Script::new("io", text).parse().unwrap_or_else(|e| panic!("{e:#?}"));
+    let scenario = Script::new("io", text)
+        .parse()
+        .unwrap_or_else(|e| panic!("{e:#?}"));
     let mut truth = InMemoryTruth::default();
     let files = &mut MemoryFileSystem::default();
-    Simulation::new(&scenario).observer(&mut truth).run(files).unwrap();
+    Simulation::new(&scenario)
+        .observer(&mut truth)
+        .run(files)
+        .unwrap();
     let done: Vec<_> = truth
         .io
         .iter()
@@ -405,10 +542,16 @@ process "a.exe" threads=2 {
             _ => None,
         })
         .collect();
-    let [(opened, one), (read, other), (closed, last)] = done[..] else { panic!("{done:?}") };
+    let [(opened, one), (read, other), (closed, last)] = done[..] else {
+        panic!("{done:?}")
+    };
     assert_eq!(
         (opened, read, closed),
-        (FileOperation::Open, FileOperation::Read, FileOperation::Close)
+        (
+            FileOperation::Open,
+            FileOperation::Read,
+            FileOperation::Close
+        )
     );
     assert!(one != other && other == last, "{done:?}");
 }

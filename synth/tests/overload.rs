@@ -2,7 +2,12 @@
 //! work by the queue of each thread, however long it lasts. It has its own binary because it
 //! measures the memory of the process.
 // Tests fail by panicking.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -98,7 +103,10 @@ impl FileSystem for Nowhere {
 fn run(seconds: u32) -> InFlight {
     let scenario = Script::new("overload", &script(seconds)).parse().unwrap();
     let mut seen = InFlight::default();
-    Simulation::new(&scenario).observer(&mut seen).run(&mut Nowhere).unwrap();
+    Simulation::new(&scenario)
+        .observer(&mut seen)
+        .run(&mut Nowhere)
+        .unwrap();
     seen
 }
 
@@ -122,8 +130,17 @@ fn overload_is_bounded_by_buffers_and_operation_queues() {
     let before = peak();
     let long = run(120);
     for seen in [&short, &long] {
-        assert!(seen.most <= limit, "{} events wait, the limit is {limit}", seen.most);
-        assert!(seen.lost > 10 * seen.recorded, "{} of {}", seen.lost, seen.recorded);
+        assert!(
+            seen.most <= limit,
+            "{} events wait, the limit is {limit}",
+            seen.most
+        );
+        assert!(
+            seen.lost > 10 * seen.recorded,
+            "{} of {}",
+            seen.lost,
+            seen.recorded
+        );
     }
     assert!(long.recorded > 2 * short.recorded);
     if let (Some(before), Some(after)) = (before, peak()) {
@@ -139,9 +156,16 @@ fn timeline_reports_dropped_packets_once() {
     }"#;
     let scenario = Script::new("network", script).parse().unwrap();
     let mut timeline = Timeline::new(Vec::new());
-    Simulation::new(&scenario).observer(&mut timeline).run(&mut Nowhere).unwrap();
+    Simulation::new(&scenario)
+        .observer(&mut timeline)
+        .run(&mut Nowhere)
+        .unwrap();
     let text = String::from_utf8(timeline.into_inner()).unwrap();
-    assert_eq!(text.matches("it drops new ones from now on").count(), 1, "{text}");
+    assert_eq!(
+        text.matches("it drops new ones from now on").count(),
+        1,
+        "{text}"
+    );
 }
 
 #[test]
@@ -149,7 +173,10 @@ fn timeline_reports_rejected_work_once() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let scenario = Script::new("overload", &script(40)).parse().unwrap();
     let mut timeline = Timeline::new(Vec::new());
-    Simulation::new(&scenario).observer(&mut timeline).run(&mut Nowhere).unwrap();
+    Simulation::new(&scenario)
+        .observer(&mut timeline)
+        .run(&mut Nowhere)
+        .unwrap();
     let text = String::from_utf8(timeline.into_inner()).unwrap();
     assert_eq!(text.matches("it rejects work from now on").count(), 1);
 }

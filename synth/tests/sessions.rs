@@ -1,6 +1,11 @@
 //! Where enablements reach, and what a consumer of a real-time session learns of losses.
 // Tests fail by panicking.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 mod common;
 
@@ -17,7 +22,9 @@ use common::{Files, run};
 /// Events of a kind that a process raised, wherever they were recorded.
 fn raised(truth: &InMemoryTruth, pid: u32, provider: Guid, id: u16) -> usize {
     let of_process = truth.events.iter().filter(|e| e.pid == pid);
-    of_process.filter(|e| e.provider == provider && e.descriptor.id == id).count()
+    of_process
+        .filter(|e| e.provider == provider && e.descriptor.id == id)
+        .count()
 }
 
 /// Three processes with a CLR, and a session that enables the rundown provider in all of them.
@@ -70,7 +77,10 @@ at "7s" {{ stop "own"; stop "some" }}"#
     );
     let (truth, _) = run(&script);
     // The first module of each list is that of the program.
-    assert_eq!([100, 200, 300].map(|pid| raised(&truth, pid, CLR_RUNTIME, 152)), [1, 0, 2]);
+    assert_eq!(
+        [100, 200, 300].map(|pid| raised(&truth, pid, CLR_RUNTIME, 152)),
+        [1, 0, 2]
+    );
 }
 
 /// The header and the flags of the buffers of a file.
@@ -99,16 +109,25 @@ at "4s" { stop "slow" }"#);
         truth.events.iter().filter(lost).count() as u32
     };
     let (first, without, last) = (lost(2_000_000_000), lost(3_000_000_000), lost(u64::MAX));
-    assert!(0 < first && first < without && without < last, "{first} {without} {last}");
+    assert!(
+        0 < first && first < without && without < last,
+        "{first} {without} {last}"
+    );
     // What was lost before the consumer came is counted as well: the session lost it.
     for (file, expected) in [("slow.etl", without), ("late.etl", last)] {
         let (events, buffers, _) = header_and_flags(&files[file]);
         // Events of an operation that began before the consumer left are raised a little later.
-        assert!(events.abs_diff(expected) <= 8, "{file}: {events} {expected}");
+        assert!(
+            events.abs_diff(expected) <= 8,
+            "{file}: {events} {expected}"
+        );
         assert_eq!(buffers, 0, "{file}");
     }
     let (events, _, flags) = header_and_flags(&files["late.etl"]);
-    assert!(flags.iter().any(|f| f.has(BufferFlags::EVENTS_LOST)), "{flags:?}");
+    assert!(
+        flags.iter().any(|f| f.has(BufferFlags::EVENTS_LOST)),
+        "{flags:?}"
+    );
     assert_eq!(u64::from(events), truth.sessions[0].events_lost);
 }
 
@@ -129,11 +148,22 @@ at "4s" { stop "both" }"#);
     assert_eq!((events, buffers), (0, 0));
     let (events, buffers, flags) = header_and_flags(&files["seen.etl"]);
     assert_eq!(events, 0);
-    assert!(buffers > 10 && flags.iter().any(|f| f.has(BufferFlags::BUFFER_LOST)), "{buffers}");
+    assert!(
+        buffers > 10 && flags.iter().any(|f| f.has(BufferFlags::BUFFER_LOST)),
+        "{buffers}"
+    );
     // Numbers of lost buffers stay unused, so what is there and what is lost add up.
-    let all = Trace::open(&files["all.etl"][..], &Options::default()).unwrap().buffers().len();
+    let all = Trace::open(&files["all.etl"][..], &Options::default())
+        .unwrap()
+        .buffers()
+        .len();
     assert_eq!(flags.len() + buffers as usize, all - 1);
-    assert!(truth.buffers.iter().all(|b| b.report.outcome != BufferOutcome::Lost));
+    assert!(
+        truth
+            .buffers
+            .iter()
+            .all(|b| b.report.outcome != BufferOutcome::Lost)
+    );
 }
 
 #[test]
@@ -148,22 +178,34 @@ process "App.exe" start="1.5s" {
 }
 at "1s" { session "s" file="s.etl" { enable "runtime" keywords=0x70 level=5 } }
 at "4s" { stop "s" }"#;
-    let mut scenario = Script::new("script", script).parse().unwrap_or_else(|e| panic!("{e:#?}"));
+    let mut scenario = Script::new("script", script)
+        .parse()
+        .unwrap_or_else(|e| panic!("{e:#?}"));
     // The model admits what a script cannot say; compiled code has no cold part in spite of it.
     scenario.processes[0].clrs[0].domains[0].assemblies[0].modules[1].methods[0].cold = true;
     let mut truth = InMemoryTruth::default();
     let files = &mut MemoryFileSystem::default();
-    Simulation::new(&scenario).observer(&mut truth).run(files).unwrap();
+    Simulation::new(&scenario)
+        .observer(&mut truth)
+        .run(files)
+        .unwrap();
     let flags = |e: &KnownEvent| match e.field("MethodFlags") {
         Some(OwnedValue::UInt(flags)) => *flags,
         _ => 0,
     };
-    let loads = truth.events.iter().filter(|e| e.descriptor.id == 143).map(flags);
+    let loads = truth
+        .events
+        .iter()
+        .filter(|e| e.descriptor.id == 143)
+        .map(flags);
     let (cold, hot): (Vec<u64>, Vec<u64>) = loads.partition(|flags| flags >> 28 == 1);
     assert_eq!(cold.len(), 6);
     // Flag 8: compiled.
     assert!(cold.iter().all(|flags| flags & 8 == 0), "{cold:x?}");
-    assert!(hot.iter().filter(|flags| *flags & 8 != 0).count() > 6, "{hot:x?}");
+    assert!(
+        hot.iter().filter(|flags| *flags & 8 != 0).count() > 6,
+        "{hot:x?}"
+    );
 }
 
 /// A kernel session with samples each millisecond from 1 s to 3 s.
@@ -184,8 +226,12 @@ fn changes_of_the_sampling_interval_are_logged() {
     let intervals = |truth: &InMemoryTruth| -> Vec<(String, Vec<OwnedValue>)> {
         let of = |e: &&KnownEvent| matches!(&*e.name, "SetInterval" | "CollectionStart");
         let found = truth.events.iter().filter(of);
-        let values =
-            |e: &KnownEvent| e.fields[1..3].iter().map(|field| field.value.clone()).collect();
+        let values = |e: &KnownEvent| {
+            e.fields[1..3]
+                .iter()
+                .map(|field| field.value.clone())
+                .collect()
+        };
         found.map(|e| (e.name.to_string(), values(e))).collect()
     };
     let values = |new: u32, old: u32| vec![OwnedValue::from(new), OwnedValue::from(old)];
@@ -193,7 +239,10 @@ fn changes_of_the_sampling_interval_are_logged() {
     let (truth, _) = sampled("", step);
     assert_eq!(
         intervals(&truth),
-        [start.clone(), ("SetInterval".to_owned(), values(20_000, 10_000))]
+        [
+            start.clone(),
+            ("SetInterval".to_owned(), values(20_000, 10_000))
+        ]
     );
     let same = r#"at "2s" { kernel "processes profile switches" in="k" }"#;
     assert_eq!(intervals(&sampled("", same).0), [start]);
@@ -207,7 +256,10 @@ fn lost_events_are_lost_of_the_kernel_as_well() {
         outcomes.filter(|entry| entry.outcome == wanted).count()
     };
     let (lost, recorded) = (of(EventOutcome::Lost), of(EventOutcome::Recorded));
-    assert!(lost > 100 && lost == (lost + recorded) / 10, "{lost} {recorded}");
+    assert!(
+        lost > 100 && lost == (lost + recorded) / 10,
+        "{lost} {recorded}"
+    );
     let trace = Trace::open(files["k.etl"].as_slice(), &Options::default()).unwrap();
     assert_eq!(trace.header().events_lost as usize, lost);
 }

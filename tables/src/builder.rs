@@ -51,7 +51,8 @@ impl Words {
     fn learn(&mut self, text: &str) -> i32 {
         let number = i32::try_from(self.ends.len()).unwrap_or(i32::MAX);
         self.bytes.extend(text.as_bytes());
-        self.ends.push(i32::try_from(self.bytes.len()).unwrap_or(i32::MAX));
+        self.ends
+            .push(i32::try_from(self.bytes.len()).unwrap_or(i32::MAX));
         self.numbers.insert(text.into(), number);
         number
     }
@@ -67,12 +68,16 @@ impl Words {
                 values
             }
         };
-        let keys =
-            Int32Array::new(ScalarBuffer::from(std::mem::take(&mut self.rows)), nulls.finish());
+        let keys = Int32Array::new(
+            ScalarBuffer::from(std::mem::take(&mut self.rows)),
+            nulls.finish(),
+        );
         if self.bytes.len() > MAX_WORDS {
             *self = Words::default();
         }
-        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values)?))
+        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(
+            keys, values,
+        )?))
     }
 }
 
@@ -121,7 +126,10 @@ impl Filling {
             Kind::Word => Values::Word(Box::default()),
             Kind::Bytes => Values::Bytes(Vec::new(), Vec::new()),
         };
-        Filling { values, nulls: NullBufferBuilder::new(0) }
+        Filling {
+            values,
+            nulls: NullBufferBuilder::new(0),
+        }
     }
 
     /// Adds a value; one of another type than the column's is none. Returns its bytes.
@@ -176,9 +184,10 @@ impl Filling {
                 let values = ScalarBuffer::from(std::mem::take(of));
                 Arc::new(Int32Array::try_new(values, nulls.finish())?)
             }
-            Values::Int64(of) => {
-                Arc::new(Int64Array::try_new(ScalarBuffer::from(take(of)), nulls.finish())?)
-            }
+            Values::Int64(of) => Arc::new(Int64Array::try_new(
+                ScalarBuffer::from(take(of)),
+                nulls.finish(),
+            )?),
             Values::Float64(of) => {
                 let values = ScalarBuffer::from(std::mem::take(of));
                 Arc::new(Float64Array::try_new(values, nulls.finish())?)
@@ -243,7 +252,14 @@ impl Builder {
             }
         }
         let schema = schema_of(wanted.iter().filter_map(|&at| slots.get(at)));
-        Builder { schema, columns, order: wanted.to_vec(), bounds, rows: 0, bytes: 0 }
+        Builder {
+            schema,
+            columns,
+            order: wanted.to_vec(),
+            bounds,
+            rows: 0,
+            bytes: 0,
+        }
     }
 
     pub fn schema(&self) -> &SchemaRef {

@@ -54,7 +54,11 @@ impl<'a> Cell<'a> {
 
     /// A text; `Null` if it is empty.
     pub fn text(text: &'a str) -> Self {
-        if text.is_empty() { Cell::Null } else { Cell::Text(text) }
+        if text.is_empty() {
+            Cell::Null
+        } else {
+            Cell::Text(text)
+        }
     }
 
     /// A time of a recording, in ticks of its clock.
@@ -69,7 +73,11 @@ impl<'a> Cell<'a> {
 
     /// The share that a part has of a whole; 0 of nothing.
     pub fn share(part: u64, whole: u64) -> Self {
-        Cell::Share(if whole == 0 { 0.0 } else { part as f64 / whole as f64 })
+        Cell::Share(if whole == 0 {
+            0.0
+        } else {
+            part as f64 / whole as f64
+        })
     }
 }
 
@@ -160,14 +168,23 @@ const fn or_unknown(name: &str) -> &str {
 impl fmt::Display for Label<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Label::Process { name, pid: Some(pid) } => write!(f, "{} ({pid})", or_unknown(name)),
+            Label::Process {
+                name,
+                pid: Some(pid),
+            } => write!(f, "{} ({pid})", or_unknown(name)),
             Label::Process { pid: None, .. } => f.write_str("unknown process"),
             Label::ThreadOf { name, pid, tid } => {
                 write!(f, "{} thread {tid}", Label::Process { name, pid })
             }
             Label::Thread { name, tid: None } => f.write_str(name),
-            Label::Thread { name: "", tid: Some(tid) } => write!(f, "thread {tid}"),
-            Label::Thread { name, tid: Some(tid) } => write!(f, "{name} ({tid})"),
+            Label::Thread {
+                name: "",
+                tid: Some(tid),
+            } => write!(f, "thread {tid}"),
+            Label::Thread {
+                name,
+                tid: Some(tid),
+            } => write!(f, "{name} ({tid})"),
             Label::Indented { name, depth } => {
                 write!(f, "{}{}", "  ".repeat(depth), or_unknown(name))
             }
@@ -181,12 +198,26 @@ mod tests {
 
     #[test]
     fn people_read_the_ids_of_processes_and_threads() {
-        let process = Label::Process { name: "Orders.exe", pid: Some(4312) };
+        let process = Label::Process {
+            name: "Orders.exe",
+            pid: Some(4312),
+        };
         assert_eq!(process.to_string(), "Orders.exe (4312)");
         assert_eq!(process.value(), "Orders.exe");
-        let unknown = Label::ThreadOf { name: "", pid: None, tid: 8 };
+        let unknown = Label::ThreadOf {
+            name: "",
+            pid: None,
+            tid: 8,
+        };
         assert_eq!(unknown.to_string(), "unknown process thread 8");
-        assert_eq!(Label::Thread { name: "", tid: Some(12) }.to_string(), "thread 12");
+        assert_eq!(
+            Label::Thread {
+                name: "",
+                tid: Some(12)
+            }
+            .to_string(),
+            "thread 12"
+        );
         assert_eq!(Label::Indented { name: "", depth: 2 }.to_string(), "    ?");
     }
 }

@@ -108,7 +108,10 @@ impl Column {
     /// Rows may have no value.
     #[must_use]
     pub const fn or_null(self) -> Self {
-        Column { nullable: true, ..self }
+        Column {
+            nullable: true,
+            ..self
+        }
     }
 
     /// Sets the unit of its numbers.
@@ -136,7 +139,10 @@ impl Column {
     }
 
     pub(crate) const fn on_request(self) -> Self {
-        Column { on_request: true, ..self }
+        Column {
+            on_request: true,
+            ..self
+        }
     }
 
     /// A number.

@@ -72,5 +72,9 @@ impl From<Error> for ArrowError {
 
 /// A selection in words.
 fn words(selection: &str) -> String {
-    if selection.is_empty() { "everything".to_owned() } else { format!("`{selection}`") }
+    if selection.is_empty() {
+        "everything".to_owned()
+    } else {
+        format!("`{selection}`")
+    }
 }

@@ -40,7 +40,10 @@ pub(crate) fn needs_names(builder: &Builder, options: &Options) -> bool {
 
 /// Whether a row of the wanted columns shows what the schemas of the trace say.
 pub(crate) fn needs_schemas(builder: &Builder, options: &Options) -> bool {
-    let shown = DECODED.iter().chain(&NAMES).chain(&[at::PROVIDER, at::PAYLOAD_TEXT]);
+    let shown = DECODED
+        .iter()
+        .chain(&NAMES)
+        .chain(&[at::PROVIDER, at::PAYLOAD_TEXT]);
     let selects = !options.events.is_empty() || !options.filter.names.is_empty();
     selects || shown.into_iter().any(|&at| builder.wants(at))
 }
@@ -58,9 +61,15 @@ pub(crate) fn records<S: Source>(
     is_ordered: bool,
     threads: usize,
 ) -> Result<Records<&mut S>> {
-    let check = if is_ordered { OrderCheck::Lookahead } else { OrderCheck::Scan };
+    let check = if is_ordered {
+        OrderCheck::Lookahead
+    } else {
+        OrderCheck::Scan
+    };
     trace.set_order_check(check);
-    let records = trace.records(etl_format::read::Order::Time)?.with_threads(threads);
+    let records = trace
+        .records(etl_format::read::Order::Time)?
+        .with_threads(threads);
     Ok(records.without_stale_records())
 }
 
@@ -110,7 +119,10 @@ pub(crate) fn set_keys(builder: &mut Builder, trace: &str, sequence: i64, event:
 /// names.
 fn owner(event: &Event<'_>) -> RecordOwner {
     match event.names() {
-        Some(_) => RecordOwner { process_id: event.pid(), thread_id: event.tid() },
+        Some(_) => RecordOwner {
+            process_id: event.pid(),
+            thread_id: event.tid(),
+        },
         None => etl_analysis::owner(event.record()),
     }
 }
@@ -128,7 +140,9 @@ impl EventRows<'_> {
     fn add(&mut self, builder: &mut Builder, options: &Options, record: &Record<'_>) -> bool {
         let sequence = self.sequence;
         self.sequence += 1;
-        let Some(event) = self.decoder.select(record, &self.selection) else { return false };
+        let Some(event) = self.decoder.select(record, &self.selection) else {
+            return false;
+        };
         if !options.events.is_empty() && !options.events.admit_name(event.name()) {
             return false;
         }
@@ -159,9 +173,18 @@ impl EventRows<'_> {
         builder.set(at::PAYLOAD, Cell::Bytes(event.payload()));
         builder.set(at::TIMESTAMP, Cell::Int(event.ticks().get()));
         builder.set(at::HOOK, Cell::int(header.hook));
-        builder.set(at::OPCODE_NAME, Cell::text(event.opcode_name().unwrap_or_default()));
-        builder.set(at::TASK_NAME, Cell::text(event.task_name().unwrap_or_default()));
-        builder.set(at::LEVEL_NAME, Cell::text(event.level_name().unwrap_or_default()));
+        builder.set(
+            at::OPCODE_NAME,
+            Cell::text(event.opcode_name().unwrap_or_default()),
+        );
+        builder.set(
+            at::TASK_NAME,
+            Cell::text(event.task_name().unwrap_or_default()),
+        );
+        builder.set(
+            at::LEVEL_NAME,
+            Cell::text(event.level_name().unwrap_or_default()),
+        );
         builder.set(at::PAYLOAD_TEXT, Cell::text(event.payload_text()));
         set_decoded(builder, &mut self.scratch, &event);
         builder.end_row()
@@ -186,7 +209,11 @@ fn set_decoded(builder: &mut Builder, scratch: &mut Vec<u8>, event: &Event<'_>) 
     scratch.clear();
     let names = event.names();
     let names = names.as_ref().map(|names| names as &dyn Names);
-    Renderer::new().names(names).hex().lossy().json_fields(scratch, &mut fields);
+    Renderer::new()
+        .names(names)
+        .hex()
+        .lossy()
+        .json_fields(scratch, &mut fields);
     builder.set(at::FIELDS, Cell::Bytes(scratch));
     let note = fields.note();
     builder.set(at::PAYLOAD_SHORT, Cell::Bool(note.is_short()));

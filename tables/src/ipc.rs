@@ -80,12 +80,17 @@ pub fn write<S: Source, W: Write>(
             let mut writer = FileWriter::try_new(out, &plain).map_err(unwritten)?;
             recorded.write(&plan, &mut |batch| {
                 rows += batch.num_rows() as u64;
-                writer.write(&plain_batch(&plain, &batch)?).map_err(unwritten)
+                writer
+                    .write(&plain_batch(&plain, &batch)?)
+                    .map_err(unwritten)
             })?;
             writer.finish().map_err(unwritten)?;
         }
     }
-    Ok(Written { rows, faults: recorded.into_faults() })
+    Ok(Written {
+        rows,
+        faults: recorded.into_faults(),
+    })
 }
 
 /// The error of writing a batch.
@@ -106,16 +111,26 @@ fn plain_schema(schema: &Schema) -> SchemaRef {
 }
 
 fn plain_batch(schema: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch> {
-    let columns = batch.columns().iter().map(|column| match column.data_type() {
-        DataType::Dictionary(..) => plain(column),
-        _ => Arc::clone(column),
-    });
+    let columns = batch
+        .columns()
+        .iter()
+        .map(|column| match column.data_type() {
+            DataType::Dictionary(..) => plain(column),
+            _ => Arc::clone(column),
+        });
     Ok(RecordBatch::try_new(Arc::clone(schema), columns.collect())?)
 }
 
 fn plain(column: &ArrayRef) -> ArrayRef {
-    let Some(words) = column.as_dictionary_opt::<Int32Type>() else { return Arc::clone(column) };
+    let Some(words) = column.as_dictionary_opt::<Int32Type>() else {
+        return Arc::clone(column);
+    };
     let texts = words.values().as_string::<i32>();
-    let text = |row| words.key(row).filter(|_| words.is_valid(row)).map(|key| texts.value(key));
+    let text = |row| {
+        words
+            .key(row)
+            .filter(|_| words.is_valid(row))
+            .map(|key| texts.value(key))
+    };
     Arc::new((0..words.len()).map(text).collect::<StringArray>())
 }

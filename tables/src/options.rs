@@ -40,7 +40,10 @@ pub struct Options {
 
 impl Options {
     /// Rows of one batch, and bytes of its texts, at most.
-    const BOUNDS: Bounds = Bounds { rows: 1 << 16, bytes: 16 << 20 };
+    const BOUNDS: Bounds = Bounds {
+        rows: 1 << 16,
+        bytes: 16 << 20,
+    };
 
     /// All columns and rows of a trace, which the column `trace` calls so.
     #[must_use]
@@ -62,7 +65,10 @@ impl Options {
     /// calls "on request".
     #[must_use]
     pub fn columns<T: Into<String>>(self, columns: impl IntoIterator<Item = T>) -> Self {
-        Options { columns: columns.into_iter().map(Into::into).collect(), ..self }
+        Options {
+            columns: columns.into_iter().map(Into::into).collect(),
+            ..self
+        }
     }
 
     /// The events that become rows of `events` and of the tables of the events of one kind. The
@@ -107,13 +113,22 @@ impl Options {
     /// Rows of a batch at most; fewer where texts take 16 MiB. Default: 65,536.
     #[must_use]
     pub fn batch_rows(self, rows: usize) -> Self {
-        Options { bounds: Bounds { rows: rows.max(1), ..self.bounds }, ..self }
+        Options {
+            bounds: Bounds {
+                rows: rows.max(1),
+                ..self.bounds
+            },
+            ..self
+        }
     }
 
     /// The places of the wanted columns in a table.
     pub(crate) fn wanted(&self, table: &str, slots: &[Slot]) -> Result<Vec<usize>> {
         if self.columns.is_empty() {
-            let all = slots.iter().enumerate().filter(|(_, slot)| !slot.on_request);
+            let all = slots
+                .iter()
+                .enumerate()
+                .filter(|(_, slot)| !slot.on_request);
             return Ok(all.map(|(place, _)| place).collect());
         }
         self.places(table, slots)
@@ -126,14 +141,17 @@ impl Options {
         }
         let mut places = Vec::new();
         for name in &self.columns {
-            let at = slots.iter().position(|slot| slot.name == *name).ok_or_else(|| {
-                let known: Vec<&str> = slots.iter().map(|slot| &*slot.name).collect();
-                Error::NoColumn {
-                    table: table.to_owned(),
-                    column: name.clone(),
-                    known: known.join(", "),
-                }
-            })?;
+            let at = slots
+                .iter()
+                .position(|slot| slot.name == *name)
+                .ok_or_else(|| {
+                    let known: Vec<&str> = slots.iter().map(|slot| &*slot.name).collect();
+                    Error::NoColumn {
+                        table: table.to_owned(),
+                        column: name.clone(),
+                        known: known.join(", "),
+                    }
+                })?;
             if !places.contains(&at) {
                 places.push(at);
             }

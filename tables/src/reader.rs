@@ -77,7 +77,10 @@ impl Reader {
         S: Source + Send + 'static,
     {
         let wanted = Arc::new(());
-        let source = WhileWanted { source, wanted: Arc::downgrade(&wanted) };
+        let source = WhileWanted {
+            source,
+            wanted: Arc::downgrade(&wanted),
+        };
         let mut recorded = Recorded::open(source, options)?;
         let plan = recorded.plan(table)?;
         let schema = plan.schema();
@@ -92,7 +95,12 @@ impl Reader {
                 let _ = send(&to, Err(error));
             }
         });
-        Ok(Reader { schema, batches, ended: false, _wanted: wanted })
+        Ok(Reader {
+            schema,
+            batches,
+            ended: false,
+            _wanted: wanted,
+        })
     }
 }
 

@@ -56,7 +56,12 @@ impl RecordObserver for ReadBefore {
 impl<S: Source> Recorded<S> {
     pub fn open(mut source: S, options: Options) -> Result<Self> {
         open_trace(&mut source, &options)?;
-        Ok(Recorded { source, options, before: None, faults: Vec::new() })
+        Ok(Recorded {
+            source,
+            options,
+            before: None,
+            faults: Vec::new(),
+        })
     }
 
     /// What could not be read of the trace, once a table was written.
@@ -65,30 +70,58 @@ impl<S: Source> Recorded<S> {
     }
 
     fn read_before(&mut self, code: bool) -> Result<()> {
-        if self.before.as_ref().is_some_and(|before| before.code || !code) {
+        if self
+            .before
+            .as_ref()
+            .is_some_and(|before| before.code || !code)
+        {
             return Ok(());
         }
-        let Options { limits, threads, ref trace, ref store, .. } = self.options;
+        let Options {
+            limits,
+            threads,
+            ref trace,
+            ref store,
+            ..
+        } = self.options;
         let mut recording = Recording::open_within([(&mut self.source, trace.clone())], limits)?;
         let analysis = Analysis::new().addresses(false).threads(threads);
         let schemas = SchemasOfTraces::new(store.clone());
-        let mut records = ReadBefore { intervals: Intervals::default(), schemas };
+        let mut records = ReadBefore {
+            intervals: Intervals::default(),
+            schemas,
+        };
         let machine = if code {
-            analysis.names(true).run_split(&mut recording, &mut records, &mut ())?
+            analysis
+                .names(true)
+                .run_split(&mut recording, &mut records, &mut ())?
         } else {
             analysis.run_for_owners(&mut recording, &mut records)?
         };
         let ReadBefore { intervals, schemas } = records;
         self.options.store = schemas.store(0);
-        self.faults = machine.files().iter().flat_map(|file| file.faults.clone()).collect();
-        self.before = Some(Before { machine, intervals, code });
+        self.faults = machine
+            .files()
+            .iter()
+            .flat_map(|file| file.faults.clone())
+            .collect();
+        self.before = Some(Before {
+            machine,
+            intervals,
+            code,
+        });
         Ok(())
     }
 
     /// What the whole trace shows, names of code included.
     pub fn with_code(&mut self) -> Result<(&mut S, &Options, &Before)> {
         self.read_before(true)?;
-        let Recorded { source, options, before, .. } = self;
+        let Recorded {
+            source,
+            options,
+            before,
+            ..
+        } = self;
         match before {
             Some(before) => Ok((source, options, before)),
             None => Err(Error::Stopped),
@@ -109,7 +142,12 @@ impl<S: Source> Recorded<S> {
         if schemas || names && self.options.names {
             self.read_before(false)?;
         }
-        let Recorded { source, options, before, faults } = self;
+        let Recorded {
+            source,
+            options,
+            before,
+            faults,
+        } = self;
         let machine = before.as_ref().map(|before| &before.machine);
         let context = machine.filter(|_| names && options.names).map(Context::new);
         let is_ordered = machine.is_some_and(|machine| machine.is_ordered());

@@ -94,12 +94,16 @@ impl<'r> Report<'r> {
 
     /// Adds a member to the JSON.
     pub fn fact(&mut self, column: Column, value: Cell<'_>) {
-        self.facts.push(Fact { name: column.name, value: json_value(&column, value) });
+        self.facts.push(Fact {
+            name: column.name,
+            value: json_value(&column, value),
+        });
     }
 
     /// Adds data that the recording lacks.
     pub fn add_missing(&mut self, missing: impl IntoIterator<Item = MissingData>) {
-        self.missing.extend(missing.into_iter().map(|missing| missing.to_string()));
+        self.missing
+            .extend(missing.into_iter().map(|missing| missing.to_string()));
     }
 
     /// The report as JSON with the first `top` rows of each table, `None` for all.
@@ -108,7 +112,11 @@ impl<'r> Report<'r> {
         let mut out = Map::new();
         let mut add = |name: &str, value: Value| {
             let replaced = out.insert(name.to_owned(), value);
-            debug_assert!(replaced.is_none(), "{}: two members are named {name}", self.kind);
+            debug_assert!(
+                replaced.is_none(),
+                "{}: two members are named {name}",
+                self.kind
+            );
         };
         add("schema_version", json!(REPORT_VERSION));
         add("kind", json!(self.kind));
@@ -126,7 +134,9 @@ impl<'r> Report<'r> {
     /// The first table as comma-separated values with its first `top` rows, `None` for all.
     #[must_use]
     pub fn csv(&self, top: Option<usize>) -> String {
-        self.tables.first().map_or_else(String::new, |table| table.csv(top))
+        self.tables
+            .first()
+            .map_or_else(String::new, |table| table.csv(top))
     }
 
     /// The report as text with the first `top` rows of each table, `None` for all.
@@ -185,7 +195,9 @@ pub struct ReportTable<'r> {
 
 impl std::fmt::Debug for ReportTable<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ReportTable").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("ReportTable")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -197,7 +209,12 @@ impl<'r> ReportTable<'r> {
     pub fn new<R: Row + 'r>(title: impl Into<String>, rows: Vec<R>) -> Self {
         let name = R::NAME.rsplit('.').next().unwrap_or(R::NAME);
         let columns = columns_of::<R>().into_iter().map(Some).collect();
-        ReportTable { name, title: title.into(), columns, rows: Box::new(rows) }
+        ReportTable {
+            name,
+            title: title.into(),
+            columns,
+            rows: Box::new(rows),
+        }
     }
 
     /// The same without these columns.
@@ -264,7 +281,12 @@ impl<'r> ReportTable<'r> {
     }
 
     fn csv(&self, top: Option<usize>) -> String {
-        let names: Vec<&str> = self.columns.iter().flatten().map(|column| column.name).collect();
+        let names: Vec<&str> = self
+            .columns
+            .iter()
+            .flatten()
+            .map(|column| column.name)
+            .collect();
         let mut out = names.join(",") + "\n";
         for row in 0..self.shown(top) {
             let mut separator = "";
@@ -286,7 +308,11 @@ impl<'r> ReportTable<'r> {
         if !self.title.is_empty() {
             *out += &(one_line(&self.title) + "\n");
         }
-        let columns = self.columns.iter().flatten().filter(|column| !column.heading.is_empty());
+        let columns = self
+            .columns
+            .iter()
+            .flatten()
+            .filter(|column| !column.heading.is_empty());
         let mut grid = Grid::new(columns.map(|column| column.heading));
         for row in 0..self.shown(top) {
             let mut cells = Vec::new();
@@ -333,8 +359,10 @@ impl Grid {
 
     fn add(&mut self, cells: Vec<TextValue>) {
         let mut line = Vec::with_capacity(cells.len());
-        for ((cell, width), is_number) in
-            cells.into_iter().zip(&mut self.widths).zip(&mut self.is_number)
+        for ((cell, width), is_number) in cells
+            .into_iter()
+            .zip(&mut self.widths)
+            .zip(&mut self.is_number)
         {
             *width = (*width).max(cell.text.chars().count());
             *is_number |= cell.is_number;
@@ -444,8 +472,18 @@ mod tests {
     }
 
     fn report() -> Report<'static> {
-        let rows =
-            vec![Lock { name: "a,\"b\"", wait: 15_000, id: 7 }, Lock { name: "", wait: 5, id: 8 }];
+        let rows = vec![
+            Lock {
+                name: "a,\"b\"",
+                wait: 15_000,
+                id: 7,
+            },
+            Lock {
+                name: "",
+                wait: 5,
+                id: 8,
+            },
+        ];
         let mut report = Report::new("test");
         report.tables.push(ReportTable::new("", rows));
         report
@@ -453,7 +491,10 @@ mod tests {
 
     #[test]
     fn csv_quotes_what_needs_it() {
-        assert_eq!(report().csv(None), "name,time_us,id\n\"a,\"\"b\"\"\",1500.0,7\n,0.5,8\n");
+        assert_eq!(
+            report().csv(None),
+            "name,time_us,id\n\"a,\"\"b\"\"\",1500.0,7\n,0.5,8\n"
+        );
     }
 
     #[test]
@@ -466,10 +507,20 @@ mod tests {
     #[test]
     fn a_column_is_left_out_and_another_has_a_new_heading() {
         let mut report = report();
-        let table = report.tables.remove(0).without(&["time_us"]).with_heading("id", "no");
+        let table = report
+            .tables
+            .remove(0)
+            .without(&["time_us"])
+            .with_heading("id", "no");
         report.tables.push(table);
         assert_eq!(report.csv(Some(1)), "name,id\n\"a,\"\"b\"\"\",7\n");
-        assert_eq!(report.json(Some(1))["rows"][0], json!({"name": "a,\"b\"", "id": 7}));
-        assert_eq!(report.text(None), "\n  name   no\n  a,\"b\"   7\n  -       8\n");
+        assert_eq!(
+            report.json(Some(1))["rows"][0],
+            json!({"name": "a,\"b\"", "id": 7})
+        );
+        assert_eq!(
+            report.text(None),
+            "\n  name   no\n  a,\"b\"   7\n  -       8\n"
+        );
     }
 }

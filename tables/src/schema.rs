@@ -29,7 +29,10 @@ impl Table {
     /// Its schema with `trace` and all columns that are not on request.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
-        let columns = self.data_set_columns().into_iter().filter(|column| !column.on_request);
+        let columns = self
+            .data_set_columns()
+            .into_iter()
+            .filter(|column| !column.on_request);
         let slots: Vec<Slot> = columns.map(|column| Slot::from(&column)).collect();
         schema_of(&slots)
     }
@@ -57,8 +60,22 @@ pub(crate) struct Slot {
 
 impl From<&Column> for Slot {
     fn from(column: &Column) -> Self {
-        let Column { kind, nullable, unit, meaning, on_request, .. } = *column;
-        Slot { name: column.name.to_owned(), kind, nullable, unit, meaning, on_request }
+        let Column {
+            kind,
+            nullable,
+            unit,
+            meaning,
+            on_request,
+            ..
+        } = *column;
+        Slot {
+            name: column.name.to_owned(),
+            kind,
+            nullable,
+            unit,
+            meaning,
+            on_request,
+        }
     }
 }
 
@@ -66,7 +83,14 @@ impl Slot {
     /// A column that may have no value, without unit and meaning.
     pub fn of_field(name: &str, kind: Kind) -> Self {
         let name = name.to_owned();
-        Slot { name, kind, nullable: true, unit: "", meaning: "", on_request: false }
+        Slot {
+            name,
+            kind,
+            nullable: true,
+            unit: "",
+            meaning: "",
+            on_request: false,
+        }
     }
 
     /// The field in Arrow, with the unit and the meaning as metadata.

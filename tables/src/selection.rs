@@ -52,7 +52,9 @@ impl Selection {
     /// Whether a process is selected, by its index; an unknown process is if all are.
     #[must_use]
     pub fn has_process(&self, process: Option<usize>) -> bool {
-        let Some(selected) = &self.processes else { return true };
+        let Some(selected) = &self.processes else {
+            return true;
+        };
         process.is_some_and(|process| selected.contains(&process))
     }
 

@@ -6,8 +6,11 @@ use crate::column::{Column, Kind};
 use crate::row::{Row, columns_of};
 
 /// The first column of every table of a data set.
-pub(crate) const TRACE: Column =
-    Column::new("trace", Kind::Word, "Name of the trace: the name of its file without the folder");
+pub(crate) const TRACE: Column = Column::new(
+    "trace",
+    Kind::Word,
+    "Name of the trace: the name of its file without the folder",
+);
 
 /// A table with columns that are the same for every trace.
 ///
@@ -35,7 +38,12 @@ impl Table {
     /// The table with these rows.
     #[must_use]
     pub const fn of<R: Row>() -> Self {
-        Table { name: R::NAME, row: R::ROW, about: R::ABOUT, list: columns_of::<R> }
+        Table {
+            name: R::NAME,
+            row: R::ROW,
+            about: R::ABOUT,
+            list: columns_of::<R>,
+        }
     }
 
     /// A table whose columns are listed without the values of rows.
@@ -45,7 +53,12 @@ impl Table {
         about: &'static str,
         list: fn() -> Vec<Column>,
     ) -> Self {
-        Table { name, row, about, list }
+        Table {
+            name,
+            row,
+            about,
+            list,
+        }
     }
 
     /// Its columns, without the column `trace` that each table of a data set begins with.

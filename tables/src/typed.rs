@@ -59,8 +59,17 @@ impl TypedTable {
         slots.truncate(VERSION);
         slots.push(Slot::of_field("version", Kind::Int32));
         slots.push(Slot::of_field("activity", Kind::Text));
-        let used = slots.iter().map(|slot| (slot.name.to_ascii_lowercase(), 1)).collect();
-        TypedTable { name, slots, places: BTreeMap::new(), names: BTreeMap::new(), used }
+        let used = slots
+            .iter()
+            .map(|slot| (slot.name.to_ascii_lowercase(), 1))
+            .collect();
+        TypedTable {
+            name,
+            slots,
+            places: BTreeMap::new(),
+            names: BTreeMap::new(),
+            used,
+        }
     }
 
     /// Its schema.
@@ -81,7 +90,11 @@ impl TypedTable {
     }
 
     fn column(&mut self, key: (String, usize), name: &str, kind: Kind, is_name: bool) {
-        let places = if is_name { &mut self.names } else { &mut self.places };
+        let places = if is_name {
+            &mut self.names
+        } else {
+            &mut self.places
+        };
         if let Some(&at) = places.get(&key) {
             if let Some(slot) = self.slots.get_mut(at) {
                 slot.kind = wider(slot.kind, kind);
@@ -110,7 +123,10 @@ impl TypedTable {
     fn places_of(&self, schema: &EventSchema) -> Vec<(Option<usize>, Option<usize>)> {
         let places = numbered(&schema.fields).map(|(field, before)| {
             let key = (field.name.to_string(), before);
-            (self.places.get(&key).copied(), self.names.get(&key).copied())
+            (
+                self.places.get(&key).copied(),
+                self.names.get(&key).copied(),
+            )
         });
         places.collect()
     }
@@ -133,7 +149,9 @@ fn kind_of(field: &Field) -> Kind {
         Binary, Boolean, Double, FileTime, Float, HexInt32, HexInt64, Int8, Int16, Int32, Int64,
         Pointer, SizeT, SystemTime, UInt8, UInt16, UInt32, UInt64,
     };
-    let FieldKind::Value(ty) = &field.kind else { return Kind::Text };
+    let FieldKind::Value(ty) = &field.kind else {
+        return Kind::Text;
+    };
     if field.count != Count::One {
         return Kind::Text;
     }
@@ -199,7 +217,11 @@ impl<T> Known<T> {
             self.by_schema.clear();
         }
         let key = (provider, Arc::as_ptr(schema).addr());
-        &self.by_schema.entry(key).or_insert_with(|| (Arc::clone(schema), find())).1
+        &self
+            .by_schema
+            .entry(key)
+            .or_insert_with(|| (Arc::clone(schema), find()))
+            .1
     }
 }
 
@@ -212,7 +234,11 @@ fn select<'a>(
 ) -> Option<Event<'a>> {
     let event = decoder.select(record, selection)?;
     let schema = event.schema()?;
-    if options.events.admit_name(&schema.name) { Some(event) } else { None }
+    if options.events.admit_name(&schema.name) {
+        Some(event)
+    } else {
+        None
+    }
 }
 
 /// Finds the tables of the selected events.
@@ -226,12 +252,18 @@ pub(crate) fn tables_of<S: Source>(
     let selection = Selection::default().filter(options.filter.clone());
     let mut known = Known::default();
     while let Some(record) = records.next_record().map_err(Error::Trace)? {
-        let Some(event) = select(&mut decoder, &record, &selection, options) else { continue };
-        let Some(schema) = event.schema() else { continue };
+        let Some(event) = select(&mut decoder, &record, &selection, options) else {
+            continue;
+        };
+        let Some(schema) = event.schema() else {
+            continue;
+        };
         known.get(event.provider_guid(), schema, || {
             let name = table_name(&event, schema);
             if tables.len() < MAX_KINDS || tables.contains_key(&name) {
-                let table = tables.entry(name).or_insert_with_key(|n| TypedTable::new(n.clone()));
+                let table = tables
+                    .entry(name)
+                    .or_insert_with_key(|n| TypedTable::new(n.clone()));
                 table.add(schema);
             }
         });
@@ -259,16 +291,27 @@ pub(crate) fn write<S: Source>(
 ) -> Result<()> {
     // Many tables at a time share the memory of one.
     let mut bounds = options.bounds;
-    bounds.rows = (bounds.rows / tables.len().max(1)).max(1 << 10).min(bounds.rows);
-    bounds.bytes = (bounds.bytes / tables.len().max(1)).max(1 << 16).min(bounds.bytes);
+    bounds.rows = (bounds.rows / tables.len().max(1))
+        .max(1 << 10)
+        .min(bounds.rows);
+    bounds.bytes = (bounds.bytes / tables.len().max(1))
+        .max(1 << 16)
+        .min(bounds.bytes);
     let mut open = Vec::new();
     for table in tables.values() {
         let wanted = options.places(&table.name, &table.slots)?;
         let builder = Builder::new(&table.slots, &wanted, bounds);
-        open.push(Open { table, builder, set: vec![false; table.slots.len()] });
+        open.push(Open {
+            table,
+            builder,
+            set: vec![false; table.slots.len()],
+        });
     }
-    let index: HashMap<&str, usize> =
-        tables.keys().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+    let index: HashMap<&str, usize> = tables
+        .keys()
+        .enumerate()
+        .map(|(at, name)| (name.as_str(), at))
+        .collect();
     let mut decoder = decoder(records.clock(), options, context).depth(Depth::Fields);
     let selection = Selection::default().filter(options.filter.clone());
     let mut known = Known::<Target>::default();
@@ -277,14 +320,20 @@ pub(crate) fn write<S: Source>(
     while let Some(record) = records.next_record().map_err(Error::Trace)? {
         let number = sequence;
         sequence += 1;
-        let Some(event) = select(&mut decoder, &record, &selection, options) else { continue };
-        let Some(schema) = event.schema() else { continue };
+        let Some(event) = select(&mut decoder, &record, &selection, options) else {
+            continue;
+        };
+        let Some(schema) = event.schema() else {
+            continue;
+        };
         let target = known.get(event.provider_guid(), schema, || {
             let at = *index.get(table_name(&event, schema).as_str())?;
             Some((at, open.get(at)?.table.places_of(schema)))
         });
         let Some((at, places)) = target else { continue };
-        let Some(open) = open.get_mut(*at) else { continue };
+        let Some(open) = open.get_mut(*at) else {
+            continue;
+        };
         set_keys(&mut open.builder, &options.trace, number, &event);
         if open.row(&event, places, &mut scratch) {
             out(open.table, open.builder.take()?)?;
@@ -306,7 +355,11 @@ impl Open<'_> {
         places: &[(Option<usize>, Option<usize>)],
         scratch: &mut Vec<u8>,
     ) -> bool {
-        let Open { table, builder, set } = self;
+        let Open {
+            table,
+            builder,
+            set,
+        } = self;
         builder.set(VERSION, Cell::int(event.version()));
         set_guid(builder, ACTIVITY, event.activity());
         set.fill(false);
@@ -327,7 +380,10 @@ impl Open<'_> {
             {
                 scratch.clear();
                 if write_name(field, value, scratch) {
-                    builder.set(*name, Cell::text(str::from_utf8(scratch).unwrap_or_default()));
+                    builder.set(
+                        *name,
+                        Cell::text(str::from_utf8(scratch).unwrap_or_default()),
+                    );
                     set.get_mut(*name).into_iter().for_each(|set| *set = true);
                 }
             }
@@ -347,7 +403,9 @@ fn write_name(field: &Field, value: Value<'_>, out: &mut Vec<u8>) -> bool {
         Some(InType::Int64 | InType::UInt64 | InType::HexInt64) => 8,
         _ => 4,
     };
-    let Some(bits) = value.bits(width) else { return false };
+    let Some(bits) = value.bits(width) else {
+        return false;
+    };
     let Some(map) = &field.map else {
         let name = render::status_name(field, bits);
         out.extend(name.unwrap_or_default().as_bytes());
@@ -414,10 +472,12 @@ fn write_text(field: &Field, value: Value<'_>, names: Option<&dyn Names>, out: &
         return renderer.json_value(out, field, value);
     }
     let mut own = Vec::new();
-    Renderer::new().names(names).chars(field, value, &mut own, &mut |c| {
-        let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
-        out.extend(c.encode_utf8(&mut [0; 4]).as_bytes());
-    });
+    Renderer::new()
+        .names(names)
+        .chars(field, value, &mut own, &mut |c| {
+            let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
+            out.extend(c.encode_utf8(&mut [0; 4]).as_bytes());
+        });
 }
 
 /// Microseconds since 1970; `None` for what is no date.
@@ -443,7 +503,10 @@ mod tests {
         let time = |parts| system_time(SystemTime(parts));
         assert_eq!(time([1970, 1, 4, 1, 0, 0, 0, 0]), Some(0));
         // date -u -d '2024-02-29 12:34:56.789' +%s%6N
-        assert_eq!(time([2024, 2, 4, 29, 12, 34, 56, 789]), Some(1_709_210_096_789_000));
+        assert_eq!(
+            time([2024, 2, 4, 29, 12, 34, 56, 789]),
+            Some(1_709_210_096_789_000)
+        );
         assert_eq!(time([0; 8]), None);
     }
 
@@ -458,7 +521,10 @@ mod tests {
             let begin = ["a", "A", "b", "Version"][(number >> 24) as usize % 4];
             let name = format!("{begin}{}", "_".repeat((number >> 16) as usize % 40));
             let mut free = name.clone();
-            while expected.iter().any(|known| known.eq_ignore_ascii_case(&free)) {
+            while expected
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(&free))
+            {
                 free.push('_');
             }
             expected.push(free);

@@ -32,7 +32,9 @@ impl<S: Source> Recorded<S> {
     /// The columns of a table that are wanted.
     pub fn plan(&mut self, name: &str) -> Result<Plan> {
         if name == EVENTS.name {
-            return Ok(Plan::Events(events::builder(&self.options)?.schema().clone()));
+            return Ok(Plan::Events(
+                events::builder(&self.options)?.schema().clone(),
+            ));
         }
         if let Some(table) = Table::named(name) {
             let slots = table.slots();
@@ -45,7 +47,10 @@ impl<S: Source> Recorded<S> {
         }
         let mut tables = self.typed()?;
         tables.retain(|known, _| known.eq_ignore_ascii_case(name));
-        let table = tables.values().next().ok_or_else(|| Error::NoEvent(name.to_owned()))?;
+        let table = tables
+            .values()
+            .next()
+            .ok_or_else(|| Error::NoEvent(name.to_owned()))?;
         let wanted = self.options.places(&table.name, &table.slots)?;
         let schema = schema_of(wanted.iter().filter_map(|&at| table.slots.get(at)));
         Ok(Plan::Typed(tables, schema))

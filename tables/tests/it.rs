@@ -1,6 +1,11 @@
 //! Tables against what other code says of the same traces, and the page that documents them.
 // Tests fail by panicking.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -50,7 +55,10 @@ fn read(bytes: &[u8], table: &str, options: Options) -> Vec<RecordBatch> {
     let reader = Reader::open(source, table, options).unwrap();
     let schema = reader.schema();
     let batches: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
-    assert!(batches.iter().all(|batch| batch.schema() == schema), "{table}");
+    assert!(
+        batches.iter().all(|batch| batch.schema() == schema),
+        "{table}"
+    );
     batches
 }
 
@@ -66,7 +74,10 @@ fn rows(batches: &[RecordBatch]) -> usize {
 fn words(batches: &[RecordBatch], column: &str) -> Vec<Option<String>> {
     let mut all = Vec::new();
     for batch in batches {
-        let words = batch.column_by_name(column).unwrap().as_dictionary::<Int32Type>();
+        let words = batch
+            .column_by_name(column)
+            .unwrap()
+            .as_dictionary::<Int32Type>();
         let texts = words.values().as_string::<i32>();
         all.extend((0..words.len()).map(|row| Some(texts.value(words.key(row)?).to_owned())));
     }
@@ -75,8 +86,15 @@ fn words(batches: &[RecordBatch], column: &str) -> Vec<Option<String>> {
 
 fn texts(batches: &[RecordBatch], column: &str) -> Vec<Option<String>> {
     let of = |batch: &RecordBatch| {
-        let texts = batch.column_by_name(column).unwrap().as_string::<i32>().clone();
-        texts.iter().map(|text| text.map(str::to_owned)).collect::<Vec<_>>()
+        let texts = batch
+            .column_by_name(column)
+            .unwrap()
+            .as_string::<i32>()
+            .clone();
+        texts
+            .iter()
+            .map(|text| text.map(str::to_owned))
+            .collect::<Vec<_>>()
     };
     batches.iter().flat_map(of).collect()
 }
@@ -86,7 +104,11 @@ fn numbers(batches: &[RecordBatch], column: &str) -> Vec<Option<i64>> {
         let column = batch.column_by_name(column).unwrap();
         match column.as_primitive_opt::<Int64Type>() {
             Some(numbers) => numbers.iter().collect::<Vec<_>>(),
-            None => column.as_primitive::<Int32Type>().iter().map(|n| n.map(i64::from)).collect(),
+            None => column
+                .as_primitive::<Int32Type>()
+                .iter()
+                .map(|n| n.map(i64::from))
+                .collect(),
         }
     };
     batches.iter().flat_map(of).collect()
@@ -98,15 +120,27 @@ fn sum(batches: &[RecordBatch], column: &str) -> i64 {
 
 fn counts<T: Ord>(values: impl IntoIterator<Item = T>) -> BTreeMap<T, u64> {
     let mut counts = BTreeMap::new();
-    values.into_iter().for_each(|value| *counts.entry(value).or_default() += 1);
+    values
+        .into_iter()
+        .for_each(|value| *counts.entry(value).or_default() += 1);
     counts
 }
 
 /// The rows of `dump --format jsonl`.
 fn dumped(bytes: &[u8]) -> Vec<Value> {
-    let options = ReadOptions { order_check: OrderCheck::Scan, ..ReadOptions::salvage() };
+    let options = ReadOptions {
+        order_check: OrderCheck::Scan,
+        ..ReadOptions::salvage()
+    };
     let mut schemas = SchemasOfTraces::new(SchemaStore::default());
-    let machine = machine([(bytes, "t")], Default::default(), 1, Code::Skip, &mut schemas).unwrap();
+    let machine = machine(
+        [(bytes, "t")],
+        Default::default(),
+        1,
+        Code::Skip,
+        &mut schemas,
+    )
+    .unwrap();
     let context = Context::new(&machine);
     let mut trace = Trace::open(bytes, &options).unwrap();
     let decoder = EventDecoder::new(trace.clock(), schemas.store(0));
@@ -117,13 +151,20 @@ fn dumped(bytes: &[u8]) -> Vec<Value> {
     while let Some(record) = records.next_record().unwrap() {
         writer.write(&mut out, &decoder.event(&record));
     }
-    let lines = out.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-    lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
+    let lines = out
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty());
+    lines
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect()
 }
 
 /// An event, the manifest of its `EventSource`, and the event again.
 fn described_late() -> Vec<u8> {
-    described(r#"<data name="N" inType="win:UInt32"/>"#, [&[5, 0, 0, 0], &[6, 0, 0, 0]])
+    described(
+        r#"<data name="N" inType="win:UInt32"/>"#,
+        [&[5, 0, 0, 0], &[6, 0, 0, 0]],
+    )
 }
 
 /// An event with these fields, the manifest of its `EventSource`, and another event.
@@ -137,17 +178,27 @@ fn described(fields: &str, [before, after]: [&[u8]; 2]) -> Vec<u8> {
         </provider></events></instrumentation></instrumentationManifest>"#
     );
     let manifest = [&[1, 1, 0, 0x5b, 1, 0, 0, 0], text.as_bytes()].concat();
-    let header =
-        FileHeader { start_time: FileTime::new(133_000_000_000_000_000), ..FileHeader::new() };
+    let header = FileHeader {
+        start_time: FileTime::new(133_000_000_000_000_000),
+        ..FileHeader::new()
+    };
     let mut session = Session::in_memory(header).unwrap();
-    for (timestamp, id, payload) in
-        [(2_000, 7, before), (2_001, 0xfffe, &manifest), (2_002, 7, after)]
-    {
-        let event =
-            Event::new(provider, EventDescriptor { id, ..EventDescriptor::default() }, timestamp)
-                .flags(EventFlags(0x40))
-                .process(4, 1)
-                .payload(payload);
+    for (timestamp, id, payload) in [
+        (2_000, 7, before),
+        (2_001, 0xfffe, &manifest),
+        (2_002, 7, after),
+    ] {
+        let event = Event::new(
+            provider,
+            EventDescriptor {
+                id,
+                ..EventDescriptor::default()
+            },
+            timestamp,
+        )
+        .flags(EventFlags(0x40))
+        .process(4, 1)
+        .payload(payload);
         session.write(0, &event).unwrap();
     }
     session.finish().unwrap()
@@ -155,12 +206,22 @@ fn described(fields: &str, [before, after]: [&[u8]; 2]) -> Vec<u8> {
 
 /// An event that nothing describes, with a text as its payload.
 fn undescribed() -> Vec<u8> {
-    let header =
-        FileHeader { start_time: FileTime::new(133_000_000_000_000_000), ..FileHeader::new() };
+    let header = FileHeader {
+        start_time: FileTime::new(133_000_000_000_000_000),
+        ..FileHeader::new()
+    };
     let mut session = Session::in_memory(header).unwrap();
-    let descriptor = EventDescriptor { id: 7, ..EventDescriptor::default() };
+    let descriptor = EventDescriptor {
+        id: 7,
+        ..EventDescriptor::default()
+    };
     let event = Event::new(Guid::new(8, 8, 8, [8; 8]), descriptor, 2_000);
-    session.write(0, &event.flags(EventFlags(0x40)).payload(b"order 7 was placed")).unwrap();
+    session
+        .write(
+            0,
+            &event.flags(EventFlags(0x40)).payload(b"order 7 was placed"),
+        )
+        .unwrap();
     session.finish().unwrap()
 }
 
@@ -168,10 +229,18 @@ fn undescribed() -> Vec<u8> {
 fn events_before_their_schema_are_decoded() {
     let bytes = described_late();
     let stepped = Conditions::new(&["Stepped"], &[], &[]).unwrap();
-    let rows =
-        |table: &str| read(&bytes, table, Options::new("t").events(stepped.clone()).names(false));
+    let rows = |table: &str| {
+        read(
+            &bytes,
+            table,
+            Options::new("t").events(stepped.clone()).names(false),
+        )
+    };
     let fields = texts(&rows("events"), "fields");
-    assert_eq!(fields.iter().flatten().collect::<Vec<_>>(), [r#"{"N":5}"#, r#"{"N":6}"#]);
+    assert_eq!(
+        fields.iter().flatten().collect::<Vec<_>>(),
+        [r#"{"N":5}"#, r#"{"N":6}"#]
+    );
     assert_eq!(numbers(&rows("Late.Stepped"), "N"), [Some(5), Some(6)]);
 }
 
@@ -186,9 +255,16 @@ fn fields_are_json_for_every_reader_and_status_codes_have_names() {
           <data name="Address" inType="win:Pointer"/>
         </struct>
         <data name="Text" inType="win:UnicodeString"/>"#;
-    let text = [u16::from(b'a'), 0xd800, u16::from(b'b'), 0].map(u16::to_le_bytes).concat();
-    let payload =
-        [&0xc000_0005_u32.to_le_bytes()[..], &5_u32.to_le_bytes(), &[0x10; 8], &text].concat();
+    let text = [u16::from(b'a'), 0xd800, u16::from(b'b'), 0]
+        .map(u16::to_le_bytes)
+        .concat();
+    let payload = [
+        &0xc000_0005_u32.to_le_bytes()[..],
+        &5_u32.to_le_bytes(),
+        &[0x10; 8],
+        &text,
+    ]
+    .concat();
     let bytes = described(template, [&payload, &payload]);
     let expected = json!({
         "Status": "0xc0000005",
@@ -201,10 +277,18 @@ fn fields_are_json_for_every_reader_and_status_codes_have_names() {
         "Text": "a\u{fffd}b",
     });
     let parsed = |texts: Vec<Option<String>>| -> Vec<Value> {
-        texts.iter().flatten().map(|text| serde_json::from_str(text).unwrap()).collect()
+        texts
+            .iter()
+            .flatten()
+            .map(|text| serde_json::from_str(text).unwrap())
+            .collect()
     };
     let fields = parsed(texts(&all(&bytes, "events"), "fields"));
-    assert_eq!(fields.iter().filter(|fields| **fields == expected).count(), 2, "{fields:?}");
+    assert_eq!(
+        fields.iter().filter(|fields| **fields == expected).count(),
+        2,
+        "{fields:?}"
+    );
     let typed = all(&bytes, "Late.Stepped");
     let both = |name: &str| vec![expected[name].as_str().map(str::to_owned); 2];
     assert_eq!(numbers(&typed, "Status"), [Some(0xc000_0005); 2]);
@@ -220,7 +304,11 @@ fn events_have_the_values_that_dump_prints() {
     let (batches, lines) = (all(&bytes, "events"), dumped(&bytes));
     assert_eq!(rows(&batches), lines.len());
     let text = |line: &Value, key: &str| line[key].as_str().map(str::to_owned);
-    for (column, key) in [("process", "process"), ("thread", "thread"), ("event", "event")] {
+    for (column, key) in [
+        ("process", "process"),
+        ("thread", "thread"),
+        ("event", "event"),
+    ] {
         let expected: Vec<_> = lines.iter().map(|line| text(line, key)).collect();
         assert!(words(&batches, column) == expected, "{column}");
     }
@@ -239,14 +327,23 @@ fn events_have_the_values_that_dump_prints() {
         assert!(expected.iter().any(Option::is_some), "{key}: dump has it");
         assert!(numbers(&batches, column) == expected, "{column}");
     }
-    let expected: Vec<_> = lines.iter().map(|line| line.get("fields").cloned()).collect();
+    let expected: Vec<_> = lines
+        .iter()
+        .map(|line| line.get("fields").cloned())
+        .collect();
     let fields = texts(&batches, "fields").into_iter();
-    let fields: Vec<_> =
-        fields.map(|text| text.map(|text| serde_json::from_str(&text).unwrap())).collect();
+    let fields: Vec<_> = fields
+        .map(|text| text.map(|text| serde_json::from_str(&text).unwrap()))
+        .collect();
     assert!(fields == expected, "fields");
-    let times: Vec<_> = lines.iter().map(|line| text(line, "time").unwrap()).collect();
-    let exact: Vec<_> =
-        numbers(&batches, "filetime").into_iter().map(|time| iso(time.unwrap())).collect();
+    let times: Vec<_> = lines
+        .iter()
+        .map(|line| text(line, "time").unwrap())
+        .collect();
+    let exact: Vec<_> = numbers(&batches, "filetime")
+        .into_iter()
+        .map(|time| iso(time.unwrap()))
+        .collect();
     assert!(exact == times, "filetime");
     let keyword = |line: &Value| {
         let text = line["keyword"].as_str()?.trim_start_matches("0x");
@@ -269,14 +366,24 @@ fn rows_have_every_member_of_the_objects_that_dump_prints() {
         compare(&bytes, &path.display().to_string(), &mut seen);
     }
     compare(&undescribed(), "a trace without schemas", &mut seen);
-    for key in ["message", "payload_text", "opcode_name", "task_name", "related_activity"] {
+    for key in [
+        "message",
+        "payload_text",
+        "opcode_name",
+        "task_name",
+        "related_activity",
+    ] {
         assert!(seen.contains_key(key), "{key} is in no trace: {seen:?}");
     }
 }
 
 /// The small ones of the real traces.
 fn small_traces() -> Vec<PathBuf> {
-    let files = |folder: PathBuf| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = |folder: PathBuf| {
+        fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+    };
     let folders = files(traces()).filter(|path| path.is_dir());
     let is_small = |path: &PathBuf| {
         path.extension().is_some_and(|end| end == "etl")
@@ -308,7 +415,10 @@ fn compare(bytes: &[u8], name: &str, seen: &mut BTreeMap<String, u64>) {
                 made.insert((*key).to_owned(), value.clone());
             }
         }
-        made.insert("time".to_owned(), iso(row["filetime"].as_i64().unwrap()).into());
+        made.insert(
+            "time".to_owned(),
+            iso(row["filetime"].as_i64().unwrap()).into(),
+        );
         let hexadecimal = |column: &str| row.get(column)?.as_i64();
         if let Some(bits) = hexadecimal("keyword") {
             made.insert("keyword".to_owned(), format!("{:#x}", bits as u64).into());
@@ -324,7 +434,8 @@ fn compare(bytes: &[u8], name: &str, seen: &mut BTreeMap<String, u64>) {
             made.insert("payload_short".to_owned(), true.into());
         }
         let mut line = line.as_object().unwrap().clone();
-        line.keys().for_each(|key| *seen.entry(key.clone()).or_default() += 1);
+        line.keys()
+            .for_each(|key| *seen.entry(key.clone()).or_default() += 1);
         // The provider of `events` is the GUID where no name is known.
         if !line.contains_key("provider") && made.get("provider") == made.get("provider_guid") {
             made.remove("provider");
@@ -333,17 +444,29 @@ fn compare(bytes: &[u8], name: &str, seen: &mut BTreeMap<String, u64>) {
         if let Some(stack) = line.remove("stack") {
             line.remove("stack_name");
             if let Some(id) = row.get("stack_id") {
-                assert_eq!(sorted(&frames[&id.as_i64().unwrap()]), sorted(&words_of(&stack)));
+                assert_eq!(
+                    sorted(&frames[&id.as_i64().unwrap()]),
+                    sorted(&words_of(&stack))
+                );
             }
         }
         for key in made.keys().chain(line.keys()) {
-            assert_eq!(made.get(key), line.get(key), "{key} of {name} at {}", row["sequence"]);
+            assert_eq!(
+                made.get(key),
+                line.get(key),
+                "{key} of {name} at {}",
+                row["sequence"]
+            );
         }
     }
 }
 
 fn words_of(list: &Value) -> Vec<String> {
-    list.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+    list.as_array()
+        .unwrap()
+        .iter()
+        .map(|text| text.as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn sorted(list: &[String]) -> Vec<String> {
@@ -388,7 +511,11 @@ fn objects(batches: &[RecordBatch]) -> Vec<Map<String, Value>> {
     for batch in batches {
         let mut rows = vec![Map::new(); batch.num_rows()];
         for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
-            for (at, row) in rows.iter_mut().enumerate().filter(|(at, _)| column.is_valid(*at)) {
+            for (at, row) in rows
+                .iter_mut()
+                .enumerate()
+                .filter(|(at, _)| column.is_valid(*at))
+            {
                 row.insert(field.name().clone(), value(column, at));
             }
         }
@@ -403,13 +530,18 @@ fn value(column: &dyn Array, at: usize) -> Value {
         DataType::Int32 => column.as_primitive::<Int32Type>().value(at).into(),
         DataType::Int64 => column.as_primitive::<Int64Type>().value(at).into(),
         DataType::Float64 => column.as_primitive::<Float64Type>().value(at).into(),
-        DataType::Timestamp(..) => {
-            column.as_primitive::<TimestampMicrosecondType>().value(at).into()
-        }
+        DataType::Timestamp(..) => column
+            .as_primitive::<TimestampMicrosecondType>()
+            .value(at)
+            .into(),
         DataType::Utf8 => column.as_string::<i32>().value(at).into(),
         DataType::Dictionary(..) => {
             let words = column.as_dictionary::<Int32Type>();
-            words.values().as_string::<i32>().value(words.key(at).unwrap()).into()
+            words
+                .values()
+                .as_string::<i32>()
+                .value(words.key(at).unwrap())
+                .into()
         }
         DataType::Binary => column.as_binary::<i32>().value(at).into(),
         other => panic!("{other}"),
@@ -419,13 +551,16 @@ fn value(column: &dyn Array, at: usize) -> Value {
 /// Rows without the name of the trace.
 fn rows_of(bytes: &[u8], table: &str) -> Vec<Value> {
     let mut rows = objects(&all(bytes, table));
-    rows.iter_mut().for_each(|row| assert_eq!(row.remove("trace"), Some("t".into())));
+    rows.iter_mut()
+        .for_each(|row| assert_eq!(row.remove("trace"), Some("t".into())));
     rows.into_iter().map(Value::Object).collect()
 }
 
 /// An object without what is null or an empty text.
 fn object(members: Value) -> Value {
-    let Value::Object(mut members) = members else { panic!("an object") };
+    let Value::Object(mut members) = members else {
+        panic!("an object")
+    };
     members.retain(|_, value| !value.is_null() && value.as_str() != Some(""));
     Value::Object(members)
 }
@@ -433,7 +568,10 @@ fn object(members: Value) -> Value {
 /// The values of what the tables about the machine say, against the machine of the analysis.
 fn check_machine(bytes: &[u8]) {
     let mut recording = Recording::open([(bytes, "t")]).unwrap();
-    let machine = Analysis::new().names(true).run(&mut recording, &mut ()).unwrap();
+    let machine = Analysis::new()
+        .names(true)
+        .run(&mut recording, &mut ())
+        .unwrap();
     let micros = |time: Option<i64>| {
         time.map(|time| (machine.clock().time(Ticks::new(time)).get() - UNIX).div_euclid(10))
     };
@@ -455,7 +593,10 @@ fn check_machine(bytes: &[u8]) {
         threads += row.remove("threads").unwrap().as_u64().unwrap();
         assert!(row.remove("depth").is_some());
     }
-    let of_processes = machine.threads().iter().filter(|t| machine.process_of(t).is_some());
+    let of_processes = machine
+        .threads()
+        .iter()
+        .filter(|t| machine.process_of(t).is_some());
     assert_eq!(threads, of_processes.count() as u64);
     assert_eq!(found, processes.collect::<Vec<_>>());
     let threads = machine.threads().iter().map(|thread| {
@@ -520,54 +661,93 @@ fn tables_agree_with_info_and_analyses() {
     }
     let found = counts(words(&events, "event").into_iter().flatten());
     assert_eq!(found, expected, "events by name");
-    assert_eq!(sum(&all(&bytes, "traces"), "events") as usize, rows(&events));
+    assert_eq!(
+        sum(&all(&bytes, "traces"), "events") as usize,
+        rows(&events)
+    );
 
     // `analyze`
     let mut recording = Recording::open([(bytes.as_slice(), "t")]).unwrap();
     let clr = (Compilations::new(), Exceptions::new());
-    let system = ((SampleCollector::new(), Collections::new()), (Io::new(), Network::new()));
+    let system = (
+        (SampleCollector::new(), Collections::new()),
+        (Io::new(), Network::new()),
+    );
     let mut observer = (clr, system);
-    let machine = Analysis::new().names(true).run(&mut recording, &mut observer).unwrap();
+    let machine = Analysis::new()
+        .names(true)
+        .run(&mut recording, &mut observer)
+        .unwrap();
     let ((compilations, exceptions), ((samples, collections), (io, network))) = observer;
     let count = |table: &str| rows(&all(&bytes, table));
     assert_eq!(count("processes"), machine.processes().len());
     assert_eq!(count("threads"), machine.threads().len());
     assert_eq!(count("images"), machine.image_lives().count());
     assert_eq!(count("losses"), machine.losses().len());
-    let methods: usize =
-        machine.processes().iter().map(|p| p.code().alive().count() + p.code().past().len()).sum();
+    let methods: usize = machine
+        .processes()
+        .iter()
+        .map(|p| p.code().alive().count() + p.code().past().len())
+        .sum();
     assert_eq!(count("methods"), methods);
     check_samples(&bytes, &machine, &samples);
     let gcs = all(&bytes, "gcs");
     assert_eq!(rows(&gcs), collections.list().len());
     assert!(rows(&gcs) > 100);
-    let generations: i64 = collections.list().iter().map(|gc| i64::from(gc.generation)).sum();
+    let generations: i64 = collections
+        .list()
+        .iter()
+        .map(|gc| i64::from(gc.generation))
+        .sum();
     assert_eq!(sum(&gcs, "generation"), generations);
-    let pauses: i64 = collections.list().iter().map(|gc| i64::from(gc.pauses)).sum();
+    let pauses: i64 = collections
+        .list()
+        .iter()
+        .map(|gc| i64::from(gc.pauses))
+        .sum();
     assert_eq!(sum(&gcs, "pauses"), pauses);
     // The .NET Framework has no heap of pinned objects.
-    assert!(numbers(&gcs, "large_object_bytes").iter().any(Option::is_some));
-    assert!(numbers(&gcs, "pinned_object_bytes").iter().all(Option::is_none));
+    assert!(
+        numbers(&gcs, "large_object_bytes")
+            .iter()
+            .any(Option::is_some)
+    );
+    assert!(
+        numbers(&gcs, "pinned_object_bytes")
+            .iter()
+            .all(Option::is_none)
+    );
     let operations = all(&bytes, "io");
     let total: u64 = io.totals().map(|(_, _, _, total)| total.count).sum();
     assert_eq!(sum(&operations, "count"), total as i64);
     let total: u64 = io.totals().map(|(_, _, _, total)| total.bytes).sum();
     assert_eq!(sum(&operations, "bytes"), total as i64);
-    let on_disks = io.totals().filter(|(_, _, operation, _)| operation.name().starts_with("disk"));
+    let on_disks = io
+        .totals()
+        .filter(|(_, _, operation, _)| operation.name().starts_with("disk"));
     let total: u64 = on_disks.map(|(_, _, _, total)| total.count).sum();
     let operations = all(&bytes, "disk_operations");
     assert_eq!(rows(&operations) as u64, total);
-    let reads = words(&operations, "operation").into_iter().zip(numbers(&operations, "bytes"));
+    let reads = words(&operations, "operation")
+        .into_iter()
+        .zip(numbers(&operations, "bytes"));
     let reads = reads.filter(|(operation, _)| operation.as_deref() == Some("disk read"));
     let read: i64 = reads.filter_map(|(_, bytes)| bytes).sum();
-    let expected = io.totals().filter(|(_, _, operation, _)| operation.name() == "disk read");
-    assert_eq!(read as u64, expected.map(|(_, _, _, total)| total.bytes).sum::<u64>());
+    let expected = io
+        .totals()
+        .filter(|(_, _, operation, _)| operation.name() == "disk read");
+    assert_eq!(
+        read as u64,
+        expected.map(|(_, _, _, total)| total.bytes).sum::<u64>()
+    );
     assert_eq!(count("compilations"), compilations.list().len());
     let thrown: u64 = exceptions.list().map(|thrown| thrown.count).sum();
     assert_eq!(sum(&all(&bytes, "exceptions"), "count") as u64, thrown);
     assert_eq!(count("connections"), network.connections().len());
     assert_eq!(count("sessions"), machine.files()[0].sessions.len());
-    let report = etl_verify::Verifier::new().verify(bytes.as_slice(), "t").unwrap();
+    let report = etl_verify::Verifier::new()
+        .verify(bytes.as_slice(), "t")
+        .unwrap();
     assert_eq!(count("findings"), report.findings.len());
 }
 
@@ -582,7 +762,12 @@ fn check_samples(bytes: &[u8], machine: &Machine, samples: &SampleCollector) {
     // Every stack that a row names is there once, with all its frames.
     let ids = counts(numbers(&stacks, "stack_id").into_iter().flatten());
     assert!(ids.values().all(|&count| count == 1));
-    assert!(numbers(&table, "stack_id").iter().flatten().all(|id| ids.contains_key(id)));
+    assert!(
+        numbers(&table, "stack_id")
+            .iter()
+            .flatten()
+            .all(|id| ids.contains_key(id))
+    );
     let frames = all(bytes, "frames");
     assert_eq!(rows(&frames) as i64, sum(&stacks, "depth"));
     // Own samples of methods, but for stacks whose code changed in between.
@@ -612,9 +797,16 @@ fn projection_and_filter_select_what_all_rows_have() {
     let whole = all(&bytes, "events");
     let names = words(&whole, "event");
     let sequences = numbers(&whole, "sequence");
-    let options = || Options::new("t").columns(["event", "sequence"]).batch_rows(1000);
+    let options = || {
+        Options::new("t")
+            .columns(["event", "sequence"])
+            .batch_rows(1000)
+    };
     let some = read(&bytes, "events", options());
-    assert!(some.iter().all(|batch| batch.num_rows() <= 1000 && batch.num_columns() == 2));
+    assert!(
+        some.iter()
+            .all(|batch| batch.num_rows() <= 1000 && batch.num_columns() == 2)
+    );
     assert_eq!(words(&some, "event"), names);
     let conditions = Conditions::new(&["GC*"], &[], &[]).unwrap();
     let gc = read(&bytes, "events", options().events(conditions));
@@ -626,7 +818,10 @@ fn projection_and_filter_select_what_all_rows_have() {
         .collect();
     assert!(expected.len() > 100);
     assert_eq!(numbers(&gc, "sequence"), expected);
-    let filter = Filter { ids: vec![1], ..Filter::default() };
+    let filter = Filter {
+        ids: vec![1],
+        ..Filter::default()
+    };
     let by_id = read(&bytes, "events", options().filter(filter));
     let expected: Vec<_> = sequences
         .iter()
@@ -655,8 +850,10 @@ fn events_of_a_kind_have_their_fields_as_columns() {
         let expected: Vec<_> = of.iter().map(|fields| fields[field].as_i64()).collect();
         assert_eq!(numbers(&typed, field), expected, "{field}");
     }
-    let names: Vec<_> =
-        of.iter().map(|fields| fields["Reason_name"].as_str().map(str::to_owned)).collect();
+    let names: Vec<_> = of
+        .iter()
+        .map(|fields| fields["Reason_name"].as_str().map(str::to_owned))
+        .collect();
     assert_eq!(words(&typed, "Reason_name"), names);
 }
 
@@ -666,7 +863,9 @@ fn events_of_a_kind_have_their_fields_as_columns() {
 fn events_of_a_kind_are_those_of_their_provider() {
     let bytes = fs::read(trace(REAL)).unwrap();
     let events = all(&bytes, "events");
-    let providers = words(&events, "provider").into_iter().zip(words(&events, "event"));
+    let providers = words(&events, "provider")
+        .into_iter()
+        .zip(words(&events, "event"));
     let expected = counts(providers.filter(|(_, name)| name.as_deref() == Some("ManifestData")));
     assert!(expected.len() > 2, "{expected:?}");
     for ((provider, name), count) in expected {
@@ -689,11 +888,20 @@ fn sums_of_operations_are_those_of_the_selected_time() {
     let middle = times[times.len() / 2];
     let part = |from: Option<i64>, to: Option<i64>| {
         let time = TimeRange::new(from.map(Ticks::new), to.map(Ticks::new));
-        let filter = Filter { time, ..Filter::default() };
-        sum(&read(&bytes, "io", Options::new("t").filter(filter)), "count")
+        let filter = Filter {
+            time,
+            ..Filter::default()
+        };
+        sum(
+            &read(&bytes, "io", Options::new("t").filter(filter)),
+            "count",
+        )
     };
-    let (before, after, whole) =
-        (part(None, Some(middle.get())), part(Some(middle.get()), None), part(None, None));
+    let (before, after, whole) = (
+        part(None, Some(middle.get())),
+        part(Some(middle.get()), None),
+        part(None, None),
+    );
     assert!(before > 0 && after > 0, "{before} {after}");
     assert_eq!(before + after, whole);
 }
@@ -725,12 +933,21 @@ fn trace_is_not_read_on_once_the_reader_is_dropped() {
     let open = || {
         let read = Arc::new(AtomicU64::new(0));
         let source = FileSource::new(Cursor::new(bytes.clone())).unwrap();
-        let source = Counting { source, read: Arc::clone(&read) };
-        (Reader::open(source, "samples", Options::new("t")).unwrap(), read)
+        let source = Counting {
+            source,
+            read: Arc::clone(&read),
+        };
+        (
+            Reader::open(source, "samples", Options::new("t")).unwrap(),
+            read,
+        )
     };
     let (reader, read) = open();
     assert!(reader.map(Result::unwrap).count() > 0);
-    assert!(read.load(Ordering::Relaxed) >= 2 * size, "a table of facts needs two passes");
+    assert!(
+        read.load(Ordering::Relaxed) >= 2 * size,
+        "a table of facts needs two passes"
+    );
 
     let (reader, read) = open();
     drop(reader);
@@ -797,15 +1014,25 @@ fn section(table: &Table, columns: &[Column]) -> String {
     let mut section = format!("## {}\n\n{}\n\n", table.name, wrapped(&text));
     section += "| column | type | content |\n|---|---|---|\n";
     for column in columns.iter().filter(|column| column.name != "trace") {
-        let mut kind = column.kind.sql().replace("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ");
+        let mut kind = column
+            .kind
+            .sql()
+            .replace("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ");
         if !column.unit.is_empty() {
             kind += &format!(", {}", column.unit);
         }
         if column.nullable {
             kind += ", null";
         }
-        let request = if column.on_request { " (on request)" } else { "" };
-        section += &format!("| `{}`{request} | {kind} | {} |\n", column.name, column.meaning);
+        let request = if column.on_request {
+            " (on request)"
+        } else {
+            ""
+        };
+        section += &format!(
+            "| `{}`{request} | {kind} | {} |\n",
+            column.name, column.meaning
+        );
     }
     section.push('\n');
     section
@@ -863,13 +1090,21 @@ fn page_lists_all_tables() {
     if std::env::var_os("ETLKIT_WRITE_DOCS").is_some() {
         fs::write(&path, &page).unwrap();
     }
-    assert_eq!(fs::read_to_string(&path).unwrap(), page, "ETLKIT_WRITE_DOCS=1 writes it again");
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        page,
+        "ETLKIT_WRITE_DOCS=1 writes it again"
+    );
 }
 
 /// All tables with their columns.
 fn declared() -> Vec<(&'static str, Vec<Column>)> {
-    let of_data_sets = tables::ALL.iter().map(|table| (table.name, table.data_set_columns()));
-    let of_reports = tables::REPORTS.iter().map(|table| (table.name, table.columns()));
+    let of_data_sets = tables::ALL
+        .iter()
+        .map(|table| (table.name, table.data_set_columns()));
+    let of_reports = tables::REPORTS
+        .iter()
+        .map(|table| (table.name, table.columns()));
     of_data_sets.chain(of_reports).collect()
 }
 
@@ -881,10 +1116,15 @@ fn names_are_plain_and_come_once() {
     for (table, columns) in all {
         let names = counts(columns.iter().map(|column| column.name));
         assert!(names.values().all(|&count| count == 1), "{table}");
-        let plain =
-            |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || "_0123456789".contains(c));
+        let plain = |name: &str| {
+            name.chars()
+                .all(|c| c.is_ascii_lowercase() || "_0123456789".contains(c))
+        };
         assert!(names.keys().all(|name| plain(name)), "{table}");
-        assert!(columns.iter().all(|column| !column.meaning.is_empty()), "{table}");
+        assert!(
+            columns.iter().all(|column| !column.meaning.is_empty()),
+            "{table}"
+        );
     }
 }
 
@@ -895,7 +1135,12 @@ fn a_name_has_one_type_and_one_unit_in_all_tables() {
         for column in columns {
             let new = (column.kind.sql(), column.unit, table);
             let (sql, unit, first) = *known.entry(column.name).or_insert(new);
-            assert_eq!((new.0, new.1), (sql, unit), "{} of {table} and {first}", column.name);
+            assert_eq!(
+                (new.0, new.1),
+                (sql, unit),
+                "{} of {table} and {first}",
+                column.name
+            );
         }
     }
 }
@@ -918,7 +1163,12 @@ fn names_of_numbers_end_with_their_units() {
                 let has_unit = column.unit == unit;
                 // "bytes" of "bytes/s" is another unit.
                 if has_unit || unit != "1/s" {
-                    assert_eq!(column.name.ends_with(end), has_unit, "{} of {table}", column.name);
+                    assert_eq!(
+                        column.name.ends_with(end),
+                        has_unit,
+                        "{} of {table}",
+                        column.name
+                    );
                 }
             }
         }
@@ -931,7 +1181,13 @@ fn fields_of_arrow_have_the_unit_and_the_meaning() {
     let pause = schema.field_with_name("pause_us").unwrap();
     assert_eq!(pause.metadata()["unit"], "µs");
     assert!(pause.metadata()["meaning"].starts_with("For how long"));
-    assert!(!schema.field_with_name("number").unwrap().metadata().contains_key("unit"));
+    assert!(
+        !schema
+            .field_with_name("number")
+            .unwrap()
+            .metadata()
+            .contains_key("unit")
+    );
 }
 
 #[test]
@@ -939,12 +1195,33 @@ fn columns_of_parquet_have_the_unit_and_the_meaning() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = described_late();
     let hash = dataset::hash(&mut bytes.as_slice()).unwrap();
-    let dataset = Dataset::open(folder.path()).unwrap().tables(&["gcs"]).unwrap();
-    let added = dataset.add(bytes.as_slice(), "late.etl", &hash, Options::new("late.etl")).unwrap();
-    let Added::Written { trace, .. } = added else { panic!("{added:?}") };
-    let path = folder.path().join(format!("gcs/trace={trace}/part-0.parquet"));
+    let dataset = Dataset::open(folder.path())
+        .unwrap()
+        .tables(&["gcs"])
+        .unwrap();
+    let added = dataset
+        .add(
+            bytes.as_slice(),
+            "late.etl",
+            &hash,
+            Options::new("late.etl"),
+        )
+        .unwrap();
+    let Added::Written { trace, .. } = added else {
+        panic!("{added:?}")
+    };
+    let path = folder
+        .path()
+        .join(format!("gcs/trace={trace}/part-0.parquet"));
     let reader = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(path).unwrap()).unwrap();
-    let heap = reader.schema().field_with_name("heap_bytes").unwrap().clone();
+    let heap = reader
+        .schema()
+        .field_with_name("heap_bytes")
+        .unwrap()
+        .clone();
     assert_eq!(heap.metadata()["unit"], "bytes");
-    assert_eq!(heap.metadata()["meaning"], "Size of all generations when it ended");
+    assert_eq!(
+        heap.metadata()["meaning"],
+        "Size of all generations when it ended"
+    );
 }

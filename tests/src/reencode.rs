@@ -53,13 +53,20 @@ pub fn record(record: &read::Record<'_>, out: &mut Vec<u8>) {
             .parent(h.parent_class, h.parent_instance_id)
             .encode(out),
         Header::Message(h) => {
-            let kind_form = record.bytes().get(3).is_some_and(|b| b & MARKER_EVENT_TRACE != 0);
+            let kind_form = record
+                .bytes()
+                .get(3)
+                .is_some_and(|b| b & MARKER_EVENT_TRACE != 0);
             Message::new(
                 h.guid.unwrap_or(Guid::ZERO),
                 h.number,
                 h.timestamp.unwrap_or(Ticks::new(0)).get(),
             )
-            .marker(if kind_form { MessageMarker::Kind } else { MessageMarker::Wpp })
+            .marker(if kind_form {
+                MessageMarker::Kind
+            } else {
+                MessageMarker::Wpp
+            })
             .sequence(h.sequence.unwrap_or(0))
             .component(h.component_id.unwrap_or(0))
             .process(
@@ -71,7 +78,11 @@ pub fn record(record: &read::Record<'_>, out: &mut Vec<u8>) {
             .encode(out)
         }
         Header::Event(h) => event(record, &h, pointer_size, out),
-        _ => Raw { bytes: record.bytes(), timestamp: None }.encode(out),
+        _ => Raw {
+            bytes: record.bytes(),
+            timestamp: None,
+        }
+        .encode(out),
     };
     done.expect("the write half accepts what the read half decoded");
 }
@@ -90,18 +101,24 @@ fn event(
             _ => Vec::new(),
         })
         .collect();
-    let narrow: Vec<Vec<u32>> =
-        words.iter().map(|w| w.iter().map(|&a| a as u32).collect()).collect();
+    let narrow: Vec<Vec<u32>> = words
+        .iter()
+        .map(|w| w.iter().map(|&a| a as u32).collect())
+        .collect();
     let (mut items, mut extended) = (record.extended(), Vec::new());
     let typed = record.extended().zip(words.iter().zip(&narrow));
     for (item, (words, narrow)) in typed {
         let RawItem { kind, data } = items.next_raw().expect("as many as typed ones");
         extended.push(match item {
             ExtendedItem::RelatedActivity(guid) => Extended::RelatedActivity(guid),
-            ExtendedItem::Stack(s) if s.wide => {
-                Extended::Stack64 { match_id: s.match_id, addresses: words }
-            }
-            ExtendedItem::Stack(s) => Extended::Stack32 { match_id: s.match_id, addresses: narrow },
+            ExtendedItem::Stack(s) if s.wide => Extended::Stack64 {
+                match_id: s.match_id,
+                addresses: words,
+            },
+            ExtendedItem::Stack(s) => Extended::Stack32 {
+                match_id: s.match_id,
+                addresses: narrow,
+            },
             ExtendedItem::EventSchema(bytes) => Extended::Schema(bytes),
             ExtendedItem::ProviderTraits(bytes) => Extended::ProviderTraits(bytes),
             _ => Extended::Other(kind, data),

@@ -19,7 +19,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let first = trace(&[(1, 4), (2, 4), (3, 4), (4, 4)])?;
     let second = trace(&[(1, 4), (3, 5), (4, 4)])?;
     let found = compare(&first, &second)?;
-    assert_eq!((found.same, found.missing, found.extra, found.changed), (2, 1, 0, 1));
+    assert_eq!(
+        (found.same, found.missing, found.extra, found.changed),
+        (2, 1, 0, 1)
+    );
     Ok(())
 }
 
@@ -29,10 +32,15 @@ fn compare(first: &[u8], second: &[u8]) -> Result<Summary, Box<dyn std::error::E
     let print = |difference: Difference<'_>| match difference {
         Difference::Missing(event) => println!("- event {}", event.identity().id),
         Difference::Extra(event) => println!("+ event {}", event.identity().id),
-        Difference::Changed { before, changes, .. } => {
+        Difference::Changed {
+            before, changes, ..
+        } => {
             println!("~ event {}", before.identity().id);
             for change in changes {
-                println!("    {}: {:?} to {:?}", change.name, change.before, change.after);
+                println!(
+                    "    {}: {:?} to {:?}",
+                    change.name, change.before, change.after
+                );
             }
         }
         _ => {}
@@ -54,7 +62,11 @@ fn trace(events: &[(u16, u8)]) -> etl_format::Result<Vec<u8>> {
     for &(id, level) in events {
         let event = Event::new(
             Guid::new(0x0f67_e49f, 0xfe51, 0x4e9f, *b"examples"),
-            EventDescriptor { id, level, ..EventDescriptor::default() },
+            EventDescriptor {
+                id,
+                level,
+                ..EventDescriptor::default()
+            },
             1_000 + i64::from(id) * 10_000,
         )
         .process(4, 8);

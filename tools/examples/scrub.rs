@@ -40,7 +40,10 @@ fn scrubbed(trace: &[u8], secrets: Vec<String>) -> Outcome<(Vec<u8>, Summary)> {
     let finished = scrubber.run(&mut trace, Vec::new())?;
     let output = finished.output;
     let summary = finished.report;
-    println!("{} of {} records are changed", summary.changed, summary.records);
+    println!(
+        "{} of {} records are changed",
+        summary.changed, summary.records
+    );
     for (category, count) in &summary.categories {
         println!("{count} {}", category.name());
     }

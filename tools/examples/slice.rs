@@ -28,7 +28,10 @@ fn main() -> Outcome<()> {
                     && record.descriptor().is_some_and(|d| d.id == 1)
             };
             let (piece, summary) = cut(&input::trace()?, collections)?;
-            assert_eq!((summary.records, summary.selected, summary.kept_as_state), (8, 2, 2));
+            assert_eq!(
+                (summary.records, summary.selected, summary.kept_as_state),
+                (8, 2, 2)
+            );
             // The piece is a complete trace.
             let mut piece = Trace::open(piece.as_slice(), &Options::default())?;
             let mut records = piece.records(Order::Time)?;
@@ -49,7 +52,10 @@ fn cut(
     let finished = Slicer::new().run(&mut trace, wanted, Vec::new())?;
     let output = finished.output;
     let summary = finished.report;
-    println!("{} of {} records are selected", summary.selected, summary.records);
+    println!(
+        "{} of {} records are selected",
+        summary.selected, summary.records
+    );
     for (reason, count) in summary.kept.iter().filter(|(_, count)| **count > 0) {
         println!("{count} are kept for them: {}", reason.name());
     }

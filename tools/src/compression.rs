@@ -25,7 +25,10 @@ pub struct Compression {
 /// The format of Windows itself, with the default effort.
 impl Default for Compression {
     fn default() -> Self {
-        Compression { format: CompressionFormat::XPRESS, effort: Effort::default() }
+        Compression {
+            format: CompressionFormat::XPRESS,
+            effort: Effort::default(),
+        }
     }
 }
 
@@ -34,7 +37,9 @@ pub(crate) fn compressor(
     compression: Option<Compression>,
     threads: usize,
 ) -> Result<Option<BufferCompressor>> {
-    let Some(Compression { format, effort }) = compression else { return Ok(None) };
+    let Some(Compression { format, effort }) = compression else {
+        return Ok(None);
+    };
     let compressor = BufferCompressor::new(format, effort).map_err(Error::output)?;
     Ok(Some(compressor.with_threads(threads)))
 }

@@ -37,11 +37,17 @@ impl fmt::Display for Side {
 
 impl Error {
     pub(crate) fn second_input(source: etl_format::Error) -> Self {
-        Error { side: Side::SecondInput, source }
+        Error {
+            side: Side::SecondInput,
+            source,
+        }
     }
 
     pub(crate) fn output(source: etl_format::Error) -> Self {
-        Error { side: Side::Output, source }
+        Error {
+            side: Side::Output,
+            source,
+        }
     }
 
     /// The trace at fault.
@@ -60,6 +66,9 @@ impl Error {
 impl From<etl_format::Error> for Error {
     /// An error of reading the (first) input.
     fn from(source: etl_format::Error) -> Self {
-        Error { side: Side::Input, source }
+        Error {
+            side: Side::Input,
+            source,
+        }
     }
 }

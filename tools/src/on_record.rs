@@ -26,6 +26,10 @@ impl<'f> OnRecord<'f> {
 
 impl fmt::Debug for OnRecord<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "OnRecord(set)" } else { "OnRecord(none)" })
+        f.write_str(if self.0.is_some() {
+            "OnRecord(set)"
+        } else {
+            "OnRecord(none)"
+        })
     }
 }

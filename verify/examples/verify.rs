@@ -9,8 +9,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Under test the command line is the test runner's.
     let mut paths = std::env::args().skip(1).filter(|_| !cfg!(test)).peekable();
     if paths.peek().is_none() {
-        let report = Verifier::new()
-            .verify(etl_schema::testing::snapshot::example().as_slice(), "one-event.etl")?;
+        let report = Verifier::new().verify(
+            etl_schema::testing::snapshot::example().as_slice(),
+            "one-event.etl",
+        )?;
         print!("{}", report.text());
         // The report is data, too.
         assert_eq!(report.verdict, Verdict::Complete);
@@ -18,7 +20,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     for path in paths {
         let bytes = std::fs::read(&path)?;
-        print!("{}", Verifier::new().verify(bytes.as_slice(), &path)?.text());
+        print!(
+            "{}",
+            Verifier::new().verify(bytes.as_slice(), &path)?.text()
+        );
     }
     Ok(())
 }

@@ -23,22 +23,31 @@ const MANIFEST: &str = r#"
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A TraceLogging event describes itself; the schema of the other one is in the manifest.
-    let fields = vec![Field::new("Count", InType::UInt32), Field::new("Item", InType::Utf16)];
+    let fields = vec![
+        Field::new("Count", InType::UInt32),
+        Field::new("Item", InType::Utf16),
+    ];
     let sold = EventSchema::tracelogging("Shop.Sales", "Sold", fields);
     let schemas = manifest::parse(MANIFEST)?;
     let placed = schemas.first().ok_or("the manifest describes an event")?;
 
-    let mut session =
-        Session::in_memory(FileHeader::starting_at(FileTime::new(132_000_000_000_000_000)))?;
+    let mut session = Session::in_memory(FileHeader::starting_at(FileTime::new(
+        132_000_000_000_000_000,
+    )))?;
     let mut encoder = EventEncoder::new(&sold)?;
     let event = encoder.event(10_000, [("Count", 3u32.into()), ("Item", "tea".into())])?;
     session.write(0, &event.process(100, 104))?;
     let mut encoder = EventEncoder::new(placed)?;
-    let event = encoder.event(20_000, [("Number", 42u32.into()), ("Customer", "Anna".into())])?;
+    let event = encoder.event(
+        20_000,
+        [("Number", 42u32.into()), ("Customer", "Anna".into())],
+    )?;
     session.write(0, &event.process(100, 104))?;
     let bytes = session.finish()?;
 
-    let mut trace = OpenOptions::new().schemas(schemas).from_bytes(bytes.as_slice())?;
+    let mut trace = OpenOptions::new()
+        .schemas(schemas)
+        .from_bytes(bytes.as_slice())?;
     let mut events = trace.events();
     let mut lines = Vec::new();
     while let Some(event) = events.next()? {
@@ -49,7 +58,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     println!("{}", lines.join("\n"));
-    assert_eq!(lines, ["Sold Count=3 Item=\"tea\"", "OrderPlaced Number=42 Customer=\"Anna\""]);
+    assert_eq!(
+        lines,
+        [
+            "Sold Count=3 Item=\"tea\"",
+            "OrderPlaced Number=42 Customer=\"Anna\""
+        ]
+    );
 
     let report = Verifier::new().verify(bytes.as_slice(), "shop.etl")?;
     print!("{}", report.text());

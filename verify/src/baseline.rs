@@ -105,15 +105,25 @@ impl Baseline {
             let reason = format!("version {}, expected {}", file.version, Self::VERSION);
             return Err(Error::Baseline(reason));
         }
-        let entries = file.findings.into_iter().map(|line| (line.key, line.entry)).collect();
+        let entries = file
+            .findings
+            .into_iter()
+            .map(|line| (line.key, line.entry))
+            .collect();
         Ok(Baseline { entries })
     }
 
     /// The baseline as indented JSON that ends in a line feed.
     #[must_use]
     pub fn json(&self) -> String {
-        let findings = self.entries.iter().map(|(key, &entry)| Line { key: key.clone(), entry });
-        let file = File { version: Self::VERSION, findings: findings.collect() };
+        let findings = self.entries.iter().map(|(key, &entry)| Line {
+            key: key.clone(),
+            entry,
+        });
+        let file = File {
+            version: Self::VERSION,
+            findings: findings.collect(),
+        };
         // Strings and numbers only: JSON can hold all of it.
         serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"
     }
@@ -124,7 +134,10 @@ impl Baseline {
         let mut findings = std::mem::take(&mut report.findings);
         for finding in &mut findings {
             let key = Key::of(report, finding);
-            let any_file = Key { file: None, ..key.clone() };
+            let any_file = Key {
+                file: None,
+                ..key.clone()
+            };
             finding.is_known = [key, any_file].iter().any(|key| match left.get_mut(key) {
                 Some(entry) => entry.takes(finding),
                 None => false,
@@ -140,7 +153,11 @@ impl Key {
     fn of(report: &Report, finding: &Finding) -> Self {
         let path = etl_format::file_name(&report.file);
         let process = finding.pid.map(|_| finding.process_name.clone());
-        Key { file: Some(path.to_owned()), rule: finding.rule.to_owned(), process }
+        Key {
+            file: Some(path.to_owned()),
+            rule: finding.rule.to_owned(),
+            process,
+        }
     }
 }
 
@@ -149,7 +166,11 @@ impl Entry {
     /// is known stays known when the policy becomes stricter.
     fn of(finding: &Finding) -> Self {
         let decided = finding.outcome == Outcome::Broken;
-        Entry { severity: finding.own_severity, decided, count: 0 }
+        Entry {
+            severity: finding.own_severity,
+            decided,
+            count: 0,
+        }
     }
 
     /// Takes a finding if it is not worse than those that are known, and not one more.
@@ -187,7 +208,11 @@ mod tests {
         let known = Baseline::parse(&known.json()).unwrap();
         for (findings, new, verdict) in [
             (&[(RULE, Severity::Warning); 2][..], 0, Verdict::Complete),
-            (&[(RULE, Severity::Warning); 3], 1, Verdict::CompleteWithWarnings),
+            (
+                &[(RULE, Severity::Warning); 3],
+                1,
+                Verdict::CompleteWithWarnings,
+            ),
             (&[(RULE, Severity::Error)], 1, Verdict::Incomplete),
             (&[("file.damaged", Severity::Error)], 1, Verdict::Incomplete),
             (&[], 0, Verdict::Complete),
@@ -215,7 +240,10 @@ mod tests {
     fn parse_reports_what_is_wrong() {
         for (text, part) in [
             ("no json", "line 1"),
-            ("{\"version\": 2, \"findings\": []}", "version 2, expected 1"),
+            (
+                "{\"version\": 2, \"findings\": []}",
+                "version 2, expected 1",
+            ),
             ("{\"version\": 1}", "findings"),
             ("{\"version\": 1, \"findings\": [], \"x\": 1}", "x"),
         ] {

@@ -125,7 +125,13 @@ mod tests {
         );
         let config = config.unwrap();
         assert_eq!(config.policy.denied(), ["rundown"]);
-        assert_eq!(*config.policy.gates(), Gates { coverage: Some(99.5), ..Gates::default() });
+        assert_eq!(
+            *config.policy.gates(),
+            Gates {
+                coverage: Some(99.5),
+                ..Gates::default()
+            }
+        );
         let severities = [("activity".to_owned(), SeverityOverride::Off)];
         assert_eq!(*config.policy.severities(), severities.into());
         assert_eq!(config.enabled.len(), 2);
@@ -141,7 +147,10 @@ mod tests {
             ("min-pdb-identity = -1.0", "min-pdb-identity"),
             ("enable = [\"unknown:1:1\"]", "unknown"),
             // `rundown` is a short name of this tool, not of xperf.
-            ("enable = [\"xperf -start r -on rundown:0x138:5 -f clr2.etl\"]", "rundown"),
+            (
+                "enable = [\"xperf -start r -on rundown:0x138:5 -f clr2.etl\"]",
+                "rundown",
+            ),
             ("[severity]\nfile = \"fatal\"", "fatal"),
             ("deny = [", "line 1"),
         ] {

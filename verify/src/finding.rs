@@ -157,7 +157,9 @@ impl Finding {
         if self.message.contains(&format!("offset {offset:#x}")) {
             return self.processor.map(|p| format!("processor {p}"));
         }
-        let processor = self.processor.map_or(String::new(), |p| format!("processor {p}, "));
+        let processor = self
+            .processor
+            .map_or(String::new(), |p| format!("processor {p}, "));
         let file = self.file.as_deref().filter(|file| *file != report_file);
         let file = file.map_or(String::new(), |file| format!(" of {file}"));
         Some(format!("{processor}offset {offset:#x}{file}"))

@@ -42,9 +42,15 @@ pub(crate) fn locate<S: Source>(
     let mut wanted: BTreeMap<Ticks, Option<u32>> = BTreeMap::new();
     for finding in findings.iter().filter(|f| f.offset.is_none()) {
         // The most severe findings come first.
-        let max = if finding.severity > Severity::Note { MAX_TIMES } else { MAX_TIMES_OF_NOTES };
+        let max = if finding.severity > Severity::Note {
+            MAX_TIMES
+        } else {
+            MAX_TIMES_OF_NOTES
+        };
         if let (Some(timestamp), true) = (finding.timestamp, wanted.len() < max) {
-            wanted.entry(timestamp).or_insert(finding.pid.map(ProcessId::get));
+            wanted
+                .entry(timestamp)
+                .or_insert(finding.pid.map(ProcessId::get));
         }
     }
     if wanted.is_empty() {
@@ -53,14 +59,29 @@ pub(crate) fn locate<S: Source>(
     let mut found: BTreeMap<Ticks, Vec<Location>> = BTreeMap::new();
     let mut budget = MAX_BUFFERS;
     for (index, (trace, name)) in recording.files_mut().iter_mut().enumerate() {
-        let search = Search { index, timeline: facts.machine.timeline(), wanted: &wanted };
-        search.run(trace, &mut budget, &mut found).map_err(|e| Error::new(index, name, e))?;
+        let search = Search {
+            index,
+            timeline: facts.machine.timeline(),
+            wanted: &wanted,
+        };
+        search
+            .run(trace, &mut budget, &mut found)
+            .map_err(|e| Error::new(index, name, e))?;
     }
     for finding in findings.iter_mut().filter(|f| f.offset.is_none()) {
-        let Some(found) = finding.timestamp.and_then(|t| found.get(&t)) else { continue };
-        let own = found.iter().find(|l| l.pid.is_some() && l.pid == finding.pid);
-        let Some(location) = own.or(found.first()) else { continue };
-        finding.file = recording.files().get(location.source).map(|(_, name)| name.clone());
+        let Some(found) = finding.timestamp.and_then(|t| found.get(&t)) else {
+            continue;
+        };
+        let own = found
+            .iter()
+            .find(|l| l.pid.is_some() && l.pid == finding.pid);
+        let Some(location) = own.or(found.first()) else {
+            continue;
+        };
+        finding.file = recording
+            .files()
+            .get(location.source)
+            .map(|(_, name)| name.clone());
         (finding.processor, finding.offset) = (location.processor, Some(location.offset));
     }
     Ok(())
@@ -112,7 +133,11 @@ impl Search<'_> {
 
     fn location(&self, record: &Record<'_>, state: BufferState) -> Location {
         let location = record.location();
-        let inside = if state.compressed { 0 } else { u64::from(location.in_buffer) };
+        let inside = if state.compressed {
+            0
+        } else {
+            u64::from(location.in_buffer)
+        };
         Location {
             source: self.index,
             pid: record.process_id(),
@@ -126,8 +151,14 @@ impl Search<'_> {
         let mut streams: BTreeMap<u16, Vec<Candidate>> = BTreeMap::new();
         for b in buffers {
             let first = self.timeline.timestamp(self.index, b.first_timestamp);
-            let state = BufferState { compressed: b.compressed, rebuilt: b.rebuilt };
-            streams.entry(b.processor).or_default().push((first, b.offset, state));
+            let state = BufferState {
+                compressed: b.compressed,
+                rebuilt: b.rebuilt,
+            };
+            streams
+                .entry(b.processor)
+                .or_default()
+                .push((first, b.offset, state));
         }
         let mut streams: Vec<_> = streams.into_values().collect();
         streams.iter_mut().for_each(|stream| stream.sort_unstable());
@@ -153,7 +184,9 @@ fn covering(streams: &[Vec<Candidate>], timestamp: Ticks) -> Vec<Candidate> {
     for stream in streams {
         let before = stream.partition_point(|(first, ..)| *first < timestamp);
         let with = stream.partition_point(|(first, ..)| *first <= timestamp);
-        let all = stream.get(before.saturating_sub(1)..with).unwrap_or_default();
+        let all = stream
+            .get(before.saturating_sub(1)..with)
+            .unwrap_or_default();
         out.extend(all.iter().take(MAX_BUFFERS));
     }
     out.sort_unstable_by_key(|&(first, offset, _)| (std::cmp::Reverse(first), offset));

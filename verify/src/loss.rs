@@ -6,7 +6,9 @@ use etl_format::Clock;
 /// What was lost, where and when.
 pub(crate) fn message(clock: &Clock, loss: &Loss) -> String {
     let what = loss.what.message();
-    let processor = loss.processor.map_or(String::new(), |p| format!(" on processor {p}"));
+    let processor = loss
+        .processor
+        .map_or(String::new(), |p| format!(" on processor {p}"));
     let from = loss.from.map(|from| clock.time(from));
     let to = loss.to.map(|to| clock.time(to));
     let when = match (from, to) {

@@ -133,7 +133,9 @@ impl Policy {
                 self.deny.push(name);
                 continue;
             }
-            let left = RULES.iter().filter(|r| r.family() == name && !Self::names(&allow, r.id));
+            let left = RULES
+                .iter()
+                .filter(|r| r.family() == name && !Self::names(&allow, r.id));
             self.deny.extend(left.map(|r| r.id.to_owned()));
         }
         let [name] = allow;
@@ -174,7 +176,10 @@ impl Policy {
     /// ```
     #[must_use]
     pub fn require(self, gates: Gates) -> Self {
-        Policy { gates: gates.or(self.gates), ..self }
+        Policy {
+            gates: gates.or(self.gates),
+            ..self
+        }
     }
 
     /// The rules and families whose findings are errors, and [`Policy::WARNINGS`].
@@ -237,7 +242,9 @@ impl Policy {
             !Self::names(&self.allow, finding.rule)
         });
         if self.deny.iter().any(|name| name == Self::WARNINGS) {
-            let warnings = findings.iter_mut().filter(|f| f.severity == Severity::Warning);
+            let warnings = findings
+                .iter_mut()
+                .filter(|f| f.severity == Severity::Warning);
             warnings.for_each(|finding| finding.severity = Severity::Error);
         }
         (before - findings.len()) as u64
@@ -246,7 +253,10 @@ impl Policy {
 
 /// A rule or a family has this name.
 fn check_name(name: &str) -> Result<()> {
-    if RULES.iter().any(|rule| rule.id == name || rule.family() == name) {
+    if RULES
+        .iter()
+        .any(|rule| rule.id == name || rule.family() == name)
+    {
         return Ok(());
     }
     Err(Error::UnknownRule(name.to_owned()))
@@ -259,11 +269,21 @@ mod tests {
     #[test]
     fn overrule_takes_rules_out_of_what_is_denied() {
         let left = |denied: &str, allowed: &str| {
-            let policy = Policy::new().deny(denied).unwrap().overrule(allowed).unwrap();
+            let policy = Policy::new()
+                .deny(denied)
+                .unwrap()
+                .overrule(allowed)
+                .unwrap();
             let finding = |rule| Finding::new(rule, Severity::Warning, String::new());
-            let mut found = vec![finding("rundown.process-exited"), finding("rundown.endless")];
+            let mut found = vec![
+                finding("rundown.process-exited"),
+                finding("rundown.endless"),
+            ];
             policy.apply(&mut found);
-            found.iter().map(|f| (f.rule, f.severity)).collect::<Vec<_>>()
+            found
+                .iter()
+                .map(|f| (f.rule, f.severity))
+                .collect::<Vec<_>>()
         };
         let endless = |severity| vec![("rundown.endless", severity)];
         let exited = "rundown.process-exited";
@@ -272,7 +292,10 @@ mod tests {
         assert_eq!(left(exited, "rundown"), []);
         assert_eq!(left("rundown", "rundown"), []);
         assert_eq!(left(Policy::WARNINGS, exited), endless(Severity::Error));
-        let both = vec![(exited, Severity::Error), ("rundown.endless", Severity::Error)];
+        let both = vec![
+            (exited, Severity::Error),
+            ("rundown.endless", Severity::Error),
+        ];
         assert_eq!(left("rundown", "stacks"), both);
     }
 
@@ -281,17 +304,30 @@ mod tests {
         let (exited, endless) = ("rundown.process-exited", "rundown.endless");
         let found = |deny: &[&str], allow: &[&str]| {
             let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect();
-            let policy = Policy { deny: names(deny), allow: names(allow), ..Policy::default() };
+            let policy = Policy {
+                deny: names(deny),
+                allow: names(allow),
+                ..Policy::default()
+            };
             let finding = |rule| Finding::new(rule, Severity::Warning, String::new());
             let mut found = vec![finding(exited), finding(endless)];
             policy.apply(&mut found);
-            found.iter().map(|f| (f.rule, f.severity)).collect::<Vec<_>>()
+            found
+                .iter()
+                .map(|f| (f.rule, f.severity))
+                .collect::<Vec<_>>()
         };
         let error = |rule| (rule, Severity::Error);
         assert_eq!(found(&["rundown"], &[exited]), [error(endless)]);
         assert_eq!(found(&[exited], &["rundown"]), [error(exited)]);
-        assert_eq!(found(&["rundown"], &["rundown"]), [error(exited), error(endless)]);
-        assert_eq!(found(&[exited], &[exited]), [error(exited), (endless, Severity::Warning)]);
+        assert_eq!(
+            found(&["rundown"], &["rundown"]),
+            [error(exited), error(endless)]
+        );
+        assert_eq!(
+            found(&[exited], &[exited]),
+            [error(exited), (endless, Severity::Warning)]
+        );
     }
 
     #[test]

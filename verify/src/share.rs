@@ -38,7 +38,10 @@ mod tests {
             (0, 100, 0.0),
         ] {
             assert!(!is_below(part, whole, minimum), "{part} of {whole}");
-            assert!(part == 0 || is_below(part - 1, whole, minimum), "{part} of {whole}");
+            assert!(
+                part == 0 || is_below(part - 1, whole, minimum),
+                "{part} of {whole}"
+            );
         }
         assert!(!is_below(0, 0, 100.0));
     }

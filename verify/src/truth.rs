@@ -71,7 +71,11 @@ impl Request {
         let provider = guid(&self.provider_guid)?;
         let mut with = Enablement::new(self.level, mask(&self.match_any_keyword)?);
         let all = mask(&self.match_all_keyword)?;
-        with.all = if self.old_rule && with.any == 0 { 0 } else { all };
+        with.all = if self.old_rule && with.any == 0 {
+            0
+        } else {
+            all
+        };
         with.ignore_keyword_0 = self.ignore_keyword_0;
         with.ids = match (self.ids, self.not_ids) {
             (Some(ids), _) => IdFilter::In(ids),
@@ -109,7 +113,10 @@ impl Truth {
     pub fn read(lines: impl BufRead) -> Result<Self> {
         let mut truth = Truth::default();
         for (index, line) in lines.lines().enumerate() {
-            let error = |reason| Error::Truth { line: index.saturating_add(1), reason };
+            let error = |reason| Error::Truth {
+                line: index.saturating_add(1),
+                reason,
+            };
             let line = line.map_err(|e| error(e.to_string()))?;
             // Most lines are events, and they are long.
             if line.trim().is_empty() || line.starts_with("{\"kind\":\"event\"") {
@@ -130,10 +137,18 @@ impl Truth {
                 }
                 self.enabled.push(enabled);
             }
-            Line::Disable { session, filetime, provider_guid } => {
+            Line::Disable {
+                session,
+                filetime,
+                provider_guid,
+            } => {
                 self.end(&session, guid(&provider_guid)?, filetime);
             }
-            Line::Session { session, file, all_files } => {
+            Line::Session {
+                session,
+                file,
+                all_files,
+            } => {
                 for file in BTreeSet::from_iter(file.into_iter().chain(all_files)) {
                     self.sessions.entry(file).or_default().push(session.clone());
                 }
@@ -151,7 +166,10 @@ impl Truth {
         let own = |e: &&mut Enabled| {
             e.provider == provider && e.session.as_deref() == Some(session) && e.until.is_none()
         };
-        self.enabled.iter_mut().filter(own).for_each(|e| e.until = Some(FileTime::new(filetime)));
+        self.enabled
+            .iter_mut()
+            .filter(own)
+            .for_each(|e| e.until = Some(FileTime::new(filetime)));
     }
 
     /// What the sessions of a file enabled, those of the files that it was merged from included,
@@ -167,19 +185,35 @@ impl Truth {
             }
             let known = self.sessions.get(file);
             sessions.extend(known.into_iter().flatten().map(String::as_str));
-            files.extend(self.merges.get(file).into_iter().flatten().map(String::as_str));
+            files.extend(
+                self.merges
+                    .get(file)
+                    .into_iter()
+                    .flatten()
+                    .map(String::as_str),
+            );
         }
         if sessions.is_empty() {
             return None;
         }
         let is_own = |e: &Enabled| e.session.as_deref().is_some_and(|s| sessions.contains(s));
         let enabled = self.enabled.iter();
-        Some(enabled.map(|e| Enabled { is_elsewhere: !is_own(e), ..e.clone() }).collect())
+        Some(
+            enabled
+                .map(|e| Enabled {
+                    is_elsewhere: !is_own(e),
+                    ..e.clone()
+                })
+                .collect(),
+        )
     }
 
     /// The files of the simulation.
     pub fn files(&self) -> impl Iterator<Item = &str> {
-        self.sessions.keys().chain(self.merges.keys()).map(String::as_str)
+        self.sessions
+            .keys()
+            .chain(self.merges.keys())
+            .map(String::as_str)
     }
 }
 
@@ -210,22 +244,41 @@ mod tests {
     fn of_finds_the_sessions_of_a_file() {
         let truth = Truth::read(LINES.as_bytes()).unwrap();
         let own = |file| -> Vec<_> {
-            truth.of(file).unwrap().into_iter().filter(|e| !e.is_elsewhere).collect()
+            truth
+                .of(file)
+                .unwrap()
+                .into_iter()
+                .filter(|e| !e.is_elsewhere)
+                .collect()
         };
-        let [clr] = &own("clr.etl")[..] else { panic!("one session") };
+        let [clr] = &own("clr.etl")[..] else {
+            panic!("one session")
+        };
         assert_eq!(clr.with, Some(Enablement::new(5, 0x98)));
-        assert_eq!((clr.since, clr.limited), (Some(FileTime::new(130_000_000_000_000_000)), false));
-        let [other] = &own("other.etl")[..] else { panic!("one session") };
+        assert_eq!(
+            (clr.since, clr.limited),
+            (Some(FileTime::new(130_000_000_000_000_000)), false)
+        );
+        let [other] = &own("other.etl")[..] else {
+            panic!("one session")
+        };
         assert!(other.limited);
         assert_eq!(truth.of("part2.etl"), truth.of("part1.etl"));
         assert_eq!((own("part2.etl").len(), own("all.etl").len()), (1, 2));
-        assert_eq!(truth.of("part2.etl").unwrap().len(), 2, "the other session, too");
+        assert_eq!(
+            truth.of("part2.etl").unwrap().len(),
+            2,
+            "the other session, too"
+        );
         assert_eq!(truth.of("unknown.etl"), None);
     }
 
     #[test]
     fn match_all_does_not_count_beside_0_by_the_old_rule() {
-        let all = LINES.replace(r#""match_all_keyword":"0x0""#, r#""match_all_keyword":"0x4""#);
+        let all = LINES.replace(
+            r#""match_all_keyword":"0x0""#,
+            r#""match_all_keyword":"0x4""#,
+        );
         let old = all.replace("\"0x4\"}", "\"0x4\",\"old_rule\":true}");
         let all_of = |lines: &str| {
             let truth = Truth::read(lines.as_bytes()).unwrap();
@@ -238,12 +291,19 @@ mod tests {
 
     #[test]
     fn enabling_again_and_disabling_end_what_was_enabled() {
-        let again =
-            LINES.lines().next().unwrap().replace("130000000000000000", "130000000000000007");
+        let again = LINES
+            .lines()
+            .next()
+            .unwrap()
+            .replace("130000000000000000", "130000000000000007");
         let disable = r#"{"kind":"disable","session":"clr","at_ns":9,"filetime":130000000000000009,"provider_guid":"e13c0d23-ccbc-4e12-931b-d9cc2eee27e4"}"#;
         let truth = Truth::read(format!("{LINES}{again}\n{disable}\n").as_bytes()).unwrap();
         let end_times = |file| -> Vec<_> {
-            let own = truth.of(file).unwrap().into_iter().filter(|e| !e.is_elsewhere);
+            let own = truth
+                .of(file)
+                .unwrap()
+                .into_iter()
+                .filter(|e| !e.is_elsewhere);
             own.map(|e| e.until).collect()
         };
         let [first, second] =

@@ -112,7 +112,10 @@ impl<'a> Verifier<'a> {
     /// call. Traces whose records are out of order are read twice.
     #[must_use]
     pub fn on_progress(self, progress: impl FnMut(u64) + 'a) -> Self {
-        Verifier { progress: Some(Box::new(progress)), ..self }
+        Verifier {
+            progress: Some(Box::new(progress)),
+            ..self
+        }
     }
 
     /// Verifies a trace. The report and errors call it `name`. Damage is a finding, not an error.
@@ -170,7 +173,10 @@ impl<'a> Verifier<'a> {
         let selected = if self.selector.is_empty() {
             None
         } else {
-            let selector = self.selector.clone().find_others(&facts.machine, &mut recording)?;
+            let selector = self
+                .selector
+                .clone()
+                .find_others(&facts.machine, &mut recording)?;
             Some(selector.select(&facts.machine)?)
         };
         let mut findings = Check::all(&facts, self.policy.gates(), || recording.check_memory())?;

@@ -57,9 +57,21 @@ mod tests {
         let out = wrap(2, 6, &format!("{} {}", "word ".repeat(40), "x".repeat(90)));
         let lines: Vec<&str> = out.lines().collect();
         assert!(lines.len() > 3, "{out}");
-        assert!(lines.iter().all(|l| l.len() < WIDTH || l.trim().len() == 90), "{out}");
-        assert!(lines[0].starts_with("  word") && lines[1].starts_with("      word"), "{out}");
-        assert_eq!(out.split_whitespace().count(), 41, "all words are there: {out}");
+        assert!(
+            lines
+                .iter()
+                .all(|l| l.len() < WIDTH || l.trim().len() == 90),
+            "{out}"
+        );
+        assert!(
+            lines[0].starts_with("  word") && lines[1].starts_with("      word"),
+            "{out}"
+        );
+        assert_eq!(
+            out.split_whitespace().count(),
+            41,
+            "all words are there: {out}"
+        );
         assert_eq!(wrap(2, 6, "a    b"), "  a    b", "columns stay");
     }
 }

@@ -40,7 +40,11 @@ pub fn api(options: Options) -> Result<(), Failure> {
         let path = root().join(format!("tests/api/{package}.txt"));
         if options.write {
             write(&path, &list)?;
-        } else if fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n") != list {
+        } else if fs::read_to_string(&path)
+            .unwrap_or_default()
+            .replace("\r\n", "\n")
+            != list
+        {
             has_changes = true;
             print_changes(&path, &list, &metadata.target)?;
         }
@@ -61,8 +65,18 @@ fn libraries(metadata: &Metadata) -> Vec<String> {
 /// Builds the items of a package as JSON, and returns the path of the file.
 fn items(checkout: &Path, package: &str, target: &Path) -> Result<PathBuf, Failure> {
     let mut rustdoc = cargo("rustdoc");
-    rustdoc.current_dir(checkout).env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", target);
-    rustdoc.args(["--quiet", "--locked", "--lib", "--all-features", "--package", package]);
+    rustdoc
+        .current_dir(checkout)
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("CARGO_TARGET_DIR", target);
+    rustdoc.args([
+        "--quiet",
+        "--locked",
+        "--lib",
+        "--all-features",
+        "--package",
+        package,
+    ]);
     run(rustdoc.args(["--", "-Z", "unstable-options", "--output-format", "json"]))?;
     Ok(target.join(format!("doc/{}.json", package.replace('-', "_"))))
 }
@@ -102,12 +116,15 @@ fn compare_revision(revision: &str, packages: &[String], target: &Path) -> Resul
         run(&mut remove_worktree(&checkout))?;
     }
     let mut add = program("git");
-    add.args(["worktree", "add", "--quiet", "--detach"]).arg(&checkout);
+    add.args(["worktree", "add", "--quiet", "--detach"])
+        .arg(&checkout);
     run(add.arg(revision))?;
     let result = compare(&checkout, packages, target);
     run(&mut remove_worktree(&checkout))?;
     if result? {
-        return Err(Failure::Message(format!("users of {revision} have to change their code")));
+        return Err(Failure::Message(format!(
+            "users of {revision} have to change their code"
+        )));
     }
     Ok(())
 }

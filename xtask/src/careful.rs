@@ -6,8 +6,11 @@
 
 use crate::process::{Failure, Tool, cargo, output, path_with, program, root, run};
 
-const CAREFUL: Tool =
-    Tool { package: "cargo-careful", program: "cargo-careful", version: "0.4.10" };
+const CAREFUL: Tool = Tool {
+    package: "cargo-careful",
+    program: "cargo-careful",
+    version: "0.4.10",
+};
 
 /// Exit code if something is missing that cannot be installed.
 const NOT_AVAILABLE: u8 = 3;
@@ -30,7 +33,9 @@ pub fn careful(options: &Options) -> Result<(), Failure> {
     }
     let careful = CAREFUL.install()?;
     let mut command = cargo("careful");
-    command.env("PATH", path_with(&careful)?).env("CARGO_INCREMENTAL", "0");
+    command
+        .env("PATH", path_with(&careful)?)
+        .env("CARGO_INCREMENTAL", "0");
     command.env("CARGO_TARGET_DIR", root().join(".cache/careful"));
     // Long runs are worth some optimisation.
     command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");

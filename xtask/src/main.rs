@@ -134,7 +134,9 @@ fn clippy() -> Command {
 
 fn bless(rest: Rest) -> Result<(), Failure> {
     let mut command = cargo("test");
-    command.env("ETLKIT_WRITE_DOCS", "1").env("INSTA_UPDATE", "always");
+    command
+        .env("ETLKIT_WRITE_DOCS", "1")
+        .env("INSTA_UPDATE", "always");
     if rest.arguments.is_empty() {
         command.args(["--workspace", "--all-features", "--no-fail-fast"]);
     }
@@ -153,5 +155,7 @@ fn bench(options: BenchOptions) -> Result<(), Failure> {
         run(script("scripts/install.sh").arg("valgrind"))?;
         return run(script("benches/lab/instructions.py").arg("--check"));
     }
-    run(cargo("bench").args(["--package", "etl-bench"]).args(options.arguments))
+    run(cargo("bench")
+        .args(["--package", "etl-bench"])
+        .args(options.arguments))
 }

@@ -35,7 +35,10 @@ impl Metadata {
         for value in list(&metadata, "packages") {
             packages.push(Package::new(value));
         }
-        Ok(Self { packages, target: PathBuf::from(text(&metadata, "target_directory")) })
+        Ok(Self {
+            packages,
+            target: PathBuf::from(text(&metadata, "target_directory")),
+        })
     }
 
     /// The packages that are published, in the order in which they are published.
@@ -45,7 +48,10 @@ impl Metadata {
 
     /// The package that contains a file, by its path from the root of the checkout.
     pub fn package_of(&self, file: &Path) -> Option<&Package> {
-        let owners = self.packages.iter().filter(|package| file.starts_with(&package.folder));
+        let owners = self
+            .packages
+            .iter()
+            .filter(|package| file.starts_with(&package.folder));
         owners.max_by_key(|package| package.folder.components().count())
     }
 }
@@ -60,8 +66,11 @@ impl Package {
             }
         }
         let features = value.get("features").and_then(Value::as_object);
-        let mut features: Vec<String> =
-            features.into_iter().flat_map(|map| map.keys()).cloned().collect();
+        let mut features: Vec<String> = features
+            .into_iter()
+            .flat_map(|map| map.keys())
+            .cloned()
+            .collect();
         features.sort();
         Self {
             name: text(value, "name").to_owned(),
@@ -86,7 +95,10 @@ pub fn text<'v>(value: &'v Value, key: &str) -> &'v str {
 
 /// A member that is a list; otherwise an empty list.
 pub fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
-    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    value
+        .get(key)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 fn has_kind(target: &Value, kind: &str) -> bool {

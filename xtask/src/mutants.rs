@@ -4,8 +4,11 @@ use std::fs;
 
 use crate::process::{Failure, Tool, output, path_with, program, root, run};
 
-const MUTANTS: Tool =
-    Tool { package: "cargo-mutants", program: "cargo-mutants", version: "27.1.0" };
+const MUTANTS: Tool = Tool {
+    package: "cargo-mutants",
+    program: "cargo-mutants",
+    version: "27.1.0",
+};
 
 /// The revision without `--crate` and `--in-diff`: changes that are not committed.
 const DEFAULT_REVISION: &str = "HEAD";

@@ -49,14 +49,22 @@ pub fn program(name: &str) -> Command {
 
 /// Runs a command, which prints to the terminal.
 pub fn run(command: &mut Command) -> Result<(), Failure> {
-    let status = command.status().map_err(|error| start_error(command, &error))?;
-    if status.success() { Ok(()) } else { Err(Failure::Code(exit_code(status))) }
+    let status = command
+        .status()
+        .map_err(|error| start_error(command, &error))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Failure::Code(exit_code(status)))
+    }
 }
 
 /// Runs a command and returns what it prints.
 pub fn output(command: &mut Command) -> Result<String, Failure> {
     command.stderr(Stdio::inherit());
-    let output = command.output().map_err(|error| start_error(command, &error))?;
+    let output = command
+        .output()
+        .map_err(|error| start_error(command, &error))?;
     if !output.status.success() {
         return Err(Failure::Code(exit_code(output.status)));
     }
@@ -95,7 +103,9 @@ impl Tool {
         if !installed.contains(&entry) {
             let mut install = cargo("install");
             // Without optimisation: building costs more time than running.
-            install.args(["--quiet", "--locked", "--profile", "dev", "--root"]).arg(&tools);
+            install
+                .args(["--quiet", "--locked", "--profile", "dev", "--root"])
+                .arg(&tools);
             install.arg("--target-dir").arg(root().join(".cache/build"));
             run(install.args([self.package, "--version", self.version]))?;
         }

@@ -39,7 +39,9 @@ struct Program {
 pub fn properties(options: &Options) -> Result<(), Failure> {
     let programs = programs(&options.names)?;
     if programs.is_empty() {
-        return Err(Failure::Message("no property test has such a name".to_owned()));
+        return Err(Failure::Message(
+            "no property test has such a name".to_owned(),
+        ));
     }
     if options.list {
         for (program, names) in &programs {
@@ -64,7 +66,10 @@ pub fn properties(options: &Options) -> Result<(), Failure> {
         seed += 1;
     }
     let seconds = start.elapsed().as_secs();
-    println!("properties: {rounds} rounds in {seconds} s, the last with seed {}", seed - 1);
+    println!(
+        "properties: {rounds} rounds in {seconds} s, the last with seed {}",
+        seed - 1
+    );
     Ok(())
 }
 
@@ -79,8 +84,17 @@ fn run_program(program: &Program, names: &[String], seed: u64) -> Result<(), Fai
     test.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true");
     // Long runs are worth some optimisation.
     test.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
-    test.args(["--quiet", "--locked", "--all-features", "--package", &program.package]);
-    run(test.args(&program.arguments).args(["--", "--quiet"]).args(names))
+    test.args([
+        "--quiet",
+        "--locked",
+        "--all-features",
+        "--package",
+        &program.package,
+    ]);
+    run(test
+        .args(&program.arguments)
+        .args(["--", "--quiet"])
+        .args(names))
 }
 
 /// The test programs with property tests, each with the names of these tests.
@@ -90,14 +104,21 @@ fn programs(texts: &[String]) -> Result<BTreeMap<Program, Vec<String>>, Failure>
     let mut programs: BTreeMap<Program, Vec<String>> = BTreeMap::new();
     for file in files.lines() {
         let file = Path::new(file);
-        let Some(package) = metadata.package_of(file) else { continue };
-        let Ok(path) = file.strip_prefix(&package.folder) else { continue };
+        let Some(package) = metadata.package_of(file) else {
+            continue;
+        };
+        let Ok(path) = file.strip_prefix(&package.folder) else {
+            continue;
+        };
         let text = fs::read_to_string(root().join(file)).map_err(|error| error.to_string())?;
         let mut names =
             test_names(&text).map_err(|error| format!("{}: {error}", file.display()))?;
         names.retain(|name| texts.is_empty() || texts.iter().any(|text| name.contains(text)));
         if !names.is_empty() {
-            let program = Program { package: package.name.clone(), arguments: arguments(path) };
+            let program = Program {
+                package: package.name.clone(),
+                arguments: arguments(path),
+            };
             programs.entry(program).or_default().append(&mut names);
         }
     }
@@ -111,7 +132,10 @@ fn arguments(path: &Path) -> Vec<String> {
         return vec!["--lib".to_owned()];
     }
     let program = parts.next().unwrap_or_default();
-    vec!["--test".to_owned(), program.trim_end_matches(".rs").to_owned()]
+    vec![
+        "--test".to_owned(),
+        program.trim_end_matches(".rs").to_owned(),
+    ]
 }
 
 /// The names of the tests in the `proptest!` macros of a file.
@@ -127,7 +151,12 @@ struct Macros {
 
 impl<'ast> Visit<'ast> for Macros {
     fn visit_macro(&mut self, node: &'ast syn::Macro) {
-        if node.path.segments.last().is_some_and(|segment| segment.ident == "proptest") {
+        if node
+            .path
+            .segments
+            .last()
+            .is_some_and(|segment| segment.ident == "proptest")
+        {
             self.add_functions(node.tokens.clone());
         }
         visit::visit_macro(self, node);

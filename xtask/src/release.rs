@@ -15,7 +15,9 @@ pub struct Options {
 pub fn release(options: &Options) -> Result<(), Failure> {
     let changes = output(program("git").args(["status", "--porcelain"]))?;
     if !changes.is_empty() {
-        return Err(Failure::Message(format!("these files are not committed:\n{changes}")));
+        return Err(Failure::Message(format!(
+            "these files are not committed:\n{changes}"
+        )));
     }
     run(script("scripts/package.sh").arg("--verify"))?;
     if let Some(revision) = &options.since {

@@ -38,7 +38,13 @@ pub fn check() -> Result<(), Failure> {
         return Err(Failure::Code(NOT_AVAILABLE));
     }
     let mut build = program("cargo");
-    run(build.args([&toolchain, "check", "--workspace", "--all-features", "--locked"]))?;
+    run(build.args([
+        &toolchain,
+        "check",
+        "--workspace",
+        "--all-features",
+        "--locked",
+    ]))?;
     println!("msrv: builds with {promised}");
     Ok(())
 }
@@ -60,7 +66,9 @@ fn error(package: &Value, promised: &str) -> Option<String> {
     let needed = text(package, "rust_version");
     let name = text(package, "name");
     if is_ours(package) && needed != promised {
-        return Some(format!("{name} promises Rust {needed:?} instead of {promised}"));
+        return Some(format!(
+            "{name} promises Rust {needed:?} instead of {promised}"
+        ));
     }
     if numbers(needed) > numbers(promised) {
         let version = text(package, "version");

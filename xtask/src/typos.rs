@@ -2,7 +2,11 @@
 
 use crate::process::{Failure, Tool, path_with, program, run};
 
-const TYPOS: Tool = Tool { package: "typos-cli", program: "typos", version: "1.52.0" };
+const TYPOS: Tool = Tool {
+    package: "typos-cli",
+    program: "typos",
+    version: "1.52.0",
+};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -16,7 +20,9 @@ pub struct Options {
 pub fn typos(options: &Options) -> Result<(), Failure> {
     let tool = TYPOS.install()?;
     let mut command = program("typos");
-    command.env("PATH", path_with(&tool)?).arg("--force-exclude");
+    command
+        .env("PATH", path_with(&tool)?)
+        .arg("--force-exclude");
     if options.write {
         command.arg("--write-changes");
     }

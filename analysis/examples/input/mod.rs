@@ -48,9 +48,15 @@ pub fn trace(stacks: u32) -> Outcome<Vec<u8>> {
     }
     let (main, sort, compare) = (CODE + 0x40, CODE + PAGE + 0x20, CODE + 2 * PAGE + 0x10);
     let jitting = described(145, 1)?;
-    let started = PayloadBuilder::new(jitting).set("MethodID", 1u64).encode(PointerSize::P8)?;
+    let started = PayloadBuilder::new(jitting)
+        .set("MethodID", 1u64)
+        .encode(PointerSize::P8)?;
     for number in 0..stacks {
-        let frames = if number % 4 == 3 { vec![sort, main] } else { vec![compare, sort, main] };
+        let frames = if number % 4 == 3 {
+            vec![sort, main]
+        } else {
+            vec![compare, sort, main]
+        };
         // Each stack belongs to the event before it.
         session.write(0, &event(jitting, 4_000 + 2 * i64::from(number), &started))?;
         // The id of the CLR, two reserved bytes, the number of frames.

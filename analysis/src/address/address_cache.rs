@@ -42,7 +42,10 @@ impl ProcessOrigin {
 
     /// Where the addresses come from.
     pub fn origin(self) -> Origin {
-        Origin::ALL.get((self.0 & 7) as usize).copied().unwrap_or(Origin::Sample)
+        Origin::ALL
+            .get((self.0 & 7) as usize)
+            .copied()
+            .unwrap_or(Origin::Sample)
     }
 
     /// For hashes.
@@ -75,7 +78,11 @@ pub(crate) struct CachedAddress {
 impl CachedAddress {
     /// Where it is counted, if anywhere.
     pub fn index(&self) -> Option<usize> {
-        if self.index == NO_INDEX { None } else { usize::try_from(self.index).ok() }
+        if self.index == NO_INDEX {
+            None
+        } else {
+            usize::try_from(self.index).ok()
+        }
     }
 }
 
@@ -89,7 +96,10 @@ pub(crate) struct AddressCache {
 
 impl Default for AddressCache {
     fn default() -> Self {
-        AddressCache { slots: DirectMapped::new(Self::MIN_SLOTS), misses: 0 }
+        AddressCache {
+            slots: DirectMapped::new(Self::MIN_SLOTS),
+            misses: 0,
+        }
     }
 }
 
@@ -113,17 +123,22 @@ impl AddressCache {
     /// resolved.
     #[inline]
     pub fn count(&mut self, by: ProcessOrigin, address: u64, state: u64, time: Ticks) -> bool {
-        let Some(cached) = self.slots.slot_mut(Self::hash(by, address)) else { return false };
+        let Some(cached) = self.slots.slot_mut(Self::hash(by, address)) else {
+            return false;
+        };
         let same = cached.address == address && cached.by == by && cached.state == state;
         // A full count is moved on, and starts again.
-        let Some(count) = cached.count.checked_add(1).filter(|_| same) else { return false };
+        let Some(count) = cached.count.checked_add(1).filter(|_| same) else {
+            return false;
+        };
         (cached.count, cached.last) = (count, time);
         true
     }
 
     /// What an address resolved to that has just come, and where it is counted.
     pub fn resolved(&self, by: ProcessOrigin, address: u64) -> Option<(Owner, Option<usize>)> {
-        self.get(by, address).map(|cached| (cached.owner, cached.index()))
+        self.get(by, address)
+            .map(|cached| (cached.owner, cached.index()))
     }
 
     /// Keeps what an address resolved to that came once. Returns what had its slot.
@@ -134,8 +149,18 @@ impl AddressCache {
         time: Ticks,
         (owner, index): (Owner, Option<usize>),
     ) -> Option<CachedAddress> {
-        let index = index.and_then(|index| u32::try_from(index).ok()).unwrap_or(NO_INDEX);
-        let cached = CachedAddress { address, by, count: 1, last: time, state, index, owner };
+        let index = index
+            .and_then(|index| u32::try_from(index).ok())
+            .unwrap_or(NO_INDEX);
+        let cached = CachedAddress {
+            address,
+            by,
+            count: 1,
+            last: time,
+            state,
+            index,
+            owner,
+        };
         self.misses += 1;
         let slot = self.slots.slot_mut(Self::hash(by, address))?;
         let before = std::mem::replace(slot, cached);
@@ -171,22 +196,56 @@ mod tests {
         let by = ProcessOrigin::new(3, Origin::Exception);
         assert!(!cache.count(by, 0x1000, 1, Ticks::new(10)));
         assert_eq!(
-            cache.insert((by, 0x1000), 1, Ticks::new(10), (Owner::Unresolved, Some(7))),
+            cache.insert(
+                (by, 0x1000),
+                1,
+                Ticks::new(10),
+                (Owner::Unresolved, Some(7))
+            ),
             None
         );
         assert!(cache.count(by, 0x1000, 1, Ticks::new(11)));
         assert!(cache.count(by, 0x1000, 1, Ticks::new(12)));
-        assert!(!cache.count(by, 0x1000, 2, Ticks::new(13)), "something was loaded there");
-        let evicted = cache.insert((by, 0x1000), 2, Ticks::new(13), (Owner::Method, None)).unwrap();
-        assert_eq!((evicted.count, evicted.last, evicted.index()), (3, Ticks::new(12), Some(7)));
-        assert_eq!((evicted.by.process(), evicted.by.origin()), (3, Origin::Exception));
-        assert!(!cache.count(ProcessOrigin::new(4, Origin::Exception), 0x1000, 2, Ticks::new(14)));
-        assert!(!cache.count(ProcessOrigin::new(3, Origin::Sample), 0x1000, 2, Ticks::new(14)));
         assert!(
-            !cache.count(ProcessOrigin::new(0, Origin::ClrStack), 0, 1, Ticks::new(14)),
+            !cache.count(by, 0x1000, 2, Ticks::new(13)),
+            "something was loaded there"
+        );
+        let evicted = cache
+            .insert((by, 0x1000), 2, Ticks::new(13), (Owner::Method, None))
+            .unwrap();
+        assert_eq!(
+            (evicted.count, evicted.last, evicted.index()),
+            (3, Ticks::new(12), Some(7))
+        );
+        assert_eq!(
+            (evicted.by.process(), evicted.by.origin()),
+            (3, Origin::Exception)
+        );
+        assert!(!cache.count(
+            ProcessOrigin::new(4, Origin::Exception),
+            0x1000,
+            2,
+            Ticks::new(14)
+        ));
+        assert!(!cache.count(
+            ProcessOrigin::new(3, Origin::Sample),
+            0x1000,
+            2,
+            Ticks::new(14)
+        ));
+        assert!(
+            !cache.count(
+                ProcessOrigin::new(0, Origin::ClrStack),
+                0,
+                1,
+                Ticks::new(14)
+            ),
             "a free slot"
         );
-        let left: Vec<_> = cache.take().map(|cached| (cached.count, cached.owner)).collect();
+        let left: Vec<_> = cache
+            .take()
+            .map(|cached| (cached.count, cached.owner))
+            .collect();
         assert_eq!(left, [(1, Owner::Method)]);
     }
 
@@ -201,7 +260,10 @@ mod tests {
                     continue;
                 }
                 if cache.is_small() {
-                    counted += cache.grow().map(|cached| u64::from(cached.count)).sum::<u64>();
+                    counted += cache
+                        .grow()
+                        .map(|cached| u64::from(cached.count))
+                        .sum::<u64>();
                 }
                 let before =
                     cache.insert((by, address * 64), 1, Ticks::new(1), (Owner::Image, None));
@@ -210,7 +272,10 @@ mod tests {
         }
         let slots = cache.slots.len();
         assert!(slots > AddressCache::MIN_SLOTS && slots <= AddressCache::MAX_SLOTS);
-        counted += cache.take().map(|cached| u64::from(cached.count)).sum::<u64>();
+        counted += cache
+            .take()
+            .map(|cached| u64::from(cached.count))
+            .sum::<u64>();
         assert_eq!(counted, 160_000);
     }
 }

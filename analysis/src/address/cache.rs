@@ -10,7 +10,9 @@ impl<T: Clone + Default> DirectMapped<T> {
     /// Empty slots, a power of two of them.
     pub fn new(slots: usize) -> Self {
         debug_assert!(slots.is_power_of_two());
-        DirectMapped { slots: vec![T::default(); slots] }
+        DirectMapped {
+            slots: vec![T::default(); slots],
+        }
     }
 
     /// How many slots there are.
@@ -75,7 +77,10 @@ mod tests {
         let mut cache = DirectMapped::new(4);
         cache.insert(8u32, 'a');
         cache.insert(12, 'b');
-        assert_eq!((cache.get(8), cache.get(12), cache.get(4)), (Some('a'), Some('b'), None));
+        assert_eq!(
+            (cache.get(8), cache.get(12), cache.get(4)),
+            (Some('a'), Some('b'), None)
+        );
         cache.insert(8 + 16, 'c');
         assert_eq!((cache.get(8), cache.get(24)), (None, Some('c')));
         cache.remove(12);

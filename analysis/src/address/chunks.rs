@@ -30,7 +30,11 @@ pub(super) struct Chunks<V> {
 
 impl<V> Default for Chunks<V> {
     fn default() -> Self {
-        Chunks { bounds: Vec::new(), runs: Vec::new(), len: 0 }
+        Chunks {
+            bounds: Vec::new(),
+            runs: Vec::new(),
+            len: 0,
+        }
     }
 }
 
@@ -43,7 +47,9 @@ impl<V: Copy> Chunks<V> {
     /// The number of the run that a key belongs to; `None` below all others.
     #[inline]
     fn run_of(&self, key: u64) -> Option<usize> {
-        self.bounds.partition_point(|&bound| bound <= key).checked_sub(1)
+        self.bounds
+            .partition_point(|&bound| bound <= key)
+            .checked_sub(1)
     }
 
     /// The value of a key.
@@ -104,7 +110,13 @@ impl<V: Copy> Chunks<V> {
         });
         let Some(run) = self.runs.get_mut(own) else {
             self.len = 1;
-            self.put(0, Run { keys: vec![key], values: vec![value] });
+            self.put(
+                0,
+                Run {
+                    keys: vec![key],
+                    values: vec![value],
+                },
+            );
             return None;
         };
         let at = match run.keys.binary_search(&key) {
@@ -118,7 +130,10 @@ impl<V: Copy> Chunks<V> {
         }
         // After all others of its run: that stays full.
         let upper = if at == run.keys.len() {
-            Run { keys: vec![key], values: vec![value] }
+            Run {
+                keys: vec![key],
+                values: vec![value],
+            }
         } else {
             run.put(at, key, value);
             run.split()
@@ -152,7 +167,9 @@ impl<V: Copy> Chunks<V> {
 
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &V)> {
-        self.runs.iter().flat_map(|run| run.keys.iter().copied().zip(&run.values))
+        self.runs
+            .iter()
+            .flat_map(|run| run.keys.iter().copied().zip(&run.values))
     }
 }
 
@@ -169,7 +186,10 @@ impl<V: Copy> Run<V> {
     /// Takes the upper half out.
     fn split(&mut self) -> Run<V> {
         let half = self.keys.len() / 2;
-        let upper = Run { keys: self.keys.split_off(half), values: self.values.split_off(half) };
+        let upper = Run {
+            keys: self.keys.split_off(half),
+            values: self.values.split_off(half),
+        };
         self.keys.shrink_to(half + GROWTH);
         self.values.shrink_to(half + GROWTH);
         upper

@@ -20,7 +20,11 @@ pub(crate) struct KeyUse {
 
 impl KeyUse {
     fn once(timestamp: Ticks) -> Self {
-        KeyUse { count: 1, first: timestamp, last: timestamp }
+        KeyUse {
+            count: 1,
+            first: timestamp,
+            last: timestamp,
+        }
     }
 
     fn again(&mut self, timestamp: Ticks) {
@@ -57,8 +61,15 @@ impl Keys {
         if self.beyond > 0 || self.ever.len() >= MAX_USES {
             return (0, None);
         }
-        let never = || self.unused.iter().filter(|(key, _)| !self.ever.contains(*key));
-        (never().count() as u64, never().map(|(_, timestamp)| *timestamp).min())
+        let never = || {
+            self.unused
+                .iter()
+                .filter(|(key, _)| !self.ever.contains(*key))
+        };
+        (
+            never().count() as u64,
+            never().map(|(_, timestamp)| *timestamp).min(),
+        )
     }
 
     /// A key is used in a process.
@@ -105,7 +116,11 @@ impl Keys {
     /// Stacks whose keys are not defined.
     pub fn undefined(&self) -> u64 {
         let first = self.first.values().map(|(_, key_use)| key_use);
-        first.chain(self.others.values()).map(|key_use| key_use.count).sum::<u64>() + self.beyond
+        first
+            .chain(self.others.values())
+            .map(|key_use| key_use.count)
+            .sum::<u64>()
+            + self.beyond
     }
 }
 
@@ -126,9 +141,14 @@ mod tests {
     #[test]
     fn uses_are_kept_by_process_until_the_key_is_defined() {
         let mut keys = Keys::default();
-        for (key, process, timestamp) in
-            [(1, 5, 10), (1, 4, 11), (1, 5, 12), (1, 3, 13), (2, 5, 14), (1, 4, 15)]
-        {
+        for (key, process, timestamp) in [
+            (1, 5, 10),
+            (1, 4, 11),
+            (1, 5, 12),
+            (1, 3, 13),
+            (2, 5, 14),
+            (1, 4, 15),
+        ] {
             keys.used(key, process, Ticks::new(timestamp));
         }
         assert_eq!(keys.undefined(), 6);

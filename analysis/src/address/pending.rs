@@ -85,7 +85,9 @@ impl PendingAddresses {
     ) -> Option<usize> {
         let known = self.indices.get(&address).copied();
         let same = |&index: &usize| {
-            self.list.get(index).is_some_and(|(_, pending)| pending.cover == Some(cover))
+            self.list
+                .get(index)
+                .is_some_and(|(_, pending)| pending.cover == Some(cover))
         };
         if let Some(index) = known.filter(same) {
             return Some(index);
@@ -108,7 +110,16 @@ impl PendingAddresses {
     ) -> Option<usize> {
         *free = free.checked_sub(1)?;
         let none = [0; Origin::COUNT];
-        self.list.push((address, Pending { in_image: none, outside: none, first, last, cover }));
+        self.list.push((
+            address,
+            Pending {
+                in_image: none,
+                outside: none,
+                first,
+                last,
+                cover,
+            },
+        ));
         Some(self.list.len() - 1)
     }
 
@@ -119,7 +130,11 @@ impl PendingAddresses {
             Some((_, pending)) => {
                 pending.first = pending.first.min(sighting.first);
                 pending.last = pending.last.max(sighting.last);
-                if sighting.in_image { &mut pending.in_image } else { &mut pending.outside }
+                if sighting.in_image {
+                    &mut pending.in_image
+                } else {
+                    &mut pending.outside
+                }
             }
             None => {
                 let [in_image, outside] = &mut self.beyond;
@@ -133,7 +148,9 @@ impl PendingAddresses {
 
     /// The addresses, to change how often they came.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut Pending)> {
-        self.list.iter_mut().map(|(address, pending)| (*address, pending))
+        self.list
+            .iter_mut()
+            .map(|(address, pending)| (*address, pending))
     }
 
     /// All of them, each as often as its owner may have been another one, in the order in which
@@ -151,9 +168,16 @@ mod tests {
     fn address_whose_owner_may_have_changed_is_another_one() {
         let mut pending = PendingAddresses::default();
         let mut free = MAX_PENDING;
-        let cover = Cover { ended: 0, in_code: false, in_image: false };
+        let cover = Cover {
+            ended: 0,
+            in_code: false,
+            in_image: false,
+        };
         let first = pending.index_at(0x10, Ticks::new(1), cover, &mut free);
-        assert_eq!(pending.index_at(0x10, Ticks::new(2), cover, &mut free), first);
+        assert_eq!(
+            pending.index_at(0x10, Ticks::new(2), cover, &mut free),
+            first
+        );
         let gone = Cover { ended: 1, ..cover };
         let second = pending.index_at(0x10, Ticks::new(3), gone, &mut free);
         assert_ne!(second, first);
@@ -163,9 +187,17 @@ mod tests {
             second,
             "half is for others"
         );
-        assert!(pending.index_at(0x20, Ticks::new(4), cover, &mut few).is_some());
-        let sighting =
-            Sighting { count: 1, first: Ticks::new(0), last: Ticks::new(9), in_image: false };
+        assert!(
+            pending
+                .index_at(0x20, Ticks::new(4), cover, &mut few)
+                .is_some()
+        );
+        let sighting = Sighting {
+            count: 1,
+            first: Ticks::new(0),
+            last: Ticks::new(9),
+            in_image: false,
+        };
         let span = pending.index(0x10, sighting, &mut free);
         assert_eq!(pending.index(0x10, sighting, &mut free), span);
         assert_eq!(pending.take().len(), 4);
@@ -174,14 +206,22 @@ mod tests {
     #[test]
     fn addresses_beyond_the_limit_are_only_counted() {
         let mut pending = PendingAddresses::default();
-        let sighting =
-            Sighting { count: 3, first: Ticks::new(1), last: Ticks::new(2), in_image: false };
+        let sighting = Sighting {
+            count: 3,
+            first: Ticks::new(1),
+            last: Ticks::new(2),
+            in_image: false,
+        };
         let mut free = 2;
         let first = pending.index(0x10, sighting, &mut free);
         assert!(first.is_some() && pending.index(0x20, sighting, &mut free).is_some());
         let third = pending.index(0x30, sighting, &mut free);
         assert_eq!((third, free), (None, 0));
-        assert_eq!(pending.index(0x10, sighting, &mut free), first, "a known one stays");
+        assert_eq!(
+            pending.index(0x10, sighting, &mut free),
+            first,
+            "a known one stays"
+        );
         pending.add(third, Origin::Sample, sighting);
         assert_eq!(pending.beyond[1][Origin::Sample as usize], 3);
         assert_eq!(pending.take().len(), 2);

@@ -92,12 +92,23 @@ impl Live {
     }
 
     fn tag(&self) -> Tag {
-        Tag { id: self.id, instance: self.instance, bits: self.bits, mark: self.mark }
+        Tag {
+            id: self.id,
+            instance: self.instance,
+            bits: self.bits,
+            mark: self.mark,
+        }
     }
 
     fn range(&self, start: u64, to: Option<Ticks>) -> Range {
         let from = (self.from != BEFORE).then_some(self.from);
-        Range { start, end: start.saturating_add(self.size.into()), from, to, tag: self.tag() }
+        Range {
+            start,
+            end: start.saturating_add(self.size.into()),
+            from,
+            to,
+            tag: self.tag(),
+        }
     }
 }
 
@@ -184,7 +195,9 @@ impl PageCounts {
     /// How often it happened at an address, or near it.
     #[inline]
     fn at(&self, address: u64) -> u64 {
-        let near = self.near.get(Self::page(address) as usize & (Self::PAGES - 1));
+        let near = self
+            .near
+            .get(Self::page(address) as usize & (Self::PAGES - 1));
         self.far + u64::from(near.copied().unwrap_or(0))
     }
 }
@@ -233,7 +246,10 @@ impl Ranges {
             self.overlaps += 1;
             if at != start {
                 self.nested = true;
-                self.hidden.entry(at).or_default().push(older.range(at, None));
+                self.hidden
+                    .entry(at)
+                    .or_default()
+                    .push(older.range(at, None));
             }
         }
         if let Some(replaced) = self.live.insert(start, live(from, size, tag)) {
@@ -249,14 +265,22 @@ impl Ranges {
         let stated = start.saturating_add(size);
         let end = known.map_or(stated, |live| live.range(start, None).end);
         // What it covered of another one is found again, to where that one ends.
-        let beneath = (self.overlaps > 0).then(|| self.live.at_or_before(start)).flatten();
+        let beneath = (self.overlaps > 0)
+            .then(|| self.live.at_or_before(start))
+            .flatten();
         let other = beneath.map_or(end, |(at, live)| live.range(at, None).end);
         self.changed(start, end.max(other));
         let range = match known {
             Some(live) => live.range(start, Some(at)),
             None => {
                 let end = stated;
-                Range { start, end, from: None, to: Some(at), tag }
+                Range {
+                    start,
+                    end,
+                    from: None,
+                    to: Some(at),
+                    tag,
+                }
             }
         };
         if !self.hidden.is_empty() {
@@ -272,7 +296,10 @@ impl Ranges {
             self.past.push(live.range(start, Some(at)));
         }
         for range in std::mem::take(&mut self.hidden).into_values().flatten() {
-            self.past.push(Range { to: Some(at), ..range });
+            self.past.push(Range {
+                to: Some(at),
+                ..range
+            });
         }
         self.changed(0, u64::MAX);
         self.ended.add(0, u64::MAX);
@@ -321,7 +348,10 @@ impl Ranges {
         {
             return Some(live.tag());
         }
-        if self.gap.is_some_and(|(from, to)| from <= address && address < to) {
+        if self
+            .gap
+            .is_some_and(|(from, to)| from <= address && address < to)
+        {
             return None;
         }
         let found = self.live.at_or_before(address);
@@ -347,7 +377,9 @@ impl Ranges {
 
     /// Ranges alive at the end, or now, by address.
     pub fn alive(&self) -> impl Iterator<Item = Range> + '_ {
-        self.live.iter().map(|(start, live)| live.range(start, None))
+        self.live
+            .iter()
+            .map(|(start, live)| live.range(start, None))
     }
 
     /// Ranges that have gone, in no order.
@@ -359,8 +391,12 @@ impl Ranges {
     /// All ranges there ever were, ready to be searched.
     #[must_use]
     pub fn history(&self) -> History<'_> {
-        let mut past: Vec<_> =
-            self.past.iter().chain(self.hidden.values().flatten()).copied().collect();
+        let mut past: Vec<_> = self
+            .past
+            .iter()
+            .chain(self.hidden.values().flatten())
+            .copied()
+            .collect();
         past.sort_unstable_by_key(|r| (r.start, r.to.unwrap_or(Ticks::MAX), r.end, r.from));
         let mut starts: Vec<Start> = Vec::new();
         let mut furthest = 0;
@@ -368,10 +404,18 @@ impl Ranges {
             furthest = range.end.max(furthest);
             match starts.last_mut().filter(|last| last.start == range.start) {
                 Some(last) => last.furthest = furthest,
-                None => starts.push(Start { start: range.start, first: at, furthest }),
+                None => starts.push(Start {
+                    start: range.start,
+                    first: at,
+                    furthest,
+                }),
             }
         }
-        History { live: &self.live, past, starts }
+        History {
+            live: &self.live,
+            past,
+            starts,
+        }
     }
 }
 
@@ -389,7 +433,11 @@ fn again(
         // Another one has moved in, and the unload in between was not seen.
         let another = known.id != tag.id;
         known.id = tag.id;
-        let added = if another { Added::Overlaps(start) } else { Added::Known(before) };
+        let added = if another {
+            Added::Overlaps(start)
+        } else {
+            Added::Known(before)
+        };
         return (added, None);
     }
     // Loaded again at the same address: the unload in between was not seen.
@@ -399,8 +447,20 @@ fn again(
 }
 
 fn live(from: Option<Ticks>, size: u32, tag: Tag) -> Live {
-    let Tag { id, instance, bits, mark } = tag;
-    Live { from: from.unwrap_or(BEFORE), id, size, instance, bits, mark }
+    let Tag {
+        id,
+        instance,
+        bits,
+        mark,
+    } = tag;
+    Live {
+        from: from.unwrap_or(BEFORE),
+        id,
+        size,
+        instance,
+        bits,
+        mark,
+    }
 }
 
 /// The past ranges that begin at one address.
@@ -499,24 +559,46 @@ mod tests {
     use proptest::prelude::*;
 
     fn named(id: u64) -> Tag {
-        Tag { id, bits: Tag::NAMED, ..Tag::default() }
+        Tag {
+            id,
+            bits: Tag::NAMED,
+            ..Tag::default()
+        }
     }
 
     #[test]
     fn owner_is_the_range_that_lives_at_the_time() {
         let mut ranges = Ranges::default();
-        assert_eq!(ranges.add(0x1000, 0x100, Some(Ticks::new(10)), named(1)), Added::New);
+        assert_eq!(
+            ranges.add(0x1000, 0x100, Some(Ticks::new(10)), named(1)),
+            Added::New
+        );
         assert_eq!(ranges.now(0x10ff), Some(named(1)));
         assert_eq!(ranges.now(0x1100), None);
-        assert_eq!(ranges.remove(0x1000, 0x100, Ticks::new(20), Tag::default()), Some(named(1)));
+        assert_eq!(
+            ranges.remove(0x1000, 0x100, Ticks::new(20), Tag::default()),
+            Some(named(1))
+        );
         assert_eq!(ranges.now(0x1000), None);
-        assert_eq!(ranges.add(0x1080, 0x10, Some(Ticks::new(30)), named(2)), Added::New);
+        assert_eq!(
+            ranges.add(0x1080, 0x10, Some(Ticks::new(30)), named(2)),
+            Added::New
+        );
         let history = ranges.history();
-        assert_eq!(history.owner(0x1000, Ticks::new(5), Ticks::new(15)), Some(named(1)));
+        assert_eq!(
+            history.owner(0x1000, Ticks::new(5), Ticks::new(15)),
+            Some(named(1))
+        );
         assert_eq!(history.owner(0x1000, Ticks::new(5), Ticks::new(9)), None);
         assert_eq!(history.owner(0x1000, Ticks::new(21), Ticks::new(30)), None);
-        assert_eq!(history.owner(0x1088, Ticks::new(12), Ticks::new(13)), Some(named(1)));
-        assert_eq!(history.owner(0x1088, Ticks::new(31), Ticks::new(31)), Some(named(2)));
+        assert_eq!(
+            history.owner(0x1088, Ticks::new(12), Ticks::new(13)),
+            Some(named(1))
+        );
+        assert_eq!(
+            history.owner(0x1088, Ticks::new(31), Ticks::new(31)),
+            Some(named(2))
+        );
         assert_eq!(history.ever(0x10ff), Some(named(1)));
     }
 
@@ -546,15 +628,42 @@ mod tests {
     fn enumerated_range_has_been_there_all_along() {
         let mut ranges = Ranges::default();
         ranges.add(0x1000, 0x100, None, named(1));
-        assert!(ranges.history().owner(0x1000, Ticks::MIN, Ticks::MIN).is_some());
+        assert!(
+            ranges
+                .history()
+                .owner(0x1000, Ticks::MIN, Ticks::MIN)
+                .is_some()
+        );
         // A load that was seen states since when, and the rundown after it does not change that.
         let mut ranges = Ranges::default();
-        ranges.add(0x1000, 0x100, Some(Ticks::new(10)), Tag { id: 1, ..Tag::default() });
-        let before = Tag { id: 1, ..Tag::default() };
-        assert_eq!(ranges.add(0x1000, 0x100, None, named(1)), Added::Known(before));
-        assert!(ranges.history().owner(0x1000, Ticks::new(1), Ticks::new(9)).is_none());
+        ranges.add(
+            0x1000,
+            0x100,
+            Some(Ticks::new(10)),
+            Tag {
+                id: 1,
+                ..Tag::default()
+            },
+        );
+        let before = Tag {
+            id: 1,
+            ..Tag::default()
+        };
+        assert_eq!(
+            ranges.add(0x1000, 0x100, None, named(1)),
+            Added::Known(before)
+        );
+        assert!(
+            ranges
+                .history()
+                .owner(0x1000, Ticks::new(1), Ticks::new(9))
+                .is_none()
+        );
         // Listed as another method's, it is another's.
-        assert_eq!(ranges.add(0x1000, 0x100, None, named(2)), Added::Overlaps(0x1000));
+        assert_eq!(
+            ranges.add(0x1000, 0x100, None, named(2)),
+            Added::Overlaps(0x1000)
+        );
         ranges.add(0x1000, 0x100, None, named(1));
         assert_eq!(ranges.now(0x1000), Some(named(1)));
     }
@@ -563,10 +672,21 @@ mod tests {
     fn small_range_inside_a_large_one_hides_nothing() {
         let mut ranges = Ranges::default();
         ranges.add(0x1000, 0x1000, None, named(1));
-        assert_eq!(ranges.add(0x1100, 0x10, None, named(2)), Added::Overlaps(0x1000));
+        assert_eq!(
+            ranges.add(0x1100, 0x10, None, named(2)),
+            Added::Overlaps(0x1000)
+        );
         assert_eq!(ranges.overlaps, 1);
-        assert_eq!(ranges.history().owner(0x1500, Ticks::new(0), Ticks::new(0)), Some(named(1)));
-        assert!(ranges.history().owner(0x2000, Ticks::new(0), Ticks::new(0)).is_none());
+        assert_eq!(
+            ranges.history().owner(0x1500, Ticks::new(0), Ticks::new(0)),
+            Some(named(1))
+        );
+        assert!(
+            ranges
+                .history()
+                .owner(0x2000, Ticks::new(0), Ticks::new(0))
+                .is_none()
+        );
     }
 
     #[test]

@@ -57,7 +57,10 @@ pub(crate) struct StackCache {
 
 impl Default for StackCache {
     fn default() -> Self {
-        StackCache { slots: DirectMapped::new(Self::SLOTS), evicted: None }
+        StackCache {
+            slots: DirectMapped::new(Self::SLOTS),
+            evicted: None,
+        }
     }
 }
 
@@ -88,7 +91,9 @@ impl StackCache {
         frames: &[Frame],
         time: Ticks,
     ) -> Lookup {
-        let Some(slot) = self.slots.slot_mut(Self::hash(by, frames)) else { return Lookup::New };
+        let Some(slot) = self.slots.slot_mut(Self::hash(by, frames)) else {
+            return Lookup::New;
+        };
         if slot.by == by && slot.state == state && slot.frames == frames {
             if slot.resolved.is_empty() {
                 return Lookup::Known;
@@ -114,8 +119,11 @@ impl StackCache {
         frames: &[Frame],
         resolved: impl Iterator<Item = Option<Resolved>>,
     ) {
-        let Some(slot) = self.slots.slot_mut(Self::hash(by, frames)) else { return };
-        slot.resolved.extend(resolved.map_while(|resolved| resolved));
+        let Some(slot) = self.slots.slot_mut(Self::hash(by, frames)) else {
+            return;
+        };
+        slot.resolved
+            .extend(resolved.map_while(|resolved| resolved));
         if slot.resolved.len() != frames.len() {
             slot.resolved.clear();
         }
@@ -124,7 +132,10 @@ impl StackCache {
     /// Takes out everything that was counted.
     pub fn take(&mut self) -> impl Iterator<Item = CachedStack> + use<> {
         let (slots, evicted) = (self.slots.take(Self::SLOTS), self.evicted.take());
-        slots.into_iter().chain(evicted).filter(|stack| stack.count > 0)
+        slots
+            .into_iter()
+            .chain(evicted)
+            .filter(|stack| stack.count > 0)
     }
 }
 
@@ -144,26 +155,47 @@ mod tests {
     fn stack_is_counted_as_a_whole_from_the_third_time_on() {
         let mut cache = StackCache::default();
         let frames = stack(&[1, 2]);
-        assert!(matches!(cache.count(by(7), 1, &frames, Ticks::new(10)), Lookup::New));
-        assert!(matches!(cache.count(by(7), 1, &frames, Ticks::new(11)), Lookup::Known));
+        assert!(matches!(
+            cache.count(by(7), 1, &frames, Ticks::new(10)),
+            Lookup::New
+        ));
+        assert!(matches!(
+            cache.count(by(7), 1, &frames, Ticks::new(11)),
+            Lookup::Known
+        ));
         let resolved = [Some((Owner::Unresolved, Some(3))), None];
         cache.learn(by(7), &frames, resolved.into_iter());
         assert!(
-            matches!(cache.count(by(7), 1, &frames, Ticks::new(12)), Lookup::Known),
+            matches!(
+                cache.count(by(7), 1, &frames, Ticks::new(12)),
+                Lookup::Known
+            ),
             "one of two frames"
         );
         let resolved = [(Owner::Unresolved, Some(3)), (Owner::Method, None)];
         cache.learn(by(7), &frames, resolved.into_iter().map(Some));
-        assert!(matches!(cache.count(by(7), 1, &frames, Ticks::new(13)), Lookup::Counted));
-        assert!(matches!(cache.count(by(7), 1, &frames, Ticks::new(14)), Lookup::Counted));
+        assert!(matches!(
+            cache.count(by(7), 1, &frames, Ticks::new(13)),
+            Lookup::Counted
+        ));
+        assert!(matches!(
+            cache.count(by(7), 1, &frames, Ticks::new(14)),
+            Lookup::Counted
+        ));
         assert!(
             matches!(cache.count(by(8), 1, &frames, Ticks::new(15)), Lookup::New),
             "another process"
         );
         // Something was loaded.
-        assert!(matches!(cache.count(by(7), 2, &frames, Ticks::new(16)), Lookup::New));
+        assert!(matches!(
+            cache.count(by(7), 2, &frames, Ticks::new(16)),
+            Lookup::New
+        ));
         let evicted = cache.evicted.take().unwrap();
-        assert_eq!((evicted.by, evicted.count, evicted.last), (by(7), 2, Ticks::new(14)));
+        assert_eq!(
+            (evicted.by, evicted.count, evicted.last),
+            (by(7), 2, Ticks::new(14))
+        );
         assert_eq!(evicted.resolved().collect::<Vec<_>>(), resolved);
         assert_eq!(cache.take().count(), 0);
     }
@@ -172,8 +204,14 @@ mod tests {
     fn order_of_frames_matters() {
         let mut cache = StackCache::default();
         cache.count(by(7), 1, &stack(&[1, 2]), Ticks::new(1));
-        assert!(matches!(cache.count(by(7), 1, &stack(&[2, 1]), Ticks::new(2)), Lookup::New));
-        assert!(matches!(cache.count(by(7), 1, &stack(&[1, 2, 0]), Ticks::new(3)), Lookup::New));
+        assert!(matches!(
+            cache.count(by(7), 1, &stack(&[2, 1]), Ticks::new(2)),
+            Lookup::New
+        ));
+        assert!(matches!(
+            cache.count(by(7), 1, &stack(&[1, 2, 0]), Ticks::new(3)),
+            Lookup::New
+        ));
     }
 
     #[test]

@@ -132,13 +132,17 @@ impl Activities {
     /// event `RequestStart`. What no schema names is a GUID and `event 12`.
     #[must_use]
     pub fn name(&self, number: u32) -> (String, String) {
-        let Some(kind) = self.kinds.get_index(number as usize) else { return Default::default() };
+        let Some(kind) = self.kinds.get_index(number as usize) else {
+            return Default::default();
+        };
         let known = self.names.get(number as usize).and_then(Option::as_ref);
         let (Kind::Modern(provider, ..) | Kind::Named(provider, _)) = *kind;
         // A manifest may come after the events.
         let late = match *kind {
             Kind::Modern(_, id, version) if known.is_none() => {
-                let decoder = self.store.by_identity(provider, Identity::Modern { id, version });
+                let decoder = self
+                    .store
+                    .by_identity(provider, Identity::Modern { id, version });
                 decoder.map(|decoder| self.named(decoder.schema(), provider))
             }
             _ => None,
@@ -157,33 +161,48 @@ impl Activities {
     }
 
     fn provider_name(&self, provider: Guid) -> String {
-        self.store.provider_name(provider).map_or_else(|| format!("{{{provider}}}"), str::to_owned)
+        self.store
+            .provider_name(provider)
+            .map_or_else(|| format!("{{{provider}}}"), str::to_owned)
     }
 
     /// The names in the schema of a start event.
     fn named(&self, schema: &EventSchema, provider: Guid) -> Name {
         let task = &*schema.task.name;
-        let event = stem(if schema.name.is_empty() { task } else { &schema.name });
+        let event = stem(if schema.name.is_empty() {
+            task
+        } else {
+            &schema.name
+        });
         let provider = if schema.provider_name.is_empty() {
             self.provider_name(provider)
         } else {
             schema.provider_name.to_string()
         };
-        Name { provider: provider.into(), event: event.into() }
+        Name {
+            provider: provider.into(),
+            event: event.into(),
+        }
     }
 
     /// The number of the name of a start event.
     fn number(&mut self, record: &Record<'_>, header: &EventHeader) -> u32 {
         let (id, version) = (header.descriptor.id, header.descriptor.version);
-        let schema = self.store.decoder(record).map(|decoder| decoder.schema().clone());
-        let is_named = schema.as_ref().is_some_and(|s| s.identity == Identity::SelfDescribing);
+        let schema = self
+            .store
+            .decoder(record)
+            .map(|decoder| decoder.schema().clone());
+        let is_named = schema
+            .as_ref()
+            .is_some_and(|s| s.identity == Identity::SelfDescribing);
         let kind = match &schema {
             Some(schema) if is_named => Kind::Named(header.provider, schema.name.as_ref().into()),
             _ => Kind::Modern(header.provider, id, version),
         };
         let (number, is_new) = self.kinds.insert_full(kind);
         if is_new {
-            self.names.push(schema.map(|schema| self.named(&schema, header.provider)));
+            self.names
+                .push(schema.map(|schema| self.named(&schema, header.provider)));
         }
         u32::try_from(number).unwrap_or(u32::MAX)
     }
@@ -211,7 +230,9 @@ impl Activities {
 
     fn stop(&mut self, header: &EventHeader, event: &EventRef) {
         let key = (header.activity, header.provider, header.descriptor.task);
-        let Some(open) = self.open.get_mut(&key) else { return };
+        let Some(open) = self.open.get_mut(&key) else {
+            return;
+        };
         let index = open.pop();
         if open.is_empty() {
             self.open.remove(&key);
@@ -237,7 +258,9 @@ fn parent(record: &Record<'_>, header: &EventHeader) -> Guid {
 
 /// The name of a start event without its end: `Request` of `RequestStart` and `Request/Start`.
 fn stem(name: &str) -> &str {
-    let stem = name.strip_suffix("Start").or_else(|| name.strip_suffix("_start"));
+    let stem = name
+        .strip_suffix("Start")
+        .or_else(|| name.strip_suffix("_start"));
     let stem = stem.map(|stem| stem.trim_end_matches(['/', '_', '.', ' ']));
     stem.filter(|stem| !stem.is_empty()).unwrap_or(name)
 }
@@ -278,13 +301,20 @@ mod tests {
     #[test]
     fn stops_end_the_inner_start_with_as_many_open_activities_as_are_kept() {
         let (provider, id) = (Guid::new(1, 0, 0, [0; 8]), Guid::new(2, 0, 0, [0; 8]));
-        let header =
-            FileHeader { timestamp: Ticks::new(1), perf_freq: 10_000_000, ..FileHeader::new() };
+        let header = FileHeader {
+            timestamp: Ticks::new(1),
+            perf_freq: 10_000_000,
+            ..FileHeader::new()
+        };
         let mut session = Session::in_memory(header).unwrap();
         for (timestamp, opcode) in [(10, START), (20, STOP), (30, STOP)] {
             let event = Event::new(
                 provider,
-                EventDescriptor { id: 7, opcode, ..EventDescriptor::default() },
+                EventDescriptor {
+                    id: 7,
+                    opcode,
+                    ..EventDescriptor::default()
+                },
                 timestamp,
             )
             .process(4, 8)
@@ -294,14 +324,24 @@ mod tests {
         let bytes = session.finish().unwrap();
 
         let mut activities = Activities::new(SchemaStore::default());
-        activities.list.push(Activity::new(id, Guid::ZERO, 0, Ticks::new(1)));
+        activities
+            .list
+            .push(Activity::new(id, Guid::ZERO, 0, Ticks::new(1)));
         activities.open.insert((id, provider, 0), vec![0]);
         for other in 1..MAX_OPEN as u32 {
-            activities.open.insert((Guid::new(other, 1, 0, [0; 8]), provider, 0), Vec::new());
+            activities
+                .open
+                .insert((Guid::new(other, 1, 0, [0; 8]), provider, 0), Vec::new());
         }
         let mut recording = Recording::open([(bytes.as_slice(), "made")]).unwrap();
-        Analysis::new().run(&mut recording, &mut activities).unwrap();
-        let times: Vec<_> = activities.list.iter().map(|a| (a.started, a.stopped)).collect();
+        Analysis::new()
+            .run(&mut recording, &mut activities)
+            .unwrap();
+        let times: Vec<_> = activities
+            .list
+            .iter()
+            .map(|a| (a.started, a.stopped))
+            .collect();
         let at = Ticks::new;
         assert_eq!(times, [(at(1), Some(at(30))), (at(10), Some(at(20)))]);
     }

@@ -145,7 +145,10 @@ impl Collection {
     }
 
     fn sum(&self, of: impl Fn(&HeapHistory) -> u64) -> Option<u64> {
-        let sum = self.heaps.iter().fold(0, |sum: u64, heap| sum.saturating_add(of(heap)));
+        let sum = self
+            .heaps
+            .iter()
+            .fold(0, |sum: u64, heap| sum.saturating_add(of(heap)));
         (!self.heaps.is_empty()).then_some(sum)
     }
 
@@ -323,7 +326,9 @@ impl Collections {
 
     /// The selected collections.
     pub fn selected(&self) -> impl Iterator<Item = &Collection> {
-        self.list.iter().filter(|collection| self.range.contains(collection.started))
+        self.list
+            .iter()
+            .filter(|collection| self.range.contains(collection.started))
     }
 
     /// Whether allocation events were recorded.
@@ -341,7 +346,9 @@ impl Collections {
     /// The suspensions of threads, with the ticks of each that are in the selected time; without
     /// those outside of it.
     pub fn selected_pauses(&self) -> impl Iterator<Item = (&Pause, u64)> {
-        self.pauses.iter().filter_map(|p| Some((p, ticks_within(self.range, p.since, p.until)?)))
+        self.pauses
+            .iter()
+            .filter_map(|p| Some((p, ticks_within(self.range, p.since, p.until)?)))
     }
 
     /// The suspensions of threads, in the order in which they ended.
@@ -352,7 +359,10 @@ impl Collections {
 
     /// Suspensions for something else, by index of the process and CLR.
     pub fn other_pauses(&self) -> impl Iterator<Item = ((usize, u16), OtherPauses)> + '_ {
-        let used = self.collectors.iter().filter(|(_, collector)| collector.other.count > 0);
+        let used = self
+            .collectors
+            .iter()
+            .filter(|(_, collector)| collector.other.count > 0);
         used.map(|(&key, collector)| (key, collector.other))
     }
 
@@ -366,7 +376,9 @@ impl Collections {
     }
 
     fn start(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
-        let Some(fields) = self.start.read(record) else { return };
+        let Some(fields) = self.start.read(record) else {
+            return;
+        };
         let value = |index| fields.uint(index).unwrap_or(0) as u32;
         let reason = value(3);
         let kind = value(4);
@@ -409,16 +421,25 @@ impl Collections {
     }
 
     fn end(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
-        let Some(fields) = self.end.read(record) else { return };
+        let Some(fields) = self.end.read(record) else {
+            return;
+        };
         let clr = fields.uint(0).unwrap_or(0) as u16;
-        let Some(collector) = self.collectors.get_mut(&(process, clr)) else { return };
+        let Some(collector) = self.collectors.get_mut(&(process, clr)) else {
+            return;
+        };
         let number = fields.uint(1);
         let list = &mut self.list;
-        let is_this =
-            |index: &usize| list.get(*index).is_some_and(|of| Some(u64::from(of.number)) == number);
-        let Some(at) = collector.open.iter().rposition(is_this) else { return };
+        let is_this = |index: &usize| {
+            list.get(*index)
+                .is_some_and(|of| Some(u64::from(of.number)) == number)
+        };
+        let Some(at) = collector.open.iter().rposition(is_this) else {
+            return;
+        };
         let index = collector.open.remove(at);
-        self.ended.begin((process, clr), Scope::session(collector.session), index);
+        self.ended
+            .begin((process, clr), Scope::session(collector.session), index);
         if let Some(collection) = list.get_mut(index) {
             collection.ended = Some(event.time);
             collection.tid = event.tid.or(collection.tid);
@@ -428,11 +449,23 @@ impl Collections {
     /// Threads run again: the pause belongs to the collection that started in it, or to one that
     /// runs beside the process.
     fn restarted(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
-        let clr = self.restarted.read(record).and_then(|fields| fields.uint(0));
+        let clr = self
+            .restarted
+            .read(record)
+            .and_then(|fields| fields.uint(0));
         let clr = clr.unwrap_or(0) as u16;
-        let Some(collector) = self.collectors.get_mut(&(process, clr)) else { return };
+        let Some(collector) = self.collectors.get_mut(&(process, clr)) else {
+            return;
+        };
         let suspended = self.suspended.end(&(process, clr));
-        let Some(Suspended { since, reason, started }) = suspended else { return };
+        let Some(Suspended {
+            since,
+            reason,
+            started,
+        }) = suspended
+        else {
+            return;
+        };
         let paused = u64::try_from(event.time.saturating_since(since)).unwrap_or(0);
         let list = &mut self.list;
         let beside = || {
@@ -465,10 +498,14 @@ impl Collections {
     }
 
     fn stats(&mut self, process: usize, record: &Record<'_>) {
-        let Some(fields) = self.stats.read(record) else { return };
+        let Some(fields) = self.stats.read(record) else {
+            return;
+        };
         let clr = fields.uint(0).unwrap_or(0) as u16;
         let ended = self.ended.get(&(process, clr));
-        let Some(collection) = ended.and_then(|&index| self.list.get_mut(index)) else { return };
+        let Some(collection) = ended.and_then(|&index| self.list.get_mut(index)) else {
+            return;
+        };
         collection.has_pinned = fields.uint(GENERATIONS).is_some();
         let sizes = |first: usize| {
             let mut sizes = [0; GENERATIONS];
@@ -484,14 +521,27 @@ impl Collections {
     /// What the collection that runs did to a heap.
     fn history(&mut self, process: usize, record: &Record<'_>) {
         let version = record.event().map_or(0, |header| header.descriptor.version);
-        let Some(fields) = self.history.read(record).filter(|_| version >= FIRST_HISTORY) else {
+        let Some(fields) = self
+            .history
+            .read(record)
+            .filter(|_| version >= FIRST_HISTORY)
+        else {
             return;
         };
         let clr = fields.uint(0).unwrap_or(0) as u16;
-        let Some(collector) = self.collectors.get(&(process, clr)) else { return };
-        let index = collector.open.last().or_else(|| self.ended.get(&(process, clr)));
-        let Some(collection) = index.and_then(|&index| self.list.get_mut(index)) else { return };
-        let (Some(heap), Some(rest)) = (fields.uint(1), fields.from(2)) else { return };
+        let Some(collector) = self.collectors.get(&(process, clr)) else {
+            return;
+        };
+        let index = collector
+            .open
+            .last()
+            .or_else(|| self.ended.get(&(process, clr)));
+        let Some(collection) = index.and_then(|&index| self.list.get_mut(index)) else {
+            return;
+        };
+        let (Some(heap), Some(rest)) = (fields.uint(1), fields.from(2)) else {
+            return;
+        };
         if collection.heaps.len() >= MAX_HEAPS {
             return;
         }
@@ -502,7 +552,10 @@ impl Collections {
             true => rest.u64_at(4 + at * 8),
             false => rest.u32_at(4 + at * 4).map(u64::from),
         };
-        let mut history = HeapHistory { heap: heap as u32, ..HeapHistory::default() };
+        let mut history = HeapHistory {
+            heap: heap as u32,
+            ..HeapHistory::default()
+        };
         let sizes = history.before.iter_mut().zip(&mut history.after);
         for (generation, (before, after)) in sizes.enumerate().take(count) {
             let number = |at: usize| word(generation * NUMBERS + at).unwrap_or(0);
@@ -516,7 +569,9 @@ impl Collections {
     }
 
     fn allocated(&mut self, process: usize, record: &Record<'_>) {
-        let Some(fields) = self.allocation.read(record) else { return };
+        let Some(fields) = self.allocation.read(record) else {
+            return;
+        };
         let clr = fields.uint(0).unwrap_or(0) as u16;
         let bytes = fields.uint(1).or_else(|| fields.uint(2)).unwrap_or(0);
         let collector = self.collectors.entry((process, clr)).or_default();
@@ -529,7 +584,9 @@ impl Observer for Collections {
     const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (Some(id), Some(process)) = (runtime_event(event), event.process) else { return };
+        let (Some(id), Some(process)) = (runtime_event(event), event.process) else {
+            return;
+        };
         match id {
             START => self.start(process, record, event),
             END => self.end(process, record, event),
@@ -537,12 +594,19 @@ impl Observer for Collections {
             HEAP_STATS => self.stats(process, record),
             HEAP_HISTORY => self.history(process, record),
             SUSPEND => {
-                let Some(fields) = self.suspend.read(record) else { return };
+                let Some(fields) = self.suspend.read(record) else {
+                    return;
+                };
                 let clr = fields.uint(0).unwrap_or(0) as u16;
                 let reason = fields.uint(1).unwrap_or(1);
                 self.enter((process, clr), event.session);
-                let suspended = Suspended { since: event.time, reason, started: None };
-                self.suspended.begin((process, clr), Scope::session(event.session), suspended);
+                let suspended = Suspended {
+                    since: event.time,
+                    reason,
+                    started: None,
+                };
+                self.suspended
+                    .begin((process, clr), Scope::session(event.session), suspended);
             }
             ALLOCATED => self.allocated(process, record),
             _ => {}
@@ -557,7 +621,10 @@ impl Observer for Collections {
     }
 
     fn restart(&mut self) {
-        *self = Collections { range: self.range, ..Collections::new() };
+        *self = Collections {
+            range: self.range,
+            ..Collections::new()
+        };
     }
 }
 
@@ -568,9 +635,16 @@ mod tests {
     #[test]
     fn sums_of_sizes_do_not_wrap() {
         let sizes = [1 << 63, 1 << 63, 0, 0, 7];
-        let heap = HeapHistory { before: sizes, ..HeapHistory::default() };
+        let heap = HeapHistory {
+            before: sizes,
+            ..HeapHistory::default()
+        };
         let heaps = vec![heap, heap];
-        let collection = Collection { heap: Some(sizes), heaps, ..Collection::default() };
+        let collection = Collection {
+            heap: Some(sizes),
+            heaps,
+            ..Collection::default()
+        };
         assert_eq!(collection.heap_size(), Some(u64::MAX));
         assert_eq!(collection.heap_before(), Some(u64::MAX));
     }

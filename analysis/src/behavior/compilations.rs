@@ -150,13 +150,20 @@ impl Observer for Compilations {
     const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (Some(id), Some(process)) = (runtime_event(event), event.process) else { return };
+        let (Some(id), Some(process)) = (runtime_event(event), event.process) else {
+            return;
+        };
         if id == JITTING {
-            let Some(fields) = self.jitting.read(record) else { return };
+            let Some(fields) = self.jitting.read(record) else {
+                return;
+            };
             let (Some(method), size) = (fields.uint(0), fields.uint(1).unwrap_or(0)) else {
                 return;
             };
-            let started = Started { at: event.time, il_size: size as u32 };
+            let started = Started {
+                at: event.time,
+                il_size: size as u32,
+            };
             self.started.begin(
                 (process, event.tid, method),
                 Scope::session(event.session),
@@ -175,6 +182,9 @@ impl Observer for Compilations {
     }
 
     fn restart(&mut self) {
-        *self = Compilations { range: self.range, ..Compilations::new() };
+        *self = Compilations {
+            range: self.range,
+            ..Compilations::new()
+        };
     }
 }

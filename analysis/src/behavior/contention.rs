@@ -118,13 +118,18 @@ impl Contention {
     }
 
     fn event(&mut self, record: &Record<'_>, event: &EventRef) -> Option<Step> {
-        let id @ (START | STOP) = runtime_event(event)? else { return None };
+        let id @ (START | STOP) = runtime_event(event)? else {
+            return None;
+        };
         let (process, tid) = (event.process?, event.tid?);
         // Both events begin with the flags.
         let flags = self.fields.read(record).and_then(|fields| fields.uint(0));
         let kind = flags.unwrap_or(0) & NATIVE;
         if id == START {
-            let began = Open { since: event.time, number: event.number };
+            let began = Open {
+                since: event.time,
+                number: event.number,
+            };
             let scope = Scope::session(event.session);
             if let Some(unended) = self.open.begin((process, tid, kind), scope, began) {
                 self.add_unended((process, tid), unended.since, event.time);
@@ -179,7 +184,10 @@ impl Observer for Contention {
     }
 
     fn restart(&mut self) {
-        *self = Contention { range: self.range, ..Contention::new() };
+        *self = Contention {
+            range: self.range,
+            ..Contention::new()
+        };
     }
 }
 
@@ -200,7 +208,10 @@ impl StackedContention {
     /// As [`Contention::within`].
     #[must_use]
     pub fn within(self, range: TimeRange) -> Self {
-        StackedContention { waits: self.waits.within(range), ..self }
+        StackedContention {
+            waits: self.waits.within(range),
+            ..self
+        }
     }
 
     /// The waits without their stacks.
@@ -220,7 +231,8 @@ impl Observer for StackedContention {
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         match self.waits.event(record, event) {
             Some(Step::Begun) => {
-                self.costs.expect(event, event.process, event.tid.unwrap_or(ThreadId::UNKNOWN));
+                self.costs
+                    .expect(event, event.process, event.tid.unwrap_or(ThreadId::UNKNOWN));
             }
             Some(Step::Ended(number, Some(ticks))) => self.costs.cost(number, ticks),
             Some(Step::Ended(number, None)) => self.costs.forget(number),

@@ -22,7 +22,9 @@ impl Distribution {
     pub fn new(values: impl IntoIterator<Item = u64>) -> Self {
         let mut sorted: Vec<u64> = values.into_iter().collect();
         sorted.sort_unstable();
-        let total = sorted.iter().fold(0, |sum: u64, value| sum.saturating_add(*value));
+        let total = sorted
+            .iter()
+            .fold(0, |sum: u64, value| sum.saturating_add(*value));
         Distribution { sorted, total }
     }
 
@@ -65,10 +67,19 @@ mod tests {
     #[test]
     fn percentiles_are_values_of_the_distribution() {
         let ten = Distribution::new((1..=10).rev());
-        assert_eq!([50, 90, 95, 100].map(|p| ten.percentile(p).unwrap()), [5, 9, 10, 10]);
-        assert_eq!((ten.count(), ten.total(), ten.mean(), ten.max()), (10, 55, Some(5), Some(10)));
+        assert_eq!(
+            [50, 90, 95, 100].map(|p| ten.percentile(p).unwrap()),
+            [5, 9, 10, 10]
+        );
+        assert_eq!(
+            (ten.count(), ten.total(), ten.mean(), ten.max()),
+            (10, 55, Some(5), Some(10))
+        );
         assert_eq!(ten.percentile(0), Some(1));
         let none = Distribution::new([]);
-        assert_eq!((none.mean(), none.max(), none.percentile(50)), (None, None, None));
+        assert_eq!(
+            (none.mean(), none.max(), none.percentile(50)),
+            (None, None, None)
+        );
     }
 }

@@ -71,7 +71,10 @@ impl Exceptions {
     pub fn new() -> Self {
         let names = ["ExceptionType", "ExceptionMessage", "ExceptionEIP"];
         let thrown = FieldReader::of_event(CLR_RUNTIME, THROWN, names);
-        Exceptions { by_place: BTreeMap::new(), thrown }
+        Exceptions {
+            by_place: BTreeMap::new(),
+            thrown,
+        }
     }
 
     /// The exceptions by process, type and address.

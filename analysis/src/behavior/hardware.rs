@@ -89,10 +89,14 @@ impl Observer for Hardware {
         if event.kind.hook() != Some(hook::CPU_CONFIG) {
             return;
         }
-        let Some(fields) = self.fields.read(record) else { return };
+        let Some(fields) = self.fields.read(record) else {
+            return;
+        };
         let number = |at: usize| fields.uint(at).and_then(|value| u32::try_from(value).ok());
         (self.processors, self.megahertz, self.megabytes) = (number(1), number(2), number(3));
-        let name = fields.from(0).map(|bytes| text(bytes.get(..NAME).unwrap_or(bytes)));
+        let name = fields
+            .from(0)
+            .map(|bytes| text(bytes.get(..NAME).unwrap_or(bytes)));
         self.name = name.unwrap_or_default().into();
     }
 

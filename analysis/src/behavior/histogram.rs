@@ -63,7 +63,9 @@ impl Histogram {
     /// A value that at least so many percent of all values do not exceed.
     #[must_use]
     pub fn percentile(&self, percent: u8) -> Option<u64> {
-        let rank = (self.count * u64::from(percent.min(100))).div_ceil(100).max(1);
+        let rank = (self.count * u64::from(percent.min(100)))
+            .div_ceil(100)
+            .max(1);
         let mut below = 0;
         let (&bucket, _) = self.buckets.iter().find(|(_, count)| {
             below += **count;
@@ -93,8 +95,13 @@ fn bucket(value: u64) -> u16 {
 
 /// The largest value of a bucket.
 fn end(bucket: u16) -> u64 {
-    let (shift, high) = (bucket >> (BITS + 1), u64::from(bucket) & ((1 << (BITS + 1)) - 1));
-    (high + 1).checked_shl(shift.into()).map_or(u64::MAX, |end| end.wrapping_sub(1))
+    let (shift, high) = (
+        bucket >> (BITS + 1),
+        u64::from(bucket) & ((1 << (BITS + 1)) - 1),
+    );
+    (high + 1)
+        .checked_shl(shift.into())
+        .map_or(u64::MAX, |end| end.wrapping_sub(1))
 }
 
 #[cfg(test)]
@@ -109,7 +116,10 @@ mod tests {
         for percent in 1..=100 {
             let real = values[values.len() * usize::from(percent) / 100 - 1];
             let found = histogram.percentile(percent).unwrap();
-            assert!(real <= found && found <= real + real / 32 + 1, "{percent}: {real} {found}");
+            assert!(
+                real <= found && found <= real + real / 32 + 1,
+                "{percent}: {real} {found}"
+            );
         }
         assert_eq!(histogram.max(), Some(999 * 999 * 7));
         assert_eq!(Histogram::default().percentile(50), None);

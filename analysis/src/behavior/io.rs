@@ -206,8 +206,13 @@ impl Io {
             flush: FieldReader::of_hook(hook::DISK_FLUSH, flush),
             file: [hook::FILE_READ, hook::FILE_WRITE].map(|hook| FieldReader::of_hook(hook, FILE)),
             end: FieldReader::of_hook(hook::FILE_OPERATION_END, ["IrpPtr"]),
-            names: [hook::FILE_NAME, hook::FILE_CREATE, hook::FILE_DELETE, hook::FILE_RUNDOWN]
-                .map(|hook| FieldReader::of_hook(hook, NAME)),
+            names: [
+                hook::FILE_NAME,
+                hook::FILE_CREATE,
+                hook::FILE_DELETE,
+                hook::FILE_RUNDOWN,
+            ]
+            .map(|hook| FieldReader::of_hook(hook, NAME)),
             range: TimeRange::default(),
         }
     }
@@ -222,7 +227,10 @@ impl Io {
     /// Keeps each operation of a disk: see [`Io::disk_operations`].
     #[must_use]
     pub fn keep_disk_operations(self) -> Self {
-        Io { disk_operations: Some(Vec::new()), ..self }
+        Io {
+            disk_operations: Some(Vec::new()),
+            ..self
+        }
     }
 
     /// The operations of disks in time order; none unless they are kept.
@@ -249,14 +257,23 @@ impl Io {
     pub fn totals(
         &self,
     ) -> impl Iterator<Item = (Option<usize>, Option<&str>, Operation, &IoTotal)> {
-        self.totals.iter().map(|(&(actor, file, operation), total)| {
-            let process = match actor {
-                Actor::Process(process) => process,
-                Actor::Thread(_) => None,
-            };
-            let path = file.and_then(|file| self.files.get(file)).map(|path| &**path);
-            (process, path.filter(|path| !path.is_empty()), operation, total)
-        })
+        self.totals
+            .iter()
+            .map(|(&(actor, file, operation), total)| {
+                let process = match actor {
+                    Actor::Process(process) => process,
+                    Actor::Thread(_) => None,
+                };
+                let path = file
+                    .and_then(|file| self.files.get(file))
+                    .map(|path| &**path);
+                (
+                    process,
+                    path.filter(|path| !path.is_empty()),
+                    operation,
+                    total,
+                )
+            })
     }
 
     /// The sums, with paths as users have them: a file that was closed and opened again has several
@@ -282,12 +299,18 @@ impl Io {
 
     /// A file gets a name, has one, or is gone.
     fn name(&mut self, reader: usize, hook: u16, record: &Record<'_>) {
-        let fields = self.names.get_mut(reader).and_then(|reader| reader.read(record));
+        let fields = self
+            .names
+            .get_mut(reader)
+            .and_then(|reader| reader.read(record));
         let Some((key, name)) = fields.and_then(|f| Some((f.uint(0)?, text(f.text(1)?)))) else {
             return;
         };
         let file = self.file_of(key);
-        let known = self.files.get(file).is_some_and(|known| !known.is_empty() && **known != *name);
+        let known = self
+            .files
+            .get(file)
+            .is_some_and(|known| !known.is_empty() && **known != *name);
         let file = if known {
             self.by_key.remove(&key);
             self.file_of(key)
@@ -312,15 +335,23 @@ impl Io {
     fn disk(&mut self, hook: u16, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let (operation, bytes, file, response, tid, disk, offset);
         if hook == hook::DISK_FLUSH {
-            let Some(fields) = self.flush.read(record) else { return };
+            let Some(fields) = self.flush.read(record) else {
+                return;
+            };
             (operation, bytes, file) = (Operation::DiskFlush, 0, None);
             (response, tid) = (fields.uint(0), fields.uint(1));
             (disk, offset) = (fields.uint(2), None);
         } else {
             let is_write = hook == hook::DISK_WRITE;
             let reader = self.transfer.get_mut(usize::from(is_write));
-            let Some(fields) = reader.and_then(|reader| reader.read(record)) else { return };
-            operation = if is_write { Operation::DiskWrite } else { Operation::DiskRead };
+            let Some(fields) = reader.and_then(|reader| reader.read(record)) else {
+                return;
+            };
+            operation = if is_write {
+                Operation::DiskWrite
+            } else {
+                Operation::DiskRead
+            };
             (bytes, file) = (fields.uint(0).unwrap_or(0), fields.uint(1));
             (response, tid) = (fields.uint(2), fields.uint(3));
             (disk, offset) = (fields.uint(4), fields.uint(5));
@@ -329,7 +360,10 @@ impl Io {
         let actor = Actor::new(machine, tid);
         let total = self.add((actor, file, operation), bytes);
         // The response time counts the performance counter of the machine.
-        let frequency = machine.files().get(event.file).map_or(0, |file| file.header.perf_freq);
+        let frequency = machine
+            .files()
+            .get(event.file)
+            .map_or(0, |file| file.header.perf_freq);
         let ticks = response.map(|ticks| u128::from(ticks) * 10_000_000);
         let latency = ticks.and_then(|t| t.checked_div(u128::try_from(frequency).ok()?));
         let duration = latency.map(|latency| u64::try_from(latency).unwrap_or(u64::MAX));
@@ -356,16 +390,26 @@ impl Io {
     fn file(&mut self, hook: u16, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let is_write = hook == hook::FILE_WRITE;
         let reader = self.file.get_mut(usize::from(is_write));
-        let Some(fields) = reader.and_then(|reader| reader.read(record)) else { return };
-        let operation = if is_write { Operation::FileWrite } else { Operation::FileRead };
-        let file = fields.uint(1).filter(|&key| key != 0).map(|key| self.file_of(key));
+        let Some(fields) = reader.and_then(|reader| reader.read(record)) else {
+            return;
+        };
+        let operation = if is_write {
+            Operation::FileWrite
+        } else {
+            Operation::FileRead
+        };
+        let file = fields
+            .uint(1)
+            .filter(|&key| key != 0)
+            .map(|key| self.file_of(key));
         let key = (Actor::new(machine, fields.uint(3)), file, operation);
         self.add(key, fields.uint(0).unwrap_or(0));
         if let Some(request) = fields.uint(2)
             && (self.open.len() < MAX_OPEN || self.open.get(&request).is_some())
         {
             // A packet that is used again replaces the operation whose end is missing.
-            self.open.begin(request, Scope::session(event.session), (key, event.time));
+            self.open
+                .begin(request, Scope::session(event.session), (key, event.time));
         }
     }
 
@@ -375,7 +419,10 @@ impl Io {
             return;
         };
         let clock = machine.clock();
-        let taken = clock.time(event.time).get().saturating_sub(clock.time(since).get());
+        let taken = clock
+            .time(event.time)
+            .get()
+            .saturating_sub(clock.time(since).get());
         if let (Some(total), Ok(taken)) = (self.totals.get_mut(&key), u64::try_from(taken)) {
             total.latency.add(taken);
         }
@@ -386,7 +433,9 @@ impl Observer for Io {
     const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        let Some(hook) = event.kind.hook() else { return };
+        let Some(hook) = event.kind.hook() else {
+            return;
+        };
         match hook {
             hook::DISK_READ | hook::DISK_WRITE | hook::DISK_FLUSH
                 if self.range.contains(event.time) =>
@@ -427,6 +476,10 @@ impl Observer for Io {
 
     fn restart(&mut self) {
         let disk_operations = self.disk_operations.as_ref().map(|_| Vec::new());
-        *self = Io { range: self.range, disk_operations, ..Io::new() };
+        *self = Io {
+            range: self.range,
+            disk_operations,
+            ..Io::new()
+        };
     }
 }

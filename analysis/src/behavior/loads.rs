@@ -141,7 +141,10 @@ impl Loads {
                 MODULE_LOADED,
                 ["ModuleID", CLR, "ModuleNativePath", "ModuleILPath"],
             ),
-            assembly: reader(ASSEMBLY_LOADED, ["AssemblyID", CLR, "FullyQualifiedAssemblyName"]),
+            assembly: reader(
+                ASSEMBLY_LOADED,
+                ["AssemblyID", CLR, "FullyQualifiedAssemblyName"],
+            ),
             domain: reader(DOMAIN_LOADED, ["AppDomainID", CLR, "AppDomainName"]),
             started: FieldReader::of_event(CLR_RUNTIME, SEARCH_STARTED, [CLR, "AssemblyName"]),
             ended: FieldReader::of_event(
@@ -176,18 +179,30 @@ impl Loads {
                 let fields = self.module.read(record)?;
                 let (name, path) = (fields.text(2), fields.text(3));
                 let [name, path] = [name, path].map(|t| text(t.unwrap_or_default()).into());
-                return Some((fields.uint(0)?, fields.uint(1).unwrap_or(0) as u16, name, path));
+                return Some((
+                    fields.uint(0)?,
+                    fields.uint(1).unwrap_or(0) as u16,
+                    name,
+                    path,
+                ));
             }
             LoadKind::Assembly => &mut self.assembly,
             LoadKind::Domain => &mut self.domain,
         };
         let fields = reader.read(record)?;
         let name = text(fields.text(2).unwrap_or_default()).into();
-        Some((fields.uint(0)?, fields.uint(1).unwrap_or(0) as u16, name, Box::default()))
+        Some((
+            fields.uint(0)?,
+            fields.uint(1).unwrap_or(0) as u16,
+            name,
+            Box::default(),
+        ))
     }
 
     fn loaded(&mut self, kind: LoadKind, process: usize, record: &Record<'_>, event: &EventRef) {
-        let Some((id, clr, name, path)) = self.item(kind, record) else { return };
+        let Some((id, clr, name, path)) = self.item(kind, record) else {
+            return;
+        };
         let half = (kind == LoadKind::Assembly).then(|| (process, name.clone()));
         // The search for it may have ended before.
         let found = half.as_ref().and_then(|half| self.halves.remove(half));
@@ -195,7 +210,8 @@ impl Loads {
             && load.id.is_none()
         {
             (load.id, load.loaded) = (Some(id), event.time);
-            self.alive.insert((process, clr, kind, id), found.unwrap_or(0));
+            self.alive
+                .insert((process, clr, kind, id), found.unwrap_or(0));
             return;
         }
         let index = self.list.len();
@@ -219,7 +235,9 @@ impl Loads {
     }
 
     fn unloaded(&mut self, kind: LoadKind, process: usize, record: &Record<'_>, time: Ticks) {
-        let Some((id, clr, ..)) = self.item(kind, record) else { return };
+        let Some((id, clr, ..)) = self.item(kind, record) else {
+            return;
+        };
         let index = self.alive.remove(&(process, clr, kind, id));
         if let Some(load) = index.and_then(|index| self.list.get_mut(index)) {
             load.unloaded = Some(time);
@@ -227,21 +245,31 @@ impl Loads {
     }
 
     fn search(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
-        let Some(fields) = self.started.read(record) else { return };
+        let Some(fields) = self.started.read(record) else {
+            return;
+        };
         let name = fields.text(1).unwrap_or_default().into();
         let open = self.searches.entry((process, event.tid)).or_default();
         if open.len() < MAX_SEARCHES {
-            open.push(Search { name, since: event.time });
+            open.push(Search {
+                name,
+                since: event.time,
+            });
         }
     }
 
     fn searched(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
-        let Some(fields) = self.ended.read(record) else { return };
+        let Some(fields) = self.ended.read(record) else {
+            return;
+        };
         let name = fields.text(1).unwrap_or_default();
-        let search = self.searches.get_mut(&(process, event.tid)).and_then(|open| {
-            let at = open.iter().rposition(|search| *search.name == *name)?;
-            open.drain(at..).next()
-        });
+        let search = self
+            .searches
+            .get_mut(&(process, event.tid))
+            .and_then(|open| {
+                let at = open.iter().rposition(|search| *search.name == *name)?;
+                open.drain(at..).next()
+            });
         // One that was loaded before is no load.
         if fields.uint(5).unwrap_or(0) != 0 {
             return;
@@ -284,7 +312,9 @@ impl Observer for Loads {
     const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (Some(id), Some(process)) = (runtime_event(event), event.process) else { return };
+        let (Some(id), Some(process)) = (runtime_event(event), event.process) else {
+            return;
+        };
         match id {
             MODULE_LOADED => self.loaded(LoadKind::Module, process, record, event),
             MODULE_UNLOADED => self.unloaded(LoadKind::Module, process, record, event.time),

@@ -133,9 +133,10 @@ impl MissingData {
                 remedy: "record them with `xperf -on PROC_THREAD+LOADER+CSWITCH+DISPATCHER \
                     -stackwalk ReadyThread`",
             },
-            MissingData::Disks => {
-                Texts { data: "events of disks", remedy: "record them with `xperf -on DISK_IO`" }
-            }
+            MissingData::Disks => Texts {
+                data: "events of disks",
+                remedy: "record them with `xperf -on DISK_IO`",
+            },
             MissingData::Files => Texts {
                 data: "reads and writes of files",
                 remedy: "record them with `xperf -on FILENAME+FILE_IO+FILE_IO_INIT`",
@@ -149,12 +150,14 @@ impl MissingData {
                 remedy: "record them with `xperf -on PROC_THREAD`, or with the provider \
                     Microsoft-Windows-Kernel-Process, keyword 0x10",
             },
-            MissingData::Images => {
-                Texts { data: "events of images", remedy: "record them with `xperf -on LOADER`" }
-            }
-            MissingData::ImageLoads => {
-                Texts { data: "loads of images", remedy: "record them with `xperf -on LOADER`" }
-            }
+            MissingData::Images => Texts {
+                data: "events of images",
+                remedy: "record them with `xperf -on LOADER`",
+            },
+            MissingData::ImageLoads => Texts {
+                data: "loads of images",
+                remedy: "record them with `xperf -on LOADER`",
+            },
             MissingData::ModuleLoads => Texts {
                 data: "loads of assemblies and modules of .NET, or their events",
                 remedy: "enable Microsoft-Windows-DotNETRuntime with the keyword Loader (0x8) at \
@@ -233,18 +236,30 @@ impl MissingData {
     #[must_use]
     pub fn of_processes(machine: &Machine) -> Option<Self> {
         let mut names = machine.processes().iter().map(|process| process.name());
-        if names.all(str::is_empty) { Some(MissingData::Processes) } else { None }
+        if names.all(str::is_empty) {
+            Some(MissingData::Processes)
+        } else {
+            None
+        }
     }
 
     /// Events of images, if there are none.
     #[must_use]
     pub fn of_images(machine: &Machine) -> Option<Self> {
-        if machine.images().list().is_empty() { Some(MissingData::Images) } else { None }
+        if machine.images().list().is_empty() {
+            Some(MissingData::Images)
+        } else {
+            None
+        }
     }
 
     /// What was open when events were lost, if there is anything.
     fn lost_ends(of: &'static str, count: u64) -> Option<Self> {
-        if count == 0 { None } else { Some(MissingData::LostEnds { of, count }) }
+        if count == 0 {
+            None
+        } else {
+            Some(MissingData::LostEnds { of, count })
+        }
     }
 }
 
@@ -269,7 +284,10 @@ impl Collections {
         if self.list().is_empty() {
             missing.push(MissingData::Collections);
         }
-        missing.extend(MissingData::lost_ends("suspensions without a time", self.given_up()));
+        missing.extend(MissingData::lost_ends(
+            "suspensions without a time",
+            self.given_up(),
+        ));
         let mut reported = reported.into_iter().peekable();
         if reported.peek().is_none() {
             return missing;
@@ -292,7 +310,10 @@ impl Compilations {
         if self.list().is_empty() {
             missing.push(MissingData::Compilations);
         }
-        missing.extend(MissingData::lost_ends("compilations without a time", self.given_up()));
+        missing.extend(MissingData::lost_ends(
+            "compilations without a time",
+            self.given_up(),
+        ));
         missing
     }
 }
@@ -301,7 +322,11 @@ impl Exceptions {
     /// The data that the recording lacks.
     #[must_use]
     pub fn missing(&self) -> Option<MissingData> {
-        if self.list().next().is_none() { Some(MissingData::Exceptions) } else { None }
+        if self.list().next().is_none() {
+            Some(MissingData::Exceptions)
+        } else {
+            None
+        }
     }
 }
 
@@ -353,7 +378,11 @@ impl Network {
     /// The data that the recording lacks.
     #[must_use]
     pub fn missing(&self) -> Option<MissingData> {
-        if self.connections().is_empty() { Some(MissingData::Network) } else { None }
+        if self.connections().is_empty() {
+            Some(MissingData::Network)
+        } else {
+            None
+        }
     }
 }
 

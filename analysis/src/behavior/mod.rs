@@ -52,7 +52,10 @@ fn ticks_within(range: TimeRange, since: Ticks, time: Ticks) -> Option<u64> {
 #[inline]
 fn runtime_event(event: &EventRef) -> Option<u16> {
     match event.kind {
-        EventKind::Event { provider: CLR_RUNTIME, id } => Some(id),
+        EventKind::Event {
+            provider: CLR_RUNTIME,
+            id,
+        } => Some(id),
         _ => None,
     }
 }

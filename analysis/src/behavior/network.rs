@@ -117,7 +117,9 @@ impl Observer for Network {
     const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let Some(hook) = event.kind.hook() else { return };
+        let Some(hook) = event.kind.hook() else {
+            return;
+        };
         let [opcode, group] = hook.to_le_bytes();
         if group != hook::GROUP_TCP && group != hook::GROUP_UDP {
             return;
@@ -130,21 +132,37 @@ impl Observer for Network {
         let reader = self.readers.entry(hook).or_insert_with(|| {
             FieldReader::of_hook(hook, ["PID", "size", "saddr", "sport", "daddr", "dport"])
         });
-        let Some(fields) = reader.read(record) else { return };
-        let (Some(source), Some(destination)) =
-            (endpoint(&fields, 2, 3, is_v6), endpoint(&fields, 4, 5, is_v6))
-        else {
+        let Some(fields) = reader.read(record) else {
+            return;
+        };
+        let (Some(source), Some(destination)) = (
+            endpoint(&fields, 2, 3, is_v6),
+            endpoint(&fields, 4, 5, is_v6),
+        ) else {
             return;
         };
         let is_udp = group == hook::GROUP_UDP;
         // A datagram has its own source and destination; of a connection, the source is local.
         let is_reversed = is_udp && kind == RECEIVE;
-        let (local, remote) =
-            if is_reversed { (destination, source) } else { (source, destination) };
+        let (local, remote) = if is_reversed {
+            (destination, source)
+        } else {
+            (source, destination)
+        };
         let pid = ProcessId::new(fields.uint(0).unwrap_or(0) as u32);
-        let new = Traffic { first: event.time, ..Traffic::default() };
-        let traffic =
-            self.connections.entry(Connection { pid, is_udp, local, remote }).or_insert(new);
+        let new = Traffic {
+            first: event.time,
+            ..Traffic::default()
+        };
+        let traffic = self
+            .connections
+            .entry(Connection {
+                pid,
+                is_udp,
+                local,
+                remote,
+            })
+            .or_insert(new);
         let bytes = fields.uint(1).unwrap_or(0);
         traffic.last = event.time;
         match kind {

@@ -119,7 +119,9 @@ impl Occurrences {
     /// The text with a number.
     #[must_use]
     pub fn text(&self, number: u32) -> &str {
-        self.texts.get_index(number as usize).map_or("", |text| text)
+        self.texts
+            .get_index(number as usize)
+            .map_or("", |text| text)
     }
 
     fn number(&mut self, units: &[u8]) -> u32 {
@@ -136,24 +138,40 @@ impl Occurrences {
         what: Occurred,
     ) {
         let (tid, until) = (event.tid, event.time);
-        self.list.push(Occurrence { process, tid, number, since, until, what });
+        self.list.push(Occurrence {
+            process,
+            tid,
+            number,
+            since,
+            until,
+            what,
+        });
     }
 
     fn contention(&mut self, id: u16, process: usize, record: &Record<'_>, event: &EventRef) {
         let Some(tid) = event.tid else { return };
         // Both events begin with the flags.
-        let flags = self.contention.read(record).and_then(|fields| fields.uint(0));
+        let flags = self
+            .contention
+            .read(record)
+            .and_then(|fields| fields.uint(0));
         let is_native = flags.unwrap_or(0) & contention::NATIVE != 0;
         if id == contention::START {
             let begun = (event.number, event.time);
-            self.waits.begin((process, tid, is_native), Scope::session(event.session), begun);
+            self.waits.begin(
+                (process, tid, is_native),
+                Scope::session(event.session),
+                begun,
+            );
         } else if let Some(begun) = self.waits.end(&(process, tid, is_native)) {
             self.add(process, event, begun, Occurred::LockWait { is_native });
         }
     }
 
     fn exception(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
-        let Some(fields) = self.thrown.read(record) else { return };
+        let Some(fields) = self.thrown.read(record) else {
+            return;
+        };
         let exception = self.number(fields.text(0).unwrap_or_default());
         let message = self.number(fields.text(1).unwrap_or_default());
         let what = Occurred::Exception { exception, message };
@@ -165,7 +183,9 @@ impl Observer for Occurrences {
     const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (Some(id), Some(process)) = (runtime_event(event), event.process) else { return };
+        let (Some(id), Some(process)) = (runtime_event(event), event.process) else {
+            return;
+        };
         match id {
             exceptions::THROWN => self.exception(process, record, event),
             contention::START | contention::STOP => self.contention(id, process, record, event),
@@ -183,7 +203,12 @@ impl Observer for Occurrences {
 
     fn change(&mut self, _: &Machine, change: &Change, event: &EventRef) {
         if let Change::Image(Life::Begun, process, image) = *change {
-            self.add(process, event, (event.number, event.time), Occurred::Image(image));
+            self.add(
+                process,
+                event,
+                (event.number, event.time),
+                Occurred::Image(image),
+            );
         }
     }
 

@@ -220,12 +220,22 @@ impl ThreadPool {
             let fields = self.older.read(record);
             fields.map(|fields| [fields.uint(0), fields.uint(1), None])
         } else {
-            let fields = if is_io { self.io.read(record) } else { self.workers.read(record) };
+            let fields = if is_io {
+                self.io.read(record)
+            } else {
+                self.workers.read(record)
+            };
             fields.map(|fields| [fields.uint(0), fields.uint(1), fields.uint(2)])
         };
-        let Some([Some(threads), retired, clr]) = fields else { return };
+        let Some([Some(threads), retired, clr]) = fields else {
+            return;
+        };
         // The events of each kind of thread follow each other, from 40, 44 and 50.
-        let place = if id >= WORKER_STARTED { id - WORKER_STARTED } else { id % 4 };
+        let place = if id >= WORKER_STARTED {
+            id - WORKER_STARTED
+        } else {
+            id % 4
+        };
         let clr = clr.unwrap_or(0) as u16;
         self.pools.entry((process, clr)).or_default();
         self.changes.push(PoolEvent {
@@ -243,8 +253,12 @@ impl ThreadPool {
     }
 
     fn adjusted(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
-        let Some(fields) = self.adjusted.read(record) else { return };
-        let Some(threads) = fields.uint(0) else { return };
+        let Some(fields) = self.adjusted.read(record) else {
+            return;
+        };
+        let Some(threads) = fields.uint(0) else {
+            return;
+        };
         let clr = fields.uint(3).unwrap_or(0) as u16;
         self.pools.entry((process, clr)).or_default();
         self.changes.push(PoolEvent {
@@ -262,8 +276,14 @@ impl ThreadPool {
     }
 
     fn queued(&mut self, process: usize, is_io: bool, record: &Record<'_>, time: Ticks) {
-        let reader = if is_io { &mut self.io_queue } else { &mut self.queue };
-        let Some(fields) = reader.read(record) else { return };
+        let reader = if is_io {
+            &mut self.io_queue
+        } else {
+            &mut self.queue
+        };
+        let Some(fields) = reader.read(record) else {
+            return;
+        };
         let Some(item) = fields.uint(0) else { return };
         let clr = fields.uint(1).unwrap_or(0) as u16;
         let pool = self.pools.entry((process, clr)).or_default();
@@ -274,8 +294,14 @@ impl ThreadPool {
     }
 
     fn taken(&mut self, process: usize, is_io: bool, record: &Record<'_>, time: Ticks) {
-        let reader = if is_io { &mut self.io_take } else { &mut self.queue };
-        let Some(fields) = reader.read(record) else { return };
+        let reader = if is_io {
+            &mut self.io_take
+        } else {
+            &mut self.queue
+        };
+        let Some(fields) = reader.read(record) else {
+            return;
+        };
         let Some(item) = fields.uint(0) else { return };
         let clr = fields.uint(1).unwrap_or(0) as u16;
         let pool = self.pools.entry((process, clr)).or_default();
@@ -283,7 +309,9 @@ impl ThreadPool {
         match self.waiting.remove(&(process, clr, is_io, item)) {
             Some(since) => {
                 queue.waiting -= 1;
-                queue.waits.add(u64::try_from(time.saturating_since(since)).unwrap_or(0));
+                queue
+                    .waits
+                    .add(u64::try_from(time.saturating_since(since)).unwrap_or(0));
             }
             None => queue.unknown += 1,
         }
@@ -294,21 +322,27 @@ impl Observer for ThreadPool {
     const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (Some(id), Some(process)) = (runtime_event(event), event.process) else { return };
+        let (Some(id), Some(process)) = (runtime_event(event), event.process) else {
+            return;
+        };
         match id {
             40..=IO_RETURNED | WORKER_STARTED..=WORKER_RETURNED => {
                 self.change(id, process, record, event);
             }
             ADJUSTED => self.adjusted(process, record, event),
             LIMITS => {
-                let Some(fields) = self.limits.read(record) else { return };
+                let Some(fields) = self.limits.read(record) else {
+                    return;
+                };
                 let limits = fields.uint(0).zip(fields.uint(1));
                 let clr = fields.uint(2).unwrap_or(0) as u16;
                 let pool = self.pools.entry((process, clr)).or_default();
                 pool.limits = limits.map(|(least, most)| (least as u32, most as u32));
             }
             WORKING => {
-                let Some(fields) = self.working.read(record) else { return };
+                let Some(fields) = self.working.read(record) else {
+                    return;
+                };
                 let clr = fields.uint(1).unwrap_or(0) as u16;
                 let pool = self.pools.entry((process, clr)).or_default();
                 pool.most_working = pool.most_working.max(fields.uint(0).map(|n| n as u32));

@@ -132,7 +132,12 @@ impl Waits {
     /// Nothing is collected yet.
     #[must_use]
     pub fn new() -> Self {
-        let switch = ["NewThreadId", "OldThreadId", "OldThreadState", "OldThreadWaitReason"];
+        let switch = [
+            "NewThreadId",
+            "OldThreadId",
+            "OldThreadState",
+            "OldThreadWaitReason",
+        ];
         Waits {
             threads: BTreeMap::new(),
             states: OpenOperations::default(),
@@ -187,16 +192,24 @@ impl Waits {
         self.current.insert(event.processor, new);
         if old != IDLE {
             let key = Self::key(machine, ThreadId::new(old));
-            if let Some(Seen { state: State::Running { since }, .. }) =
-                self.states.get(&ThreadId::new(old))
+            if let Some(Seen {
+                state: State::Running { since },
+                ..
+            }) = self.states.get(&ThreadId::new(old))
                 && let Some(ran) = ticks_within(self.range, *since, time)
             {
                 self.threads.entry(key).or_default().running += ran;
             }
             let state = if fields.uint(2) == Some(WAITING) {
-                State::Waiting { since: time, reason: fields.uint(3).unwrap_or(0) as u8 }
+                State::Waiting {
+                    since: time,
+                    reason: fields.uint(3).unwrap_or(0) as u8,
+                }
             } else {
-                State::Ready { since: time, waited: None }
+                State::Ready {
+                    since: time,
+                    waited: None,
+                }
             };
             self.see(ThreadId::new(old), key, state, event);
         }
@@ -207,7 +220,12 @@ impl Waits {
         if self.range.contains(time) {
             self.threads.entry(key).or_default().switches += 1;
         }
-        match self.see(ThreadId::new(new), key, State::Running { since: time }, event) {
+        match self.see(
+            ThreadId::new(new),
+            key,
+            State::Running { since: time },
+            event,
+        ) {
             Some(State::Ready { since, waited }) => {
                 if let Some(ready) = ticks_within(self.range, since, time) {
                     self.threads.entry(key).or_default().ready.add(ready);
@@ -240,8 +258,15 @@ impl Waits {
             true => Scope::processor(session, processor),
             false => Scope::session(session),
         };
-        let seen = Seen { key, state, session, processor };
-        self.states.begin(tid, scope, seen).map(|before| before.state)
+        let seen = Seen {
+            key,
+            state,
+            session,
+            processor,
+        };
+        self.states
+            .begin(tid, scope, seen)
+            .map(|before| before.state)
     }
 
     /// A wait ends. Returns the thread that ended it and its ticks.
@@ -253,9 +278,14 @@ impl Waits {
     ) -> Option<(ThreadKey, u64)> {
         let tid = self.ready.read(record)?.uint(0)?;
         let Seen { key, state, .. } = self.states.get_mut(&ThreadId::new(tid as u32))?;
-        let State::Waiting { since, reason } = *state else { return None };
+        let State::Waiting { since, reason } = *state else {
+            return None;
+        };
         let waited = ticks_within(self.range, since, event.time);
-        *state = State::Ready { since: event.time, waited };
+        *state = State::Ready {
+            since: event.time,
+            waited,
+        };
         let waited = waited?;
         let times = self.threads.entry(*key).or_default();
         times.waits.entry(reason).or_default().add(waited);
@@ -277,18 +307,38 @@ impl Waits {
     fn close(&mut self, machine: &Machine) {
         let end = machine.kernel_span().map_or(Ticks::MIN, |(_, last)| last);
         // Losses up to the end: their sessions and processors.
-        let lost = machine.losses().iter().filter(|loss| loss.from.is_some() && loss.to.is_none());
+        let lost = machine
+            .losses()
+            .iter()
+            .filter(|loss| loss.from.is_some() && loss.to.is_none());
         let lost: HashSet<_> = lost.map(|loss| (loss.session, loss.processor)).collect();
-        for (_, Seen { key, state, session, processor }) in self.states.take() {
-            let State::Running { since } = state else { continue };
-            if [None, Some(processor)].iter().any(|of| lost.contains(&(session, *of))) {
+        for (
+            _,
+            Seen {
+                key,
+                state,
+                session,
+                processor,
+            },
+        ) in self.states.take()
+        {
+            let State::Running { since } = state else {
+                continue;
+            };
+            if [None, Some(processor)]
+                .iter()
+                .any(|of| lost.contains(&(session, *of)))
+            {
                 self.given_up += 1;
             } else if let Some(ran) = ticks_within(self.range, since, end) {
                 self.threads.entry(key).or_default().running += ran;
             }
         }
         let known = |(process, tid): ThreadKey| {
-            (process.or_else(|| machine.first_process_of_thread(tid)), tid)
+            (
+                process.or_else(|| machine.first_process_of_thread(tid)),
+                tid,
+            )
         };
         for (key, mut times) in std::mem::take(&mut self.threads) {
             for (waker, waits) in std::mem::take(&mut times.wakers) {
@@ -330,7 +380,10 @@ impl Observer for Waits {
     }
 
     fn restart(&mut self) {
-        *self = Waits { range: self.range, ..Waits::new() };
+        *self = Waits {
+            range: self.range,
+            ..Waits::new()
+        };
     }
 }
 
@@ -357,13 +410,20 @@ impl StackedWaits {
     /// Nothing is collected yet.
     #[must_use]
     pub fn new(of: WaitStack) -> Self {
-        StackedWaits { waits: Waits::new(), costs: StackCosts::new(), of }
+        StackedWaits {
+            waits: Waits::new(),
+            costs: StackCosts::new(),
+            of,
+        }
     }
 
     /// As [`Waits::within`]: of a wait that is partly in the range, this part.
     #[must_use]
     pub fn within(self, range: TimeRange) -> Self {
-        StackedWaits { waits: self.waits.within(range), ..self }
+        StackedWaits {
+            waits: self.waits.within(range),
+            ..self
+        }
     }
 
     /// The waits without their stacks.
@@ -384,7 +444,10 @@ impl Observer for StackedWaits {
 
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let (wait, of) = match event.kind.hook() {
-            Some(hook::CSWITCH) => (self.waits.switch(machine, record, event), WaitStack::Waiting),
+            Some(hook::CSWITCH) => (
+                self.waits.switch(machine, record, event),
+                WaitStack::Waiting,
+            ),
             Some(hook::READY_THREAD) => {
                 (self.waits.ready(machine, record, event), WaitStack::Ending)
             }

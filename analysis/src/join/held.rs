@@ -42,7 +42,9 @@ pub(super) struct Held {
 
 /// A number that fits into 32 bits, or nothing.
 fn narrow(value: Option<usize>) -> u32 {
-    value.and_then(|value| u32::try_from(value).ok()).unwrap_or(NONE)
+    value
+        .and_then(|value| u32::try_from(value).ok())
+        .unwrap_or(NONE)
 }
 
 fn wide(value: u32) -> Option<usize> {
@@ -74,7 +76,10 @@ impl Held {
             file: self.file(),
             session,
             time: self.time,
-            kind: kinds.0.get_index(self.kind as usize).map_or(EventKind::Other, |(kind, _)| *kind),
+            kind: kinds
+                .0
+                .get_index(self.kind as usize)
+                .map_or(EventKind::Other, |(kind, _)| *kind),
             process: wide(self.process),
             tid: self.tid(),
             processor: self.processor,
@@ -142,11 +147,19 @@ impl Joined {
     /// Adds addresses, innermost first; the kernel begins at `kernel`.
     pub fn add(&mut self, addresses: &[u64], kernel: u64) {
         let addresses = self.fitting(addresses);
-        let of_user = addresses.iter().filter(|&&address| address < kernel).count();
+        let of_user = addresses
+            .iter()
+            .filter(|&&address| address < kernel)
+            .count();
         self.kernel.reserve_exact(addresses.len() - of_user);
         self.user.reserve_exact(of_user);
         for &address in addresses {
-            if address < kernel { &mut self.user } else { &mut self.kernel }.push(address);
+            if address < kernel {
+                &mut self.user
+            } else {
+                &mut self.kernel
+            }
+            .push(address);
         }
         self.mark(of_user > 0);
     }
@@ -154,7 +167,11 @@ impl Joined {
     /// Adds a key, which stands for a part in the process or in the kernel.
     pub fn add_key(&mut self, key: u64, user: bool) {
         if self.keys.len() < MAX_OPEN_KEYS {
-            self.keys.push(OpenKey { key, kernel: self.kernel.len(), user: self.user.len() });
+            self.keys.push(OpenKey {
+                key,
+                kernel: self.kernel.len(),
+                user: self.user.len(),
+            });
         } else {
             self.is_cut = true;
         }
@@ -163,7 +180,9 @@ impl Joined {
 
     /// Of these addresses, those for which there is space.
     fn fitting<'a>(&mut self, addresses: &'a [u64]) -> &'a [u64] {
-        let fitting = addresses.get(..MAX_FRAMES.saturating_sub(self.len())).unwrap_or(addresses);
+        let fitting = addresses
+            .get(..MAX_FRAMES.saturating_sub(self.len()))
+            .unwrap_or(addresses);
         self.is_cut |= fitting.len() < addresses.len();
         fitting
     }
@@ -177,8 +196,14 @@ impl Joined {
                 self.add(addresses, kernel);
             } else {
                 let addresses = self.fitting(addresses);
-                let of_kernel = addresses.iter().copied().filter(|&address| address >= kernel);
-                let of_user = addresses.iter().copied().filter(|&address| address < kernel);
+                let of_kernel = addresses
+                    .iter()
+                    .copied()
+                    .filter(|&address| address >= kernel);
+                let of_user = addresses
+                    .iter()
+                    .copied()
+                    .filter(|&address| address < kernel);
                 self.kernel.splice(open.kernel..open.kernel, of_kernel);
                 self.user.splice(open.user..open.user, of_user);
                 self.mark(self.user.len() > before.1);
@@ -218,7 +243,13 @@ impl Joined {
     }
 
     fn clear(&mut self) {
-        let Joined { kernel, user, keys, has, is_cut } = self;
+        let Joined {
+            kernel,
+            user,
+            keys,
+            has,
+            is_cut,
+        } = self;
         for addresses in [kernel, user] {
             addresses.clear();
             addresses.shrink_to(MAX_KEPT);
@@ -280,7 +311,9 @@ impl JoinedStacks {
     /// Whether the stack of an event has a part that lies in the process, or, if not `user`, in the
     /// kernel.
     pub fn has_part(&self, held: &Held, user: bool) -> bool {
-        let has = self.get(held).and_then(|stack| stack.has.get(usize::from(user)));
+        let has = self
+            .get(held)
+            .and_then(|stack| stack.has.get(usize::from(user)));
         has.copied().unwrap_or(false)
     }
 }
@@ -325,7 +358,14 @@ mod tests {
     fn parts_keep_their_order_whichever_key_is_defined_first() {
         let kernel = 1 << 63;
         let parts: [&[u64]; 3] = [&[kernel + 1, kernel + 2], &[kernel + 3, 4], &[5]];
-        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        for order in [
+            [0, 1, 2],
+            [0, 2, 1],
+            [1, 0, 2],
+            [1, 2, 0],
+            [2, 0, 1],
+            [2, 1, 0],
+        ] {
             let mut stack = Joined::default();
             (0..3).for_each(|key| stack.add_key(key, key > 0));
             for key in order {
@@ -333,7 +373,11 @@ mod tests {
                 stack.define(key, parts[key as usize], kernel);
             }
             assert!(!stack.is_open());
-            assert_eq!(stack.kernel, [kernel + 1, kernel + 2, kernel + 3], "{order:?}");
+            assert_eq!(
+                stack.kernel,
+                [kernel + 1, kernel + 2, kernel + 3],
+                "{order:?}"
+            );
             assert_eq!(stack.user, [4, 5], "{order:?}");
         }
     }
@@ -345,7 +389,16 @@ mod tests {
         let (number, time, process) = (7, Ticks::new(-3), Some(2));
         let tid = Some(ThreadId::new(8));
         let (file, session, processor) = (1, 0, 3);
-        let event = EventRef { number, file, session, time, kind, process, tid, processor };
+        let event = EventRef {
+            number,
+            file,
+            session,
+            time,
+            kind,
+            process,
+            tid,
+            processor,
+        };
         let (kind, _) = kinds.count(kind, 1);
         let mut held = Held::new(&event, kind, Some(0x1000), false);
         assert_eq!(
@@ -355,11 +408,33 @@ mod tests {
         stacks.change(&mut held, |stack| stack.add(&[1, 2, 3], 3));
         assert_eq!((stacks.addresses, stacks.is_complete(&held)), (3, true));
         stacks.release(&held);
-        let mut next =
-            Held::new(&EventRef { process: None, tid: None, ..event }, kind, None, false);
-        assert_eq!(next.event(&kinds, 0), EventRef { process: None, tid: None, ..event });
+        let mut next = Held::new(
+            &EventRef {
+                process: None,
+                tid: None,
+                ..event
+            },
+            kind,
+            None,
+            false,
+        );
+        assert_eq!(
+            next.event(&kinds, 0),
+            EventRef {
+                process: None,
+                tid: None,
+                ..event
+            }
+        );
         stacks.change(&mut next, |stack| stack.add_key(9, true));
-        assert_eq!((stacks.list.len(), stacks.addresses, stacks.is_complete(&next)), (1, 0, false));
+        assert_eq!(
+            (
+                stacks.list.len(),
+                stacks.addresses,
+                stacks.is_complete(&next)
+            ),
+            (1, 0, false)
+        );
     }
 
     #[test]

@@ -102,7 +102,9 @@ pub(crate) fn event_of(
     machine: &Machine,
 ) -> EventRef {
     let mut tid = record.known_thread_id();
-    let mut process = record.known_process_id().and_then(|pid| machine.index_of(pid));
+    let mut process = record
+        .known_process_id()
+        .and_then(|pid| machine.index_of(pid));
     let kind = if let Some(hook) = record.hook() {
         if hook == hook::SAMPLE
             && let Some(sample) = kernel::sample(record)
@@ -112,15 +114,30 @@ pub(crate) fn event_of(
         }
         EventKind::Kernel { hook }
     } else if let Some(header) = record.event() {
-        EventKind::Event { provider: header.provider, id: header.descriptor.id }
+        EventKind::Event {
+            provider: header.provider,
+            id: header.descriptor.id,
+        }
     } else if let Header::Full(header) = record.header() {
-        EventKind::Classic { class: header.class, opcode: header.opcode }
+        EventKind::Classic {
+            class: header.class,
+            opcode: header.opcode,
+        }
     } else {
         EventKind::Other
     };
     process = process.or_else(|| machine.process_of_thread(tid?));
     let (session, processor) = (machine.session_of(file), record.processor());
-    EventRef { number, file, session, time, kind, process, tid, processor }
+    EventRef {
+        number,
+        file,
+        session,
+        time,
+        kind,
+        process,
+        tid,
+        processor,
+    }
 }
 
 impl Joiner {
@@ -156,7 +173,10 @@ impl Joiner {
             EventKind::Kernel { hook: hook::SAMPLE } => {
                 if let Some(kernel::Sample { address, .. }) = kernel::sample(record) {
                     let passed = std::mem::take(&mut self.passed);
-                    for before in passed.into_iter().filter(|before| before.time == event.time) {
+                    for before in passed
+                        .into_iter()
+                        .filter(|before| before.time == event.time)
+                    {
                         self.hold(before, None, machine);
                     }
                     self.hold(event, Some(address), machine);
@@ -178,7 +198,11 @@ impl Joiner {
             self.hold(event, None, machine);
             return;
         }
-        if self.passed.first().is_some_and(|first| first.time != event.time) {
+        if self
+            .passed
+            .first()
+            .is_some_and(|first| first.time != event.time)
+        {
             self.passed.clear();
         }
         if self.passed.len() < MAX_PASSED {
@@ -193,10 +217,14 @@ impl Joiner {
         if sample.is_none() && !is_expected {
             return NOWHERE;
         }
-        let pid = event.process.and_then(|index| machine.processes.get(index)).map(|p| p.pid);
+        let pid = event
+            .process
+            .and_then(|index| machine.processes.get(index))
+            .map(|p| p.pid);
         let kernel_only = pid.is_some_and(|pid| KERNEL_PROCESSES.contains(&pid));
         let place = self.shown + self.held.len() as u64;
-        self.held.push_back(Held::new(&event, kind, sample, kernel_only));
+        self.held
+            .push_back(Held::new(&event, kind, sample, kernel_only));
         place
     }
 
@@ -212,7 +240,9 @@ impl Joiner {
         let mut addresses = std::mem::take(&mut self.space);
         addresses.clear();
         match kernel::decode(record) {
-            Some(kernel::Event::Stack { at, tid, frames, .. }) => {
+            Some(kernel::Event::Stack {
+                at, tid, frames, ..
+            }) => {
                 addresses.extend(frames.iter());
                 let user = addresses.iter().any(|&address| address < kernel);
                 let time = timeline.timestamp(file, Ticks::new(at));
@@ -222,11 +252,16 @@ impl Joiner {
                     self.attach(session, index, Part::Addresses(&addresses), kernel);
                 }
             }
-            Some(kernel::Event::StackKey { at, tid, key, user, .. }) => {
+            Some(kernel::Event::StackKey {
+                at, tid, key, user, ..
+            }) => {
                 let time = timeline.timestamp(file, Ticks::new(at));
-                let user = self.keys.get(&(session, key)).map_or(user, |(addresses, kernel)| {
-                    addresses.iter().any(|address| address < kernel)
-                });
+                let user = self
+                    .keys
+                    .get(&(session, key))
+                    .map_or(user, |(addresses, kernel)| {
+                        addresses.iter().any(|address| address < kernel)
+                    });
                 if let Some(index) =
                     self.find((session, time, ThreadId::new(tid)), user, record, machine)
                 {
@@ -251,11 +286,20 @@ impl Joiner {
         machine: &Machine,
     ) -> Option<usize> {
         let mut first = self.first_at(time);
-        if self.held.get(first + MAX_SAME_TIME).is_some_and(|held| held.time == time) {
-            let end = time.checked_add(1).map_or(self.held.len(), |after| self.first_at(after));
+        if self
+            .held
+            .get(first + MAX_SAME_TIME)
+            .is_some_and(|held| held.time == time)
+        {
+            let end = time
+                .checked_add(1)
+                .map_or(self.held.len(), |after| self.first_at(after));
             first = end.saturating_sub(MAX_SAME_TIME);
         }
-        let there = self.held.range(first..).take_while(|held| held.time == time);
+        let there = self
+            .held
+            .range(first..)
+            .take_while(|held| held.time == time);
         let rank = |held: &Held| {
             let free = u8::from(!self.stacks.has_part(held, user));
             if machine.session_of(held.file()) != session {
@@ -264,14 +308,25 @@ impl Joiner {
                 Some((3, free))
             } else if held.tid().is_none() {
                 // A record without a thread: the one that ran on the processor then.
-                Some((if held.processor == record.processor() { 2 } else { 1 }, free))
+                Some((
+                    if held.processor == record.processor() {
+                        2
+                    } else {
+                        1
+                    },
+                    free,
+                ))
             } else {
                 None
             }
         };
-        let ranked = there.enumerate().filter_map(|(at, held)| Some((rank(held)?, first + at)));
+        let ranked = there
+            .enumerate()
+            .filter_map(|(at, held)| Some((rank(held)?, first + at)));
         let index = ranked.max().map(|(_, index)| index)?;
-        self.held.get_mut(index)?.ran_on(tid, || machine.process_of_thread(tid));
+        self.held
+            .get_mut(index)?
+            .ran_on(tid, || machine.process_of_thread(tid));
         Some(index)
     }
 
@@ -296,15 +351,19 @@ impl Joiner {
     }
 
     fn attach(&mut self, session: usize, index: usize, part: Part<'_>, kernel: u64) {
-        let Some(held) = self.held.get_mut(index) else { return };
+        let Some(held) = self.held.get_mut(index) else {
+            return;
+        };
         let key = match part {
             Part::Addresses(addresses) => {
-                self.stacks.change(held, |stack| stack.add(addresses, kernel));
+                self.stacks
+                    .change(held, |stack| stack.add(addresses, kernel));
                 None
             }
             Part::Key(key, user) => match self.keys.get(&(session, key)) {
                 Some((addresses, kernel)) => {
-                    self.stacks.change(held, |stack| stack.add(addresses, *kernel));
+                    self.stacks
+                        .change(held, |stack| stack.add(addresses, *kernel));
                     None
                 }
                 None => {
@@ -315,7 +374,10 @@ impl Joiner {
         };
         if let Some(key) = key {
             let place = self.shown + index as u64;
-            self.undefined.entry((session, key)).or_default().push(place);
+            self.undefined
+                .entry((session, key))
+                .or_default()
+                .push(place);
         }
         self.kinds.has_stack(held);
     }
@@ -323,13 +385,18 @@ impl Joiner {
     /// What a key stands for; with `last`, the key goes out of use.
     fn define(&mut self, key: (usize, u64), addresses: &[u64], kernel: u64, last: bool) {
         for place in self.undefined.remove(&key).unwrap_or_default() {
-            let Some(index) = self.index_of(place) else { continue };
-            let Some(held) = self.held.get_mut(index) else { continue };
+            let Some(index) = self.index_of(place) else {
+                continue;
+            };
+            let Some(held) = self.held.get_mut(index) else {
+                continue;
+            };
             // Thousands of stacks may wait for the same key.
             if self.stacks.addresses > MAX_ADDRESSES {
                 self.stacks.change(held, Joined::cut);
             } else {
-                self.stacks.change(held, |stack| stack.define(key.1, addresses, kernel));
+                self.stacks
+                    .change(held, |stack| stack.define(key.1, addresses, kernel));
             }
         }
         if last {
@@ -413,7 +480,9 @@ impl Joiner {
     }
 
     fn show_first<O: Observer>(&mut self, machine: &Machine, observer: &mut O) {
-        let Some(mut held) = self.held.pop_front() else { return };
+        let Some(mut held) = self.held.pop_front() else {
+            return;
+        };
         self.shown += 1;
         if held.lacks_stack() && held.sample().is_none() {
             return;
@@ -428,7 +497,14 @@ impl Joiner {
             is_partial: stack.is_partial() || !held.kernel_only && stack.user.is_empty(),
         });
         match held.sample() {
-            Some(address) => observer.sample(machine, &Sample { event, address, frames }),
+            Some(address) => observer.sample(
+                machine,
+                &Sample {
+                    event,
+                    address,
+                    frames,
+                },
+            ),
             // An event that is held for its time alone is not asked for.
             None if !O::JOINS.has(Joins::Kernel) => {}
             None => observer.stack(machine, &Stack { event, frames }),

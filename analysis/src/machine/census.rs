@@ -50,7 +50,9 @@ impl Process {
     /// Whether an event of the kernel is about the process itself.
     #[must_use]
     pub fn is_listed(&self) -> bool {
-        let Listed { at_start, at_end, .. } = self.listed;
+        let Listed {
+            at_start, at_end, ..
+        } = self.listed;
         at_start || at_end || self.started.is_some() || self.ended.is_some()
     }
 }
@@ -58,7 +60,9 @@ impl Process {
 impl Machine {
     /// Takes a process of the lists into account.
     pub(super) fn listed(&mut self, index: usize, is_end: bool) {
-        let Some(process) = self.processes.get_mut(index) else { return };
+        let Some(process) = self.processes.get_mut(index) else {
+            return;
+        };
         let is_system = process.pid == SYSTEM;
         if is_end {
             process.listed.at_end = true;

@@ -95,7 +95,13 @@ impl ClrEvent<'_> {
     /// An event with what its header states; nothing else is known yet.
     #[inline]
     pub(crate) fn new(head: ClrHead, time: Ticks) -> Self {
-        let ClrHead { tid, provider, id, version, .. } = head;
+        let ClrHead {
+            tid,
+            provider,
+            id,
+            version,
+            ..
+        } = head;
         ClrEvent {
             process: None,
             tid,

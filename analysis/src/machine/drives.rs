@@ -35,7 +35,9 @@ impl Volumes {
     /// Takes in a record by which a merge describes the machine.
     pub fn record(&mut self, opcode: u8, payload: &[u8]) {
         let mut c = Cursor::new(payload);
-        let (Some(first), Some(second)) = (c.utf16z(), c.utf16z()) else { return };
+        let (Some(first), Some(second)) = (c.utf16z(), c.utf16z()) else {
+            return;
+        };
         match opcode {
             SYSTEM_PATHS => self.system_root = text(second).trim_end_matches('\\').into(),
             VOLUME_MAPPING => self.add(&text(first), &text(second)),
@@ -45,7 +47,10 @@ impl Volumes {
 
     fn add(&mut self, device: &str, path: &str) {
         let ended = |text: &str| format!("{}\\", text.trim_end_matches('\\')).into_boxed_str();
-        let volume = Volume { device: ended(device), path: ended(path) };
+        let volume = Volume {
+            device: ended(device),
+            path: ended(path),
+        };
         if self.list.len() < MAX_VOLUMES && !self.list.contains(&volume) {
             self.list.push(volume);
         }
@@ -59,7 +64,9 @@ impl Volumes {
     pub fn user_path<'p>(&self, path: &'p str) -> Cow<'p, str> {
         let rest = |prefix: &str| {
             let head = path.get(..prefix.len())?;
-            head.eq_ignore_ascii_case(prefix).then(|| path.get(prefix.len()..)).flatten()
+            head.eq_ignore_ascii_case(prefix)
+                .then(|| path.get(prefix.len()..))
+                .flatten()
         };
         if let Some(rest) = rest("\\SystemRoot\\").filter(|_| !self.system_root.is_empty()) {
             return format!("{}\\{rest}", self.system_root).into();
@@ -67,7 +74,10 @@ impl Volumes {
         if let Some(rest) = rest("\\??\\") {
             return rest.into();
         }
-        let known = self.list.iter().find_map(|v| Some(format!("{}{}", v.path, rest(&v.device)?)));
+        let known = self
+            .list
+            .iter()
+            .find_map(|v| Some(format!("{}{}", v.path, rest(&v.device)?)));
         known.map_or(Cow::Borrowed(path), Cow::Owned)
     }
 }
@@ -85,8 +95,14 @@ mod tests {
         let path = |path| volumes.user_path(path).into_owned();
         assert_eq!(path(r"\Device\HarddiskVolume1\a\b.dll"), r"C:\a\b.dll");
         assert_eq!(path(r"\device\harddiskvolume12\c.dll"), r"D:\c.dll");
-        assert_eq!(path(r"\Device\HarddiskVolume3\c.dll"), r"\Device\HarddiskVolume3\c.dll");
-        assert_eq!(path(r"\SystemRoot\System32\ntdll.dll"), r"C:\Windows\System32\ntdll.dll");
+        assert_eq!(
+            path(r"\Device\HarddiskVolume3\c.dll"),
+            r"\Device\HarddiskVolume3\c.dll"
+        );
+        assert_eq!(
+            path(r"\SystemRoot\System32\ntdll.dll"),
+            r"C:\Windows\System32\ntdll.dll"
+        );
         assert_eq!(path(r"\??\C:\x.exe"), r"C:\x.exe");
     }
 }

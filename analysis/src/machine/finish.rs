@@ -35,7 +35,10 @@ impl Machine {
             // Of a thread that no event names: its addresses can still be the kernel's.
             let pid = self.threads.pid_of(tid).unwrap_or(ProcessId::new(0));
             let process = self.process(pid);
-            if let Some(process) = self.processes.get_mut(process).filter(|_| self.resolver.counts)
+            if let Some(process) = self
+                .processes
+                .get_mut(process)
+                .filter(|_| self.resolver.counts)
             {
                 let tally = process.tally_mut(Origin::Sample);
                 tally.stacks += sighting.count;
@@ -46,16 +49,25 @@ impl Machine {
         let kernel = std::mem::take(&mut self.resolver.kernel);
         let kernel_history = kernel.history();
         for index in 0..self.processes.len() {
-            let Some(process) = self.processes.get_mut(index) else { continue };
+            let Some(process) = self.processes.get_mut(index) else {
+                continue;
+            };
             if process.pid == IDLE {
                 process.forget_waiting(&kernel_history, self.kernel_begins);
             }
-            decide(index, process, &kernel_history, &mut self.images, &mut self.unresolved);
+            decide(
+                index,
+                process,
+                &kernel_history,
+                &mut self.images,
+                &mut self.unresolved,
+            );
         }
         drop(kernel_history);
         self.resolver.kernel = kernel;
         // An address whose owner may have changed was decided several times.
-        self.unresolved.sort_unstable_by_key(|u| (u.process, u.address));
+        self.unresolved
+            .sort_unstable_by_key(|u| (u.process, u.address));
         self.unresolved.dedup_by(|next, kept| {
             let same = (next.process, next.address) == (kept.process, kept.address);
             kept.count += if same { next.count } else { 0 };
@@ -68,10 +80,18 @@ impl Machine {
 
     /// Sets the identities of images that were stated while they were there.
     fn identify_images(&mut self) {
-        let Machine { processes, images, .. } = self;
+        let Machine {
+            processes, images, ..
+        } = self;
         for process in processes {
             let (begin, end) = (process.started, process.ended);
-            for range in process.images.past().iter().copied().chain(process.images.alive()) {
+            for range in process
+                .images
+                .past()
+                .iter()
+                .copied()
+                .chain(process.images.alive())
+            {
                 let from = range.from.or(begin).unwrap_or(Ticks::MIN);
                 let to = range.to.or(end).unwrap_or(Ticks::MAX);
                 images.identify(range.tag.id, (from, to));
@@ -139,7 +159,9 @@ fn decide(
     unresolved: &mut Vec<UnresolvedAddress>,
 ) {
     for (ordinal, hits) in std::mem::take(&mut process.kernel_hits).take() {
-        let Some(&image) = images.kernel.get(usize::from(ordinal)) else { continue };
+        let Some(&image) = images.kernel.get(usize::from(ordinal)) else {
+            continue;
+        };
         for (origin, count) in Origin::ALL.into_iter().zip(hits) {
             // The code in which idle processors wait is not of interest.
             if process.pid != IDLE {
@@ -150,7 +172,10 @@ fn decide(
             }
         }
     }
-    let (code, own) = (std::mem::take(&mut process.code), std::mem::take(&mut process.images));
+    let (code, own) = (
+        std::mem::take(&mut process.code),
+        std::mem::take(&mut process.images),
+    );
     let lacks = Lacks {
         rundown: process.is_managed()
             && process.brackets.is_empty()
@@ -165,15 +190,25 @@ fn decide(
         let tally = process.tally_mut(origin);
         tally.image += inside;
         tally.unresolved += outside;
-        if let Some(count) = process.causes.get_mut(UnresolvedCause::TooManyAddresses as usize) {
+        if let Some(count) = process
+            .causes
+            .get_mut(UnresolvedCause::TooManyAddresses as usize)
+        {
             *count += outside;
         }
     }
     for (address, pending) in std::mem::take(&mut process.pending).take() {
-        let Pending { in_image, outside, first, last, .. } = pending;
+        let Pending {
+            in_image,
+            outside,
+            first,
+            last,
+            ..
+        } = pending;
         let method = code_history.owner(address, first, last);
-        let image =
-            own_history.owner(address, first, last).or_else(|| kernel.owner(address, first, last));
+        let image = own_history
+            .owner(address, first, last)
+            .or_else(|| kernel.owner(address, first, last));
         // Where an image covered it when it came, it is that image's, whatever comes later.
         let whose = image.or_else(|| own_history.ever(address));
         let precompiled = whose
@@ -193,7 +228,11 @@ fn decide(
                 tally.named += if tag.has(Tag::NAMED) { all } else { 0 };
                 continue;
             }
-            let (here, gone) = if image.is_some() { (all, 0) } else { (inside, outside) };
+            let (here, gone) = if image.is_some() {
+                (all, 0)
+            } else {
+                (inside, outside)
+            };
             tally.image += here;
             tally.identified += if identified { here } else { 0 };
             tally.unresolved += gone;
@@ -213,7 +252,12 @@ fn decide(
             }
             widen(&mut process.unresolved_span, first);
             widen(&mut process.unresolved_span, last);
-            unresolved.push(UnresolvedAddress { process: index, address, count: missed, cause });
+            unresolved.push(UnresolvedAddress {
+                process: index,
+                address,
+                count: missed,
+                cause,
+            });
         }
     }
     drop((code_history, own_history, native));

@@ -22,7 +22,11 @@ impl<K: Copy + Ord> Holders<K> {
     pub fn new(list: impl Iterator<Item = (K, Option<Ticks>)>) -> Self {
         let holder = |(index, (id, started)): (usize, (K, Option<Ticks>))| {
             let index = u32::try_from(index).ok()?;
-            Some(Holder { id, since: started.unwrap_or(Ticks::MIN), index })
+            Some(Holder {
+                id,
+                since: started.unwrap_or(Ticks::MIN),
+                index,
+            })
         };
         let mut all: Vec<_> = list.enumerate().map_while(holder).collect();
         all.sort_by_key(|holder| (holder.id, holder.index));
@@ -39,8 +43,13 @@ impl<K: Copy + Ord> Holders<K> {
     /// The place in the list of the one that had an id at a time: of several, the last that had
     /// begun by then.
     pub fn begun(&self, id: K, time: Ticks) -> Option<usize> {
-        let after = self.all.partition_point(|holder| (holder.id, holder.since) <= (id, time));
-        let last = self.all.get(after.checked_sub(1)?).filter(|holder| holder.id == id)?;
+        let after = self
+            .all
+            .partition_point(|holder| (holder.id, holder.since) <= (id, time));
+        let last = self
+            .all
+            .get(after.checked_sub(1)?)
+            .filter(|holder| holder.id == id)?;
         Some(last.index as usize)
     }
 
@@ -78,7 +87,11 @@ mod tests {
                 let own = || (0..list.len()).filter(|&at| list[at].0 == id);
                 let begun = own().rfind(|&at| list[at].1.is_none_or(|start| start <= time));
                 assert_eq!(holders.begun(id, time), begun, "{id} at {time}");
-                assert_eq!(holders.at(id, time), begun.or_else(|| own().next()), "{id} at {time}");
+                assert_eq!(
+                    holders.at(id, time),
+                    begun.or_else(|| own().next()),
+                    "{id} at {time}"
+                );
             }
         }
     }

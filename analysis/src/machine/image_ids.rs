@@ -36,7 +36,11 @@ impl<T: Copy + PartialEq> Stated<T> {
                     span.value = value;
                 }
             }
-            _ => spans.push(Span { first: time, last: time, value }),
+            _ => spans.push(Span {
+                first: time,
+                last: time,
+                value,
+            }),
         }
     }
 
@@ -63,12 +67,23 @@ mod tests {
     fn of_finds_what_was_stated_while_the_image_was_there() {
         let (place, mut ids) = ((ProcessId::new(4), 0x1000), Stated::default());
         let better = |new: u8, old: u8| new > old;
-        for (time, id) in [(10, 1), (20, 1), (30, 2), (30, 1), (40, 0), (40, 3), (50, 3)] {
+        for (time, id) in [
+            (10, 1),
+            (20, 1),
+            (30, 2),
+            (30, 1),
+            (40, 0),
+            (40, 3),
+            (50, 3),
+        ] {
             ids.add(place, Ticks::new(time), id, better);
         }
         let of = |from, to| ids.of(place, (Ticks::new(from), Ticks::new(to)));
         assert_eq!([of(i64::MIN, 25), of(15, 25), of(20, 35)], [Some(1); 3]);
-        assert_eq!([of(25, 35), of(35, i64::MAX), of(45, 48)], [Some(2), Some(3), Some(3)]);
+        assert_eq!(
+            [of(25, 35), of(35, i64::MAX), of(45, 48)],
+            [Some(2), Some(3), Some(3)]
+        );
         assert_eq!([of(31, 39), of(51, 60)], [None; 2]);
         let elsewhere = (ProcessId::new(4), 0);
         assert_eq!(ids.of(elsewhere, (Ticks::new(0), Ticks::new(90))), None);

@@ -56,7 +56,10 @@ impl Machine {
                 end: range.end,
                 loaded: range.from,
                 unloaded: range.to,
-                path: self.names.as_ref().map_or("", |names| names.image_path(range.tag.id)),
+                path: self
+                    .names
+                    .as_ref()
+                    .map_or("", |names| names.image_path(range.tag.id)),
                 id: image.and_then(|image| image.id),
                 stamp: image.and_then(|image| image.stamp),
                 hits: image.map_or(0, |image| image.hits.iter().sum()),

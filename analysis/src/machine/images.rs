@@ -103,14 +103,21 @@ impl Images {
     /// Adds an image; returns its index.
     pub(crate) fn add(&mut self, pid: ProcessId, base: u64, path: &[u8]) -> u64 {
         let name = file_name(path);
-        self.list.push(Image { pid, base, name, ..Image::default() });
+        self.list.push(Image {
+            pid,
+            base,
+            name,
+            ..Image::default()
+        });
         (self.list.len() - 1) as u64
     }
 
     /// Adds an image to those of the kernel; returns its ordinal among them, which stops at the
     /// last one of 16 bits.
     pub(crate) fn add_kernel(&mut self, index: u64) -> u16 {
-        let Ok(ordinal) = u16::try_from(self.kernel.len()) else { return u16::MAX };
+        let Ok(ordinal) = u16::try_from(self.kernel.len()) else {
+            return u16::MAX;
+        };
         self.kernel.push(index);
         ordinal
     }
@@ -137,7 +144,9 @@ impl Images {
         timestamp: Ticks,
         names: Option<&mut Names>,
     ) {
-        let Some(event) = merge::ImageId::of(record) else { return };
+        let Some(event) = merge::ImageId::of(record) else {
+            return;
+        };
         self.identities += 1;
         let at = event.process_id.map(ProcessId::new).zip(event.base);
         if let (Some(names), merge::ImageIdentity::Pdb(pdb)) = (names, event.identity) {
@@ -152,7 +161,8 @@ impl Images {
             merge::ImageIdentity::Pdb(pdb) => ImageId::Pdb(pdb),
             _ => return,
         };
-        self.ids.add(at, timestamp, id, |_, known| known == ImageId::None);
+        self.ids
+            .add(at, timestamp, id, |_, known| known == ImageId::None);
     }
 
     /// Takes in what the event of an image states of its file.
@@ -164,8 +174,12 @@ impl Images {
 
     /// Sets the identity of an image that was stated while it was there.
     pub(crate) fn identify(&mut self, index: u64, span: (Ticks, Ticks)) {
-        let Images { list, ids, stamps, .. } = self;
-        let image = usize::try_from(index).ok().and_then(|index| list.get_mut(index));
+        let Images {
+            list, ids, stamps, ..
+        } = self;
+        let image = usize::try_from(index)
+            .ok()
+            .and_then(|index| list.get_mut(index));
         let Some(image) = image else { return };
         let at = (image.pid, image.base);
         image.id = image.id.or_else(|| ids.of(at, span));

@@ -29,7 +29,9 @@ impl Machine {
             kernel::Event::Sample { address, tid } => {
                 self.sample(address, ThreadId::new(tid), timestamp)
             }
-            kernel::Event::Stack { at, pid, frames, .. } => {
+            kernel::Event::Stack {
+                at, pid, frames, ..
+            } => {
                 observer.kernel_stack(Ticks::new(at), record.timestamp());
                 let process = self.process(ProcessId::new(pid));
                 self.resolver.frames(
@@ -52,7 +54,11 @@ impl Machine {
                 }
             }
             kernel::Event::StackDefinition { .. } if !self.resolver.counts => {}
-            kernel::Event::StackDefinition { key, last: true, frames } => {
+            kernel::Event::StackDefinition {
+                key,
+                last: true,
+                frames,
+            } => {
                 let mut is_used = false;
                 while let Some((process, key_use)) = self.keys.take(key) {
                     is_used = true;
@@ -72,14 +78,18 @@ impl Machine {
                 let kernel::Thread { pid, tid, .. } = thread;
                 match change {
                     KernelChange::Start => {
-                        self.threads.start(ThreadId::new(tid), ProcessId::new(pid), timestamp);
+                        self.threads
+                            .start(ThreadId::new(tid), ProcessId::new(pid), timestamp);
                         let process = self.process(ProcessId::new(pid));
                         if let Some(process) = self.processes.get_mut(process) {
                             widen(&mut process.listed.threads, timestamp);
                         }
                     }
                     KernelChange::End => {
-                        if !self.threads.end(ThreadId::new(tid), ProcessId::new(pid), timestamp) {
+                        if !self
+                            .threads
+                            .end(ThreadId::new(tid), ProcessId::new(pid), timestamp)
+                        {
                             self.census.unstarted_threads.add(timestamp);
                         }
                     }
@@ -100,7 +110,8 @@ impl Machine {
                 self.describe(&thread);
             }
             kernel::Event::ThreadName(thread) => {
-                self.threads.seen(ThreadId::new(thread.tid), ProcessId::new(thread.pid));
+                self.threads
+                    .seen(ThreadId::new(thread.tid), ProcessId::new(thread.pid));
                 self.changed(|| Change::Thread(Life::Listed, ThreadId::new(thread.tid)));
                 self.describe(&thread);
             }
@@ -123,13 +134,23 @@ impl Machine {
         let name = thread.name().filter(|_| self.names.is_some());
         let name = name.map(|name| names::text(name).into_boxed_str());
         let name = name.filter(|name| !name.is_empty());
-        self.threads.describe(ThreadId::new(thread.tid), thread.start_address().unwrap_or(0), name);
+        self.threads.describe(
+            ThreadId::new(thread.tid),
+            thread.start_address().unwrap_or(0),
+            name,
+        );
     }
 
     fn image(&mut self, change: KernelChange, image: &kernel::Image<'_>, timestamp: Ticks) {
-        let &kernel::Image { pid, base, size, .. } = image;
+        let &kernel::Image {
+            pid, base, size, ..
+        } = image;
         let path = image.path().unwrap_or_default();
-        let from = if change == KernelChange::Start { Some(timestamp) } else { None };
+        let from = if change == KernelChange::Start {
+            Some(timestamp)
+        } else {
+            None
+        };
         let kernel = pid == 0 || pid == SYSTEM.get();
         let process = self.process(ProcessId::new(pid));
         // Listed again, it is the image that it was.
@@ -152,8 +173,16 @@ impl Machine {
         });
         let tag = known.unwrap_or_else(|| {
             let id = self.images.add(ProcessId::new(pid), base, path);
-            let instance = if kernel { self.images.add_kernel(id) } else { 0 };
-            Tag { id, instance, ..Tag::default() }
+            let instance = if kernel {
+                self.images.add_kernel(id)
+            } else {
+                0
+            };
+            Tag {
+                id,
+                instance,
+                ..Tag::default()
+            }
         });
         if let Some(names) = &mut self.names {
             names.image(tag.id, path);
@@ -164,7 +193,10 @@ impl Machine {
         }
         self.changed(|| Change::Image(life(change), process, tag.id));
         let own = self.processes.get_mut(process).map(|p| &mut p.images);
-        for ranges in own.into_iter().chain(kernel.then_some(&mut self.resolver.kernel)) {
+        for ranges in own
+            .into_iter()
+            .chain(kernel.then_some(&mut self.resolver.kernel))
+        {
             if change == KernelChange::End {
                 ranges.remove(base, size, timestamp, tag);
             } else {
@@ -180,14 +212,23 @@ impl Machine {
         if self.census.processes > 0 {
             return;
         }
-        let Some(process) = kernel_process::process(record) else { return };
+        let Some(process) = kernel_process::process(record) else {
+            return;
+        };
         match process {
-            Described::Described { is_start, pid, parent, image } => {
+            Described::Described {
+                is_start,
+                pid,
+                parent,
+                image,
+            } => {
                 if is_start {
                     self.forget_ended(ProcessId::new(pid));
                 }
                 let index = self.process(ProcessId::new(pid));
-                let Some(process) = self.processes.get_mut(index) else { return };
+                let Some(process) = self.processes.get_mut(index) else {
+                    return;
+                };
                 process.describe(ProcessId::new(parent), image);
                 if is_start {
                     process.started = Some(timestamp);
@@ -239,7 +280,9 @@ impl Machine {
             }
             KernelChange::Start | KernelChange::End => {}
         }
-        let Some(process) = self.processes.get_mut(index) else { return };
+        let Some(process) = self.processes.get_mut(index) else {
+            return;
+        };
         process.learn(event, self.names.is_some());
         match change {
             KernelChange::Start => process.started = Some(timestamp),

@@ -212,7 +212,10 @@ fn origin(step: &Step<'_>) -> (bool, bool) {
         Step::Record(record) => match record.event() {
             Some(header) => (ClrProvider::from_guid(header.provider).is_some(), false),
             // Every file has events about itself.
-            None => (false, kernel::hook_of(record).is_some_and(|hook| hook >> 8 != 0)),
+            None => (
+                false,
+                kernel::hook_of(record).is_some_and(|hook| hook >> 8 != 0),
+            ),
         },
     }
 }
@@ -308,17 +311,22 @@ impl Machine {
         let own = |index: &usize| self.processes.get(*index).is_some_and(|p| p.pid == pid);
         let had = |index: &usize| {
             let process = self.processes.get(*index);
-            process.and_then(|p| p.started).is_none_or(|started| started <= time)
+            process
+                .and_then(|p| p.started)
+                .is_none_or(|started| started <= time)
         };
         let now = self.by_pid.get(&pid).copied().filter(had);
         let indices = || (0..self.processes.len()).filter(own);
-        now.or_else(|| indices().rfind(had)).or_else(|| indices().next())
+        now.or_else(|| indices().rfind(had))
+            .or_else(|| indices().next())
     }
 
     /// Index of the process that has an id now.
     #[must_use]
     pub fn index_of(&self, pid: ProcessId) -> Option<usize> {
-        self.recent.get(pid).or_else(|| self.by_pid.get(&pid).copied())
+        self.recent
+            .get(pid)
+            .or_else(|| self.by_pid.get(&pid).copied())
     }
 
     /// The threads, in the order in which they appeared. A thread id may come more than once.
@@ -342,15 +350,24 @@ impl Machine {
         if let Some(holders) = self.holders() {
             return self.threads.list().get(holders.threads.at(tid, time)?);
         }
-        let own = || self.threads.list().iter().filter(|thread| thread.tid == tid);
-        own().rfind(|t| t.started.is_none_or(|at| at <= time)).or_else(|| own().next())
+        let own = || {
+            self.threads
+                .list()
+                .iter()
+                .filter(|thread| thread.tid == tid)
+        };
+        own()
+            .rfind(|t| t.started.is_none_or(|at| at <= time))
+            .or_else(|| own().next())
     }
 
     /// The thread of a process that had an id: of several, the last one. Without a process, the
     /// last one of all.
     #[must_use]
     pub fn thread_of(&self, process: Option<usize>, tid: ThreadId) -> Option<&Thread> {
-        let Some(process) = process else { return self.thread_at(tid, Ticks::MAX) };
+        let Some(process) = process else {
+            return self.thread_at(tid, Ticks::MAX);
+        };
         let process = self.processes.get(process)?;
         // The id of the process may be that of others before and after it.
         let until = process.ended.unwrap_or(Ticks::MAX);
@@ -359,10 +376,15 @@ impl Machine {
             Some(holders) => list.get(holders.of_processes.begun((process.pid, tid), until)?)?,
             None => {
                 let own = |t: &&Thread| (t.pid, t.tid) == (process.pid, tid);
-                list.iter().filter(own).rfind(|t| t.started.is_none_or(|at| at <= until))?
+                list.iter()
+                    .filter(own)
+                    .rfind(|t| t.started.is_none_or(|at| at <= until))?
             }
         };
-        let is_earlier = thread.ended.zip(process.started).is_some_and(|(end, start)| end < start);
+        let is_earlier = thread
+            .ended
+            .zip(process.started)
+            .is_some_and(|(end, start)| end < start);
         (!is_earlier).then_some(thread)
     }
 
@@ -370,7 +392,10 @@ impl Machine {
     #[must_use]
     pub fn process_of(&self, thread: &Thread) -> Option<usize> {
         // One that was there from the beginning is one of the first process with the id.
-        self.process_at(thread.pid, thread.started.or(thread.ended).unwrap_or(Ticks::MIN))
+        self.process_at(
+            thread.pid,
+            thread.started.or(thread.ended).unwrap_or(Ticks::MIN),
+        )
     }
 
     /// Index of the process that a thread belongs to now. Thread 0 is the idle one of every
@@ -378,7 +403,11 @@ impl Machine {
     #[must_use]
     pub fn process_of_thread(&self, tid: ThreadId) -> Option<usize> {
         self.sampled.get(tid).or_else(|| {
-            let pid = if tid == 0 { Some(IDLE) } else { self.threads.pid_of(tid) };
+            let pid = if tid == 0 {
+                Some(IDLE)
+            } else {
+                self.threads.pid_of(tid)
+            };
             self.index_of(pid?)
         })
     }
@@ -401,7 +430,12 @@ impl Machine {
             return false;
         }
         let wanted: HashSet<ThreadId> = threads.collect();
-        let of_wanted = || self.threads.list().iter().filter(|t| wanted.contains(&t.tid));
+        let of_wanted = || {
+            self.threads
+                .list()
+                .iter()
+                .filter(|t| wanted.contains(&t.tid))
+        };
         of_wanted().all(|thread| self.threads.pid_of(thread.tid) == Some(thread.pid))
     }
 
@@ -445,8 +479,13 @@ impl Machine {
             let parts = first.part.as_ref().zip(file.part.as_ref());
             parts.is_some_and(|(first, part)| part.is_of_session_of(first))
         };
-        file.session = self.files.iter().find(is_part_of).map_or(source, |first| first.index);
-        self.losses.extend(loss::of_file(trace, source, file.session, at));
+        file.session = self
+            .files
+            .iter()
+            .find(is_part_of)
+            .map_or(source, |first| first.index);
+        self.losses
+            .extend(loss::of_file(trace, source, file.session, at));
         if trace.header().pointer_size == PointerSize::P4 {
             self.kernel_begins = 1 << 31;
         }
@@ -492,7 +531,11 @@ impl Machine {
         file: usize,
         observer: &'m mut O,
     ) -> MachineSink<'m, O> {
-        MachineSink { machine: self, file, observer }
+        MachineSink {
+            machine: self,
+            file,
+            observer,
+        }
     }
 
     /// Takes in the step of a record.
@@ -514,7 +557,11 @@ impl Machine {
         match step {
             Step::Words(Words::Sample { address, tid }) => self.sample(address, tid, time),
             Step::Words(Words::Thread { pid, tid }) => self.threads.seen(tid, pid),
-            Step::Words(Words::ClrEvent { head, is_short, is_il_map }) => {
+            Step::Words(Words::ClrEvent {
+                head,
+                is_short,
+                is_il_map,
+            }) => {
                 self.clr_header(head, (is_short, is_il_map), time, observer);
             }
             Step::ClrEvent(head, payload) => {
@@ -565,7 +612,9 @@ impl Machine {
     /// A record that says that something was lost.
     #[cold]
     fn lost(&mut self, opcode: u8, timestamp: Ticks, source: usize) {
-        let Some(file) = self.files.get_mut(source) else { return };
+        let Some(file) = self.files.get_mut(source) else {
+            return;
+        };
         let (session, records) = (file.session, &mut file.loss_records);
         let (counted, what) = match opcode {
             lost::EVENT => (&mut records.events, LossKind::EventsLost),
@@ -577,15 +626,27 @@ impl Machine {
         // Beyond this many, they may have happened at any time.
         let from = Some(timestamp).filter(|_| counted.count < MAX_LOSS_RECORDS);
         if counted.count <= MAX_LOSS_RECORDS {
-            self.losses.push(Loss { from, to: from, processor: None, what, source, session });
+            self.losses.push(Loss {
+                from,
+                to: from,
+                processor: None,
+                what,
+                source,
+                session,
+            });
         }
     }
 
     /// A header event among the records: a session that a merge carried over.
     fn session(&mut self, record: &Record<'_>, timestamp: Ticks, source: usize) {
-        let Ok(header) = FileHeader::parse(record.bytes(), 0) else { return };
-        let Some(file) = self.files.get_mut(source) else { return };
-        self.losses.extend(file.add_session(&header, timestamp, source, &self.timeline));
+        let Ok(header) = FileHeader::parse(record.bytes(), 0) else {
+            return;
+        };
+        let Some(file) = self.files.get_mut(source) else {
+            return;
+        };
+        self.losses
+            .extend(file.add_session(&header, timestamp, source, &self.timeline));
     }
 
     fn event(
@@ -679,11 +740,20 @@ impl Machine {
         timestamp: Ticks,
         observer: &mut impl StateObserver,
     ) {
-        let &ClrHead { pid, tid, provider, id, version, .. } = head;
+        let &ClrHead {
+            pid,
+            tid,
+            provider,
+            id,
+            version,
+            ..
+        } = head;
         let pointers = head.pointers();
         let from = clr::decode_event(provider, id, version, payload, pointers);
         let mut seen = ClrEvent::new(*head, timestamp);
-        seen.payload = header.is_none_or(EventHeader::has_manifest_layout).then_some(payload);
+        seen.payload = header
+            .is_none_or(EventHeader::has_manifest_layout)
+            .then_some(payload);
         let Some(from) = from else {
             observer.clr_event(&seen);
             return;
@@ -723,7 +793,11 @@ impl Machine {
         }
         if let clr::Event::Method(clr::Change::Load | clr::Change::Unload, method) = from.event {
             let clr::Method { start, size, .. } = method;
-            self.changed(|| Change::Code { process: index, start, size });
+            self.changed(|| Change::Code {
+                process: index,
+                start,
+                size,
+            });
         }
     }
 
@@ -731,7 +805,8 @@ impl Machine {
     #[inline]
     fn address(&mut self, process: usize, origin: Origin, address: u64, time: Ticks) {
         let address = std::iter::once(address);
-        self.resolver.stack(&mut self.processes, process, origin, address, time);
+        self.resolver
+            .stack(&mut self.processes, process, origin, address, time);
     }
 
     /// Takes in a sample of what a processor was doing.
@@ -740,7 +815,12 @@ impl Machine {
         let Some(process) = self.running(tid) else {
             // Without addresses, what counts is that the thread was there.
             let address = if self.resolver.counts { address } else { 0 };
-            let none = Sighting { count: 0, first: time, last: time, in_image: false };
+            let none = Sighting {
+                count: 0,
+                first: time,
+                last: time,
+                in_image: false,
+            };
             let sighting = self.unattributed.entry((tid, address)).or_insert(none);
             (sighting.count, sighting.last) = (sighting.count + 1, time);
             return;
@@ -751,13 +831,19 @@ impl Machine {
     /// Index of the process of a thread that runs; it is added if there is none.
     #[inline]
     pub(crate) fn running(&mut self, tid: ThreadId) -> Option<usize> {
-        self.sampled.get(tid).or_else(|| self.process_of_sample(tid))
+        self.sampled
+            .get(tid)
+            .or_else(|| self.process_of_sample(tid))
     }
 
     /// Index of the process of a thread that was not sampled before.
     #[inline(never)]
     fn process_of_sample(&mut self, tid: ThreadId) -> Option<usize> {
-        let pid = if tid == 0 { Some(IDLE) } else { self.threads.pid_of(tid) };
+        let pid = if tid == 0 {
+            Some(IDLE)
+        } else {
+            self.threads.pid_of(tid)
+        };
         let is_full = self.unattributed.len() >= MAX_UNATTRIBUTED;
         let process = self.process(pid.or(is_full.then_some(IDLE))?);
         if pid.is_some() {
@@ -803,7 +889,10 @@ impl Machine {
     /// Index of the process that stands for all beyond the limit.
     #[cold]
     fn others(&mut self) -> usize {
-        self.by_pid.get(&OTHERS).copied().unwrap_or_else(|| self.add(OTHERS))
+        self.by_pid
+            .get(&OTHERS)
+            .copied()
+            .unwrap_or_else(|| self.add(OTHERS))
     }
 
     /// Stacks whose key was never defined.

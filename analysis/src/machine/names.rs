@@ -90,7 +90,9 @@ impl Texts {
     fn get(&self, number: Text) -> &str {
         let text = || {
             let at = usize::try_from(number).ok()?.checked_sub(1)?;
-            let start = at.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
+            let start = at
+                .checked_sub(1)
+                .map_or(Some(0), |before| self.ends.get(before).copied());
             self.all.get(start?..*self.ends.get(at)?)
         };
         text().unwrap_or("")
@@ -113,8 +115,13 @@ pub(crate) fn text(units: &[u8]) -> String {
 /// The file name of a path in UTF-16, in lower case.
 pub(super) fn file_name(path: &[u8]) -> Box<str> {
     let is_separator = |unit: &[u8]| matches!(unit, [b'\\' | b'/', 0]);
-    let start = path.chunks_exact(2).rposition(is_separator).map_or(0, |at| 2 * (at + 1));
-    text(path.get(start..).unwrap_or_default()).to_lowercase().into()
+    let start = path
+        .chunks_exact(2)
+        .rposition(is_separator)
+        .map_or(0, |at| 2 * (at + 1));
+    text(path.get(start..).unwrap_or_default())
+        .to_lowercase()
+        .into()
 }
 
 /// What events state of a method.
@@ -188,7 +195,8 @@ impl Names {
             clr::Event::Assembly(_, assembly) => {
                 let name = assembly.name().unwrap_or_default();
                 let name = self.texts.number(name);
-                self.assemblies.insert((clr, assembly.id), (assembly.domain, name));
+                self.assemblies
+                    .insert((clr, assembly.id), (assembly.domain, name));
             }
             clr::Event::AppDomain(_, domain) => {
                 let name = domain.name().unwrap_or_default();
@@ -247,8 +255,9 @@ impl Names {
             native_path: self.texts.number(text.native_path),
             gone: Ticks::MAX,
         };
-        for (pdb, path) in
-            [text.il_pdb, text.native_pdb].into_iter().zip([text.il_pdb_path, text.native_pdb_path])
+        for (pdb, path) in [text.il_pdb, text.native_pdb]
+            .into_iter()
+            .zip([text.il_pdb_path, text.native_pdb_path])
         {
             if let Some(pdb) = pdb.filter(|_| !path.is_empty()) {
                 let path = self.texts.number(path);
@@ -260,7 +269,9 @@ impl Names {
 
     /// Takes in the path of an image, by its index.
     pub fn image(&mut self, index: u64, path: &[u8]) {
-        let Ok(index) = usize::try_from(index) else { return };
+        let Ok(index) = usize::try_from(index) else {
+            return;
+        };
         let path = self.texts.number(path);
         if self.images.len() <= index {
             self.images.resize(index + 1, 0);
@@ -273,8 +284,10 @@ impl Names {
     /// Takes in the path of a PDB, in the encoding of a linker.
     pub fn pdb(&mut self, pdb: Pdb, path: &[u8]) {
         if !path.is_empty() && !self.pdbs.contains_key(&pdb) {
-            let units: Vec<u8> =
-                ansi_text(path).encode_utf16().flat_map(u16::to_le_bytes).collect();
+            let units: Vec<u8> = ansi_text(path)
+                .encode_utf16()
+                .flat_map(u16::to_le_bytes)
+                .collect();
             let path = self.texts.number(&units);
             self.pdbs.insert(pdb, path);
         }
@@ -306,7 +319,9 @@ impl Names {
 
     /// All modules: their CLR, their id, and what events state.
     pub fn modules(&self) -> impl Iterator<Item = (ClrKey, u64, &ModuleNames)> {
-        self.modules.iter().flat_map(|(&(clr, id), spans)| spans.iter().map(move |m| (clr, id, m)))
+        self.modules
+            .iter()
+            .flat_map(|(&(clr, id), spans)| spans.iter().map(move |m| (clr, id, m)))
     }
 
     /// Paths of the IL and of the native image of a module; empty where there is none.
@@ -325,20 +340,26 @@ impl Names {
     /// Name of a domain.
     #[must_use]
     pub fn domain(&self, clr: ClrKey, id: u64) -> Option<&str> {
-        self.domains.get(&(clr, id)).map(|&name| self.texts.get(name))
+        self.domains
+            .get(&(clr, id))
+            .map(|&name| self.texts.get(name))
     }
 
     /// Path of an image; empty where no event states it.
     #[must_use]
     pub fn image_path(&self, index: u64) -> &str {
         let at = usize::try_from(index).ok();
-        at.and_then(|at| self.images.get(at)).map_or("", |&path| self.texts.get(path))
+        at.and_then(|at| self.images.get(at))
+            .map_or("", |&path| self.texts.get(path))
     }
 }
 
 /// Adds what an event states of a module to those that had its id before.
 fn add_module(spans: &mut Vec<ModuleNames>, new: ModuleNames) {
-    match spans.last_mut().filter(|last| last.to.is_none() && last.path == new.path) {
+    match spans
+        .last_mut()
+        .filter(|last| last.to.is_none() && last.path == new.path)
+    {
         // Listed again, it is what it was.
         Some(last) => {
             last.to = new.to;
@@ -381,7 +402,10 @@ mod tests {
         let again: Vec<u32> = list.iter().map(|text| texts.number(&utf16(text))).collect();
         assert_eq!(again, numbers);
         list.insert(0, "");
-        assert_eq!((0..7).map(|number| texts.get(number)).collect::<Vec<_>>(), list);
+        assert_eq!(
+            (0..7).map(|number| texts.get(number)).collect::<Vec<_>>(),
+            list
+        );
         // What follows a NUL is no part of a text.
         assert_eq!(texts.number(&utf16("ab\0cd")), 5);
         // Half of a pair is replaced.

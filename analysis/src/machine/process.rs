@@ -203,12 +203,19 @@ impl Process {
     /// A process with this id; nothing else is known yet.
     #[must_use]
     pub fn new(pid: ProcessId) -> Self {
-        Process { pid, end_of_addresses: END_OF_USER_SPACE, ..Process::default() }
+        Process {
+            pid,
+            end_of_addresses: END_OF_USER_SPACE,
+            ..Process::default()
+        }
     }
 
     /// A process of a recording whose clock has so many ticks in a second.
     pub(super) fn with_clock(pid: ProcessId, second: i64) -> Self {
-        Process { second, ..Process::new(pid) }
+        Process {
+            second,
+            ..Process::new(pid)
+        }
     }
 
     /// Learns from an event how wide its pointers are.
@@ -265,7 +272,12 @@ impl Process {
     #[must_use]
     pub fn compiled_left(&self) -> u64 {
         let is_loaded = |tag: Tag| tag.has(Tag::LOADED | Tag::JITTED) && !tag.has(Tag::DYNAMIC);
-        self.left_at_end + self.code.alive().filter(|range| is_loaded(range.tag)).count() as u64
+        self.left_at_end
+            + self
+                .code
+                .alive()
+                .filter(|range| is_loaded(range.tag))
+                .count() as u64
     }
 
     /// Counts of its method events, by what they show of the sessions.
@@ -284,7 +296,13 @@ impl Process {
     /// are those of a process's only one.
     #[must_use]
     pub fn instance_of(&self, from: &clr::Decoded<'_>) -> u16 {
-        let only = || self.clrs.keys().next().copied().filter(|_| self.clrs.len() == 1);
+        let only = || {
+            self.clrs
+                .keys()
+                .next()
+                .copied()
+                .filter(|_| self.clrs.len() == 1)
+        };
         let instance = from.instance.or_else(only).unwrap_or(0);
         if self.clrs.len() >= Self::CLRS && !self.clrs.contains_key(&instance) {
             return u16::MAX;
@@ -316,7 +334,10 @@ impl Process {
     /// Modules that methods name and no event is about.
     #[must_use]
     pub fn unknown_modules(&self) -> usize {
-        self.clrs.values().map(|clr| clr.unknown_modules().count()).sum()
+        self.clrs
+            .values()
+            .map(|clr| clr.unknown_modules().count())
+            .sum()
     }
 
     /// Whether its CLRs started inside the recording, and their loads were recorded from then on:

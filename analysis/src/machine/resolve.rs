@@ -68,10 +68,15 @@ impl Resolver {
         wide: &[Frame],
         time: Ticks,
     ) {
-        let Some(process) = processes.get_mut(index) else { return };
+        let Some(process) = processes.get_mut(index) else {
+            return;
+        };
         let (code, images) = (process.code.changes(), process.images.changes());
         let by = ProcessOrigin::new(index, origin);
-        match self.stacks.count(by, 1 + self.kernel.changes() + images + code, wide, time) {
+        match self
+            .stacks
+            .count(by, 1 + self.kernel.changes() + images + code, wide, time)
+        {
             Lookup::Counted => {
                 let tally = process.tally_mut(origin);
                 (tally.stacks, tally.frames) = (tally.stacks + 1, tally.frames + wide.len() as u64);
@@ -106,7 +111,9 @@ impl Resolver {
         let by = ProcessOrigin::new(index, origin);
         let mut count = 0u64;
         loop {
-            let Some(process) = processes.get(index) else { return };
+            let Some(process) = processes.get(index) else {
+                return;
+            };
             // Grows with each change of what an address of this process can resolve to.
             let space = 1 + self.kernel.changes() + process.images.changes();
             let (code, cache) = (&process.code, &mut self.addresses);
@@ -129,7 +136,12 @@ impl Resolver {
         let KeyUse { count, first, last } = key_use;
         let frames = frames.first(MAX_KEYED_FRAMES);
         process.tally_mut(Origin::KernelStack).frames += count * frames.len() as u64;
-        let sighting = Sighting { count, first, last, in_image: false };
+        let sighting = Sighting {
+            count,
+            first,
+            last,
+            in_image: false,
+        };
         for address in frames.iter() {
             process.pend(address, Origin::KernelStack, sighting, &mut self.free);
         }
@@ -149,13 +161,20 @@ impl Resolver {
     #[cold]
     #[inline(never)]
     fn resolve(&mut self, processes: &mut [Process], by: ProcessOrigin, address: u64, time: Ticks) {
-        let Resolver { kernel, addresses, free, .. } = self;
+        let Resolver {
+            kernel,
+            addresses,
+            free,
+            ..
+        } = self;
         if addresses.is_small() {
             for cached in addresses.grow() {
                 count_address(processes, cached);
             }
         }
-        let Some(process) = processes.get_mut(by.process()) else { return };
+        let Some(process) = processes.get_mut(by.process()) else {
+            return;
+        };
         let images = process.images.changes();
         let state = 1 + kernel.changes() + images + process.code.changes_at(address);
         let resolved = match owner(address, process, kernel) {
@@ -163,7 +182,14 @@ impl Resolver {
             Found::Method => (Owner::Method, None),
             Found::Open(cover) => {
                 let index = process.pending.index_at(address, time, cover, free);
-                (if cover.in_image { Owner::Image } else { Owner::Unresolved }, index)
+                (
+                    if cover.in_image {
+                        Owner::Image
+                    } else {
+                        Owner::Unresolved
+                    },
+                    index,
+                )
             }
         };
         if let Some(before) = addresses.insert((by, address), state, time, resolved) {
@@ -178,24 +204,43 @@ fn addresses(wide: &[Frame]) -> impl Iterator<Item = u64> + '_ {
 
 /// Counts an address as often as it came.
 fn count_address(processes: &mut [Process], cached: CachedAddress) {
-    let Some(process) = processes.get_mut(cached.by.process()) else { return };
+    let Some(process) = processes.get_mut(cached.by.process()) else {
+        return;
+    };
     let resolved = (cached.owner, cached.index());
-    add(process, cached.by.origin(), resolved, cached.count.into(), cached.last);
+    add(
+        process,
+        cached.by.origin(),
+        resolved,
+        cached.count.into(),
+        cached.last,
+    );
 }
 
 /// Counts the addresses of a stack as often as it came.
 fn count_stack(processes: &mut [Process], stack: &CachedStack) {
-    let Some(process) = processes.get_mut(stack.by.process()) else { return };
+    let Some(process) = processes.get_mut(stack.by.process()) else {
+        return;
+    };
     for resolved in stack.resolved() {
-        add(process, stack.by.origin(), resolved, stack.count, stack.last);
+        add(
+            process,
+            stack.by.origin(),
+            resolved,
+            stack.count,
+            stack.last,
+        );
     }
 }
 
 fn add(process: &mut Process, origin: Origin, (owner, index): Resolved, count: u64, last: Ticks) {
     match owner {
         Owner::Method => {
-            *process.tally_mut(origin) +=
-                Tally { managed: count, named: count, ..Tally::default() };
+            *process.tally_mut(origin) += Tally {
+                managed: count,
+                named: count,
+                ..Tally::default()
+            };
         }
         Owner::Kernel => {
             process.tally_mut(origin).image += count;
@@ -205,7 +250,12 @@ fn add(process: &mut Process, origin: Origin, (owner, index): Resolved, count: u
         }
         Owner::Image | Owner::Unresolved => {
             let in_image = owner == Owner::Image;
-            let sighting = Sighting { count, first: last, last, in_image };
+            let sighting = Sighting {
+                count,
+                first: last,
+                last,
+                in_image,
+            };
             process.pending.add(index, origin, sighting);
         }
     }

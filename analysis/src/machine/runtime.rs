@@ -105,7 +105,10 @@ impl Items {
 
     /// All of them, by id.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Item)> {
-        self.known.iter().filter(|(_, known)| known.is_known()).map(|(&id, known)| (id, known))
+        self.known
+            .iter()
+            .filter(|(_, known)| known.is_known())
+            .map(|(&id, known)| (id, known))
     }
 
     /// Takes in an event about one. `mark` is the ordinal of the open bracket, 0 for none.
@@ -134,13 +137,19 @@ impl Items {
                 known.bits |= Tag::LOADED;
                 known.from = Some(timestamp);
                 known.to = None;
-                Listing { again, ..Listing::default() }
+                Listing {
+                    again,
+                    ..Listing::default()
+                }
             }
             clr::Change::Unload => {
                 self.unloaded += 1;
                 known.to = Some(timestamp);
                 let unknown = known.bits & (Tag::LOADED | Tag::AT_START | Tag::AT_END) == 0;
-                Listing { unknown, ..Listing::default() }
+                Listing {
+                    unknown,
+                    ..Listing::default()
+                }
             }
             clr::Change::Rundown(kind) => {
                 self.enumerated += 1;
@@ -152,7 +161,11 @@ impl Items {
                 known.mark = mark;
                 // A start rundown lists the whole before its parts.
                 let disordered = kind == Enumeration::Start && known.parts == mark && !twice;
-                Listing { twice, disordered, ..Listing::default() }
+                Listing {
+                    twice,
+                    disordered,
+                    ..Listing::default()
+                }
             }
         }
     }
@@ -315,11 +328,14 @@ impl Clr {
 
     /// When compiled code of the methods of each module was unloaded.
     pub fn method_unloads(&self) -> impl Iterator<Item = MethodUnloads> + '_ {
-        let current = self.method_unloads.iter().map(|(&module, &span)| MethodUnloads {
-            module,
-            span,
-            module_unloaded: self.modules.get(module).and_then(|item| item.to),
-        });
+        let current = self
+            .method_unloads
+            .iter()
+            .map(|(&module, &span)| MethodUnloads {
+                module,
+                span,
+                module_unloaded: self.modules.get(module).and_then(|item| item.to),
+            });
         self.past_method_unloads.iter().copied().chain(current)
     }
 
@@ -327,8 +343,15 @@ impl Clr {
     /// those of modules that were unloaded, or that no end rundown lists.
     #[must_use]
     pub fn methods_maybe_gone(&self) -> u64 {
-        let is_listed = |id: u64| self.modules.get(id).is_some_and(|item| item.has(Tag::AT_END));
-        let others = self.method_modules.iter().filter(|(id, _)| !is_listed(**id));
+        let is_listed = |id: u64| {
+            self.modules
+                .get(id)
+                .is_some_and(|item| item.has(Tag::AT_END))
+        };
+        let others = self
+            .method_modules
+            .iter()
+            .filter(|(id, _)| !is_listed(**id));
         self.methods_of_unloaded + others.map(|(_, methods)| methods).sum::<u64>()
     }
 
@@ -344,7 +367,11 @@ impl Clr {
             && let Some(span) = self.method_unloads.remove(&id)
             && self.past_method_unloads.len() < Self::MAX_PAST
         {
-            let past = MethodUnloads { module: id, span, module_unloaded: unloaded };
+            let past = MethodUnloads {
+                module: id,
+                span,
+                module_unloaded: unloaded,
+            };
             self.past_method_unloads.push(past);
         }
     }
@@ -491,15 +518,30 @@ mod tests {
     #[test]
     fn note_knows_unloads_of_what_was_never_there() {
         let mut modules = Items::default();
-        assert!(modules.note(clr::Change::Unload, 1, Ticks::new(10), 0).unknown);
+        assert!(
+            modules
+                .note(clr::Change::Unload, 1, Ticks::new(10), 0)
+                .unknown
+        );
         modules.note(clr::Change::Load, 2, Ticks::new(10), 0);
-        assert!(!modules.note(clr::Change::Unload, 2, Ticks::new(20), 0).unknown);
+        assert!(
+            !modules
+                .note(clr::Change::Unload, 2, Ticks::new(20), 0)
+                .unknown
+        );
         // A domain alone does not make it known.
         modules.note_domain(3, clr::Change::Load);
         assert!(modules.get(3).is_none());
         modules.note(clr::Change::Rundown(Enumeration::End), 3, Ticks::new(30), 1);
-        assert_eq!(modules.get(3).map(|module| module.in_domain), Some(Tag::LOADED));
-        assert!(!modules.note(clr::Change::Unload, 3, Ticks::new(40), 0).unknown);
+        assert_eq!(
+            modules.get(3).map(|module| module.in_domain),
+            Some(Tag::LOADED)
+        );
+        assert!(
+            !modules
+                .note(clr::Change::Unload, 3, Ticks::new(40), 0)
+                .unknown
+        );
     }
 
     #[test]
@@ -527,10 +569,13 @@ mod tests {
                 clr.module_changed(1, via);
                 clr.modules.note(via, 1, Ticks::new(at), 0);
             }
-            clr.method_unloads.insert(1, (Ticks::new(unloaded), Ticks::new(unloaded)));
+            clr.method_unloads
+                .insert(1, (Ticks::new(unloaded), Ticks::new(unloaded)));
         }
-        let known: Vec<_> =
-            clr.method_unloads().map(|known| (known.span, known.module_unloaded)).collect();
+        let known: Vec<_> = clr
+            .method_unloads()
+            .map(|known| (known.span, known.module_unloaded))
+            .collect();
         let expected = [20, 40].map(Ticks::new).map(|at| ((at, at), Some(at)));
         assert_eq!(known, expected);
     }
@@ -560,7 +605,11 @@ mod tests {
     #[test]
     fn domain_part_knows_what_its_bracket_listed_before() {
         let mut clr = Clr::default();
-        let part = clr::DomainModule { module: 1, assembly: 2, domain: 3 };
+        let part = clr::DomainModule {
+            module: 1,
+            assembly: 2,
+            domain: 3,
+        };
         assert!(!clr.domain_part(part, 1));
         assert!(clr.domain_part(part, 1));
         assert!(!clr.domain_part(part, 2));

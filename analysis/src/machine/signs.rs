@@ -24,7 +24,11 @@ impl MethodSign {
     /// The sign of a method event with these flags.
     #[must_use]
     pub const fn new(change: Change, flags: u32, named: bool) -> Self {
-        MethodSign { change, flags: flags & Self::FLAGS, named }
+        MethodSign {
+            change,
+            flags: flags & Self::FLAGS,
+            named,
+        }
     }
 
     /// Whether the method has metadata and was compiled at run time.
@@ -81,7 +85,13 @@ impl MethodSigns {
         self.recent = known.unwrap_or(self.counts.len());
         match self.counts.get_mut(self.recent) {
             Some((_, counted)) => counted.add(timestamp),
-            None => self.counts.push((sign, Counted { count: 1, first: Some(timestamp) })),
+            None => self.counts.push((
+                sign,
+                Counted {
+                    count: 1,
+                    first: Some(timestamp),
+                },
+            )),
         }
     }
 
@@ -97,12 +107,26 @@ mod tests {
 
     #[test]
     fn add_counts_equal_signs_together() {
-        let load = MethodSign { change: Change::Load, flags: 8, named: true };
+        let load = MethodSign {
+            change: Change::Load,
+            flags: 8,
+            named: true,
+        };
         let mut signs = MethodSigns::default();
         signs.add(load, Ticks::new(5));
-        signs.add(MethodSign { named: false, ..load }, Ticks::new(6));
+        signs.add(
+            MethodSign {
+                named: false,
+                ..load
+            },
+            Ticks::new(6),
+        );
         signs.add(load, Ticks::new(7));
-        let counts: Vec<_> = signs.list().iter().map(|(s, c)| (s.named, c.count)).collect();
+        let counts: Vec<_> = signs
+            .list()
+            .iter()
+            .map(|(s, c)| (s.named, c.count))
+            .collect();
         assert_eq!(counts, [(true, 2), (false, 1)]);
         assert_eq!(signs.list()[0].1.first, Some(Ticks::new(5)));
     }

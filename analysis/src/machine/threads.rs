@@ -77,7 +77,10 @@ impl Threads {
     /// A thread ends. Its process stays known, for events that are logged after the end. Returns
     /// whether the kernel had listed the thread, or shown its start.
     pub fn end(&mut self, tid: ThreadId, pid: ProcessId, time: Ticks) -> bool {
-        let listed = self.now.get(&tid).is_some_and(|now| now.pid == pid && now.listed);
+        let listed = self
+            .now
+            .get(&tid)
+            .is_some_and(|now| now.pid == pid && now.listed);
         if self.pid_of(tid) != Some(pid) {
             self.begin(tid, pid, None);
         }
@@ -89,7 +92,9 @@ impl Threads {
 
     /// What an event states of a thread besides its process.
     pub fn describe(&mut self, tid: ThreadId, start_address: u64, name: Option<Box<str>>) {
-        let Some(thread) = self.current(tid) else { return };
+        let Some(thread) = self.current(tid) else {
+            return;
+        };
         if start_address != 0 {
             thread.start_address = start_address;
         }
@@ -103,9 +108,23 @@ impl Threads {
         if self.list.len() < MAX_THREADS {
             index = self.list.len() as u32;
             let (start_address, name) = (0, Box::default());
-            self.list.push(Thread { tid, pid, started, ended: None, start_address, name });
+            self.list.push(Thread {
+                tid,
+                pid,
+                started,
+                ended: None,
+                start_address,
+                name,
+            });
         }
-        self.now.insert(tid, Current { pid, index, listed: started.is_some() });
+        self.now.insert(
+            tid,
+            Current {
+                pid,
+                index,
+                listed: started.is_some(),
+            },
+        );
     }
 
     fn current(&mut self, tid: ThreadId) -> Option<&mut Thread> {
@@ -139,7 +158,11 @@ mod tests {
         let mut threads = Threads::default();
         threads.seen(thread(8), process(100));
         threads.seen(thread(8), process(200));
-        assert_eq!(threads.pid_of(thread(8)), Some(process(100)), "the first event counts");
+        assert_eq!(
+            threads.pid_of(thread(8)),
+            Some(process(100)),
+            "the first event counts"
+        );
         threads.end(thread(8), process(100), at(50));
         threads.start(thread(8), process(300), at(60));
         threads.describe(thread(8), 0x1000, Some("worker".into()));
@@ -147,8 +170,18 @@ mod tests {
             (threads.pid_of(thread(8)), threads.pid_of(thread(9))),
             (Some(process(300)), None)
         );
-        let spans: Vec<_> = threads.list().iter().map(|t| (t.pid, t.started, t.ended)).collect();
-        assert_eq!(spans, [(process(100), None, Some(at(50))), (process(300), Some(at(60)), None)]);
+        let spans: Vec<_> = threads
+            .list()
+            .iter()
+            .map(|t| (t.pid, t.started, t.ended))
+            .collect();
+        assert_eq!(
+            spans,
+            [
+                (process(100), None, Some(at(50))),
+                (process(300), Some(at(60)), None)
+            ]
+        );
         assert_eq!(&*threads.list()[1].name, "worker");
     }
 

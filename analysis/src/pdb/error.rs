@@ -62,7 +62,10 @@ impl Reason {
 
 impl Error {
     pub(super) fn new(path: &Path, reason: Reason) -> Self {
-        Error { path: path.to_owned(), reason }
+        Error {
+            path: path.to_owned(),
+            reason,
+        }
     }
 
     pub(super) fn io(path: &Path, error: io::Error) -> Self {

@@ -14,14 +14,22 @@ pub struct PdbId {
 
 /// Hexadecimal digits of a GUID, without dashes.
 fn digits(guid: Guid) -> String {
-    guid.to_string().chars().filter(char::is_ascii_hexdigit).collect::<String>().to_uppercase()
+    guid.to_string()
+        .chars()
+        .filter(char::is_ascii_hexdigit)
+        .collect::<String>()
+        .to_uppercase()
 }
 
 impl PdbId {
     /// The PDB with a GUID and an age. `path` is its path or its name as the image states it.
     #[must_use]
     pub fn new(path: &str, guid: Guid, age: u32) -> Self {
-        PdbId { name: file_name(path).to_owned(), guid, age }
+        PdbId {
+            name: file_name(path).to_owned(),
+            guid,
+            age,
+        }
     }
 
     /// Its file name.
@@ -80,7 +88,10 @@ mod tests {
     fn server_paths_are_those_of_symbol_servers() {
         let guid = Guid::parse("0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9").unwrap();
         let id = PdbId::new(r"C:\build\app.pdb", guid, 12);
-        assert_eq!(id.server_path(), "app.pdb/0A1B2C3D4E5F60718293A4B5C6D7E8F9C/app.pdb");
+        assert_eq!(
+            id.server_path(),
+            "app.pdb/0A1B2C3D4E5F60718293A4B5C6D7E8F9C/app.pdb"
+        );
         let portable = "app.pdb/0A1B2C3D4E5F60718293A4B5C6D7E8F9FFFFFFFF/app.pdb";
         assert_eq!(id.portable_server_path(), portable);
         let image = image_server_path(r"\Device\app.dll", 0x5f1c_6a30, 0xa_b000);

@@ -55,9 +55,15 @@ impl FunctionTable {
             let (mut texts, mut ranges) = (Texts::default(), Vec::new());
             for function in context.functions() {
                 let Some(name) = function.name else { continue };
-                let end = function.end_rva.and_then(|end| end.checked_next_multiple_of(ALIGNMENT));
+                let end = function
+                    .end_rva
+                    .and_then(|end| end.checked_next_multiple_of(ALIGNMENT));
                 let (start, end) = (function.start_rva, end.unwrap_or(u32::MAX));
-                ranges.push(Range { start, end, name: texts.get(&undecorated(name)) });
+                ranges.push(Range {
+                    start,
+                    end,
+                    name: texts.get(&undecorated(name)),
+                });
             }
             ranges.sort_by_key(|range| range.start);
             FunctionTable(ranges)
@@ -68,8 +74,14 @@ impl FunctionTable {
     #[must_use]
     pub fn at(&self, offset: u32) -> Option<FunctionOffset> {
         let after = self.0.partition_point(|range| range.start <= offset);
-        let range = self.0.get(after.checked_sub(1)?).filter(|range| offset < range.end)?;
-        Some(FunctionOffset { name: Arc::clone(&range.name), offset: offset - range.start })
+        let range = self
+            .0
+            .get(after.checked_sub(1)?)
+            .filter(|range| offset < range.end)?;
+        Some(FunctionOffset {
+            name: Arc::clone(&range.name),
+            offset: offset - range.start,
+        })
     }
 }
 
@@ -107,7 +119,9 @@ impl<'s> ModuleProvider<'s> for Modules<'s> {
         if lock(&self.unsound).contains(&index) {
             return Ok(None);
         }
-        let Some(info) = lock(&self.pdb).module_info(module)? else { return Ok(None) };
+        let Some(info) = lock(&self.pdb).module_info(module)? else {
+            return Ok(None);
+        };
         if !self.records.is_sound(&info)? {
             lock(&self.unsound).insert(index);
             return Ok(None);
@@ -124,11 +138,17 @@ fn open<T>(file: BoundedFile, read: impl FnOnce(&Context<'_, '_>) -> T) -> Resul
     let ids = pdb.id_information().map_err(Reason::malformed)?;
     let map = pdb.address_map().map_err(Reason::malformed)?;
     let strings = pdb.string_table().ok();
-    let sections = pdb.sections().map_err(Reason::malformed)?.unwrap_or_default();
+    let sections = pdb
+        .sections()
+        .map_err(Reason::malformed)?
+        .unwrap_or_default();
     let Some(records) = Records::new(&types, &ids).map_err(Reason::malformed)? else {
         return Err(Reason::MissingTypes);
     };
-    let list = debug.modules().and_then(|modules| modules.collect()).map_err(Reason::malformed)?;
+    let list = debug
+        .modules()
+        .and_then(|modules| modules.collect())
+        .map_err(Reason::malformed)?;
     let modules = Modules {
         pdb: Mutex::new(pdb),
         infos: FrozenMap::new(),
@@ -176,9 +196,10 @@ fn look_up(context: &Context<'_, '_>, offsets: &[u32]) -> Vec<Vec<Function>> {
             let Some(name) = frame.function else { continue };
             let name = texts.get(&undecorated(name));
             let source = match (frame.file, frame.line) {
-                (Some(file), Some(line)) if !file.is_empty() && line > 0 => {
-                    Some(SourceLine { file: texts.get(&file), line })
-                }
+                (Some(file), Some(line)) if !file.is_empty() && line > 0 => Some(SourceLine {
+                    file: texts.get(&file),
+                    line,
+                }),
                 _ => None,
             };
             functions.push(Function { name, source });

@@ -78,7 +78,10 @@ pub struct NeededPdb {
 impl CodeAddresses {
     fn add(&mut self, event: &EventRef, addresses: impl Iterator<Item = u64>) {
         for address in addresses {
-            let key = CodeAddress { process: event.process, address };
+            let key = CodeAddress {
+                process: event.process,
+                address,
+            };
             let occurrences = self.counts.entry(key).or_default();
             occurrences.count += 1;
             occurrences.last = event.time;
@@ -92,7 +95,11 @@ impl CodeAddresses {
         machine: &Machine,
         processes: Option<&BTreeSet<usize>>,
     ) -> NeededPdbs {
-        let mut pdbs = Pdbs { machine, processes, by_id: BTreeMap::new() };
+        let mut pdbs = Pdbs {
+            machine,
+            processes,
+            by_id: BTreeMap::new(),
+        };
         pdbs.add_images();
         pdbs.add_modules();
         let unidentified_addresses = pdbs.count(&self.counts);
@@ -101,7 +108,10 @@ impl CodeAddresses {
             let path = machine.pdb_path(needed.pdb).to_lowercase();
             (Reverse(needed.addresses), path, needed.pdb)
         });
-        NeededPdbs { list, unidentified_addresses }
+        NeededPdbs {
+            list,
+            unidentified_addresses,
+        }
     }
 }
 
@@ -124,14 +134,24 @@ impl Observer for CodeAddresses {
 
 impl NeededPdb {
     fn new(pdb: Pdb) -> Self {
-        NeededPdb { pdb, path: String::new(), is_managed: false, addresses: 0, stamp: None }
+        NeededPdb {
+            pdb,
+            path: String::new(),
+            is_managed: false,
+            addresses: 0,
+            stamp: None,
+        }
     }
 
     /// Path of the PDB below the address of a symbol server; `None` if its name is unknown.
     #[must_use]
     pub fn server_path(&self, machine: &Machine) -> Option<String> {
         let id = PdbId::of_machine(machine, self.pdb);
-        if id.name().is_empty() { None } else { Some(id.server_path()) }
+        if id.name().is_empty() {
+            None
+        } else {
+            Some(id.server_path())
+        }
     }
 
     /// Path of the portable PDB below the address of a symbol server, if it may be a portable PDB.
@@ -142,7 +162,11 @@ impl NeededPdb {
             return None;
         }
         let id = PdbId::of_machine(machine, self.pdb);
-        if id.name().is_empty() { None } else { Some(id.portable_server_path()) }
+        if id.name().is_empty() {
+            None
+        } else {
+            Some(id.portable_server_path())
+        }
     }
 
     /// Path of the image below the address of a symbol server, if the recording states when it was
@@ -151,7 +175,11 @@ impl NeededPdb {
     pub fn image_server_path(&self) -> Option<String> {
         let ImageStamp { link_time, size } = self.stamp?;
         let image = file_name(&self.path);
-        if image.is_empty() { None } else { Some(image_server_path(image, link_time, size)) }
+        if image.is_empty() {
+            None
+        } else {
+            Some(image_server_path(image, link_time, size))
+        }
     }
 }
 
@@ -164,7 +192,8 @@ struct Pdbs<'m> {
 
 impl Pdbs<'_> {
     fn is_selected(&self, process: usize) -> bool {
-        self.processes.is_none_or(|processes| processes.contains(&process))
+        self.processes
+            .is_none_or(|processes| processes.contains(&process))
     }
 
     /// Adds the PDB of an image or module.
@@ -178,7 +207,9 @@ impl Pdbs<'_> {
 
     fn add_images(&mut self) {
         for image in self.machine.image_lives() {
-            let Some(ImageId::Pdb(pdb)) = image.id else { continue };
+            let Some(ImageId::Pdb(pdb)) = image.id else {
+                continue;
+            };
             if self.is_selected(image.process) {
                 let needed = self.add(pdb, image.path);
                 needed.stamp = needed.stamp.or(image.stamp);
@@ -207,10 +238,15 @@ impl Pdbs<'_> {
         let symbols = self.machine.symbols();
         let mut unidentified = 0;
         for (code, occurrences) in counts {
-            if code.process.is_some_and(|process| !self.is_selected(process)) {
+            if code
+                .process
+                .is_some_and(|process| !self.is_selected(process))
+            {
                 continue;
             }
-            let process = code.process.and_then(|index| self.machine.processes().get(index));
+            let process = code
+                .process
+                .and_then(|index| self.machine.processes().get(index));
             let pid = process.map_or(ProcessId::UNKNOWN, |process| process.pid());
             let pdb = match symbols.at(pid, code.address, occurrences.last) {
                 Some(Symbol::Image(image)) => {

@@ -94,8 +94,13 @@ impl SymbolPaths {
     }
 
     fn add(&mut self, path: PathBuf) {
-        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase());
-        self.files.entry(name.unwrap_or_default()).or_default().push(path);
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().to_lowercase());
+        self.files
+            .entry(name.unwrap_or_default())
+            .or_default()
+            .push(path);
     }
 
     /// Lists the files of a directory, in the order of their names.
@@ -114,7 +119,10 @@ impl SymbolPaths {
         for (path, is_directory) in below {
             if is_directory && depth > 0 {
                 self.walk(&path, depth - 1, left)?;
-            } else if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("pdb")) {
+            } else if path
+                .extension()
+                .is_some_and(|end| end.eq_ignore_ascii_case("pdb"))
+            {
                 self.add(path);
             }
         }
@@ -130,7 +138,11 @@ impl SymbolPaths {
     /// The files that were named one by one and are no PDBs.
     #[must_use]
     pub fn not_pdbs(&self) -> Vec<&Path> {
-        self.named.iter().map(PathBuf::as_path).filter(|path| !is_pdb(path)).collect()
+        self.named
+            .iter()
+            .map(PathBuf::as_path)
+            .filter(|path| !is_pdb(path))
+            .collect()
     }
 
     /// Looks for a PDB. Files with its name are looked at first, then those that were named one by
@@ -143,7 +155,10 @@ impl SymbolPaths {
         for path in by_name {
             match check(path, id) {
                 Ok(kind) => {
-                    search.found = Some(Found { path: path.clone(), kind });
+                    search.found = Some(Found {
+                        path: path.clone(),
+                        kind,
+                    });
                     return search;
                 }
                 Err(error) => search.others.push(error),
@@ -151,7 +166,10 @@ impl SymbolPaths {
         }
         for path in self.named.iter().filter(|path| !by_name.contains(path)) {
             if let Ok(kind) = check(path, id) {
-                search.found = Some(Found { path: path.clone(), kind });
+                search.found = Some(Found {
+                    path: path.clone(),
+                    kind,
+                });
                 return search;
             }
         }
@@ -188,7 +206,11 @@ fn is_pdb(path: &Path) -> bool {
 fn check(path: &Path, id: &PdbId) -> Result<PdbKind> {
     let failed = |error| Error::io(path, error);
     let mut magic = Vec::new();
-    File::open(path).map_err(failed)?.take(4).read_to_end(&mut magic).map_err(failed)?;
+    File::open(path)
+        .map_err(failed)?
+        .take(4)
+        .read_to_end(&mut magic)
+        .map_err(failed)?;
     if magic == PORTABLE_MAGIC {
         let guid = guarded(path, || portable_guid(path))?;
         if guid == id.guid() {
@@ -204,14 +226,23 @@ fn check(path: &Path, id: &PdbId) -> Result<PdbKind> {
 }
 
 fn other(path: &Path, found: String, id: &PdbId) -> Error {
-    Error::new(path, Reason::OtherPdb { found, guid: id.guid(), age: id.age() })
+    Error::new(
+        path,
+        Reason::OtherPdb {
+            found,
+            guid: id.guid(),
+            age: id.age(),
+        },
+    )
 }
 
 fn portable_guid(path: &Path) -> Result<Guid> {
     let bytes = portable::bytes(path)?;
     let failed = |error| Error::new(path, Reason::malformed(error));
     let pdb = PortablePdb::parse(&bytes).map_err(failed)?;
-    let id = pdb.pdb_id().ok_or_else(|| Error::new(path, Reason::NoIdentity))?;
+    let id = pdb
+        .pdb_id()
+        .ok_or_else(|| Error::new(path, Reason::NoIdentity))?;
     Ok(Guid::from_bytes(id.uuid().to_bytes_le()))
 }
 
@@ -227,8 +258,15 @@ fn windows_identity(path: &Path) -> Result<Identity> {
     let mut pdb = PDB::open(file.map_err(|error| Error::io(path, error))?).map_err(failed)?;
     let about = pdb.pdb_information().map_err(failed)?;
     // Tools that change a PDB later increment the first age; the image has the second.
-    let age = pdb.debug_information().ok().and_then(|debug| debug.age()).unwrap_or(about.age);
-    Ok(Identity { guid: Guid::from_bytes(about.guid.to_bytes_le()), age })
+    let age = pdb
+        .debug_information()
+        .ok()
+        .and_then(|debug| debug.age())
+        .unwrap_or(about.age);
+    Ok(Identity {
+        guid: Guid::from_bytes(about.guid.to_bytes_le()),
+        age,
+    })
 }
 
 #[cfg(test)]

@@ -50,13 +50,17 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>> {
 /// ```
 pub fn source_lines(path: &Path, points: &[IlPoint]) -> Result<Vec<Option<SourceLine>>> {
     let bytes = bytes(path)?;
-    guarded(path, || look_up(&bytes, points).map_err(|reason| Error::new(path, reason)))
+    guarded(path, || {
+        look_up(&bytes, points).map_err(|reason| Error::new(path, reason))
+    })
 }
 
 fn look_up(bytes: &[u8], points: &[IlPoint]) -> Result<Vec<Option<SourceLine>>, Reason> {
     let pdb = PortablePdb::parse(bytes).map_err(Reason::malformed)?;
     let mut converter = PortablePdbCacheConverter::new();
-    converter.process_portable_pdb(&pdb).map_err(Reason::malformed)?;
+    converter
+        .process_portable_pdb(&pdb)
+        .map_err(Reason::malformed)?;
     let mut table = Vec::new();
     converter.serialize(&mut table).map_err(Reason::malformed)?;
     let table = PortablePdbCache::parse(&table).map_err(Reason::malformed)?;
@@ -66,8 +70,10 @@ fn look_up(bytes: &[u8], points: &[IlPoint]) -> Result<Vec<Option<SourceLine>>, 
         let is_method = point.token >> 24 == METHOD_TABLE;
         let entry = table.lookup(point.token & 0xff_ffff, point.offset);
         let line = entry.filter(|_| is_method);
-        lines
-            .push(line.map(|line| SourceLine { file: texts.get(line.file_name), line: line.line }));
+        lines.push(line.map(|line| SourceLine {
+            file: texts.get(line.file_name),
+            line: line.line,
+        }));
     }
     Ok(lines)
 }

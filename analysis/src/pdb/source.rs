@@ -19,7 +19,11 @@ pub(crate) struct BoundedFile {
 impl BoundedFile {
     pub fn new(file: File) -> io::Result<Self> {
         let len = file.metadata()?.len();
-        Ok(BoundedFile { file, len, left: len.saturating_mul(MAX_READS) })
+        Ok(BoundedFile {
+            file,
+            len,
+            left: len.saturating_mul(MAX_READS),
+        })
     }
 }
 

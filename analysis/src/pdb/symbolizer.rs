@@ -63,7 +63,9 @@ struct State {
 
 impl fmt::Debug for Symbolizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Symbolizer").field("paths", &self.paths).finish_non_exhaustive()
+        f.debug_struct("Symbolizer")
+            .field("paths", &self.paths)
+            .finish_non_exhaustive()
     }
 }
 
@@ -89,14 +91,21 @@ impl Symbolizer {
     /// Names code by the PDBs in these places.
     #[must_use]
     pub fn new(paths: SymbolPaths) -> Self {
-        Symbolizer { paths, on_error: None, state: Mutex::default() }
+        Symbolizer {
+            paths,
+            on_error: None,
+            state: Mutex::default(),
+        }
     }
 
     /// Calls a function with each error: a PDB that cannot be read, or a file with its name that is
     /// another PDB. Default: errors are ignored.
     #[must_use]
     pub fn on_error(self, observer: impl Fn(&Error) + Send + Sync + 'static) -> Self {
-        Symbolizer { on_error: Some(Box::new(observer)), ..self }
+        Symbolizer {
+            on_error: Some(Box::new(observer)),
+            ..self
+        }
     }
 
     /// Where PDBs are looked for.
@@ -170,8 +179,12 @@ impl FunctionNames for Symbolizer {
 impl CodeSource for Symbolizer {
     fn names(&self, machine: &Machine, wanted: &WantedCode) -> CodeNames {
         let mut names = CodeNames::new();
-        let pdbs: BTreeSet<Pdb> =
-            wanted.native.keys().chain(wanted.managed.keys()).copied().collect();
+        let pdbs: BTreeSet<Pdb> = wanted
+            .native
+            .keys()
+            .chain(wanted.managed.keys())
+            .copied()
+            .collect();
         for pdb in pdbs {
             let Some(found) = self.find(machine, pdb) else {
                 if wanted.native.contains_key(&pdb) {
@@ -193,7 +206,13 @@ impl CodeSource for Symbolizer {
 
 /// Adds the functions that are wanted from a Windows PDB.
 fn add_functions(names: &mut CodeNames, path: &Path, pdb: Pdb, wanted: &WantedCode) -> Result<()> {
-    let offsets: Vec<u32> = wanted.native.get(&pdb).into_iter().flatten().copied().collect();
+    let offsets: Vec<u32> = wanted
+        .native
+        .get(&pdb)
+        .into_iter()
+        .flatten()
+        .copied()
+        .collect();
     for (offset, functions) in offsets.iter().zip(functions(path, &offsets)?) {
         names.add_functions(pdb, *offset, functions);
     }
@@ -202,7 +221,13 @@ fn add_functions(names: &mut CodeNames, path: &Path, pdb: Pdb, wanted: &WantedCo
 
 /// Adds the source lines that are wanted from a portable PDB.
 fn add_lines(names: &mut CodeNames, path: &Path, pdb: Pdb, wanted: &WantedCode) -> Result<()> {
-    let points: Vec<IlPoint> = wanted.managed.get(&pdb).into_iter().flatten().copied().collect();
+    let points: Vec<IlPoint> = wanted
+        .managed
+        .get(&pdb)
+        .into_iter()
+        .flatten()
+        .copied()
+        .collect();
     for (point, line) in points.iter().zip(source_lines(path, &points)?) {
         if let Some(line) = line {
             names.add_line(pdb, *point, line);

@@ -38,7 +38,10 @@ pub(crate) struct Records {
 impl Records {
     /// Walks through the types and ids of a PDB; `None` if their lists contradict themselves.
     pub fn new(types: &TypeInformation<'_>, ids: &IdInformation<'_>) -> Result<Option<Self>> {
-        let mut records = Records { types: Vec::new(), scopes: Vec::new() };
+        let mut records = Records {
+            types: Vec::new(),
+            scopes: Vec::new(),
+        };
         let mut iter = types.iter();
         while let Some(item) = iter.next()? {
             records.types.push(item.raw_kind());
@@ -52,7 +55,11 @@ impl Records {
                         if records.is_function(function.function_type) =>
                     {
                         let above = function.scope.map_or(1, |scope| records.scope(scope));
-                        if above == 0 { 0 } else { above.saturating_add(1) }
+                        if above == 0 {
+                            0
+                        } else {
+                            above.saturating_add(1)
+                        }
                     }
                     Ok(IdData::MemberFunction(method))
                         if records.is_function(method.function_type)
@@ -73,12 +80,17 @@ impl Records {
     }
 
     fn kind(&self, index: u32) -> Option<u16> {
-        self.types.get(index.checked_sub(FIRST_INDEX)? as usize).copied()
+        self.types
+            .get(index.checked_sub(FIRST_INDEX)? as usize)
+            .copied()
     }
 
     /// Whether a type is that of a function.
     fn is_function(&self, index: impl ItemIndex) -> bool {
-        matches!(self.kind(index.into()), Some(kind::PROCEDURE | kind::MEMBER_FUNCTION))
+        matches!(
+            self.kind(index.into()),
+            Some(kind::PROCEDURE | kind::MEMBER_FUNCTION)
+        )
     }
 
     fn is_class(&self, index: impl ItemIndex) -> bool {
@@ -129,6 +141,7 @@ impl Records {
 /// Kinds of symbols.
 mod symbol_kind {
     /// Procedures and inlined functions, in their old and new forms.
-    pub const FOLLOWED: [u16; 10] =
-        [0x110f, 0x1110, 0x100a, 0x100b, 0x1146, 0x1147, 0x114d, 0x115d, 0x1155, 0x1156];
+    pub const FOLLOWED: [u16; 10] = [
+        0x110f, 0x1110, 0x100a, 0x100b, 0x1146, 0x1147, 0x114d, 0x115d, 0x1155, 0x1156,
+    ];
 }

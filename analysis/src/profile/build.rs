@@ -67,7 +67,10 @@ impl ProfileOptions {
     /// Only these processes, by their indices in the machine.
     #[must_use]
     pub fn processes(self, processes: BTreeSet<usize>) -> Self {
-        ProfileOptions { processes: Some(processes), ..self }
+        ProfileOptions {
+            processes: Some(processes),
+            ..self
+        }
     }
 
     /// Only the threads with these ids; all if there is none.
@@ -85,14 +88,20 @@ impl ProfileOptions {
     /// Names functions of images, and source lines. Each profile asks it once, for all its code.
     #[must_use]
     pub fn code_source(self, source: Arc<dyn CodeSource>) -> Self {
-        ProfileOptions { code_source: Some(source), ..self }
+        ProfileOptions {
+            code_source: Some(source),
+            ..self
+        }
     }
 
     /// The maps from native code to IL, which are an observer of the same pass. Without them, the
     /// source line of a method is the line at which it begins.
     #[must_use]
     pub fn il_maps(self, maps: IlMaps) -> Self {
-        ProfileOptions { il_maps: Some(Arc::new(maps)), ..self }
+        ProfileOptions {
+            il_maps: Some(Arc::new(maps)),
+            ..self
+        }
     }
 
     /// Whether the samples of a thread are part of the profile; `process` is the index in the
@@ -128,7 +137,10 @@ impl SampleCollector {
         }
         let owners = &locations.owners;
         let mut profile = Profile {
-            intervals: self.sampled.map(|span| self.intervals.between(span)).unwrap_or_default(),
+            intervals: self
+                .sampled
+                .map(|span| self.intervals.between(span))
+                .unwrap_or_default(),
             with_stack: self.with_stack,
             ..Profile::default()
         };
@@ -164,16 +176,27 @@ impl SampleCollector {
                 let Some(&Owner { process, tid }) = owners.get(node.location as usize) else {
                     continue;
                 };
-                let pid = process.and_then(|at| machine.processes().get(at)).map(|p| p.pid());
+                let pid = process
+                    .and_then(|at| machine.processes().get(at))
+                    .map(|p| p.pid());
                 if !options.admits(process, pid, tid) {
                     continue;
                 }
                 let tid = options.by_thread.then_some(tid);
                 number = *roots.entry((process, tid)).or_insert_with(|| {
-                    let root = Root { process, pid, tid, ..Root::default() };
+                    let root = Root {
+                        process,
+                        pid,
+                        tid,
+                        ..Root::default()
+                    };
                     profile.roots.push(root);
                     let frame = profile.roots.len() - 1;
-                    tree.push(Growing { parent: NONE, frame, weight: Weight::default() });
+                    tree.push(Growing {
+                        parent: NONE,
+                        frame,
+                        weight: Weight::default(),
+                    });
                     (tree.len() - 1) as u32
                 });
             } else {
@@ -181,7 +204,9 @@ impl SampleCollector {
                 if parent == NONE {
                     continue;
                 }
-                let Some(frame) = frames.get_mut(node.location as usize) else { continue };
+                let Some(frame) = frames.get_mut(node.location as usize) else {
+                    continue;
+                };
                 if *frame == usize::MAX {
                     let Some(location) = stacks.locations.get(node.location as usize) else {
                         continue;
@@ -199,18 +224,30 @@ impl SampleCollector {
                     if let Some(inner @ [_, ..]) = names.functions.get(1..) {
                         let mut numbers = Vec::with_capacity(inner.len());
                         for function in inner {
-                            let key = FrameKey { function: Some(function), line: None, ..key };
+                            let key = FrameKey {
+                                function: Some(function),
+                                line: None,
+                                ..key
+                            };
                             numbers.push(table.number(&key, options.detail));
                         }
                         inlined.insert(node.location, numbers);
                     }
                 }
                 let mut add = |parent, frame| {
-                    child(&mut tree, &mut children, &table, (parent, frame), options.detail)
+                    child(
+                        &mut tree,
+                        &mut children,
+                        &table,
+                        (parent, frame),
+                        options.detail,
+                    )
                 };
                 let inner = inlined.get(&node.location).map_or(&[][..], Vec::as_slice);
                 let outer = add(parent, *frame);
-                number = inner.iter().fold(outer, |parent, &frame| add(parent, frame));
+                number = inner
+                    .iter()
+                    .fold(outer, |parent, &frame| add(parent, frame));
             }
             if let Some(mapped) = mapped.get_mut(index) {
                 *mapped = number;
@@ -229,13 +266,20 @@ impl SampleCollector {
             if let Some(&node) = places.get(number as usize) {
                 let weight = self.weight(kept.time);
                 let (time, processor) = (kept.time, kept.processor);
-                profile.samples.push(TimedSample { time, node, weight, processor });
+                profile.samples.push(TimedSample {
+                    time,
+                    node,
+                    weight,
+                    processor,
+                });
             }
         }
         for root in &mut profile.roots {
             let process = root.process.and_then(|at| machine.processes().get(at));
             root.process_name = process.map_or("", |p| p.name()).into();
-            let thread = root.tid.and_then(|tid| machine.thread_of(root.process, tid));
+            let thread = root
+                .tid
+                .and_then(|tid| machine.thread_of(root.process, tid));
             root.thread_name = thread.map_or("", |thread| &thread.name).into();
         }
         profile
@@ -250,10 +294,15 @@ fn child(
     (parent, frame): (u32, usize),
     detail: Detail,
 ) -> u32 {
-    let above = tree.get(parent as usize).filter(|above| above.parent != NONE);
+    let above = tree
+        .get(parent as usize)
+        .filter(|above| above.parent != NONE);
     let is_same = above.is_some_and(|above| above.frame == frame);
     let is_open = |frame: usize| {
-        table.frames.get_index(frame).is_some_and(|f| !f.kind.is_managed() && &*f.method == UNKNOWN)
+        table
+            .frames
+            .get_index(frame)
+            .is_some_and(|f| !f.kind.is_managed() && &*f.method == UNKNOWN)
     };
     if is_same && matches!(detail, Detail::Methods | Detail::Lines) && is_open(frame) {
         return parent;
@@ -261,7 +310,11 @@ fn child(
     let next = tree.len() as u32;
     let number = *children.entry((parent, frame)).or_insert(next);
     if number == next {
-        tree.push(Growing { parent, frame, weight: Weight::default() });
+        tree.push(Growing {
+            parent,
+            frame,
+            weight: Weight::default(),
+        });
     }
     number
 }
@@ -289,7 +342,10 @@ impl Profile {
             below.sort_by_key(heaviest);
         }
         let mut roots: Vec<u32> = (0..tree.len() as u32)
-            .filter(|&index| tree.get(index as usize).is_some_and(|node| node.parent == NONE))
+            .filter(|&index| {
+                tree.get(index as usize)
+                    .is_some_and(|node| node.parent == NONE)
+            })
             .collect();
         roots.sort_by_key(heaviest);
         let mut places = vec![usize::MAX; tree.len()];
@@ -309,7 +365,9 @@ impl Profile {
                         continue;
                     }
                 };
-                let Some(node) = tree.get(index as usize) else { continue };
+                let Some(node) = tree.get(index as usize) else {
+                    continue;
+                };
                 let place = self.nodes.len();
                 if let Some(to) = places.get_mut(index as usize) {
                     *to = place;
@@ -333,7 +391,11 @@ impl Profile {
             order.push(at);
         }
         let mut by_place: Vec<Option<Root>> = self.roots.drain(..).map(Some).collect();
-        self.roots.extend(order.into_iter().filter_map(|at| by_place.get_mut(at)?.take()));
+        self.roots.extend(
+            order
+                .into_iter()
+                .filter_map(|at| by_place.get_mut(at)?.take()),
+        );
         places
     }
 }

@@ -60,7 +60,10 @@ impl Changes {
     /// Grows with each change of what a process sees.
     #[inline]
     pub fn state(&self, process: Option<usize>) -> u64 {
-        let own = process.and_then(|process| self.counts.get(process)).copied().unwrap_or(0);
+        let own = process
+            .and_then(|process| self.counts.get(process))
+            .copied()
+            .unwrap_or(0);
         u64::from(own) + u64::from(self.kernel_count)
     }
 
@@ -85,7 +88,10 @@ fn page(address: u64) -> u64 {
 
 fn narrow((from, to): &mut (Ticks, Ticks), times: &[Ticks], time: Ticks) {
     let next = times.partition_point(|&at| at <= time);
-    *from = next.checked_sub(1).and_then(|at| times.get(at)).map_or(*from, |&at| at.max(*from));
+    *from = next
+        .checked_sub(1)
+        .and_then(|at| times.get(at))
+        .map_or(*from, |&at| at.max(*from));
     *to = times.get(next).map_or(*to, |&at| at.min(*to));
 }
 
@@ -100,11 +106,29 @@ mod tests {
         changes.process(8, Ticks::new(15));
         changes.code(7, 0x1000, 0x10, Ticks::new(20));
         changes.kernel(Ticks::new(30));
-        assert_eq!(changes.span(Some(7), 0x1008, Ticks::new(12)), (Ticks::new(10), Ticks::new(20)));
-        assert_eq!(changes.span(Some(7), 0x2008, Ticks::new(12)), (Ticks::new(10), Ticks::new(30)));
-        assert_eq!(changes.span(Some(7), 0x3008, Ticks::new(12)), (Ticks::MIN, Ticks::new(30)));
-        assert_eq!(changes.span(Some(8), 0x1008, Ticks::new(15)), (Ticks::new(15), Ticks::new(30)));
-        assert_eq!(changes.span(None, 0x1008, Ticks::new(99)), (Ticks::new(30), Ticks::MAX));
-        assert_eq!([Some(7), Some(8), None].map(|process| changes.state(process)), [3, 2, 1]);
+        assert_eq!(
+            changes.span(Some(7), 0x1008, Ticks::new(12)),
+            (Ticks::new(10), Ticks::new(20))
+        );
+        assert_eq!(
+            changes.span(Some(7), 0x2008, Ticks::new(12)),
+            (Ticks::new(10), Ticks::new(30))
+        );
+        assert_eq!(
+            changes.span(Some(7), 0x3008, Ticks::new(12)),
+            (Ticks::MIN, Ticks::new(30))
+        );
+        assert_eq!(
+            changes.span(Some(8), 0x1008, Ticks::new(15)),
+            (Ticks::new(15), Ticks::new(30))
+        );
+        assert_eq!(
+            changes.span(None, 0x1008, Ticks::new(99)),
+            (Ticks::new(30), Ticks::MAX)
+        );
+        assert_eq!(
+            [Some(7), Some(8), None].map(|process| changes.state(process)),
+            [3, 2, 1]
+        );
     }
 }

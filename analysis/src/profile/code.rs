@@ -83,7 +83,9 @@ impl CodeNames {
     /// The functions at an offset in the image of a PDB; the innermost inlined one is last.
     #[must_use]
     pub fn functions(&self, pdb: Pdb, offset: u32) -> &[Function] {
-        self.functions.get(&(pdb, offset)).map_or(&[], Vec::as_slice)
+        self.functions
+            .get(&(pdb, offset))
+            .map_or(&[], Vec::as_slice)
     }
 
     /// The source line of a point in the IL of a module.

@@ -75,7 +75,10 @@ impl SampleCollector {
     /// Whether each sample is kept, with its time; 16 bytes for each.
     #[must_use]
     pub fn keep_samples(self, keeps_samples: bool) -> Self {
-        SampleCollector { keeps_samples, ..self }
+        SampleCollector {
+            keeps_samples,
+            ..self
+        }
     }
 
     /// The weight of what was collected before the first interval was stated.
@@ -98,11 +101,19 @@ impl Observer for SampleCollector {
 
     fn change(&mut self, machine: &Machine, change: &Change, event: &EventRef) {
         match *change {
-            Change::Code { process, start, size } => {
+            Change::Code {
+                process,
+                start,
+                size,
+            } => {
                 self.changes.code(process, start, size, event.time);
             }
             Change::Image(Life::Begun | Life::Ended, process, image) => {
-                if machine.images().get(image).is_some_and(|image| image.is_kernel()) {
+                if machine
+                    .images()
+                    .get(image)
+                    .is_some_and(|image| image.is_kernel())
+                {
                     self.changes.kernel(event.time);
                 } else {
                     self.changes.process(process, event.time);
@@ -118,8 +129,16 @@ impl Observer for SampleCollector {
     }
 
     fn restart(&mut self) {
-        let SampleCollector { range, keeps_samples, .. } = *self;
-        *self = SampleCollector { range, keeps_samples, ..SampleCollector::default() };
+        let SampleCollector {
+            range,
+            keeps_samples,
+            ..
+        } = *self;
+        *self = SampleCollector {
+            range,
+            keeps_samples,
+            ..SampleCollector::default()
+        };
     }
 }
 
@@ -132,16 +151,25 @@ impl SampleCollector {
             return None;
         }
         widen(&mut self.sampled, event.time);
-        let owner = Owner { process: event.process, tid: event.tid.unwrap_or(ThreadId::UNKNOWN) };
+        let owner = Owner {
+            process: event.process,
+            tid: event.tid.unwrap_or(ThreadId::UNKNOWN),
+        };
         let frames = sample.frames;
         self.with_stack += u64::from(!frames.is_empty());
         // What is recorded of a stack may lack its innermost part.
         let own = (frames.iter().next() != Some(sample.address)).then_some(sample.address);
         let addresses = frames.iter().rev().chain(own);
-        let node = self.stacks.node(owner, addresses, event.time, &self.changes);
+        let node = self
+            .stacks
+            .node(owner, addresses, event.time, &self.changes);
         self.stacks.add(node, self.intervals.weight(event.time));
         if self.keeps_samples {
-            self.kept.push(Kept { time: event.time, node, processor: event.processor });
+            self.kept.push(Kept {
+                time: event.time,
+                node,
+                processor: event.processor,
+            });
         }
         Some(SampleStack(node))
     }
@@ -150,7 +178,10 @@ impl SampleCollector {
     /// nothing. Returns what stands for its thread and the stack.
     pub fn add_stack(&mut self, stack: &Stack<'_>) -> SampleStack {
         let event = &stack.event;
-        let owner = Owner { process: event.process, tid: event.tid.unwrap_or(ThreadId::UNKNOWN) };
+        let owner = Owner {
+            process: event.process,
+            tid: event.tid.unwrap_or(ThreadId::UNKNOWN),
+        };
         SampleStack(self.node(owner, stack.frames.iter().rev(), event.time))
     }
 

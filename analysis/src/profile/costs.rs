@@ -46,13 +46,20 @@ impl StackCosts {
             self.settle_early();
         }
         let owner = Owner { process, tid };
-        let new = Pending { owner, time: event.time, ticks: None, node: None };
+        let new = Pending {
+            owner,
+            time: event.time,
+            ticks: None,
+            node: None,
+        };
         self.pending.insert(event.number, new);
     }
 
     /// The cost of an event that was [expected](Self::expect), by its number, in ticks.
     pub fn cost(&mut self, number: u64, ticks: u64) {
-        let Some(pending) = self.pending.get_mut(&number) else { return };
+        let Some(pending) = self.pending.get_mut(&number) else {
+            return;
+        };
         pending.ticks = Some(ticks);
         if pending.node.is_some()
             && let Some(pending) = self.pending.remove(&number)
@@ -82,7 +89,9 @@ impl StackCosts {
             let first = first.remove();
             self.settle(first);
         }
-        let Some(mut pending) = self.pending.remove(&number) else { return };
+        let Some(mut pending) = self.pending.remove(&number) else {
+            return;
+        };
         let addresses = stack.frames.iter().rev();
         pending.node = Some(self.stacks.node(pending.owner, addresses, pending.time));
         self.stacks.with_stack += 1;
@@ -111,9 +120,16 @@ impl StackCosts {
     fn settle(&mut self, pending: Pending) {
         let Some(ticks) = pending.ticks else { return };
         let none = std::iter::empty();
-        let node =
-            pending.node.unwrap_or_else(|| self.stacks.node(pending.owner, none, pending.time));
-        self.stacks.stacks.add(node, Weight { samples: 1, time: ticks });
+        let node = pending
+            .node
+            .unwrap_or_else(|| self.stacks.node(pending.owner, none, pending.time));
+        self.stacks.stacks.add(
+            node,
+            Weight {
+                samples: 1,
+                time: ticks,
+            },
+        );
     }
 
     /// Adds the costs of all events that still wait for their stacks.
@@ -143,7 +159,10 @@ impl StackCosts {
 fn duration(clock: &Clock, ticks: u64) -> u64 {
     let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);
     u64::try_from(
-        clock.time(Ticks::new(ticks)).get().saturating_sub(clock.time(Ticks::new(0)).get()),
+        clock
+            .time(Ticks::new(ticks))
+            .get()
+            .saturating_sub(clock.time(Ticks::new(0)).get()),
     )
     .unwrap_or(0)
 }
@@ -161,14 +180,25 @@ mod tests {
             let time = Ticks::new(number as i64);
             let tid = Some(ThreadId::new(8));
             let (file, session, processor) = (0, 0, 0);
-            let of = EventRef { number, file, session, time, kind, process, tid, processor };
+            let of = EventRef {
+                number,
+                file,
+                session,
+                time,
+                kind,
+                process,
+                tid,
+                processor,
+            };
             let before = costs.pending.len();
             costs.expect(&of, process, ThreadId::new(8));
             // As a wait that ended just now: it is counted, and makes little space.
             costs.cost(number - number % 2, 1);
             costs.pending.len() <= before
         };
-        let dropped = (0..4 * MAX_PENDING as u64).filter(|&number| expect(number)).count();
+        let dropped = (0..4 * MAX_PENDING as u64)
+            .filter(|&number| expect(number))
+            .count();
         assert!((1..16).contains(&dropped), "{dropped}");
     }
 }

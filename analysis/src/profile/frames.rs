@@ -55,7 +55,10 @@ impl FrameKind {
     /// Whether it is a method of the CLR.
     #[must_use]
     pub const fn is_managed(self) -> bool {
-        matches!(self, FrameKind::Managed | FrameKind::Jitted | FrameKind::Precompiled)
+        matches!(
+            self,
+            FrameKind::Managed | FrameKind::Jitted | FrameKind::Precompiled
+        )
     }
 }
 
@@ -153,7 +156,13 @@ pub(super) struct FrameTable {
 impl FrameTable {
     /// The number of a frame.
     pub fn number(&mut self, key: &FrameKey<'_>, detail: Detail) -> usize {
-        let FrameKey { symbol, address, is_kernel, function, line } = *key;
+        let FrameKey {
+            symbol,
+            address,
+            is_kernel,
+            function,
+            line,
+        } = *key;
         let is_exact = matches!(detail, Detail::Addresses | Detail::NativeAddresses);
         let (mut tier, mut known) = (0, None);
         let (module, method, kind) = match symbol {
@@ -181,11 +190,19 @@ impl FrameTable {
             Some(Symbol::Image(image)) => {
                 let range = Some((image.start, image.end));
                 let module = self.module(image.path, image.pdb, range, is_exact);
-                let kind = if is_kernel { FrameKind::Kernel } else { FrameKind::Native };
+                let kind = if is_kernel {
+                    FrameKind::Kernel
+                } else {
+                    FrameKind::Native
+                };
                 let name = function.map_or(UNKNOWN, |function| &function.name);
                 (module, name.to_owned(), kind)
             }
-            None => (self.module("", None, None, false), UNKNOWN.to_owned(), FrameKind::Unknown),
+            None => (
+                self.module("", None, None, false),
+                UNKNOWN.to_owned(),
+                FrameKind::Unknown,
+            ),
         };
         let has_address = match detail {
             Detail::Methods | Detail::Lines => false,
@@ -195,8 +212,19 @@ impl FrameTable {
         let address = has_address.then_some(address);
         let line = line.or(function.and_then(|function| function.source.as_ref()));
         let line = line.filter(|_| detail == Detail::Lines || address.is_some());
-        let (file, line) = (line.map(|line| Arc::clone(&line.file)), line.map(|line| line.line));
-        let frame = Frame { module, method: method.into(), kind, tier, address, file, line };
+        let (file, line) = (
+            line.map(|line| Arc::clone(&line.file)),
+            line.map(|line| line.line),
+        );
+        let frame = Frame {
+            module,
+            method: method.into(),
+            kind,
+            tier,
+            address,
+            file,
+            line,
+        };
         let (number, _) = self.frames.insert_full(frame);
         if let Some(key) = known {
             self.known_methods.insert(key, number);
@@ -212,7 +240,11 @@ impl FrameTable {
         addresses: Option<(u64, u64)>,
         is_exact: bool,
     ) -> usize {
-        let parts = if is_exact { (pdb, addresses) } else { (None, None) };
+        let parts = if is_exact {
+            (pdb, addresses)
+        } else {
+            (None, None)
+        };
         let key = (text_key(path), parts.0, parts.1, is_exact);
         if let Some(&number) = self.known_modules.get(&key) {
             return number;
@@ -233,7 +265,12 @@ impl FrameTable {
             name => name.into(),
         };
         let path = if is_exact { path } else { "" };
-        let module = ModuleInfo { name, path: path.into(), pdb, addresses };
+        let module = ModuleInfo {
+            name,
+            path: path.into(),
+            pdb,
+            addresses,
+        };
         let mut key = module.clone();
         if !is_exact {
             key.name = key.name.to_lowercase().into();

@@ -51,9 +51,16 @@ impl IlMaps {
     pub fn new() -> Self {
         let names = ["MethodID", "ReJITID", "CountOfMapEntries", "ILOffsets"];
         let fields = EVENTS.map(|(is_rundown, id)| {
-            FieldReader::of_event(if is_rundown { CLR_RUNDOWN } else { CLR_RUNTIME }, id, names)
+            FieldReader::of_event(
+                if is_rundown { CLR_RUNDOWN } else { CLR_RUNTIME },
+                id,
+                names,
+            )
         });
-        IlMaps { maps: HashMap::default(), fields }
+        IlMaps {
+            maps: HashMap::default(),
+            fields,
+        }
     }
 
     /// Whether there is no map.
@@ -96,19 +103,39 @@ impl Observer for IlMaps {
             return;
         }
         let this = (is_rundown, header.descriptor.id);
-        let Some(at) = EVENTS.iter().position(|&event| event == this) else { return };
-        let Some(fields) = self.fields.get_mut(at).and_then(|fields| fields.read(record)) else {
+        let Some(at) = EVENTS.iter().position(|&event| event == this) else {
             return;
         };
-        let (Some(process), Some(method), Some(count), Some(offsets)) =
-            (event.process, fields.uint(0), fields.uint(2), fields.from(3))
+        let Some(fields) = self
+            .fields
+            .get_mut(at)
+            .and_then(|fields| fields.read(record))
         else {
+            return;
+        };
+        let (Some(process), Some(method), Some(count), Some(offsets)) = (
+            event.process,
+            fields.uint(0),
+            fields.uint(2),
+            fields.from(3),
+        ) else {
             return;
         };
         let count = count as usize;
         // The instance comes after both lists.
-        let Some(clr) = offsets.u16_at(8 * count) else { return };
-        self.add(MethodKey { process, clr, method, version: fields.uint(1) }, offsets, count);
+        let Some(clr) = offsets.u16_at(8 * count) else {
+            return;
+        };
+        self.add(
+            MethodKey {
+                process,
+                clr,
+                method,
+                version: fields.uint(1),
+            },
+            offsets,
+            count,
+        );
     }
 
     fn restart(&mut self) {
@@ -122,12 +149,33 @@ mod tests {
 
     #[test]
     fn an_address_has_the_il_offset_of_the_last_point_before_it() {
-        let key = MethodKey { process: 1, clr: 9, method: 7, version: Some(0) };
+        let key = MethodKey {
+            process: 1,
+            clr: 9,
+            method: 7,
+            version: Some(0),
+        };
         let lists: [[u32; 4]; 2] = [[PROLOG, 5, 9, u32::MAX], [0, 8, 8, 20]];
-        let bytes: Vec<u8> = lists.iter().flatten().flat_map(|n| n.to_le_bytes()).collect();
+        let bytes: Vec<u8> = lists
+            .iter()
+            .flatten()
+            .flat_map(|n| n.to_le_bytes())
+            .collect();
         let mut maps = IlMaps::new();
         maps.add(key, &bytes, 4);
-        assert_eq!([0, 7, 8, 30].map(|at| maps.il_offset(key, at)), [0, 0, 9, 9].map(Some));
-        assert_eq!(maps.il_offset(MethodKey { version: None, ..key }, 8), None);
+        assert_eq!(
+            [0, 7, 8, 30].map(|at| maps.il_offset(key, at)),
+            [0, 0, 9, 9].map(Some)
+        );
+        assert_eq!(
+            maps.il_offset(
+                MethodKey {
+                    version: None,
+                    ..key
+                },
+                8
+            ),
+            None
+        );
     }
 }

@@ -57,7 +57,11 @@ impl<'m> Locations<'m> {
     pub fn name(&mut self, stacks: &Stacks, source: &dyn CodeSource, maps: Option<&'m IlMaps>) {
         self.maps = maps;
         self.is_end = ends(stacks);
-        self.resolved = stacks.locations.iter().map(|location| self.resolve(location)).collect();
+        self.resolved = stacks
+            .locations
+            .iter()
+            .map(|location| self.resolve(location))
+            .collect();
         let wanted = self.wanted(stacks);
         self.names = Some(source.names(self.machine, &wanted));
     }
@@ -68,10 +72,13 @@ impl<'m> Locations<'m> {
     }
 
     fn resolve(&self, location: &Location) -> Option<Symbol<'m>> {
-        let process = self.process(location).and_then(|index| self.machine.processes().get(index));
+        let process = self
+            .process(location)
+            .and_then(|index| self.machine.processes().get(index));
         // Addresses of the kernel are the same in all processes.
         let pid = process.map_or(ProcessId::UNKNOWN, |process| process.pid());
-        self.symbols.at(ProcessId::new(pid.get()), location.address, location.time)
+        self.symbols
+            .at(ProcessId::new(pid.get()), location.address, location.time)
     }
 
     /// What is at a location, by its index.
@@ -89,14 +96,18 @@ impl<'m> Locations<'m> {
         location: &Location,
         symbol: Option<&Symbol<'_>>,
     ) -> Names<'_> {
-        let Some(names) = &self.names else { return Names::default() };
+        let Some(names) = &self.names else {
+            return Names::default();
+        };
         match self.point(index, location, symbol) {
-            Some(CodePoint::Native(pdb, offset)) => {
-                Names { functions: names.functions(pdb, offset), line: None }
-            }
-            Some(CodePoint::Managed(pdb, point)) => {
-                Names { functions: &[], line: names.line(pdb, point) }
-            }
+            Some(CodePoint::Native(pdb, offset)) => Names {
+                functions: names.functions(pdb, offset),
+                line: None,
+            },
+            Some(CodePoint::Managed(pdb, point)) => Names {
+                functions: &[],
+                line: names.line(pdb, point),
+            },
             None => Names::default(),
         }
     }
@@ -133,8 +144,16 @@ impl<'m> Locations<'m> {
             Symbol::Method(method) => {
                 let pdb = method.module?.il_pdb?;
                 // Without a map, the line of the method itself.
-                let offset = self.il_offset(self.process(location), method, address).unwrap_or(0);
-                Some(CodePoint::Managed(pdb, IlPoint { token: method.token, offset }))
+                let offset = self
+                    .il_offset(self.process(location), method, address)
+                    .unwrap_or(0);
+                Some(CodePoint::Managed(
+                    pdb,
+                    IlPoint {
+                        token: method.token,
+                        offset,
+                    },
+                ))
             }
         }
     }
@@ -143,13 +162,24 @@ impl<'m> Locations<'m> {
     /// line, or to the next function; the byte before it belongs to the call.
     fn lookup_address(&self, index: usize, location: &Location) -> u64 {
         let is_end = self.is_end.get(index).copied().unwrap_or(true);
-        if is_end { location.address } else { location.address.saturating_sub(1) }
+        if is_end {
+            location.address
+        } else {
+            location.address.saturating_sub(1)
+        }
     }
 
     fn il_offset(&self, process: Option<usize>, method: &Method<'_>, address: u64) -> Option<u32> {
         let offset = u32::try_from(address.checked_sub(method.start)?).ok()?;
-        let Method { clr, id, version, .. } = *method;
-        let key = MethodKey { process: process?, clr, method: id, version };
+        let Method {
+            clr, id, version, ..
+        } = *method;
+        let key = MethodKey {
+            process: process?,
+            clr,
+            method: id,
+            version,
+        };
         self.maps?.il_offset(key, offset)
     }
 }
@@ -157,7 +187,11 @@ impl<'m> Locations<'m> {
 /// Whether samples end in each location.
 fn ends(stacks: &Stacks) -> Vec<bool> {
     let mut is_end = vec![false; stacks.locations.len()];
-    for node in stacks.nodes.iter().filter(|node| !node.is_root() && node.weight.samples > 0) {
+    for node in stacks
+        .nodes
+        .iter()
+        .filter(|node| !node.is_root() && node.weight.samples > 0)
+    {
         if let Some(is_end) = is_end.get_mut(node.location as usize) {
             *is_end = true;
         }

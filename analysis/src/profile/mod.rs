@@ -113,7 +113,11 @@ impl Profile {
     /// [collected](SampleCollector::add); `None` where it is not part of the profile.
     #[must_use]
     pub fn node_of(&self, stack: SampleStack) -> Option<usize> {
-        let node = self.stacks.get(stack.0 as usize).copied().filter(|&node| node != u32::MAX);
+        let node = self
+            .stacks
+            .get(stack.0 as usize)
+            .copied()
+            .filter(|&node| node != u32::MAX);
         node.map(|node| node as usize)
     }
 
@@ -126,20 +130,29 @@ impl Profile {
     /// The size of a weight, for shares: time where that is known, else the number of samples.
     #[must_use]
     pub fn size(&self, weight: Weight) -> u64 {
-        if self.has_times() { weight.time } else { weight.samples }
+        if self.has_times() {
+            weight.time
+        } else {
+            weight.samples
+        }
     }
 
     /// The weight of all samples.
     #[must_use]
     pub fn total(&self) -> Weight {
-        let nodes = self.roots.iter().filter_map(|root| self.nodes.get(root.first));
+        let nodes = self
+            .roots
+            .iter()
+            .filter_map(|root| self.nodes.get(root.first));
         nodes.fold(Weight::default(), |sum, node| sum + node.inclusive)
     }
 
     /// Module and method of a frame by its index: `Orders.dll!Orders.Cart.Add`, `ntdll.dll!?`.
     #[must_use]
     pub fn label(&self, frame: usize) -> String {
-        let Some(frame) = self.frames.get(frame) else { return String::new() };
+        let Some(frame) = self.frames.get(frame) else {
+            return String::new();
+        };
         if frame.kind == FrameKind::Unknown {
             return "?".to_owned();
         }
@@ -152,7 +165,11 @@ impl Profile {
     pub fn source(&self, frame: usize) -> Option<String> {
         let frame = self.frames.get(frame)?;
         let name = file_name(frame.file.as_deref()?);
-        Some(frame.line.map_or_else(|| name.to_owned(), |line| format!("{name}:{line}")))
+        Some(
+            frame
+                .line
+                .map_or_else(|| name.to_owned(), |line| format!("{name}:{line}")),
+        )
     }
 
     /// File name of a module by its index.

@@ -31,14 +31,21 @@ impl Profile {
                 };
                 match tree.get_mut(number as usize) {
                     Some(known) => known.weight += node.exclusive,
-                    None => tree.push(Growing { parent, frame, weight: node.exclusive }),
+                    None => tree.push(Growing {
+                        parent,
+                        frame,
+                        weight: node.exclusive,
+                    }),
                 }
                 if let Some(mapped) = mapped.get_mut(index) {
                     *mapped = number;
                 }
             }
         }
-        let mut folded = Profile { nodes: Vec::new(), ..self.clone() };
+        let mut folded = Profile {
+            nodes: Vec::new(),
+            ..self.clone()
+        };
         let places = folded.arrange(&tree);
         let place = |node: usize| {
             let number = mapped.get(node).copied().unwrap_or(NONE);
@@ -84,8 +91,15 @@ mod tests {
 
     /// A profile of one process with these stacks, outermost frames first.
     fn profile(stacks: &[Vec<usize>]) -> Profile {
-        let weight = |samples| Weight { samples, time: samples * 10 };
-        let mut tree = vec![Growing { parent: NONE, frame: 0, weight: weight(0) }];
+        let weight = |samples| Weight {
+            samples,
+            time: samples * 10,
+        };
+        let mut tree = vec![Growing {
+            parent: NONE,
+            frame: 0,
+            weight: weight(0),
+        }];
         for stack in stacks {
             let mut at = 0;
             for &frame in stack {
@@ -93,7 +107,11 @@ mod tests {
                 at = match tree.iter().position(is_child) {
                     Some(known) => known as u32,
                     None => {
-                        tree.push(Growing { parent: at, frame, weight: weight(0) });
+                        tree.push(Growing {
+                            parent: at,
+                            frame,
+                            weight: weight(0),
+                        });
                         (tree.len() - 1) as u32
                     }
                 };
@@ -110,7 +128,11 @@ mod tests {
             line: None,
         };
         let frames = (0..10).map(frame).collect();
-        let mut profile = Profile { roots: vec![Root::default()], frames, ..Profile::default() };
+        let mut profile = Profile {
+            roots: vec![Root::default()],
+            frames,
+            ..Profile::default()
+        };
         profile.arrange(&tree);
         profile
     }
@@ -138,7 +160,11 @@ mod tests {
         // Both call each other; the last of them calls another one.
         let mutual = [vec![1, 2, 1, 2, 3], vec![1, 2, 1], vec![1, 2, 1, 2, 1, 4]];
         let folded = profile(&mutual).fold_recursion();
-        let expected = [(vec![1, 2, 1], 1), (vec![1, 2, 1, 4], 1), (vec![1, 2, 3], 1)];
+        let expected = [
+            (vec![1, 2, 1], 1),
+            (vec![1, 2, 1, 4], 1),
+            (vec![1, 2, 3], 1),
+        ];
         assert_eq!(stacks(&folded), expected);
     }
 

@@ -106,7 +106,11 @@ impl Stacks {
     ) -> u32 {
         // Thread ids are multiples of four.
         let slot = owner.tid.get() as usize / 4 % RECENT;
-        let mut recent = self.recent.get_mut(slot).map(std::mem::take).unwrap_or_default();
+        let mut recent = self
+            .recent
+            .get_mut(slot)
+            .map(std::mem::take)
+            .unwrap_or_default();
         let state = changes.state(owner.process);
         if recent.owner != Some(owner) {
             recent.frames.clear();
@@ -152,7 +156,11 @@ impl Stacks {
         let root = *self.roots.entry(owner).or_insert(new);
         if root == new {
             self.owners.push(owner);
-            self.nodes.push(Node { parent: NONE, location: new.0, weight: Weight::default() });
+            self.nodes.push(Node {
+                parent: NONE,
+                location: new.0,
+                weight: Weight::default(),
+            });
         }
         root
     }
@@ -162,7 +170,11 @@ impl Stacks {
         let next = index(self.nodes.len());
         let node = *self.children.entry((parent, location)).or_insert(next);
         if node == next {
-            self.nodes.push(Node { parent, location, weight: Weight::default() });
+            self.nodes.push(Node {
+                parent,
+                location,
+                weight: Weight::default(),
+            });
         }
         node
     }
@@ -176,7 +188,11 @@ impl Stacks {
         changes: &Changes,
     ) -> (u32, Ticks) {
         // Threads of a process share its addresses.
-        let tid = if owner.process.is_some() { ThreadId::new(0) } else { owner.tid };
+        let tid = if owner.process.is_some() {
+            ThreadId::new(0)
+        } else {
+            owner.tid
+        };
         let key = (owner.process, tid, address);
         let latest = self.latest.get(&key).copied().unwrap_or(NONE);
         let mut since = None;
@@ -195,7 +211,14 @@ impl Stacks {
             return (at, to);
         }
         let new = index(self.locations.len());
-        self.locations.push(Location { root, address, time, from, to, state });
+        self.locations.push(Location {
+            root,
+            address,
+            time,
+            from,
+            to,
+            state,
+        });
         self.latest.insert(key, new);
         if let Some(since) = since {
             self.earlier.insert((key, since), latest);
@@ -213,7 +236,10 @@ fn index(len: usize) -> u32 {
 mod tests {
     use super::*;
 
-    const OWNER: Owner = Owner { process: Some(0), tid: ThreadId::new(8) };
+    const OWNER: Owner = Owner {
+        process: Some(0),
+        tid: ThreadId::new(8),
+    };
 
     fn parent(stacks: &Stacks, node: u32) -> u32 {
         stacks.nodes[node as usize].parent
@@ -229,7 +255,10 @@ mod tests {
             node(&[1, 2, 4], Ticks::new(2)),
             node(&[1, 2], Ticks::new(3)),
         );
-        assert_eq!((node(&[1, 2, 3], Ticks::new(4)), node(&[], Ticks::new(5))), (a, 0));
+        assert_eq!(
+            (node(&[1, 2, 3], Ticks::new(4)), node(&[], Ticks::new(5))),
+            (a, 0)
+        );
         assert_eq!([a, b, c].map(|node| parent(&stacks, node)), [c, c, 1]);
         assert_eq!((stacks.nodes.len(), stacks.locations.len()), (5, 4));
     }
@@ -260,6 +289,9 @@ mod tests {
         assert_eq!((last, locations), (2, [1, 0, 2]));
         // Elsewhere nothing changed.
         let other = stacks.node(OWNER, [0x9000].into_iter(), Ticks::new(4), &changes);
-        assert_eq!(stacks.node(OWNER, [0x9000].into_iter(), Ticks::new(6), &changes), other);
+        assert_eq!(
+            stacks.node(OWNER, [0x9000].into_iter(), Ticks::new(6), &changes),
+            other
+        );
     }
 }

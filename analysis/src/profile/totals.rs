@@ -19,7 +19,10 @@ impl Total {
     /// The samples in something and in what it called, and those in itself.
     #[must_use]
     pub fn new(inclusive: Weight, exclusive: Weight) -> Self {
-        Total { inclusive, exclusive }
+        Total {
+            inclusive,
+            exclusive,
+        }
     }
 }
 
@@ -57,7 +60,10 @@ impl Profile {
             of_frame.push(number);
         }
         let totals = self.totals(names.len(), |frame| of_frame.get(frame).copied());
-        totals.into_iter().filter_map(|(at, total)| Some((*names.get(at)?, total))).collect()
+        totals
+            .into_iter()
+            .filter_map(|(at, total)| Some((*names.get(at)?, total)))
+            .collect()
     }
 
     /// Sums by the key of each frame, `count` of them.
@@ -67,7 +73,10 @@ impl Profile {
         let mut open = vec![0u32; count];
         let mut stack: Vec<Option<usize>> = Vec::new();
         for node in &self.nodes {
-            for left in stack.drain((node.depth as usize).min(stack.len())..).flatten() {
+            for left in stack
+                .drain((node.depth as usize).min(stack.len())..)
+                .flatten()
+            {
                 if let Some(open) = open.get_mut(left) {
                     *open -= 1;
                 }
@@ -125,10 +134,14 @@ impl Profile {
             list.sort_by_key(|&(at, weight)| (Reverse(weight), at));
             list
         };
-        let callees = callees.into_iter().map(|(frame, (weight, _))| (frame, weight));
+        let callees = callees
+            .into_iter()
+            .map(|(frame, (weight, _))| (frame, weight));
         focus.callees = sorted(callees.collect());
         focus.callers = callers.into_iter().collect();
-        focus.callers.sort_by_key(|&(at, weight)| (Reverse(weight), at));
+        focus
+            .callers
+            .sort_by_key(|&(at, weight)| (Reverse(weight), at));
         focus
     }
 }

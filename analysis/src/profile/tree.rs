@@ -27,7 +27,11 @@ impl Root {
     /// Name and id of the process: `Orders.exe (4312)`.
     #[must_use]
     pub fn process_label(&self) -> String {
-        let name = if self.process_name.is_empty() { "?" } else { &self.process_name };
+        let name = if self.process_name.is_empty() {
+            "?"
+        } else {
+            &self.process_name
+        };
         match self.pid {
             Some(pid) => format!("{name} ({pid})"),
             None => "unknown process".to_owned(),
@@ -39,7 +43,11 @@ impl Root {
     pub fn thread_label(&self) -> Option<String> {
         let tid = self.tid?;
         let name = &self.thread_name;
-        Some(if name.is_empty() { format!("thread {tid}") } else { format!("{name} ({tid})") })
+        Some(if name.is_empty() {
+            format!("thread {tid}")
+        } else {
+            format!("{name} ({tid})")
+        })
     }
 }
 

@@ -32,7 +32,10 @@ impl Add for Weight {
     type Output = Weight;
 
     fn add(self, other: Weight) -> Weight {
-        Weight { samples: self.samples + other.samples, time: self.time.saturating_add(other.time) }
+        Weight {
+            samples: self.samples + other.samples,
+            time: self.time.saturating_add(other.time),
+        }
     }
 }
 
@@ -81,7 +84,10 @@ impl Intervals {
     pub fn between(&self, (from, to): (Ticks, Ticks)) -> Vec<u32> {
         let after = |time| self.list.partition_point(|&(since, _)| since <= time);
         let first = after(from).saturating_sub(1);
-        let stated = self.list.get(first..after(to).max(first + 1)).unwrap_or_default();
+        let stated = self
+            .list
+            .get(first..after(to).max(first + 1))
+            .unwrap_or_default();
         let mut intervals: Vec<u32> = stated.iter().map(|&(_, interval)| interval).collect();
         intervals.sort_unstable();
         intervals.dedup();
@@ -94,7 +100,10 @@ impl Intervals {
         let after = self.list.partition_point(|&(since, _)| since <= time);
         // The session states the interval only after its first samples.
         let stated = self.list.get(after.saturating_sub(1));
-        Weight { samples: 1, time: stated.map_or(0, |&(_, interval)| interval.into()) }
+        Weight {
+            samples: 1,
+            time: stated.map_or(0, |&(_, interval)| interval.into()),
+        }
     }
 }
 
@@ -104,8 +113,13 @@ mod tests {
 
     #[test]
     fn between_has_the_intervals_of_the_time() {
-        let intervals =
-            Intervals { list: vec![(Ticks::new(10), 7), (Ticks::new(20), 3), (Ticks::new(30), 9)] };
+        let intervals = Intervals {
+            list: vec![
+                (Ticks::new(10), 7),
+                (Ticks::new(20), 3),
+                (Ticks::new(30), 9),
+            ],
+        };
         for (span, expected) in [
             ((0, 5), &[7][..]),
             ((0, 19), &[7]),
@@ -117,6 +131,10 @@ mod tests {
             let span = (Ticks::new(span.0), Ticks::new(span.1));
             assert_eq!(intervals.between(span), expected, "{span:?}");
         }
-        assert!(Intervals::default().between((Ticks::new(0), Ticks::new(1))).is_empty());
+        assert!(
+            Intervals::default()
+                .between((Ticks::new(0), Ticks::new(1)))
+                .is_empty()
+        );
     }
 }

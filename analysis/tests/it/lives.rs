@@ -17,12 +17,27 @@ const IMAGE: u64 = 0x7ff9_0000_0000;
 fn method(trace: &mut Trace, id: u16, timestamp: i64, named: bool) {
     let numbers = [0x10u64, 0x20, CODE].map(u64::to_le_bytes).concat();
     let small = [0x100u32, 0x0600_0001, 1].map(u32::to_le_bytes).concat();
-    let names: Vec<u8> = "N\0M\0()\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let payload = [&numbers[..], &small, if named { &names } else { &[] }, &[1, 0]].concat();
+    let names: Vec<u8> = "N\0M\0()\0"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let payload = [
+        &numbers[..],
+        &small,
+        if named { &names } else { &[] },
+        &[1, 0],
+    ]
+    .concat();
     let id = if named { id } else { id - 2 };
     let record = Event::new(
         CLR_RUNTIME,
-        EventDescriptor { id, version: 1, level: 5, keyword: 0x10, ..Default::default() },
+        EventDescriptor {
+            id,
+            version: 1,
+            level: 5,
+            keyword: 0x10,
+            ..Default::default()
+        },
         timestamp,
     )
     .flags(EventFlags(0x40))
@@ -34,7 +49,10 @@ fn method(trace: &mut Trace, id: u16, timestamp: i64, named: bool) {
 
 /// An image is loaded (10) or unloaded (2).
 fn image(trace: &mut Trace, opcode: u8, timestamp: i64) {
-    let path: Vec<u8> = "C:\\app.dll\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let path: Vec<u8> = "C:\\app.dll\0"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
     let place = [IMAGE, 0x10_0000].map(u64::to_le_bytes).concat();
     let payload = [&place[..], &PID.to_le_bytes(), &[0; 36], &path].concat();
     let record = Full::new(group_guid(0x14).unwrap(), opcode, timestamp)
@@ -70,9 +88,15 @@ fn addresses_before_and_after_a_life_are_of_another_time() {
     }
     let (machine, _) = trace.analyze();
     assert_eq!(tally(&machine), (1, 1, 10));
-    let unresolved: Vec<_> =
-        machine.unresolved().iter().map(|u| (u.address, u.count, u.cause)).collect();
-    let (method, image) = (UnresolvedCause::MethodAtOtherTime, UnresolvedCause::ImageAtOtherTime);
+    let unresolved: Vec<_> = machine
+        .unresolved()
+        .iter()
+        .map(|u| (u.address, u.count, u.cause))
+        .collect();
+    let (method, image) = (
+        UnresolvedCause::MethodAtOtherTime,
+        UnresolvedCause::ImageAtOtherTime,
+    );
     assert_eq!(unresolved, [(CODE + 4, 5, method), (IMAGE + 4, 5, image)]);
 }
 

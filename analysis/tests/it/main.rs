@@ -1,6 +1,11 @@
 //! Stacks joined to their events, in traces made for it: each way in which a stack is recorded.
 // Tests fail by panicking.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 mod lives;
 
@@ -39,24 +44,36 @@ impl Trace {
             maximum_file_size: 100,
             ..FileHeader::new()
         };
-        Trace { session: Session::in_memory(header).unwrap() }
+        Trace {
+            session: Session::in_memory(header).unwrap(),
+        }
     }
 
     fn event(&mut self, hook: u16, version: u8, timestamp: i64, parts: &[&[u8]]) {
         let payload = parts.concat();
-        let record = PerfInfo::new(hook, timestamp).version(version).payload(&payload);
+        let record = PerfInfo::new(hook, timestamp)
+            .version(version)
+            .payload(&payload);
         self.session.write(0, &record).unwrap();
     }
 
     /// A thread of the process starts or ends.
     fn thread(&mut self, hook: u16, tid: u32, timestamp: i64) {
         let payload = [&PID.to_le_bytes()[..], &tid.to_le_bytes(), &[0; 64]].concat();
-        let record = System::new(hook, timestamp).version(3).process(4, 4).payload(&payload);
+        let record = System::new(hook, timestamp)
+            .version(3)
+            .process(4, 4)
+            .payload(&payload);
         self.session.write(0, &record).unwrap();
     }
 
     fn sample(&mut self, timestamp: i64, address: u64, tid: u32) {
-        self.event(0x0f2e, 2, timestamp, &[&address.to_le_bytes(), &tid.to_le_bytes(), &[0; 4]]);
+        self.event(
+            0x0f2e,
+            2,
+            timestamp,
+            &[&address.to_le_bytes(), &tid.to_le_bytes(), &[0; 4]],
+        );
     }
 
     /// The stack of an event at `of`: its addresses, or for the hooks of keys the key.
@@ -76,7 +93,16 @@ impl Trace {
     fn read(&mut self, timestamp: i64, request: u64) {
         let [size, thread, key] = [100, TID, 7].map(u32::to_le_bytes);
         let (request, zero) = (request.to_le_bytes(), [0; 4]);
-        let parts = [&[0; 8][..], &request, &[1; 8], &key, &zero, &thread, &size, &[0; 8]];
+        let parts = [
+            &[0; 8][..],
+            &request,
+            &[1; 8],
+            &key,
+            &zero,
+            &thread,
+            &size,
+            &[0; 8],
+        ];
         self.event(0x0443, 3, timestamp, &parts);
     }
 
@@ -102,7 +128,10 @@ fn analyze_together<O: Observer + Default, const N: usize>(traces: [Trace; N]) -
     let mut observer = O::default();
     let named = files.iter().map(|bytes| (bytes.as_slice(), "made"));
     let mut recording = Recording::open(named).unwrap();
-    let machine = Analysis::new().names(true).run(&mut recording, &mut observer).unwrap();
+    let machine = Analysis::new()
+        .names(true)
+        .run(&mut recording, &mut observer)
+        .unwrap();
     (machine, observer)
 }
 
@@ -126,16 +155,33 @@ impl Observer for Seen {
     }
 
     fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
-        let pid = sample.event.process.map(|process| machine.processes()[process].pid());
-        self.samples.push((sample.event.time.get(), pid.map(ProcessId::get), sample.address));
+        let pid = sample
+            .event
+            .process
+            .map(|process| machine.processes()[process].pid());
+        self.samples.push((
+            sample.event.time.get(),
+            pid.map(ProcessId::get),
+            sample.address,
+        ));
         let (kernel, user) = (sample.frames.kernel.to_vec(), sample.frames.user.to_vec());
-        self.stacks.push((sample.event.time.get(), kernel, user, sample.frames.is_partial));
+        self.stacks.push((
+            sample.event.time.get(),
+            kernel,
+            user,
+            sample.frames.is_partial,
+        ));
     }
 
     fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
         assert!(matches!(stack.event.kind, EventKind::Kernel { .. }));
         let (kernel, user) = (stack.frames.kernel.to_vec(), stack.frames.user.to_vec());
-        self.stacks.push((stack.event.time.get(), kernel, user, stack.frames.is_partial));
+        self.stacks.push((
+            stack.event.time.get(),
+            kernel,
+            user,
+            stack.frames.is_partial,
+        ));
     }
 }
 
@@ -165,7 +211,10 @@ fn process(
 ) {
     let ids = [0, 0, pid, parent].map(u32::to_le_bytes).concat();
     let payload = [&ids[..], &[0; 20], name.as_ref(), b"\0", b"\0\0"].concat();
-    let record = System::new(hook, timestamp).version(3).process(4, 4).payload(&payload);
+    let record = System::new(hook, timestamp)
+        .version(3)
+        .process(4, 4)
+        .payload(&payload);
     trace.session.write(0, &record).unwrap();
 }
 
@@ -183,8 +232,16 @@ fn counting_by_owner_finds_the_processes_of_the_whole_analysis() {
     process(&mut trace, 0x0301, 2_020, (PID, 4), "second.exe");
     trace.thread(0x0501, TID, 2_021);
     trace.sample(2_022, KERNEL, TID);
-    let name: Vec<u8> = "worker\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    trace.event(0x0548, 2, 2_023, &[&PID.to_le_bytes(), &TID.to_le_bytes(), &name]);
+    let name: Vec<u8> = "worker\0"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    trace.event(
+        0x0548,
+        2,
+        2_023,
+        &[&PID.to_le_bytes(), &TID.to_le_bytes(), &name],
+    );
     trace.thread(0x0504, 12, 2_030);
     let bytes = trace.finish();
 
@@ -194,7 +251,9 @@ fn counting_by_owner_finds_the_processes_of_the_whole_analysis() {
     while let Some(record) = records.next_record().unwrap() {
         counted.add(&record);
     }
-    let (machine, counts) = Analysis::new().count_by_owner(&mut recording, counted).unwrap();
+    let (machine, counts) = Analysis::new()
+        .count_by_owner(&mut recording, counted)
+        .unwrap();
     let found: Vec<_> = machine
         .processes()
         .iter()
@@ -203,18 +262,35 @@ fn counting_by_owner_finds_the_processes_of_the_whole_analysis() {
         .collect();
     // Those of process 4 are the records about processes and threads.
     // The header of the file names process 0, too.
-    let ran = [(0, "Idle", 2), (PID, "first.exe", 2), (4, "System", 6), (PID, "second.exe", 2)];
+    let ran = [
+        (0, "Idle", 2),
+        (PID, "first.exe", 2),
+        (4, "System", 6),
+        (PID, "second.exe", 2),
+    ];
     assert_eq!(found, ran);
 
     let mut recording = Recording::open([(&bytes[..], "a.etl")]).unwrap();
-    let whole = Analysis::new().names(true).run(&mut recording, &mut ()).unwrap();
+    let whole = Analysis::new()
+        .names(true)
+        .run(&mut recording, &mut ())
+        .unwrap();
     let lives = |machine: &Machine| -> Vec<_> {
-        let all = machine.processes().iter().filter(|process| process.parent_pid().is_some());
-        all.map(|p| (p.pid(), p.name().to_owned(), p.started(), p.ended())).collect()
+        let all = machine
+            .processes()
+            .iter()
+            .filter(|process| process.parent_pid().is_some());
+        all.map(|p| (p.pid(), p.name().to_owned(), p.started(), p.ended()))
+            .collect()
     };
     assert_eq!(lives(&machine), lives(&whole));
     assert_eq!(machine.threads(), whole.threads());
-    assert!(machine.threads().iter().any(|thread| &*thread.name == "worker"));
+    assert!(
+        machine
+            .threads()
+            .iter()
+            .any(|thread| &*thread.name == "worker")
+    );
 }
 
 /// Some relogged traces have the kernel's events as classic ones. A program of 32 bits logs those
@@ -241,20 +317,38 @@ fn check_classic_events(pointer_size: PointerSize) {
     let thread = [&PID.to_le_bytes()[..], &TID.to_le_bytes(), &[0; 64]].concat();
     classic(0x05, 1, 3, 2_001, &thread);
     // A load has the class of images, though not the hook of one.
-    let path: Vec<u8> = "C:\\app.exe\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let path: Vec<u8> = "C:\\app.exe\0"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
     let place = [0x14_0000_u64, 0x1000].map(u64::to_le_bytes).concat();
     let image = [&place[..], &PID.to_le_bytes(), &[0; 36], &path].concat();
     classic(0x14, 10, 2, 2_002, &image);
     classic(0x03, 2, 3, 2_010, &process);
     let (machine, _) = trace.analyze();
-    let process = machine.processes().iter().find(|process| process.pid() == PID).unwrap();
-    assert_eq!((process.name(), process.parent_pid()), ("app.exe", Some(ProcessId::new(4))));
+    let process = machine
+        .processes()
+        .iter()
+        .find(|process| process.pid() == PID)
+        .unwrap();
+    assert_eq!(
+        (process.name(), process.parent_pid()),
+        ("app.exe", Some(ProcessId::new(4)))
+    );
     assert_eq!(
         (process.started(), process.ended()),
         (Some(Ticks::new(2_000)), Some(Ticks::new(2_010)))
     );
-    assert!(machine.threads().iter().any(|thread| thread.tid == TID && thread.pid == PID));
-    let paths: Vec<_> = machine.image_lives().map(|life| life.path.to_owned()).collect();
+    assert!(
+        machine
+            .threads()
+            .iter()
+            .any(|thread| thread.tid == TID && thread.pid == PID)
+    );
+    let paths: Vec<_> = machine
+        .image_lives()
+        .map(|life| life.path.to_owned())
+        .collect();
     assert_eq!(paths, ["C:\\app.exe"]);
 }
 
@@ -270,9 +364,15 @@ fn kernel_and_user_part_are_joined_in_time_order() {
     trace.stack(0x1820, 3_101, 3_100, 12, &[0x1000, 0x1010]);
     trace.stack(0x1820, 3_200, 3_000, TID, &[0x2000]);
     let (_, seen) = trace.analyze();
-    assert_eq!(seen.samples, [(3_000, Some(PID), KERNEL + 1), (3_100, Some(PID), 0x1000)]);
+    assert_eq!(
+        seen.samples,
+        [(3_000, Some(PID), KERNEL + 1), (3_100, Some(PID), 0x1000)]
+    );
     let first = (3_000, vec![KERNEL + 1, KERNEL + 2], vec![0x2000], false);
-    assert_eq!(seen.stacks, [first, (3_100, vec![], vec![0x1000, 0x1010], false)]);
+    assert_eq!(
+        seen.stacks,
+        [first, (3_100, vec![], vec![0x1000, 0x1010], false)]
+    );
 }
 
 #[test]
@@ -292,13 +392,19 @@ fn keyed_parts_wait_for_their_definitions() {
     let (_, seen) = trace.analyze();
     let whole = (3_000, vec![KERNEL + 1], vec![0x2000, 0x2010], false);
     let without_user = (3_100, vec![KERNEL + 1], vec![], true);
-    assert_eq!(seen.stacks, [whole, without_user, (9_100, vec![], vec![], true)]);
+    assert_eq!(
+        seen.stacks,
+        [whole, without_user, (9_100, vec![], vec![], true)]
+    );
 }
 
 #[test]
 fn stacks_are_joined_across_the_files_of_one_session() {
     // Other sessions know nothing of each other's events and keys.
-    for (mode, of_one) in [(LogFileMode::NEWFILE, true), (LogFileMode::SEQUENTIAL, false)] {
+    for (mode, of_one) in [
+        (LogFileMode::NEWFILE, true),
+        (LogFileMode::SEQUENTIAL, false),
+    ] {
         let mut files = [Trace::with_mode(mode), Trace::with_mode(mode)];
         files[0].thread(0x0501, TID, 2_000);
         files[0].sample(3_000, 0x1000, TID);
@@ -319,7 +425,10 @@ fn losses_between_the_files_of_one_session_leave_the_ends_of_operations_open() {
     for (mode, given_up) in [(LogFileMode::NEWFILE, 1), (LogFileMode::SEQUENTIAL, 0)] {
         let mut files = [Trace::with_mode(mode), Trace::with_mode(mode)];
         files[0].read(3_000, 5);
-        files[1].session.carry_losses(0, BufferFlags::BUFFER_LOST).unwrap();
+        files[1]
+            .session
+            .carry_losses(0, BufferFlags::BUFFER_LOST)
+            .unwrap();
         files[1].sample(4_000, 0x1000, TID);
         files[1].read_ended(5_000, 5);
         let (_, io): (_, Io) = analyze_together(files);
@@ -389,18 +498,42 @@ fn thread_id_belongs_to_its_process_at_the_time() {
     trace.thread(0x0502, TID, 4_000);
     trace.thread(0x0501, TID, 5_000);
     let (machine, seen) = trace.analyze();
-    let spans: Vec<_> = machine.threads().iter().map(|t| (t.tid, t.started, t.ended)).collect();
+    let spans: Vec<_> = machine
+        .threads()
+        .iter()
+        .map(|t| (t.tid, t.started, t.ended))
+        .collect();
     assert!(spans.ends_with(&[
-        (ThreadId::new(TID), Some(Ticks::new(2_000)), Some(Ticks::new(4_000))),
+        (
+            ThreadId::new(TID),
+            Some(Ticks::new(2_000)),
+            Some(Ticks::new(4_000))
+        ),
         (ThreadId::new(TID), Some(Ticks::new(5_000)), None)
     ]));
     assert_eq!(
-        machine.thread_at(ThreadId::new(TID), Ticks::new(4_500)).unwrap().started,
+        machine
+            .thread_at(ThreadId::new(TID), Ticks::new(4_500))
+            .unwrap()
+            .started,
         Some(Ticks::new(2_000))
     );
-    assert_eq!(machine.thread_at(ThreadId::new(TID), Ticks::new(5_500)).unwrap().pid, PID);
+    assert_eq!(
+        machine
+            .thread_at(ThreadId::new(TID), Ticks::new(5_500))
+            .unwrap()
+            .pid,
+        PID
+    );
     let begun = Change::Thread(Life::Begun, ThreadId::new(TID));
-    assert_eq!(seen.changes, [begun, Change::Thread(Life::Ended, ThreadId::new(TID)), begun]);
+    assert_eq!(
+        seen.changes,
+        [
+            begun,
+            Change::Thread(Life::Ended, ThreadId::new(TID)),
+            begun
+        ]
+    );
 }
 
 #[test]
@@ -408,11 +541,17 @@ fn stack_is_looked_for_among_the_last_events_of_its_time() {
     const COUNT: u32 = 5_000;
     let mut trace = Trace::new();
     let tids = (1..=COUNT).map(|n| 4 * n);
-    tids.clone().for_each(|tid| trace.sample(2_000, 0x1000, tid));
+    tids.clone()
+        .for_each(|tid| trace.sample(2_000, 0x1000, tid));
     trace.stack(0x1820, 2_001, 2_000, 4, &[0x5000]);
     trace.stack(0x1820, 2_002, 2_000, 4 * COUNT, &[0x6000]);
     let (_, seen) = trace.analyze();
-    let found: Vec<u64> = seen.stacks.iter().flat_map(|(_, _, user, _)| user).copied().collect();
+    let found: Vec<u64> = seen
+        .stacks
+        .iter()
+        .flat_map(|(_, _, user, _)| user)
+        .copied()
+        .collect();
     assert_eq!((seen.samples.len(), found), (COUNT as usize, vec![0x6000]));
 }
 
@@ -423,8 +562,15 @@ fn process_names_keep_bytes_that_are_no_utf8_apart() {
     process(&mut trace, 0x0301, 2_001, (PID + 4, 4), "notepéd.exe");
     process(&mut trace, 0x0301, 2_002, (PID + 8, 4), b"notep\xead.exe");
     let (machine, _) = trace.analyze();
-    let names: Vec<&str> = machine.processes().iter().map(|process| process.name()).collect();
-    assert!(names.ends_with(&["notepéd.exe", "notepéd.exe", "notepêd.exe"]), "{names:?}");
+    let names: Vec<&str> = machine
+        .processes()
+        .iter()
+        .map(|process| process.name())
+        .collect();
+    assert!(
+        names.ends_with(&["notepéd.exe", "notepéd.exe", "notepêd.exe"]),
+        "{names:?}"
+    );
 }
 
 #[test]
@@ -438,7 +584,10 @@ fn reads_of_a_packet_that_is_used_again_count_from_their_own_start() {
         trace.read(990_000_000, 5);
         trace.read_ended(990_010_000, 5);
         let (_, io): (_, Io) = trace.analyze_for();
-        let times: Vec<u64> = io.totals().map(|(.., total)| total.latency.total()).collect();
+        let times: Vec<u64> = io
+            .totals()
+            .map(|(.., total)| total.latency.total())
+            .collect();
         assert_eq!(times, [10_000]);
     }
 }
@@ -450,9 +599,20 @@ fn named_at_the_end() -> Trace {
     switch(&mut trace, 2_000, 0, TID);
     switch(&mut trace, 3_000, TID, 0);
     let zero = [0; 4];
-    let parts =
-        [&[0; 8][..], &5u64.to_le_bytes(), &[1; 8], &7u32.to_le_bytes(), &zero, &TID.to_le_bytes()];
-    trace.event(0x0443, 3, 3_500, &[&parts.concat(), &100u32.to_le_bytes(), &[0; 8]]);
+    let parts = [
+        &[0; 8][..],
+        &5u64.to_le_bytes(),
+        &[1; 8],
+        &7u32.to_le_bytes(),
+        &zero,
+        &TID.to_le_bytes(),
+    ];
+    trace.event(
+        0x0443,
+        3,
+        3_500,
+        &[&parts.concat(), &100u32.to_le_bytes(), &[0; 8]],
+    );
     switch(&mut trace, 5_000, 0, TID);
     process(&mut trace, 0x0304, 8_000, (PID, 4), b"App.exe");
     trace.thread(0x0504, TID, 9_000);
@@ -463,14 +623,23 @@ fn named_at_the_end() -> Trace {
 fn switch(trace: &mut Trace, timestamp: i64, old: u32, new: u32) {
     let (new, old) = (new.to_le_bytes(), old.to_le_bytes());
     // Priorities, reason 6, mode 0, state 5.
-    trace.event(0x0524, 2, timestamp, &[&new, &old, &[8, 8, 0, 0, 6, 0, 5, 0], &[0; 8]]);
+    trace.event(
+        0x0524,
+        2,
+        timestamp,
+        &[&new, &old, &[8, 8, 0, 0, 6, 0, 5, 0], &[0; 8]],
+    );
 }
 
 #[test]
 fn threads_named_at_the_end_have_their_processes_from_the_start() {
     let (machine, (waits, io)): (_, (Waits, Io)) = named_at_the_end().analyze_for();
     let pid = |process: Option<usize>| machine.processes()[process.unwrap()].pid();
-    let threads: Vec<_> = waits.threads().keys().map(|key| (pid(key.0), key.1)).collect();
+    let threads: Vec<_> = waits
+        .threads()
+        .keys()
+        .map(|key| (pid(key.0), key.1))
+        .collect();
     assert_eq!(threads, [(ProcessId::new(PID), ThreadId::new(TID))]);
     let operations: Vec<_> = io.totals().map(|(process, ..)| pid(process)).collect();
     assert_eq!(operations, [PID]);

@@ -28,7 +28,9 @@ fn main() -> Result<()> {
         "memory" => bytes = std::fs::read(&path)?,
         "plain" => {
             let packed = std::fs::read(&path)?;
-            Repacker::decompress().run(packed.as_slice(), &mut bytes).expect("a trace");
+            Repacker::decompress()
+                .run(packed.as_slice(), &mut bytes)
+                .expect("a trace");
         }
         _ => {}
     }
@@ -45,18 +47,34 @@ fn main() -> Result<()> {
         processor = processor.min(processor_time().saturating_sub(start.1));
         wall = wall.min(start.0.elapsed());
     }
-    println!("{records} {:.6} {:.6}", processor.as_secs_f64(), wall.as_secs_f64());
+    println!(
+        "{records} {:.6} {:.6}",
+        processor.as_secs_f64(),
+        wall.as_secs_f64()
+    );
     Ok(())
 }
 
 fn from_file(how: &str, with: &dyn Fn(&str) -> bool, file: File, threads: usize) -> Result<u64> {
     Ok(match (how, with("pieces")) {
         ("map", false) => walk(&*map(&file, with)?, threads),
-        ("map", true) => walk(Advised { inner: &*map(&file, with)?, file, next: 0 }, threads),
+        ("map", true) => walk(
+            Advised {
+                inner: &*map(&file, with)?,
+                file,
+                next: 0,
+            },
+            threads,
+        ),
         ("file", false) => walk(FileSource::new(file)?, threads),
-        ("file", true) => {
-            walk(Advised { inner: FileSource::new(file.try_clone()?)?, file, next: 0 }, threads)
-        }
+        ("file", true) => walk(
+            Advised {
+                inner: FileSource::new(file.try_clone()?)?,
+                file,
+                next: 0,
+            },
+            threads,
+        ),
         ("limit-map", _) => sum(&map(&file, with)?),
         ("limit-file", _) => pieces(file)?,
         ("drop", _) => cache::drop_file(&file).map(|()| 0)?,
@@ -119,14 +137,22 @@ mod cache {
             ("needed", Advice::WillNeed),
             ("populate", Advice::PopulateRead),
         ];
-        known.into_iter().filter(|(word, _)| with(word)).try_for_each(|(_, a)| map.advise(a))
+        known
+            .into_iter()
+            .filter(|(word, _)| with(word))
+            .try_for_each(|(_, a)| map.advise(a))
     }
 
     /// In pieces: the system reads no more than its read-ahead for each request.
     pub fn need(file: &File, mut range: Range<u64>) -> Result<()> {
         const PIECE: u64 = 128 << 10;
         while !range.is_empty() {
-            fadvise(file, range.start, PIECE.try_into().ok(), rustix::fs::Advice::WillNeed)?;
+            fadvise(
+                file,
+                range.start,
+                PIECE.try_into().ok(),
+                rustix::fs::Advice::WillNeed,
+            )?;
             range.start += PIECE;
         }
         Ok(())
@@ -188,7 +214,9 @@ fn count<S: Source>(mut records: Records<S>) -> u64 {
 }
 
 fn sum(bytes: &[u8]) -> u64 {
-    let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+    let words = bytes
+        .chunks_exact(8)
+        .map(|word| u64::from_le_bytes(word.try_into().unwrap()));
     words.fold(0, u64::wrapping_add)
 }
 

@@ -93,7 +93,10 @@ pub(crate) fn man(args: &ManArgs, tools: Tools) -> Result<Outcome, Failure> {
 fn page(command: &Command, title: &str) -> Result<String, Failure> {
     let mut page = Vec::new();
     let source = format!("etlkit {}", env!("CARGO_PKG_VERSION"));
-    let man = clap_mangen::Man::new(command.clone()).title(title).source(source).manual("etlkit");
+    let man = clap_mangen::Man::new(command.clone())
+        .title(title)
+        .source(source)
+        .manual("etlkit");
     man.render(&mut page)?;
     let page = roff::with_literal_examples(&String::from_utf8_lossy(&page));
     let usage = command.clone().render_usage().to_string();

@@ -200,13 +200,29 @@ impl SampleArgs {
         let sink = Sink::create(&self.sink, "a profile", inputs)?;
         let symbols = self.symbols.open()?;
         let analyzed = self.recording.analyze(|range| {
-            let samples = SampleCollector::new().within(range).keep_samples(keep_samples);
+            let samples = SampleCollector::new()
+                .within(range)
+                .keep_samples(keep_samples);
             ((samples, symbols.maps()), other)
         })?;
-        let Analyzed { names, machine, selected, observer, outcome, range } = analyzed;
+        let Analyzed {
+            names,
+            machine,
+            selected,
+            observer,
+            outcome,
+            range,
+        } = analyzed;
         let ((samples, maps), other) = observer;
         let observer = (samples, other);
-        let analyzed = Analyzed { names, machine, selected, observer, outcome, range };
+        let analyzed = Analyzed {
+            names,
+            machine,
+            selected,
+            observer,
+            outcome,
+            range,
+        };
         let options = profile_options(&self.recording, &analyzed, options).idle(self.idle);
         let (samples, other) = &analyzed.observer;
         let profile = samples.profile(&analyzed.machine, &symbols.apply(options, maps.as_ref()));
@@ -218,7 +234,11 @@ impl SampleArgs {
                  `etlkit analyze cpu` shows what there is",
             ));
         }
-        Ok(Export { sink, profile, analyzed })
+        Ok(Export {
+            sink,
+            profile,
+            analyzed,
+        })
     }
 }
 
@@ -233,14 +253,25 @@ impl<O> Export<O> {
         let (first, last) = self.analyzed.machine.span().unwrap_or_default();
         let range = self.analyzed.range;
         let first = clock
-            .time(range.from.map_or(first, |from| Ticks::new(from.get().max(first.get()))))
+            .time(
+                range
+                    .from
+                    .map_or(first, |from| Ticks::new(from.get().max(first.get()))),
+            )
             .get();
-        let last =
-            clock.time(range.to.map_or(last, |to| Ticks::new(to.get().min(last.get())))).get();
+        let last = clock
+            .time(
+                range
+                    .to
+                    .map_or(last, |to| Ticks::new(to.get().min(last.get()))),
+            )
+            .get();
         // Readers take it for signed.
         let duration = last.saturating_sub(first).max(0).saturating_mul(100);
         pprof::Times {
-            start: first.saturating_sub(FILETIME_UNIX_EPOCH).saturating_mul(100),
+            start: first
+                .saturating_sub(FILETIME_UNIX_EPOCH)
+                .saturating_mul(100),
             duration: duration.cast_unsigned(),
         }
     }
@@ -259,7 +290,11 @@ impl<O> Export<O> {
             .map_err(|error| Failure::io(&name, &error))?;
         drop(out);
         let total = self.profile.total();
-        let stacks = self.profile.nodes().iter().filter(|node| node.exclusive.samples > 0);
+        let stacks = self
+            .profile
+            .nodes()
+            .iter()
+            .filter(|node| node.exclusive.samples > 0);
         let stacks = stacks.count() as u64;
         let samples = plural(total.samples, "sample", "samples");
         let text = format!("{name}: {samples}, {}\n", plural(stacks, "stack", "stacks"));
@@ -271,11 +306,16 @@ impl<O> Export<O> {
 /// The name of a recording: that of its first file.
 fn title(names: &[String]) -> String {
     let name = names.first().map_or("", String::as_str);
-    let name = Path::new(name).file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = Path::new(name)
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_default()
 }
 
 fn no_interval(export: &Export<()>) -> Failure {
-    Failure::new(export.title(), "the recording states no interval between samples")
-        .hint("use --weight samples")
+    Failure::new(
+        export.title(),
+        "the recording states no interval between samples",
+    )
+    .hint("use --weight samples")
 }

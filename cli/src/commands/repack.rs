@@ -88,7 +88,10 @@ pub(crate) struct CompressArgs {
 impl CompressArgs {
     /// Format and effort, with `--compress`.
     pub fn chosen(&self) -> Option<Compression> {
-        let compression = Compression { format: self.algorithm, effort: self.compression_level };
+        let compression = Compression {
+            format: self.algorithm,
+            effort: self.compression_level,
+        };
         self.compress.then_some(compression)
     }
 
@@ -105,7 +108,11 @@ impl CompressArgs {
 const ALGORITHMS: &[Choice<CompressionFormat>] = &[
     ("xpress", "Plain LZ77", CompressionFormat::XPRESS),
     ("lznt1", "LZ77 in chunks of 4 KB", CompressionFormat::LZNT1),
-    ("xpress-huff", "LZ77 with Huffman coding", CompressionFormat::XPRESS_HUFF),
+    (
+        "xpress-huff",
+        "LZ77 with Huffman coding",
+        CompressionFormat::XPRESS_HUFF,
+    ),
 ];
 
 /// The words of `--compression-level`.
@@ -136,7 +143,11 @@ fn run(
     let name = input::display(file);
     let compress = repacker.compresses();
     let mut sink = Sink::create(&args.sink, "a trace", [file])?;
-    let options = |limits| Options { threads, limits, ..Options::default() };
+    let options = |limits| Options {
+        threads,
+        limits,
+        ..Options::default()
+    };
     let done = if input::is_stdin(file) {
         let input::Stream { reader, about } = input::stdin_stream(&args.input)?;
         let repacker = repacker.options(options(args.input.limits(u64::MAX)));
@@ -148,7 +159,12 @@ fn run(
         repack(input.source(), &about, &mut sink, repacker)?
     };
     rewrite::finish(sink, &name, args.format, &Report::new(&done, compress))?;
-    Ok(Condition { notes: &done.notes, mode: done.mode, ..Condition::default() }.report(&name))
+    Ok(Condition {
+        notes: &done.notes,
+        mode: done.mode,
+        ..Condition::default()
+    }
+    .report(&name))
 }
 
 fn repack<S: Source>(
@@ -159,13 +175,20 @@ fn repack<S: Source>(
 ) -> Result<RepackReport, Failure> {
     let mut progress = Progress::new(source.size().unwrap_or(0), false);
     let on_buffer = move |bytes: u64| progress.add(bytes);
-    let mut out = FailureFlag { out: BufWriter::with_capacity(CHUNK, sink.file()), failed: false };
+    let mut out = FailureFlag {
+        out: BufWriter::with_capacity(CHUNK, sink.file()),
+        failed: false,
+    };
     let done = repacker.on_buffer(on_buffer).run(source, &mut out);
     let failed = out.failed;
     drop(out);
     done.map_err(|e| {
         let hint = "the trace is damaged: `etlkit repair` writes an intact one from it";
-        if failed { sink.failure(&e) } else { about.not_intact(&e, hint) }
+        if failed {
+            sink.failure(&e)
+        } else {
+            about.not_intact(&e, hint)
+        }
     })
 }
 

@@ -51,7 +51,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut sink = Sink::create(&args.rewrite.sink, "a trace", [args.file.as_path()])?;
     let mut input = Input::open(&args.file, &args.rewrite.input)?;
     let mut progress = Progress::of_inputs([&mut input]);
-    let options = Options { threads, limits: input.limits(), ..Options::default() };
+    let options = Options {
+        threads,
+        limits: input.limits(),
+        ..Options::default()
+    };
     let done = Repairer::new()
         .compress(args.packing.compressor(args.rewrite.threads()))
         .options(options)
@@ -70,9 +74,23 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     drop(input);
     check(&mut sink, &done, &options)?;
     rewrite::finish(sink, &name, args.rewrite.format, &Report::new(&done))?;
-    let RepairReport { damage, notes, mode, header, .. } = &done;
-    let condition = Condition { damage, notes, mode: *mode, ..Condition::default() };
-    let condition = Condition { lost_header: !header, ..condition };
+    let RepairReport {
+        damage,
+        notes,
+        mode,
+        header,
+        ..
+    } = &done;
+    let condition = Condition {
+        damage,
+        notes,
+        mode: *mode,
+        ..Condition::default()
+    };
+    let condition = Condition {
+        lost_header: !header,
+        ..condition
+    };
     let outcome = condition.report(&name);
     if done.was_intact() {
         return Ok(outcome);
@@ -90,7 +108,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 
 /// Reads the new file strictly: it is kept only if it is intact.
 fn check(sink: &mut Sink, done: &RepairReport, read: &Options) -> Result<(), Failure> {
-    let options = Options { mode: Mode::Strict, order_check: OrderCheck::FirstRecord, ..*read };
+    let options = Options {
+        mode: Mode::Strict,
+        order_check: OrderCheck::FirstRecord,
+        ..*read
+    };
     // Mapped, a large output would count as memory of the process.
     let records = Trace::open(sink.written()?, &options).and_then(|mut trace| {
         let mut records = trace.records(Order::Time)?.with_threads(read.threads);
@@ -151,12 +173,19 @@ impl rewrite::Report for Report {
         if !self.header {
             writeln!(out, "  {}", LOST_HEADER)?;
         } else if !self.closed {
-            writeln!(out, "  it was not closed: the last record is taken as its end")?;
+            writeln!(
+                out,
+                "  it was not closed: the last record is taken as its end"
+            )?;
         }
         let sorted = self.buffers_sorted;
         let left_out = self.records_left_out;
         if sorted > 0 {
-            let were = if sorted == 1 { "buffer was" } else { "buffers were" };
+            let were = if sorted == 1 {
+                "buffer was"
+            } else {
+                "buffers were"
+            };
             writeln!(out, "  {sorted} {were} not in time order")?;
         }
         if left_out > 0 {
@@ -166,10 +195,19 @@ impl rewrite::Report for Report {
         for problem in self.problems.iter().take(MAX_LISTED) {
             writeln!(out, "  {problem}")?;
         }
-        if let Some(more) = self.problems.len().checked_sub(MAX_LISTED).filter(|more| *more > 0) {
+        if let Some(more) = self
+            .problems
+            .len()
+            .checked_sub(MAX_LISTED)
+            .filter(|more| *more > 0)
+        {
             writeln!(out, "  ... and {more} more (--format json lists all)")?;
         }
         let records = plural(self.records, "record", "records");
-        writeln!(out, "{output}: {records} in {}", plural(self.buffers, "buffer", "buffers"))
+        writeln!(
+            out,
+            "{output}: {records} in {}",
+            plural(self.buffers, "buffer", "buffers")
+        )
     }
 }

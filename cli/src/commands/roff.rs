@@ -4,8 +4,12 @@
 //! hyphenates.
 
 /// Characters that roff replaces: quotation marks, accents and its own escape.
-const LITERAL: [(&str, &str); 4] =
-    [(r"\\", r"\(rs"), ("`", r"\(ga"), ("~", r"\(ti"), ("^", r"\(ha")];
+const LITERAL: [(&str, &str); 4] = [
+    (r"\\", r"\(rs"),
+    ("`", r"\(ga"),
+    ("~", r"\(ti"),
+    ("^", r"\(ha"),
+];
 
 /// The page, with examples in their own section, and indented lines unchanged.
 pub(super) fn with_literal_examples(page: &str) -> String {
@@ -13,7 +17,9 @@ pub(super) fn with_literal_examples(page: &str) -> String {
     for (character, name) in LITERAL {
         page = page.replace(character, name);
     }
-    let Some((before, extra)) = page.split_once("\n.SH EXTRA\n") else { return page };
+    let Some((before, extra)) = page.split_once("\n.SH EXTRA\n") else {
+        return page;
+    };
     let (extra, after) = match extra.split_once("\n.SH ") {
         Some((extra, after)) => (extra, format!(".SH {after}")),
         None => (extra, String::new()),
@@ -27,10 +33,16 @@ pub(super) fn with_usage(page: &str, typed: &str, usage: &str) -> String {
     const SYNOPSIS: &str = ".SH SYNOPSIS\n";
     let parts = page.split_once(SYNOPSIS);
     let parts = parts.and_then(|(before, rest)| Some((before, rest.split_once('\n')?.1)));
-    let Some((before, after)) = parts else { return page.to_owned() };
+    let Some((before, after)) = parts else {
+        return page.to_owned();
+    };
     let usage = usage.strip_prefix("Usage: ").unwrap_or(usage);
     let arguments = usage.strip_prefix(typed).unwrap_or(usage);
-    let arguments = arguments.split_whitespace().collect::<Vec<_>>().join(" ").replace('-', r"\-");
+    let arguments = arguments
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace('-', r"\-");
     format!("{before}{SYNOPSIS}\\fB{typed}\\fR {arguments}\n{after}")
 }
 
@@ -66,7 +78,11 @@ fn sections(text: &str) -> String {
             in_literal = true;
         }
         // Examples are below a heading and need no indentation.
-        let line = if examples { line.strip_prefix("  ").unwrap_or(line) } else { line };
+        let line = if examples {
+            line.strip_prefix("  ").unwrap_or(line)
+        } else {
+            line
+        };
         if line.starts_with(['.', '\'']) {
             out.push_str(r"\&");
         }

@@ -82,8 +82,16 @@ pub(crate) struct Args {
 /// The words of `--preset`.
 const PRESETS: &[Choice<fn() -> Policy>] = &[
     ("none", "Nothing", Policy::none),
-    ("usual", "Users, machines, command-lines and sids", Policy::usual),
-    ("strict", "Also paths and ips; drops command-lines", Policy::strict),
+    (
+        "usual",
+        "Users, machines, command-lines and sids",
+        Policy::usual,
+    ),
+    (
+        "strict",
+        "Also paths and ips; drops command-lines",
+        Policy::strict,
+    ),
 ];
 
 /// The words of `--lengths`.
@@ -107,10 +115,13 @@ fn action(text: &str) -> Result<Action, String> {
 
 fn category(text: &str) -> Result<(Category, Action), String> {
     let (name, what) = text.split_once('=').ok_or("expected CATEGORY=ACTION")?;
-    let category = Category::ALL.into_iter().find(|c| c.name() == name).ok_or_else(|| {
-        let names: Vec<_> = Category::ALL.iter().map(|c| c.name()).collect();
-        format!("expected one of {}", names.join(", "))
-    })?;
+    let category = Category::ALL
+        .into_iter()
+        .find(|c| c.name() == name)
+        .ok_or_else(|| {
+            let names: Vec<_> = Category::ALL.iter().map(|c| c.name()).collect();
+            format!("expected one of {}", names.join(", "))
+        })?;
     Ok((category, action(what)?))
 }
 
@@ -174,18 +185,25 @@ fn scrubber(args: &Args) -> Result<Scrubber<'static>, Failure> {
     }
     if let Some(index) = secrets.iter().position(|s| s.chars().count() < MIN_SECRET) {
         let what = format!("secret {} (fewer than {MIN_SECRET} characters)", index + 1);
-        return Err(Failure::new(what, "such a short text occurs in every trace by chance")
-            .hint("list longer texts, or replace whole values with --field and --set"));
+        return Err(
+            Failure::new(what, "such a short text occurs in every trace by chance")
+                .hint("list longer texts, or replace whole values with --field and --set"),
+        );
     }
     let mask = match &args.salt {
         Some(salt) if salt.is_empty() => {
-            return Err(Failure::new("--salt", "is empty: anyone could test guesses of the texts")
-                .hint("is its variable set? Without --salt, a random one is used"));
+            return Err(
+                Failure::new("--salt", "is empty: anyone could test guesses of the texts")
+                    .hint("is its variable set? Without --salt, a random one is used"),
+            );
         }
         Some(salt) => Mask::new(salt.as_bytes()),
         None => Mask::new(&random()),
     };
-    Ok(Scrubber::new(mask).policy(policy).secrets(secrets).lengths(args.lengths))
+    Ok(Scrubber::new(mask)
+        .policy(policy)
+        .secrets(secrets)
+        .lengths(args.lengths))
 }
 
 /// The lines of a file of texts.
@@ -193,7 +211,11 @@ fn listed(path: &Path) -> Result<Vec<String>, Failure> {
     let text = input::read_text(path, "a list of texts")
         .map_err(|failure| failure.hint("the file contains texts in UTF-8, one per line"))?;
     let text = text.trim_start_matches('\u{feff}');
-    Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
+    Ok(text
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect())
 }
 
 /// A random salt: the standard library seeds its hashers from the random source of the system.
@@ -204,7 +226,11 @@ fn random() -> Vec<u8> {
 
 impl Report for Summary {
     fn text(&self, _: &str, output: &str, out: &mut String) -> fmt::Result {
-        writeln!(out, "{output}: {} of {} records changed", self.changed, self.records)?;
+        writeln!(
+            out,
+            "{output}: {} of {} records changed",
+            self.changed, self.records
+        )?;
         for (category, count) in self.categories.iter().filter(|(_, count)| **count > 0) {
             writeln!(out, "{count:>10}  {}", category.name().replace('-', " "))?;
         }
@@ -227,8 +253,11 @@ impl Report for Summary {
             writeln!(out, "note: {kept}: no other length can be encoded")?;
         }
         if undecoded > 0 {
-            let what =
-                plural(undecoded, "record has no known schema", "records have no known schema");
+            let what = plural(
+                undecoded,
+                "record has no known schema",
+                "records have no known schema",
+            );
             writeln!(
                 out,
                 "note: {what}: only home directories, SIDs, known names and secrets were replaced \

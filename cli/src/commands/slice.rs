@@ -62,7 +62,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let keep_state = !args.no_keep_state || args.keep_state;
     let mut progress = job.progress(if keep_state { 2 } else { 1 });
     let select = |record: &Record<'_>, subject: &Subject| filter.admits_subject(record, subject);
-    let slicer = if keep_state { Slicer::new() } else { Slicer::new().without_state() };
+    let slicer = if keep_state {
+        Slicer::new()
+    } else {
+        Slicer::new().without_state()
+    };
     let done = slicer
         .compression(args.packing.chosen())
         .on_record(move |record| progress.pass(record.bytes().len()))
@@ -99,7 +103,11 @@ impl Report for Summary {
         writeln!(out, "{output}: {all} of {} records", self.records)?;
         writeln!(out, "{:>10}  selected", self.selected)?;
         for (reason, count) in self.kept.iter().filter(|(_, count)| **count > 0) {
-            writeln!(out, "{count:>10}  kept as state: {}", reason.name().replace('_', " "))?;
+            writeln!(
+                out,
+                "{count:>10}  kept as state: {}",
+                reason.name().replace('_', " ")
+            )?;
         }
         Ok(())
     }

@@ -18,7 +18,10 @@ pub(crate) struct About {
 impl About {
     /// An input that is known by its name only.
     pub fn named(name: &str) -> Self {
-        About { name: name.to_owned(), ..About::default() }
+        About {
+            name: name.to_owned(),
+            ..About::default()
+        }
     }
 
     /// The failure of opening the input as a trace: names its format, if it is a known one.
@@ -44,9 +47,10 @@ impl About {
     pub fn unreadable(&self, mode: Mode, error: &Error) -> Failure {
         match mode {
             Mode::Salvage => self.not_a_trace(error),
-            Mode::Strict => {
-                self.not_intact(error, "omit --strict to read the intact parts of a damaged trace")
-            }
+            Mode::Strict => self.not_intact(
+                error,
+                "omit --strict to read the intact parts of a damaged trace",
+            ),
         }
     }
 }

@@ -58,7 +58,10 @@ pub(crate) struct InputArgs {
 impl InputArgs {
     /// The arguments of each of `count` traces that are read at the same time.
     pub fn share(&self, count: usize) -> Self {
-        InputArgs { at_once: count as u64, ..self.clone() }
+        InputArgs {
+            at_once: count as u64,
+            ..self.clone()
+        }
     }
 
     /// How inputs are opened.
@@ -78,7 +81,10 @@ impl InputArgs {
 
     /// The memory for traces of `size` bytes together.
     pub fn memory(&self, size: u64) -> u64 {
-        let tied = size.saturating_mul(MAX_GROWTH).saturating_add(MIN_DEFAULT).min(MAX_DEFAULT);
+        let tied = size
+            .saturating_mul(MAX_GROWTH)
+            .saturating_add(MIN_DEFAULT)
+            .min(MAX_DEFAULT);
         self.max_memory.unwrap_or(tied).max(MIN_MEMORY)
     }
 
@@ -97,9 +103,19 @@ impl InputArgs {
     pub fn limits(&self, size: u64) -> Limits {
         let memory = self.memory(size);
         let held = memory / Budget::PARTS / self.at_once.max(1);
-        let most = if self.max_memory.is_some() { u32::MAX } else { Limits::default().buffer };
-        let buffer = u32::try_from(held / PARTS).unwrap_or(u32::MAX).clamp(BUFFER, most);
-        Limits { buffer, held, budget: memory::budget(memory) }
+        let most = if self.max_memory.is_some() {
+            u32::MAX
+        } else {
+            Limits::default().buffer
+        };
+        let buffer = u32::try_from(held / PARTS)
+            .unwrap_or(u32::MAX)
+            .clamp(BUFFER, most);
+        Limits {
+            buffer,
+            held,
+            budget: memory::budget(memory),
+        }
     }
 }
 
@@ -107,10 +123,16 @@ impl InputArgs {
 fn byte_size(text: &str) -> Result<u64, String> {
     let invalid = || "expected a number of bytes, with K, M, G or T as unit: 20G".to_owned();
     let upper = text.trim().to_ascii_uppercase();
-    let number = upper.strip_suffix("IB").or_else(|| upper.strip_suffix('B')).unwrap_or(&upper);
+    let number = upper
+        .strip_suffix("IB")
+        .or_else(|| upper.strip_suffix('B'))
+        .unwrap_or(&upper);
     let unit = number.chars().last().and_then(|c| "KMGT".find(c));
     let (digits, shift) = match unit {
-        Some(at) => (number.get(..number.len() - 1).unwrap_or_default(), 10 * (at as u32 + 1)),
+        Some(at) => (
+            number.get(..number.len() - 1).unwrap_or_default(),
+            10 * (at as u32 + 1),
+        ),
         None => (number, 0),
     };
     let value: u64 = digits.trim().parse().map_err(|_| invalid())?;
@@ -123,7 +145,10 @@ mod tests {
 
     #[test]
     fn limits_are_tied_to_the_trace_and_shared() {
-        let args = |max_memory| InputArgs { max_memory, ..InputArgs::default() };
+        let args = |max_memory| InputArgs {
+            max_memory,
+            ..InputArgs::default()
+        };
         let memory = |max_memory, size| args(max_memory).memory(size);
         assert_eq!(memory(None, 1 << 20), (256 + 128) << 20);
         assert_eq!(memory(None, u64::MAX), 1 << 30);
@@ -135,7 +160,10 @@ mod tests {
         assert_eq!([held(None, 1), held(None, 4)], [512 << 20, 128 << 20]);
         assert_eq!(held(Some(4 << 30), 2), 1 << 30);
         let buffer = |memory| args(Some(memory)).limits(1).buffer;
-        assert_eq!([buffer(1), buffer(1 << 28), buffer(1 << 40)], [16 << 20, 64 << 20, u32::MAX]);
+        assert_eq!(
+            [buffer(1), buffer(1 << 28), buffer(1 << 40)],
+            [16 << 20, 64 << 20, u32::MAX]
+        );
         assert_eq!(InputArgs::default().limits(u64::MAX).buffer, 64 << 20);
     }
 

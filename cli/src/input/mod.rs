@@ -48,7 +48,14 @@ impl Input {
         let mut input = input::Input::new(bytes, &name, &args.options())
             .map_err(|error| Failure::input(&name, &error))?;
         let limits = args.limits(input.size());
-        Ok(Input { about: About { name, head: input.head().clone() }, input, limits })
+        Ok(Input {
+            about: About {
+                name,
+                head: input.head().clone(),
+            },
+            input,
+            limits,
+        })
     }
 
     /// What messages about the input need.
@@ -92,9 +99,18 @@ impl Input {
     /// strict mode.
     pub fn trace(&mut self, options: &Options) -> Result<(Trace<AnySource<'_>>, &About), Failure> {
         self.ensure_records()?;
-        let Input { about, input, limits } = self;
-        let options = &Options { limits: *limits, ..*options };
-        let trace = input.trace(options).map_err(|error| about.unreadable(options.mode, &error))?;
+        let Input {
+            about,
+            input,
+            limits,
+        } = self;
+        let options = &Options {
+            limits: *limits,
+            ..*options
+        };
+        let trace = input
+            .trace(options)
+            .map_err(|error| about.unreadable(options.mode, &error))?;
         Ok((trace, about))
     }
 }
@@ -122,7 +138,11 @@ fn is_stdin_pipe(path: &Path) -> bool {
 
 /// The name of a file in messages and reports.
 pub(crate) fn display(path: &Path) -> String {
-    if is_stdin(path) { STDIN.to_owned() } else { path.display().to_string() }
+    if is_stdin(path) {
+        STDIN.to_owned()
+    } else {
+        path.display().to_string()
+    }
 }
 
 /// An input that is read front to back.
@@ -137,10 +157,19 @@ pub(crate) struct Stream {
 /// # Errors
 /// When it cannot be read or unpacked.
 pub(crate) fn stdin_stream(args: &InputArgs) -> Result<Stream, Failure> {
-    let Unpacked { bytes, head } =
-        args.options().unpacker.open(stdin()).map_err(|error| Failure::input(STDIN, &error))?;
+    let Unpacked { bytes, head } = args
+        .options()
+        .unpacker
+        .open(stdin())
+        .map_err(|error| Failure::input(STDIN, &error))?;
     let reader = bytes.reader().map_err(|error| Failure::io(STDIN, &error))?;
-    Ok(Stream { reader, about: About { name: STDIN.to_owned(), head } })
+    Ok(Stream {
+        reader,
+        about: About {
+            name: STDIN.to_owned(),
+            head,
+        },
+    })
 }
 
 fn stdin() -> Bytes {

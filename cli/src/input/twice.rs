@@ -20,10 +20,16 @@ pub(crate) fn reject_twice(files: &[PathBuf], hint: &str) -> Result<(), Failure>
             continue;
         }
         // A file that does not exist is reported when it is opened.
-        let Some(first) = seen.insert(file) else { continue };
+        let Some(first) = seen.insert(file) else {
+            continue;
+        };
         let name = display(file);
         let first = display(first);
-        let other = if first == name { String::new() } else { format!(", first as {first}") };
+        let other = if first == name {
+            String::new()
+        } else {
+            format!(", first as {first}")
+        };
         return Err(Failure::new(name, format!("is named twice{other}")).hint(hint));
     }
     Ok(())

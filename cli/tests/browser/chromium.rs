@@ -31,10 +31,22 @@ impl Chromium {
     pub fn start(browser: &Path) -> Self {
         let profile = tempfile::tempdir().unwrap();
         let mut child = Command::new("sh")
-            .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null"])
+            .args([
+                "-c",
+                "exec \"$0\" \"$@\" 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null",
+            ])
             .arg(browser)
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
-            .args(["--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-pipe"])
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--hide-scrollbars",
+            ])
+            .args([
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+                "--remote-debugging-pipe",
+            ])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -52,11 +64,21 @@ impl Chromium {
             }
         });
         let (last, session, events) = (0, None, Vec::new());
-        let mut chromium = Chromium { child, to, from, last, session, events, _profile: profile };
+        let mut chromium = Chromium {
+            child,
+            to,
+            from,
+            last,
+            session,
+            events,
+            _profile: profile,
+        };
         let target = chromium.call("Target.createTarget", json!({"url": "about:blank"}));
         let target = &target["targetId"];
-        let attached =
-            chromium.call("Target.attachToTarget", json!({"targetId": target, "flatten": true}));
+        let attached = chromium.call(
+            "Target.attachToTarget",
+            json!({"targetId": target, "flatten": true}),
+        );
         chromium.session = attached["sessionId"].as_str().map(str::to_owned);
         for domain in ["Page", "Runtime", "Log", "Network"] {
             chromium.call(&format!("{domain}.enable"), json!({}));
@@ -65,7 +87,9 @@ impl Chromium {
     }
 
     fn take(&mut self) -> Value {
-        self.from.recv_timeout(PATIENCE).expect("the browser answers")
+        self.from
+            .recv_timeout(PATIENCE)
+            .expect("the browser answers")
     }
 
     pub fn call(&mut self, method: &str, params: Value) -> Value {
@@ -99,7 +123,11 @@ impl Chromium {
         self.events.clear();
         let url = format!("file://{}", page.display());
         self.call("Page.navigate", json!({"url": url}));
-        while !self.events.iter().any(|e| e["method"] == "Page.loadEventFired") {
+        while !self
+            .events
+            .iter()
+            .any(|e| e["method"] == "Page.loadEventFired")
+        {
             let event = self.take();
             self.events.push(event);
         }
@@ -109,7 +137,10 @@ impl Chromium {
     pub fn ask(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let mut answer = self.call("Runtime.evaluate", params);
-        assert!(answer.get("exceptionDetails").is_none(), "{expression}: {answer}");
+        assert!(
+            answer.get("exceptionDetails").is_none(),
+            "{expression}: {answer}"
+        );
         answer["result"]["value"].take()
     }
 
@@ -132,7 +163,9 @@ impl Chromium {
         let params = json!({"format": "png", "captureBeyondViewport": true});
         let answer = self.call("Page.captureScreenshot", params);
         let text = answer["data"].as_str().unwrap();
-        base64::engine::general_purpose::STANDARD.decode(text).unwrap()
+        base64::engine::general_purpose::STANDARD
+            .decode(text)
+            .unwrap()
     }
 
     /// What the page asked of the network, and what it complained of.
@@ -140,7 +173,11 @@ impl Chromium {
         let of = |method: &'static str| self.events.iter().filter(move |e| e["method"] == method);
         let asked = of("Network.requestWillBeSent");
         let asked = asked.map(|e| e["params"]["request"]["url"].to_string());
-        let complained = ["Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled"];
+        let complained = [
+            "Log.entryAdded",
+            "Runtime.exceptionThrown",
+            "Runtime.consoleAPICalled",
+        ];
         let complained = complained.into_iter().flat_map(of).map(Value::to_string);
         (asked.collect(), complained.collect())
     }

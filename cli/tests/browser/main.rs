@@ -3,7 +3,12 @@
 //!
 //! `ETLKIT_SCREENSHOTS=DIR` writes the screenshots to DIR.
 // Tests fail by panicking.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 #![cfg(unix)]
 
 mod chromium;
@@ -88,7 +93,9 @@ fn pixels(png: &[u8]) -> (u32, u32, Vec<[u8; 3]>) {
     let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
     let info = reader.next_frame(&mut bytes).unwrap();
     let each = info.color_type.samples();
-    let pixels = bytes[..info.buffer_size()].chunks_exact(each).map(|p| [p[0], p[1], p[2]]);
+    let pixels = bytes[..info.buffer_size()]
+        .chunks_exact(each)
+        .map(|p| [p[0], p[1], p[2]]);
     (info.width, info.height, pixels.collect())
 }
 
@@ -104,14 +111,21 @@ fn look(browser: &mut Chromium, page: &Path) -> Value {
                 assert_eq!(seen[key], serde_json::json!([]), "{what}: {key}");
             };
             // Nothing beyond the edge, no word broken in the middle, nothing too pale to be read.
-            assert_eq!(seen["wide"], size.0, "{what}: the page can be moved sideways");
+            assert_eq!(
+                seen["wide"], size.0,
+                "{what}: the page can be moved sideways"
+            );
             ["outside", "broken", "pale"].into_iter().for_each(none);
             assert_eq!(seen["links"], 0, "{what}");
             if screen == "large" {
                 assert_eq!(seen["hidden"], 0, "{what}: a table is wider than its place");
             }
             let (asked, complained) = browser.asked_and_complained();
-            assert_eq!(asked.len(), 1, "{what}: nothing but the page itself: {asked:?}");
+            assert_eq!(
+                asked.len(),
+                1,
+                "{what}: nothing but the page itself: {asked:?}"
+            );
             assert_eq!(complained, Vec::<String>::new(), "{what}");
 
             let picture = browser.picture();
@@ -121,8 +135,15 @@ fn look(browser: &mut Chromium, page: &Path) -> Value {
                 std::fs::write(Path::new(&directory).join(file), &picture).unwrap();
             }
             let (width, height, pixels) = pixels(&picture);
-            assert!(width >= size.0 && height > 300, "{what}: {width} by {height}");
-            let corners = [pixels[0], pixels[width as usize - 1], pixels[pixels.len() - 1]];
+            assert!(
+                width >= size.0 && height > 300,
+                "{what}: {width} by {height}"
+            );
+            let corners = [
+                pixels[0],
+                pixels[width as usize - 1],
+                pixels[pixels.len() - 1],
+            ];
             for pixel in corners {
                 let right = match scheme {
                     "dark" => pixel.iter().all(|c| *c < 0x30),
@@ -133,7 +154,10 @@ fn look(browser: &mut Chromium, page: &Path) -> Value {
             // Ground by far the most, and on it text and bars.
             let ground = pixels.iter().filter(|p| **p == corners[0]).count();
             let share = ground as f64 / pixels.len() as f64;
-            assert!((0.4..0.995).contains(&share), "{what}: {share:.3} of it is ground");
+            assert!(
+                (0.4..0.995).contains(&share),
+                "{what}: {share:.3} of it is ground"
+            );
             let mut colors = BTreeSet::new();
             let has_many = pixels.iter().any(|p| colors.insert(p) && colors.len() > 20);
             assert!(has_many, "{what}: the page is empty");
@@ -157,13 +181,21 @@ fn html_report_of_a_real_trace_can_be_sorted() {
     assert!(
         text.contains("complete") && text.contains("PerfView.exe") && text.contains("12.582 s")
     );
-    assert!(seen["lanes"].as_u64().unwrap() > 15 && seen["bars"].as_u64().unwrap() > 40, "{seen}");
+    assert!(
+        seen["lanes"].as_u64().unwrap() > 15 && seen["bars"].as_u64().unwrap() > 40,
+        "{seen}"
+    );
 
     // A click on a column's head sorts, another one turns it round.
     browser.open(&page, LARGE, "light");
     let column = "[...document.querySelectorAll('table.findings tbody tr')].map(r => r.cells[2].dataset.key | 0)";
     let pids = |answer: Value| -> Vec<i64> {
-        answer.as_array().unwrap().iter().map(|v| v.as_i64().unwrap()).collect()
+        answer
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|v| v.as_i64().unwrap())
+            .collect()
     };
     let before = pids(browser.ask(column));
     assert!(before.len() > 10 && !before.is_sorted(), "{before:?}");
@@ -182,7 +214,12 @@ fn html_report_of_a_real_trace_can_be_sorted() {
     let times = browser.ask(
         "[...document.querySelectorAll('table.findings tbody tr')].map(r => r.cells[3].dataset.text)",
     );
-    assert!(times.as_array().unwrap().is_sorted_by_key(|v| v.as_str().unwrap().to_owned()));
+    assert!(
+        times
+            .as_array()
+            .unwrap()
+            .is_sorted_by_key(|v| v.as_str().unwrap().to_owned())
+    );
 
     // The explanation of a finding opens on a click.
     let details = "document.querySelector('table.findings details')";
@@ -202,11 +239,18 @@ fn html_report_of_many_processes_fits() {
     let said = etlkit(here.path(), &["synth", "crowd.kdl", "-o", "crowd"]);
     assert_eq!(said.code, 0, "{}", said.err);
     let files = ["crowd/clr.etl", "crowd/kernel.etl", "crowd/rundown.etl"];
-    let crowd = page(here.path(), "crowd", &[&["--together"], files.as_slice()].concat());
+    let crowd = page(
+        here.path(),
+        "crowd",
+        &[&["--together"], files.as_slice()].concat(),
+    );
     let browser = &mut Chromium::start(&browser);
     let seen = look(browser, &crowd);
     let text = seen["text"].as_str().unwrap();
-    assert!(text.contains("6 more processes") && text.contains("loss"), "{text}");
+    assert!(
+        text.contains("6 more processes") && text.contains("loss"),
+        "{text}"
+    );
     assert!(text.contains("see processor "), "{text}");
     // Findings are not below the lanes of all processes, and names that do not fit show in full
     // when asked for.
@@ -229,7 +273,10 @@ fn html_report_of_many_processes_fits() {
     let kernel = page(here.path(), "kernel", &["crowd/kernel.etl"]);
     let seen = look(browser, &kernel);
     let text = seen["text"].as_str().unwrap();
-    assert!(!text.contains("more processes") && text.contains("kernel stacks"), "{text}");
+    assert!(
+        !text.contains("more processes") && text.contains("kernel stacks"),
+        "{text}"
+    );
 }
 
 /// Complete, incomplete, lossy, and all on one page.
@@ -248,7 +295,10 @@ fn html_report_of_several_traces_fits() {
     ] {
         let script = corpus.join(format!("{scenario}.kdl"));
         let out = scenario.replace('/', "-");
-        let said = etlkit(here.path(), &["synth", script.to_str().unwrap(), "-o", &out]);
+        let said = etlkit(
+            here.path(),
+            &["synth", script.to_str().unwrap(), "-o", &out],
+        );
         assert_eq!(said.code, 0, "{}", said.err);
         files.push(file);
     }
@@ -264,7 +314,13 @@ fn html_report_of_several_traces_fits() {
     browser.open(&page, LARGE, "light");
     browser.click("document.querySelector('table.traces th button')");
     let first = "document.querySelector('table.traces tbody tr').innerText";
-    assert!(browser.ask(first).as_str().unwrap().starts_with("incomplete"));
+    assert!(
+        browser
+            .ask(first)
+            .as_str()
+            .unwrap()
+            .starts_with("incomplete")
+    );
     let leads = "[...document.querySelectorAll('table.traces a')].every(a => document.querySelector(a.hash))";
     assert_eq!(browser.ask(leads), true);
     // Every piece of a timeline has a tooltip.
@@ -277,6 +333,11 @@ fn html_report_of_several_traces_fits() {
         let seen = browser.ask(LOOK);
         assert_eq!(seen["wide"], size.0);
         assert_eq!(seen["outside"], serde_json::json!([]));
-        assert!(seen["text"].as_str().unwrap().contains("xperf -start clrRundown"));
+        assert!(
+            seen["text"]
+                .as_str()
+                .unwrap()
+                .contains("xperf -start clrRundown")
+        );
     }
 }

@@ -42,14 +42,23 @@ const PRINTING: &[&[&str]] = &[
     &["corpus", "list", "--corpus", "."],
     &["corpus", "check", "--corpus", "."],
     &["merge", "t.etl", "-o", "m.etl", "--force"],
-    &["repair", "cut.etl", "-o", "r.etl", "--force", "--format", "json"],
+    &[
+        "repair", "cut.etl", "-o", "r.etl", "--force", "--format", "json",
+    ],
 ];
 
 fn here() -> tempfile::TempDir {
     let script = include_bytes!("two.kdl");
     let cut = &trace()[..2 * BUFFER + 0x60];
     let here = directory(&[("t.etl", &trace()), ("cut.etl", cut), ("s.kdl", script)]);
-    assert_eq!(etlkit(here.path(), &["corpus", "check", "--update", "--corpus", "."]).code, 0);
+    assert_eq!(
+        etlkit(
+            here.path(),
+            &["corpus", "check", "--update", "--corpus", "."]
+        )
+        .code,
+        0
+    );
     here
 }
 
@@ -59,9 +68,17 @@ fn full() -> File {
 
 fn run(here: &Path, args: &[&str], out: impl Into<Stdio>, err: impl Into<Stdio>) -> (i32, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_etlkit"));
-    command.current_dir(here).args(args).stdin(Stdio::null()).stdout(out).stderr(err);
+    command
+        .current_dir(here)
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err);
     let done = command.output().unwrap();
-    (done.status.code().unwrap_or(-1), String::from_utf8(done.stderr).unwrap())
+    (
+        done.status.code().unwrap_or(-1),
+        String::from_utf8(done.stderr).unwrap(),
+    )
 }
 
 #[test]
@@ -85,8 +102,15 @@ fn closed_stdout_is_no_error() {
         let (code, err) = run(here.path(), args, writer, Stdio::piped());
         // Verdicts are complete before they are printed; other commands stop early.
         let has_verdict = ["verify", "diff"].contains(&args[0]);
-        assert_eq!(code, if has_verdict { said.code } else { 0 }, "{args:?}: {err}");
-        assert!(!err.contains("error") && !err.contains("panicked"), "{args:?}: {err}");
+        assert_eq!(
+            code,
+            if has_verdict { said.code } else { 0 },
+            "{args:?}: {err}"
+        );
+        assert!(
+            !err.contains("error") && !err.contains("panicked"),
+            "{args:?}: {err}"
+        );
     }
 }
 
@@ -106,15 +130,27 @@ fn closed_stderr_is_no_error() {
     ];
     for args in PRINTING.iter().copied().chain(damaged) {
         let expected = run(here.path(), args, Stdio::null(), Stdio::piped()).0;
-        assert_eq!(run(here.path(), args, Stdio::null(), full()).0, expected, "{args:?}");
+        assert_eq!(
+            run(here.path(), args, Stdio::null(), full()).0,
+            expected,
+            "{args:?}"
+        );
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        assert_eq!(run(here.path(), args, Stdio::null(), writer).0, expected, "{args:?}");
+        assert_eq!(
+            run(here.path(), args, Stdio::null(), writer).0,
+            expected,
+            "{args:?}"
+        );
     }
     // Reports of commands whose trace goes to standard output.
     for tool in TOOLS {
         let args = [tool, &["-o", "-"]].concat();
         let expected = run(here.path(), &args, Stdio::null(), Stdio::piped()).0;
-        assert_eq!(run(here.path(), &args, Stdio::null(), full()).0, expected, "{args:?}");
+        assert_eq!(
+            run(here.path(), &args, Stdio::null(), full()).0,
+            expected,
+            "{args:?}"
+        );
     }
 }

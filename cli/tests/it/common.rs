@@ -32,13 +32,27 @@ pub fn etlverify(directory: &Path, args: &[&str]) -> CommandOutput {
 
 /// Runs `etlkit` with bytes on standard input.
 pub fn etlkit_piped(input: &[u8], args: &[&str]) -> CommandOutput {
-    run(env!("CARGO_BIN_EXE_etlkit"), Path::new("."), args, Some(input))
+    run(
+        env!("CARGO_BIN_EXE_etlkit"),
+        Path::new("."),
+        args,
+        Some(input),
+    )
 }
 
 /// Runs `etlkit` and returns the bytes on standard output, and the text on standard error.
 pub fn etlkit_bytes(input: &[u8], args: &[&str]) -> (Vec<u8>, String) {
-    let output = output(env!("CARGO_BIN_EXE_etlkit"), Path::new("."), args, Some(input));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = output(
+        env!("CARGO_BIN_EXE_etlkit"),
+        Path::new("."),
+        args,
+        Some(input),
+    );
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     (output.stdout, String::from_utf8(output.stderr).unwrap())
 }
 
@@ -51,12 +65,19 @@ pub const OWN_SETTINGS: [&str; 4] = ["CLICOLOR", "CLICOLOR_FORCE", "NO_COLOR", "
 
 fn output(tool: &str, directory: &Path, args: &[&str], input: Option<&[u8]>) -> Output {
     let mut command = Command::new(tool);
-    command.current_dir(directory).args(args).env("COLUMNS", "100");
+    command
+        .current_dir(directory)
+        .args(args)
+        .env("COLUMNS", "100");
     for name in OWN_SETTINGS {
         command.env_remove(name);
     }
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+    command.stdin(if input.is_some() {
+        Stdio::piped()
+    } else {
+        Stdio::null()
+    });
     let mut child = command.spawn().unwrap();
     if let Some(input) = input {
         let mut stdin = child.stdin.take().unwrap();
@@ -89,9 +110,17 @@ pub fn trace() -> Vec<u8> {
     let name = b"Prov\x1b[31m\"=1\0";
     let mut traits = (2 + name.len() as u16).to_le_bytes().to_vec();
     traits.extend(name);
-    let first = [event(1_010, 1, 4, 0x8, None), event(1_030, 2, 5, 0x10, Some(&traits))];
+    let first = [
+        event(1_010, 1, 4, 0x8, None),
+        event(1_030, 2, 5, 0x10, Some(&traits)),
+    ];
     let second = [perfinfo(1_020, 0x0f2e), full(1_040), message(1_050)];
-    [buffer(0, 0, 4, &[header]), buffer(1, 0, 0, &first), buffer(2, 1, 0, &second)].concat()
+    [
+        buffer(0, 0, 4, &[header]),
+        buffer(1, 0, 0, &first),
+        buffer(2, 1, 0, &second),
+    ]
+    .concat()
 }
 
 /// A trace with one manifest event.
@@ -110,8 +139,13 @@ pub fn trace_of(provider: [u8; 16], id: u16, version: u8, payload: &[u8]) -> Vec
 pub fn buffer(number: u64, processor: u16, kind: u16, records: &[Vec<u8>]) -> Vec<u8> {
     let fill = (0x48 + records.iter().map(Vec::len).sum::<usize>()) as u32;
     let mut out = vec![0u8; 0x48];
-    for (at, value) in [(0x00, BUFFER as u32), (0x04, fill), (0x08, fill), (0x2c, 3), (0x30, fill)]
-    {
+    for (at, value) in [
+        (0x00, BUFFER as u32),
+        (0x04, fill),
+        (0x08, fill),
+        (0x2c, 3),
+        (0x30, fill),
+    ] {
         out[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
     out[0x18..0x20].copy_from_slice(&number.to_le_bytes());
@@ -221,8 +255,9 @@ pub fn large() -> Vec<u8> {
     const BUFFERS: u32 = 1_000;
     let mut file = buffer(0, 0, 4, &[header_event(BUFFERS + 1)]);
     for number in 0..i64::from(BUFFERS) {
-        let records: Vec<_> =
-            (0..40).map(|i| event(2_000 + number * 40 + i, 7, 4, 0x8, None)).collect();
+        let records: Vec<_> = (0..40)
+            .map(|i| event(2_000 + number * 40 + i, 7, 4, 0x8, None))
+            .collect();
         file.extend(buffer(number as u64 + 1, 0, 0, &records));
     }
     file
@@ -244,8 +279,9 @@ pub const TOOLS: [&[&str]; 9] = [
 /// Names in a directory, sorted.
 pub fn names(here: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(here).unwrap();
-    let mut names: Vec<_> =
-        entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> = entries
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }

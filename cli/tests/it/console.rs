@@ -10,7 +10,10 @@ use std::process::Command;
 
 /// The output of a command line, then its notes on standard error, which has nothing else.
 pub fn bash(here: &Path, line: &str) -> String {
-    let tools = Path::new(env!("CARGO_BIN_EXE_etlkit")).parent().unwrap().to_owned();
+    let tools = Path::new(env!("CARGO_BIN_EXE_etlkit"))
+        .parent()
+        .unwrap()
+        .to_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path =
         std::env::join_paths([tools].into_iter().chain(std::env::split_paths(&path))).unwrap();
@@ -19,12 +22,21 @@ pub fn bash(here: &Path, line: &str) -> String {
         command.env_remove(name);
     }
     // bash warns about a locale that is not installed.
-    command.args(["-c", line]).current_dir(here).env("PATH", path).env("LC_ALL", "C");
+    command
+        .args(["-c", line])
+        .current_dir(here)
+        .env("PATH", path)
+        .env("LC_ALL", "C");
     let output = command.output().unwrap();
     let notes = String::from_utf8(output.stderr).unwrap();
-    assert!(notes.lines().all(|line| line.starts_with("note: ")), "{line}: {notes}");
+    assert!(
+        notes.lines().all(|line| line.starts_with("note: ")),
+        "{line}: {notes}"
+    );
     let said = String::from_utf8(output.stdout).unwrap() + &notes;
-    said.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    said.lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
 }
 
 /// The page with the current output of its commands.
@@ -34,7 +46,9 @@ pub fn updated(page: &str, here: &Path) -> String {
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
         out += &format!("{line}\n");
-        let named = line.strip_prefix('`').and_then(|rest| rest.strip_suffix("`:"));
+        let named = line
+            .strip_prefix('`')
+            .and_then(|rest| rest.strip_suffix("`:"));
         let file = std::mem::replace(&mut file, named);
         if !line.starts_with("```") {
             continue;
@@ -45,7 +59,10 @@ pub fn updated(page: &str, here: &Path) -> String {
             std::fs::write(here.join(file), text).unwrap();
         }
         let console = line == "```console";
-        for line in block.into_iter().filter(|line| !console || line.starts_with("$ ")) {
+        for line in block
+            .into_iter()
+            .filter(|line| !console || line.starts_with("$ "))
+        {
             out += &format!("{line}\n");
             if let Some(command) = line.strip_prefix("$ ").filter(|_| console) {
                 out += &bash(here, command);
@@ -65,7 +82,11 @@ pub fn check(file: &Path, here: &Path) -> String {
     } else {
         let differ = page.lines().zip(now.lines()).find(|(a, b)| a != b);
         let lines = (page.lines().count(), now.lines().count());
-        assert_eq!((differ, lines.0), (None, lines.1), "ETLKIT_WRITE_DOCS=1 updates it");
+        assert_eq!(
+            (differ, lines.0),
+            (None, lines.1),
+            "ETLKIT_WRITE_DOCS=1 updates it"
+        );
     }
     now
 }

@@ -36,7 +36,10 @@ fn blocks(page: &str) -> Vec<Block> {
     let mut lines = page.lines().enumerate();
     while let Some((line, text)) = lines.next() {
         if let Some(language) = text.strip_prefix("```") {
-            let body = lines.by_ref().map(|(_, text)| text).take_while(|text| *text != "```");
+            let body = lines
+                .by_ref()
+                .map(|(_, text)| text)
+                .take_while(|text| *text != "```");
             let text = body.map(|text| format!("{text}\n")).collect();
             out.push(Block {
                 language: language.to_owned(),
@@ -45,7 +48,9 @@ fn blocks(page: &str) -> Vec<Block> {
                 line: line + 1,
             });
         } else {
-            let name = text.strip_prefix('`').and_then(|rest| rest.strip_suffix("`:"));
+            let name = text
+                .strip_prefix('`')
+                .and_then(|rest| rest.strip_suffix("`:"));
             file = name.map(str::to_owned);
         }
     }
@@ -54,13 +59,23 @@ fn blocks(page: &str) -> Vec<Block> {
 
 /// Runs a script as a reader of the page would.
 fn bash(here: &Path, script: &str) -> Output {
-    let tools = Path::new(env!("CARGO_BIN_EXE_etlkit")).parent().unwrap().to_owned();
+    let tools = Path::new(env!("CARGO_BIN_EXE_etlkit"))
+        .parent()
+        .unwrap()
+        .to_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path =
         std::env::join_paths([tools].into_iter().chain(std::env::split_paths(&path))).unwrap();
     let mut command = Command::new("bash");
-    command.args(["-e", "-o", "pipefail", "-c", script]).current_dir(here).env("PATH", path);
-    command.env_remove("UPDATE").env("PYTHONDONTWRITEBYTECODE", "1").output().unwrap()
+    command
+        .args(["-e", "-o", "pipefail", "-c", script])
+        .current_dir(here)
+        .env("PATH", path);
+    command
+        .env_remove("UPDATE")
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .unwrap()
 }
 
 fn said(output: &Output) -> String {
@@ -81,7 +96,11 @@ fn checkout() -> tempfile::TempDir {
 fn workflow_script(yaml: &str) -> String {
     let (_, script) = yaml.split_once("run: |\n").unwrap();
     let indented = |line: &&str| line.starts_with("          ");
-    script.lines().take_while(indented).map(|line| format!("{}\n", line.trim_start())).collect()
+    script
+        .lines()
+        .take_while(indented)
+        .map(|line| format!("{}\n", line.trim_start()))
+        .collect()
 }
 
 /// The dependency tree of the page's `Cargo.toml`, with the path of this checkout: cargo fails if a
@@ -90,12 +109,21 @@ fn resolved(dependencies: &str) -> String {
     let here = directory(&[("lib.rs", b"")]);
     std::fs::copy(root().join("Cargo.lock"), here.path().join("Cargo.lock")).unwrap();
     let package = "[package]\nname = \"recipes\"\nedition = \"2024\"\n[lib]\npath = \"lib.rs\"\n";
-    let root = root().canonicalize().unwrap().to_str().unwrap().replace('\\', "/");
+    let root = root()
+        .canonicalize()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .replace('\\', "/");
     let manifest = format!("{package}{}", dependencies.replace("../etlkit", &root));
     std::fs::write(here.path().join("Cargo.toml"), manifest).unwrap();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let args = ["tree", "--offline", "--edges", "all", "--depth", "1"];
-    let output = Command::new(cargo).args(args).current_dir(here.path()).output().unwrap();
+    let output = Command::new(cargo)
+        .args(args)
+        .current_dir(here.path())
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{dependencies}\n{}", said(&output));
     said(&output)
 }
@@ -104,10 +132,23 @@ fn resolved(dependencies: &str) -> String {
 fn cookbook_dependencies_resolve() {
     let page = recipes();
     let blocks = blocks(&page);
-    let manifest = blocks.iter().find(|b| b.file.as_deref() == Some("Cargo.toml")).unwrap();
+    let manifest = blocks
+        .iter()
+        .find(|b| b.file.as_deref() == Some("Cargo.toml"))
+        .unwrap();
     let tree = resolved(&manifest.text);
-    for needed in ["etl-control", "etl-format", "etl-schema", "etl-synth", "insta", "proptest"] {
-        assert!(tree.contains(&format!("── {needed} feature")), "{needed}: {tree}");
+    for needed in [
+        "etl-control",
+        "etl-format",
+        "etl-schema",
+        "etl-synth",
+        "insta",
+        "proptest",
+    ] {
+        assert!(
+            tree.contains(&format!("── {needed} feature")),
+            "{needed}: {tree}"
+        );
     }
     assert!(tree.contains("etl-control feature \"proptest\""), "{tree}");
     // A missing feature is an error.
@@ -121,7 +162,10 @@ fn cookbook_recipes_run() {
     let here = checkout();
     if !bash(here.path(), "python3 --version").status.success() {
         let demanded = std::env::var_os("ETLKIT_REQUIRE_FOREIGN").is_some_and(|v| v == "1");
-        assert!(!demanded, "there is no python3, and ETLKIT_REQUIRE_FOREIGN=1 demands it");
+        assert!(
+            !demanded,
+            "there is no python3, and ETLKIT_REQUIRE_FOREIGN=1 demands it"
+        );
         eprintln!("\n*** SKIPPED: there is no python3; this test has shown nothing ***\n");
         return;
     }
@@ -137,12 +181,21 @@ fn cookbook_recipes_run() {
         match block.language.as_str() {
             "sh" => {
                 let output = bash(here.path(), &block.text);
-                assert!(output.status.success(), "{at} fails:\n{}\n{}", block.text, said(&output));
+                assert!(
+                    output.status.success(),
+                    "{at} fails:\n{}\n{}",
+                    block.text,
+                    said(&output)
+                );
             }
             "yaml" => {
                 let script = workflow_script(&block.text);
                 let output = bash(here.path(), &script);
-                assert!(output.status.success(), "{at} fails:\n{script}\n{}", said(&output));
+                assert!(
+                    output.status.success(),
+                    "{at} fails:\n{script}\n{}",
+                    said(&output)
+                );
                 // The same workflow rejects a trace without rundown.
                 let output = bash(here.path(), &script.replace("traces/", "broken/"));
                 assert_eq!(output.status.code(), Some(1), "{at}: {}", said(&output));
@@ -161,12 +214,20 @@ fn cookbook_recipes_run() {
 
     // The tests of the recipes fail for a changed decoder and a changed scenario.
     let decoder = here.path().join("decoder.py");
-    let changed = std::fs::read_to_string(&decoder).unwrap().replace("MethodSize", "MethodToken");
+    let changed = std::fs::read_to_string(&decoder)
+        .unwrap()
+        .replace("MethodSize", "MethodToken");
     std::fs::write(&decoder, changed).unwrap();
     let output = bash(here.path(), "python3 test_decoder.py");
-    assert!(!output.status.success() && said(&output).contains("UPDATE=1"), "{}", said(&output));
+    assert!(
+        !output.status.success() && said(&output).contains("UPDATE=1"),
+        "{}",
+        said(&output)
+    );
     let script = here.path().join("cases/attach.kdl");
-    let changed = std::fs::read_to_string(&script).unwrap().replace("ready=10", "ready=11");
+    let changed = std::fs::read_to_string(&script)
+        .unwrap()
+        .replace("ready=10", "ready=11");
     std::fs::write(&script, changed).unwrap();
     let output = bash(here.path(), "etlkit corpus check --corpus cases");
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));

@@ -31,7 +31,11 @@ fn diff_prints_text_and_json() {
     assert_eq!(said.code, 1);
     insta::assert_snapshot!("diff_json", said.out);
     let said = etlkit(here.path(), &["diff", "a.etl", "b.etl", "--limit", "1"]);
-    assert!(said.out.contains("... and 2 more (--limit 1)"), "{}", said.out);
+    assert!(
+        said.out.contains("... and 2 more (--limit 1)"),
+        "{}",
+        said.out
+    );
 }
 
 #[test]
@@ -52,10 +56,21 @@ fn diff_of_equal_traces_is_empty() {
 fn diff_ignores_selected_parts() {
     let here = directory(&[("a.etl", &trace()), ("b.etl", &other())]);
     let provider = "provider:5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a";
-    let ignore = ["diff", "a.etl", "b.etl", "--ignore", "header:os", "--ignore", provider];
+    let ignore = [
+        "diff",
+        "a.etl",
+        "b.etl",
+        "--ignore",
+        "header:os",
+        "--ignore",
+        provider,
+    ];
     assert_eq!(etlkit(here.path(), &ignore).code, 0);
     assert_eq!(etlkit(here.path(), &ignore[..5]).code, 1);
-    let said = etlkit(here.path(), &["diff", "a.etl", "b.etl", "--ignore", "nonsense"]);
+    let said = etlkit(
+        here.path(),
+        &["diff", "a.etl", "b.etl", "--ignore", "nonsense"],
+    );
     assert_eq!(said.code, 2);
     insta::assert_snapshot!("diff_unknown_ignore", said.err);
     let said = etlkit(here.path(), &["diff", "a.etl", "missing.etl"]);
@@ -71,10 +86,21 @@ fn diff_of_real_traces_counts_every_event() {
     let (net, other) = (net.to_str().unwrap(), other.to_str().unwrap());
     let said = etlkit(here.path(), &["diff", net, net]);
     assert_eq!(said.code, 0);
-    assert!(said.out.contains("0 changed, 0 missing, 0 extra, 179473 the same"), "{}", said.out);
+    assert!(
+        said.out
+            .contains("0 changed, 0 missing, 0 extra, 179473 the same"),
+        "{}",
+        said.out
+    );
     // All times differ: no events are paired, and every event is counted.
-    let said = etlkit(here.path(), &["diff", other, net, "--limit", "0", "--format", "json"]);
+    let said = etlkit(
+        here.path(),
+        &["diff", other, net, "--limit", "0", "--format", "json"],
+    );
     assert_eq!(said.code, 1);
     let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    assert_eq!(report["extra"].as_u64().unwrap() + report["changed"].as_u64().unwrap(), 179_473);
+    assert_eq!(
+        report["extra"].as_u64().unwrap() + report["changed"].as_u64().unwrap(),
+        179_473
+    );
 }

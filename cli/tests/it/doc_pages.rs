@@ -23,7 +23,10 @@ fn readme_is_up_to_date() {
     let page = std::fs::read_to_string(&file).unwrap();
 
     // The first command of the page, as cargo would run it.
-    let first = page.lines().find(|line| line.starts_with("cargo run ")).unwrap();
+    let first = page
+        .lines()
+        .find(|line| line.starts_with("cargo run "))
+        .unwrap();
     let (_, first) = first.split_once(" -- ").unwrap();
     let (first, _) = first.split_once('#').unwrap_or((first, ""));
     let said = bash(here.path(), &format!("etlkit {first}"));
@@ -31,9 +34,13 @@ fn readme_is_up_to_date() {
     let (_, shown) = page.split_once("```text\nout/recipe.etl").unwrap();
     let (shown, _) = shown.split_once("```").unwrap();
     let mut rest = said.as_str();
-    for line in format!("out/recipe.etl{shown}").lines().filter(|line| *line != "...") {
-        let (_, after) =
-            rest.split_once(&format!("{line}\n")).unwrap_or_else(|| panic!("{line}\n{said}"));
+    for line in format!("out/recipe.etl{shown}")
+        .lines()
+        .filter(|line| *line != "...")
+    {
+        let (_, after) = rest
+            .split_once(&format!("{line}\n"))
+            .unwrap_or_else(|| panic!("{line}\n{said}"));
         rest = after;
     }
 
@@ -50,7 +57,10 @@ fn analyze_page_is_up_to_date() {
     for script in ["kernel-session", "gc-and-locks"] {
         let script = root().join(format!("corpus/{script}.kdl"));
         let script = script.to_str().unwrap();
-        let made = etlkit(here.path(), &["synth", script, "-o", ".", "--force", "--no-truth"]);
+        let made = etlkit(
+            here.path(),
+            &["synth", script, "-o", ".", "--force", "--no-truth"],
+        );
         assert_eq!(made.code, 0, "{}", made.err);
     }
     for name in ["net.4.5.2.x64.etl", "gcevents.etl"] {
@@ -62,7 +72,9 @@ fn analyze_page_is_up_to_date() {
     let (mut now, mut lines) = (String::new(), page.lines());
     while let Some(line) = lines.next() {
         now += &format!("{line}\n");
-        let Some(command) = line.strip_prefix("$ ") else { continue };
+        let Some(command) = line.strip_prefix("$ ") else {
+            continue;
+        };
         let mut files = command.split(' ').filter(|word| word.ends_with(".etl"));
         if !files.all(|file| here.path().join(file).exists()) {
             // An example of two recordings of the reader.
@@ -70,7 +82,9 @@ fn analyze_page_is_up_to_date() {
         }
         let shown: Vec<&str> = lines.by_ref().take_while(|line| *line != "...").collect();
         let said = bash(here.path(), command);
-        said.lines().take(shown.len()).for_each(|line| now += &format!("{line}\n"));
+        said.lines()
+            .take(shown.len())
+            .for_each(|line| now += &format!("{line}\n"));
         now += "...\n";
     }
     if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {
@@ -87,8 +101,11 @@ fn tutorial_is_up_to_date() {
     let now = check(&root().join("docs/tutorial.md"), here.path());
     assert!(now.matches("\n$ ").count() >= 15, "{now}");
     // The text of the page refers to these.
-    for said in ["68 known: 68 listed, 28 loaded", "verdict   complete", "  lost        64 events"]
-    {
+    for said in [
+        "68 known: 68 listed, 28 loaded",
+        "verdict   complete",
+        "  lost        64 events",
+    ] {
         assert!(now.contains(said), "{said}");
     }
 }
@@ -100,7 +117,11 @@ fn investigation_is_up_to_date() {
     let now = check(&root().join("docs/investigate.md"), here.path());
     assert!(now.matches("\n$ ").count() >= 12, "{now}");
     // The text of the page refers to these.
-    for printed in ["FileCreate,C:\\Users\\alice", "verdict   complete", "    powershell.exe"] {
+    for printed in [
+        "FileCreate,C:\\Users\\alice",
+        "verdict   complete",
+        "    powershell.exe",
+    ] {
         assert!(now.contains(printed), "{printed}");
     }
 }
@@ -124,9 +145,16 @@ fn lines_for_users_of_other_tools_work() {
     ] {
         let script = root().join(format!("corpus/{scenario}.kdl"));
         let script = script.to_str().unwrap();
-        let made = etlkit(here.path(), &["synth", script, "-o", scenario, "--force", "--no-truth"]);
+        let made = etlkit(
+            here.path(),
+            &["synth", script, "-o", scenario, "--force", "--no-truth"],
+        );
         assert_eq!(made.code, 0, "{}", made.err);
-        std::fs::copy(here.path().join(scenario).join(file), here.path().join(name)).unwrap();
+        std::fs::copy(
+            here.path().join(scenario).join(file),
+            here.path().join(name),
+        )
+        .unwrap();
     }
     std::fs::create_dir(here.path().join("symbols")).unwrap();
     let page = std::fs::read_to_string(root().join("docs/coming-from.md")).unwrap();
@@ -146,7 +174,11 @@ fn lines_for_users_of_other_tools_work() {
 #[test]
 fn readme_report_of_real_trace_is_up_to_date() {
     let path = etl_test_support::trace("perfview/net.4.5.2.x64.etl");
-    let said = etlverify(path.parent().unwrap(), &["--no-config", "net.4.5.2.x64.etl"]).out;
+    let said = etlverify(
+        path.parent().unwrap(),
+        &["--no-config", "net.4.5.2.x64.etl"],
+    )
+    .out;
     let page = std::fs::read_to_string(root().join("README.md")).unwrap();
     let (_, shown) = page.split_once("$ etlverify net.4.5.2.x64.etl\n").unwrap();
     let (shown, _) = shown.split_once("...\n").unwrap();

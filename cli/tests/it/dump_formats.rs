@@ -54,49 +54,102 @@ fn hostile_payload() -> Vec<u8> {
 
 /// The elements below the root, each with the JSON line of the same event.
 fn compare(xml: &str, jsonl: &str, name: &str) {
-    let options = roxmltree::ParsingOptions { allow_dtd: false, ..Default::default() };
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: false,
+        ..Default::default()
+    };
     let document = roxmltree::Document::parse_with_options(xml, options)
         .unwrap_or_else(|e| panic!("{name}: {e}"));
     let root = document.root_element();
     assert_eq!(root.tag_name().name(), "Events");
-    let events: Vec<_> = root.children().filter(roxmltree::Node::is_element).collect();
-    let lines: Vec<Value> = jsonl.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let events: Vec<_> = root
+        .children()
+        .filter(roxmltree::Node::is_element)
+        .collect();
+    let lines: Vec<Value> = jsonl
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
     assert_eq!(events.len(), lines.len(), "{name}");
     for (event, line) in events.iter().zip(&lines) {
         assert_eq!(event.tag_name(), (NAMESPACE, "Event").into(), "{name}");
-        let parts: Vec<_> =
-            event.children().filter(|n| n.is_element()).map(|n| n.tag_name().name()).collect();
-        let known = ["EventData", "DebugData", "BinaryEventData", "ProcessingErrorData"];
+        let parts: Vec<_> = event
+            .children()
+            .filter(|n| n.is_element())
+            .map(|n| n.tag_name().name())
+            .collect();
+        let known = [
+            "EventData",
+            "DebugData",
+            "BinaryEventData",
+            "ProcessingErrorData",
+        ];
         assert!(
             parts.len() >= 2 && parts[0] == "System" && known.contains(&parts[1]),
             "{name}: {parts:?}"
         );
-        assert!(parts[2..].iter().all(|p| ["RenderingInfo", "ExtendedTracingInfo"].contains(p)));
-        let find = |tag: &str| event.descendants().find(|n| n.has_tag_name((NAMESPACE, tag)));
+        assert!(
+            parts[2..]
+                .iter()
+                .all(|p| ["RenderingInfo", "ExtendedTracingInfo"].contains(p))
+        );
+        let find = |tag: &str| {
+            event
+                .descendants()
+                .find(|n| n.has_tag_name((NAMESPACE, tag)))
+        };
         let time = find("TimeCreated").unwrap();
-        assert_eq!(time.attribute("SystemTime"), line["time"].as_str(), "{name}");
+        assert_eq!(
+            time.attribute("SystemTime"),
+            line["time"].as_str(),
+            "{name}"
+        );
         let timestamp: u64 = time.attribute("RawTime").unwrap().parse().unwrap();
-        assert_eq!(timestamp as i64, line["timestamp"].as_i64().unwrap(), "{name}");
+        assert_eq!(
+            timestamp as i64,
+            line["timestamp"].as_i64().unwrap(),
+            "{name}"
+        );
         let number = |tag: &str| find(tag).and_then(|n| n.text()?.parse::<u64>().ok());
-        for (tag, member) in [("EventID", "id"), ("Opcode", "opcode"), ("Version", "version")] {
-            assert_eq!(number(tag).unwrap(), line[member].as_u64().unwrap_or(0), "{name}: {tag}");
+        for (tag, member) in [
+            ("EventID", "id"),
+            ("Opcode", "opcode"),
+            ("Version", "version"),
+        ] {
+            assert_eq!(
+                number(tag).unwrap(),
+                line[member].as_u64().unwrap_or(0),
+                "{name}: {tag}"
+            );
         }
         // Fields have the same order, names and text.
-        let Some(fields) = line["fields"].as_object() else { continue };
+        let Some(fields) = line["fields"].as_object() else {
+            continue;
+        };
         if parts[1] == "ProcessingErrorData" {
             assert_eq!(line["payload_short"], true, "{name}: {line}");
             continue;
         }
         let data = find("EventData").unwrap();
-        for item in data.children().filter(|n| n.has_tag_name((NAMESPACE, "Data"))) {
+        for item in data
+            .children()
+            .filter(|n| n.has_tag_name((NAMESPACE, "Data")))
+        {
             let member = item.attribute("Name").unwrap();
             let field = &fields[member];
-            let name_of_value = fields.get(&format!("{member}_name")).and_then(Value::as_str);
-            if let (Some(text), 0) =
-                (field.as_str(), item.text().unwrap_or("").matches("_x").count())
-            {
+            let name_of_value = fields
+                .get(&format!("{member}_name"))
+                .and_then(Value::as_str);
+            if let (Some(text), 0) = (
+                field.as_str(),
+                item.text().unwrap_or("").matches("_x").count(),
+            ) {
                 let named = name_of_value.map_or_else(String::new, |value| format!("({value})"));
-                assert_eq!(item.text().unwrap_or(""), format!("{text}{named}"), "{name}: {line}");
+                assert_eq!(
+                    item.text().unwrap_or(""),
+                    format!("{text}{named}"),
+                    "{name}: {line}"
+                );
             }
         }
     }
@@ -119,9 +172,17 @@ fn dump_xml_of_real_traces_is_valid() {
 #[test]
 fn dump_xml_of_truncated_trace_is_valid() {
     let here = directory(&[("t.etl", &trace()), ("cut.etl", &trace()[..0x2060])]);
-    for args in [&["t.etl"][..], &["--limit", "2", "t.etl"], &["cut.etl"], &["--raw", "t.etl"]] {
+    for args in [
+        &["t.etl"][..],
+        &["--limit", "2", "t.etl"],
+        &["cut.etl"],
+        &["--raw", "t.etl"],
+    ] {
         let xml = etlkit(here.path(), &[&["dump", "--format", "xml"], args].concat());
-        let jsonl = etlkit(here.path(), &[&["dump", "--format", "jsonl"], args].concat());
+        let jsonl = etlkit(
+            here.path(),
+            &[&["dump", "--format", "jsonl"], args].concat(),
+        );
         if args[0] == "--raw" {
             assert!(!xml.out.contains("<Data"));
             roxmltree::Document::parse(&xml.out).unwrap();
@@ -130,7 +191,10 @@ fn dump_xml_of_truncated_trace_is_valid() {
         }
         assert!(!xml.out.contains('\x1b'));
     }
-    let strict = etlkit(here.path(), &["dump", "--strict", "--format", "xml", "cut.etl"]);
+    let strict = etlkit(
+        here.path(),
+        &["dump", "--strict", "--format", "xml", "cut.etl"],
+    );
     assert_eq!((strict.code, strict.out.as_str()), (2, ""));
 }
 
@@ -143,7 +207,12 @@ fn dump_escapes_hostile_text_in_every_format() {
         &["--format", "text"][..],
         &["--format", "jsonl"],
         &["--format", "xml"],
-        &["--format", "csv", "--columns", "event,Path,count,Pair,fields.id,message"],
+        &[
+            "--format",
+            "csv",
+            "--columns",
+            "event,Path,count,Pair,fields.id,message",
+        ],
     ] {
         let args = [&["dump", "--manifest", "m.man", "--id", "7", "t.etl"], args].concat();
         let said = etlkit(here.path(), &args);
@@ -152,7 +221,9 @@ fn dump_escapes_hostile_text_in_every_format() {
         all += &format!("{}\n{}{}\n", args[6..].join(" "), said.out, said.err);
         if args.contains(&"xml") {
             let document = roxmltree::Document::parse(&said.out).unwrap();
-            let path = document.descendants().find(|n| n.attribute("Name") == Some("Path"));
+            let path = document
+                .descendants()
+                .find(|n| n.attribute("Name") == Some("Path"));
             let decoded = decode_name(path.unwrap().text().unwrap());
             assert_eq!(decoded, "C:\\<&\">\x1b_x001B_\u{202e}=\u{fffd}");
         }
@@ -165,7 +236,9 @@ fn decode_name(text: &str) -> String {
     let mut units = Vec::new();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        let code = rest.strip_prefix("_x").and_then(|r| r.get(..5)?.strip_suffix('_'));
+        let code = rest
+            .strip_prefix("_x")
+            .and_then(|r| r.get(..5)?.strip_suffix('_'));
         if let Some(unit) = code.and_then(|digits| u16::from_str_radix(digits, 16).ok()) {
             units.push(unit);
             rest = &rest[7..];
@@ -182,11 +255,21 @@ fn dump_csv_prints_selected_columns() {
     let here = directory(&[("t.etl", &trace())]);
     let said = etlkit(
         here.path(),
-        &["dump", "--format", "csv", "--columns", "id,timestamp,nothing,kind", "t.etl"],
+        &[
+            "dump",
+            "--format",
+            "csv",
+            "--columns",
+            "id,timestamp,nothing,kind",
+            "t.etl",
+        ],
     );
     assert_eq!(said.code, 0);
     insta::assert_snapshot!("columns", format!("{}{}", said.out, said.err));
-    for args in [&["--columns", "id"][..], &["--format", "csv", "--columns", "id,,timestamp"]] {
+    for args in [
+        &["--columns", "id"][..],
+        &["--format", "csv", "--columns", "id,,timestamp"],
+    ] {
         let said = etlkit(here.path(), &[&["dump", "t.etl"], args].concat());
         assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?}");
         insta::assert_snapshot!(said.err);
@@ -200,17 +283,38 @@ fn dump_csv_prints_decoded_fields() {
     let path = etl_test_support::trace("perfview/gcrundownevents.etl");
     let here = directory(&[]);
     let path = path.to_str().unwrap();
-    let filter = ["dump", path, "-p", "Microsoft-Windows-DotNETRuntimeRundown", "--id", "154"];
-    let csv = [&filter[..], &["--format", "csv", "--columns", "timestamp,ModuleILPath,ModuleID"]];
+    let filter = [
+        "dump",
+        path,
+        "-p",
+        "Microsoft-Windows-DotNETRuntimeRundown",
+        "--id",
+        "154",
+    ];
+    let csv = [
+        &filter[..],
+        &[
+            "--format",
+            "csv",
+            "--columns",
+            "timestamp,ModuleILPath,ModuleID",
+        ],
+    ];
     let csv = etlkit(here.path(), &csv.concat()).out;
     let jsonl = etlkit(here.path(), &[&filter[..], &["--format", "jsonl"]].concat()).out;
-    let lines: Vec<Value> = jsonl.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let lines: Vec<Value> = jsonl
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
     assert!(!lines.is_empty());
     assert_eq!(csv.lines().count(), lines.len() + 1);
     for (row, line) in csv.lines().skip(1).zip(&lines) {
         let cells: Vec<_> = row.split(',').collect();
         assert_eq!(cells[0], line["timestamp"].to_string());
-        assert_eq!(cells[1].trim_matches('"'), line["fields"]["ModuleILPath"].as_str().unwrap());
+        assert_eq!(
+            cells[1].trim_matches('"'),
+            line["fields"]["ModuleILPath"].as_str().unwrap()
+        );
         assert!(!cells[2].is_empty());
     }
 }

@@ -14,14 +14,27 @@ fn dump(args: &[&str]) -> String {
 #[needs(trace = "perfview/diaghub.user_paged.1.etl")]
 #[test]
 fn merged_traces_of_one_machine_name_each_others_processes() {
-    let [kernel, user] = ["kernel.1", "user_paged.1"]
-        .map(|part| trace(&format!("perfview/diaghub.{part}.etl")).display().to_string());
+    let [kernel, user] = ["kernel.1", "user_paged.1"].map(|part| {
+        trace(&format!("perfview/diaghub.{part}.etl"))
+            .display()
+            .to_string()
+    });
     let select = ["--event", "ModuleLoad_V2", "--limit", "1"];
     let alone = dump(&[&[user.as_str()], &select[..]].concat());
     assert!(alone.contains("  pid 2140 tid 2192 "), "{alone}");
     let merged = dump(&[&["--merge", &kernel, &user], &select[..]].concat());
-    assert!(merged.contains("  pid locProject.exe (2140) tid 2192 "), "{merged}");
-    let selected = ["--merge", &kernel, &user, "--process", "locProject", "--count"];
+    assert!(
+        merged.contains("  pid locProject.exe (2140) tid 2192 "),
+        "{merged}"
+    );
+    let selected = [
+        "--merge",
+        &kernel,
+        &user,
+        "--process",
+        "locProject",
+        "--count",
+    ];
     let own = dump(&[&selected[..], &["--event", "ModuleLoad_V2"]].concat());
     assert_eq!(own.trim(), "56");
     // The clock of another trace started elsewhere: its processes are others.
@@ -38,18 +51,41 @@ fn what_a_merge_says_of_volumes_is_not_replaced_by_them() {
     let volumes = dump(&[&path, "--event", "VolumeMapping"]);
     let c = r#"NtPath="\Device\HarddiskVolume2\" DosPath="C:\""#;
     assert!(volumes.contains(c), "{volumes}");
-    let images = dump(&[&path, "-p", "KernelTraceControl/ImageID", "--format", "jsonl"]);
-    assert!(!images.contains("4294967295"), "an id with all bits set is unknown");
+    let images = dump(&[
+        &path,
+        "-p",
+        "KernelTraceControl/ImageID",
+        "--format",
+        "jsonl",
+    ]);
+    assert!(
+        !images.contains("4294967295"),
+        "an id with all bits set is unknown"
+    );
 }
 
 #[needs(trace = "perfview/diaghub.kernel.1.etl")]
 #[test]
 fn exit_statuses_have_names_beside_their_number() {
     let path = trace("perfview/diaghub.kernel.1.etl").display().to_string();
-    let ended = ["--where", "ExitStatus = STATUS_CONTROL_C_EXIT", "--event", "End"];
+    let ended = [
+        "--where",
+        "ExitStatus = STATUS_CONTROL_C_EXIT",
+        "--event",
+        "End",
+    ];
     let text = dump(&[&[path.as_str()], &ended[..]].concat());
-    assert!(text.contains(" ExitStatus=0xc000013a(STATUS_CONTROL_C_EXIT) "), "{text}");
-    let json = dump(&[&[path.as_str(), "--format", "jsonl", "--limit", "1"], &ended[..]].concat());
+    assert!(
+        text.contains(" ExitStatus=0xc000013a(STATUS_CONTROL_C_EXIT) "),
+        "{text}"
+    );
+    let json = dump(
+        &[
+            &[path.as_str(), "--format", "jsonl", "--limit", "1"],
+            &ended[..],
+        ]
+        .concat(),
+    );
     let row: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(row["fields"]["ExitStatus"], "0xc000013a");
     assert_eq!(row["fields"]["ExitStatus_name"], "STATUS_CONTROL_C_EXIT");
@@ -59,17 +95,31 @@ fn exit_statuses_have_names_beside_their_number() {
 #[test]
 fn flags_of_methods_name_the_tier_of_their_code() {
     let path = trace("perfview/gcrundownevents.etl").display().to_string();
-    let select = ["--where", "MethodFlags = QuickJitted", "--where", "MethodFlags = Generic"];
+    let select = [
+        "--where",
+        "MethodFlags = QuickJitted",
+        "--where",
+        "MethodFlags = Generic",
+    ];
     let text = dump(&[&[path.as_str()], &select[..]].concat());
     assert_eq!(text.lines().count(), 10, "{text}");
-    assert_eq!(text.matches("MethodFlags=0x18a(Generic|Jitted|QuickJitted)").count(), 10, "{text}");
+    assert_eq!(
+        text.matches("MethodFlags=0x18a(Generic|Jitted|QuickJitted)")
+            .count(),
+        10,
+        "{text}"
+    );
 }
 
 #[needs(trace = "perfview/gcevents.etl")]
 #[test]
 fn conditions_reach_members_of_structures_in_arrays() {
     let path = trace("perfview/gcevents.etl").display().to_string();
-    let count = |condition| dump(&[&path, "--count", "--where", condition]).trim().to_owned();
+    let count = |condition| {
+        dump(&[&path, "--count", "--where", condition])
+            .trim()
+            .to_owned()
+    };
     // The elements have Index 0 to 8, and 215 plugs in the first one.
     assert_eq!(count("Values.Index = 8"), "1");
     assert_eq!(count("Values[8].Index = 8"), "1");
@@ -78,6 +128,10 @@ fn conditions_reach_members_of_structures_in_arrays() {
     let here = directory(&[]);
     let said = etlkit(here.path(), &["dump", &path, "--where", "Values.Sice > 1"]);
     assert_eq!(said.code, 1);
-    assert!(said.err.contains("no event has the field Values.Sice; "), "{}", said.err);
+    assert!(
+        said.err.contains("no event has the field Values.Sice; "),
+        "{}",
+        said.err
+    );
     assert!(said.err.contains(", Values.Size"), "{}", said.err);
 }

@@ -18,7 +18,11 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
     let mut tar = vec![0; 1024];
     tar[..4].copy_from_slice(b"a/b\0");
     tar[257..262].copy_from_slice(b"ustar");
-    let utf16 = "<Events>\r\n".repeat(9).encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let utf16 = "<Events>\r\n"
+        .repeat(9)
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
     vec![
         ("empty.etl", Vec::new()),
         (
@@ -99,9 +103,21 @@ fn refused(said: &CommandOutput, what: &str) {
             assert!(said.err.contains(error), "{what}: {error}: {}", said.err);
         }
     }
-    let lines: Vec<_> = said.err.lines().filter(|line| !line.starts_with("note: ")).collect();
-    assert!(lines[0].starts_with("error: ") && lines[0].len() > 20, "{what}: {}", said.err);
-    assert!(lines.get(1).is_some_and(|l| l.starts_with("hint: ")), "{what}: {}", said.err);
+    let lines: Vec<_> = said
+        .err
+        .lines()
+        .filter(|line| !line.starts_with("note: "))
+        .collect();
+    assert!(
+        lines[0].starts_with("error: ") && lines[0].len() > 20,
+        "{what}: {}",
+        said.err
+    );
+    assert!(
+        lines.get(1).is_some_and(|l| l.starts_with("hint: ")),
+        "{what}: {}",
+        said.err
+    );
     assert_eq!(lines.len(), 2, "{what}: {}", said.err);
 }
 
@@ -132,17 +148,32 @@ fn every_command_explains_wrong_files() {
             if said.err != info.err && command[0] != "info" {
                 others += &format!("{}: {}", command[0], said.err);
             }
-            assert!(!Path::new(&here.path().join("out.etl")).exists(), "{command:?} {name}");
+            assert!(
+                !Path::new(&here.path().join("out.etl")).exists(),
+                "{command:?} {name}"
+            );
         }
         let verify = etlkit(here.path(), &["verify", name]).err;
         assert_eq!(etlverify(here.path(), &[name]).err, verify);
         if name != "cut.etl" {
-            refused(&etlkit(here.path(), &["diff", "good.etl", name]), &format!("diff {name}"));
-            refused(&etlkit(here.path(), &["diff", name, "good.etl"]), &format!("diff {name}"));
-            refused(&etlkit(here.path(), &["merge", "good.etl", name, "-o", "o.etl"]), name);
+            refused(
+                &etlkit(here.path(), &["diff", "good.etl", name]),
+                &format!("diff {name}"),
+            );
+            refused(
+                &etlkit(here.path(), &["diff", name, "good.etl"]),
+                &format!("diff {name}"),
+            );
+            refused(
+                &etlkit(here.path(), &["merge", "good.etl", name, "-o", "o.etl"]),
+                name,
+            );
             // A directory without traces is passed over.
             if name != "directory" {
-                refused(&etlverify(here.path(), &["--together", "good.etl", name]), name);
+                refused(
+                    &etlverify(here.path(), &["--together", "good.etl", name]),
+                    name,
+                );
             }
         }
     }
@@ -152,11 +183,17 @@ fn every_command_explains_wrong_files() {
     for (name, bytes) in files.iter().filter(|(name, _)| *name != "cut.etl") {
         for command in COMMANDS {
             let output = command.contains(&"out.etl");
-            let args: Vec<_> =
-                command.iter().map(|a| if *a == "out.etl" { "-" } else { a }).collect();
+            let args: Vec<_> = command
+                .iter()
+                .map(|a| if *a == "out.etl" { "-" } else { a })
+                .collect();
             let said = etlkit_piped(bytes, &[&args[..], &["-"]].concat());
             assert_eq!(said.code, 2, "{command:?} < {name}");
-            assert!(said.err.contains("(standard input)"), "{command:?} < {name}: {}", said.err);
+            assert!(
+                said.err.contains("(standard input)"),
+                "{command:?} < {name}: {}",
+                said.err
+            );
             assert!(!output || said.out.is_empty(), "{command:?} < {name}");
         }
     }
@@ -179,15 +216,47 @@ fn around_a_trace() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         out.finish().unwrap()
     };
     vec![
-        ("t.tar.gz", gzip(&tar), "unpacked from gzip data: this is a tar archive"),
+        (
+            "t.tar.gz",
+            gzip(&tar),
+            "unpacked from gzip data: this is a tar archive",
+        ),
         ("t.tar", tar, "this is a tar archive"),
-        ("app.dmp", before(b"MDMP\x93\xa7\0\0"), "this is a memory dump (.dmp)"),
-        ("kernel.dmp", before(b"PAGEDU64\x0f\0\0\0"), "this is a memory dump (.dmp)"),
-        ("core", before(b"\x7fELF\x02\x01\x01\0"), "this is a Linux program or core dump (ELF)"),
-        ("t.cab", before(b"MSCF\0\0\0\0"), "this is a cabinet archive"),
-        ("t.rar", before(b"Rar!\x1a\x07\x01\0"), "this is a RAR archive"),
-        ("t.7z", before(b"7z\xbc\xaf\x27\x1c\0\x04"), "this is a 7-Zip archive"),
-        ("app.evtx", before(b"ElfFile\0\0\0"), "this is a Windows event log (.evtx)"),
+        (
+            "app.dmp",
+            before(b"MDMP\x93\xa7\0\0"),
+            "this is a memory dump (.dmp)",
+        ),
+        (
+            "kernel.dmp",
+            before(b"PAGEDU64\x0f\0\0\0"),
+            "this is a memory dump (.dmp)",
+        ),
+        (
+            "core",
+            before(b"\x7fELF\x02\x01\x01\0"),
+            "this is a Linux program or core dump (ELF)",
+        ),
+        (
+            "t.cab",
+            before(b"MSCF\0\0\0\0"),
+            "this is a cabinet archive",
+        ),
+        (
+            "t.rar",
+            before(b"Rar!\x1a\x07\x01\0"),
+            "this is a RAR archive",
+        ),
+        (
+            "t.7z",
+            before(b"7z\xbc\xaf\x27\x1c\0\x04"),
+            "this is a 7-Zip archive",
+        ),
+        (
+            "app.evtx",
+            before(b"ElfFile\0\0\0"),
+            "this is a Windows event log (.evtx)",
+        ),
     ]
 }
 
@@ -214,10 +283,15 @@ fn containers_of_traces_are_rejected() {
             );
             assert!(!here.path().join("out.etl").exists(), "{command:?} {name}");
         }
-        for command in
-            [&["info", "-"][..], &["dump", "--file-order", "-"], &["compress", "-o", "-", "-"]]
-        {
-            refused(&etlkit_piped(&bytes, command), &format!("{command:?} < {name}"));
+        for command in [
+            &["info", "-"][..],
+            &["dump", "--file-order", "-"],
+            &["compress", "-o", "-", "-"],
+        ] {
+            refused(
+                &etlkit_piped(&bytes, command),
+                &format!("{command:?} < {name}"),
+            );
         }
     }
     // Bytes of another format in front of a readable header event are damage.
@@ -225,7 +299,11 @@ fn containers_of_traces_are_rejected() {
     bytes[..4].copy_from_slice(b"MSCF");
     std::fs::write(here.path().join("overwritten.etl"), bytes).unwrap();
     let said = etlkit(here.path(), &["info", "overwritten.etl"]);
-    assert!(said.code < 2 && said.out.contains("session"), "{}", said.err);
+    assert!(
+        said.code < 2 && said.out.contains("session"),
+        "{}",
+        said.err
+    );
 }
 
 /// Wrong files in place of a script, a list, settings or a manifest.
@@ -265,7 +343,13 @@ fn other_input_files_are_named_in_errors() {
         say(&["synth", "--check"], name);
     }
     for name in ["directory", "missing", "app.exe"] {
-        refused(&say(&["scrub", "good.etl", "-o", "out.etl", "--secrets-file"], name), name);
+        refused(
+            &say(
+                &["scrub", "good.etl", "-o", "out.etl", "--secrets-file"],
+                name,
+            ),
+            name,
+        );
         refused(&say(&["dump", "good.etl", "--manifest"], name), name);
         refused(&say(&["dump", "good.etl", "--tmf"], name), name);
         refused(&say(&["verify", "good.etl", "--config"], name), name);
@@ -276,7 +360,10 @@ fn other_input_files_are_named_in_errors() {
     }
     let said = etlkit(here.path(), &["synth", "empty.kdl", "-o", "nothing"]);
     assert_eq!(said.code, 0, "{}", said.err);
-    assert_eq!(said.err, "note: empty.kdl: no session of the script writes a trace\n");
+    assert_eq!(
+        said.err,
+        "note: empty.kdl: no session of the script writes a trace\n"
+    );
     insta::assert_snapshot!("other_files", transcript);
 }
 
@@ -284,13 +371,21 @@ fn other_input_files_are_named_in_errors() {
 #[test]
 fn closed_standard_error_is_ignored() {
     let here = directory(&[("t.etl", &trace()), ("bad.kdl", b"what is this")]);
-    for args in
-        [&["info", "missing.etl"][..], &["inof"], &["synth", "--check", "bad.kdl"], &["t.etl"]]
-    {
+    for args in [
+        &["info", "missing.etl"][..],
+        &["inof"],
+        &["synth", "--check", "bad.kdl"],
+        &["t.etl"],
+    ] {
         let (read, write) = std::io::pipe().unwrap();
         drop(read);
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_etlkit"));
-        let status = command.args(args).current_dir(here.path()).stderr(write).status().unwrap();
+        let status = command
+            .args(args)
+            .current_dir(here.path())
+            .stderr(write)
+            .status()
+            .unwrap();
         assert_eq!(status.code(), Some(2), "{args:?}");
     }
 }
@@ -333,7 +428,9 @@ fn unwritable_directory_is_reported() {
         &["scrub", "t.etl", "-o", "closed/o.etl"],
         &["merge", "t.etl", "-o", "closed/o.etl"],
     ] {
-        let Some(said) = as_other_user(root, here.path(), args) else { return };
+        let Some(said) = as_other_user(root, here.path(), args) else {
+            return;
+        };
         refused(&said, &format!("{args:?}"));
         assert_eq!(
             said.err,
@@ -348,7 +445,11 @@ fn unwritable_directory_is_reported() {
             return;
         };
         refused(&said, out);
-        assert!(said.err.contains("closed") && said.err.contains("ermission"), "{}", said.err);
+        assert!(
+            said.err.contains("closed") && said.err.contains("ermission"),
+            "{}",
+            said.err
+        );
     }
 }
 
@@ -363,13 +464,22 @@ fn unreadable_file_is_reported() {
     let root = std::fs::File::open(&file).is_ok();
     // The output comes first: the other user may write here.
     set_mode(here.path(), 0o777);
-    let others: [&[&str]; 3] =
-        [&["diff", "secret.etl"], &["synth", "--check"], &["synth", "-o", "out"]];
+    let others: [&[&str]; 3] = [
+        &["diff", "secret.etl"],
+        &["synth", "--check"],
+        &["synth", "-o", "out"],
+    ];
     for args in COMMANDS.iter().chain(&others) {
         let args = [*args, &["secret.etl"]].concat();
-        let Some(said) = as_other_user(root, here.path(), &args) else { return };
+        let Some(said) = as_other_user(root, here.path(), &args) else {
+            return;
+        };
         refused(&said, &format!("{args:?} secret.etl"));
-        assert!(said.err.contains("permission denied"), "{args:?}: {}", said.err);
+        assert!(
+            said.err.contains("permission denied"),
+            "{args:?}: {}",
+            said.err
+        );
         assert!(
             said.err.contains("check the permissions") || args[0] == "synth",
             "{args:?}: {}",
@@ -383,10 +493,17 @@ fn unreadable_file_is_reported() {
 fn directory_on_standard_input_is_reported() {
     let here = directory(&[]);
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_etlkit"));
-    command.args(["info", "-"]).stdin(std::fs::File::open(here.path()).unwrap());
+    command
+        .args(["info", "-"])
+        .stdin(std::fs::File::open(here.path()).unwrap());
     let said = CommandOutput::from(command.output().unwrap());
     refused(&said, "a directory");
-    assert!(said.err.starts_with("error: (standard input): is a directory\n"), "{}", said.err);
+    assert!(
+        said.err
+            .starts_with("error: (standard input): is a directory\n"),
+        "{}",
+        said.err
+    );
 }
 
 #[test]
@@ -428,23 +545,55 @@ fn command_line_errors() {
 #[test]
 fn export_of_packets_needs_packets() {
     let directory = directory(&[("a.etl", &trace())]);
-    let output = etlkit(directory.path(), &["export", "pcapng", "a.etl", "-o", "a.pcapng"]);
+    let output = etlkit(
+        directory.path(),
+        &["export", "pcapng", "a.etl", "-o", "a.pcapng"],
+    );
     assert_eq!(output.code, 2);
-    assert!(output.err.contains("a.etl: no packets are in the trace"), "{}", output.err);
-    assert!(output.err.contains("netsh trace start capture=yes"), "{}", output.err);
+    assert!(
+        output.err.contains("a.etl: no packets are in the trace"),
+        "{}",
+        output.err
+    );
+    assert!(
+        output.err.contains("netsh trace start capture=yes"),
+        "{}",
+        output.err
+    );
     assert!(!directory.path().join("a.pcapng").exists());
-    let output =
-        etlkit(directory.path(), &["export", "pcapng", "--events", "a.etl", "-o", "a.pcapng"]);
+    let output = etlkit(
+        directory.path(),
+        &["export", "pcapng", "--events", "a.etl", "-o", "a.pcapng"],
+    );
     assert_eq!(output.code, 0, "{}", output.err);
-    assert!(output.out.contains("0 packets, 0 places of capture"), "{}", output.out);
+    assert!(
+        output.out.contains("0 packets, 0 places of capture"),
+        "{}",
+        output.out
+    );
 }
 
 #[test]
 fn analysis_without_threads_refuses_to_select_one() {
     let directory = directory(&[("a.etl", &trace())]);
-    for kind in ["summary", "threadpool", "io", "network", "processes", "images", "sessions"] {
-        let output = etlkit(directory.path(), &["analyze", kind, "--thread", "1020", "a.etl"]);
+    for kind in [
+        "summary",
+        "threadpool",
+        "io",
+        "network",
+        "processes",
+        "images",
+        "sessions",
+    ] {
+        let output = etlkit(
+            directory.path(),
+            &["analyze", kind, "--thread", "1020", "a.etl"],
+        );
         assert_eq!(output.code, 2, "{kind}");
-        assert!(output.err.contains("--thread: this kind of report"), "{kind}: {}", output.err);
+        assert!(
+            output.err.contains("--thread: this kind of report"),
+            "{kind}: {}",
+            output.err
+        );
     }
 }

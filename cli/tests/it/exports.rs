@@ -18,16 +18,28 @@ fn perfetto_goes_from_a_pipe_to_a_pipe() {
     assert_eq!(etlkit(here.path(), &["synth", "s.kdl", "-o", "."]).code, 0);
     let said = etlkit(here.path(), &["export", "perfetto", "s.etl", "-o", "out"]);
     assert_eq!((said.code, said.err.as_str()), (0, ""));
-    assert!(said.out.starts_with("out: 0 samples, 0 events of the kernel, "), "{}", said.out);
+    assert!(
+        said.out
+            .starts_with("out: 0 samples, 0 events of the kernel, "),
+        "{}",
+        said.out
+    );
     let file = std::fs::read(here.path().join("out")).unwrap();
     assert!(file.len() > 5_000);
     let trace = std::fs::read(here.path().join("s.etl")).unwrap();
     let (piped, report) = etlkit_bytes(&trace, &["export", "perfetto", "-", "-o", "-"]);
     assert!(piped == file);
-    assert!(report.starts_with("(standard output): 0 samples"), "{report}");
+    assert!(
+        report.starts_with("(standard output): 0 samples"),
+        "{report}"
+    );
     // A file that exists is kept.
     let said = etlkit(here.path(), &["export", "perfetto", "s.etl", "-o", "out"]);
-    assert!(said.code == 2 && said.err.contains("--force"), "{}", said.err);
+    assert!(
+        said.code == 2 && said.err.contains("--force"),
+        "{}",
+        said.err
+    );
 }
 
 #[test]
@@ -37,8 +49,18 @@ fn packets_are_selected_by_time() {
     let synth = ["synth", script.to_str().unwrap(), "-o", "."];
     assert_eq!(etlkit(here.path(), &synth).code, 0);
     let packets = |span: &[&str]| -> u64 {
-        let files = ["--together", "nettrace.etl", "pktmon.etl", "-o", "out", "--force"];
-        let said = etlkit(here.path(), &[&["export", "pcapng"], span, &files[..]].concat());
+        let files = [
+            "--together",
+            "nettrace.etl",
+            "pktmon.etl",
+            "-o",
+            "out",
+            "--force",
+        ];
+        let said = etlkit(
+            here.path(),
+            &[&["export", "pcapng"], span, &files[..]].concat(),
+        );
         assert_eq!(said.code, 0, "{}", said.err);
         let (_, text) = said.out.split_once("out: ").unwrap();
         text.split(' ').next().unwrap().parse().unwrap()
@@ -55,8 +77,15 @@ fn packets_are_selected_by_time() {
         (["--from", "x", "--to", "1"], "--from: \"x\" is not a time"),
     ] {
         let files = ["nettrace.etl", "-o", "none"];
-        let said = etlkit(here.path(), &[&["export", "pcapng"], &span[..], &files[..]].concat());
-        assert!(said.code == 2 && said.err.contains(expected), "{}", said.err);
+        let said = etlkit(
+            here.path(),
+            &[&["export", "pcapng"], &span[..], &files[..]].concat(),
+        );
+        assert!(
+            said.code == 2 && said.err.contains(expected),
+            "{}",
+            said.err
+        );
         assert!(!here.path().join("none").exists());
     }
 }

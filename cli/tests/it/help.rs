@@ -9,7 +9,10 @@ fn commands(help: &str) -> Vec<String> {
     // Continued descriptions are indented deeper.
     let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names = names.filter_map(|line| line.split_whitespace().next());
-    names.filter(|name| *name != "help").map(str::to_owned).collect()
+    names
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -23,11 +26,18 @@ fn help_texts() {
         let said = etlkit(here.path(), &args);
         assert_eq!((said.code, said.err.as_str()), (0, ""), "{command:?}");
         assert!(said.out.contains("Usage: "), "{command:?}");
-        assert!(said.out.contains("\nExamples:\n"), "etlkit {command:?} --help has no example");
+        assert!(
+            said.out.contains("\nExamples:\n"),
+            "etlkit {command:?} --help has no example"
+        );
         for name in commands(&said.out) {
             left.push([&command[..], &[name]].concat());
         }
-        let name = if command.is_empty() { "etlkit".to_owned() } else { command.join("_") };
+        let name = if command.is_empty() {
+            "etlkit".to_owned()
+        } else {
+            command.join("_")
+        };
         insta::assert_snapshot!(format!("help_{name}"), said.out);
         seen += 1;
     }

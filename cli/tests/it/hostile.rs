@@ -41,7 +41,9 @@ fn inert(said: &CommandOutput, what: &str) {
             "{what}: {text}"
         );
         assert!(
-            !text.lines().any(|l| l.starts_with("::") && l.contains("::x9q")),
+            !text
+                .lines()
+                .any(|l| l.starts_with("::") && l.contains("::x9q")),
             "{what}: {text}"
         );
     }
@@ -53,7 +55,12 @@ fn inert(said: &CommandOutput, what: &str) {
 fn names_do_not_forge_messages() {
     use std::io::Write;
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    archive.start_file("a\nerror: x9q.txt", zip::write::SimpleFileOptions::default()).unwrap();
+    archive
+        .start_file(
+            "a\nerror: x9q.txt",
+            zip::write::SimpleFileOptions::default(),
+        )
+        .unwrap();
     archive.write_all(b"text").unwrap();
     let archive = archive.finish().unwrap().into_inner();
     let file = "b\nerror: x9q.etl";
@@ -97,7 +104,9 @@ fn cells(csv: &str) -> Vec<String> {
 
 fn no_formula(csv: &str) {
     for cell in cells(csv) {
-        let begins = cell.trim_start().starts_with(['=', '+', '-', '@', '\t', '\r']);
+        let begins = cell
+            .trim_start()
+            .starts_with(['=', '+', '-', '@', '\t', '\r']);
         assert!(!begins || cell.parse::<f64>().is_ok(), "{cell:?}");
     }
 }
@@ -107,16 +116,24 @@ fn markup(xml: &str, what: &str) {
     let document = roxmltree::Document::parse(xml).unwrap_or_else(|e| panic!("{what}: {e}\n{xml}"));
     for node in document.descendants().filter(roxmltree::Node::is_element) {
         let name = node.tag_name().name();
-        assert!(!["script", "img", "x9q", "b"].contains(&name), "{what}: <{name}>");
         assert!(
-            !node.attributes().any(|a| a.name().contains("x9q") || a.name() == "onerror"),
+            !["script", "img", "x9q", "b"].contains(&name),
+            "{what}: <{name}>"
+        );
+        assert!(
+            !node
+                .attributes()
+                .any(|a| a.name().contains("x9q") || a.name() == "onerror"),
             "{what}"
         );
     }
 }
 
 fn hostile() -> tempfile::TempDir {
-    let here = directory(&[("hostile.kdl", SCENARIO.as_bytes()), ("plain.etl", &trace())]);
+    let here = directory(&[
+        ("hostile.kdl", SCENARIO.as_bytes()),
+        ("plain.etl", &trace()),
+    ]);
     let said = etlkit(here.path(), &["synth", "hostile.kdl", "-o", "out"]);
     assert_eq!(said.code, 0, "{}", said.err);
     inert(&said, "synth");
@@ -161,7 +178,9 @@ fn output_is_escaped() {
         &["decompress", "-o", "a.etl", "--force", "--format", "json"],
         &["slice", "-o", "a.etl", "--force", "--format", "json"],
         &["slice", "-o", "a.etl", "--force"],
-        &["scrub", "-o", "a.etl", "--force", "--preset", "none", "--format", "json"],
+        &[
+            "scrub", "-o", "a.etl", "--force", "--preset", "none", "--format", "json",
+        ],
         &["scrub", "-o", "a.etl", "--force", "--preset", "none"],
     ] {
         let said = etlkit(here.path(), &[command, &[FILE]].concat());
@@ -169,7 +188,11 @@ fn output_is_escaped() {
         assert!(said.code < 2, "{what}: {}", said.err);
         inert(&said, &what);
         seen += usize::from(said.out.contains("x9q"));
-        let format = command.iter().skip_while(|a| **a != "--format").nth(1).copied();
+        let format = command
+            .iter()
+            .skip_while(|a| **a != "--format")
+            .nth(1)
+            .copied();
         match format.unwrap_or("text") {
             "json" | "sarif" => drop(serde_json::from_str::<serde_json::Value>(&said.out).unwrap()),
             "jsonl" => said.out.lines().for_each(|line| {
@@ -191,8 +214,11 @@ fn output_is_escaped() {
 #[test]
 fn errors_are_escaped() {
     let here = hostile();
-    let name =
-        if cfg!(windows) { "x9q\u{9b}31m\u{202e}" } else { "\u{1b}]0;x9q\u{7}\u{9b}31m\u{202e}" };
+    let name = if cfg!(windows) {
+        "x9q\u{9b}31m\u{202e}"
+    } else {
+        "\u{1b}]0;x9q\u{7}\u{9b}31m\u{202e}"
+    };
     std::fs::write(here.path().join("cut.etl"), &trace()[..0x2060]).unwrap();
     std::fs::rename(here.path().join("cut.etl"), here.path().join(name)).unwrap();
     for args in [
@@ -220,7 +246,10 @@ fn errors_are_escaped() {
     ] {
         inert(&etlkit(here.path(), args), &format!("{args:?}"));
     }
-    inert(&etlverify(Path::new(here.path()), &[name, FILE, "plain.etl"]), "etlverify");
+    inert(
+        &etlverify(Path::new(here.path()), &[name, FILE, "plain.etl"]),
+        "etlverify",
+    );
 }
 
 /// A trace may contain any number of event identities; only some are counted individually.
@@ -245,7 +274,10 @@ fn info_limits_counted_identities() {
     // The whole document is megabytes: only its end is read.
     let records = format!("\n  \"records\": {},\n", 1 + KINDS);
     assert!(said.out.contains(&records), "{}", &said.out[..2_000]);
-    assert_eq!(said.out.matches("\n      \"keyword_hex\": ").count(), 1 << 16);
+    assert_eq!(
+        said.out.matches("\n      \"keyword_hex\": ").count(),
+        1 << 16
+    );
     let (_, problems) = said.out.rsplit_once("\n  \"problems\": ").unwrap();
     let uncounted = format!("{} records of further identities", 1 + KINDS - (1 << 16));
     assert!(problems.contains(&uncounted), "{problems}");

@@ -12,7 +12,10 @@ fn full_disk_is_reported() {
         let said = etlkit(here.path(), &[tool, &["-o", "/dev/full"]].concat());
         assert_eq!((said.code, said.out.as_str()), (2, ""), "{tool:?}");
         assert!(said.err.contains("No space left"), "{tool:?}: {}", said.err);
-        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let full = std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
         let status = Command::new(env!("CARGO_BIN_EXE_etlkit"))
             .current_dir(here.path())
             .args([tool, &["-o", "-"]].concat())
@@ -33,8 +36,14 @@ fn closed_output_pipe_is_an_error() {
         for most in [0, 100_000] {
             let (mut reader, writer) = std::io::pipe().unwrap();
             let mut command = Command::new(env!("CARGO_BIN_EXE_etlkit"));
-            command.current_dir(here.path()).args([tool, &["-o", "-"]].concat());
-            let child = command.stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+            command
+                .current_dir(here.path())
+                .args([tool, &["-o", "-"]].concat());
+            let child = command
+                .stdout(writer)
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
             drop(command);
             let mut head = vec![0; most];
             reader.read_exact(&mut head).unwrap();
@@ -60,7 +69,10 @@ fn killed_command_leaves_old_or_complete_output() {
     let here = directory(&[("t.etl", &file)]);
     let at = |name: &str| here.path().join(name);
     for tool in TOOLS {
-        let whole = etlkit(here.path(), &[tool, &["-o", "whole.etl", "--force"]].concat());
+        let whole = etlkit(
+            here.path(),
+            &[tool, &["-o", "whole.etl", "--force"]].concat(),
+        );
         assert!(whole.code < 2, "{}", whole.err);
         let whole = std::fs::read(at("whole.etl")).unwrap();
         let (mut killed, mut wait) = (0, Duration::ZERO);
@@ -77,10 +89,17 @@ fn killed_command_leaves_old_or_complete_output() {
             child.kill().unwrap();
             let done = child.wait().unwrap().code().is_some();
             let out = std::fs::read(at("out.etl")).unwrap();
-            assert!(out == whole || (out == b"what was there" && !done), "{tool:?}");
+            assert!(
+                out == whole || (out == b"what was there" && !done),
+                "{tool:?}"
+            );
             killed += u32::from(!done);
             // Kill later each time, until the tool ends before.
-            wait = if done { wait / 2 } else { wait + Duration::from_millis(1 + round % 3) };
+            wait = if done {
+                wait / 2
+            } else {
+                wait + Duration::from_millis(1 + round % 3)
+            };
         }
         assert!(killed > 3, "{tool:?} was always done before");
         assert_eq!(std::fs::read(at("t.etl")).unwrap(), file, "the input stays");
@@ -88,7 +107,10 @@ fn killed_command_leaves_old_or_complete_output() {
         for entry in std::fs::read_dir(here.path()).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
             let known = ["t.etl", "whole.etl", "out.etl"].contains(&name.as_str());
-            assert!(known || name.starts_with(".etlkit-") && name.ends_with(".part"), "{name}");
+            assert!(
+                known || name.starts_with(".etlkit-") && name.ends_with(".part"),
+                "{name}"
+            );
         }
     }
 }
@@ -103,17 +125,31 @@ fn commands_never_overwrite_inputs() {
     std::fs::hard_link(at("t.etl"), at("hard.etl")).unwrap();
     std::fs::create_dir(at("sub")).unwrap();
     let absolute = at("t.etl");
-    let spellings =
-        ["t.etl", "./t.etl", "sub/../t.etl", "soft.etl", "hard.etl", absolute.to_str().unwrap()];
+    let spellings = [
+        "t.etl",
+        "./t.etl",
+        "sub/../t.etl",
+        "soft.etl",
+        "hard.etl",
+        absolute.to_str().unwrap(),
+    ];
     for tool in TOOLS {
         for out in spellings {
             let said = etlkit(here.path(), &[tool, &["-o", out, "--force"]].concat());
             assert_eq!(said.code, 2, "{tool:?} to {out}");
-            assert!(said.err.contains("one of the inputs"), "{tool:?} to {out}: {}", said.err);
+            assert!(
+                said.err.contains("one of the inputs"),
+                "{tool:?} to {out}: {}",
+                said.err
+            );
         }
     }
     assert_eq!(std::fs::read(at("t.etl")).unwrap(), file);
-    assert!(std::fs::symlink_metadata(at("soft.etl")).unwrap().is_symlink());
+    assert!(
+        std::fs::symlink_metadata(at("soft.etl"))
+            .unwrap()
+            .is_symlink()
+    );
 }
 
 /// Whether this process, and so what it starts, ignores Ctrl-C: a shell starts programs in the
@@ -134,8 +170,11 @@ fn signals_remove_unfinished_files() {
     let file = large();
     let here = directory(&[("t.etl", &file)]);
     for (nth, tool) in TOOLS.into_iter().enumerate() {
-        let signal =
-            if nth % 2 == 0 && !is_interrupt_ignored() { Signal::INT } else { Signal::TERM };
+        let signal = if nth % 2 == 0 && !is_interrupt_ignored() {
+            Signal::INT
+        } else {
+            Signal::TERM
+        };
         let (mut ended, mut wait) = (0, Duration::from_millis(2));
         for round in 0..24 {
             let mut child = Command::new(env!("CARGO_BIN_EXE_etlkit"))
@@ -153,8 +192,15 @@ fn signals_remove_unfinished_files() {
             ended += u32::from(!done);
             let left = crate::common::names(here.path());
             let expected = ["out.etl", "t.etl"];
-            assert!(left.iter().all(|name| expected.contains(&name.as_str())), "{tool:?} {left:?}");
-            wait = if done { wait / 2 } else { wait + Duration::from_millis(1 + round % 3) };
+            assert!(
+                left.iter().all(|name| expected.contains(&name.as_str())),
+                "{tool:?} {left:?}"
+            );
+            wait = if done {
+                wait / 2
+            } else {
+                wait + Duration::from_millis(1 + round % 3)
+            };
         }
         assert!(ended > 3, "{tool:?} was always done before");
     }
@@ -166,7 +212,11 @@ fn signals_remove_unfinished_files() {
 fn ignored_signals_end_nothing() {
     use rustix::process::{Pid, Signal, kill_process};
     let here = directory(&[("t.etl", &large())]);
-    for (name, signal) in [("INT", Signal::INT), ("HUP", Signal::HUP), ("TERM", Signal::TERM)] {
+    for (name, signal) in [
+        ("INT", Signal::INT),
+        ("HUP", Signal::HUP),
+        ("TERM", Signal::TERM),
+    ] {
         let script = format!("trap '' {name}; exec \"$0\" compress t.etl -o out.etl --force");
         let mut child = Command::new("sh")
             .current_dir(here.path())
@@ -175,7 +225,11 @@ fn ignored_signals_end_nothing() {
             .spawn()
             .unwrap();
         // Until the file is there, the shell may not have ended.
-        let is_writing = || crate::common::names(here.path()).iter().any(|n| n.ends_with(".part"));
+        let is_writing = || {
+            crate::common::names(here.path())
+                .iter()
+                .any(|n| n.ends_with(".part"))
+        };
         while !is_writing() && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -62,10 +62,16 @@ fn info_json_fields_are_documented() {
     let said = etlkit(here.path(), &["info", "--format", "json", "t.etl"]);
     let info: Value = serde_json::from_str(&said.out).unwrap();
     let page = include_str!("../../../docs/json.md");
-    for field in
-        info.as_object().unwrap().keys().chain(info["events"][0].as_object().unwrap().keys())
+    for field in info
+        .as_object()
+        .unwrap()
+        .keys()
+        .chain(info["events"][0].as_object().unwrap().keys())
     {
-        assert!(page.contains(&format!("`{field}`")), "docs/json.md does not say {field}");
+        assert!(
+            page.contains(&format!("`{field}`")),
+            "docs/json.md does not say {field}"
+        );
     }
 }
 
@@ -78,11 +84,21 @@ fn verify_json_has_required_fields() {
     // A few unresolved addresses are notes.
     assert_eq!(said.code, 0);
     let report: Value = serde_json::from_str(&said.out).unwrap();
-    for field in ["schema_version", "verdict", "processes", "coverage", "findings"] {
+    for field in [
+        "schema_version",
+        "verdict",
+        "processes",
+        "coverage",
+        "findings",
+    ] {
         assert!(report.get(field).is_some(), "{field}");
     }
-    let process =
-        report["processes"].as_array().unwrap().iter().find(|p| p["pid"] == 3988).unwrap();
+    let process = report["processes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|p| p["pid"] == 3988)
+        .unwrap();
     for field in [
         "pid",
         "name",
@@ -103,12 +119,24 @@ fn verify_json_has_required_fields() {
             assert!(report["coverage"][table][field].is_u64(), "{table}.{field}");
         }
     }
-    for field in ["rule", "severity", "message", "pid", "time", "processor", "offset", "file"] {
+    for field in [
+        "rule",
+        "severity",
+        "message",
+        "pid",
+        "time",
+        "processor",
+        "offset",
+        "file",
+    ] {
         assert!(report["findings"][0].get(field).is_some(), "{field}");
     }
     let page = include_str!("../../../docs/rules.md");
     for finding in report["findings"].as_array().unwrap() {
         let rule = finding["rule"].as_str().unwrap();
-        assert!(page.contains(&format!("### {rule}\n")), "docs/rules.md does not say {rule}");
+        assert!(
+            page.contains(&format!("### {rule}\n")),
+            "docs/rules.md does not say {rule}"
+        );
     }
 }

@@ -12,8 +12,10 @@ const BUFFER_LOST: u16 = 4;
 /// events, processor 1 a buffer.
 fn lossy() -> Vec<u8> {
     let flagged = |number: u16, processor: u16, timestamp: i64, flag: u16| {
-        let records =
-            [event(timestamp, number, 4, 0x8, None), event(timestamp + 10, number, 5, 0x10, None)];
+        let records = [
+            event(timestamp, number, 4, 0x8, None),
+            event(timestamp + 10, number, 5, 0x10, None),
+        ];
         let mut bytes = buffer(number.into(), processor, 0, &records);
         let flags = u16::from_le_bytes([bytes[0x34], bytes[0x35]]) | flag;
         bytes[0x34..0x36].copy_from_slice(&flags.to_le_bytes());
@@ -50,7 +52,10 @@ fn loss_flags(here: &Path, file: &str) -> BTreeMap<u16, u16> {
 fn lacking() -> Vec<(&'static str, Vec<u8>, i32, &'static str)> {
     let data = |number: u64| {
         let timestamp = number as i64 * 1_000;
-        let records = [event(timestamp, 1, 4, 0x8, None), event(timestamp + 10, 2, 5, 0x10, None)];
+        let records = [
+            event(timestamp, 1, 4, 0x8, None),
+            event(timestamp + 10, 2, 5, 0x10, None),
+        ];
         buffer(number, 0, 0, &records)
     };
     // Mode, largest size and lost events lie in the payload of the header event.
@@ -74,17 +79,52 @@ fn lacking() -> Vec<(&'static str, Vec<u8>, i32, &'static str)> {
     let used = u32::from_le_bytes(sound()[at + 0x30..at + 0x34].try_into().unwrap()) as usize;
     vec![
         ("sound", sound(), 0, ""),
-        ("filler", changed(&|b| b[at + 0xa0..at + used].fill(0xff)), 1, "warning"),
-        ("zeros", changed(&|b| b[at + 0x48..at + used].fill(0)), 1, "warning"),
-        ("small fill", changed(&|b| b[at + 0x30] = 0x48), 1, "warning"),
+        (
+            "filler",
+            changed(&|b| b[at + 0xa0..at + used].fill(0xff)),
+            1,
+            "warning",
+        ),
+        (
+            "zeros",
+            changed(&|b| b[at + 0x48..at + used].fill(0)),
+            1,
+            "warning",
+        ),
+        (
+            "small fill",
+            changed(&|b| b[at + 0x30] = 0x48),
+            1,
+            "warning",
+        ),
         ("large fill", changed(&|b| b[at + 0x32] = 1), 1, "warning"),
         ("fewer buffers", file(4, &[1, 2]), 1, "warning"),
-        ("gap in a relogged file", relogged(file(4, &[1, 3, 4])), 1, "warning"),
+        (
+            "gap in a relogged file",
+            relogged(file(4, &[1, 3, 4])),
+            1,
+            "warning",
+        ),
         ("gap in a kernel file", file(4, &[1, 3, 4]), 0, "note"),
-        ("lost events", changed(&|b| b[payload + 0x30] = 5), 0, "note"),
-        ("short circular file", circular(file(4, &[1, 2]), 100), 1, "warning"),
+        (
+            "lost events",
+            changed(&|b| b[payload + 0x30] = 5),
+            0,
+            "note",
+        ),
+        (
+            "short circular file",
+            circular(file(4, &[1, 2]), 100),
+            1,
+            "warning",
+        ),
         ("full circular file", circular(file(9, &[7, 8]), 12), 0, ""),
-        ("no header event", changed(&|b| b[0x48..0x68].fill(0)), 1, "warning"),
+        (
+            "no header event",
+            changed(&|b| b[0x48..0x68].fill(0)),
+            1,
+            "warning",
+        ),
     ]
 }
 
@@ -92,22 +132,59 @@ fn lacking() -> Vec<(&'static str, Vec<u8>, i32, &'static str)> {
 fn every_command_says_what_is_missing() {
     for (what, bytes, code, level) in lacking() {
         let here = directory(&[("t.etl", &bytes)]);
-        let strict_code = if code == 1 && what != "gap in a relogged file" { 2 } else { code };
+        let strict_code = if code == 1 && what != "gap in a relogged file" {
+            2
+        } else {
+            code
+        };
         let tables: &[&[&str]] = &[
             &["export", "parquet", "t.etl", "-o", "set"],
-            &["export", "parquet", "t.etl", "-o", "events", "--tables", "events"],
-            &["export", "parquet", "t.etl", "-o", "typed", "--tables", "processes", "--typed"],
-            &["export", "arrow", "t.etl", "-o", "events.arrow", "--no-names"],
-            &["export", "arrow", "t.etl", "-o", "facts.arrow", "--table", "processes"],
+            &[
+                "export", "parquet", "t.etl", "-o", "events", "--tables", "events",
+            ],
+            &[
+                "export",
+                "parquet",
+                "t.etl",
+                "-o",
+                "typed",
+                "--tables",
+                "processes",
+                "--typed",
+            ],
+            &[
+                "export",
+                "arrow",
+                "t.etl",
+                "-o",
+                "events.arrow",
+                "--no-names",
+            ],
+            &[
+                "export",
+                "arrow",
+                "t.etl",
+                "-o",
+                "facts.arrow",
+                "--table",
+                "processes",
+            ],
         ];
-        let tables = if cfg!(feature = "parquet") { tables } else { &[] };
+        let tables = if cfg!(feature = "parquet") {
+            tables
+        } else {
+            &[]
+        };
         let files = [
             (&["info", "t.etl"][..], code),
             (&["dump", "t.etl"], code),
             (&["dump", "t.etl", "--file-order"], code),
             (&["dump", "t.etl", "--threads", "2"], code),
             (&["slice", "t.etl", "-o", "slice.etl"], code),
-            (&["slice", "t.etl", "-o", "slice2.etl", "--no-keep-state"], code),
+            (
+                &["slice", "t.etl", "-o", "slice2.etl", "--no-keep-state"],
+                code,
+            ),
             (&["scrub", "t.etl", "-o", "scrub.etl"], code),
             (&["merge", "t.etl", "-o", "merge.etl", "--salvage"], code),
             (&["repair", "t.etl", "-o", "repair.etl"], code),
@@ -115,11 +192,22 @@ fn every_command_says_what_is_missing() {
             (&["compress", "t.etl", "-o", "compress.etl"], strict_code),
             (&["decompress", "t.etl", "-o", "plain.etl"], strict_code),
         ];
-        for (args, code) in files.into_iter().chain(tables.iter().map(|&args| (args, code))) {
+        for (args, code) in files
+            .into_iter()
+            .chain(tables.iter().map(|&args| (args, code)))
+        {
             let said = etlkit(here.path(), args);
-            assert_eq!(said.code, code, "{what}: {args:?}: {}{}", said.out, said.err);
+            assert_eq!(
+                said.code, code,
+                "{what}: {args:?}: {}{}",
+                said.out, said.err
+            );
             let level = if code == 2 { "error" } else { level };
-            let lines: Vec<_> = said.err.lines().filter(|l| !l.starts_with("hint")).collect();
+            let lines: Vec<_> = said
+                .err
+                .lines()
+                .filter(|l| !l.starts_with("hint"))
+                .collect();
             let start = format!("{level}: t.etl: ");
             match lines[..] {
                 [] => assert_eq!(level, "", "{what}: {args:?}: nothing is said"),
@@ -129,7 +217,11 @@ fn every_command_says_what_is_missing() {
         }
         let said = etlkit(here.path(), &["diff", "t.etl", "t.etl"]);
         assert_eq!(said.code, code, "{what}: diff: {}", said.err);
-        assert_eq!(said.err.lines().count(), if level.is_empty() { 0 } else { 2 }, "{what}");
+        assert_eq!(
+            said.err.lines().count(),
+            if level.is_empty() { 0 } else { 2 },
+            "{what}"
+        );
     }
 }
 
@@ -183,7 +275,10 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 fn four_buffers(mode: u32, counted: u32) -> Vec<u8> {
     let data = |number: u16| {
         let at = i64::from(number) * 1_000;
-        let records = [event(at, number, 4, 0x8, None), event(at + 10, number, 5, 0x10, None)];
+        let records = [
+            event(at, number, 4, 0x8, None),
+            event(at + 10, number, 5, 0x10, None),
+        ];
         buffer(number.into(), 0, 0, &records)
     };
     let mut bytes = buffer(0, 0, 4, &[header_event(counted)]);
@@ -222,17 +317,37 @@ fn every_command_counts_missing_buffers_as_lost() {
     counted[HEADER_EVENT + 0x114] = 2;
     for (what, bytes, lost) in [
         ("complete", four_buffers(RELOGGED, 5), 0),
-        ("a number without buffer", without_buffer(four_buffers(RELOGGED, 4), 2), 1),
+        (
+            "a number without buffer",
+            without_buffer(four_buffers(RELOGGED, 4), 2),
+            1,
+        ),
         // The kernel numbers empty buffers, too.
-        ("a number of the kernel", without_buffer(four_buffers(KERNEL, 4), 2), 0),
-        ("the same, and a count that says it", without_buffer(four_buffers(KERNEL, 5), 2), 1),
+        (
+            "a number of the kernel",
+            without_buffer(four_buffers(KERNEL, 4), 2),
+            0,
+        ),
+        (
+            "the same, and a count that says it",
+            without_buffer(four_buffers(KERNEL, 5), 2),
+            1,
+        ),
         ("end of the file", four_buffers(RELOGGED, 8), 3),
         ("a record that leaves its buffer", broken, 1),
         ("counted in the header", counted, 2),
         // What was in memory when it ended.
         ("a session that was not closed", four_buffers(KERNEL, 1), 1),
-        ("a circular file that ends early", circular(four_buffers(KERNEL, 7), 100), 2),
-        ("a circular file that is full", circular(renumbered(four_buffers(KERNEL, 9)), 20), 4),
+        (
+            "a circular file that ends early",
+            circular(four_buffers(KERNEL, 7), 100),
+            2,
+        ),
+        (
+            "a circular file that is full",
+            circular(renumbered(four_buffers(KERNEL, 9)), 20),
+            4,
+        ),
     ] {
         let here = directory(&[("t.etl", &bytes)]);
         for args in [
@@ -250,13 +365,22 @@ fn every_command_counts_missing_buffers_as_lost() {
             let verdict = etlkit(here.path(), &["verify", "out.etl", "--format", "json"]);
             let verdict: serde_json::Value = serde_json::from_str(&verdict.out).unwrap();
             let found = verdict["findings"].as_array().unwrap();
-            let reported = found.iter().any(|finding| finding["rule"] == "file.buffers-lost");
+            let reported = found
+                .iter()
+                .any(|finding| finding["rule"] == "file.buffers-lost");
             assert_eq!(reported, lost > 0, "{what}: {args:?}: {found:?}");
             // Once more: what was lost stays lost.
-            let again = etlkit(here.path(), &["scrub", "out.etl", "-o", "again.etl", "--force"]);
+            let again = etlkit(
+                here.path(),
+                &["scrub", "out.etl", "-o", "again.etl", "--force"],
+            );
             assert_eq!(again.code, 0, "{what}: {args:?}: {}", again.err);
             let again = std::fs::read(here.path().join("again.etl")).unwrap();
-            assert_eq!(u32_at(&again, HEADER_EVENT + 0x114), lost, "{what}: {args:?}");
+            assert_eq!(
+                u32_at(&again, HEADER_EVENT + 0x114),
+                lost,
+                "{what}: {args:?}"
+            );
         }
     }
 }
@@ -266,7 +390,15 @@ fn merge_adds_the_missing_buffers_of_all_inputs() {
     let one = without_buffer(four_buffers(0x1_0001, 4), 2);
     let other = four_buffers(1, 7);
     let here = directory(&[("1.etl", &one), ("2.etl", &other), ("3.etl", &one)]);
-    let args = ["merge", "1.etl", "2.etl", "3.etl", "--salvage", "-o", "m.etl"];
+    let args = [
+        "merge",
+        "1.etl",
+        "2.etl",
+        "3.etl",
+        "--salvage",
+        "-o",
+        "m.etl",
+    ];
     let said = etlkit(here.path(), &args);
     assert_eq!(said.code, 1, "{}", said.err);
     let merged = std::fs::read(here.path().join("m.etl")).unwrap();
@@ -292,11 +424,19 @@ fn losses_of_a_session_with_several_files_are_counted_once() {
         ("other.etl", &other),
     ]);
     let files = ["3.etl", "1.etl", "other.etl", "2.etl"];
-    let said = etlkit(here.path(), &[&["merge", "-o", "m.etl"], &files[..]].concat());
+    let said = etlkit(
+        here.path(),
+        &[&["merge", "-o", "m.etl"], &files[..]].concat(),
+    );
     assert_eq!(said.code, 0, "{}", said.err);
     let merged = std::fs::read(here.path().join("m.etl")).unwrap();
     assert_eq!(u32_at(&merged, HEADER_EVENT + 0x30), 10);
     assert_eq!(u32_at(&merged, HEADER_EVENT + 0x114), 5);
     let said = etlkit(here.path(), &[&["analyze", "summary"], &files[..]].concat());
-    assert!(said.out.contains("10 events were lost, 5 buffers were lost"), "{}", said.out);
+    assert!(
+        said.out
+            .contains("10 events were lost, 5 buffers were lost"),
+        "{}",
+        said.out
+    );
 }

@@ -1,6 +1,11 @@
 //! Tests of the tools as processes: their output, exit codes and files.
 // Tests fail by panicking.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 #[cfg(unix)]
 mod closed_pipes;

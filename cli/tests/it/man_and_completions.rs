@@ -22,7 +22,10 @@ fn man_writes_a_page_for_each_command() {
         let name = page.strip_suffix(".1").unwrap();
         let (text, typed) = (read(page), name.replace('-', " "));
         assert!(text.contains(&format!(".TH {name} 1")), "{page}");
-        assert!(text.contains(&format!("\\fB{typed}\\fR")), "{page} shows no {typed}");
+        assert!(
+            text.contains(&format!("\\fB{typed}\\fR")),
+            "{page} shows no {typed}"
+        );
         assert!(text.contains("\n.SH EXAMPLES\n.nf\n"), "{page}");
         // Every page that is referred to exists.
         for reference in text.lines().filter_map(|line| line.strip_suffix("(1)")) {
@@ -30,18 +33,32 @@ fn man_writes_a_page_for_each_command() {
             assert!(pages.contains(&other), "{page} refers to {other}");
         }
     }
-    for page in ["etlkit.1", "etlkit-dump.1", "etlkit-spec-mask.1", "etlkit-man.1", "etlverify.1"] {
+    for page in [
+        "etlkit.1",
+        "etlkit-dump.1",
+        "etlkit-spec-mask.1",
+        "etlkit-man.1",
+        "etlverify.1",
+    ] {
         assert!(pages.contains(&page.to_owned()), "{page}: {pages:?}");
     }
     insta::assert_snapshot!("man_pages", pages.join("\n"));
     insta::assert_snapshot!("man_info", read("etlkit-info.1"));
     // Existing pages are replaced, and the printed page equals the written one.
     assert_eq!(etlkit(here.path(), &["man", "share/man1"]).code, 0);
-    assert!(etlkit(here.path(), &["man"]).out.contains("etlkit\\-dump(1)"));
+    assert!(
+        etlkit(here.path(), &["man"])
+            .out
+            .contains("etlkit\\-dump(1)")
+    );
     // A directory that cannot be created.
     std::fs::write(here.path().join("file"), "").unwrap();
     let said = etlkit(here.path(), &["man", "file"]);
-    assert!(said.code == 2 && said.err.contains("\nhint: "), "{}", said.err);
+    assert!(
+        said.code == 2 && said.err.contains("\nhint: "),
+        "{}",
+        said.err
+    );
 }
 
 /// The examples of a help text, which wraps long lines.
@@ -61,7 +78,11 @@ fn command_lines(page: &Path) -> Vec<String> {
         let plain = ["\\-", "\\*(Aq", "\\(ga", "\\(ti", "\\(ha", "\\(rs"]
             .iter()
             .fold(line.to_owned(), |line, escape| line.replace(escape, ""));
-        assert!(!plain.contains(['-', '\'', '`', '~', '^', '\\']), "{}: {line}", page.display());
+        assert!(
+            !plain.contains(['-', '\'', '`', '~', '^', '\\']),
+            "{}: {line}",
+            page.display()
+        );
         let escapes = [
             ("\\-", "-"),
             ("\\*(Aq", "'"),
@@ -70,7 +91,11 @@ fn command_lines(page: &Path) -> Vec<String> {
             ("\\(ha", "^"),
             ("\\(rs", "\\"),
         ];
-        lines.push(escapes.iter().fold(line.to_owned(), |line, (from, to)| line.replace(from, to)));
+        lines.push(
+            escapes
+                .iter()
+                .fold(line.to_owned(), |line, (from, to)| line.replace(from, to)),
+        );
     }
     lines
 }
@@ -88,7 +113,10 @@ fn synopses_are_the_usage_of_the_help() {
         let (_, usage) = help.split_once("Usage: ").unwrap();
         let (usage, _) = usage.split_once("\n\n").unwrap();
         assert_eq!(
-            synopsis.replace("\\-", "-").replace("\\fB", "").replace("\\fR", ""),
+            synopsis
+                .replace("\\-", "-")
+                .replace("\\fB", "")
+                .replace("\\fR", ""),
             one_line(usage),
             "{}",
             page.display()
@@ -111,7 +139,10 @@ fn help_of(here: &Path, page: &Path) -> String {
 
 /// The entries of a directory.
 fn entries(directory: &Path) -> Vec<PathBuf> {
-    std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
+    std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect()
 }
 
 /// roff neither fills nor hyphenates examples, nor replaces characters in them.
@@ -122,10 +153,21 @@ fn man_examples_equal_help_examples() {
     let mut seen = 0;
     for page in entries(&here.path().join("pages")) {
         let lines = command_lines(&page);
-        assert_eq!(lines.join(" "), examples(&help_of(here.path(), &page)), "{}", page.display());
+        assert_eq!(
+            lines.join(" "),
+            examples(&help_of(here.path(), &page)),
+            "{}",
+            page.display()
+        );
         for line in &lines {
-            let typed = line.split(' ').any(|word| word == "etlkit" || word == "etlverify");
-            assert!(typed && !line.starts_with(' '), "{}: {line}", page.display());
+            let typed = line
+                .split(' ')
+                .any(|word| word == "etlkit" || word == "etlverify");
+            assert!(
+                typed && !line.starts_with(' '),
+                "{}: {line}",
+                page.display()
+            );
         }
         seen += lines.len();
         let text = std::fs::read_to_string(&page).unwrap();
@@ -133,7 +175,11 @@ fn man_examples_equal_help_examples() {
         let mut as_it_stands = false;
         for line in text.lines() {
             as_it_stands = (as_it_stands || line == ".nf") && line != ".fi";
-            assert!(as_it_stands || !line.starts_with("  "), "{}: {line}", page.display());
+            assert!(
+                as_it_stands || !line.starts_with("  "),
+                "{}: {line}",
+                page.display()
+            );
         }
     }
     assert!(seen > 60, "{seen} examples");
@@ -146,8 +192,10 @@ fn man_examples_are_not_wrapped() {
     assert_eq!(etlkit(here.path(), &["man", "pages"]).code, 0);
     for page in entries(&here.path().join("pages")) {
         for device in ["-Tascii", "-Tutf8"] {
-            let shown =
-                Command::new("groff").args(["-man", device, "-rLL=80n"]).arg(&page).output();
+            let shown = Command::new("groff")
+                .args(["-man", device, "-rLL=80n"])
+                .arg(&page)
+                .output();
             let Ok(shown) = shown else {
                 eprintln!("\n*** SKIPPED: there is no groff; this test has shown nothing ***\n");
                 return;
@@ -167,14 +215,20 @@ fn man_pages_pass_groff() {
     let here = directory(&[]);
     assert_eq!(etlkit(here.path(), &["man", "."]).code, 0);
     for page in entries(here.path()) {
-        let checked =
-            Command::new("groff").args(["-man", "-Tascii", "-ww", "-z"]).arg(&page).output();
+        let checked = Command::new("groff")
+            .args(["-man", "-Tascii", "-ww", "-z"])
+            .arg(&page)
+            .output();
         let Ok(output) = checked else {
             eprintln!("\n*** SKIPPED: there is no groff; this test has shown nothing ***\n");
             return;
         };
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && said.is_empty(), "{}: {said}", page.display());
+        assert!(
+            output.status.success() && said.is_empty(),
+            "{}: {said}",
+            page.display()
+        );
     }
 }
 
@@ -208,7 +262,10 @@ fn completions_exist_for_every_shell() {
         }
     }
     let plain = etlkit(here.path(), &["completions", "bash"]).out;
-    assert_eq!(plain, etlkit(here.path(), &["completions", "bash", "--tool", "etlkit"]).out);
+    assert_eq!(
+        plain,
+        etlkit(here.path(), &["completions", "bash", "--tool", "etlkit"]).out
+    );
 }
 
 /// bash completes a word as it would at a prompt.
@@ -219,7 +276,11 @@ fn bash_completion_completes_a_command() {
     std::fs::write(here.path().join("script"), script).unwrap();
     let ask = "source ./script; COMP_WORDS=(etlkit sp); COMP_CWORD=1; _etlkit etlkit sp etlkit; \
                echo \"${COMPREPLY[@]}\"";
-    match Command::new("bash").args(["-c", ask]).current_dir(here.path()).output() {
+    match Command::new("bash")
+        .args(["-c", ask])
+        .current_dir(here.path())
+        .output()
+    {
         Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stdout), "spec\n"),
         Err(_) => eprintln!("\n*** SKIPPED: there is no bash; this test has shown nothing ***\n"),
     }

@@ -31,7 +31,11 @@ fn expanding() -> Vec<u8> {
         for processor in 0..PROCESSORS {
             let event = Event::new(
                 Guid::new(1, 2, 3, [4; 8]),
-                EventDescriptor { id: 1, level: 4, ..EventDescriptor::default() },
+                EventDescriptor {
+                    id: 1,
+                    level: 4,
+                    ..EventDescriptor::default()
+                },
                 2_000 + round * i64::from(PROCESSORS) + i64::from(processor),
             )
             .process(4, 8)
@@ -60,6 +64,10 @@ fn every_command_refuses_what_needs_more_memory_than_the_trace_allows() {
         assert!(said.err.contains("--max-memory"), "{args:?}: {}", said.err);
         let said = etlkit(here.path(), &[args, &["--max-memory", "512M"]].concat());
         assert!(!said.err.contains("--max-memory"), "{args:?}: {}", said.err);
-        assert!(args[0] == "verify" || said.code == 0, "{args:?}: {}", said.err);
+        assert!(
+            args[0] == "verify" || said.code == 0,
+            "{args:?}: {}",
+            said.err
+        );
     }
 }

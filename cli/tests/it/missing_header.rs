@@ -18,7 +18,10 @@ fn unknown_values_are_not_shown() {
     insta::assert_snapshot!("missing_header_info", info.out);
     let json: Value =
         serde_json::from_str(&run(&["info", "--format", "json", "t.etl"]).out).unwrap();
-    assert_eq!((&json["header"], &json["records"]), (&false.into(), &5.into()));
+    assert_eq!(
+        (&json["header"], &json["records"]),
+        (&false.into(), &5.into())
+    );
     for field in [
         "os",
         "processors",
@@ -42,8 +45,16 @@ fn unknown_values_are_not_shown() {
         let said = run(args);
         assert_eq!(said.code, 1, "{}", said.err);
         assert!(said.err.contains(lost), "{}", said.err);
-        let first = said.out.lines().find(|line| line.contains("1601-")).unwrap_or_default();
-        assert!(first.contains("1601-01-01T00:00:00.0000000"), "{args:?}: {}", said.out);
+        let first = said
+            .out
+            .lines()
+            .find(|line| line.contains("1601-"))
+            .unwrap_or_default();
+        assert!(
+            first.contains("1601-01-01T00:00:00.0000000"),
+            "{args:?}: {}",
+            said.out
+        );
     }
     let piped = etlkit_piped(&headless(), &["dump", "--file-order", "-"]);
     assert_eq!(piped.out, run(&["dump", "--file-order", "t.etl"]).out);
@@ -54,15 +65,29 @@ fn unknown_values_are_not_shown() {
         &["diff", "t.etl", "t.etl"],
     ] {
         let said = run(args);
-        assert!(said.code < 2 && said.err.contains(lost), "{args:?}: {}", said.err);
+        assert!(
+            said.code < 2 && said.err.contains(lost),
+            "{args:?}: {}",
+            said.err
+        );
     }
     let repaired = run(&["repair", "t.etl", "-o", "r.etl"]);
-    assert!(repaired.out.contains("the header event is lost: times count"), "{}", repaired.out);
+    assert!(
+        repaired
+            .out
+            .contains("the header event is lost: times count"),
+        "{}",
+        repaired.out
+    );
     std::fs::write(here.path().join("whole.etl"), trace()).unwrap();
     for args in [&["t.etl"][..], &["--together", "t.etl", "whole.etl"]] {
         let verified = etlverify(here.path(), args);
         assert_eq!(verified.code, 1, "{}", verified.err);
-        assert!(verified.out.contains("the header event is lost"), "{}", verified.out);
+        assert!(
+            verified.out.contains("the header event is lost"),
+            "{}",
+            verified.out
+        );
     }
     let alone = etlverify(here.path(), &["t.etl"]);
     assert!(!alone.out.contains("ticks a second"), "{}", alone.out);
@@ -89,9 +114,22 @@ fn trace_prefixes_are_rejected() {
             &["diff", "good.etl", "cut.etl"],
         ] {
             let said = etlkit(here.path(), args);
-            assert_eq!((said.code, said.out.as_str()), (2, ""), "{keep} {args:?}: {}", said.err);
-            assert!(said.err.contains("cut.etl: "), "{keep} {args:?}: {}", said.err);
-            assert!(said.err.contains("copy the file again"), "{keep} {args:?}: {}", said.err);
+            assert_eq!(
+                (said.code, said.out.as_str()),
+                (2, ""),
+                "{keep} {args:?}: {}",
+                said.err
+            );
+            assert!(
+                said.err.contains("cut.etl: "),
+                "{keep} {args:?}: {}",
+                said.err
+            );
+            assert!(
+                said.err.contains("copy the file again"),
+                "{keep} {args:?}: {}",
+                said.err
+            );
             assert!(!here.path().join("o.etl").exists(), "{keep} {args:?}");
         }
     }
@@ -104,16 +142,35 @@ fn unreadable_file_does_not_hide_others() {
     let here = directory(&[
         ("a.etl", &trace()),
         ("b.etl", cut),
-        ("notes.txt", b"a text that is long enough to be taken for the header of a buffer, or so"),
+        (
+            "notes.txt",
+            b"a text that is long enough to be taken for the header of a buffer, or so",
+        ),
     ]);
     for threads in ["1", "3"] {
-        let run =
-            |rest: &[&str]| etlkit(here.path(), &[&["info", "--threads", threads], rest].concat());
+        let run = |rest: &[&str]| {
+            etlkit(
+                here.path(),
+                &[&["info", "--threads", threads], rest].concat(),
+            )
+        };
         let said = run(&["notes.txt", "a.etl", "missing.etl", "b.etl"]);
         assert_eq!(said.code, 2);
-        assert!(said.out.starts_with("a.etl\n") && said.out.contains("\nb.etl\n"), "{}", said.out);
-        assert!(said.err.contains("error: notes.txt: this is text"), "{}", said.err);
-        assert!(said.err.contains("error: missing.etl: file not found"), "{}", said.err);
+        assert!(
+            said.out.starts_with("a.etl\n") && said.out.contains("\nb.etl\n"),
+            "{}",
+            said.out
+        );
+        assert!(
+            said.err.contains("error: notes.txt: this is text"),
+            "{}",
+            said.err
+        );
+        assert!(
+            said.err.contains("error: missing.etl: file not found"),
+            "{}",
+            said.err
+        );
         // The output stays a list, however many files can be read.
         let said = run(&["--format", "json", "notes.txt", "a.etl"]);
         assert_eq!(said.code, 2);

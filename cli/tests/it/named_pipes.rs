@@ -21,7 +21,14 @@ const READERS: &[&[&str]] = &[
     &["merge", "t.etl", "-o", "out.etl"],
     &["merge", "t.etl", "--salvage", "-o", "out.etl"],
     &["slice", "t.etl", "--id", "1", "-o", "out.etl"],
-    &["slice", "t.etl", "--no-keep-state", "--compress", "-o", "out.etl"],
+    &[
+        "slice",
+        "t.etl",
+        "--no-keep-state",
+        "--compress",
+        "-o",
+        "out.etl",
+    ],
     &["scrub", "t.etl", "--salt", "x", "-o", "out.etl"],
     &["repair", "t.etl", "-o", "out.etl"],
     &["compress", "t.etl", "-o", "out.etl"],
@@ -72,7 +79,12 @@ type Result = (Option<i32>, String, String, Option<Vec<u8>>);
 fn result(here: &Path, output: &Output) -> Result {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     let file = std::fs::read(here.join("out.etl")).ok();
-    (output.status.code(), text(&output.stdout), text(&output.stderr), file)
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+        file,
+    )
 }
 
 #[test]
@@ -101,16 +113,29 @@ fn dev_stdin_is_read_as_a_file_is() {
     for args in READERS {
         let here = directory(&[("t.etl", &bytes), ("other.etl", &bytes)]);
         let expected = result(here.path(), &ended(start(here.path(), args)));
-        let args: Vec<_> =
-            args.iter().map(|arg| if *arg == "t.etl" { "/dev/stdin" } else { arg }).collect();
+        let args: Vec<_> = args
+            .iter()
+            .map(|arg| if *arg == "t.etl" { "/dev/stdin" } else { arg })
+            .collect();
         let here = directory(&[("other.etl", &bytes)]);
         let mut child = start(here.path(), &args);
         child.stdin.take().unwrap().write_all(&bytes).unwrap();
         let (code, out, err, file) = result(here.path(), &ended(child));
-        let (out, err) = (out.replace("/dev/stdin", "t.etl"), err.replace("/dev/stdin", "t.etl"));
-        assert_eq!((code, err, file), (expected.0, expected.2, expected.3), "{args:?}");
+        let (out, err) = (
+            out.replace("/dev/stdin", "t.etl"),
+            err.replace("/dev/stdin", "t.etl"),
+        );
+        assert_eq!(
+            (code, err, file),
+            (expected.0, expected.2, expected.3),
+            "{args:?}"
+        );
         // Reports pad the name of the file.
-        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let words = |text: &str| {
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(words(&out), words(&expected.1), "{args:?}");
     }
 }
@@ -141,7 +166,10 @@ fn named_pipe_without_reader_is_refused() {
         let said = ended(start(here.path(), &[args, &["-o", "pipe"]].concat()));
         let err = String::from_utf8(said.stderr).unwrap();
         assert_eq!(said.status.code(), Some(2), "{args:?}: {err}");
-        assert!(err.contains("error: pipe: no program reads from this pipe"), "{args:?}: {err}");
+        assert!(
+            err.contains("error: pipe: no program reads from this pipe"),
+            "{args:?}: {err}"
+        );
         assert_eq!(names(here.path()), ["pipe", "t.etl"], "{args:?}");
     }
 }

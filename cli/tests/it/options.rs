@@ -12,7 +12,11 @@ fn options_without_effect_are_refused() {
         assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?}");
         let (option, other) = what.split_once(' ').unwrap();
         let is_named = said.err.contains(option) && said.err.contains(other);
-        assert!(is_named && said.err.contains("cannot be used with"), "{args:?}: {}", said.err);
+        assert!(
+            is_named && said.err.contains("cannot be used with"),
+            "{args:?}: {}",
+            said.err
+        );
     };
     for kind in ["cpu", "waits"] {
         for (option, with) in [
@@ -25,21 +29,52 @@ fn options_without_effect_are_refused() {
             refused(&args, &format!("{} {}", option[0], with[0]));
         }
     }
-    refused(&["analyze", "cpu", "t.etl", "--normalize", "--tree"], "--normalize --tree");
-    refused(&["analyze", "cpu", "t.etl", "--normalize", "--focus", "X"], "--normalize --focus");
-    refused(&["verify", "--rules", "--format", "json"], "--rules --format");
-    refused(&["verify", "--explain", "rundown.none", "--format", "json"], "--explain --format");
-    let said = etlkit(here.path(), &["analyze", "cpu", "t.etl", "--min-percent", "50"]);
-    assert!(said.code == 2 && said.err.contains("--tree"), "{}", said.err);
+    refused(
+        &["analyze", "cpu", "t.etl", "--normalize", "--tree"],
+        "--normalize --tree",
+    );
+    refused(
+        &["analyze", "cpu", "t.etl", "--normalize", "--focus", "X"],
+        "--normalize --focus",
+    );
+    refused(
+        &["verify", "--rules", "--format", "json"],
+        "--rules --format",
+    );
+    refused(
+        &["verify", "--explain", "rundown.none", "--format", "json"],
+        "--explain --format",
+    );
+    let said = etlkit(
+        here.path(),
+        &["analyze", "cpu", "t.etl", "--min-percent", "50"],
+    );
+    assert!(
+        said.code == 2 && said.err.contains("--tree"),
+        "{}",
+        said.err
+    );
 }
 
 #[test]
 fn several_texts_of_grep_select_events_with_any_of_them() {
     let payload = |text: &[u8; 4]| made_up(1_010, 7, text);
-    let trace = trace_of(&[payload(&[5, 0, 0, 0]), payload(&[6, 0, 0, 0]), payload(&[7, 0, 0, 0])]);
+    let trace = trace_of(&[
+        payload(&[5, 0, 0, 0]),
+        payload(&[6, 0, 0, 0]),
+        payload(&[7, 0, 0, 0]),
+    ]);
     let here = directory(&[("t.etl", &trace), ("m.man", MANIFEST.as_bytes())]);
     for (texts, count) in [(&["5"][..], "1\n"), (&["5", "7"], "2\n"), (&["8"], "0\n")] {
-        let mut args = vec!["dump", "t.etl", "--manifest", "m.man", "--id", "7", "--count"];
+        let mut args = vec![
+            "dump",
+            "t.etl",
+            "--manifest",
+            "m.man",
+            "--id",
+            "7",
+            "--count",
+        ];
         texts.iter().for_each(|text| args.extend(["--grep", text]));
         assert_eq!(etlkit(here.path(), &args).out, count, "{texts:?}");
     }
@@ -50,7 +85,10 @@ fn several_texts_of_grep_select_events_with_any_of_them() {
 fn from_and_to_take_seconds_and_durations() {
     let here = directory(&[("t.etl", &trace())]);
     let out = |from: &str| {
-        let said = etlkit(here.path(), &["dump", "t.etl", "--from", from, "--relative"]);
+        let said = etlkit(
+            here.path(),
+            &["dump", "t.etl", "--from", from, "--relative"],
+        );
         assert_eq!(said.code, 0, "{from}: {}", said.err);
         said.out
     };
@@ -62,7 +100,11 @@ fn from_and_to_take_seconds_and_durations() {
     }
     for wrong in ["1 day", "ms", "1m", "nan"] {
         let said = etlkit(here.path(), &["dump", "t.etl", "--from", wrong]);
-        assert!(said.code == 2 && said.err.contains("is not a time"), "{wrong}: {}", said.err);
+        assert!(
+            said.code == 2 && said.err.contains("is not a time"),
+            "{wrong}: {}",
+            said.err
+        );
     }
 }
 
@@ -86,34 +128,57 @@ fn numbers_are_decimal_or_hexadecimal() {
 #[test]
 fn blanks_after_the_commas_of_lists_do_not_count() {
     let here = directory(&[("t.etl", &trace())]);
-    let dump =
-        |columns| etlkit(here.path(), &["dump", "t.etl", "--format", "csv", "--columns", columns]);
+    let dump = |columns| {
+        etlkit(
+            here.path(),
+            &["dump", "t.etl", "--format", "csv", "--columns", columns],
+        )
+    };
     let said = dump("time, pid , tid");
-    assert_eq!((said.code, said.err.as_str(), said.out), (0, "", dump("time,pid,tid").out));
-    let said = etlkit(here.path(), &["diff", "t.etl", "t.etl", "--ignore", "time, ids"]);
+    assert_eq!(
+        (said.code, said.err.as_str(), said.out),
+        (0, "", dump("time,pid,tid").out)
+    );
+    let said = etlkit(
+        here.path(),
+        &["diff", "t.etl", "t.etl", "--ignore", "time, ids"],
+    );
     assert_eq!(said.code, 0, "{}", said.err);
 }
 
 #[test]
 fn commands_that_decode_take_manifests() {
     let values = |n: u8| trace_of(&[made_up(1_010, 7, &[n, 0, 0, 0])]);
-    let files =
-        [("a.etl", values(5)), ("b.etl", values(6)), ("m.man", MANIFEST.as_bytes().to_vec())];
+    let files = [
+        ("a.etl", values(5)),
+        ("b.etl", values(6)),
+        ("m.man", MANIFEST.as_bytes().to_vec()),
+    ];
     let here = directory(&files.each_ref().map(|(name, bytes)| (*name, &bytes[..])));
     let with = ["--manifest", "m.man"];
     let diff = ["diff", "a.etl", "b.etl"];
     let said = etlkit(here.path(), &[&diff[..], &with].concat());
     assert_eq!(said.code, 1, "{}", said.err);
-    assert!(said.out.contains("Stepped") && said.out.contains("N: 5"), "{}", said.out);
+    assert!(
+        said.out.contains("Stepped") && said.out.contains("N: 5"),
+        "{}",
+        said.out
+    );
     let ignored = [&diff[..], &with, &["--ignore", "header,field:N"]].concat();
     assert_eq!(etlkit(here.path(), &ignored).code, 0);
-    let scrub = ["scrub", "a.etl", "-o", "s.etl", "--force", "--field", "N=drop"];
+    let scrub = [
+        "scrub", "a.etl", "-o", "s.etl", "--force", "--field", "N=drop",
+    ];
     let said = etlkit(here.path(), &[&scrub[..], &with].concat());
     assert_eq!((said.code, said.err.as_str()), (0, ""));
     let dump = [&["dump", "s.etl", "--id", "7"][..], &with].concat();
     assert!(etlkit(here.path(), &dump).out.ends_with("Stepped N=0\n"));
     let said = etlkit(here.path(), &scrub);
-    assert!(said.err.contains("no event has the field N"), "{}", said.err);
+    assert!(
+        said.err.contains("no event has the field N"),
+        "{}",
+        said.err
+    );
 }
 
 #[test]
@@ -123,7 +188,11 @@ fn json_of_files_that_cannot_be_read_is_an_empty_list() {
     assert_eq!((said.code, said.out.as_str()), (2, "[]\n"));
     assert!(said.err.contains("a.etl: file not found") && said.err.contains("b.etl"));
     let said = etlkit(here.path(), &["info", "--format", "json", "a.etl"]);
-    assert_eq!((said.code, said.out.as_str()), (2, ""), "it would be one object");
+    assert_eq!(
+        (said.code, said.out.as_str()),
+        (2, ""),
+        "it would be one object"
+    );
 }
 
 #[test]
@@ -135,7 +204,11 @@ fn members_are_of_archives_and_not_of_directories() {
     for command in ["info", "dump", "verify"] {
         let said = etlkit(here.path(), &[command, "d", "--member", "t.etl"]);
         assert_eq!(said.code, 2, "{command}");
-        assert!(said.err.contains(&format!("d: {message}")), "{command}: {}", said.err);
+        assert!(
+            said.err.contains(&format!("d: {message}")),
+            "{command}: {}",
+            said.err
+        );
         assert!(!said.out.contains("t.etl"), "{command}: {}", said.out);
     }
 }
@@ -161,8 +234,15 @@ fn symbols_that_were_not_built_say_how_to_get_them() {
 #[cfg(feature = "symbols")]
 fn symbols_name_a_directory_that_is_not_there() {
     let here = directory(&[("t.etl", &trace())]);
-    let said = etlkit(here.path(), &["analyze", "cpu", "--symbols", "nodir", "t.etl"]);
+    let said = etlkit(
+        here.path(),
+        &["analyze", "cpu", "--symbols", "nodir", "t.etl"],
+    );
     let message = "error: nodir: there is no such file or directory\nhint: --symbols names a PDB";
-    assert!(said.code == 2 && said.err.starts_with(message), "{}", said.err);
+    assert!(
+        said.code == 2 && said.err.starts_with(message),
+        "{}",
+        said.err
+    );
     assert!(!said.err.contains("os error"), "{}", said.err);
 }

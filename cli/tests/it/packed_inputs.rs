@@ -35,7 +35,10 @@ fn forms() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("t.etl.gz", gzip(&trace)),
         ("t.etl.zst", zstandard(&trace)),
-        ("t.etl.zip", archive(&[("notes.txt", b"hello"), ("t.etl", &trace)])),
+        (
+            "t.etl.zip",
+            archive(&[("notes.txt", b"hello"), ("t.etl", &trace)]),
+        ),
         ("stored.zip", plain.finish().unwrap().into_inner()),
         // The file name does not matter.
         ("t.log", gzip(&trace)),
@@ -56,13 +59,18 @@ const PRINTING: [&[&str]; 7] = [
 #[test]
 fn readers_accept_every_packing() {
     let here = directory(&[("t.etl", &trace())]);
-    let plain: Vec<_> =
-        PRINTING.map(|args| etlkit(here.path(), &[args, &["t.etl"]].concat())).into();
+    let plain: Vec<_> = PRINTING
+        .map(|args| etlkit(here.path(), &[args, &["t.etl"]].concat()))
+        .into();
     for (name, bytes) in forms() {
         std::fs::write(here.path().join(name), &bytes).unwrap();
         for (args, plain) in PRINTING.iter().zip(&plain) {
             let said = etlkit(here.path(), &[args, &[name][..]].concat());
-            assert_eq!(said.out.replace(name, "t.etl"), plain.out, "{args:?} {name}");
+            assert_eq!(
+                said.out.replace(name, "t.etl"),
+                plain.out,
+                "{args:?} {name}"
+            );
             assert_eq!(
                 (said.code, said.err.replace(name, "t.etl")),
                 (plain.code, plain.err.clone())
@@ -103,7 +111,11 @@ fn writers_accept_every_packing() {
             let out = format!("of-{name}");
             let said = etlkit(here.path(), &[command, &[name, "-o", &out]].concat());
             assert!(said.code < 2, "{command:?} {name}: {}", said.err);
-            assert_eq!(std::fs::read(here.path().join(out)).unwrap(), plain, "{command:?} {name}");
+            assert_eq!(
+                std::fs::read(here.path().join(out)).unwrap(),
+                plain,
+                "{command:?} {name}"
+            );
         }
     }
 }
@@ -123,7 +135,9 @@ fn verify_reads_directory_of_packed_traces() {
 #[test]
 fn named_pipes_are_read() {
     let here = directory(&[("t.etl.gz", &gzip(&trace()))]);
-    let made = std::process::Command::new("mkfifo").arg(here.path().join("pipe")).status();
+    let made = std::process::Command::new("mkfifo")
+        .arg(here.path().join("pipe"))
+        .status();
     assert!(made.unwrap().success());
     let feeder = here.path().join("pipe");
     let thread = std::thread::spawn(move || std::fs::write(feeder, gzip(&trace())));
@@ -147,7 +161,10 @@ fn unpack_errors_are_reported() {
         ("nothing.zip", &archive(&[])),
         (
             "text.zip",
-            &archive(&[("a.txt", b"this is only text, and no trace at all, however long")]),
+            &archive(&[(
+                "a.txt",
+                b"this is only text, and no trace at all, however long",
+            )]),
         ),
         ("cut.zip", &two[..two.len() - 10]),
         ("head.zip", b"PK\x03\x04 and more of it"),
@@ -201,7 +218,10 @@ fn unpack_errors_are_reported() {
         for command in ["merge", "repair", "compress", "slice", "scrub"] {
             let one = etlkit(here.path(), &[&[command, "-o", "out.etl"], args].concat());
             assert_eq!(one.code, 2, "{command} {args:?}");
-            assert!(!Path::new(&here.path().join("out.etl")).exists(), "{command} {args:?}");
+            assert!(
+                !Path::new(&here.path().join("out.etl")).exists(),
+                "{command} {args:?}"
+            );
         }
     }
     insta::assert_snapshot!("unpacking", said);
@@ -223,7 +243,10 @@ fn packed_other_formats_are_named() {
         ("evtx.zip", archive(&[("app.evtx", &evtx)])),
         ("pcap.gz", gzip(&pcap)),
         ("pcap.zst", zstandard(&pcap)),
-        ("pcap.zip", archive(&[("net\x1b[31m.etl", &pcap), ("readme.txt", text)])),
+        (
+            "pcap.zip",
+            archive(&[("net\x1b[31m.etl", &pcap), ("readme.txt", text)]),
+        ),
         ("noise.gz", gzip(&noise)),
         ("noise.zip", archive(&[("noise.etl", &noise)])),
         ("empty.zst", zstandard(b"")),
@@ -253,7 +276,11 @@ fn packed_other_formats_are_named() {
             &["scrub", "-o", "out.etl"],
         ] {
             let said = etlkit(here.path(), &[command, &[name]].concat());
-            assert_eq!((said.code, said.err), (2, info.err.clone()), "{command:?} {name}");
+            assert_eq!(
+                (said.code, said.err),
+                (2, info.err.clone()),
+                "{command:?} {name}"
+            );
         }
         for command in [
             &["info"][..],
@@ -264,7 +291,11 @@ fn packed_other_formats_are_named() {
         ] {
             let said = etlkit_piped(bytes, &[command, &["-"]].concat());
             let err = said.err.replace("(standard input)", name);
-            assert_eq!((said.code, err), (2, info.err.clone()), "{command:?} < {name}");
+            assert_eq!(
+                (said.code, err),
+                (2, info.err.clone()),
+                "{command:?} < {name}"
+            );
         }
     }
     insta::assert_snapshot!("packed_no_traces", transcript);
@@ -273,10 +304,14 @@ fn packed_other_formats_are_named() {
 /// The first part has a magic number; the last one has the directory, at its end.
 #[test]
 fn last_part_of_a_split_archive_is_named() {
-    let noise: Vec<u8> =
-        (0..0x2000_u32).map(|i| (i.wrapping_mul(0x9e37_79b1) >> 24) as u8).collect();
+    let noise: Vec<u8> = (0..0x2000_u32)
+        .map(|i| (i.wrapping_mul(0x9e37_79b1) >> 24) as u8)
+        .collect();
     let here = directory(&[("t.zip", &noise), ("t.z01", b"PK\x07\x08PK\x03\x04")]);
-    for (name, what) in [("t.zip", "the last part of one"), ("t.z01", "a ZIP archive in parts")] {
+    for (name, what) in [
+        ("t.zip", "the last part of one"),
+        ("t.z01", "a ZIP archive in parts"),
+    ] {
         let said = etlkit(here.path(), &["info", name]);
         assert!(said.code == 2 && said.err.contains(what), "{}", said.err);
         assert!(said.err.contains("hint: unpack it first"), "{}", said.err);
@@ -286,8 +321,10 @@ fn last_part_of_a_split_archive_is_named() {
 #[test]
 fn member_option_selects_file() {
     let other = &trace()[..0x2000];
-    let here =
-        directory(&[("two.zip", &archive(&[("b/kernel.etl", &trace()), ("clr.etl", other)]))]);
+    let here = directory(&[(
+        "two.zip",
+        &archive(&[("b/kernel.etl", &trace()), ("clr.etl", other)]),
+    )]);
     for (member, records) in [("b/kernel.etl", 6), ("kernel.etl", 6), ("clr.etl", 3)] {
         let args = ["info", "--format", "json", "two.zip", "--member", member];
         let said = etlkit(here.path(), &args);

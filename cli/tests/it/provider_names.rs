@@ -42,7 +42,11 @@ fn sized(mut record: Vec<u8>) -> Vec<u8> {
 }
 
 pub fn trace_of(records: &[Vec<u8>]) -> Vec<u8> {
-    [buffer(0, 0, 4, &[header_event(2)]), buffer(1, 0, 0, records)].concat()
+    [
+        buffer(0, 0, 4, &[header_event(2)]),
+        buffer(1, 0, 0, records),
+    ]
+    .concat()
 }
 
 #[test]
@@ -60,17 +64,24 @@ fn dump_prints_display_messages_of_numbers() {
         " opcode 20 One step task 3 Working hard level 17 Very loud keyword 0x30 Stepped N=5";
     assert!(text.contains(names), "{text}");
     let json: serde_json::Value = serde_json::from_str(&dump(&["--format", "jsonl"])).unwrap();
-    for (member, name) in
-        [("opcode_name", "One step"), ("task_name", "Working hard"), ("level_name", "Very loud")]
-    {
+    for (member, name) in [
+        ("opcode_name", "One step"),
+        ("task_name", "Working hard"),
+        ("level_name", "Very loud"),
+    ] {
         assert_eq!(json[member], name);
     }
     let columns = "opcode_name,task_name,level_name,keywords,N";
     let csv = dump(&["--format", "csv", "--columns", columns]);
-    assert_eq!(csv, format!("{columns}\nOne step,Working hard,Very loud,The low one|High,5\n"));
+    assert_eq!(
+        csv,
+        format!("{columns}\nOne step,Working hard,Very loud,The low one|High,5\n")
+    );
     let xml = dump(&["--format", "xml"]);
     let document = roxmltree::Document::parse(&xml).unwrap();
-    let rendering = document.descendants().find(|n| n.has_tag_name((EVENT, "RenderingInfo")));
+    let rendering = document
+        .descendants()
+        .find(|n| n.has_tag_name((EVENT, "RenderingInfo")));
     let rendering: Vec<_> = rendering
         .unwrap()
         .descendants()
@@ -99,12 +110,23 @@ fn dump_leaves_out_files_of_a_directory_that_are_no_manifests() {
     std::fs::create_dir(&inside).unwrap();
     std::fs::write(inside.join("a.xml"), "<project/>").unwrap();
     std::fs::write(inside.join("m.man"), MANIFEST).unwrap();
-    let said = etlkit(here.path(), &["dump", "t.etl", "--manifest", "manifests", "--id", "7"]);
+    let said = etlkit(
+        here.path(),
+        &["dump", "t.etl", "--manifest", "manifests", "--id", "7"],
+    );
     assert!(said.out.contains(" Stepped N=5"), "{}", said.out);
-    assert!(said.err.starts_with("note: manifests/a.xml is left out: "), "{}", said.err);
+    assert!(
+        said.err.starts_with("note: manifests/a.xml is left out: "),
+        "{}",
+        said.err
+    );
     assert_eq!((said.code, said.err.lines().count()), (0, 1));
     let named = ["dump", "t.etl", "--manifest", "manifests/a.xml"];
-    assert_eq!(etlkit(here.path(), &named).code, 2, "a file that is named has to be one");
+    assert_eq!(
+        etlkit(here.path(), &named).code,
+        2,
+        "a file that is named has to be one"
+    );
 }
 
 /// A chunk of the manifest that an `EventSource` writes into the trace.
@@ -132,8 +154,14 @@ fn provider_filter_uses_names_from_the_trace() {
         (said.out.lines().count(), said.err)
     };
     assert_eq!(lines(&["-p", "named-late"]), (3, String::new()));
-    assert_eq!(lines(&["-p", "named-late", "--id", "8"]), (1, String::new()));
-    assert_eq!(lines(&["-p", "Made-Up", "--manifest", "m.man"]), (3, String::new()));
+    assert_eq!(
+        lines(&["-p", "named-late", "--id", "8"]),
+        (1, String::new())
+    );
+    assert_eq!(
+        lines(&["-p", "Made-Up", "--manifest", "m.man"]),
+        (3, String::new())
+    );
     let unknown = etlkit(here.path(), &["dump", "t.etl", "-p", "Unknown"]);
     assert_eq!((unknown.code, unknown.out.as_str()), (1, ""));
     let error = "error: no event has the provider Unknown\n";
@@ -142,30 +170,54 @@ fn provider_filter_uses_names_from_the_trace() {
     let (count, note) = lines(&["-p", "named-late", "-p", "Unknown"]);
     let unknown = "note: unknown provider Unknown: neither the trace nor the tables define it\n";
     assert_eq!((count, note.as_str()), (3, unknown));
-    let both =
-        etlkit(here.path(), &["dump", "t.etl", "t.etl", "-p", "named-late", "-p", "Unknown"]);
+    let both = etlkit(
+        here.path(),
+        &[
+            "dump",
+            "t.etl",
+            "t.etl",
+            "-p",
+            "named-late",
+            "-p",
+            "Unknown",
+        ],
+    );
     assert_eq!(both.err, unknown);
     // A pipe cannot be read twice: the name is known from its definition on.
     let args = ["dump", "--file-order", "-p", "Named-Late", "-"];
     assert_eq!(etlkit_piped(&trace, &args).out.lines().count(), 1);
     let slice = |name: &str, out: &str| {
-        let said =
-            etlkit(here.path(), &["slice", "t.etl", "-o", out, "-p", name, "--format", "json"]);
+        let said = etlkit(
+            here.path(),
+            &["slice", "t.etl", "-o", out, "-p", name, "--format", "json"],
+        );
         let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
         (said.code, report["selected"].as_u64(), said.err)
     };
     assert_eq!(slice("named-late", "a.etl"), (0, Some(3), String::new()));
     assert_eq!(slice("Unknown", "b.etl"), (1, Some(0), error.to_owned()));
     let nearest = "error: no event has the provider Named-Lat; the nearest name: Named-Late\n";
-    assert_eq!(slice("Named-Lat", "c.etl"), (1, Some(0), nearest.to_owned()));
-    let none = etlkit(here.path(), &["slice", "t.etl", "-o", "d.etl", "--id", "9999"]);
-    assert_eq!((none.code, none.err.as_str()), (0, "note: t.etl: no event is selected\n"));
+    assert_eq!(
+        slice("Named-Lat", "c.etl"),
+        (1, Some(0), nearest.to_owned())
+    );
+    let none = etlkit(
+        here.path(),
+        &["slice", "t.etl", "-o", "d.etl", "--id", "9999"],
+    );
+    assert_eq!(
+        (none.code, none.err.as_str()),
+        (0, "note: t.etl: no event is selected\n")
+    );
 }
 
 #[test]
 fn dump_decodes_events_before_their_manifest() {
-    let records =
-        [made_up(1_010, 7, &[5, 0, 0, 0]), manifest_event(1_020), made_up(1_030, 7, &[6, 0, 0, 0])];
+    let records = [
+        made_up(1_010, 7, &[5, 0, 0, 0]),
+        manifest_event(1_020),
+        made_up(1_030, 7, &[6, 0, 0, 0]),
+    ];
     let trace = trace_of(&records);
     let here = directory(&[("t.etl", &trace), ("u.etl", &trace_of(&records[..2]))]);
     let dump = |args: &[&str]| {
@@ -175,8 +227,16 @@ fn dump_decodes_events_before_their_manifest() {
     };
     assert_eq!(dump(&["--count", "--event", "Stepped"]), "2\n");
     assert_eq!(dump(&["--count", "--where", "N = 5"]), "1\n");
-    assert_eq!(dump(&["--count", "--event", "Stepped", "u.etl", "--merge"]), "3\n");
-    for more in [&[][..], &["--no-names"], &["--limit", "2"], &["--threads", "2"]] {
+    assert_eq!(
+        dump(&["--count", "--event", "Stepped", "u.etl", "--merge"]),
+        "3\n"
+    );
+    for more in [
+        &[][..],
+        &["--no-names"],
+        &["--limit", "2"],
+        &["--threads", "2"],
+    ] {
         assert!(dump(more).contains(" Stepped N=5\n"), "{more:?}");
     }
     let csv = dump(&["--format", "csv", "--event", "Stepped"]);
@@ -185,7 +245,10 @@ fn dump_decodes_events_before_their_manifest() {
     let at = columns.iter().position(|column| *column == "N").unwrap();
     assert_eq!(lines.map(|row| row[at]).collect::<Vec<_>>(), ["5", "6"]);
     // The order of the file is printed as a pipe would be.
-    assert_eq!(dump(&["--count", "--event", "Stepped", "--file-order"]), "1\n");
+    assert_eq!(
+        dump(&["--count", "--event", "Stepped", "--file-order"]),
+        "1\n"
+    );
     let text = dump(&["--file-order"]);
     assert!(!text.contains("N=5") && text.contains("N=6"), "{text}");
 }
@@ -227,8 +290,10 @@ const TMF: &str = "5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a driver // SRC=driver.c M
 
 #[test]
 fn dump_prints_messages() {
-    let trace =
-        trace_of(&[message(1_010, 10, &[7, 0, 0, 0]), message(1_020, 11, b"\x09\0\0\0\xab\xcd")]);
+    let trace = trace_of(&[
+        message(1_010, 10, &[7, 0, 0, 0]),
+        message(1_020, 11, b"\x09\0\0\0\xab\xcd"),
+    ]);
     let here = directory(&[("t.etl", &trace), ("d.tmf", TMF.as_bytes())]);
     let dump = |args: &[&str]| {
         let args = [&["dump", "--tmf", "d.tmf", "-p", "driver", "t.etl"], args].concat();
@@ -240,16 +305,27 @@ fn dump_prints_messages() {
         said.out
     };
     let text = dump(&[]);
-    assert!(text.contains("  Read <7> [0]0ABC.001C driver_c42 42\n"), "{text}");
+    assert!(
+        text.contains("  Read <7> [0]0ABC.001C driver_c42 42\n"),
+        "{text}"
+    );
     assert!(text.contains(" odd=abcd  odd 9 abcd\n"), "{text}");
     let xml = dump(&["--format", "xml"]);
     let document = roxmltree::Document::parse(&xml).unwrap();
-    let mut data = document.descendants().filter(|n| n.has_tag_name((EVENT, "DebugData")));
+    let mut data = document
+        .descendants()
+        .filter(|n| n.has_tag_name((EVENT, "DebugData")));
     let parts: Vec<_> = data
         .next()
         .unwrap()
         .children()
-        .map(|n| (n.tag_name().namespace().unwrap(), n.tag_name().name(), n.text().unwrap()))
+        .map(|n| {
+            (
+                n.tag_name().namespace().unwrap(),
+                n.tag_name().name(),
+                n.text().unwrap(),
+            )
+        })
         .collect();
     assert_eq!(
         parts,
@@ -272,18 +348,30 @@ fn dump_prints_stacks() {
     record.truncate(0x50);
     record[4] = 1;
     let mut stack = 9u64.to_le_bytes().to_vec();
-    stack.extend([0x7ff0_0000_1000u64, 0x7ff0_0000_2000].map(u64::to_le_bytes).concat());
+    stack.extend(
+        [0x7ff0_0000_1000u64, 0x7ff0_0000_2000]
+            .map(u64::to_le_bytes)
+            .concat(),
+    );
     for word in [8 + stack.len() as u16, 6, 0, stack.len() as u16] {
         record.extend(word.to_le_bytes());
     }
     record.extend(stack);
     let trace = trace_of(&[sized(record)]);
     let here = directory(&[("t.etl", &trace)]);
-    let said = etlkit(here.path(), &["dump", "--format", "xml", "--id", "7", "t.etl"]);
+    let said = etlkit(
+        here.path(),
+        &["dump", "--format", "xml", "--id", "7", "t.etl"],
+    );
     let document = roxmltree::Document::parse(&said.out).unwrap();
-    let info = document.descendants().find(|n| n.has_tag_name((TRACE, "ExtendedTracingInfo")));
+    let info = document
+        .descendants()
+        .find(|n| n.has_tag_name((TRACE, "ExtendedTracingInfo")));
     let stack = info.unwrap().first_element_child().unwrap();
-    assert_eq!((stack.tag_name().name(), stack.attribute("MatchID")), ("Stack", Some("0x9")));
+    assert_eq!(
+        (stack.tag_name().name(), stack.attribute("MatchID")),
+        ("Stack", Some("0x9"))
+    );
     let addresses: Vec<_> = stack.children().map(|n| n.text().unwrap()).collect();
     assert_eq!(addresses, ["0x7ff000001000", "0x7ff000002000"]);
 }

@@ -13,12 +13,18 @@ const EVENT_TRACING: [u8; 16] =
 const RUNTIME: [u8; 16] = *b"\x23\x0d\x3c\xe1\xbc\xcc\x12\x4e\x93\x1b\xd9\xcc\x2e\xee\x27\xe4";
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .canonicalize()
+        .unwrap()
 }
 
 /// A directory with traces whose reports contain every part that a report can have.
 fn traces() -> (tempfile::TempDir, Vec<String>) {
-    let here = directory(&[("cut.etl", &trace()[..2 * BUFFER + 0x60]), ("small.etl", &trace())]);
+    let here = directory(&[
+        ("cut.etl", &trace()[..2 * BUFFER + 0x60]),
+        ("small.etl", &trace()),
+    ]);
     let mut names = vec!["cut.etl".to_owned(), "small.etl".to_owned()];
     for scenario in [
         "recipe",
@@ -34,11 +40,15 @@ fn traces() -> (tempfile::TempDir, Vec<String>) {
     ] {
         let script = root().join(format!("corpus/{scenario}.kdl"));
         let out = scenario.replace('/', "-");
-        let said = etlkit(here.path(), &["synth", script.to_str().unwrap(), "-o", &out]);
+        let said = etlkit(
+            here.path(),
+            &["synth", script.to_str().unwrap(), "-o", &out],
+        );
         assert_eq!(said.code, 0, "{}", said.err);
         let files = std::fs::read_dir(here.path().join(&out)).unwrap();
-        let mut files: Vec<_> =
-            files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        let mut files: Vec<_> = files
+            .map(|file| file.unwrap().file_name().into_string().unwrap())
+            .collect();
         files.sort();
         let traces = files.iter().filter(|name| name.ends_with(".etl"));
         names.extend(traces.map(|name| format!("{out}/{name}")));
@@ -67,7 +77,9 @@ fn json(here: &Path, args: &[&str]) -> Value {
 
 /// The section on `etlverify` of docs/json.md.
 fn page() -> String {
-    let pages = std::fs::read_to_string(root().join("docs/json.md")).unwrap().replace("\r\n", "\n");
+    let pages = std::fs::read_to_string(root().join("docs/json.md"))
+        .unwrap()
+        .replace("\r\n", "\n");
     let (_, section) = pages.split_once("\n## etlverify\n").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();
     section.to_owned()
@@ -85,19 +97,26 @@ fn documented() -> BTreeMap<String, String> {
             ["", key, kind, meaning, ""] if key.starts_with('`') => {
                 assert!(!meaning.is_empty(), "{key} has no meaning");
                 let key = key.trim_matches('`').to_owned();
-                let twice =
-                    tables.entry(table).or_default().insert(key.clone(), (*kind).to_owned());
+                let twice = tables
+                    .entry(table)
+                    .or_default()
+                    .insert(key.clone(), (*kind).to_owned());
                 assert_eq!(twice, None, "{key} is there twice");
             }
             _ => {}
         }
     }
     let names: Vec<_> = tables.keys().copied().collect();
-    assert_eq!(names, ["key", "key of a table", "key of counts", "key of coverage"]);
+    assert_eq!(
+        names,
+        ["key", "key of a table", "key of counts", "key of coverage"]
+    );
     let mut all = tables["key"].clone();
-    for (kind, table) in
-        [("coverage", "key of coverage"), ("table", "key of a table"), ("counts", "key of counts")]
-    {
+    for (kind, table) in [
+        ("coverage", "key of coverage"),
+        ("table", "key of a table"),
+        ("counts", "key of counts"),
+    ] {
         for (parent, is) in all.clone() {
             if is == kind {
                 all.insert(parent.clone(), "object".to_owned());
@@ -130,12 +149,18 @@ fn seen(value: &Value, path: &str, out: &mut BTreeMap<String, BTreeSet<&'static 
     match value {
         Value::Object(map) => {
             for (key, value) in map {
-                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                let path = if path.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{path}.{key}")
+                };
                 seen(value, &path, out);
             }
         }
         Value::Array(items) if kind == "array" => {
-            items.iter().for_each(|item| seen(item, &format!("{path}[]"), out));
+            items
+                .iter()
+                .for_each(|item| seen(item, &format!("{path}[]"), out));
         }
         _ => {}
     }
@@ -153,12 +178,18 @@ fn verify_json_matches_its_page() {
     seen(&json(here.path(), &args), "", &mut all);
     std::fs::write(here.path().join("none.etl"), b"no trace").unwrap();
     let unreadable = etlverify(here.path(), &["--format", "json", "none.etl"]);
-    seen(&serde_json::from_str(&unreadable.out).unwrap(), "", &mut all);
+    seen(
+        &serde_json::from_str(&unreadable.out).unwrap(),
+        "",
+        &mut all,
+    );
     // Items of an array.
     all.retain(|key, _| !key.ends_with("[]"));
     let documented = documented();
     for (key, kinds) in &all {
-        let Some(kind) = documented.get(key) else { panic!("{key} is not documented") };
+        let Some(kind) = documented.get(key) else {
+            panic!("{key} is not documented")
+        };
         for seen in kinds {
             let is = match *seen {
                 "null" => kind.ends_with(" or null"),
@@ -169,10 +200,17 @@ fn verify_json_matches_its_page() {
             assert!(is, "{key} is documented as {kind}, and was {seen}");
         }
         // Every documented null occurs.
-        assert_eq!(kind.ends_with(" or null"), kinds.contains("null"), "{key}: {kind}, {kinds:?}");
+        assert_eq!(
+            kind.ends_with(" or null"),
+            kinds.contains("null"),
+            "{key}: {kind}, {kinds:?}"
+        );
     }
     for key in documented.keys() {
-        assert!(all.contains_key(key), "{key} is documented and was never seen");
+        assert!(
+            all.contains_key(key),
+            "{key} is documented and was never seen"
+        );
     }
 }
 
@@ -183,7 +221,9 @@ fn verify_json_codes_match_their_page() {
     let page = page();
     let verdicts = std::fs::read_to_string(root().join("docs/verify.md")).unwrap();
     let row = |key: &str| {
-        let line = page.lines().find(|l| l.starts_with(&format!("| `{key}` |")));
+        let line = page
+            .lines()
+            .find(|l| l.starts_with(&format!("| `{key}` |")));
         line.unwrap_or_else(|| panic!("{key}")).to_owned()
     };
     let mut found = 0;
@@ -191,7 +231,9 @@ fn verify_json_codes_match_their_page() {
         let report = json(here.path(), &[name]);
         let items = |list: &str, key: &str| {
             let items = report[list].as_array().unwrap().iter();
-            items.map(|i| i[key].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+            items
+                .map(|i| i[key].as_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
         };
         for (list, key) in [
             ("losses", "what"),
@@ -204,7 +246,10 @@ fn verify_json_codes_match_their_page() {
         ] {
             let row = row(&format!("{list}[].{key}"));
             for word in items(list, key) {
-                assert!(row.contains(&format!("`{word}`")), "{list}[].{key} was {word}: {row}");
+                assert!(
+                    row.contains(&format!("`{word}`")),
+                    "{list}[].{key} was {word}: {row}"
+                );
                 found += 1;
             }
         }
@@ -218,10 +263,18 @@ fn verify_json_codes_match_their_page() {
 /// An array if several files or a directory were named. A file that is no trace is in it.
 #[test]
 fn verify_json_is_a_list_for_several_files() {
-    let here = directory(&[("a.etl", &trace()), ("b.etl", b"no trace"), ("c.etl", &trace())]);
+    let here = directory(&[
+        ("a.etl", &trace()),
+        ("b.etl", b"no trace"),
+        ("c.etl", &trace()),
+    ]);
     let list = |args: &[&str]| {
         let said = etlverify(here.path(), &[&["--format", "json"], args].concat());
-        (said.code, serde_json::from_str::<Value>(&said.out).unwrap(), said.err)
+        (
+            said.code,
+            serde_json::from_str::<Value>(&said.out).unwrap(),
+            said.err,
+        )
     };
     let (_, report, _) = list(&["a.etl"]);
     assert_eq!(report["file"], "a.etl");
@@ -234,32 +287,50 @@ fn verify_json_is_a_list_for_several_files() {
     let (code, report, _) = list(&["b.etl"]);
     assert_eq!((code, report["error"].is_string()), (2, true));
     let (_, reports, _) = list(&["."]);
-    let files: Vec<_> = reports.as_array().unwrap().iter().map(|r| r["file"].clone()).collect();
+    let files: Vec<_> = reports
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| r["file"].clone())
+        .collect();
     let below = |name| Path::new(".").join(name).display().to_string();
     assert_eq!(files, [below("a.etl"), below("b.etl"), below("c.etl")]);
 }
 
 /// An object has only keys of the SARIF 2.1.0 schema, and all required ones.
 fn keys(value: &Value, demanded: &[&str], allowed: &[&str]) {
-    let object = value.as_object().unwrap_or_else(|| panic!("no object: {value}"));
+    let object = value
+        .as_object()
+        .unwrap_or_else(|| panic!("no object: {value}"));
     for key in demanded {
         assert!(object.contains_key(*key), "{key} is missing: {value}");
     }
     for key in object.keys() {
-        assert!(demanded.contains(&&**key) || allowed.contains(&&**key), "{key} is not of SARIF");
+        assert!(
+            demanded.contains(&&**key) || allowed.contains(&&**key),
+            "{key} is not of SARIF"
+        );
     }
 }
 
 fn text(value: &Value) {
-    keys(value, &["text"], &["markdown", "arguments", "id", "properties"]);
-    assert!(value["text"].as_str().is_some_and(|t| !t.is_empty()), "{value}");
+    keys(
+        value,
+        &["text"],
+        &["markdown", "arguments", "id", "properties"],
+    );
+    assert!(
+        value["text"].as_str().is_some_and(|t| !t.is_empty()),
+        "{value}"
+    );
 }
 
 /// A relative reference or a URI by RFC 3986, without a colon in the first segment.
 fn is_uri_reference(uri: &str) -> bool {
     let first = uri.split('/').next().unwrap_or_default();
-    let unescaped =
-        uri.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~/%!$&'()*+,;=:@?#".contains(&b));
+    let unescaped = uri
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"-._~/%!$&'()*+,;=:@?#".contains(&b));
     let escaped = uri
         .split('%')
         .skip(1)
@@ -284,17 +355,30 @@ fn sarif_matches_its_schema() {
     for run in runs {
         keys(run, &["tool"], &["results", "invocations", "properties"]);
         let invocation = &run["invocations"][0];
-        keys(invocation, &["executionSuccessful"], &["toolExecutionNotifications"]);
+        keys(
+            invocation,
+            &["executionSuccessful"],
+            &["toolExecutionNotifications"],
+        );
         assert_eq!(invocation["executionSuccessful"], true);
         assert!(run["properties"]["verdict"].is_string());
         keys(&run["tool"], &["driver"], &[]);
         let driver = &run["tool"]["driver"];
-        keys(driver, &["name"], &["version", "semanticVersion", "informationUri", "rules"]);
+        keys(
+            driver,
+            &["name"],
+            &["version", "semanticVersion", "informationUri", "rules"],
+        );
         let rules = driver["rules"].as_array().unwrap();
         let ids: BTreeSet<&str> = rules.iter().map(|r| r["id"].as_str().unwrap()).collect();
         assert_eq!(ids.len(), rules.len(), "ids are unique");
         for rule in rules {
-            let parts = ["shortDescription", "fullDescription", "help", "defaultConfiguration"];
+            let parts = [
+                "shortDescription",
+                "fullDescription",
+                "help",
+                "defaultConfiguration",
+            ];
             keys(rule, &["id"], &parts);
             parts[..3].iter().for_each(|part| text(&rule[part]));
             keys(&rule["defaultConfiguration"], &[], &["enabled", "level"]);
@@ -319,8 +403,10 @@ fn sarif_matches_its_schema() {
             let index = usize::try_from(result["ruleIndex"].as_i64().unwrap()).unwrap();
             assert_eq!(rules[index]["id"], result["ruleId"]);
             // A result that is not a failure has no level.
-            let (kind, level) =
-                (result["kind"].as_str().unwrap(), result["level"].as_str().unwrap());
+            let (kind, level) = (
+                result["kind"].as_str().unwrap(),
+                result["level"].as_str().unwrap(),
+            );
             match kind {
                 "fail" => assert!(["note", "warning", "error"].contains(&level)),
                 "open" => assert_eq!(level, "none"),
@@ -359,11 +445,18 @@ fn junit_matches_its_schemas() {
     let document = roxmltree::Document::parse(&said.out).unwrap();
     let has = |node: roxmltree::Node<'_, '_>, demanded: &[&str]| {
         let there: BTreeSet<_> = node.attributes().map(|a| a.name()).collect();
-        assert_eq!(there, demanded.iter().copied().collect(), "{}", node.tag_name().name());
+        assert_eq!(
+            there,
+            demanded.iter().copied().collect(),
+            "{}",
+            node.tag_name().name()
+        );
     };
     let children = |node: roxmltree::Node<'_, '_>| {
         let elements = node.children().filter(roxmltree::Node::is_element);
-        elements.map(|c| c.tag_name().name().to_owned()).collect::<Vec<_>>()
+        elements
+            .map(|c| c.tag_name().name().to_owned())
+            .collect::<Vec<_>>()
     };
     let number = |node: roxmltree::Node<'_, '_>, name: &str| {
         node.attribute(name).unwrap().parse::<usize>().unwrap()
@@ -393,17 +486,31 @@ fn junit_matches_its_schemas() {
         assert_eq!(number(suite, "id"), id, "they count from 0");
         let timestamp: Vec<u8> = suite.attribute("timestamp").unwrap().bytes().collect();
         let form = b"0000-00-00T00:00:00";
-        let fits = timestamp
-            .iter()
-            .zip(form)
-            .all(|(s, f)| if *f == b'0' { s.is_ascii_digit() } else { s == f });
-        assert!(timestamp.len() == form.len() && fits, "{}", String::from_utf8_lossy(&timestamp));
+        let fits = timestamp.iter().zip(form).all(|(s, f)| {
+            if *f == b'0' {
+                s.is_ascii_digit()
+            } else {
+                s == f
+            }
+        });
+        assert!(
+            timestamp.len() == form.len() && fits,
+            "{}",
+            String::from_utf8_lossy(&timestamp)
+        );
         // The order is fixed.
         let order = children(suite);
         assert_eq!(order.first().map(String::as_str), Some("properties"));
         assert_eq!(order[order.len() - 2..], ["system-out", "system-err"]);
-        assert!(order[1..order.len() - 2].iter().all(|name| name == "testcase"));
-        let cases: Vec<_> = suite.children().filter(|n| n.has_tag_name("testcase")).collect();
+        assert!(
+            order[1..order.len() - 2]
+                .iter()
+                .all(|name| name == "testcase")
+        );
+        let cases: Vec<_> = suite
+            .children()
+            .filter(|n| n.has_tag_name("testcase"))
+            .collect();
         assert_eq!(number(suite, "tests"), cases.len());
         let of = |name: &str| cases.iter().filter(|c| children(**c) == [name]).count();
         assert_eq!(number(suite, "failures"), of("failure"));
@@ -422,5 +529,8 @@ fn junit_matches_its_schemas() {
             }
         }
     }
-    assert!(all_failures > 5 && all_skipped > 1, "{all_failures} and {all_skipped} were shown");
+    assert!(
+        all_failures > 5 && all_skipped > 1,
+        "{all_failures} and {all_skipped} were shown"
+    );
 }

@@ -28,7 +28,10 @@ const KINDS: [&str; 14] = [
 
 /// A report as JSON.
 fn json(directory: &Path, kind: &str, args: &[&str]) -> Value {
-    let done = etlkit(directory, &[&["analyze", kind, "--format", "json"], args].concat());
+    let done = etlkit(
+        directory,
+        &[&["analyze", kind, "--format", "json"], args].concat(),
+    );
     assert!(done.code < 2, "{kind} {args:?}: {}", done.err);
     serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{kind} {args:?}: {error}"))
 }
@@ -38,7 +41,10 @@ fn recorded(name: &str) -> tempfile::TempDir {
     let here = directory(&[]);
     let script = root().join("corpus").join(format!("{name}.kdl"));
     let script = script.to_str().unwrap();
-    let done = etlkit(here.path(), &["synth", script, "-o", ".", "--force", "--no-truth"]);
+    let done = etlkit(
+        here.path(),
+        &["synth", script, "-o", ".", "--force", "--no-truth"],
+    );
     assert!(done.code < 2, "{}", done.err);
     here
 }
@@ -48,7 +54,10 @@ fn common_members_of_json_are_no_tables() {
     let here = recorded("kernel-session");
     for kind in KINDS {
         let report = json(here.path(), kind, &["merged.etl"]);
-        assert_eq!((&report["kind"], &report["schema_version"]), (&kind.into(), &3.into()));
+        assert_eq!(
+            (&report["kind"], &report["schema_version"]),
+            (&kind.into(), &3.into())
+        );
         assert_eq!(report["files"], serde_json::json!(["merged.etl"]), "{kind}");
         let missing = report["missing"].as_array().unwrap();
         assert!(missing.iter().all(Value::is_string), "{kind}: {missing:?}");
@@ -59,9 +68,11 @@ fn common_members_of_json_are_no_tables() {
 fn members_of_json_are_documented() {
     let reports = include_str!("../../../docs/analyze.md");
     let tables = include_str!("../../../docs/columns.md");
-    for (scenario, file) in
-        [("kernel-session", "merged.etl"), ("gc-and-locks", "gc.etl"), ("kernel-io", "merged.etl")]
-    {
+    for (scenario, file) in [
+        ("kernel-session", "merged.etl"),
+        ("gc-and-locks", "gc.etl"),
+        ("kernel-io", "merged.etl"),
+    ] {
         let here = recorded(scenario);
         for kind in KINDS {
             let report = json(here.path(), kind, &[file]);
@@ -75,7 +86,10 @@ fn members_of_json_are_documented() {
             for name in own.keys().chain(columns) {
                 let code = format!("`{name}`");
                 let is_documented = reports.contains(&code) || tables.contains(&code);
-                assert!(is_documented, "docs/analyze.md, docs/columns.md: {kind} {name}");
+                assert!(
+                    is_documented,
+                    "docs/analyze.md, docs/columns.md: {kind} {name}"
+                );
             }
         }
     }
@@ -106,7 +120,11 @@ fn reports_have_all_forms_with_every_option() {
                 assert_eq!(report["kind"], kind);
                 let text = etlkit(here.path(), &[&["analyze", kind], &args[..]].concat());
                 assert_eq!(text.code, 0, "{kind} {args:?}: {}", text.err);
-                assert!(text.out.starts_with(files[0]), "{kind} {args:?}: {}", text.out);
+                assert!(
+                    text.out.starts_with(files[0]),
+                    "{kind} {args:?}: {}",
+                    text.out
+                );
                 let csv = [&["analyze", kind, "--format", "csv"], &args[..]].concat();
                 let csv = etlkit(here.path(), &csv).out;
                 let mut lines = csv.lines();
@@ -131,24 +149,45 @@ fn reports_are_the_same_of_a_file_a_pipe_and_packed() {
         let of = |report: &str| {
             ["merged.etl.gz", "(standard input)"]
                 .iter()
-                .fold(report.to_owned(), |report, name| report.replace(name, "merged.etl"))
+                .fold(report.to_owned(), |report, name| {
+                    report.replace(name, "merged.etl")
+                })
         };
-        let file = etlkit(here.path(), &["analyze", kind, "--format", "json", "merged.etl"]);
+        let file = etlkit(
+            here.path(),
+            &["analyze", kind, "--format", "json", "merged.etl"],
+        );
         let piped = etlkit_piped(&bytes, &["analyze", kind, "--format", "json", "-"]);
-        assert_eq!((file.code, piped.code), (0, 0), "{kind}: {}{}", file.err, piped.err);
+        assert_eq!(
+            (file.code, piped.code),
+            (0, 0),
+            "{kind}: {}{}",
+            file.err,
+            piped.err
+        );
         assert_eq!(of(&file.out), of(&piped.out), "{kind}");
-        let packed = etlkit(here.path(), &["analyze", kind, "--format", "json", "merged.etl.gz"]);
+        let packed = etlkit(
+            here.path(),
+            &["analyze", kind, "--format", "json", "merged.etl.gz"],
+        );
         assert_eq!(of(&file.out), of(&packed.out), "{kind}: {}", packed.err);
         // Half of it: what is there is reported, and that it is not whole.
         let half = etlkit_piped(&bytes[..bytes.len() / 2], &["analyze", kind, "-"]);
         assert_eq!(half.code, 1, "{kind}: {}", half.err);
-        assert!(half.err.contains("the header counts 5 buffers"), "{kind}: {}", half.err);
+        assert!(
+            half.err.contains("the header counts 5 buffers"),
+            "{kind}: {}",
+            half.err
+        );
     }
 }
 
 #[test]
 fn inputs_that_are_no_traces_are_errors() {
-    let here = directory(&[("empty.etl", b""), ("text.etl", &b"not a trace\n".repeat(100))]);
+    let here = directory(&[
+        ("empty.etl", b""),
+        ("text.etl", &b"not a trace\n".repeat(100)),
+    ]);
     for kind in KINDS {
         for (file, expected) in [
             ("empty.etl", "this file is empty"),
@@ -171,7 +210,10 @@ fn a_part_of_the_time_has_its_own_shares() {
         let report = json(here.path(), "gc", &[args, &["gc.etl"]].concat());
         let process = &report["processes"][0];
         let [us, percent] = ["total_us", "pause_percent"].map(|key| process[key].as_f64().unwrap());
-        (report["gcs"].as_array().unwrap().len(), us / percent * 100.0)
+        (
+            report["gcs"].as_array().unwrap().len(),
+            us / percent * 100.0,
+        )
     };
     let (all, whole_us) = pauses(&[]);
     let (some, part_us) = pauses(&["--from", "0.5", "--to", "1"]);
@@ -197,8 +239,15 @@ fn a_part_of_the_time_has_its_own_shares() {
     let done = etlkit(here.path(), &["analyze", "gc", "--from", "100", "gc.etl"]);
     assert!(!done.out.contains("enable"), "{}", done.out);
 
-    let done = etlkit(here.path(), &["analyze", "threadpool", "--from", "100", "gc.etl"]);
-    assert!(done.out.contains("\nmissing at this time\n"), "{}", done.out);
+    let done = etlkit(
+        here.path(),
+        &["analyze", "threadpool", "--from", "100", "gc.etl"],
+    );
+    assert!(
+        done.out.contains("\nmissing at this time\n"),
+        "{}",
+        done.out
+    );
     let note = "note: nothing was recorded at this time, but from 0.000 to 2.002 s\n";
     assert_eq!((done.code, &*done.err), (0, note));
 }
@@ -229,7 +278,12 @@ fn damage_has_one_offset_and_one_line() {
             );
         }
         let lines = if command[0] == "diff" { 2 } else { 1 };
-        assert_eq!((said.code, said.err.lines().count()), (1, lines), "{command:?}: {}", said.err);
+        assert_eq!(
+            (said.code, said.err.lines().count()),
+            (1, lines),
+            "{command:?}: {}",
+            said.err
+        );
         assert!(command != ["info"] || said.out.contains("damage-truncated at 0x2800:"));
     }
 }
@@ -259,7 +313,10 @@ fn processes_and_images_are_those_of_the_selected_time() {
             rows.iter().any(|row| row.to_string().contains("Short.exe"))
         };
         assert!(is_there(&[]) && is_there(&["--from", "0.75"]) && is_there(&["--to", "0.75"]));
-        assert!(!is_there(&["--from", "0.9"]) && !is_there(&["--to", "0.6"]), "{kind}");
+        assert!(
+            !is_there(&["--from", "0.9"]) && !is_there(&["--to", "0.6"]),
+            "{kind}"
+        );
     }
 }
 
@@ -273,7 +330,9 @@ fn sums(
     let mut sums = BTreeMap::<String, Vec<f64>>::new();
     for row in report[table].as_array().unwrap() {
         let key: Vec<String> = keys.iter().map(|key| row[key].to_string()).collect();
-        let sum = sums.entry(key.join(" ")).or_insert_with(|| vec![0.0; columns.len()]);
+        let sum = sums
+            .entry(key.join(" "))
+            .or_insert_with(|| vec![0.0; columns.len()]);
         for (sum, column) in sum.iter_mut().zip(columns) {
             *sum += row[column].as_f64().unwrap_or(0.0);
         }
@@ -287,7 +346,14 @@ fn sums(
 #[test]
 fn parts_of_the_time_add_up_to_the_whole() {
     for (scenario, file, kind, table, keys, columns) in [
-        ("kernel-session", "merged.etl", "summary", "processes", &["pid"][..], &["cpu_us"][..]),
+        (
+            "kernel-session",
+            "merged.etl",
+            "summary",
+            "processes",
+            &["pid"][..],
+            &["cpu_us"][..],
+        ),
         (
             "kernel-session",
             "merged.etl",
@@ -296,8 +362,22 @@ fn parts_of_the_time_add_up_to_the_whole() {
             &["tid"],
             &["running_us", "switches", "wait_us", "ready_us"],
         ),
-        ("kernel-session", "merged.etl", "waits", "wait_reasons", &["pid", "reason"], &["wait_us"]),
-        ("kernel-io", "kernel.etl", "io", "io", &["pid", "path", "operation"], &["count", "bytes"]),
+        (
+            "kernel-session",
+            "merged.etl",
+            "waits",
+            "wait_reasons",
+            &["pid", "reason"],
+            &["wait_us"],
+        ),
+        (
+            "kernel-io",
+            "kernel.etl",
+            "io",
+            "io",
+            &["pid", "path", "operation"],
+            &["count", "bytes"],
+        ),
     ] {
         let here = recorded(scenario);
         let part = |args: &[&str]| {
@@ -307,8 +387,11 @@ fn parts_of_the_time_add_up_to_the_whole() {
         let whole = part(&[]);
         assert!(whole.len() > 2, "{kind} {table}: {whole:?}");
         let mut all = BTreeMap::<String, Vec<f64>>::new();
-        for args in [&["--to", "0.35"][..], &["--from", "0.35", "--to", "0.6"], &["--from", "0.6"]]
-        {
+        for args in [
+            &["--to", "0.35"][..],
+            &["--from", "0.35", "--to", "0.6"],
+            &["--from", "0.6"],
+        ] {
             let part = part(args);
             assert!(!part.is_empty(), "{kind} {table} {args:?}");
             for (key, sums) in part {
@@ -320,7 +403,10 @@ fn parts_of_the_time_add_up_to_the_whole() {
         assert_eq!(keys(&all), keys(&whole), "{kind} {table}");
         for (key, whole) in &whole {
             for (whole, all) in whole.iter().zip(&all[key]) {
-                assert!((whole - all).abs() < 1.0, "{kind} {table} {key}: {whole} {all}");
+                assert!(
+                    (whole - all).abs() < 1.0,
+                    "{kind} {table} {key}: {whole} {all}"
+                );
             }
         }
     }
@@ -330,7 +416,20 @@ fn parts_of_the_time_add_up_to_the_whole() {
 #[test]
 fn waits_that_cross_the_selected_time_have_stacks() {
     let here = recorded("kernel-session");
-    let args = ["--tree", "--from", "0.125", "--to", "0.155", "--thread", "1028", "merged.etl"];
+    let args = [
+        "--tree",
+        "--from",
+        "0.125",
+        "--to",
+        "0.155",
+        "--thread",
+        "1028",
+        "merged.etl",
+    ];
     let report = json(here.path(), "waits", &args);
-    assert_eq!((&report["count"], &report["wait_us"]), (&1.into(), &30_000.0.into()), "{report}");
+    assert_eq!(
+        (&report["count"], &report["wait_us"]),
+        (&1.into(), &30_000.0.into()),
+        "{report}"
+    );
 }

@@ -17,7 +17,13 @@ fn process(type_of: u16, at: i64, pid: u32, parent: u32) -> Vec<u8> {
 }
 
 fn named_process(type_of: u16, at: i64, pid: u32, parent: u32, name: &[u8]) -> Vec<u8> {
-    let payload = Out::default().u64(pid.into()).u32(pid).u32(parent).u32(1).u32(0).u64(0);
+    let payload = Out::default()
+        .u64(pid.into())
+        .u32(pid)
+        .u32(parent)
+        .u32(1)
+        .u32(0)
+        .u64(0);
     let names = payload.u32(0).u32(0).bytes(name).u16(0).u16(0).u16(0);
     let mut record = system(true, 0x0300 | type_of, at, &names.0);
     record[0] = 4;
@@ -32,7 +38,12 @@ fn thread(type_of: u16, at: i64, pid: u32, tid: u32) -> Vec<u8> {
 }
 
 fn name(at: i64, pid: u32, tid: u32, name: &str) -> Vec<u8> {
-    system(true, 0x0548, at, &Out::default().u32(pid).u32(tid).utf16(name).u16(0).0)
+    system(
+        true,
+        0x0548,
+        at,
+        &Out::default().u32(pid).u32(tid).utf16(name).u16(0).0,
+    )
 }
 
 fn sample(at: i64, tid: u32) -> Vec<u8> {
@@ -60,13 +71,22 @@ fn report(records: &[Vec<u8>], args: &[&str], rows: &str) -> Vec<Value> {
 }
 
 fn pick(rows: &[Value], names: [&str; 2]) -> Value {
-    rows.iter().map(|row| json!([row[names[0]], row[names[1]]])).collect()
+    rows.iter()
+        .map(|row| json!([row[names[0]], row[names[1]]]))
+        .collect()
 }
 
 #[test]
 fn dump_uses_only_names_of_the_process_and_thread_of_an_event() {
     let of = |timestamp, process, thread| {
-        Event { timestamp, process, thread, id: 7, ..Event::default() }.bytes()
+        Event {
+            timestamp,
+            process,
+            thread,
+            id: 7,
+            ..Event::default()
+        }
+        .bytes()
     };
     let records = [
         of(1_500, 200, 48),
@@ -79,7 +99,14 @@ fn dump_uses_only_names_of_the_process_and_thread_of_an_event() {
         of(3_000, 300, 48),
     ];
     let here = directory(&[("t.etl", &File::new(0x1_0000).buffer(0, &records).bytes())]);
-    let csv = ["--format", "csv", "--columns", "pid,process,thread", "--id", "7"];
+    let csv = [
+        "--format",
+        "csv",
+        "--columns",
+        "pid,process,thread",
+        "--id",
+        "7",
+    ];
     let done = etlkit(here.path(), &[&["dump", "t.etl"], &csv[..]].concat());
     let rows = "200,,\n200,a.exe,Alpha\n300,,\n";
     assert_eq!(done.out, format!("pid,process,thread\n{rows}"));
@@ -140,12 +167,18 @@ fn tree_and_children_agree_on_parents() {
         process(START, 2_040, 300, 300),
     ];
     let rows = report(&records, &["processes"], "processes");
-    let own: Vec<Value> = rows.into_iter().filter(|row| row["parent_pid"] != 0).collect();
+    let own: Vec<Value> = rows
+        .into_iter()
+        .filter(|row| row["parent_pid"] != 0)
+        .collect();
     let expected = json!([[200, 0], [300, 1], [300, 2], [400, 0]]);
     assert_eq!(pick(&own, ["pid", "depth"]), expected);
     let args = ["processes", "--process", "200", "--children"];
     let rows = report(&records, &args, "processes");
-    assert_eq!(pick(&rows, ["pid", "parent_pid"]), json!([[200, 4], [300, 200], [300, 300]]));
+    assert_eq!(
+        pick(&rows, ["pid", "parent_pid"]),
+        json!([[200, 4], [300, 200], [300, 300]])
+    );
 }
 
 #[test]
@@ -154,7 +187,10 @@ fn long_chain_of_processes_has_short_rows() {
     let chain = (0..COUNT).map(|n| process(START, 2_000 + i64::from(n), 200 + 4 * n, 196 + 4 * n));
     let text = printed(&chain.collect::<Vec<_>>(), &["processes", "--top", "0"]);
     let longest = text.lines().map(str::len).max();
-    assert!(text.lines().count() >= COUNT as usize && longest < Some(250), "{longest:?}");
+    assert!(
+        text.lines().count() >= COUNT as usize && longest < Some(250),
+        "{longest:?}"
+    );
 }
 
 #[test]
@@ -163,8 +199,21 @@ fn collections_without_an_end_have_a_limit() {
     const COUNT: u32 = 80;
     let event = |id, version, at: u32, payload: Out| {
         let timestamp = 2_000 + i64::from(at);
-        let of = Event { provider: RUNTIME, id, version, timestamp, ..Event::default() };
-        Event { process: 100, thread: 8, opcode: id as u8, payload: payload.0, ..of }.bytes()
+        let of = Event {
+            provider: RUNTIME,
+            id,
+            version,
+            timestamp,
+            ..Event::default()
+        };
+        Event {
+            process: 100,
+            thread: 8,
+            opcode: id as u8,
+            payload: payload.0,
+            ..of
+        }
+        .bytes()
     };
     let starts = (0..COUNT).map(|n| {
         let start = Out::default().u32(n).u32(0).u32(0).u32(0).u16(9).u64(0);
@@ -172,7 +221,10 @@ fn collections_without_an_end_have_a_limit() {
     });
     let ends = (0..COUNT).map(|n| event(2, 1, COUNT + n, Out::default().u32(n).u32(0).u16(9)));
     let rows = report(&starts.chain(ends).collect::<Vec<_>>(), &["gc"], "gcs");
-    let ended = rows.iter().filter(|row| !row["duration_us"].is_null()).count();
+    let ended = rows
+        .iter()
+        .filter(|row| !row["duration_us"].is_null())
+        .count();
     assert_eq!((rows.len(), ended), (COUNT as usize, 64));
 }
 
@@ -192,13 +244,33 @@ fn tables_have_rows_of_the_selected_process_alone() {
         other(END, 4_000),
     ];
     let here = directory(&[("t.etl", &File::new(0x1_0000).buffer(0, &records).bytes())]);
-    for (table, process, rows) in
-        [("processes", "a", 1), ("processes", "b", 1), ("threads", "a", 2), ("threads", "b", 1)]
-    {
-        let args = ["export", "arrow", "t.etl", "--force", "-o", "x", "--table", table];
+    for (table, process, rows) in [
+        ("processes", "a", 1),
+        ("processes", "b", 1),
+        ("threads", "a", 2),
+        ("threads", "b", 1),
+    ] {
+        let args = [
+            "export", "arrow", "t.etl", "--force", "-o", "x", "--table", table,
+        ];
         let made = etlkit(here.path(), &[&args[..], &["--process", process]].concat());
-        assert_eq!(made.out, format!("x: {rows} rows of {table}\n"), "{process}: {}", made.err);
+        assert_eq!(
+            made.out,
+            format!("x: {rows} rows of {table}\n"),
+            "{process}: {}",
+            made.err
+        );
     }
-    let args = ["export", "arrow", "t.etl", "-o", "y", "--table", "processes", "--tid", "48"];
+    let args = [
+        "export",
+        "arrow",
+        "t.etl",
+        "-o",
+        "y",
+        "--table",
+        "processes",
+        "--tid",
+        "48",
+    ];
     assert!(etlkit(here.path(), &args).err.contains("are of no thread"));
 }

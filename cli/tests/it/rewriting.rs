@@ -9,7 +9,10 @@ use std::path::Path;
 
 /// Both streams and the exit code.
 fn all(said: &CommandOutput) -> String {
-    format!("{}--- stderr\n{}--- exit {}\n", said.out, said.err, said.code)
+    format!(
+        "{}--- stderr\n{}--- exit {}\n",
+        said.out, said.err, said.code
+    )
 }
 
 /// A trace with two events, on a clock of some frequency.
@@ -18,7 +21,10 @@ fn other(frequency: u64, build: u32, start: u64) -> Vec<u8> {
     head[0x20 + 8..0x20 + 12].copy_from_slice(&build.to_le_bytes());
     head[0x20 + 0x100..0x20 + 0x108].copy_from_slice(&frequency.to_le_bytes());
     head[0x20 + 0x108..0x20 + 0x110].copy_from_slice(&start.to_le_bytes());
-    let records = [event(1_015, 7, 4, 0x8, None), event(1_045, 8, 5, 0x10, None)];
+    let records = [
+        event(1_015, 7, 4, 0x8, None),
+        event(1_045, 8, 5, 0x10, None),
+    ];
     [buffer(0, 0, 4, &[head]), buffer(1, 1, 0, &records)].concat()
 }
 
@@ -29,7 +35,11 @@ fn timestamps(here: &Path, file: &str) -> Vec<i64> {
     assert_eq!(said.code, 0, "{}", said.err);
     said.out
         .lines()
-        .map(|l| serde_json::from_str::<Value>(l).unwrap()["timestamp"].as_i64().unwrap())
+        .map(|l| {
+            serde_json::from_str::<Value>(l).unwrap()["timestamp"]
+                .as_i64()
+                .unwrap()
+        })
         .collect()
 }
 
@@ -43,10 +53,22 @@ fn merge_combines_traces() {
         timestamps(here.path(), "m.etl"),
         [1_000, 1_010, 1_015, 1_020, 1_030, 1_040, 1_045, 1_050]
     );
-    let json = ["merge", "b.etl", "a.etl", "-o", "m2.etl", "--compress", "--format", "json"];
+    let json = [
+        "merge",
+        "b.etl",
+        "a.etl",
+        "-o",
+        "m2.etl",
+        "--compress",
+        "--format",
+        "json",
+    ];
     let said = etlkit(here.path(), &json);
     insta::assert_snapshot!("merge_json", all(&said));
-    assert_eq!(timestamps(here.path(), "m2.etl"), timestamps(here.path(), "m.etl"));
+    assert_eq!(
+        timestamps(here.path(), "m2.etl"),
+        timestamps(here.path(), "m.etl")
+    );
     let info = etlkit(here.path(), &["info", "m.etl"]);
     insta::assert_snapshot!("merge_info", info.out);
     assert_eq!(names(here.path()), ["a.etl", "b.etl", "m.etl", "m2.etl"]);
@@ -54,18 +76,33 @@ fn merge_combines_traces() {
 
 #[test]
 fn merge_puts_a_record_of_a_much_later_buffer_in_its_place() {
-    let at = |times: &[i64]| times.iter().map(|t| event(*t, 7, 4, 0x8, None)).collect::<Vec<_>>();
+    let at = |times: &[i64]| {
+        times
+            .iter()
+            .map(|t| event(*t, 7, 4, 0x8, None))
+            .collect::<Vec<_>>()
+    };
     let mut late = buffer(0, 0, 4, &[header_event(5)]);
-    for (number, times) in [(1, &[1_010][..]), (2, &[1_100]), (3, &[1_200]), (4, &[1_300, 1_015])] {
+    for (number, times) in [
+        (1, &[1_010][..]),
+        (2, &[1_100]),
+        (3, &[1_200]),
+        (4, &[1_300, 1_015]),
+    ] {
         late.extend(buffer(number, 0, 0, &at(times)));
     }
     let here = directory(&[("a.etl", &trace()), ("late.etl", &late)]);
     std::fs::write(here.path().join("m.etl"), [0xff; 0x8_0000]).unwrap();
-    let said = etlkit(here.path(), &["merge", "late.etl", "a.etl", "-o", "m.etl", "--force"]);
+    let said = etlkit(
+        here.path(),
+        &["merge", "late.etl", "a.etl", "-o", "m.etl", "--force"],
+    );
     assert_eq!(said.code, 0, "{}", said.err);
     assert_eq!(
         timestamps(here.path(), "m.etl"),
-        [1_000, 1_010, 1_010, 1_015, 1_020, 1_030, 1_040, 1_050, 1_100, 1_200, 1_300]
+        [
+            1_000, 1_010, 1_010, 1_015, 1_020, 1_030, 1_040, 1_050, 1_100, 1_200, 1_300
+        ]
     );
     assert_eq!(etlkit(here.path(), &["info", "m.etl"]).code, 0);
 }
@@ -75,16 +112,25 @@ fn merge_reports_reason_of_mismatch() {
     let here = directory(&[
         ("a.etl", &trace()),
         ("machine.etl", &other(10_000_000, 9_600, START)),
-        ("boot.etl", &other(10_000_000, 19_045, START + 36_000_000_000)),
+        (
+            "boot.etl",
+            &other(10_000_000, 19_045, START + 36_000_000_000),
+        ),
         ("clock.etl", &other(0, 19_045, START)),
         ("slow.etl", &other(1_000_000, 19_045, START)),
         ("cut.etl", &trace()[..2 * BUFFER + 0x60]),
         ("zip.etl", b"PK\x03\x04and so on"),
     ]);
     let mut text = String::new();
-    for file in
-        ["machine.etl", "boot.etl", "clock.etl", "cut.etl", "zip.etl", "none.etl", "./a.etl"]
-    {
+    for file in [
+        "machine.etl",
+        "boot.etl",
+        "clock.etl",
+        "cut.etl",
+        "zip.etl",
+        "none.etl",
+        "./a.etl",
+    ] {
         let said = etlkit(here.path(), &["merge", "a.etl", file, "-o", "m.etl"]);
         assert_eq!((said.code, said.out.as_str()), (2, ""));
         text.push_str(&said.err);
@@ -97,12 +143,27 @@ fn merge_reports_reason_of_mismatch() {
         ("clock", [1_015, 1_045]),
     ] {
         let file = format!("{reason}.etl");
-        let args = ["merge", "a.etl", &file, "-o", "m.etl", "--allow-mismatch", reason, "--force"];
+        let args = [
+            "merge",
+            "a.etl",
+            &file,
+            "-o",
+            "m.etl",
+            "--allow-mismatch",
+            reason,
+            "--force",
+        ];
         assert_eq!(etlkit(here.path(), &args).code, 0);
         let found = timestamps(here.path(), "m.etl");
-        assert!(timestamps_of.iter().all(|s| found.contains(s)), "{reason}: {found:?}");
+        assert!(
+            timestamps_of.iter().all(|s| found.contains(s)),
+            "{reason}: {found:?}"
+        );
     }
-    let said = etlkit(here.path(), &["merge", "a.etl", "slow.etl", "-o", "slower.etl"]);
+    let said = etlkit(
+        here.path(),
+        &["merge", "a.etl", "slow.etl", "-o", "slower.etl"],
+    );
     insta::assert_snapshot!("merge_clocks", all(&said));
     // 15 and 45 ticks of one microsecond.
     assert_eq!(timestamps(here.path(), "slower.etl")[6..], [1_150, 1_450]);
@@ -116,15 +177,27 @@ fn compress_then_decompress_restores_bytes() {
     let here = directory(&[("t.etl", &trace())]);
     let said = etlkit(here.path(), &["compress", "t.etl", "-o", "c.etl"]);
     insta::assert_snapshot!("compress", all(&said));
-    let said = etlkit(here.path(), &["decompress", "c.etl", "-o", "p.etl", "--format", "json"]);
+    let said = etlkit(
+        here.path(),
+        &["decompress", "c.etl", "-o", "p.etl", "--format", "json"],
+    );
     insta::assert_snapshot!("decompress_json", all(&said));
     assert_eq!(std::fs::read(here.path().join("p.etl")).unwrap(), trace());
     for algorithm in ["lznt1", "xpress-huff"] {
         for effort in ["fast", "best"] {
-            let how = ["--algorithm", algorithm, "--compression-level", effort, "--force"];
+            let how = [
+                "--algorithm",
+                algorithm,
+                "--compression-level",
+                effort,
+                "--force",
+            ];
             let args = [&["compress", "t.etl", "-o", "d.etl"][..], &how].concat();
             assert_eq!(etlkit(here.path(), &args).code, 0);
-            assert_eq!(timestamps(here.path(), "d.etl"), timestamps(here.path(), "t.etl"));
+            assert_eq!(
+                timestamps(here.path(), "d.etl"),
+                timestamps(here.path(), "t.etl")
+            );
         }
     }
 }
@@ -135,8 +208,12 @@ fn compress_then_decompress_restores_bytes() {
 fn every_command_compresses_its_output() {
     let here = directory(&[("t.etl", &trace())]);
     let read = |name: &str| std::fs::read(here.path().join(name)).unwrap();
-    for tool in [&["merge"][..], &["slice", "--pid", "100"], &["scrub", "--salt", "x"], &["repair"]]
-    {
+    for tool in [
+        &["merge"][..],
+        &["slice", "--pid", "100"],
+        &["scrub", "--salt", "x"],
+        &["repair"],
+    ] {
         let make = |more: &[&str]| {
             let args = [tool, &["t.etl", "--force"], more].concat();
             let said = etlkit(here.path(), &args);
@@ -145,8 +222,18 @@ fn every_command_compresses_its_output() {
         assert_eq!(make(&["-o", "plain.etl"]).0, 0);
         for (algorithm, format) in [("lznt1", 2), ("xpress", 3), ("xpress-huff", 4)] {
             for effort in ["fast", "default", "best"] {
-                let how = ["--compress", "--algorithm", algorithm, "--compression-level", effort];
-                assert_eq!(make(&[&how[..], &["-o", "c.etl"]].concat()).0, 0, "{tool:?}");
+                let how = [
+                    "--compress",
+                    "--algorithm",
+                    algorithm,
+                    "--compression-level",
+                    effort,
+                ];
+                assert_eq!(
+                    make(&[&how[..], &["-o", "c.etl"]].concat()).0,
+                    0,
+                    "{tool:?}"
+                );
                 assert_eq!(read("c.etl")[0x2c], format, "{tool:?} {algorithm}");
                 let back = ["decompress", "c.etl", "-o", "back.etl", "--force"];
                 assert_eq!(etlkit(here.path(), &back).code, 0);
@@ -168,10 +255,14 @@ fn merge_reads_more_inputs_than_open_files() {
     let mut names = Vec::new();
     for number in 0..300_i64 {
         let name = format!("{number:03}.etl");
-        let records =
-            [event(1_015 + number, 7, 4, 0x8, None), event(2_000 - number, 8, 5, 0x10, None)];
-        let file =
-            [buffer(0, 0, 4, &[header_event(2)]), buffer(1, (number % 2) as u16, 0, &records)];
+        let records = [
+            event(1_015 + number, 7, 4, 0x8, None),
+            event(2_000 - number, 8, 5, 0x10, None),
+        ];
+        let file = [
+            buffer(0, 0, 4, &[header_event(2)]),
+            buffer(1, (number % 2) as u16, 0, &records),
+        ];
         std::fs::write(here.path().join(&name), file.concat()).unwrap();
         names.push(name);
     }
@@ -185,7 +276,11 @@ fn merge_reads_more_inputs_than_open_files() {
         .args(&names)
         .output()
         .unwrap();
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    assert!(
+        said.status.success(),
+        "{}",
+        String::from_utf8_lossy(&said.stderr)
+    );
     let found = timestamps(here.path(), "m.etl");
     assert_eq!(found.len(), 601);
     assert!(found.is_sorted());
@@ -229,7 +324,10 @@ fn merge_reads_more_inputs_than_open_files() {
     let (code, err, in_passes) = merge(&all, "passes.etl", "1M");
     assert_eq!((code, err.as_str()), (0, ""));
     assert_eq!(in_passes, at_once.replace("once.etl", "passes.etl"));
-    assert_eq!(timestamps(here.path(), "passes.etl")[1..], (1_015..1_215).collect::<Vec<_>>());
+    assert_eq!(
+        timestamps(here.path(), "passes.etl")[1..],
+        (1_015..1_215).collect::<Vec<_>>()
+    );
     let bytes = |name: &str| std::fs::read(here.path().join(name)).unwrap();
     assert!(bytes("once.etl") == bytes("passes.etl"), "the same bytes");
     // Two inputs have to be read at the same time.
@@ -238,16 +336,26 @@ fn merge_reads_more_inputs_than_open_files() {
     }
     let (code, err, _) = merge(&["huge0.etl", "huge1.etl"], "none.etl", "0");
     assert_eq!(code, 2, "{err}");
-    assert!(err.contains("2 traces") && err.contains("--max-memory"), "{err}");
+    assert!(
+        err.contains("2 traces") && err.contains("--max-memory"),
+        "{err}"
+    );
     // Errors name the right trace, in whichever pass it was read.
     std::fs::write(here.path().join("large150.etl"), b"no trace at all").unwrap();
     let (code, err, _) = merge(&all, "none.etl", "1M");
     assert_eq!(code, 2, "{err}");
     assert!(err.contains("large150.etl"), "{err}");
-    std::fs::write(here.path().join("large150.etl"), other(10_000_000, 22_631, START)).unwrap();
+    std::fs::write(
+        here.path().join("large150.etl"),
+        other(10_000_000, 22_631, START),
+    )
+    .unwrap();
     let (code, err, _) = merge(&all, "none.etl", "1M");
     assert_eq!(code, 2, "{err}");
-    assert!(err.contains("large150.etl") && err.contains("--allow-mismatch machine"), "{err}");
+    assert!(
+        err.contains("large150.etl") && err.contains("--allow-mismatch machine"),
+        "{err}"
+    );
 }
 
 #[test]
@@ -279,14 +387,24 @@ fn repair_writes_intact_traces() {
         ("text.etl", &[b'x'; 9_000]),
     ]);
     let mut text = String::new();
-    for (file, code) in [("t.etl", 0), ("broken.etl", 1), ("cut.etl", 1), ("text.etl", 2)] {
+    for (file, code) in [
+        ("t.etl", 0),
+        ("broken.etl", 1),
+        ("cut.etl", 1),
+        ("text.etl", 2),
+    ] {
         let out = format!("new-{file}");
         let said = etlkit(here.path(), &["repair", file, "-o", &out]);
         assert_eq!(said.code, code);
         text.push_str(&all(&said));
         if code < 2 {
             let strict = etlkit(here.path(), &["info", "--strict", &out]);
-            assert_eq!((strict.code, strict.out.contains("damage-")), (0, false), "{}", strict.out);
+            assert_eq!(
+                (strict.code, strict.out.contains("damage-")),
+                (0, false),
+                "{}",
+                strict.out
+            );
         }
     }
     insta::assert_snapshot!("repair", text);
@@ -307,7 +425,10 @@ fn repair_keeps_loss_counts() {
         let info = etlkit(here.path(), &["info", "--format", "json", file]);
         serde_json::from_str::<Value>(&info.out).unwrap()["events_lost"].clone()
     };
-    assert_eq!((header("lossy.etl"), header("new.etl")), (7.into(), 7.into()));
+    assert_eq!(
+        (header("lossy.etl"), header("new.etl")),
+        (7.into(), 7.into())
+    );
 }
 
 #[test]
@@ -315,9 +436,11 @@ fn existing_output_is_kept_without_force() {
     let here = directory(&[("t.etl", &trace()), ("out.etl", b"mine")]);
     let mut text = String::new();
     for tool in ["merge", "repair", "compress", "decompress"] {
-        for args in
-            [&["-o", "out.etl"][..], &["-o", "t.etl", "--force"], &["-o", "no/such/place.etl"]]
-        {
+        for args in [
+            &["-o", "out.etl"][..],
+            &["-o", "t.etl", "--force"],
+            &["-o", "no/such/place.etl"],
+        ] {
             let said = etlkit(here.path(), &[&[tool, "t.etl"], args].concat());
             assert_eq!((said.code, said.out.as_str()), (2, ""));
             if tool == "merge" {
@@ -327,7 +450,11 @@ fn existing_output_is_kept_without_force() {
     }
     assert_eq!(std::fs::read(here.path().join("t.etl")).unwrap(), trace());
     assert_eq!(std::fs::read(here.path().join("out.etl")).unwrap(), b"mine");
-    assert_eq!(names(here.path()), ["out.etl", "t.etl"], "nothing half done is left");
+    assert_eq!(
+        names(here.path()),
+        ["out.etl", "t.etl"],
+        "nothing half done is left"
+    );
     insta::assert_snapshot!("clobber", text);
     let said = etlkit(here.path(), &["merge", "t.etl", "-o", "out.etl", "--force"]);
     assert_eq!(said.code, 0);
@@ -336,22 +463,45 @@ fn existing_output_is_kept_without_force() {
 
 #[test]
 fn report_json_fields_are_documented() {
-    let here = directory(&[("t.etl", &trace()), ("cut.etl", &trace()[..2 * BUFFER + 0x60])]);
+    let here = directory(&[
+        ("t.etl", &trace()),
+        ("cut.etl", &trace()[..2 * BUFFER + 0x60]),
+    ]);
     for (args, page) in [
-        (&["merge", "t.etl", "cut.etl", "--salvage"][..], include_str!("../../../docs/merge.md")),
-        (&["repair", "cut.etl"], include_str!("../../../docs/files.md")),
-        (&["compress", "t.etl"], include_str!("../../../docs/files.md")),
+        (
+            &["merge", "t.etl", "cut.etl", "--salvage"][..],
+            include_str!("../../../docs/merge.md"),
+        ),
+        (
+            &["repair", "cut.etl"],
+            include_str!("../../../docs/files.md"),
+        ),
+        (
+            &["compress", "t.etl"],
+            include_str!("../../../docs/files.md"),
+        ),
     ] {
         let out = format!("{}.etl", args[0]);
         let args = [args, &["-o", &out, "--format", "json"]].concat();
         let said = etlkit(here.path(), &args);
         let report: Value = serde_json::from_str(&said.out).unwrap();
-        let inner = report.get("inputs").map_or(&Value::Null, |inputs| &inputs[1]);
+        let inner = report
+            .get("inputs")
+            .map_or(&Value::Null, |inputs| &inputs[1]);
         let fields = |value: &Value| -> Vec<String> {
-            value.as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
+            value
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(key, _)| key.clone())
+                .collect()
         };
         for field in fields(&report).into_iter().chain(fields(inner)) {
-            assert!(page.contains(&format!("`{field}`")), "{} does not say {field}", args[0]);
+            assert!(
+                page.contains(&format!("`{field}`")),
+                "{} does not say {field}",
+                args[0]
+            );
         }
     }
 }
@@ -361,12 +511,27 @@ fn report_json_fields_are_documented() {
 #[test]
 fn reports_escape_line_breaks_in_names_of_files() {
     let here = directory(&[("a\nb.etl", &trace())]);
-    for command in [&["compress"][..], &["slice", "--id", "1"], &["scrub"], &["repair"]] {
-        let said =
-            etlkit(here.path(), &[command, &["a\nb.etl", "-o", "c\nd.etl", "--force"]].concat());
+    for command in [
+        &["compress"][..],
+        &["slice", "--id", "1"],
+        &["scrub"],
+        &["repair"],
+    ] {
+        let said = etlkit(
+            here.path(),
+            &[command, &["a\nb.etl", "-o", "c\nd.etl", "--force"]].concat(),
+        );
         assert_eq!(said.code, 0, "{}", said.err);
         assert!(said.out.contains("c\\nd.etl"), "{}", said.out);
-        assert!(!said.out.contains("a\nb") && !said.out.contains("c\nd"), "{}", said.out);
+        assert!(
+            !said.out.contains("a\nb") && !said.out.contains("c\nd"),
+            "{}",
+            said.out
+        );
     }
-    assert!(etlkit(here.path(), &["info", "a\nb.etl"]).out.starts_with("a\\nb.etl\n"));
+    assert!(
+        etlkit(here.path(), &["info", "a\nb.etl"])
+            .out
+            .starts_with("a\\nb.etl\n")
+    );
 }

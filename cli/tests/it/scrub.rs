@@ -6,11 +6,14 @@ use etl_test_support::needs;
 /// A trace with a CLR exception whose message contains private data.
 fn exception() -> Vec<u8> {
     let provider: etl_format::Guid = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
-    let mut payload: Vec<u8> = ["My.Exception", "C:\\Users\\Jane\\Falcon.txt of JANE is missing"]
-        .iter()
-        .flat_map(|t| t.encode_utf16().chain([0]))
-        .flat_map(u16::to_le_bytes)
-        .collect();
+    let mut payload: Vec<u8> = [
+        "My.Exception",
+        "C:\\Users\\Jane\\Falcon.txt of JANE is missing",
+    ]
+    .iter()
+    .flat_map(|t| t.encode_utf16().chain([0]))
+    .flat_map(u16::to_le_bytes)
+    .collect();
     payload.extend([0; 8 + 4 + 2 + 2]);
     trace_of(provider.to_bytes(), 80, 1, &payload)
 }
@@ -18,14 +21,32 @@ fn exception() -> Vec<u8> {
 #[test]
 fn scrub_removes_private_data() {
     let here = directory(&[("t.etl", &exception()), ("list.txt", b"Falcon\n\n")]);
-    let usual = ["scrub", "t.etl", "-o", "s.etl", "--salt", "x", "--secrets-file", "list.txt"];
+    let usual = [
+        "scrub",
+        "t.etl",
+        "-o",
+        "s.etl",
+        "--salt",
+        "x",
+        "--secrets-file",
+        "list.txt",
+    ];
     let said = etlkit(here.path(), &usual);
     assert_eq!((said.code, said.err.as_str()), (0, ""));
     insta::assert_snapshot!("scrub_text", said.out);
     let said = etlkit(here.path(), &["dump", "s.etl"]);
     insta::assert_snapshot!("scrub_dumped", said.out);
-    let json = ["scrub", "t.etl", "-o", "j.etl", "--salt", "x", "--secret", "falcon"];
-    let rest = ["--format", "json", "--field", "ExceptionMessage=drop", "--preset", "none"];
+    let json = [
+        "scrub", "t.etl", "-o", "j.etl", "--salt", "x", "--secret", "falcon",
+    ];
+    let rest = [
+        "--format",
+        "json",
+        "--field",
+        "ExceptionMessage=drop",
+        "--preset",
+        "none",
+    ];
     let said = etlkit(here.path(), &[&json[..], &rest].concat());
     assert_eq!(said.code, 0);
     insta::assert_snapshot!("scrub_json", said.out);
@@ -43,7 +64,10 @@ fn scrub_reports_invalid_arguments() {
         &["--salt", ""],
         &["--secrets-file", "missing.txt"],
     ] {
-        let one = etlkit(here.path(), &[&["scrub", "t.etl", "-o", "s.etl"], args].concat());
+        let one = etlkit(
+            here.path(),
+            &[&["scrub", "t.etl", "-o", "s.etl"], args].concat(),
+        );
         assert_eq!((one.code, one.out.as_str()), (2, ""), "{args:?}");
         said.push_str(&one.err);
     }
@@ -58,18 +82,29 @@ fn scrub_reports_invalid_arguments() {
 #[test]
 fn fields_that_no_event_has_are_noted() {
     let here = directory(&[("t.etl", &exception())]);
-    let scrub =
-        |field| etlkit(here.path(), &["scrub", "t.etl", "-o", "s", "--force", "--field", field]);
+    let scrub = |field| {
+        etlkit(
+            here.path(),
+            &["scrub", "t.etl", "-o", "s", "--force", "--field", field],
+        )
+    };
     let said = scrub("ExceptionMessag=drop");
     let note = "note: --field: no event has the field ExceptionMessag; the nearest names: ";
     let note = format!("{note}ExceptionMessage, ");
-    assert!(said.code == 0 && said.err.starts_with(&note), "{}", said.err);
+    assert!(
+        said.code == 0 && said.err.starts_with(&note),
+        "{}",
+        said.err
+    );
     for field in ["exceptionmessage=drop", "ExceptionHRESULT=keep"] {
         assert_eq!(scrub(field).err, "", "{field}");
     }
     let diff = |what| etlkit(here.path(), &["diff", "t.etl", "t.etl", "--ignore", what]);
     let said = diff("field:nosuch");
-    assert_eq!((said.code, &*said.err), (0, "note: --ignore: no event has the field nosuch\n"));
+    assert_eq!(
+        (said.code, &*said.err),
+        (0, "note: --ignore: no event has the field nosuch\n")
+    );
     assert_eq!(diff("field:EXCEPTIONMESSAGE").err, "");
 }
 
@@ -98,7 +133,16 @@ fn scrubbed_real_trace_still_resolves() {
     let net = etl_test_support::trace("perfview/net.4.5.2.x64.etl");
     let here = directory(&[]);
     let net = net.to_str().unwrap();
-    let args = ["scrub", net, "-o", "s.etl", "--preset", "strict", "--set", "addresses=hash"];
+    let args = [
+        "scrub",
+        net,
+        "-o",
+        "s.etl",
+        "--preset",
+        "strict",
+        "--set",
+        "addresses=hash",
+    ];
     let more = ["--salt", "x", "--compress", "--format", "json"];
     let said = etlkit(here.path(), &[&args[..], &more].concat());
     assert_eq!(said.code, 0, "{}", said.err);

@@ -30,7 +30,10 @@ fn providers_of_windows_have_the_same_names_in_every_command() {
         };
         let mask = said(&["spec", "mask", name, "0x50"]);
         let keywords = "keywords   WINEVENT_KEYWORD_PROCESS, WINEVENT_KEYWORD_IMAGE\n";
-        assert!(mask.contains(keywords) && mask.contains(" ImageLoad "), "{mask}");
+        assert!(
+            mask.contains(keywords) && mask.contains(" ImageLoad "),
+            "{mask}"
+        );
         assert!(!mask.contains("Thread"), "{mask}");
         assert!(said(&["spec", "keywords", name]).contains("0x40  WINEVENT_KEYWORD_IMAGE\n"));
         assert!(said(&["spec", "line", &format!("{name}:0x50:5")]).contains("events    "));
@@ -39,9 +42,17 @@ fn providers_of_windows_have_the_same_names_in_every_command() {
         said(&["diff", "t.etl", "o.etl", "--ignore", &ignore]);
         let enable = format!("{name}:0x50:5");
         let verified = etlkit(here.path(), &["verify", "t.etl", "--enable", &enable]);
-        assert!(verified.out.contains(NAMES[0]), "{}{}", verified.out, verified.err);
+        assert!(
+            verified.out.contains(NAMES[0]),
+            "{}{}",
+            verified.out,
+            verified.err
+        );
     }
-    let said = etlkit(here.path(), &["dump", "t.etl", "--count", "-p", "kernel-proces"]);
+    let said = etlkit(
+        here.path(),
+        &["dump", "t.etl", "--count", "-p", "kernel-proces"],
+    );
     assert_eq!((said.code, said.out.as_str()), (1, "0\n"));
 }
 
@@ -49,22 +60,47 @@ fn providers_of_windows_have_the_same_names_in_every_command() {
 fn spec_says_why_a_provider_has_no_keywords() {
     let here = directory(&[]);
     for (provider, why) in [
-        ("FileIo", "a class of kernel events has no keywords: it is enabled by kernel flags"),
-        ("Application Error", "it has no keywords: a session with any mask gets its events"),
+        (
+            "FileIo",
+            "a class of kernel events has no keywords: it is enabled by kernel flags",
+        ),
+        (
+            "Application Error",
+            "it has no keywords: a session with any mask gets its events",
+        ),
     ] {
-        let said = etlkit(here.path(), &["spec", "keywords", provider, "--format", "json"]);
-        assert_eq!((said.code, said.out.as_str()), (0, "[]\n"), "{provider}: {}", said.err);
-        assert!(said.err.starts_with(&format!("note: {provider}: {why}")), "{}", said.err);
+        let said = etlkit(
+            here.path(),
+            &["spec", "keywords", provider, "--format", "json"],
+        );
+        assert_eq!(
+            (said.code, said.out.as_str()),
+            (0, "[]\n"),
+            "{provider}: {}",
+            said.err
+        );
+        assert!(
+            said.err.starts_with(&format!("note: {provider}: {why}")),
+            "{}",
+            said.err
+        );
     }
     let said = etlkit(here.path(), &["spec", "mask", "FileIo", "1"]);
-    assert!(said.code == 2 && said.err.contains("enabled by kernel flags"), "{}", said.err);
+    assert!(
+        said.code == 2 && said.err.contains("enabled by kernel flags"),
+        "{}",
+        said.err
+    );
 }
 
 #[test]
 fn spec_line_notes_names_that_nothing_has_with_the_nearest_ones() {
     let here = directory(&[]);
     for (line, note) in [
-        ("xperf -on PROC_THREDA", "unknown kernel flag PROC_THREDA; the nearest name: PROC_THREAD"),
+        (
+            "xperf -on PROC_THREDA",
+            "unknown kernel flag PROC_THREDA; the nearest name: PROC_THREAD",
+        ),
         (
             "xperf -on Base -stackwalk CSwich",
             "unknown event of -stackwalk CSwich; the nearest name: CSwitch",
@@ -79,23 +115,38 @@ fn spec_line_notes_names_that_nothing_has_with_the_nearest_ones() {
         ),
     ] {
         let said = etlkit(here.path(), &["spec", "line", line]);
-        assert!(said.code == 0 && said.out.contains(&format!(" note      {note}")), "{}", said.out);
+        assert!(
+            said.code == 0 && said.out.contains(&format!(" note      {note}")),
+            "{}",
+            said.out
+        );
     }
     let sound = "xperf -on Base -stackwalk profile+0x0501+@events.txt -start a -on \
                  Microsoft-Windows-Kernel-Process:0x50:5";
     let said = etlkit(here.path(), &["spec", "line", sound]);
-    assert!(said.code == 0 && !said.out.contains(" note "), "{}{}", said.out, said.err);
+    assert!(
+        said.code == 0 && !said.out.contains(" note "),
+        "{}{}",
+        said.out,
+        said.err
+    );
 }
 
 #[test]
 fn spec_line_reads_scripts_of_the_command_prompt() {
     let script = "@echo off\r\nrem xperf -stop a\r\n@xperf -start a ^\r\n  -on Kernel:1:5 ^\r\n  -f a.etl\r\n\
                   timeout /t 15 >nul\r\nxprf -stop b\r\nxperf -stop a\r\n";
-    let said = etlkit_piped(script.as_bytes(), &["spec", "line", "-", "--format", "json"]);
+    let said = etlkit_piped(
+        script.as_bytes(),
+        &["spec", "line", "-", "--format", "json"],
+    );
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let actions = |n: usize| &json[n]["actions"][0];
     assert_eq!((said.code, json.as_array().map(Vec::len)), (0, Some(2)));
-    assert_eq!((&actions(0)["action"], &actions(0)["file"]), (&"start".into(), &"a.etl".into()));
+    assert_eq!(
+        (&actions(0)["action"], &actions(0)["file"]),
+        (&"start".into(), &"a.etl".into())
+    );
     assert_eq!(actions(1)["action"], "stop");
     let note = "note: line 7: xprf is left out: no command of a session; the nearest name: xperf\n";
     assert_eq!(said.err, note);

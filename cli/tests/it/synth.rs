@@ -14,7 +14,11 @@ fn with_recipe() -> tempfile::TempDir {
 
 /// Paths with slashes.
 fn slashes(text: &str) -> String {
-    if cfg!(windows) { text.replace('\\', "/") } else { text.to_owned() }
+    if cfg!(windows) {
+        text.replace('\\', "/")
+    } else {
+        text.to_owned()
+    }
 }
 
 #[test]
@@ -24,8 +28,15 @@ fn synth_verify_checks_the_recipe() {
     let said = etlkit(directory.path(), &args);
     assert_eq!((said.code, said.err.as_str()), (0, ""));
     insta::assert_snapshot!("recipe", slashes(&said.out));
-    assert_eq!(etlkit(directory.path(), &args).out, said.out, "once more, the same");
-    let other = etlkit(directory.path(), &[&args[..], &["--set", "rundown=0xB8"]].concat());
+    assert_eq!(
+        etlkit(directory.path(), &args).out,
+        said.out,
+        "once more, the same"
+    );
+    let other = etlkit(
+        directory.path(),
+        &[&args[..], &["--set", "rundown=0xB8"]].concat(),
+    );
     assert_eq!(other.code, 1);
     insta::assert_snapshot!("recipe_without_rundown", slashes(&other.out));
 }
@@ -37,13 +48,24 @@ fn synth_verify_judges_the_traces_of_a_recording_together() {
     for template in ["attach", "launch", "desktop", "pktmon", "kernel"] {
         let script = etlkit(directory.path(), &["synth", "--template", template]).out;
         std::fs::write(directory.path().join("s.kdl"), script).unwrap();
-        let said = etlkit(directory.path(), &["synth", "s.kdl", "-o", template, "--verify"]);
-        assert_eq!((said.code, said.err.as_str()), (0, ""), "{template}: {}", said.out);
+        let said = etlkit(
+            directory.path(),
+            &["synth", "s.kdl", "-o", template, "--verify"],
+        );
+        assert_eq!(
+            (said.code, said.err.as_str()),
+            (0, ""),
+            "{template}: {}",
+            said.out
+        );
     }
     // A recording without its rundown is still incomplete.
     let script = std::fs::read_to_string(directory.path().join("s.kdl")).unwrap();
-    let script: String =
-        script.lines().filter(|l| !l.contains("merge")).map(|l| format!("{l}\n")).collect();
+    let script: String = script
+        .lines()
+        .filter(|l| !l.contains("merge"))
+        .map(|l| format!("{l}\n"))
+        .collect();
     std::fs::write(directory.path().join("s.kdl"), script).unwrap();
     let args = ["synth", "s.kdl", "-o", "alone", "--verify"];
     assert_eq!(etlkit(directory.path(), &args).code, 1);
@@ -58,12 +80,22 @@ fn synth_keeps_existing_files_without_force() {
     let other = etlkit(directory.path(), &[&args[..], &["--seed", "2"]].concat());
     assert_eq!(other.code, 2);
     assert!(other.err.contains("--force replaces it"), "{}", other.err);
-    assert_eq!(std::fs::read(directory.path().join("out/recipe.etl")).unwrap(), before);
     assert_eq!(
-        etlkit(directory.path(), &[&args[..], &["--seed", "2", "--force"]].concat()).code,
+        std::fs::read(directory.path().join("out/recipe.etl")).unwrap(),
+        before
+    );
+    assert_eq!(
+        etlkit(
+            directory.path(),
+            &[&args[..], &["--seed", "2", "--force"]].concat()
+        )
+        .code,
         0
     );
-    assert_ne!(std::fs::read(directory.path().join("out/recipe.etl")).unwrap(), before);
+    assert_ne!(
+        std::fs::read(directory.path().join("out/recipe.etl")).unwrap(),
+        before
+    );
 }
 
 #[test]
@@ -77,10 +109,17 @@ fn outputs_of_several_files_are_no_standard_output() {
     ] {
         let said = etlkit(directory.path(), args);
         assert_eq!(said.code, 2, "{args:?}");
-        assert!(said.err.contains("name a directory"), "{args:?}: {}", said.err);
+        assert!(
+            said.err.contains("name a directory"),
+            "{args:?}: {}",
+            said.err
+        );
     }
     assert!(!directory.path().join("-").exists());
-    assert_eq!(etlkit(directory.path(), &["synth", "recipe.kdl", "-o", "./-"]).code, 0);
+    assert_eq!(
+        etlkit(directory.path(), &["synth", "recipe.kdl", "-o", "./-"]).code,
+        0
+    );
 }
 
 /// A session whose file is cut in half.
@@ -97,7 +136,11 @@ fn synth_verify_checks_traces_of_any_name() {
         let args = ["synth", "s.kdl", "-o", "out", "--verify", "--force"];
         let said = etlkit(directory.path(), &args);
         assert_eq!(said.code, 1, "{file}: {}{}", said.out, said.err);
-        assert!(said.out.contains("incomplete") && said.err.is_empty(), "{file}: {}", said.out);
+        assert!(
+            said.out.contains("incomplete") && said.err.is_empty(),
+            "{file}: {}",
+            said.out
+        );
     }
 }
 
@@ -111,9 +154,16 @@ fn synth_never_overwrites_its_script() {
         std::fs::write(directory.path().join("s.kdl"), &script).unwrap();
         let said = etlkit(directory.path(), &["synth", "s.kdl", "-o", ".", "--force"]);
         assert_eq!(said.code, 2, "{file}: {}", said.out);
-        assert!(said.err.contains("is one of the inputs"), "{file}: {}", said.err);
+        assert!(
+            said.err.contains("is one of the inputs"),
+            "{file}: {}",
+            said.err
+        );
         let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
-        assert_eq!((read("s.kdl").as_str(), read("part.kdl").as_str()), (script.as_str(), part));
+        assert_eq!(
+            (read("s.kdl").as_str(), read("part.kdl").as_str()),
+            (script.as_str(), part)
+        );
     }
 }
 
@@ -145,12 +195,25 @@ fn synth_reads_no_more_of_included_files_than_it_can_use() {
 fn synth_count_needs_a_seed_for_each_variant() {
     let directory = with_recipe();
     let seed = (u64::MAX - 1).to_string();
-    let args = ["synth", "recipe.kdl", "-o", "out", "--seed", &seed, "--count"];
+    let args = [
+        "synth",
+        "recipe.kdl",
+        "-o",
+        "out",
+        "--seed",
+        &seed,
+        "--count",
+    ];
     let said = etlkit(directory.path(), &[&args[..], &["3"]].concat());
     assert_eq!(said.code, 2);
     assert!(said.err.contains("there are no 3 seeds"), "{}", said.err);
-    assert_eq!(etlkit(directory.path(), &[&args[..], &["2"]].concat()).code, 0);
-    let made: Vec<_> = std::fs::read_dir(directory.path().join("out")).unwrap().collect();
+    assert_eq!(
+        etlkit(directory.path(), &[&args[..], &["2"]].concat()).code,
+        0
+    );
+    let made: Vec<_> = std::fs::read_dir(directory.path().join("out"))
+        .unwrap()
+        .collect();
     assert_eq!(made.len(), 2);
 }
 
@@ -160,7 +223,9 @@ fn synth_takes_the_last_setting_of_a_parameter() {
     let script =
         "param \"n\" 1\nscenario \"s\" seed=1 about=\"{n}\"\nsession \"s\" file=\"s{n}.etl\"";
     std::fs::write(directory.path().join("s.kdl"), script).unwrap();
-    let args = ["synth", "s.kdl", "-o", "out", "--set", "n=3", "--set", "n=4"];
+    let args = [
+        "synth", "s.kdl", "-o", "out", "--set", "n=3", "--set", "n=4",
+    ];
     assert_eq!(etlkit(directory.path(), &args).code, 0);
     assert!(directory.path().join("out/s4.etl").exists());
 }
@@ -169,14 +234,25 @@ fn synth_takes_the_last_setting_of_a_parameter() {
 fn synth_writes_what_a_verifier_has_to_find() {
     let directory = with_recipe();
     let read = |path: &str| std::fs::read_to_string(directory.path().join(path));
-    assert_eq!(etlkit(directory.path(), &["synth", "recipe.kdl", "-o", "out"]).code, 0);
+    assert_eq!(
+        etlkit(directory.path(), &["synth", "recipe.kdl", "-o", "out"]).code,
+        0
+    );
     let text: serde_json::Value =
         serde_json::from_str(&read("out/recipe.expected.json").unwrap()).unwrap();
     assert_eq!(text["verdict"], "complete");
     assert_eq!(text["exit_code"], 0);
     assert_eq!(text["sessions"][0]["name"], "clr");
     // With another parameter it is not known, and the file of the old trace does not stay.
-    let args = ["synth", "recipe.kdl", "-o", "out", "--force", "--set", "rundown=0xB8"];
+    let args = [
+        "synth",
+        "recipe.kdl",
+        "-o",
+        "out",
+        "--force",
+        "--set",
+        "rundown=0xB8",
+    ];
     assert_eq!(etlkit(directory.path(), &args).code, 0);
     assert!(read("out/recipe.expected.json").is_err());
 }
@@ -191,17 +267,26 @@ session "c" file="c.etl" clock="cycle"
 at "1s" { stop "q"; stop "s"; stop "c" }"#;
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("clocks.kdl"), script).unwrap();
-    assert_eq!(etlkit(directory.path(), &["synth", "clocks.kdl", "-o", "."]).code, 0);
+    assert_eq!(
+        etlkit(directory.path(), &["synth", "clocks.kdl", "-o", "."]).code,
+        0
+    );
     for (file, clock, rate) in [
         ("q.etl", "QPC", 3_000_000),
         ("s.etl", "system time", 10_000_000),
         ("c.etl", "CPU cycles", 2_500_000_000u64),
     ] {
         let text = etlkit(directory.path(), &["info", file]).out;
-        assert!(text.contains(&format!("{clock}, {rate} ticks a second")), "{text}");
+        assert!(
+            text.contains(&format!("{clock}, {rate} ticks a second")),
+            "{text}"
+        );
         let json = etlkit(directory.path(), &["info", "--format", "json", file]).out;
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-        assert_eq!((&json["clock"], &json["ticks_per_second"]), (&clock.into(), &rate.into()));
+        assert_eq!(
+            (&json["clock"], &json["ticks_per_second"]),
+            (&clock.into(), &rate.into())
+        );
         assert_eq!(json["perf_freq"], 3_000_000);
     }
 }
@@ -257,9 +342,15 @@ fn script_errors_are_escaped() {
         c.is_control() && c != '\n' || ('\u{202a}'..='\u{202e}').contains(&c) || c == '\u{200b}'
     };
     assert!(!explained.out.contains(acts), "{:?}", explained.out);
-    let names =
-        ["=cmd|x9q\\u{1b}[2J\\u{202e}<script>", "=x9q\\u{1b}[31m<b>x9q</b>\\u{a}::warning::x9q"];
-    assert!(names.iter().all(|name| explained.out.contains(name)), "{}", explained.out);
+    let names = [
+        "=cmd|x9q\\u{1b}[2J\\u{202e}<script>",
+        "=x9q\\u{1b}[31m<b>x9q</b>\\u{a}::warning::x9q",
+    ];
+    assert!(
+        names.iter().all(|name| explained.out.contains(name)),
+        "{}",
+        explained.out
+    );
     let bad = "process \"a.exe\" bits=\"\\u{1b}[2J\\u{202e}\" { xy }\n";
     std::fs::write(directory.path().join("bad.kdl"), bad).unwrap();
     let said = etlkit(directory.path(), &["synth", "--check", "bad.kdl"]);
@@ -272,13 +363,22 @@ fn script_errors_are_escaped() {
 fn corpus_list_build_and_check() {
     let directory = with_recipe();
     let corpus = ["--corpus", "."];
-    let run =
-        |args: &[&str]| etlkit(directory.path(), &[&["corpus"][..], args, &corpus[..]].concat());
+    let run = |args: &[&str]| {
+        etlkit(
+            directory.path(),
+            &[&["corpus"][..], args, &corpus[..]].concat(),
+        )
+    };
     let mut said = String::new();
     let mut say = |args: &[&str], code: i32| {
         let done = run(args);
         assert_eq!(done.code, code, "{args:?}: {}{}", done.out, done.err);
-        said.push_str(&format!("$ etlkit corpus {}\n{}{}\n", args.join(" "), done.out, done.err));
+        said.push_str(&format!(
+            "$ etlkit corpus {}\n{}{}\n",
+            args.join(" "),
+            done.out,
+            done.err
+        ));
     };
     say(&["list"], 0);
     say(&["check"], 2);
@@ -299,7 +399,11 @@ fn corpus_list_build_and_check() {
     // Differences from corpus.lock are warnings; the files are written.
     say(&["build", "-o", "again"], 0);
     assert!(directory.path().join("again/recipe/recipe.etl").exists());
-    std::fs::write(&lock, locked.replace("recipe/recipe.etl", "recipe/other.etl")).unwrap();
+    std::fs::write(
+        &lock,
+        locked.replace("recipe/recipe.etl", "recipe/other.etl"),
+    )
+    .unwrap();
     say(&["check", "recipe"], 1);
     insta::assert_snapshot!("corpus", slashes(&said));
 }
@@ -309,16 +413,35 @@ fn corpus_list_build_and_check() {
 fn corpus_without_scenarios_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(directory.path().join("empty/parts")).unwrap();
-    std::fs::write(directory.path().join("empty/parts/part.kdl"), "param \"a\" 1\n").unwrap();
+    std::fs::write(
+        directory.path().join("empty/parts/part.kdl"),
+        "param \"a\" 1\n",
+    )
+    .unwrap();
     std::fs::write(directory.path().join("file.kdl"), "").unwrap();
     let mut said = String::new();
     for corpus in ["empty", "nowhere", "file.kdl"] {
-        for job in [&["list"][..], &["check"], &["check", "--update"], &["build", "-o", "out"]] {
-            let done = etlkit(directory.path(), &[&["corpus", "--corpus", corpus], job].concat());
+        for job in [
+            &["list"][..],
+            &["check"],
+            &["check", "--update"],
+            &["build", "-o", "out"],
+        ] {
+            let done = etlkit(
+                directory.path(),
+                &[&["corpus", "--corpus", corpus], job].concat(),
+            );
             assert_eq!((done.code, done.out.as_str()), (2, ""), "{corpus} {job:?}");
-            assert!(done.err.contains("\nhint: --corpus "), "{corpus} {job:?}: {}", done.err);
+            assert!(
+                done.err.contains("\nhint: --corpus "),
+                "{corpus} {job:?}: {}",
+                done.err
+            );
             if job == ["check"] {
-                said.push_str(&format!("$ etlkit corpus check --corpus {corpus}\n{}\n", done.err));
+                said.push_str(&format!(
+                    "$ etlkit corpus check --corpus {corpus}\n{}\n",
+                    done.err
+                ));
             }
         }
     }

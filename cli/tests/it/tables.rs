@@ -14,7 +14,10 @@ use crate::failing_disks::limited;
 fn synth(directory: &Path, name: &str, args: &[&str]) {
     let script = root().join(format!("corpus/{name}.kdl"));
     let to = format!("traces/{}", if args.is_empty() { name } else { "gc" });
-    let made = etlkit(directory, &[&["synth", script.to_str().unwrap(), "-o", &to], args].concat());
+    let made = etlkit(
+        directory,
+        &[&["synth", script.to_str().unwrap(), "-o", &to], args].concat(),
+    );
     assert_eq!(made.code, 0, "{}", made.err);
 }
 
@@ -43,7 +46,10 @@ fn data_set_does_not_depend_on_jobs_and_is_completed() {
         synth(path, name, &[]);
     }
     let export = |to: &str, args: &[&str]| {
-        let made = etlkit(path, &[&["export", "parquet", "traces", "-o", to], args].concat());
+        let made = etlkit(
+            path,
+            &[&["export", "parquet", "traces", "-o", to], args].concat(),
+        );
         assert!(made.code < 2, "{}", made.err);
         made
     };
@@ -55,19 +61,42 @@ fn data_set_does_not_depend_on_jobs_and_is_completed() {
 
     // What is there is passed over; a trace that is not whole is written again.
     let again = export("one", &["--typed"]);
-    assert!(again.out.ends_with("one: 0 of 4 traces added\n"), "{}", again.out);
-    let entry = fs::read_dir(path.join("one/_traces")).unwrap().next().unwrap().unwrap().path();
+    assert!(
+        again.out.ends_with("one: 0 of 4 traces added\n"),
+        "{}",
+        again.out
+    );
+    let entry = fs::read_dir(path.join("one/_traces"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
     fs::remove_file(&entry).unwrap();
-    let half = whole.keys().find(|name| name.starts_with("events/")).unwrap();
+    let half = whole
+        .keys()
+        .find(|name| name.starts_with("events/"))
+        .unwrap();
     fs::write(path.join("one").join(half), "half a file").unwrap();
     let name = entry.file_stem().unwrap().to_str().unwrap();
-    fs::write(path.join(format!("one/events/trace={name}/part-7.parquet")), "left over").unwrap();
+    fs::write(
+        path.join(format!("one/events/trace={name}/part-7.parquet")),
+        "left over",
+    )
+    .unwrap();
     if !half.contains(name) {
         fs::write(path.join("one").join(half), &whole[half]).unwrap();
     }
     let again = export("one", &["--typed"]);
-    assert!(again.out.ends_with("one: 1 of 4 traces added\n"), "{}", again.out);
-    assert!(whole == files(&path.join("one")), "the data set is not what it was");
+    assert!(
+        again.out.ends_with("one: 1 of 4 traces added\n"),
+        "{}",
+        again.out
+    );
+    assert!(
+        whole == files(&path.join("one")),
+        "the data set is not what it was"
+    );
 
     // Tables may come one after the other, too.
     export("three", &["--tables", "gcs,traces"]);
@@ -78,15 +107,37 @@ fn data_set_does_not_depend_on_jobs_and_is_completed() {
         files.retain(|name, _| !name.starts_with("_traces"));
         files
     };
-    assert!(tables(&whole) == tables(&rest), "tables depend on each other");
+    assert!(
+        tables(&whole) == tables(&rest),
+        "tables depend on each other"
+    );
 
-    let other = etlkit(path, &["export", "parquet", "traces", "-o", "one", "--from", "1"]);
+    let other = etlkit(
+        path,
+        &["export", "parquet", "traces", "-o", "one", "--from", "1"],
+    );
     assert_eq!(other.code, 2);
-    assert!(other.err.contains("with another selection"), "{}", other.err);
+    assert!(
+        other.err.contains("with another selection"),
+        "{}",
+        other.err
+    );
     // Events that are decoded in another way are other rows, too.
-    let args = ["export", "parquet", "traces", "-o", "one", "--event-tables", "documented"];
+    let args = [
+        "export",
+        "parquet",
+        "traces",
+        "-o",
+        "one",
+        "--event-tables",
+        "documented",
+    ];
     let other = etlkit(path, &args);
-    assert!(other.err.contains("with another selection"), "{}", other.err);
+    assert!(
+        other.err.contains("with another selection"),
+        "{}",
+        other.err
+    );
 }
 
 #[test]
@@ -94,11 +145,23 @@ fn events_can_be_apart_by_provider() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     synth(path, "tracelogging", &[]);
-    let args = ["export", "parquet", "traces", "-o", "set", "--tables", "events", "--by-provider"];
+    let args = [
+        "export",
+        "parquet",
+        "traces",
+        "-o",
+        "set",
+        "--tables",
+        "events",
+        "--by-provider",
+    ];
     let made = etlkit(path, &args);
     assert_eq!(made.code, 0, "{}", made.err);
     let all = files(&path.join("set"));
-    assert!(all.keys().any(|name| name.contains("/provider=Contoso.Shop/part-0.parquet")));
+    assert!(
+        all.keys()
+            .any(|name| name.contains("/provider=Contoso.Shop/part-0.parquet"))
+    );
 }
 
 /// Engines decode the names of folders: the values come back as they are in one file of all.
@@ -121,8 +184,16 @@ theirs = duckdb.sql(count.format("whole/events/**/*.parquet")).fetchall()
 assert ours == theirs, (ours, theirs)
 assert any("/" in (name or "") for name, _ in ours), ours
 "#;
-    let output = Command::new(python()).args(["-c", script]).current_dir(path).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(python())
+        .args(["-c", script])
+        .current_dir(path)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 /// A write fails, and the trace is not to blame.
@@ -130,19 +201,33 @@ assert any("/" in (name or "") for name, _ in ours), ours
 fn full_disk_is_reported_with_the_name_of_the_output() {
     let here = directory(&[("t.etl", &large())]);
     for (blocks, args, output) in [
-        (1, &["export", "arrow", "t.etl", "-o", "out.arrow"][..], "out.arrow: "),
-        (1, &["export", "arrow", "t.etl", "-o", "-"], "(standard output): "),
+        (
+            1,
+            &["export", "arrow", "t.etl", "-o", "out.arrow"][..],
+            "out.arrow: ",
+        ),
+        (
+            1,
+            &["export", "arrow", "t.etl", "-o", "-"],
+            "(standard output): ",
+        ),
         (0, &["export", "parquet", "t.etl", "-o", "set"], "set/"),
         (
             1,
-            &["export", "parquet", "t.etl", "-o", "set", "--tables", "events"],
+            &[
+                "export", "parquet", "t.etl", "-o", "set", "--tables", "events",
+            ],
             "set/events/trace=",
         ),
     ] {
         let said = limited(here.path(), blocks, args);
         assert_eq!(said.code, 2, "{args:?}");
         let is_named = said.err.starts_with(&format!("error: {output}"));
-        assert!(is_named && said.err.contains(": File too large"), "{args:?}: {}", said.err);
+        assert!(
+            is_named && said.err.contains(": File too large"),
+            "{args:?}: {}",
+            said.err
+        );
         assert!(!said.err.contains(".unfinished"), "{}", said.err);
         assert_eq!(names(here.path()), ["t.etl"], "{args:?}");
     }
@@ -159,7 +244,9 @@ fn signals_remove_unfinished_traces_of_a_data_set() {
     for round in 0..8 {
         let mut child = Command::new(env!("CARGO_BIN_EXE_etlkit"))
             .current_dir(here.path())
-            .args(["export", "parquet", "t.etl", "-o", "set", "--tables", "events"])
+            .args([
+                "export", "parquet", "t.etl", "-o", "set", "--tables", "events",
+            ])
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null())
             .spawn()
@@ -183,7 +270,14 @@ fn options_that_select_events_are_refused_for_other_tables() {
     let path = directory.path();
     synth(path, "tracelogging", &[]);
     let export = |table: &str, option: &[&str]| {
-        let args = ["export", "arrow", "traces/tracelogging/shop.etl", "--force", "-o", "x"];
+        let args = [
+            "export",
+            "arrow",
+            "traces/tracelogging/shop.etl",
+            "--force",
+            "-o",
+            "x",
+        ];
         etlkit(path, &[&args, &["--table", table][..], option].concat())
     };
     for option in [
@@ -196,7 +290,10 @@ fn options_that_select_events_are_refused_for_other_tables() {
     ] {
         let made = export("processes", &option);
         assert_eq!(made.code, 2, "{option:?}");
-        let expected = format!("error: {}: the rows of the table processes are no", option[0]);
+        let expected = format!(
+            "error: {}: the rows of the table processes are no",
+            option[0]
+        );
         assert!(made.err.starts_with(&expected), "{}", made.err);
         assert!(export("events", &option).code < 2, "{option:?}");
     }
@@ -210,15 +307,30 @@ fn only_pipes_and_arrows_files_are_streams() {
     let path = directory.path();
     synth(path, "tracelogging", &[]);
     let trace = "traces/tracelogging/shop.etl";
-    for (to, is_file) in [("x", true), ("x.arrow", true), ("x.feather", true), ("x.arrows", false)]
-    {
-        let made = etlkit(path, &["export", "arrow", trace, "--table", "traces", "-o", to]);
+    for (to, is_file) in [
+        ("x", true),
+        ("x.arrow", true),
+        ("x.feather", true),
+        ("x.arrows", false),
+    ] {
+        let made = etlkit(
+            path,
+            &["export", "arrow", trace, "--table", "traces", "-o", to],
+        );
         assert_eq!(made.code, 0, "{}", made.err);
-        assert_eq!(fs::read(path.join(to)).unwrap().starts_with(b"ARROW1"), is_file, "{to}");
+        assert_eq!(
+            fs::read(path.join(to)).unwrap().starts_with(b"ARROW1"),
+            is_file,
+            "{to}"
+        );
     }
     let bytes = fs::read(path.join(trace)).unwrap();
     let args = ["export", "arrow", "-", "--table", "traces", "-o", "-"];
-    assert!(etlkit_bytes(&bytes, &args).0.starts_with(b"\xff\xff\xff\xff"));
+    assert!(
+        etlkit_bytes(&bytes, &args)
+            .0
+            .starts_with(b"\xff\xff\xff\xff")
+    );
 }
 
 #[needs(python)]
@@ -226,18 +338,40 @@ fn only_pipes_and_arrows_files_are_streams() {
 fn queries_of_the_page_have_the_answers_that_it_shows() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
-    let scenarios =
-        ["kernel-session", "kernel-io", "packets", "profile", "lost-events", "tracelogging"];
+    let scenarios = [
+        "kernel-session",
+        "kernel-io",
+        "packets",
+        "profile",
+        "lost-events",
+        "tracelogging",
+    ];
     for name in scenarios {
         synth(path, name, &[]);
     }
     synth(path, "gc-and-locks", &["--count", "20"]);
     let script = root().join("corpus/gc-and-locks.kdl");
-    let made = etlkit(path, &["export", "parquet", "traces/", "-o", "dataset", "--typed"]);
+    let made = etlkit(
+        path,
+        &["export", "parquet", "traces/", "-o", "dataset", "--typed"],
+    );
     assert!(made.code < 2, "{}", made.err);
-    let many = ["synth", script.to_str().unwrap(), "-o", "many", "--count", "200", "--no-truth"];
+    let many = [
+        "synth",
+        script.to_str().unwrap(),
+        "-o",
+        "many",
+        "--count",
+        "200",
+        "--no-truth",
+    ];
     assert_eq!(etlkit(path, &many).code, 0);
-    let made = etlkit(path, &["export", "parquet", "many", "-o", "pauses", "--tables", "gcs"]);
+    let made = etlkit(
+        path,
+        &[
+            "export", "parquet", "many", "-o", "pauses", "--tables", "gcs",
+        ],
+    );
     assert_eq!(made.code, 0, "{}", made.err);
     let page = root().join("docs/tables.md");
     let script = root().join("tests/foreign/queries.py");
@@ -260,8 +394,12 @@ fn check_tables(folder: &Path, trace: &str, script: &str, args: &[&str]) {
     print(&["dump", trace, "--format", "jsonl"], "events.jsonl").unwrap();
     print(&["verify", trace, "--format", "json"], "verify.json").unwrap();
     let script = root().join("tests/foreign").join(script);
-    let output =
-        Command::new(python()).arg(script).args(args).current_dir(folder).output().unwrap();
+    let output = Command::new(python())
+        .arg(script)
+        .args(args)
+        .current_dir(folder)
+        .output()
+        .unwrap();
     let (out, err) = (output.stdout, output.stderr);
     let (out, err) = (String::from_utf8_lossy(&out), String::from_utf8_lossy(&err));
     assert!(output.status.success(), "{trace}: {out}{err}");
@@ -271,7 +409,10 @@ fn check_tables(folder: &Path, trace: &str, script: &str, args: &[&str]) {
 #[test]
 fn tables_have_all_rows_and_values_of_the_simulated_machine() {
     let directory = tempfile::tempdir().unwrap();
-    for (name, trace) in [("kernel-session", "merged.etl"), ("windows-32", "windows-32.etl")] {
+    for (name, trace) in [
+        ("kernel-session", "merged.etl"),
+        ("windows-32", "windows-32.etl"),
+    ] {
         synth(directory.path(), name, &[]);
         let folder = directory.path().join("traces").join(name);
         check_tables(&folder, trace, "tables.py", &[]);
@@ -319,12 +460,27 @@ fn traces_that_cannot_be_added_are_counted_and_leave_nothing() {
     let here = tempfile::tempdir().unwrap();
     fs::write(here.path().join("a.etl"), "no trace").unwrap();
     fs::write(here.path().join("b.etl"), "this is not one, either").unwrap();
-    let made = etlkit(here.path(), &["export", "parquet", "a.etl", "b.etl", "-o", "set"]);
-    assert_eq!((made.code, &*made.out), (2, "set: 0 of 2 traces added\n"), "{}", made.err);
+    let made = etlkit(
+        here.path(),
+        &["export", "parquet", "a.etl", "b.etl", "-o", "set"],
+    );
+    assert_eq!(
+        (made.code, &*made.out),
+        (2, "set: 0 of 2 traces added\n"),
+        "{}",
+        made.err
+    );
     assert!(!here.path().join("set").exists());
     synth(here.path(), "tracelogging", &[]);
-    let made = etlkit(here.path(), &["export", "parquet", "traces", "a.etl", "-o", "set"]);
-    assert!(made.out.ends_with("set: 1 of 2 traces added\n"), "{}", made.out);
+    let made = etlkit(
+        here.path(),
+        &["export", "parquet", "traces", "a.etl", "-o", "set"],
+    );
+    assert!(
+        made.out.ends_with("set: 1 of 2 traces added\n"),
+        "{}",
+        made.out
+    );
     assert!(!here.path().join("set/.unfinished").exists());
 }
 
@@ -333,19 +489,42 @@ fn tables_that_are_not_there_are_named() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     synth(path, "tracelogging", &[]);
-    let made = etlkit(path, &["export", "parquet", "traces", "-o", "set", "--tables", "event"]);
+    let made = etlkit(
+        path,
+        &[
+            "export", "parquet", "traces", "-o", "set", "--tables", "event",
+        ],
+    );
     assert_eq!(made.code, 2);
-    assert!(made.err.contains("no table `event`: the tables are events,"), "{}", made.err);
+    assert!(
+        made.err
+            .contains("no table `event`: the tables are events,"),
+        "{}",
+        made.err
+    );
     let trace = "traces/tracelogging/shop.etl";
-    let args =
-        ["export", "arrow", trace, "--table", "events", "--columns", "process_id", "-o", "x.arrow"];
+    let args = [
+        "export",
+        "arrow",
+        trace,
+        "--table",
+        "events",
+        "--columns",
+        "process_id",
+        "-o",
+        "x.arrow",
+    ];
     let made = etlkit(path, &args);
     assert_eq!(made.code, 2);
     assert!(made.err.contains("no column `process_id`"), "{}", made.err);
     assert!(!path.join("x.arrow").exists());
     let made = etlkit(path, &["export", "parquet", "traces", "-o", trace]);
     assert_eq!(made.code, 2);
-    assert!(made.err.contains("shop.etl: this is a file\n"), "{}", made.err);
+    assert!(
+        made.err.contains("shop.etl: this is a file\n"),
+        "{}",
+        made.err
+    );
 }
 
 #[test]
@@ -354,13 +533,30 @@ fn arrow_reports_selected_names_that_the_trace_lacks() {
     synth(directory.path(), "packets", &[]);
     let trace = fs::read_dir(directory.path().join("traces/packets")).unwrap();
     let is_trace = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "etl");
-    let trace = trace.map(|entry| entry.unwrap().path()).find(is_trace).unwrap();
+    let trace = trace
+        .map(|entry| entry.unwrap().path())
+        .find(is_trace)
+        .unwrap();
     for selection in [["-p", "nosuch"], ["--event", "NoSuch"]] {
-        let arrow = ["export", "arrow", trace.to_str().unwrap(), "-o", "x.arrow", "--force"];
+        let arrow = [
+            "export",
+            "arrow",
+            trace.to_str().unwrap(),
+            "-o",
+            "x.arrow",
+            "--force",
+        ];
         let said = etlkit(directory.path(), &[&arrow[..], &selection].concat());
-        let dumped = etlkit(directory.path(), &[&["dump", arrow[2]][..], &selection].concat());
+        let dumped = etlkit(
+            directory.path(),
+            &[&["dump", arrow[2]][..], &selection].concat(),
+        );
         assert_eq!((said.code, dumped.code), (1, 1), "{selection:?}");
-        let error = dumped.err.lines().find(|line| line.starts_with("error: ")).unwrap();
+        let error = dumped
+            .err
+            .lines()
+            .find(|line| line.starts_with("error: "))
+            .unwrap();
         assert!(said.err.contains(error), "{}", said.err);
     }
 }

@@ -28,9 +28,18 @@ fn many() -> Vec<u8> {
 fn output(here: &Path, args: &[&str], threads: &str) -> (i32, String, String, Vec<u8>) {
     let out = here.join("out.etl");
     let _ = std::fs::remove_file(&out);
-    let args: Vec<_> = args.iter().chain(&["--threads", threads]).copied().collect();
+    let args: Vec<_> = args
+        .iter()
+        .chain(&["--threads", threads])
+        .copied()
+        .collect();
     let said = etlkit(here, &args);
-    (said.code, said.out, said.err, std::fs::read(&out).unwrap_or_default())
+    (
+        said.code,
+        said.out,
+        said.err,
+        std::fs::read(&out).unwrap_or_default(),
+    )
 }
 
 fn check(here: &Path, files: &[&str]) {
@@ -40,8 +49,23 @@ fn check(here: &Path, files: &[&str]) {
             &["info", file, file, file, "--format", "json"],
             &["dump", file],
             &["dump", file, "--format", "jsonl"],
-            &["dump", file, "--format", "csv", "--columns", "time,cpu,InstructionPointer"],
-            &["dump", file, "--format", "xml", "--file-order", "--limit", "50"],
+            &[
+                "dump",
+                file,
+                "--format",
+                "csv",
+                "--columns",
+                "time,cpu,InstructionPointer",
+            ],
+            &[
+                "dump",
+                file,
+                "--format",
+                "xml",
+                "--file-order",
+                "--limit",
+                "50",
+            ],
             &["merge", file, "-o", "out.etl"],
             &[
                 "merge",
@@ -68,7 +92,14 @@ fn check(here: &Path, files: &[&str]) {
                 "--compression-level",
                 "best",
             ],
-            &["compress", file, "-o", "out.etl", "--algorithm", "xpress-huff"],
+            &[
+                "compress",
+                file,
+                "-o",
+                "out.etl",
+                "--algorithm",
+                "xpress-huff",
+            ],
             &["decompress", file, "-o", "out.etl", "--format", "json"],
             &["repair", file, "-o", "out.etl"],
             &["diff", file, "other.etl"],
@@ -78,7 +109,10 @@ fn check(here: &Path, files: &[&str]) {
             let alone = output(here, command, "1");
             for threads in ["2", "5"] {
                 let together = output(here, command, threads);
-                assert!(together == alone, "{command:?} with {threads} threads is another one");
+                assert!(
+                    together == alone,
+                    "{command:?} with {threads} threads is another one"
+                );
             }
         }
     }
@@ -103,8 +137,14 @@ fn output_does_not_depend_on_threads() {
         let files = ["info", "plain.etl", "none.etl", "packed.etl", "nothing.etl"];
         let (code, out, err, _) = output(here.path(), &files, threads);
         assert_eq!(code, 2);
-        assert!(out.starts_with("plain.etl\n") && out.contains("\npacked.etl\n"), "{out}");
-        let failed: Vec<_> = err.lines().filter_map(|l| l.strip_prefix("error: ")).collect();
+        assert!(
+            out.starts_with("plain.etl\n") && out.contains("\npacked.etl\n"),
+            "{out}"
+        );
+        let failed: Vec<_> = err
+            .lines()
+            .filter_map(|l| l.strip_prefix("error: "))
+            .collect();
         assert_eq!(failed.len(), 2, "{err}");
         assert!(
             failed[0].starts_with("none.etl: ") && failed[1].starts_with("nothing.etl: "),

@@ -20,7 +20,10 @@ fn dump_prints_every_format() {
     for format in ["text", "jsonl", "csv", "xml"] {
         let said = etlkit(here.path(), &["dump", "--raw", "--format", format, "t.etl"]);
         assert_eq!((said.code, said.err.as_str()), (0, ""));
-        assert!(!said.out.contains('\x1b'), "an escape sequence came through");
+        assert!(
+            !said.out.contains('\x1b'),
+            "an escape sequence came through"
+        );
         insta::assert_snapshot!(format!("dump_{format}"), said.out);
     }
 }
@@ -28,9 +31,15 @@ fn dump_prints_every_format() {
 #[test]
 fn dump_jsonl_is_valid_json() {
     let said = etlkit_piped(&trace(), &["dump", "--format", "jsonl", "-"]);
-    let lines: Vec<serde_json::Value> =
-        said.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-    let timestamps: Vec<_> = lines.iter().map(|l| l["timestamp"].as_i64().unwrap()).collect();
+    let lines: Vec<serde_json::Value> = said
+        .out
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    let timestamps: Vec<_> = lines
+        .iter()
+        .map(|l| l["timestamp"].as_i64().unwrap())
+        .collect();
     assert_eq!(timestamps, [1_000, 1_010, 1_020, 1_030, 1_040, 1_050]);
     assert_eq!(lines[3]["provider"], "Prov\x1b[31m\"=1");
 }
@@ -46,13 +55,22 @@ fn dump_filters_select_events() {
         (&["--keyword", "0x8"], &[1_000, 1_010, 1_020, 1_040, 1_050]),
         (&["--pid", "200", "--pid", "300"], &[1_040, 1_050]),
         (&["--tid", "101"], &[1_010, 1_030]),
-        (&["-p", "5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a", "--id", "1"], &[1_010]),
+        (
+            &["-p", "5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a", "--id", "1"],
+            &[1_010],
+        ),
         (&["-p", "PerfInfo"], &[1_020]),
         (&["-p", "prov\x1b[31M\"=1"], &[1_010, 1_030]),
         (&["--from", "0.000002", "--to", "0.000004"], &[1_020, 1_030]),
-        (&["--from", "2022-06-18T04:26:40.000003Z"], &[1_030, 1_040, 1_050]),
+        (
+            &["--from", "2022-06-18T04:26:40.000003Z"],
+            &[1_030, 1_040, 1_050],
+        ),
         (&["--limit", "2"], &[1_000, 1_010]),
-        (&["--file-order"], &[1_000, 1_010, 1_030, 1_020, 1_040, 1_050]),
+        (
+            &["--file-order"],
+            &[1_000, 1_010, 1_030, 1_020, 1_040, 1_050],
+        ),
     ] {
         let args = [&["dump", "--format", "jsonl", "t.etl"], args].concat();
         let said = etlkit(here.path(), &args);
@@ -61,7 +79,9 @@ fn dump_filters_select_events() {
             .out
             .lines()
             .map(|l| {
-                serde_json::from_str::<serde_json::Value>(l).unwrap()["timestamp"].as_i64().unwrap()
+                serde_json::from_str::<serde_json::Value>(l).unwrap()["timestamp"]
+                    .as_i64()
+                    .unwrap()
             })
             .collect();
         assert_eq!(found, timestamps, "{args:?}");
@@ -71,10 +91,18 @@ fn dump_filters_select_events() {
 #[test]
 fn standard_input_equals_file() {
     let here = directory(&[("t.etl", &trace())]);
-    for args in [&["dump"][..], &["dump", "--file-order"], &["info", "--format", "json"]] {
+    for args in [
+        &["dump"][..],
+        &["dump", "--file-order"],
+        &["info", "--format", "json"],
+    ] {
         let file = etlkit(here.path(), &[args, &["t.etl"]].concat());
         let pipe = etlkit_piped(&trace(), &[args, &["-"]].concat());
-        assert_eq!(pipe.out.replace("(standard input)", "t.etl"), file.out, "{args:?}");
+        assert_eq!(
+            pipe.out.replace("(standard input)", "t.etl"),
+            file.out,
+            "{args:?}"
+        );
         assert_eq!(pipe.code, 0);
     }
 }
@@ -122,24 +150,66 @@ fn spec_prints_tables() {
         ("mask_without_end", &["spec", "mask", "rundown", "0xB8"][..]),
         ("mask_of_the_recipe", &["spec", "mask", "rundown", "0x138"]),
         ("events", &["spec", "events", "runtime", "bulktype"]),
-        ("events_json", &["spec", "events", "rundown", "DCEndInit", "--format", "json"]),
+        (
+            "events_json",
+            &["spec", "events", "rundown", "DCEndInit", "--format", "json"],
+        ),
         ("providers", &["spec", "providers"]),
         ("keywords", &["spec", "keywords", "rundown"]),
         ("providers_search", &["spec", "providers", "RUNDOWN"]),
         ("keywords_search", &["spec", "keywords", "runtime", "heap"]),
-        ("keywords_of_a_mask", &["spec", "keywords", "runtime", "0x138"]),
+        (
+            "keywords_of_a_mask",
+            &["spec", "keywords", "runtime", "0x138"],
+        ),
         ("events_of_the_kernel", &["spec", "events", "Image"]),
         (
             "events_documented",
-            &["spec", "events", "rundown", "methoddc", "--event-tables", "documented"],
+            &[
+                "spec",
+                "events",
+                "rundown",
+                "methoddc",
+                "--event-tables",
+                "documented",
+            ],
         ),
-        ("mask_runtime", &["spec", "mask", "runtime", "0x1CCBD", "--level", "4"]),
+        (
+            "mask_runtime",
+            &["spec", "mask", "runtime", "0x1CCBD", "--level", "4"],
+        ),
         ("mask_ngen_alone", &["spec", "mask", "runtime", "0x20"]),
-        ("mask_json", &["spec", "mask", "rundown", "0xB8", "--format", "json"]),
-        ("mask_documented", &["spec", "mask", "rundown", "0x900", "--event-tables", "documented"]),
+        (
+            "mask_json",
+            &["spec", "mask", "rundown", "0xB8", "--format", "json"],
+        ),
+        (
+            "mask_documented",
+            &[
+                "spec",
+                "mask",
+                "rundown",
+                "0x900",
+                "--event-tables",
+                "documented",
+            ],
+        ),
         ("tables", &["spec", "tables"]),
-        ("tables_at_level_4", &["spec", "tables", "--level", "4", "--event-tables", "documented"]),
-        ("tables_json", &["spec", "tables", "--level", "4", "--format", "json"]),
+        (
+            "tables_at_level_4",
+            &[
+                "spec",
+                "tables",
+                "--level",
+                "4",
+                "--event-tables",
+                "documented",
+            ],
+        ),
+        (
+            "tables_json",
+            &["spec", "tables", "--level", "4", "--format", "json"],
+        ),
         ("errata", &["errata"]),
         ("erratum", &["errata", "x04"]),
         ("erratum_json", &["errata", "X30", "--format", "json"]),
@@ -161,7 +231,11 @@ fn spec_prints_tables() {
         assert!(said.err.contains("hint: "), "{args:?}: {}", said.err);
     }
     let said = etlkit(here.path(), &["spec", "mask", "runtime", "0xZZ"]);
-    assert!(said.code == 2 && said.err.contains("hexadecimal one with 0x"), "{}", said.err);
+    assert!(
+        said.code == 2 && said.err.contains("hexadecimal one with 0x"),
+        "{}",
+        said.err
+    );
 }
 
 #[test]
@@ -175,13 +249,20 @@ fn spec_line_notes_unknown_flags_of_the_kernel() {
     );
     let said = etlkit(here.path(), &["spec", "line", "--format", "json", line]);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    assert_eq!(json["actions"][0]["unknown_kernel"], serde_json::json!(["LODER"]));
+    assert_eq!(
+        json["actions"][0]["unknown_kernel"],
+        serde_json::json!(["LODER"])
+    );
     for line in [
         "xperf -on Base+DPC+0x4",
         "tracelog -start \"NT Kernel Logger\" -img -f a.etl",
         "logman start \"NT Kernel Logger\" -p \"Windows Kernel Trace\" (process,img) -ets",
     ] {
-        assert!(spec(line).contains("kernel") && !spec(line).contains("unknown"), "{}", spec(line));
+        assert!(
+            spec(line).contains("kernel") && !spec(line).contains("unknown"),
+            "{}",
+            spec(line)
+        );
     }
 }
 
@@ -198,7 +279,13 @@ fn spec_line_explains_command_lines() {
         ("tracelog", &["spec", "line", "--events", many]),
         (
             "json",
-            &["spec", "line", "--format", "json", "A669021C-C450-4609-A035-5AF59AF4DF18:0xB8:5"],
+            &[
+                "spec",
+                "line",
+                "--format",
+                "json",
+                "A669021C-C450-4609-A035-5AF59AF4DF18:0xB8:5",
+            ],
         ),
     ] {
         let said = etlkit(here.path(), args);
@@ -215,7 +302,10 @@ fn spec_line_explains_command_lines() {
     let said = etlkit_piped(script.as_bytes(), &["spec", "line", "-"]);
     assert_eq!((said.code, said.err.as_str()), (0, ""));
     insta::assert_snapshot!("spec_line_script", said.out);
-    let said = etlkit(here.path(), &["spec", "line", "xperf -start clr -on A:0xZZ:5 -f a.etl"]);
+    let said = etlkit(
+        here.path(),
+        &["spec", "line", "xperf -start clr -on A:0xZZ:5 -f a.etl"],
+    );
     assert_eq!((said.code, said.out.as_str()), (2, ""));
     insta::assert_snapshot!("spec_line_error", said.err);
     let said = etlkit_piped(b"\n", &["spec", "line", "-"]);
@@ -246,7 +336,10 @@ fn dump_prints_decoded_fields() {
     let bytes = crate::common::trace_of(runtime, 143, 1, &payload);
     let here = directory(&[("t.etl", &bytes)]);
     for format in ["text", "jsonl"] {
-        let said = etlkit(here.path(), &["dump", "--format", format, "-p", "runtime", "t.etl"]);
+        let said = etlkit(
+            here.path(),
+            &["dump", "--format", format, "-p", "runtime", "t.etl"],
+        );
         assert_eq!((said.code, said.err.as_str()), (0, ""));
         assert!(!said.out.contains('\x1b') && !said.out.contains('\u{202e}'));
         insta::assert_snapshot!(format!("fields_{format}"), said.out);
@@ -256,7 +349,10 @@ fn dump_prints_decoded_fields() {
 #[test]
 fn verify_prints_every_format() {
     // A truncated trace has one finding, which every format can represent.
-    let here = directory(&[("cut.etl", &trace()[..2 * BUFFER + 0x60]), ("t.etl", &trace())]);
+    let here = directory(&[
+        ("cut.etl", &trace()[..2 * BUFFER + 0x60]),
+        ("t.etl", &trace()),
+    ]);
     for format in ["text", "json", "sarif", "junit", "github"] {
         let said = etlverify(here.path(), &["--format", format, "cut.etl"]);
         assert_eq!((said.code, said.err.as_str()), (1, ""), "{format}");
@@ -265,8 +361,16 @@ fn verify_prints_every_format() {
     for format in ["json", "sarif"] {
         let said = etlverify(here.path(), &["--format", format, "."]);
         let both: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-        let runs = if format == "json" { &both } else { &both["runs"] };
-        assert_eq!(runs.as_array().unwrap().len(), 2, "a directory stands for its traces");
+        let runs = if format == "json" {
+            &both
+        } else {
+            &both["runs"]
+        };
+        assert_eq!(
+            runs.as_array().unwrap().len(),
+            2,
+            "a directory stands for its traces"
+        );
     }
 }
 
@@ -276,11 +380,21 @@ fn allow_and_deny_change_the_verdict() {
     let said = etlverify(here.path(), &["--allow", "file", "cut.etl"]);
     assert_eq!(said.code, 0, "nothing is left to find: {}", said.out);
     assert!(said.out.contains("left out by the policy"));
-    let said = etlverify(here.path(), &["--allow", "file", "--deny", "file.damaged", "cut.etl"]);
+    let said = etlverify(
+        here.path(),
+        &["--allow", "file", "--deny", "file.damaged", "cut.etl"],
+    );
     assert_eq!(said.code, 1, "what is denied is not left out");
     let said = etlverify(here.path(), &["--min-coverage", "101", "cut.etl"]);
-    assert!(said.code == 2 && said.err.contains("0 to 100"), "{}", said.err);
-    for args in [&["--explain", "nothing.such"][..], &["--deny", "nothing", "cut.etl"]] {
+    assert!(
+        said.code == 2 && said.err.contains("0 to 100"),
+        "{}",
+        said.err
+    );
+    for args in [
+        &["--explain", "nothing.such"][..],
+        &["--deny", "nothing", "cut.etl"],
+    ] {
         let said = etlverify(here.path(), args);
         assert_eq!(said.code, 2);
         assert!(said.err.contains("unknown rule"), "{}", said.err);
@@ -296,11 +410,24 @@ fn min_coverage_decides_the_verdict() {
     let path = etl_test_support::trace("perfview/net.4.5.2.x64.etl");
     let (here, file) = (directory(&[]), path.to_str().unwrap());
     let run = |least: &str| {
-        etlverify(here.path(), &["--allow", "symbols.unresolved", "--min-coverage", least, file])
+        etlverify(
+            here.path(),
+            &[
+                "--allow",
+                "symbols.unresolved",
+                "--min-coverage",
+                least,
+                file,
+            ],
+        )
     };
     assert_eq!(run("99.9").code, 0);
     let said = run("99.95");
-    assert!(said.code == 1 && said.out.contains("symbols.coverage"), "{}", said.out);
+    assert!(
+        said.code == 1 && said.out.contains("symbols.coverage"),
+        "{}",
+        said.out
+    );
 }
 
 #[test]
@@ -327,11 +454,23 @@ fn manifest_option_names_fields() {
         ("no.man", b"<x"),
     ]);
     for file in ["demo.man", "wide.man"] {
-        let args = ["dump", "--format", "jsonl", "--id", "7", "--manifest", file, "t.etl"];
+        let args = [
+            "dump",
+            "--format",
+            "jsonl",
+            "--id",
+            "7",
+            "--manifest",
+            file,
+            "t.etl",
+        ];
         let said = etlkit(here.path(), &args);
         assert_eq!((said.code, said.err.as_str()), (0, ""), "{file}");
         let line: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-        assert_eq!((&line["event"], &line["fields"]["Count"]), (&"DemoStart".into(), &42.into()));
+        assert_eq!(
+            (&line["event"], &line["fields"]["Count"]),
+            (&"DemoStart".into(), &42.into())
+        );
     }
     let said = etlkit(here.path(), &["dump", "--manifest", "no.man", "t.etl"]);
     assert!(
@@ -346,11 +485,15 @@ fn manifest_option_names_fields() {
 fn dump_decodes_tracelogging() {
     let path = etl_test_support::trace("perfview/primitive-types.etl");
     let here = directory(&[]);
-    let said = etlkit(here.path(), &["dump", "-p", "solar_system", path.to_str().unwrap()]);
+    let said = etlkit(
+        here.path(),
+        &["dump", "-p", "solar_system", path.to_str().unwrap()],
+    );
     assert_eq!((said.code, said.err.as_str()), (0, ""));
     assert_eq!(said.out.lines().count(), 5);
     assert!(
-        said.out.contains("PrimitiveTypesTest string_type=\"Mercury\" boolean_type=false"),
+        said.out
+            .contains("PrimitiveTypesTest string_type=\"Mercury\" boolean_type=false"),
         "{}",
         said.out
     );

@@ -8,7 +8,12 @@ fn verify_jobs_do_not_change_output() {
     let whole = trace();
     let cut = &whole[..2 * BUFFER + 0x60];
     let files: Vec<(String, &[u8])> = (0..9)
-        .map(|i| (format!("{i}.etl"), if i % 2 == 0 { whole.as_slice() } else { cut }))
+        .map(|i| {
+            (
+                format!("{i}.etl"),
+                if i % 2 == 0 { whole.as_slice() } else { cut },
+            )
+        })
         .collect();
     let files: Vec<(&str, &[u8])> = files.iter().map(|(n, b)| (n.as_str(), *b)).collect();
     let here = directory(&files);
@@ -29,7 +34,10 @@ fn verify_jobs_do_not_change_output() {
 fn together_checks_files_as_one_recording() {
     let bytes = trace();
     let here = directory(&[("a.etl", &bytes), ("b.etl", &bytes)]);
-    let said = etlverify(here.path(), &["--together", "--format", "json", "a.etl", "b.etl"]);
+    let said = etlverify(
+        here.path(),
+        &["--together", "--format", "json", "a.etl", "b.etl"],
+    );
     assert_eq!(said.err, "");
     let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(report["file"], "a.etl + b.etl");
@@ -65,7 +73,11 @@ fn verify_reads_nearest_config() {
     std::fs::write(config, "allowed = []\n").unwrap();
     let said = etlverify(&below, &["--config", config, file]);
     assert_eq!(said.code, 2);
-    assert!(said.err.contains("allowed") && said.err.contains("line 1"), "{}", said.err);
+    assert!(
+        said.err.contains("allowed") && said.err.contains("line 1"),
+        "{}",
+        said.err
+    );
 }
 
 /// Masks for which the CLR writes no end rundown, or only a part of what the trace holds. The trace
@@ -75,10 +87,24 @@ fn verify_reads_nearest_config() {
 fn enable_is_compared_with_a_whole_rundown() {
     let path = etl_test_support::trace("perfview/net.4.5.2.x64.etl");
     let (here, file) = (directory(&[]), path.to_str().unwrap());
-    for (mask, code) in [("0x20138", 0), ("0xB8", 1), ("0x38", 1), ("0x78", 1), ("0x118", 1)] {
-        let said = etlverify(here.path(), &["--enable", &format!("rundown:{mask}:5"), file]);
+    for (mask, code) in [
+        ("0x20138", 0),
+        ("0xB8", 1),
+        ("0x38", 1),
+        ("0x78", 1),
+        ("0x118", 1),
+    ] {
+        let said = etlverify(
+            here.path(),
+            &["--enable", &format!("rundown:{mask}:5"), file],
+        );
         assert_eq!(said.code, code, "{mask}: {}", said.out);
-        assert_eq!(said.out.contains("filter.not-enabled"), code == 1, "{mask}: {}", said.out);
+        assert_eq!(
+            said.out.contains("filter.not-enabled"),
+            code == 1,
+            "{mask}: {}",
+            said.out
+        );
     }
 }
 

@@ -30,13 +30,20 @@ fn unbroken(text: &str) -> String {
 fn gate(here: &Path, others: &[&str], option: &str, met: &str, missed: &str, message: &str) {
     let passed = verify(here, &[&[option, met], others].concat());
     assert_eq!(passed.code, 0, "{option} {met}: {}", passed.out);
-    assert!(!passed.out.contains("symbols.coverage"), "{option} {met}: {}", passed.out);
+    assert!(
+        !passed.out.contains("symbols.coverage"),
+        "{option} {met}: {}",
+        passed.out
+    );
     let failed = verify(here, &[&[option, missed], others].concat());
     assert_eq!(failed.code, 1, "{option} {missed}: {}", failed.out);
     let text = unbroken(&failed.out);
     assert!(text.contains("error symbols.coverage"), "{text}");
     let minimum: f64 = missed.parse().unwrap();
-    assert!(text.contains(&format!("{message}; the minimum is {minimum} %")), "{text}");
+    assert!(
+        text.contains(&format!("{message}; the minimum is {minimum} %")),
+        "{text}"
+    );
 }
 
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]
@@ -47,8 +54,18 @@ fn min_coverage_options_on_real_trace() {
     let others = ["--allow", "symbols.unresolved", file];
     let gate =
         |option, met, missed, message| gate(here.path(), &others, option, met, missed, message);
-    gate("--min-coverage", "99.9", "99.95", "646278 of 646898 addresses resolve (99.90 %)");
-    gate("--min-sample-coverage", "99.7", "99.8", "79344 of 79528 samples resolve (99.76 %)");
+    gate(
+        "--min-coverage",
+        "99.9",
+        "99.95",
+        "646278 of 646898 addresses resolve (99.90 %)",
+    );
+    gate(
+        "--min-sample-coverage",
+        "99.7",
+        "99.8",
+        "79344 of 79528 samples resolve (99.76 %)",
+    );
     gate(
         "--min-process-coverage",
         "98.49",
@@ -97,11 +114,20 @@ fn min_named_methods_and_min_pdb_identity() {
     let image: u64 = tables.map(|t| t["image"].as_u64().unwrap()).sum();
     assert!(image > 0);
     let message = format!("0 of {image} addresses in images have a PDB identity (0.00 %)");
-    gate(here.path(), &[&file], "--min-pdb-identity", "0", "0.5", &message);
+    gate(
+        here.path(),
+        &[&file],
+        "--min-pdb-identity",
+        "0",
+        "0.5",
+        &message,
+    );
 }
 
 fn traces(here: &Path) -> Vec<String> {
-    let names = std::fs::read_dir(here).unwrap().map(|e| e.unwrap().file_name());
+    let names = std::fs::read_dir(here)
+        .unwrap()
+        .map(|e| e.unwrap().file_name());
     let mut names: Vec<_> = names.map(|n| n.into_string().unwrap()).collect();
     names.retain(|n| n.ends_with(".etl"));
     names.sort();
@@ -111,9 +137,13 @@ fn traces(here: &Path) -> Vec<String> {
 #[test]
 fn invalid_percentages_are_rejected() {
     let here = directory(&[("t.etl", &trace())]);
-    for option in
-        ["coverage", "process-coverage", "sample-coverage", "named-methods", "pdb-identity"]
-    {
+    for option in [
+        "coverage",
+        "process-coverage",
+        "sample-coverage",
+        "named-methods",
+        "pdb-identity",
+    ] {
         for wrong in ["101", "-1", "half", "NaN", "inf"] {
             let said = verify(here.path(), &[&format!("--min-{option}={wrong}"), "t.etl"]);
             assert_eq!(said.code, 2, "{option} {wrong}: {}", said.out);
@@ -121,7 +151,10 @@ fn invalid_percentages_are_rejected() {
         }
         // Without addresses any percentage is reached; a percent sign is allowed.
         let here = made("recipe", &[]);
-        let said = verify(here.path(), &[&format!("--min-{option}=100%"), "recipe.etl"]);
+        let said = verify(
+            here.path(),
+            &[&format!("--min-{option}=100%"), "recipe.etl"],
+        );
         assert_eq!(said.code, 0, "{}", said.out);
     }
 }
@@ -132,7 +165,9 @@ fn enable_accepts_every_notation() {
     let here = made("recipe", &[]);
     let enabled = |lines: &[&str]| {
         let mut args = Vec::new();
-        lines.iter().for_each(|line| args.extend(["--enable", line]));
+        lines
+            .iter()
+            .for_each(|line| args.extend(["--enable", line]));
         args.push("recipe.etl");
         let said = verify(here.path(), &args);
         (said.code, said.out)
@@ -151,14 +186,20 @@ fn enable_accepts_every_notation() {
     for way in &ways {
         let (code, out) = enabled(&[way]);
         assert_eq!(code, 0, "{way}: {out}");
-        let line = out.lines().find(|l| l.contains("DotNETRuntimeRundown")).unwrap();
+        let line = out
+            .lines()
+            .find(|l| l.contains("DotNETRuntimeRundown"))
+            .unwrap();
         assert!(line.ends_with("0x138:5  declared"), "{way}: {line}");
         // Without Loader no module events can occur, in every notation.
         let (code, out) = enabled(&[&way.replace("0x138", "0x130")]);
         assert_eq!(code, 1, "{way}: {out}");
         let text = unbroken(&out);
         assert!(text.contains("error filter.not-enabled"), "{text}");
-        assert!(text.contains("that no declared enablement requests: 0x130 at level 5"), "{text}");
+        assert!(
+            text.contains("that no declared enablement requests: 0x130 at level 5"),
+            "{text}"
+        );
     }
     // Both sessions, separately.
     let (code, out) = enabled(&["runtime:0x1CCBD:5", "rundown:0x138:5"]);
@@ -167,12 +208,22 @@ fn enable_accepts_every_notation() {
     let bad = made("recipe", &["rundown=0xB8"]);
     let said = verify(bad.path(), &["--enable", "rundown:0xB8:5", "recipe.etl"]);
     let text = unbroken(&said.out);
-    assert!(text.contains("was enabled with 0xb8, which requests none"), "{text}");
-    assert!(text.contains("EndRundownKeyword (0x100) is missing"), "{text}");
+    assert!(
+        text.contains("was enabled with 0xb8, which requests none"),
+        "{text}"
+    );
+    assert!(
+        text.contains("EndRundownKeyword (0x100) is missing"),
+        "{text}"
+    );
     // Invalid values are named, with an example.
-    for wrong in
-        ["unknown:1:5", "rundown:mask:5", "rundown:0x138:256", "xperf -stop clr", "xperf -on"]
-    {
+    for wrong in [
+        "unknown:1:5",
+        "rundown:mask:5",
+        "rundown:0x138:256",
+        "xperf -stop clr",
+        "xperf -on",
+    ] {
         let (code, out) = enabled(&[wrong]);
         assert_eq!((code, out.as_str()), (2, ""), "{wrong}");
     }
@@ -182,9 +233,17 @@ fn enable_accepts_every_notation() {
 #[test]
 fn truth_option_knows_every_file_of_a_session() {
     let here = made("new-files", &[]);
-    let said = verify(here.path(), &["--truth", "truth.jsonl", "part1.etl", "part2.etl"]);
+    let said = verify(
+        here.path(),
+        &["--truth", "truth.jsonl", "part1.etl", "part2.etl"],
+    );
     assert!(said.code < 2, "{}", said.err);
-    assert_eq!(said.out.matches("0x1:5  declared").count(), 2, "{}", said.out);
+    assert_eq!(
+        said.out.matches("0x1:5  declared").count(),
+        2,
+        "{}",
+        said.out
+    );
 }
 
 /// The truth of a simulation replaces inferred enablement.
@@ -196,19 +255,35 @@ fn truth_option_reads_enablement() {
     let said = verify(here.path(), &["--truth", "truth.jsonl", "recipe.etl"]);
     assert_eq!((said.code, said.err.as_str()), (0, ""));
     let enabled = |out: &str| -> String {
-        let lines = out.lines().skip_while(|l| *l != "enabled").take_while(|l| !l.is_empty());
+        let lines = out
+            .lines()
+            .skip_while(|l| *l != "enabled")
+            .take_while(|l| !l.is_empty());
         lines.map(|l| format!("{l}\n")).collect()
     };
     insta::assert_snapshot!("truth_enabled", enabled(&said.out));
     // A file that the truth does not describe, and an invalid truth.
-    std::fs::copy(here.path().join("recipe.etl"), here.path().join("other.etl")).unwrap();
+    std::fs::copy(
+        here.path().join("recipe.etl"),
+        here.path().join("other.etl"),
+    )
+    .unwrap();
     let said = verify(here.path(), &["--truth", "truth.jsonl", "other.etl"]);
     assert_eq!(said.code, 2);
-    assert!(said.err.contains("other.etl: is not described by the truth file"), "{}", said.err);
+    assert!(
+        said.err
+            .contains("other.etl: is not described by the truth file"),
+        "{}",
+        said.err
+    );
     assert!(said.err.contains("it describes recipe.etl"), "{}", said.err);
     std::fs::write(here.path().join("truth.jsonl"), "{\"kind\":\n").unwrap();
     let said = verify(here.path(), &["--truth", "truth.jsonl", "recipe.etl"]);
-    assert!(said.code == 2 && said.err.contains("line 1"), "{}", said.err);
+    assert!(
+        said.code == 2 && said.err.contains("line 1"),
+        "{}",
+        said.err
+    );
 }
 
 /// The command lines that a report suggests for these tools run as they are.
@@ -217,17 +292,27 @@ fn remedies_are_valid_command_lines() {
     let whole = trace();
     let here = directory(&[("cut.etl", &whole[..2 * crate::common::BUFFER + 0x60])]);
     let out = verify(here.path(), &["cut.etl"]).out;
-    let line =
-        out.lines().find(|l| l.trim().starts_with("etlkit ")).unwrap_or_else(|| panic!("{out}"));
+    let line = out
+        .lines()
+        .find(|l| l.trim().starts_with("etlkit "))
+        .unwrap_or_else(|| panic!("{out}"));
     assert_eq!(line.trim(), "etlkit repair cut.etl -o repaired.etl");
     let args: Vec<&str> = line.split_whitespace().skip(1).collect();
     let said = etlkit(here.path(), &args);
     assert!(said.code < 2, "{}", said.err);
-    assert!(!verify(here.path(), &["repaired.etl"]).out.contains("file.damaged"));
+    assert!(
+        !verify(here.path(), &["repaired.etl"])
+            .out
+            .contains("file.damaged")
+    );
 
     let made = made("rules/filter.not-enabled", &[]);
     let said = verify(made.path(), &["--truth", "truth.jsonl", "clr.etl"]);
-    let line = said.out.lines().find(|l| l.trim().starts_with("etlverify ")).unwrap();
+    let line = said
+        .out
+        .lines()
+        .find(|l| l.trim().starts_with("etlverify "))
+        .unwrap();
     assert!(line.ends_with(" clr.etl"), "{line}");
     let args: Vec<&str> = line.split_whitespace().skip(1).collect();
     let said = verify(made.path(), &args);
@@ -237,7 +322,10 @@ fn remedies_are_valid_command_lines() {
     let odd = PathBuf::from("a trace $(x).etl");
     std::fs::copy(here.path().join("cut.etl"), here.path().join(&odd)).unwrap();
     let out = verify(here.path(), &[odd.to_str().unwrap()]).out;
-    assert!(out.contains("      etlkit repair trace.etl -o repaired.etl\n"), "{out}");
+    assert!(
+        out.contains("      etlkit repair trace.etl -o repaired.etl\n"),
+        "{out}"
+    );
 }
 
 /// The first screen: verdict, colors, and the width of the terminal.
@@ -256,7 +344,10 @@ fn report_text_fits_80_columns() {
         assert!(!out.contains('\x1b'), "{scenario}: no terminal, no colours");
         let mut lines = out.lines();
         assert_eq!(lines.next(), Some(file), "{scenario}");
-        assert!(lines.next().is_some_and(|l| l.starts_with("verdict   ")), "{scenario}: {out}");
+        assert!(
+            lines.next().is_some_and(|l| l.starts_with("verdict   ")),
+            "{scenario}: {out}"
+        );
         for line in out.lines() {
             assert_eq!(line, line.trim_end(), "{scenario}");
             // Command lines are not wrapped, since users copy them.
@@ -273,7 +364,11 @@ fn report_text_fits_80_columns() {
     let painted = verify(here.path(), &["--color", "always", "t.etl"]).out;
     assert!(!stripped(&painted).contains('\x1b'), "{painted}");
     // Only text is colored.
-    let json = verify(here.path(), &["--color", "always", "--format", "json", "t.etl"]).out;
+    let json = verify(
+        here.path(),
+        &["--color", "always", "--format", "json", "t.etl"],
+    )
+    .out;
     assert!(!json.contains('\x1b'));
 }
 
@@ -283,7 +378,9 @@ fn stripped(text: &str) -> String {
     for code in ["0", "1", "1;31", "1;32", "1;33", "31", "33", "36"] {
         out = out.replace(&format!("\x1b[{code}m"), "");
     }
-    out.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    out.lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
 }
 
 /// The first commands of a new user.
@@ -316,10 +413,18 @@ fn help_and_rule_lists() {
     ] {
         let said = verify(here.path(), args);
         let (out, err) = (said.out, said.err);
-        all += &format!("$ etlverify {}   ({})\n{out}{err}\n", args.join(" "), said.code);
+        all += &format!(
+            "$ etlverify {}   ({})\n{out}{err}\n",
+            args.join(" "),
+            said.code
+        );
     }
     // Windows separates directories by a backslash.
-    let all = if cfg!(windows) { all.replace("traces\\", "traces/") } else { all };
+    let all = if cfg!(windows) {
+        all.replace("traces\\", "traces/")
+    } else {
+        all
+    };
     insta::assert_snapshot!("first_impressions", all);
 }
 
@@ -330,11 +435,19 @@ fn event_tables_option_selects_tables() {
     let here = made("recipe", &[]);
     let judged = |profile: &[&str]| verify(here.path(), &[profile, &["recipe.etl"]].concat());
     let shipped = judged(&[]);
-    assert!(shipped.code == 0 && shipped.out.contains("findings: 0"), "{}", shipped.out);
+    assert!(
+        shipped.code == 0 && shipped.out.contains("findings: 0"),
+        "{}",
+        shipped.out
+    );
     assert_eq!(judged(&["--event-tables", "shipped"]).out, shipped.out);
     let documented = judged(&["--event-tables", "documented"]);
     assert_eq!(documented.code, 0, "notes only: {}", documented.out);
-    assert!(documented.out.contains("note    payload.wrong-descriptor "), "{}", documented.out);
+    assert!(
+        documented.out.contains("note    payload.wrong-descriptor "),
+        "{}",
+        documented.out
+    );
 }
 
 /// A file that is named twice would count every event twice.
@@ -345,5 +458,9 @@ fn together_rejects_duplicate_files() {
     assert_eq!((said.code, said.out.as_str()), (2, ""));
     let twice = "error: ./a.etl: is named twice, first as a.etl\nhint: ";
     assert!(said.err.starts_with(twice), "{}", said.err);
-    assert!(verify(here.path(), &["--together", "a.etl", "b.etl"]).err.is_empty());
+    assert!(
+        verify(here.path(), &["--together", "a.etl", "b.etl"])
+            .err
+            .is_empty()
+    );
 }

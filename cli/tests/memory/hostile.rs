@@ -19,18 +19,33 @@ const RUNDOWN: [u8; 16] = *b"\x1c\x02\x69\xa6\x50\xc4\x09\x46\xa0\x35\x5a\xf5\x9
 
 /// The kinds of state, each with records that make more of it with each number.
 pub const KINDS: [(&str, Maker); 22] = [
-    ("processes", |n| vec![process(0x0301, 8 + 4 * n, n), process(0x0302, 8 + 4 * n, n)]),
-    ("one-process", |n| vec![process(0x0301, 8, n), process(0x0302, 8, n)]),
-    ("threads", |n| vec![thread(0x0501, n, n), thread(0x0502, n, n)]),
+    ("processes", |n| {
+        vec![process(0x0301, 8 + 4 * n, n), process(0x0302, 8 + 4 * n, n)]
+    }),
+    ("one-process", |n| {
+        vec![process(0x0301, 8, n), process(0x0302, 8, n)]
+    }),
+    ("threads", |n| {
+        vec![thread(0x0501, n, n), thread(0x0502, n, n)]
+    }),
     ("thread-names", |n| {
-        let name = Out::default().u32(100).u32(n as u32).utf16("name of a thread").u16(0).0;
+        let name = Out::default()
+            .u32(100)
+            .u32(n as u32)
+            .utf16("name of a thread")
+            .u16(0)
+            .0;
         vec![thread(0x0501, n, n), system(true, 0x0548, at(n), &name)]
     }),
     ("images", |n| vec![image(0x140a, n, 0x1_0000 * n)]),
-    ("one-image", |n| vec![image(0x140a, n, 0x1_0000), image(0x1402, n, 0x1_0000)]),
+    ("one-image", |n| {
+        vec![image(0x140a, n, 0x1_0000), image(0x1402, n, 0x1_0000)]
+    }),
     ("kernel-images", |n| vec![kernel_image(n)]),
     ("methods", |n| vec![method(RUNTIME, 143, n, n)]),
-    ("one-method", |n| vec![method(RUNTIME, 143, n, 1), method(RUNTIME, 144, n, 1)]),
+    ("one-method", |n| {
+        vec![method(RUNTIME, 143, n, 1), method(RUNTIME, 144, n, 1)]
+    }),
     ("listed-methods", |n| vec![method(RUNDOWN, 144, n, n)]),
     ("modules", |n| {
         let payload = Out::default().u64(n).u64(n).u32(8).u32(0);
@@ -38,12 +53,29 @@ pub const KINDS: [(&str, Maker); 22] = [
         vec![clr(RUNTIME, 152, n, paths.0)]
     }),
     ("domains", |n| {
-        let payload = Out::default().u64(n).u32(8).utf16("domain").u16(0).u32(1).u16(1);
+        let payload = Out::default()
+            .u64(n)
+            .u32(8)
+            .utf16("domain")
+            .u16(0)
+            .u32(1)
+            .u16(1);
         vec![clr(RUNTIME, 156, n, payload.0)]
     }),
-    ("rundowns", |n| vec![clr(RUNDOWN, 148, n, vec![0; 2]), clr(RUNDOWN, 146, n, vec![0; 2])]),
+    ("rundowns", |n| {
+        vec![
+            clr(RUNDOWN, 148, n, vec![0; 2]),
+            clr(RUNDOWN, 146, n, vec![0; 2]),
+        ]
+    }),
     ("collections", |n| {
-        let start = Out::default().u32(n as u32).u32(1).u32(0).u32(0).u16(1).u64(n);
+        let start = Out::default()
+            .u32(n as u32)
+            .u32(1)
+            .u32(0)
+            .u32(0)
+            .u16(1)
+            .u64(n);
         vec![clr(RUNTIME, 1, n, start.0)]
     }),
     ("stacks", |n| {
@@ -56,31 +88,85 @@ pub const KINDS: [(&str, Maker); 22] = [
         )]
     }),
     ("stack-keys", |n| {
-        vec![system(true, 0x1825, at(n), &words(&[at(n) as u64, 8 << 32 | 8, n], []))]
+        vec![system(
+            true,
+            0x1825,
+            at(n),
+            &words(&[at(n) as u64, 8 << 32 | 8, n], []),
+        )]
     }),
     ("samples", |n| {
-        vec![perfinfo(true, 0x0f2e, at(n), None, &[], &words(&[0x1000 * n, n % 5], []))]
+        vec![perfinfo(
+            true,
+            0x0f2e,
+            at(n),
+            None,
+            &[],
+            &words(&[0x1000 * n, n % 5], []),
+        )]
     }),
     ("schemas", |n| {
-        let mut schema = Out::default().u16(0).u8(0).bytes(format!("Event{n}").as_bytes()).u8(0);
+        let mut schema = Out::default()
+            .u16(0)
+            .u8(0)
+            .bytes(format!("Event{n}").as_bytes())
+            .u8(0);
         for field in 0..8 {
             schema = schema.bytes(format!("field{field}").as_bytes()).u8(0).u8(8);
         }
         let size = schema.0.len() as u16;
         schema.0[..2].copy_from_slice(&size.to_le_bytes());
         let items = chain(&[(11, &schema.0)]);
-        vec![Event { items, payload: vec![0; 32], channel: 11, ..plain(n) }.bytes()]
+        vec![
+            Event {
+                items,
+                payload: vec![0; 32],
+                channel: 11,
+                ..plain(n)
+            }
+            .bytes(),
+        ]
     }),
-    ("events", |n| vec![Event { id: n as u16, task: (n >> 16) as u16, ..plain(n) }.bytes()]),
+    ("events", |n| {
+        vec![
+            Event {
+                id: n as u16,
+                task: (n >> 16) as u16,
+                ..plain(n)
+            }
+            .bytes(),
+        ]
+    }),
     ("providers", |n| {
         let name = format!("A provider with a name of its own, number {n}");
-        let traits = Out::default().u16(3 + name.len() as u16).bytes(name.as_bytes()).u8(0).0;
-        vec![Event { provider: guid(n), items: chain(&[(12, &traits)]), ..plain(n) }.bytes()]
+        let traits = Out::default()
+            .u16(3 + name.len() as u16)
+            .bytes(name.as_bytes())
+            .u8(0)
+            .0;
+        vec![
+            Event {
+                provider: guid(n),
+                items: chain(&[(12, &traits)]),
+                ..plain(n)
+            }
+            .bytes(),
+        ]
     }),
     ("activities", |n| {
-        let activity = Event { activity: guid(n), opcode: 1 + (n % 2) as u8, ..plain(n) };
+        let activity = Event {
+            activity: guid(n),
+            opcode: 1 + (n % 2) as u8,
+            ..plain(n)
+        };
         let parent = guid(n / 2);
-        vec![Event { items: chain(&[(1, &parent)]), ..activity }.bytes()]
+        vec![
+            Event {
+                items: chain(&[(1, &parent)]),
+                ..activity
+            }
+            .bytes(),
+        ]
     }),
     ("tiny", |_| vec![opaque(0xc0ee, &[0; 4])]),
 ];
@@ -96,7 +182,12 @@ fn at(n: u64) -> i64 {
 }
 
 fn words(first: &[u64], others: impl IntoIterator<Item = u64>) -> Vec<u8> {
-    first.iter().copied().chain(others).flat_map(u64::to_le_bytes).collect()
+    first
+        .iter()
+        .copied()
+        .chain(others)
+        .flat_map(u64::to_le_bytes)
+        .collect()
 }
 
 fn guid(n: u64) -> [u8; 16] {
@@ -106,12 +197,29 @@ fn guid(n: u64) -> [u8; 16] {
 }
 
 fn plain(n: u64) -> Event {
-    Event { timestamp: at(n), thread: 12, process: 8, ..Event::default() }
+    Event {
+        timestamp: at(n),
+        thread: 12,
+        process: 8,
+        ..Event::default()
+    }
 }
 
 fn process(hook: u16, pid: u64, n: u64) -> Vec<u8> {
-    let payload = Out::default().u64(n).u32(pid as u32).u32(4).u32(1).u32(0).u64(0).u32(0).u32(0);
-    let names = payload.bytes(b"app.exe\0").utf16("app.exe --with arguments").u16(0).u32(0);
+    let payload = Out::default()
+        .u64(n)
+        .u32(pid as u32)
+        .u32(4)
+        .u32(1)
+        .u32(0)
+        .u64(0)
+        .u32(0)
+        .u32(0);
+    let names = payload
+        .bytes(b"app.exe\0")
+        .utf16("app.exe --with arguments")
+        .u16(0)
+        .u32(0);
     let mut record = system(true, hook, at(n), &names.0);
     record[0] = 4;
     record
@@ -126,7 +234,9 @@ fn thread(hook: u16, tid: u64, n: u64) -> Vec<u8> {
 
 fn image_of(hook: u16, pid: u64, n: u64, base: u64) -> Vec<u8> {
     let payload = words(&[base, 0x1000, pid, 0, 0, 0, 0], []);
-    let path = Out::default().bytes(&payload).utf16(&format!("\\Device\\C\\image{base:x}.dll"));
+    let path = Out::default()
+        .bytes(&payload)
+        .utf16(&format!("\\Device\\C\\image{base:x}.dll"));
     let mut record = system(true, hook, at(n), &path.u16(0).0);
     record[0] = 3;
     record
@@ -142,13 +252,32 @@ fn kernel_image(n: u64) -> Vec<u8> {
 
 fn clr(provider: [u8; 16], id: u16, n: u64, payload: Vec<u8>) -> Vec<u8> {
     let (timestamp, activity) = (at(n), [0; 16]);
-    Event { provider, id, version: 1, process: 100, timestamp, activity, payload, ..plain(n) }
-        .bytes()
+    Event {
+        provider,
+        id,
+        version: 1,
+        process: 100,
+        timestamp,
+        activity,
+        payload,
+        ..plain(n)
+    }
+    .bytes()
 }
 
 fn method(provider: [u8; 16], id: u16, n: u64, number: u64) -> Vec<u8> {
-    let payload = Out::default().u64(number).u64(7).u64(0x1_0000 + 64 * number).u32(32);
-    let names = payload.u32(0x0600_0001).u32(8).utf16("Name.Space").u16(0).utf16("M").u16(0);
+    let payload = Out::default()
+        .u64(number)
+        .u64(7)
+        .u64(0x1_0000 + 64 * number)
+        .u32(32);
+    let names = payload
+        .u32(0x0600_0001)
+        .u32(8)
+        .utf16("Name.Space")
+        .u16(0)
+        .utf16("M")
+        .u16(0);
     clr(provider, id, n, names.utf16("void ()").u16(0).u16(1).0)
 }
 
@@ -169,7 +298,10 @@ pub fn growing(name: &str, make: Maker, size: usize) -> Hostile {
         }
         n += 1;
     }
-    Hostile { name: format!("{name}.etl"), bytes: file.bytes() }
+    Hostile {
+        name: format!("{name}.etl"),
+        bytes: file.bytes(),
+    }
 }
 
 /// A compressed file with `count` buffers of `plain` bytes each: some records, and one match that
@@ -190,13 +322,23 @@ pub fn repeating(name: &str, make: Maker, plain: u32, count: u16) -> Hostile {
     let mut packed = Vec::new();
     for piece in period.chunks(32) {
         // Flags of literals, then of what is not there.
-        let flags = if piece.len() == 32 { 0 } else { u32::MAX >> piece.len() };
+        let flags = if piece.len() == 32 {
+            0
+        } else {
+            u32::MAX >> piece.len()
+        };
         packed.extend(flags.to_le_bytes());
         packed.extend(piece);
     }
     let token = ((period.len() - 1) << 3 | 7) as u16;
     let length = (whole - period.len() - 3) as u32;
-    let long = Out::default().u16(token).u8(0x0f).u8(0xff).u16(0).u32(length).0;
+    let long = Out::default()
+        .u16(token)
+        .u8(0x0f)
+        .u8(0xff)
+        .u16(0)
+        .u32(length)
+        .0;
     if period.len() % 32 == 0 {
         packed.extend(u32::MAX.to_le_bytes());
     }
@@ -208,7 +350,10 @@ pub fn repeating(name: &str, make: Maker, plain: u32, count: u16) -> Hostile {
         (buffer.packed, buffer.fill) = (Some(packed.clone()), Some(0x48 + whole as u32));
         file.buffers.push(buffer);
     }
-    Hostile { name: format!("{name}-{plain:x}.etl"), bytes: file.bytes() }
+    Hostile {
+        name: format!("{name}-{plain:x}.etl"),
+        bytes: file.bytes(),
+    }
 }
 
 /// A file of so many buffers without records.
@@ -219,7 +364,10 @@ pub fn empty_buffers(count: usize) -> Hostile {
         (buffer.packed, buffer.fill) = (Some(Vec::new()), Some(0x48));
         file.buffers.push(buffer);
     }
-    Hostile { name: "buffers.etl".to_owned(), bytes: file.bytes() }
+    Hostile {
+        name: "buffers.etl".to_owned(),
+        bytes: file.bytes(),
+    }
 }
 
 /// A file whose header states buffers of 1 MiB, with a record of each of so many processors.
@@ -227,10 +375,18 @@ pub fn processors(count: u16) -> Hostile {
     let mut file = File::new(1 << 20).compressed(3, super::common::packed::xpress);
     file.event.processors = count.into();
     for number in 0..count {
-        let records = [Event { timestamp: at(number.into()), ..plain(0) }.bytes()];
-        file.buffers.push(Buffer::data(0, number, i64::from(number) + 1, &records));
+        let records = [Event {
+            timestamp: at(number.into()),
+            ..plain(0)
+        }
+        .bytes()];
+        file.buffers
+            .push(Buffer::data(0, number, i64::from(number) + 1, &records));
     }
-    Hostile { name: "processors.etl".to_owned(), bytes: file.bytes() }
+    Hostile {
+        name: "processors.etl".to_owned(),
+        bytes: file.bytes(),
+    }
 }
 
 /// A file of so many samples, each with a stack of a key that only its end defines; with `one`, the
@@ -239,7 +395,14 @@ pub fn waiting_keys(count: u64, one: bool) -> Hostile {
     const KEY: u64 = 77;
     let of = |n: u64| if one { at(0) } else { at(n) };
     let samples = (0..count).map(|n| {
-        perfinfo(true, 0x0f2e, of(n), None, &[], &words(&[0xffff_f800_0000_1000, 1 << 32 | 8], []))
+        perfinfo(
+            true,
+            0x0f2e,
+            of(n),
+            None,
+            &[],
+            &words(&[0xffff_f800_0000_1000, 1 << 32 | 8], []),
+        )
     });
     let keys = (0..count).map(|n| {
         let key = words(&[of(n) as u64, 8 << 32 | 100, KEY], []);
@@ -247,12 +410,18 @@ pub fn waiting_keys(count: u64, one: bool) -> Hostile {
     });
     let last = words(&[KEY], (0..8_000).map(|n| 0x7ff0_0000_0000 + 16 * n));
     let last = perfinfo(true, 0x1824, at(2 * count), None, &[], &last);
-    let records: Vec<_> = samples.take(if one { 1 } else { usize::MAX }).chain(keys).collect();
+    let records: Vec<_> = samples
+        .take(if one { 1 } else { usize::MAX })
+        .chain(keys)
+        .collect();
     let mut file = File::new(0x1_0000);
     for records in records.chunks(1_000).chain([&[last][..]]) {
         file = file.buffer(0, records);
     }
-    Hostile { name: format!("waiting-keys-{count}-{one}.etl"), bytes: file.bytes() }
+    Hostile {
+        name: format!("waiting-keys-{count}-{one}.etl"),
+        bytes: file.bytes(),
+    }
 }
 
 /// A file with a buffer of each of so many processors, and one missing between each two.
@@ -260,8 +429,20 @@ pub fn gaps(count: u16) -> Hostile {
     let mut file = File::new(0x400);
     file.event.processors = count.into();
     for number in 0..count {
-        let records = [Event { timestamp: at(number.into()), ..plain(0) }.bytes()];
-        file.buffers.push(Buffer::data(0x400, number, 2 * i64::from(number) + 2, &records));
+        let records = [Event {
+            timestamp: at(number.into()),
+            ..plain(0)
+        }
+        .bytes()];
+        file.buffers.push(Buffer::data(
+            0x400,
+            number,
+            2 * i64::from(number) + 2,
+            &records,
+        ));
     }
-    Hostile { name: "gaps.etl".to_owned(), bytes: file.bytes() }
+    Hostile {
+        name: "gaps.etl".to_owned(),
+        bytes: file.bytes(),
+    }
 }

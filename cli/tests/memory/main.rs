@@ -3,7 +3,12 @@
 //! This is a test binary of its own, and small: a process counts the memory of the one that started
 //! it as its own peak.
 // Tests fail by panicking.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 mod hostile;
 
@@ -26,7 +31,15 @@ const BESIDE: u64 = 64 * MIB;
 const KEEPING: [&[&str]; 3] = [
     &["verify", "t.etl"],
     &["diff", "t.etl", "t.etl"],
-    &["slice", "t.etl", "-o", "out.etl", "--force", "--process", "app.exe"],
+    &[
+        "slice",
+        "t.etl",
+        "-o",
+        "out.etl",
+        "--force",
+        "--process",
+        "app.exe",
+    ],
 ];
 
 /// Commands that keep little, and buffers.
@@ -51,11 +64,24 @@ struct Ran {
 fn run(here: &Path, args: &[&str]) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_etlkit"));
     command.current_dir(here).args(args).stdin(Stdio::null());
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut err = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut err)
+        .unwrap();
     let done = child.wait4().unwrap();
-    Ran { code: done.status.code().unwrap_or(-1), err, peak: done.rusage.maxrss }
+    Ran {
+        code: done.status.code().unwrap_or(-1),
+        err,
+        peak: done.rusage.maxrss,
+    }
 }
 
 /// Runs commands on a trace; returns those that took more than `budget` and what goes beside it, or
@@ -69,11 +95,17 @@ fn beyond(commands: &[&[&str]], hostile: &Hostile, options: &[&str], budget: u64
         let mib = peak / MIB;
         if std::env::var_os("ETLKIT_MEMORY").is_some() {
             let first = err.lines().next().unwrap_or_default();
-            println!("{mib:5} MiB, exit code {code}: {} {} {first}", args[0], hostile.name);
+            println!(
+                "{mib:5} MiB, exit code {code}: {} {} {first}",
+                args[0], hostile.name
+            );
         }
         let refused = err.contains("--max-memory") || err.contains("no process of the trace");
         if peak > budget + BESIDE || !(0..=2).contains(&code) || (code == 2) != refused {
-            beyond.push(format!("{} {args:?}: {mib} MiB, exit code {code}: {err}", hostile.name));
+            beyond.push(format!(
+                "{} {args:?}: {mib} MiB, exit code {code}: {err}",
+                hostile.name
+            ));
         }
     }
     beyond
@@ -83,13 +115,21 @@ fn beyond(commands: &[&[&str]], hostile: &Hostile, options: &[&str], budget: u64
 fn commands_keep_the_budget_that_they_are_given() {
     let mut found = Vec::new();
     let mut judge = |commands: &[&[&str]], hostile: &Hostile| {
-        found.extend(beyond(commands, hostile, &["--max-memory", "64M"], 64 * MIB));
+        found.extend(beyond(
+            commands,
+            hostile,
+            &["--max-memory", "64M"],
+            64 * MIB,
+        ));
     };
     for (name, make) in hostile::KINDS {
         judge(&KEEPING, &hostile::growing(name, make, 3 << 20));
     }
     for name in ["tiny", "events"] {
-        judge(&COPYING, &hostile::growing(name, hostile::kind(name), 8 << 20));
+        judge(
+            &COPYING,
+            &hostile::growing(name, hostile::kind(name), 8 << 20),
+        );
     }
     for hostile in [hostile::empty_buffers(100_000), hostile::processors(200)] {
         judge(&KEEPING, &hostile);
@@ -104,7 +144,12 @@ fn reports_keep_the_budget_that_they_are_given() {
     let mut found = Vec::new();
     for (count, one) in [(1_000, true), (4_000, false)] {
         let hostile = hostile::waiting_keys(count, one);
-        found.extend(beyond(&[&["analyze", "cpu", "t.etl"]], &hostile, &options, 64 * MIB));
+        found.extend(beyond(
+            &[&["analyze", "cpu", "t.etl"]],
+            &hostile,
+            &options,
+            64 * MIB,
+        ));
     }
     let info: &[&str] = &["info", "--format", "json", "t.etl"];
     found.extend(beyond(&[info], &hostile::gaps(4_000), &options, 64 * MIB));

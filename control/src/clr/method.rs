@@ -40,7 +40,10 @@ impl Method {
     /// A method that is not generic.
     #[must_use]
     pub const fn new(code: Code) -> Self {
-        Method { code, generic: false }
+        Method {
+            code,
+            generic: false,
+        }
     }
 
     /// The method of an event, by its `MethodFlags`.
@@ -52,12 +55,17 @@ impl Method {
             flags if flags & 8 != 0 => Code::Jitted,
             _ => Code::Precompiled,
         };
-        Method { code, generic: flags & 6 != 0 }
+        Method {
+            code,
+            generic: flags & 6 != 0,
+        }
     }
 
     /// Every kind of method that the rules distinguish.
     pub fn all() -> impl Iterator<Item = Method> {
-        Code::ALL.into_iter().flat_map(|code| [false, true].map(|generic| Method { code, generic }))
+        Code::ALL
+            .into_iter()
+            .flat_map(|code| [false, true].map(|generic| Method { code, generic }))
     }
 
     /// Whether its events carry its name at every level: its token and module alone do not identify
@@ -69,7 +77,11 @@ impl Method {
 
     /// The form of its events. `verbose`: whether its provider is enabled at level 5 or above.
     pub(super) const fn form(self, verbose: bool) -> Form {
-        if verbose || self.is_always_named() { Form::Verbose } else { Form::Plain }
+        if verbose || self.is_always_named() {
+            Form::Verbose
+        } else {
+            Form::Plain
+        }
     }
 }
 

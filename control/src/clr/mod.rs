@@ -95,8 +95,14 @@ pub use runtime::Runtime;
 
 /// The key of an event for the enable rule; `None` for a classic event.
 fn key_of(event: &EventSchema) -> Option<EventKey> {
-    let Identity::Modern { id, .. } = event.identity else { return None };
-    Some(EventKey { id, level: event.level.value, keyword: event.keywords })
+    let Identity::Modern { id, .. } = event.identity else {
+        return None;
+    };
+    Some(EventKey {
+        id,
+        level: event.level.value,
+        keyword: event.keywords,
+    })
 }
 
 /// Things of the loader that have events of their own.

@@ -99,7 +99,9 @@ impl Rundown {
 
     /// Whether the CLR does anything for at least one of the two enumerations.
     fn is_any_enabled(self) -> bool {
-        Enumeration::ALL.into_iter().any(|which| self.is_enabled(which))
+        Enumeration::ALL
+            .into_iter()
+            .any(|which| self.is_enabled(which))
     }
 
     /// Whether there is a kind of method whose event in this enumeration has this form.
@@ -120,7 +122,11 @@ impl Rundown {
         use Enumeration::{End, Start};
         let id = event.id;
         // Each kind of events has an id for the start and one for the end.
-        let which = if id % 2 == u16::from(id < 159) { Start } else { End };
+        let which = if id % 2 == u16::from(id < 159) {
+            Start
+        } else {
+            End
+        };
         match id {
             0 => self.stacks(),
             141 | 142 => self.raises_method(which, Form::Plain),

@@ -30,12 +30,20 @@ pub struct Cell {
 impl Cell {
     /// A cell in which documents and runtimes agree.
     fn agreed(text: &'static str) -> Self {
-        Cell { shipped: text, documented: text, erratum: None }
+        Cell {
+            shipped: text,
+            documented: text,
+            erratum: None,
+        }
     }
 
     fn new(shipped: &'static str, documented: &'static str, erratum: &'static str) -> Self {
         let erratum = (shipped != documented).then_some(erratum);
-        Cell { shipped, documented, erratum }
+        Cell {
+            shipped,
+            documented,
+            erratum,
+        }
     }
 }
 
@@ -107,14 +115,21 @@ fn row_1(mask: u64, level: u8) -> Row {
     );
     let ordinary = [Code::Jitted, Code::Precompiled].map(Method::new);
     let methods = name_loads(
-        ordinary.into_iter().any(|method| runtime.method_load(method).is_some()),
-        ordinary.into_iter().any(|method| has_unload(runtime, method)),
+        ordinary
+            .into_iter()
+            .any(|method| runtime.method_load(method).is_some()),
+        ordinary
+            .into_iter()
+            .any(|method| has_unload(runtime, method)),
     );
     let dynamic = Method::new(Code::Dynamic);
     let dynamics = if mask & (JIT | NGEN) == NGEN {
         NOT_APPLICABLE
     } else {
-        name_loads(runtime.method_load(dynamic).is_some(), has_unload(runtime, dynamic))
+        name_loads(
+            runtime.method_load(dynamic).is_some(),
+            has_unload(runtime, dynamic),
+        )
     };
     // Dynamic methods always have the verbose events, which the documents put on level 5.
     let documented = match dynamics {
@@ -123,7 +138,10 @@ fn row_1(mask: u64, level: u8) -> Row {
         as_shipped => as_shipped,
     };
     let dynamics = Cell::new(dynamics, documented, "X02");
-    Row { mask, cells: vec![Cell::agreed(loader), Cell::agreed(methods), dynamics] }
+    Row {
+        mask,
+        cells: vec![Cell::agreed(loader), Cell::agreed(methods), dynamics],
+    }
 }
 
 /// Whether a method has an unload event for either reason.
@@ -134,7 +152,9 @@ fn has_unload(runtime: Runtime, method: Method) -> bool {
 
 /// Combinations of a keyword alone and with either enumeration.
 fn with_enumerations(keywords: &[u64]) -> impl Iterator<Item = u64> {
-    keywords.iter().flat_map(|&k| [k, k | START_RUNDOWN, k | END_RUNDOWN])
+    keywords
+        .iter()
+        .flat_map(|&k| [k, k | START_RUNDOWN, k | END_RUNDOWN])
 }
 
 fn table_2(level: u8) -> Table {
@@ -152,11 +172,16 @@ fn table_2(level: u8) -> Table {
 
 fn row_2(mask: u64, level: u8) -> Row {
     let rundown = Rundown::new(mask, level);
-    let loader =
-        name_enumerations(|which| Loader::ALL.into_iter().any(|what| rundown.loader(which, what)));
+    let loader = name_enumerations(|which| {
+        Loader::ALL
+            .into_iter()
+            .any(|what| rundown.loader(which, what))
+    });
     let kinds = [Code::Jitted, Code::Precompiled, Code::Dynamic].map(Method::new);
     let methods = name_enumerations(|which| {
-        kinds.into_iter().any(|method| rundown.method(which, method).is_some())
+        kinds
+            .into_iter()
+            .any(|method| rundown.method(which, method).is_some())
     });
     let without_dynamic = mask & JIT != 0 && !shows_verbose(level);
     let documented = match methods {
@@ -164,13 +189,24 @@ fn row_2(mask: u64, level: u8) -> Row {
         DC_END if without_dynamic => "DCEnd events but of dynamic methods",
         as_shipped => as_shipped,
     };
-    Row { mask, cells: vec![Cell::agreed(loader), Cell::new(methods, documented, "X02")] }
+    Row {
+        mask,
+        cells: vec![Cell::agreed(loader), Cell::new(methods, documented, "X02")],
+    }
 }
 
 /// What the documents say in prose: markers come for AppDomainResourceManagement, Jit, NGen and
 /// Loader; threads for AppDomainResourceManagement.
 fn markers_and_threads(level: u8) -> Table {
-    let keywords = [LOADER, JIT, NGEN, APP_DOMAIN_RESOURCES, THREADING, IL_MAP, PERF_TRACK];
+    let keywords = [
+        LOADER,
+        JIT,
+        NGEN,
+        APP_DOMAIN_RESOURCES,
+        THREADING,
+        IL_MAP,
+        PERF_TRACK,
+    ];
     let masks = with_enumerations(&keywords);
     Table {
         title: "Markers and threads: the rundown provider",
@@ -192,7 +228,10 @@ fn marker_row(mask: u64, level: u8) -> Row {
         name_documented(rundown, mask, APP_DOMAIN_RESOURCES),
         "X17",
     );
-    Row { mask, cells: vec![markers, threads] }
+    Row {
+        mask,
+        cells: vec![markers, threads],
+    }
 }
 
 /// The events that a mask selects if, as the documents say, any of these keywords is enough.

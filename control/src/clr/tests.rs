@@ -12,11 +12,23 @@ use etl_schema::tables::Registry;
 const TABLE_1: [(&str, [&str; 3]); 7] = [
     ("Loader", ["Load and Unload events", "None", "None"]),
     ("Jit", ["None", "Load events", "Load and unload events"]),
-    ("Jit StartEnumeration", ["None", "Load events", "Load and unload events"]),
-    ("Jit EndEnumeration", ["None", "Load and unload events", "Load and Unload events"]),
+    (
+        "Jit StartEnumeration",
+        ["None", "Load events", "Load and unload events"],
+    ),
+    (
+        "Jit EndEnumeration",
+        ["None", "Load and unload events", "Load and Unload events"],
+    ),
     ("NGen", ["None", "None", "Not applicable"]),
-    ("NGen StartEnumeration", ["None", "Load events", "Not applicable"]),
-    ("NGen EndEnumeration", ["None", "Unload events", "Not applicable"]),
+    (
+        "NGen StartEnumeration",
+        ["None", "Load events", "Not applicable"],
+    ),
+    (
+        "NGen EndEnumeration",
+        ["None", "Unload events", "Not applicable"],
+    ),
 ];
 
 /// Table 2.
@@ -34,21 +46,34 @@ const TABLE_2: [(&str, [&str; 2]); 9] = [
 
 fn mask_of(provider: &str, names: &str) -> u64 {
     let provider = Registry::builtin().find(provider).unwrap();
-    names.split(' ').fold(0, |m, n| m | provider.keyword(&format!("{n}Keyword")).unwrap())
+    names.split(' ').fold(0, |m, n| {
+        m | provider.keyword(&format!("{n}Keyword")).unwrap()
+    })
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn tables_match_the_documents_cell_by_cell() {
     let [one, two, _] = tables(5);
-    assert_eq!((one.rows.len(), two.rows.len()), (TABLE_1.len(), TABLE_2.len()));
+    assert_eq!(
+        (one.rows.len(), two.rows.len()),
+        (TABLE_1.len(), TABLE_2.len())
+    );
     let check = |table: &super::tables::Table, names: &str, printed: &[&str]| {
         let mask = mask_of(table.provider, names);
         let row = table.rows.iter().find(|r| r.mask == mask).unwrap();
         assert_eq!(row.cells.len(), table.columns.len());
         for (cell, printed) in row.cells.iter().zip(printed) {
-            assert_eq!(cell.shipped.to_lowercase(), printed.to_lowercase(), "{names}");
-            assert_eq!((cell.documented, cell.erratum), (cell.shipped, None), "{names}");
+            assert_eq!(
+                cell.shipped.to_lowercase(),
+                printed.to_lowercase(),
+                "{names}"
+            );
+            assert_eq!(
+                (cell.documented, cell.erratum),
+                (cell.shipped, None),
+                "{names}"
+            );
         }
     };
     for (names, printed) in TABLE_1 {
@@ -129,9 +154,15 @@ fn rules_for_the_masks_of_the_documents() {
     // 1CCBD: unloads, and of precompiled methods only these.
     let recipe = Runtime::new(0x1CCBD, 4);
     assert_eq!(recipe.method_load(jitted), Some(Form::Plain));
-    assert_eq!(recipe.method_unload(jitted, Unload::OwnerGone), Some(Form::Plain));
+    assert_eq!(
+        recipe.method_unload(jitted, Unload::OwnerGone),
+        Some(Form::Plain)
+    );
     assert_eq!(recipe.method_load(precompiled), None);
-    assert_eq!(recipe.method_unload(precompiled, Unload::OwnerGone), Some(Form::Plain));
+    assert_eq!(
+        recipe.method_unload(precompiled, Unload::OwnerGone),
+        Some(Form::Plain)
+    );
     assert!(!recipe.jitting_started());
     // "All sets of events" of the documents holds the bit that turns NGen off.
     let all = Runtime::new(0xFFFF_FFFF, 5);
@@ -141,7 +172,10 @@ fn rules_for_the_masks_of_the_documents() {
 
     let rundown = Rundown::new(0x138, 5);
     assert!(rundown.brackets(Enumeration::End) && !rundown.brackets(Enumeration::Start));
-    assert_eq!(rundown.method(Enumeration::End, precompiled), Some(Form::Verbose));
+    assert_eq!(
+        rundown.method(Enumeration::End, precompiled),
+        Some(Form::Verbose)
+    );
     let without = Rundown::new(0xB8, 5);
     for which in Enumeration::ALL {
         assert!(!without.is_enabled(which));
@@ -170,10 +204,16 @@ fn runtime_raises_for_the_union_of_sessions() {
     let jit = Enablement::new(5, keyword::JIT);
     let ngen = Enablement::new(5, keyword::NGEN | keyword::START_ENUMERATION);
     let precompiled = Method::new(Code::Precompiled);
-    assert_eq!(Runtime::from(CombinedEnablement::of([&jit])).method_load(precompiled), None);
+    assert_eq!(
+        Runtime::from(CombinedEnablement::of([&jit])).method_load(precompiled),
+        None
+    );
     let both = Runtime::from(CombinedEnablement::of([&jit, &ngen]));
     assert_eq!(both.method_load(precompiled), Some(Form::Verbose));
-    assert!(jit.admits_keyword(keyword::JIT | keyword::NGEN), "and so it gets the event");
+    assert!(
+        jit.admits_keyword(keyword::JIT | keyword::NGEN),
+        "and so it gets the event"
+    );
 }
 
 /// Masks of the keywords that matter, and some that do not.

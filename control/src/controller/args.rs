@@ -27,12 +27,14 @@ pub(super) enum Values {
 /// the next switch.
 pub(super) fn values_of(options: &str, name: &str) -> Option<Values> {
     let mut options = options.split_ascii_whitespace();
-    options.find_map(|option| match option.split_once('=').unwrap_or((option, "")) {
-        (known, _) if known != name => None,
-        (_, "") => Some(Values::None),
-        (_, "1") => Some(Values::One),
-        _ => Some(Values::Many),
-    })
+    options.find_map(
+        |option| match option.split_once('=').unwrap_or((option, "")) {
+            (known, _) if known != name => None,
+            (_, "") => Some(Values::None),
+            (_, "1") => Some(Values::One),
+            _ => Some(Values::Many),
+        },
+    )
 }
 
 /// A switch as it is looked up.
@@ -56,7 +58,10 @@ pub(super) struct Args {
 
 impl Args {
     pub fn new(line: &str, words: Vec<Word>) -> Self {
-        Args { words: words.into_iter().peekable(), end: line.len() }
+        Args {
+            words: words.into_iter().peekable(),
+            end: line.len(),
+        }
     }
 
     /// The next word as a switch, if it is one.
@@ -68,7 +73,12 @@ impl Args {
             None => (false, text),
         };
         let name = name.to_ascii_lowercase();
-        Some(Switch { name, negated, span: word.span.clone(), text: word.text })
+        Some(Switch {
+            name,
+            negated,
+            span: word.span.clone(),
+            text: word.text,
+        })
     }
 
     /// The next word, unless it is a switch.
@@ -112,7 +122,9 @@ impl Args {
         let values = match values {
             Values::None => Vec::new(),
             Values::One => vec![self.text(&format!("the value of -{name}"))?],
-            Values::Many => std::iter::from_fn(|| self.optional()).map(|w| w.text).collect(),
+            Values::Many => std::iter::from_fn(|| self.optional())
+                .map(|w| w.text)
+                .collect(),
         };
         Ok(OtherOption { name, values })
     }
@@ -120,9 +132,16 @@ impl Args {
     /// A list of names with a separator between them.
     pub fn names(&mut self, separator: char, expected: &str) -> Result<Vec<String>, LineError> {
         let word = self.value(expected)?;
-        let names: Vec<String> = word.text.split(separator).map(|n| n.trim().to_owned()).collect();
+        let names: Vec<String> = word
+            .text
+            .split(separator)
+            .map(|n| n.trim().to_owned())
+            .collect();
         if names.iter().any(String::is_empty) {
-            return Err(wrong(&word, &format!("{expected} with {separator} between")));
+            return Err(wrong(
+                &word,
+                &format!("{expected} with {separator} between"),
+            ));
         }
         Ok(names)
     }
@@ -168,7 +187,9 @@ pub(super) fn wrong(word: &Word, expected: &str) -> LineError {
 pub(super) fn unknown(switch: &Switch, expected: &str, known: &str) -> LineError {
     let found = Found::Text(switch.text.clone());
     let error = LineError::new(switch.span.clone(), expected, found);
-    let distances = known.split_ascii_whitespace().map(|k| (levenshtein(k, &switch.name), k));
+    let distances = known
+        .split_ascii_whitespace()
+        .map(|k| (levenshtein(k, &switch.name), k));
     match distances.min() {
         Some((distance, name)) if distance <= 2 && distance < name.len() => {
             error.hint(format!("did you mean -{name}?"))
@@ -192,5 +213,8 @@ pub(super) fn provider(text: &str) -> ProviderRef {
 
 /// The word of a value in a table for [`Args::choice`].
 pub(super) fn word<T: PartialEq>(table: &[(&'static str, T)], value: T) -> Option<&'static str> {
-    table.iter().find(|(_, known)| *known == value).map(|(word, _)| *word)
+    table
+        .iter()
+        .find(|(_, known)| *known == value)
+        .map(|(word, _)| *word)
 }

@@ -14,7 +14,11 @@ const TRACEFMT: &str = "csv display displayonly gmt hex hires i=1 max=1 nosource
     pdb=1 r=1 seq sortabletime summary=1 tmf=1 utc v xml";
 
 pub(super) fn parse(mut args: Args, tool: Tool) -> Result<Vec<Action>, LineError> {
-    let switches = if tool == Tool::Tracefmt { TRACEFMT } else { TRACERPT };
+    let switches = if tool == Tool::Tracefmt {
+        TRACEFMT
+    } else {
+        TRACERPT
+    };
     let mut files = Vec::new();
     let mut sessions = Vec::new();
     let mut output = None;
@@ -43,5 +47,10 @@ pub(super) fn parse(mut args: Args, tool: Tool) -> Result<Vec<Action>, LineError
     if files.is_empty() && sessions.is_empty() {
         return Err(args.missing("a trace file, or -rt with a session"));
     }
-    Ok(vec![Action::Decode { files, sessions, output, options }])
+    Ok(vec![Action::Decode {
+        files,
+        sessions,
+        output,
+        options,
+    }])
 }

@@ -60,7 +60,12 @@ pub struct LineError {
 
 impl LineError {
     pub(super) fn new(span: Range<usize>, expected: impl Into<String>, found: Found) -> Self {
-        LineError { span, expected: expected.into(), found, hint: None }
+        LineError {
+            span,
+            expected: expected.into(),
+            found,
+            hint: None,
+        }
     }
 
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -56,7 +56,10 @@ pub struct UnknownName<'a> {
 
 impl<'a> UnknownName<'a> {
     fn new(name: &'a str, names: impl Iterator<Item = &'static str>) -> Self {
-        UnknownName { name, nearest: nearest_names(name, names) }
+        UnknownName {
+            name,
+            nearest: nearest_names(name, names),
+        }
     }
 }
 
@@ -81,7 +84,10 @@ impl CommandLine {
     /// ```
     #[must_use]
     pub fn explain(&self) -> Vec<ActionExplanation<'_>> {
-        self.actions.iter().map(|action| explain_action(action, self.tool)).collect()
+        self.actions
+            .iter()
+            .map(|action| explain_action(action, self.tool))
+            .collect()
     }
 
     /// Completes the names of providers in a list without a tool, where the end of a name is
@@ -100,7 +106,9 @@ impl CommandLine {
             return;
         }
         for action in &mut self.actions {
-            let Action::Enable { providers, .. } = action else { continue };
+            let Action::Enable { providers, .. } = action else {
+                continue;
+            };
             for spec in providers {
                 spec.provider.complete_name();
             }
@@ -120,7 +128,12 @@ fn explain_action(action: &Action, tool: Tool) -> ActionExplanation<'_> {
         Action::Start(session) | Action::Create(session) | Action::Update(session) => {
             explanation.explain_session(session, tool);
         }
-        Action::Enable { providers, kernel, .. } | Action::Disable { providers, kernel, .. } => {
+        Action::Enable {
+            providers, kernel, ..
+        }
+        | Action::Disable {
+            providers, kernel, ..
+        } => {
             explanation.explain_kernel_flags(kernel, tool);
             explanation.explain_providers(providers);
         }
@@ -143,8 +156,9 @@ impl<'a> ActionExplanation<'a> {
         if tool == Tool::Xperf {
             let events = session.stack_walk.iter().map(String::as_str);
             let unknown = events.filter(|event| !is_stack_event(event));
-            self.unknown_stack_events =
-                unknown.map(|event| UnknownName::new(event, stack_events())).collect();
+            self.unknown_stack_events = unknown
+                .map(|event| UnknownName::new(event, stack_events()))
+                .collect();
         }
         self.explain_providers(&session.providers);
     }
@@ -157,7 +171,8 @@ impl<'a> ActionExplanation<'a> {
         }
         for flag in &self.kernel_flags {
             if kernel_groups(&[(*flag).to_owned()]).is_err() {
-                self.unknown_kernel_flags.push(UnknownName::new(flag, kernel_flag_names()));
+                self.unknown_kernel_flags
+                    .push(UnknownName::new(flag, kernel_flag_names()));
             }
         }
     }
@@ -198,9 +213,16 @@ fn explain_provider(spec: &ProviderSpec) -> ProviderExplanation<'_> {
 impl ProviderExplanation<'_> {
     fn explain_enablement(&mut self, enablement: Enablement) {
         if let Some(provider) = self.provider {
-            let mask = mask::explain(TableSet::Shipped, provider, enablement.any, enablement.level);
+            let mask = mask::explain(
+                TableSet::Shipped,
+                provider,
+                enablement.any,
+                enablement.level,
+            );
             let raised = mask.raised.iter().map(|raised| raised.event);
-            self.events = raised.filter(|event| enablement.admits(&event_key(event))).collect();
+            self.events = raised
+                .filter(|event| enablement.admits(&event_key(event)))
+                .collect();
             self.mask = Some(mask);
         }
         self.enablement = Some(enablement);
@@ -210,7 +232,10 @@ impl ProviderExplanation<'_> {
 fn unknown_provider(provider: &ProviderRef) -> Option<UnknownName<'_>> {
     match provider {
         ProviderRef::Name(name) if provider.guid(Registry::builtin()).is_none() => {
-            Some(UnknownName { name, nearest: nearest_providers(name) })
+            Some(UnknownName {
+                name,
+                nearest: nearest_providers(name),
+            })
         }
         _ => None,
     }
@@ -221,10 +246,15 @@ fn unknown_keyword<'a>(
     provider: Option<&'static Provider>,
     name: &str,
 ) -> Option<UnknownName<'a>> {
-    let Some(Keywords::Names(names)) = &spec.keywords else { return None };
+    let Some(Keywords::Names(names)) = &spec.keywords else {
+        return None;
+    };
     let unknown = names.iter().find(|keyword| *keyword == name)?;
     let keywords = provider.map_or(&[][..], |provider| &provider.keywords);
-    Some(UnknownName::new(unknown, keywords.iter().map(|keyword| keyword.name.as_str())))
+    Some(UnknownName::new(
+        unknown,
+        keywords.iter().map(|keyword| keyword.name.as_str()),
+    ))
 }
 
 /// Returns the names of providers most like one that no provider has.
@@ -235,7 +265,9 @@ fn unknown_keyword<'a>(
 /// ```
 #[must_use]
 pub fn nearest_providers(name: &str) -> Vec<&'static str> {
-    let clr = Registry::builtin().providers().map(|provider| provider.name.as_str());
+    let clr = Registry::builtin()
+        .providers()
+        .map(|provider| provider.name.as_str());
     nearest_names(name, clr.chain(windows::names()))
 }
 
@@ -265,5 +297,9 @@ fn event_key(event: &TableEvent) -> EventKey {
         Identity::Message { number } => number,
         Identity::SelfDescribing => 0,
     };
-    EventKey { id, level: event.schema.level.value, keyword: event.schema.keywords }
+    EventKey {
+        id,
+        level: event.schema.level.value,
+        keyword: event.schema.keywords,
+    }
 }

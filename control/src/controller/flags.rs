@@ -81,14 +81,20 @@ impl GroupMasks {
     /// The groups of both.
     #[must_use]
     pub fn with(mut self, others: GroupMasks) -> Self {
-        self.0.iter_mut().zip(others.0).for_each(|(word, bits)| *word |= bits);
+        self.0
+            .iter_mut()
+            .zip(others.0)
+            .for_each(|(word, bits)| *word |= bits);
         self
     }
 
     /// Without the groups of `others`.
     #[must_use]
     pub fn without(mut self, others: GroupMasks) -> Self {
-        self.0.iter_mut().zip(others.0).for_each(|(word, bits)| *word &= !bits);
+        self.0
+            .iter_mut()
+            .zip(others.0)
+            .for_each(|(word, bits)| *word &= !bits);
         self
     }
 
@@ -108,12 +114,16 @@ impl GroupMasks {
     /// The flags that are set, in the order of [`kernel_flags`]. A flag that is part of another set
     /// flag is left out.
     pub fn flags(self) -> impl Iterator<Item = &'static KernelFlag> {
-        kernel_flags().iter().filter(move |flag| flag.is_in(&self) && !self.has_more_than(flag))
+        kernel_flags()
+            .iter()
+            .filter(move |flag| flag.is_in(&self) && !self.has_more_than(flag))
     }
 
     /// Whether a flag is set that a flag is part of.
     fn has_more_than(&self, flag: &KernelFlag) -> bool {
-        kernel_flags().iter().any(|other| flag.is_part_of(other) && other.is_in(self))
+        kernel_flags()
+            .iter()
+            .any(|other| flag.is_part_of(other) && other.is_in(self))
     }
 }
 
@@ -124,7 +134,9 @@ const TABLE: &str = include_str!("../../tables/kernel-flags.txt");
 fn rows(
     kind: &str,
 ) -> impl Iterator<Item = (&'static str, std::str::SplitAsciiWhitespace<'static>)> {
-    let rows = TABLE.lines().filter_map(move |line| line.strip_prefix(kind)?.strip_prefix(' '));
+    let rows = TABLE
+        .lines()
+        .filter_map(move |line| line.strip_prefix(kind)?.strip_prefix(' '));
     rows.filter_map(|row| {
         let mut words = row.split_ascii_whitespace();
         Some((words.next()?, words))
@@ -137,8 +149,14 @@ pub fn kernel_flags() -> &'static [KernelFlag] {
     static FLAGS: LazyLock<Vec<KernelFlag>> = LazyLock::new(|| {
         let mut flags = Vec::new();
         for (name, mut words) in rows("flag") {
-            let Some(group) = words.next().and_then(parse_number) else { continue };
-            flags.push(KernelFlag { name, logman: words.next().unwrap_or_default(), group });
+            let Some(group) = words.next().and_then(parse_number) else {
+                continue;
+            };
+            flags.push(KernelFlag {
+                name,
+                logman: words.next().unwrap_or_default(),
+                group,
+            });
         }
         flags
     });
@@ -147,8 +165,12 @@ pub fn kernel_flags() -> &'static [KernelFlag] {
 
 /// The names of all flags, of every tool, and of the groups of flags.
 pub fn kernel_flag_names() -> impl Iterator<Item = &'static str> {
-    let flags = kernel_flags().iter().flat_map(|flag| [flag.name, flag.logman]);
-    flags.filter(|name| !name.is_empty()).chain(rows("group").map(|(name, _)| name))
+    let flags = kernel_flags()
+        .iter()
+        .flat_map(|flag| [flag.name, flag.logman]);
+    flags
+        .filter(|name| !name.is_empty())
+        .chain(rows("group").map(|(name, _)| name))
 }
 
 /// The names of the events that `xperf -stackwalk` takes stacks at.
@@ -192,8 +214,12 @@ const TRACELOG: &[(&str, &[u32])] = &[
 ];
 
 /// The groups that `tracelog` turns on by default, each with the switch that turns it off.
-const TRACELOG_DEFAULTS: &[(&str, u32)] =
-    &[("noprocess", 0x1), ("nothread", 0x2), ("nodisk", 0x100), ("nonet", 0x1_0000)];
+const TRACELOG_DEFAULTS: &[(&str, u32)] = &[
+    ("noprocess", 0x1),
+    ("nothread", 0x2),
+    ("nodisk", 0x100),
+    ("nonet", 0x1_0000),
+];
 
 /// The group masks of flags and groups of flags, by their names in `xperf -on`, in `logman` or in
 /// the headers (case does not matter). A number is taken as the first word.
@@ -267,9 +293,16 @@ pub fn tracelog_changes(switches: &[String]) -> TracelogChanges {
         }
         // `eflag n` and n words of group masks.
         let mut words = switch.split(' ').map(str::trim);
-        if words.next().is_some_and(|name| name.eq_ignore_ascii_case("eflag")) {
+        if words
+            .next()
+            .is_some_and(|name| name.eq_ignore_ascii_case("eflag"))
+        {
             let words = words.skip(1).filter_map(parse_number::<u32>);
-            added.0.iter_mut().zip(words).for_each(|(word, bits)| *word |= bits);
+            added
+                .0
+                .iter_mut()
+                .zip(words)
+                .for_each(|(word, bits)| *word |= bits);
         }
     }
     TracelogChanges { added, removed }

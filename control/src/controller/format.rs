@@ -74,7 +74,10 @@ impl Line {
 
     /// Names with a separator between them, unless there are none.
     fn list(&mut self, name: &str, separator: &str, names: &[String]) {
-        self.option(name, Some(names.join(separator)).filter(|_| !names.is_empty()));
+        self.option(
+            name,
+            Some(names.join(separator)).filter(|_| !names.is_empty()),
+        );
     }
 
     /// A switch with a session; the kernel's need not be named.
@@ -126,7 +129,11 @@ impl Line {
             Action::Merge { inputs, output, .. } if inputs.is_empty() => {
                 self.option("d", Some(output));
             }
-            Action::Merge { inputs, output, options } => {
+            Action::Merge {
+                inputs,
+                output,
+                options,
+            } => {
                 self.switch("merge");
                 for word in inputs {
                     self.word(word);
@@ -146,9 +153,19 @@ impl Line {
     }
 
     fn decoder(&mut self, action: &Action) {
-        let Action::Decode { files, sessions, output, options } = action else { return };
+        let Action::Decode {
+            files,
+            sessions,
+            output,
+            options,
+        } = action
+        else {
+            return;
+        };
         files.iter().for_each(|file| self.word(file));
-        sessions.iter().for_each(|session| self.option("rt", Some(session)));
+        sessions
+            .iter()
+            .for_each(|session| self.option("rt", Some(session)));
         self.option("o", output.as_ref());
         self.others(options);
     }
@@ -164,13 +181,19 @@ impl Line {
         self.option("BufferSize", s.buffer_kb);
         self.option("MinBuffers", s.min_buffers);
         self.option("MaxBuffers", s.max_buffers);
-        self.option("FileMode", s.file_mode.and_then(|mode| word(xperf::FILE_MODES, mode)));
+        self.option(
+            "FileMode",
+            s.file_mode.and_then(|mode| word(xperf::FILE_MODES, mode)),
+        );
         if s.file_mode == Some(LogFileMode::BUFFERING) {
             self.switch("Buffering");
         }
         self.option("MaxFile", s.max_file);
         self.option("FlushTimer", s.flush_seconds);
-        self.option("ClockType", s.clock.and_then(|clock| word(xperf::CLOCKS, clock)));
+        self.option(
+            "ClockType",
+            s.clock.and_then(|clock| word(xperf::CLOCKS, clock)),
+        );
         if s.modes.has(LogFileMode::REAL_TIME) {
             self.switch("RealTime");
         }
@@ -221,7 +244,9 @@ impl Line {
 
     /// A name, marked as such where it would be taken for the kind of collector.
     fn logman_name(&mut self, name: &str, kind: bool) {
-        let mistaken = ["trace", "providers"].iter().any(|word| word.eq_ignore_ascii_case(name));
+        let mistaken = ["trace", "providers"]
+            .iter()
+            .any(|word| word.eq_ignore_ascii_case(name));
         if mistaken && !kind {
             self.out.push_str(" trace");
         }
@@ -252,7 +277,9 @@ impl Line {
                     self.word(&hex(number.unwrap_or(0)));
                 }
             }
-            spec.level.into_iter().for_each(|level| self.word(&hex(level)));
+            spec.level
+                .into_iter()
+                .for_each(|level| self.word(&hex(level)));
         }
         for spec in &s.removed {
             self.option("-p", Some(logman_provider(&spec.provider)));
@@ -303,8 +330,12 @@ impl Line {
             Action::Start(s) => ("start", &s.name, &s.providers),
             Action::Create(s) => ("addautologger", &s.name, &s.providers),
             Action::Update(s) => ("update", &s.name, &s.providers),
-            Action::Enable { session, providers, .. } => ("enable", session, providers),
-            Action::Disable { session, providers, .. } => ("disable", session, providers),
+            Action::Enable {
+                session, providers, ..
+            } => ("enable", session, providers),
+            Action::Disable {
+                session, providers, ..
+            } => ("disable", session, providers),
             Action::CaptureState { session, providers } => ("capturestate", session, providers),
             Action::Flush { session, file, .. } => {
                 self.on_session("flush", session);
@@ -312,7 +343,10 @@ impl Line {
             }
             Action::Stop { session, .. } => return self.on_session("stop", session),
             Action::SystemRundown { session } => return self.on_session("systemrundown", session),
-            Action::Query { session: Some(session), .. } => return self.on_session("q", session),
+            Action::Query {
+                session: Some(session),
+                ..
+            } => return self.on_session("q", session),
             Action::Query { session: None, .. } => return self.switch("l"),
             Action::ListProviders => return self.switch("enumguid"),
             Action::Delete { .. } | Action::Merge { .. } | Action::Decode { .. } => return,
@@ -337,7 +371,9 @@ impl Line {
             };
             self.option("guid", Some(text));
         }
-        let Some(spec) = providers.first() else { return };
+        let Some(spec) = providers.first() else {
+            return;
+        };
         match &spec.keywords {
             Some(Keywords::Mask(mask)) => self.hex("matchanykw", Some(*mask)),
             Some(Keywords::Flags(flags)) => self.hex("flag", Some(*flags)),
@@ -345,7 +381,10 @@ impl Line {
         }
         self.hex("matchallkw", Some(spec.all).filter(|all| *all != 0));
         self.hex("level", spec.level);
-        self.hex("enableproperty", Some(spec.properties.0).filter(|bits| *bits != 0));
+        self.hex(
+            "enableproperty",
+            Some(spec.properties.0).filter(|bits| *bits != 0),
+        );
         self.ids("EventIdFilter", &spec.ids);
         self.ids("StackWalkFilter", &spec.stack_ids);
         let scope = &spec.scope;
@@ -428,7 +467,11 @@ fn logman_provider(provider: &ProviderRef) -> String {
 }
 
 fn xperf_providers(providers: &[ProviderSpec]) -> String {
-    providers.iter().map(xperf_provider).collect::<Vec<_>>().join("+")
+    providers
+        .iter()
+        .map(xperf_provider)
+        .collect::<Vec<_>>()
+        .join("+")
 }
 
 /// A list that is recognized without a tool before it.
@@ -442,8 +485,9 @@ fn plain_providers(providers: &[ProviderSpec]) -> String {
 }
 
 fn xperf_provider(spec: &ProviderSpec) -> String {
-    let named_properties =
-        EnableProperties::SID.with(EnableProperties::TS_ID).with(EnableProperties::STACK_TRACE);
+    let named_properties = EnableProperties::SID
+        .with(EnableProperties::TS_ID)
+        .with(EnableProperties::STACK_TRACE);
     let mask = spec.keywords.as_ref().and_then(Keywords::number);
     let mut parts = vec![
         spec.provider.text(),

@@ -81,12 +81,20 @@ pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
     }
     let name = name(verb, positional, &mut args)?;
     if verb == Verb::Query {
-        return Ok(vec![Action::Query { session: name, direct: session.direct }]);
+        return Ok(vec![Action::Query {
+            session: name,
+            direct: session.direct,
+        }]);
     }
     session.name = name.ok_or_else(|| args.missing("the session's name"))?;
     Ok(vec![match verb {
-        Verb::Stop => Action::Stop { session: session.name, direct: session.direct },
-        Verb::Delete => Action::Delete { session: session.name },
+        Verb::Stop => Action::Stop {
+            session: session.name,
+            direct: session.direct,
+        },
+        Verb::Delete => Action::Delete {
+            session: session.name,
+        },
         Verb::Update => Action::Update(Box::new(session)),
         // What is created and not saved runs at once.
         Verb::Create if !session.direct => Action::Create(Box::new(session)),
@@ -97,7 +105,10 @@ pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
 /// The session's name: among the words that belong to no option, it follows the kind of collector.
 fn name(verb: Verb, words: Vec<Word>, args: &mut Args) -> Result<Option<String>, LineError> {
     let mut words = words.into_iter().peekable();
-    let kind = words.peek().map(|w| w.text.to_ascii_lowercase()).unwrap_or_default();
+    let kind = words
+        .peek()
+        .map(|w| w.text.to_ascii_lowercase())
+        .unwrap_or_default();
     let needed = verb == Verb::Create;
     match kind.as_str() {
         "counter" | "alert" | "cfg" | "api" if needed => {
@@ -123,7 +134,10 @@ fn name(verb: Verb, words: Vec<Word>, args: &mut Args) -> Result<Option<String>,
 }
 
 fn args_error(word: Option<&Word>, args: &mut Args) -> LineError {
-    word.map_or_else(|| args.missing("trace"), |w| wrong(w, "trace, the kind of what is created"))
+    word.map_or_else(
+        || args.missing("trace"),
+        |w| wrong(w, "trace, the kind of what is created"),
+    )
 }
 
 fn option(
@@ -152,7 +166,10 @@ fn option(
         ("cnf", false) => match args.optional() {
             Some(time) => {
                 let name = switch.name.clone();
-                session.others.push(OtherOption { name, values: vec![time.text] });
+                session.others.push(OtherOption {
+                    name,
+                    values: vec![time.text],
+                });
             }
             None => session.file_mode = Some(LogFileMode::NEWFILE),
         },
@@ -172,7 +189,10 @@ fn option(
             session.flush_seconds = Some(seconds?);
         }
         ("f", false) => {
-            let modes = [("bin", LogFileMode::SEQUENTIAL), ("bincirc", LogFileMode::CIRCULAR)];
+            let modes = [
+                ("bin", LogFileMode::SEQUENTIAL),
+                ("bincirc", LogFileMode::CIRCULAR),
+            ];
             let mode = args.choice("bin or bincirc", &modes)?;
             // A file that is appended to is sequential.
             if (mode, session.file_mode) != (LogFileMode::SEQUENTIAL, Some(LogFileMode::APPEND)) {
@@ -191,7 +211,11 @@ fn option(
                 None if negatable => Values::None,
                 None => return Err(unknown(switch, "an option of logman", KNOWN)),
             };
-            let name = if off { format!("-{name}") } else { name.to_owned() };
+            let name = if off {
+                format!("-{name}")
+            } else {
+                name.to_owned()
+            };
             session.others.push(args.other(name, values)?);
         }
     }
@@ -214,7 +238,10 @@ fn modes(session: &mut Session, args: &mut Args) -> Result<(), LineError> {
     let mut word = args.value(EXPECTED)?;
     loop {
         for name in word.text.split([',', '|', '+']) {
-            let mode = match MODES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+            let mode = match MODES
+                .iter()
+                .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            {
                 Some((_, mode)) => Some(*mode),
                 None => parse_number(name).map(LogFileMode),
             };

@@ -71,7 +71,11 @@ impl FromStr for CommandLine {
             return plain(&words);
         };
         words.remove(0);
-        let remark = if tool == Tool::Xperf { remark(line, &mut words) } else { None };
+        let remark = if tool == Tool::Xperf {
+            remark(line, &mut words)
+        } else {
+            None
+        };
         let args = Args::new(line, words);
         let actions = match tool {
             Tool::Logman => logman::parse(args)?,
@@ -79,13 +83,22 @@ impl FromStr for CommandLine {
             Tool::Tracerpt | Tool::Tracefmt => decoders::parse(args, tool)?,
             Tool::Xperf | Tool::Plain => xperf::parse(args)?,
         };
-        Ok(CommandLine { tool, actions, remark })
+        Ok(CommandLine {
+            tool,
+            actions,
+            remark,
+        })
     }
 }
 
 /// The tools that are programs.
-const TOOLS: [Tool; 5] =
-    [Tool::Xperf, Tool::Logman, Tool::Tracelog, Tool::Tracerpt, Tool::Tracefmt];
+const TOOLS: [Tool; 5] = [
+    Tool::Xperf,
+    Tool::Logman,
+    Tool::Tracelog,
+    Tool::Tracerpt,
+    Tool::Tracefmt,
+];
 
 /// The tool that a program's name or path names.
 ///
@@ -117,8 +130,15 @@ fn plain(words: &[Word]) -> Result<CommandLine, LineError> {
     if let [stop, session] = words
         && stop.text.eq_ignore_ascii_case("stop")
     {
-        let action = Action::Stop { session: session.text.clone(), direct: true };
-        return Ok(CommandLine { tool: Tool::Plain, actions: vec![action], remark: None });
+        let action = Action::Stop {
+            session: session.text.clone(),
+            direct: true,
+        };
+        return Ok(CommandLine {
+            tool: Tool::Plain,
+            actions: vec![action],
+            remark: None,
+        });
     }
     let list = first.text.contains(':') || first.text.parse::<etl_format::Guid>().is_ok();
     if !list || words.len() > 1 {
@@ -130,13 +150,23 @@ fn plain(words: &[Word]) -> Result<CommandLine, LineError> {
         });
     }
     let providers = xperf::providers(first)?;
-    let action = Action::Enable { session: String::new(), providers, kernel: Vec::new() };
-    Ok(CommandLine { tool: Tool::Plain, actions: vec![action], remark: None })
+    let action = Action::Enable {
+        session: String::new(),
+        providers,
+        kernel: Vec::new(),
+    };
+    Ok(CommandLine {
+        tool: Tool::Plain,
+        actions: vec![action],
+        remark: None,
+    })
 }
 
 /// Removes a remark in parentheses from the end of the line.
 fn remark(line: &str, words: &mut Vec<Word>) -> Option<String> {
-    let first = words.iter().position(|word| !word.quoted && word.text.starts_with('('))?;
+    let first = words
+        .iter()
+        .position(|word| !word.quoted && word.text.starts_with('('))?;
     let start = words.get(first)?.span.start;
     let text = line.get(start..)?.trim();
     let text = text.strip_prefix('(')?.strip_suffix(')')?;

@@ -204,7 +204,10 @@ impl Session {
     /// A session of a name, nothing else said.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Self {
-        Session { name: name.into(), ..Session::default() }
+        Session {
+            name: name.into(),
+            ..Session::default()
+        }
     }
 
     /// Whether it is the kernel's own session.
@@ -385,7 +388,9 @@ impl ProviderRef {
         match self {
             ProviderRef::Guid(guid) => Some(*guid),
             ProviderRef::Name(name) => {
-                let provider = registry.providers().find(|p| p.name.eq_ignore_ascii_case(name));
+                let provider = registry
+                    .providers()
+                    .find(|p| p.name.eq_ignore_ascii_case(name));
                 match provider {
                     Some(provider) => Some(provider.guid),
                     None => guid_by_full_name(name),
@@ -402,7 +407,11 @@ impl ProviderRef {
 fn guid_by_full_name(name: &str) -> Option<Guid> {
     let guid = providers::by_name(name)?;
     let full_name = providers::name(guid)?;
-    if full_name.eq_ignore_ascii_case(name) { Some(guid) } else { None }
+    if full_name.eq_ignore_ascii_case(name) {
+        Some(guid)
+    } else {
+        None
+    }
 }
 
 impl ProviderRef {

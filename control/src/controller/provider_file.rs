@@ -55,14 +55,24 @@ pub fn parse_provider_file(
         let line = number.saturating_add(1);
         listed.map_err(|error| Error::ProviderFile { line, error })?;
     }
-    Ok(ProviderFile { providers: session.providers, kernel: session.kernel })
+    Ok(ProviderFile {
+        providers: session.providers,
+        kernel: session.kernel,
+    })
 }
 
 fn guid(spec: &ProviderSpec, line: &str) -> Result<ProviderSpec, LineError> {
     let words = tokens::split(line)?;
     let mut args = Args::new(line, words);
     let word = args.value("a GUID")?;
-    let guid = word.text.trim_start_matches('#').trim_end_matches([',', ';']).parse();
+    let guid = word
+        .text
+        .trim_start_matches('#')
+        .trim_end_matches([',', ';'])
+        .parse();
     let guid = guid.map_err(|_| wrong(&word, GUID))?;
-    Ok(ProviderSpec { provider: ProviderRef::Guid(guid), ..spec.clone() })
+    Ok(ProviderSpec {
+        provider: ProviderRef::Guid(guid),
+        ..spec.clone()
+    })
 }

@@ -56,13 +56,19 @@ impl Script {
     pub fn parse(text: &str) -> Self {
         let mut script = Script::default();
         for command in joined_lines(text) {
-            let Some(program) = first_word(&command.text) else { continue };
+            let Some(program) = first_word(&command.text) else {
+                continue;
+            };
             match classify(&program) {
                 Kind::Session => script.commands.push(command),
                 Kind::Prompt => {}
                 Kind::Unknown => {
                     let nearest = nearest_names(&program, TOOLS.map(super::Tool::name));
-                    script.unknown.push(UnknownCommand { line: command.line, program, nearest });
+                    script.unknown.push(UnknownCommand {
+                        line: command.line,
+                        program,
+                        nearest,
+                    });
                 }
             }
         }
@@ -95,7 +101,10 @@ fn joined_lines(text: &str) -> Vec<ScriptCommand> {
         let content = text.strip_suffix('^').unwrap_or(text);
         match commands.last_mut() {
             Some(command) if continues => command.text.push_str(content),
-            _ => commands.push(ScriptCommand { line, text: content.to_owned() }),
+            _ => commands.push(ScriptCommand {
+                line,
+                text: content.to_owned(),
+            }),
         }
         continues = text.ends_with('^');
     }
@@ -136,14 +145,21 @@ mod tests {
                       @xperf -start clr ^\r\n  -on runtime:1:5 ^\r\n  -f a.etl\r\ntimeout /t 15 >nul\r\n\
                       \"C:\\My Kit\\xperf.exe\" -stop clr\r\nwpr -cancel\r\nrundown:0x138:5\r\nxperf -stop ^";
         let script = Script::parse(script);
-        let commands: Vec<_> = script.commands.into_iter().map(|c| (c.line, c.text)).collect();
+        let commands: Vec<_> = script
+            .commands
+            .into_iter()
+            .map(|c| (c.line, c.text))
+            .collect();
         let expected = [
             (6, "xperf -start clr   -on runtime:1:5   -f a.etl"),
             (10, "\"C:\\My Kit\\xperf.exe\" -stop clr"),
             (12, "rundown:0x138:5"),
             (13, "xperf -stop "),
         ];
-        assert_eq!(commands, expected.map(|(line, text)| (line, text.to_owned())));
+        assert_eq!(
+            commands,
+            expected.map(|(line, text)| (line, text.to_owned()))
+        );
         assert_eq!(script.unknown.len(), 1);
         assert_eq!(script.unknown[0].program, "wpr");
     }

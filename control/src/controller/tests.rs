@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 fn read(line: &str) -> CommandLine {
-    line.parse().unwrap_or_else(|error| panic!("{line}: {error}"))
+    line.parse()
+        .unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
 fn started(line: &str) -> Session {
@@ -27,20 +28,43 @@ const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn parse_reads_the_recipes_of_the_documents() {
     // As they are printed: dashes of the typesetter, GUIDs in upper case, remarks at the end.
-    let clr = started(&format!("xperf –start clr –on {RUNTIME}:0xFFFFFFFF:0x5 –f clr.etl"));
-    assert_eq!((clr.name.as_str(), clr.file.as_deref()), ("clr", Some("clr.etl")));
-    assert_eq!(clr.providers[0].provider, ProviderRef::Guid(RUNTIME.parse().unwrap()));
+    let clr = started(&format!(
+        "xperf –start clr –on {RUNTIME}:0xFFFFFFFF:0x5 –f clr.etl"
+    ));
+    assert_eq!(
+        (clr.name.as_str(), clr.file.as_deref()),
+        ("clr", Some("clr.etl"))
+    );
+    assert_eq!(
+        clr.providers[0].provider,
+        ProviderRef::Guid(RUNTIME.parse().unwrap())
+    );
     assert_eq!(clr.providers[0].keywords, Some(Keywords::Mask(0xffff_ffff)));
     let line = "xperf –start clr –on A669021C-C450-4609-A035-5AF59AF4DF18:0x138:0x5 –f clr2.etl \
                 (enable collection of DCEnd events)";
-    assert_eq!(read(line).remark.as_deref(), Some("enable collection of DCEnd events"));
-    let enabled = started(line).providers[0].enablement(Registry::builtin()).unwrap();
+    assert_eq!(
+        read(line).remark.as_deref(),
+        Some("enable collection of DCEnd events")
+    );
+    let enabled = started(line).providers[0]
+        .enablement(Registry::builtin())
+        .unwrap();
     assert_eq!(enabled, Enablement::new(5, 0x138));
-    assert!(enabled.admits(&EventKey { id: 146, level: 4, keyword: 0x20038 }));
+    assert!(enabled.admits(&EventKey {
+        id: 146,
+        level: 4,
+        keyword: 0x20038
+    }));
 
     let stop = read("xperf -stop (stop all profiling)");
     let kernel = KERNEL_SESSION.to_owned();
-    assert_eq!(stop.actions, [Action::Stop { session: kernel, direct: true }]);
+    assert_eq!(
+        stop.actions,
+        [Action::Stop {
+            session: kernel,
+            direct: true
+        }]
+    );
     for line in [
         "xperf -merge clr1.etl clr2.etl merged.etl  ",
         "xperf -merge -d clr1.etl clr2.etl merged.etl",
@@ -58,8 +82,17 @@ fn parse_reads_the_recipes_of_the_documents() {
 fn parse_reads_lines_of_tools_that_list_and_decode() {
     let list = |line: &str| read(line).actions;
     assert_eq!(list("TraceLog -enumguid"), [Action::ListProviders]);
-    assert_eq!(list("TraceLog -l"), [Action::Query { session: None, direct: true }]);
-    let stop = Action::Stop { session: "clrrundown".to_owned(), direct: true };
+    assert_eq!(
+        list("TraceLog -l"),
+        [Action::Query {
+            session: None,
+            direct: true
+        }]
+    );
+    let stop = Action::Stop {
+        session: "clrrundown".to_owned(),
+        direct: true,
+    };
     assert_eq!(list("stop clrrundown"), [stop]);
     for line in [
         "tracelog -enumguid",
@@ -71,12 +104,21 @@ fn parse_reads_lines_of_tools_that_list_and_decode() {
     ] {
         assert_eq!(read(line).to_string(), line);
     }
-    let [Action::Decode { files, output, options, .. }] =
-        &list("TraceRpt.exe -l clr.etl -of csv -o clr.csv")[..]
+    let [
+        Action::Decode {
+            files,
+            output,
+            options,
+            ..
+        },
+    ] = &list("TraceRpt.exe -l clr.etl -of csv -o clr.csv")[..]
     else {
         panic!()
     };
-    assert_eq!((&files[..], output.as_deref()), (&["clr.etl".to_owned()][..], Some("clr.csv")));
+    assert_eq!(
+        (&files[..], output.as_deref()),
+        (&["clr.etl".to_owned()][..], Some("clr.csv"))
+    );
     assert_eq!(options[0].values, ["csv"]);
     for line in ["tracerpt", "tracefmt clr.etl -sumary", "stop", "stop a b"] {
         assert!(line.parse::<CommandLine>().is_err(), "{line}");
@@ -89,11 +131,16 @@ fn parse_reads_common_xperf_lines() {
                 -MinBuffers 256 -MaxBuffers 256 -f k.etl -start clr -on Microsoft-Windows-DotNETRuntime\
                 :0x14:5:'stack'+MyProvider:::'sid,stack' -f \"my clr.etl\" -FileMode Circular -MaxFile 200 \
                 -clocktype perfcounter -RealTime";
-    let [Action::Start(kernel), Action::Start(clr)] = &read(line).actions[..] else { panic!() };
+    let [Action::Start(kernel), Action::Start(clr)] = &read(line).actions[..] else {
+        panic!()
+    };
     assert_eq!(kernel.name, KERNEL_SESSION);
     assert_eq!(kernel.kernel, ["PROC_THREAD", "LOADER", "PROFILE"]);
     assert_eq!(kernel.stack_walk, ["Profile"]);
-    assert_eq!((kernel.buffer_kb, kernel.max_buffers), (Some(1024), Some(256)));
+    assert_eq!(
+        (kernel.buffer_kb, kernel.max_buffers),
+        (Some(1024), Some(256))
+    );
     assert_eq!(clr.providers[0].properties, EnableProperties::STACK_TRACE);
     assert_eq!(clr.providers[1].keywords, None);
     assert_eq!(clr.file.as_deref(), Some("my clr.etl"));
@@ -102,7 +149,11 @@ fn parse_reads_common_xperf_lines() {
 
     let line = "xperf -stop clr -stop -d merged.etl";
     assert_eq!(read(line).actions.len(), 3);
-    assert_eq!(read("xperf -d merged.etl").actions.len(), 2, "stops the kernel's session first");
+    assert_eq!(
+        read("xperf -d merged.etl").actions.len(),
+        2,
+        "stops the kernel's session first"
+    );
     let line = "xperf -start heaps -heap -pids 0 12 -stackwalk HeapAlloc+HeapRealloc";
     assert_eq!(started(line).processes, [0, 12]);
     let line = "xperf -start UserTrace -on Microsoft-Windows-Diagtrack+43ac453b-97cd-4b51-4376-db7c9bb963ac \
@@ -117,22 +168,42 @@ fn parse_provider_file_reads_lists_of_both_tools() {
                 Microsoft-Windows-DotNETRuntime (LoaderKeyword,JitKeyword) win:Informational\n\
                 \"Windows Kernel Trace\" (process,thread)\n";
     let listed = parse_provider_file(Tool::Logman, &none, list).unwrap();
-    let said: Vec<_> = listed.providers.iter().map(|p| (p.provider.to_string(), p.level)).collect();
+    let said: Vec<_> = listed
+        .providers
+        .iter()
+        .map(|p| (p.provider.to_string(), p.level))
+        .collect();
     let expected = [
         ("1fbecc45-c060-4e7c-8a0e-0dbd6116181b".to_owned(), Some(5)),
         ("\"Microsoft-Windows-DotNETRuntime\"".to_owned(), Some(4)),
     ];
     assert_eq!(said, expected);
     assert_eq!(listed.kernel, ["process", "thread"]);
-    let spec = ProviderSpec { level: Some(3), keywords: Some(Keywords::Flags(6)), ..none.clone() };
+    let spec = ProviderSpec {
+        level: Some(3),
+        keywords: Some(Keywords::Flags(6)),
+        ..none.clone()
+    };
     let list = "d58c126f-b309-11d1-969e-0000f875a5bc  CommonProvider\n#1fbecc45-c060-4e7c-8a0e-0dbd6116181b;\n";
     let listed = parse_provider_file(Tool::Tracelog, &spec, list).unwrap();
-    let guids: Vec<_> = listed.providers.iter().map(|p| p.provider.to_string()).collect();
+    let guids: Vec<_> = listed
+        .providers
+        .iter()
+        .map(|p| p.provider.to_string())
+        .collect();
     assert_eq!(
         guids,
-        ["d58c126f-b309-11d1-969e-0000f875a5bc", "1fbecc45-c060-4e7c-8a0e-0dbd6116181b"]
+        [
+            "d58c126f-b309-11d1-969e-0000f875a5bc",
+            "1fbecc45-c060-4e7c-8a0e-0dbd6116181b"
+        ]
     );
-    assert!(listed.providers.iter().all(|p| p.level == Some(3) && p.keywords == spec.keywords));
+    assert!(
+        listed
+            .providers
+            .iter()
+            .all(|p| p.level == Some(3) && p.keywords == spec.keywords)
+    );
     let failed = |tool, text| match parse_provider_file(tool, &none, text).unwrap_err() {
         Error::ProviderFile { line, error } => (line, error),
         other => panic!("{other}"),
@@ -140,21 +211,30 @@ fn parse_provider_file_reads_lists_of_both_tools() {
     let (line, error) = failed(Tool::Tracelog, "\nCommonProvider\n");
     assert_eq!((line, error.span), (2, 0..14));
     let (line, error) = failed(Tool::Logman, "A 0x1 very\n");
-    assert_eq!((line, error.expected.as_str()), (1, "a level from 0 to 255"));
+    assert_eq!(
+        (line, error.expected.as_str()),
+        (1, "a level from 0 to 255")
+    );
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn parse_reads_common_logman_lines() {
     let s = started("logman start mytrace -pf logman.providers -o test.etl –ets");
-    assert_eq!(s.providers[0].provider, ProviderRef::File("logman.providers".into()));
+    assert_eq!(
+        s.providers[0].provider,
+        ProviderRef::File("logman.providers".into())
+    );
     assert!(s.direct);
     let s = started(
         "logman start hci -p '{8a1f9517-3a8c-4a9e-a018-4f17a200f277}' 0xffffffffffffffff 0xff -o \
          hci.etl -ets -bs 1024 -nb 16 64",
     );
     assert_eq!(s.providers[0].level, Some(255));
-    assert_eq!((s.buffer_kb, s.min_buffers, s.max_buffers), (Some(1024), Some(16), Some(64)));
+    assert_eq!(
+        (s.buffer_kb, s.min_buffers, s.max_buffers),
+        (Some(1024), Some(16), Some(64))
+    );
     let s = started(
         "logman start \"NT Kernel Logger\" –p \"Windows Kernel Trace\" (process, thread,img) –o \
          systemevents.etl –ets",
@@ -166,13 +246,19 @@ fn parse_reads_common_logman_lines() {
     );
     let enabled = s.providers[0].enablement(Registry::builtin()).unwrap();
     assert_eq!(enabled, Enablement::new(5, 0x18));
-    assert_eq!((s.flush_seconds, s.log_file_mode()), (Some(90), LogFileMode(0x4102)));
+    assert_eq!(
+        (s.flush_seconds, s.log_file_mode()),
+        (Some(90), LogFileMode(0x4102))
+    );
     let s = started("logman start x -p Microsoft-Windows-DotNETRuntime (Loader,Nope) -ets");
     assert_eq!(
         s.providers[0].enablement(Registry::builtin()),
         Err(Error::UnknownKeyword("Loader".to_owned()))
     );
-    assert!(matches!(read("logman create trace x -p A").actions[..], [Action::Create(_)]));
+    assert!(matches!(
+        read("logman create trace x -p A").actions[..],
+        [Action::Create(_)]
+    ));
     let [Action::Update(s)] = &read("logman update x --p A --rt -ets").actions[..] else {
         panic!()
     };
@@ -199,7 +285,10 @@ fn parse_reads_common_tracelog_lines() {
     assert_eq!(s.log_file_mode(), LogFileMode(0x8102));
     assert!(s.providers[1].provider.guid(Registry::builtin()).is_some());
     for (line, count) in [
-        ("tracelog -enable clr -guid #e13c0d23-ccbc-4e12-931b-d9cc2eee27e4 -level 4", 1),
+        (
+            "tracelog -enable clr -guid #e13c0d23-ccbc-4e12-931b-d9cc2eee27e4 -level 4",
+            1,
+        ),
         ("tracelog -disable clr", 1),
         ("tracelog -flush", 1),
         ("tracelog -q clr", 1),
@@ -225,12 +314,20 @@ fn parse_reports_the_span_of_an_error() {
     for (line, at, expected) in [
         ("", "", "a command of"),
         ("perf record", "perf", "xperf, logman, tracelog"),
-        ("C:\\wpt\\wpr.exe -start GeneralProfile", "C:\\wpt\\wpr.exe", "xperf, logman, tracelog"),
+        (
+            "C:\\wpt\\wpr.exe -start GeneralProfile",
+            "C:\\wpt\\wpr.exe",
+            "xperf, logman, tracelog",
+        ),
         ("xperf", "", "-start, -on"),
         ("xperf clr", "clr", "a switch of xperf"),
         ("xperf -start -on A", "-on", "the session's name"),
         ("xperf -start clr -on A:0xZZ:5", "0xZZ", "a keyword mask"),
-        ("xperf -start clr -on A:0x1FFFFFFFFFFFFFFFF", "0x1FFFFFFFFFFFFFFFF", "64 bits"),
+        (
+            "xperf -start clr -on A:0x1FFFFFFFFFFFFFFFF",
+            "0x1FFFFFFFFFFFFFFFF",
+            "64 bits",
+        ),
         ("xperf -start clr -on A:1:256", "256", "a level"),
         ("xperf -start clr -on A:1:5:'stak'", "'stak'", "'stack'"),
         ("xperf -start clr -on A:1:5:1:1", "1", "a plus sign"),
@@ -243,7 +340,11 @@ fn parse_reports_the_span_of_an_error() {
         ("xperf -on A:1:5", "A:1:5", "a kernel flag"),
         ("xperf -f x.etl", "-f", "-start NAME"),
         ("xperf -start a -Buffersze 3", "-Buffersze", "a switch"),
-        ("xperf -start a -FileMode round", "round", "Sequential, Circular"),
+        (
+            "xperf -start a -FileMode round",
+            "round",
+            "Sequential, Circular",
+        ),
         ("xperf -merge a.etl", "", "the files to merge"),
         ("logman", "", "create, start"),
         ("logman make x", "make", "create, start"),
@@ -262,7 +363,11 @@ fn parse_reports_the_span_of_an_error() {
             "#GUID",
         ),
         ("tracelog -start x -level 5", "-level", "-guid"),
-        ("tracelog -start x -guid f -PidFilter 9 1", "9", "a count of 8"),
+        (
+            "tracelog -start x -guid f -PidFilter 9 1",
+            "9",
+            "a count of 8",
+        ),
         ("tracelog -start x -stop", "-stop", "one action"),
     ] {
         let error = line.parse::<CommandLine>().unwrap_err();
@@ -271,7 +376,9 @@ fn parse_reports_the_span_of_an_error() {
     }
     let wpr = "wpr -stop a.etl".parse::<CommandLine>().unwrap_err();
     assert!(wpr.hint.is_some_and(|hint| hint.contains("profiles")));
-    let slip = "xperf -start a -Buffersze 3".parse::<CommandLine>().unwrap_err();
+    let slip = "xperf -start a -Buffersze 3"
+        .parse::<CommandLine>()
+        .unwrap_err();
     assert_eq!(slip.hint.as_deref(), Some("did you mean -buffersize?"));
 }
 
@@ -281,11 +388,18 @@ fn logman_parses_a_keyword_without_parentheses() {
     let keywords = |line: &str| started(line).providers[0].keywords.clone();
     let named = Some(Keywords::Names(vec!["My Loader".to_owned()]));
     assert_eq!(keywords("logman start x -p Y \" My Loader \" -ets"), named);
-    assert_eq!(keywords("logman start x -p Y \"( My Loader )\" -ets"), named);
+    assert_eq!(
+        keywords("logman start x -p Y \"( My Loader )\" -ets"),
+        named
+    );
     for nothing in ["\" \"", "\"( )\"", "()"] {
-        let error =
-            format!("logman start x -p Y {nothing} -ets").parse::<CommandLine>().unwrap_err();
-        assert!(error.expected.contains("keywords in parentheses"), "{nothing}: {error}");
+        let error = format!("logman start x -p Y {nothing} -ets")
+            .parse::<CommandLine>()
+            .unwrap_err();
+        assert!(
+            error.expected.contains("keywords in parentheses"),
+            "{nothing}: {error}"
+        );
     }
 }
 
@@ -325,21 +439,29 @@ fn named() -> impl Strategy<Value = ProviderRef> {
 
 fn xperf_spec() -> impl Strategy<Value = ProviderSpec> {
     let mask = proptest::option::of(any::<u64>().prop_map(Keywords::Mask));
-    (named(), mask, proptest::option::of(any::<u8>()), prop_oneof![0u32..8, any::<u32>()]).prop_map(
-        |(provider, keywords, level, bits)| ProviderSpec {
+    (
+        named(),
+        mask,
+        proptest::option::of(any::<u8>()),
+        prop_oneof![0u32..8, any::<u32>()],
+    )
+        .prop_map(|(provider, keywords, level, bits)| ProviderSpec {
             keywords,
             level,
             properties: EnableProperties(bits),
             ..ProviderSpec::new(provider)
-        },
-    )
+        })
 }
 
 fn logman_spec() -> impl Strategy<Value = ProviderSpec> {
     let names = vec("[a-zA-Z][a-zA-Z ]{0,6}[a-z]", 1..3).prop_map(Keywords::Names);
     let keywords = prop_oneof![any::<u64>().prop_map(Keywords::Mask), names];
     let named = (named(), keywords, proptest::option::of(any::<u8>())).prop_map(|(p, k, level)| {
-        ProviderSpec { keywords: Some(k), level, ..ProviderSpec::new(p) }
+        ProviderSpec {
+            keywords: Some(k),
+            level,
+            ..ProviderSpec::new(p)
+        }
     });
     prop_oneof![
         named,
@@ -361,9 +483,21 @@ fn tracelog_specs() -> impl Strategy<Value = Vec<ProviderSpec>> {
     ];
     let list = || vec("[a-z]{1,5}( [a-z])?", 0..3);
     let scope = (vec(any::<u32>(), 0..8), list(), list(), list()).prop_map(
-        |(processes, executables, packages, apps)| Scope { processes, executables, packages, apps },
+        |(processes, executables, packages, apps)| Scope {
+            processes,
+            executables,
+            packages,
+            apps,
+        },
     );
-    let rest = (any::<u64>(), proptest::option::of(any::<u8>()), any::<u32>(), ids(), ids(), scope);
+    let rest = (
+        any::<u64>(),
+        proptest::option::of(any::<u8>()),
+        any::<u32>(),
+        ids(),
+        ids(),
+        scope,
+    );
     (vec(provider, 0..3), keywords, rest).prop_map(
         |(providers, keywords, (all, level, bits, ids, stack_ids, scope))| {
             let spec = |provider| ProviderSpec {
@@ -390,7 +524,14 @@ fn session(specs: impl Strategy<Value = Vec<ProviderSpec>>) -> impl Strategy<Val
         ClockType::CPU_CYCLE,
     ]));
     let mode = proptest::option::of(select(FILE_MODES.to_vec()));
-    let head = (name(), specs, proptest::option::of(name()), mode, clock, any::<bool>());
+    let head = (
+        name(),
+        specs,
+        proptest::option::of(name()),
+        mode,
+        clock,
+        any::<bool>(),
+    );
     (head, (some(), some(), some(), some(), some())).prop_map(
         |((name, providers, file, file_mode, clock, rt), (kb, min, max, size, flush))| Session {
             name,
@@ -411,11 +552,24 @@ fn session(specs: impl Strategy<Value = Vec<ProviderSpec>>) -> impl Strategy<Val
 }
 
 fn xperf() -> impl Strategy<Value = CommandLine> {
-    let user = (session(vec(xperf_spec(), 0..3)), vec(provider_name(), 0..2))
-        .prop_map(|(session, stack_walk)| Box::new(Session { stack_walk, ..session }));
-    let flags = vec(select(vec!["PROC_THREAD", "LOADER", "Base"]).prop_map(str::to_owned), 0..4);
+    let user = (session(vec(xperf_spec(), 0..3)), vec(provider_name(), 0..2)).prop_map(
+        |(session, stack_walk)| {
+            Box::new(Session {
+                stack_walk,
+                ..session
+            })
+        },
+    );
+    let flags = vec(
+        select(vec!["PROC_THREAD", "LOADER", "Base"]).prop_map(str::to_owned),
+        0..4,
+    );
     let kernel = (session(Just(vec![])), flags).prop_map(|(session, kernel)| {
-        Box::new(Session { kernel, name: KERNEL_SESSION.to_owned(), ..session })
+        Box::new(Session {
+            kernel,
+            name: KERNEL_SESSION.to_owned(),
+            ..session
+        })
     });
     let files = (vec(name(), 1..4), name(), any::<bool>());
     let action = prop_oneof![
@@ -431,29 +585,53 @@ fn xperf() -> impl Strategy<Value = CommandLine> {
     let merge = files.prop_map(|(inputs, output, pii)| Action::Merge {
         inputs,
         output,
-        options: if pii { vec!["suppresspii".to_owned()] } else { vec![] },
+        options: if pii {
+            vec!["suppresspii".to_owned()]
+        } else {
+            vec![]
+        },
     });
-    (vec(action, 1..4), proptest::option::of(merge), proptest::option::of("[a-z][a-z .]{0,8}[a-z]"))
+    (
+        vec(action, 1..4),
+        proptest::option::of(merge),
+        proptest::option::of("[a-z][a-z .]{0,8}[a-z]"),
+    )
         .prop_map(|(mut actions, merge, remark)| {
             actions.extend(merge);
-            CommandLine { tool: Tool::Xperf, actions, remark }
+            CommandLine {
+                tool: Tool::Xperf,
+                actions,
+                remark,
+            }
         })
 }
 
 fn logman() -> impl Strategy<Value = CommandLine> {
     let modes = prop_oneof![Just(0u32), any::<u32>()];
-    let session =
-        (session(vec(logman_spec(), 0..3)), vec(named(), 0..2), modes, any::<[bool; 3]>());
+    let session = (
+        session(vec(logman_spec(), 0..3)),
+        vec(named(), 0..2),
+        modes,
+        any::<[bool; 3]>(),
+    );
     let session = session
         .prop_map(|(s, removed, modes, [off, direct, kernel])| {
             let file: u32 = FILE_MODES.iter().map(|mode| mode.0).sum();
             let on = s.modes.0 | modes & !file;
-            let off = if off { LogFileMode::REAL_TIME.0 & !on } else { 0 };
+            let off = if off {
+                LogFileMode::REAL_TIME.0 & !on
+            } else {
+                0
+            };
             Box::new(Session {
                 removed: removed.into_iter().map(ProviderSpec::new).collect(),
                 modes: LogFileMode(on),
                 modes_off: LogFileMode(off),
-                kernel: if kernel { vec!["process".into(), "disk io".into()] } else { vec![] },
+                kernel: if kernel {
+                    vec!["process".into(), "disk io".into()]
+                } else {
+                    vec![]
+                },
                 // The tool has one option for both.
                 max_buffers: s.max_buffers.filter(|_| s.min_buffers.is_some()),
                 direct,
@@ -470,7 +648,11 @@ fn logman() -> impl Strategy<Value = CommandLine> {
         1 => (proptest::option::of(name()), any::<bool>())
             .prop_map(|(session, direct)| Action::Query { session, direct }),
     ];
-    action.prop_map(|a| CommandLine { tool: Tool::Logman, actions: vec![a], remark: None })
+    action.prop_map(|a| CommandLine {
+        tool: Tool::Logman,
+        actions: vec![a],
+        remark: None,
+    })
 }
 
 fn tracelog() -> impl Strategy<Value = CommandLine> {
@@ -506,7 +688,11 @@ fn tracelog() -> impl Strategy<Value = CommandLine> {
         1 => proptest::option::of(name())
             .prop_map(|session| Action::Query { session, direct: true }),
     ];
-    action.prop_map(|a| CommandLine { tool: Tool::Tracelog, actions: vec![a], remark: None })
+    action.prop_map(|a| CommandLine {
+        tool: Tool::Tracelog,
+        actions: vec![a],
+        remark: None,
+    })
 }
 
 /// Lines of words that mean something to one tool or another, in any order.

@@ -5,8 +5,9 @@ use std::ops::Range;
 use super::error::{Found, LineError};
 
 /// Characters that a word processor may have put for a typed hyphen: hyphens, dashes, a minus sign.
-pub(super) const DASHES: [char; 8] =
-    ['-', '\u{2010}', '\u{2011}', '\u{2012}', '\u{2013}', '\u{2014}', '\u{2015}', '\u{2212}'];
+pub(super) const DASHES: [char; 8] = [
+    '-', '\u{2010}', '\u{2011}', '\u{2012}', '\u{2013}', '\u{2014}', '\u{2015}', '\u{2212}',
+];
 
 /// A word of the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +28,11 @@ pub const MAX_LINE: usize = 1 << 16;
 /// meaning of its own.
 pub(super) fn split(line: &str) -> Result<Vec<Word>, LineError> {
     if line.len() > MAX_LINE {
-        return Err(LineError::new(MAX_LINE..line.len(), "a line of 64 KiB at most", Found::More));
+        return Err(LineError::new(
+            MAX_LINE..line.len(),
+            "a line of 64 KiB at most",
+            Found::More,
+        ));
     }
     let mut words = Vec::new();
     let mut chars = line.char_indices().peekable();
@@ -36,7 +41,11 @@ pub(super) fn split(line: &str) -> Result<Vec<Word>, LineError> {
             chars.next();
             continue;
         }
-        let mut word = Word { text: String::new(), span: start..line.len(), quoted: false };
+        let mut word = Word {
+            text: String::new(),
+            span: start..line.len(),
+            quoted: false,
+        };
         // The offset of a quotation mark that is not closed yet.
         let mut open = None;
         let mut backslashes = 0usize;
@@ -67,7 +76,8 @@ pub(super) fn split(line: &str) -> Result<Vec<Word>, LineError> {
                 }
                 continue;
             }
-            word.text.extend(std::iter::repeat_n('\\', std::mem::take(&mut backslashes)));
+            word.text
+                .extend(std::iter::repeat_n('\\', std::mem::take(&mut backslashes)));
             match c {
                 '^' if open.is_none() => {
                     if let Some((_, next)) = chars.next() {

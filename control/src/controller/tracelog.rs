@@ -18,8 +18,18 @@ const KNOWN: &str = "start stop update enable disable flush capturestate q l enu
     exefilter enableproperty";
 
 /// Switches that turn kernel events on or off.
-pub(super) const KERNEL: &[&str] =
-    &["cm", "dpcisr", "fio", "hf", "img", "nodisk", "nonet", "noprocess", "nothread", "pf"];
+pub(super) const KERNEL: &[&str] = &[
+    "cm",
+    "dpcisr",
+    "fio",
+    "hf",
+    "img",
+    "nodisk",
+    "nonet",
+    "noprocess",
+    "nothread",
+    "pf",
+];
 
 /// Switches that are modes of the session.
 pub(super) const MODES: &[(&str, LogFileMode)] = &[
@@ -94,7 +104,9 @@ pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
         let error = LineError::new(span.clone(), expected, Found::More);
         return Err(error.hint("the line says how providers are enabled, and not which"));
     }
-    line.finish().ok_or_else(|| args.missing(EXPECTED)).map(|action| vec![action])
+    line.finish()
+        .ok_or_else(|| args.missing(EXPECTED))
+        .map(|action| vec![action])
 }
 
 impl Tracelog {
@@ -103,23 +115,48 @@ impl Tracelog {
         let name = name.unwrap_or_else(|| KERNEL_SESSION.to_owned());
         let mut providers = Vec::new();
         for provider in self.guids {
-            let spec = self.enabled.as_ref().map_or_else(default_spec, |(spec, _)| spec.clone());
+            let spec = self
+                .enabled
+                .as_ref()
+                .map_or_else(default_spec, |(spec, _)| spec.clone());
             providers.push(ProviderSpec { provider, ..spec });
         }
         let mut session = std::mem::take(&mut self.session);
         session.direct = true;
         Some(match verb.as_str() {
-            "stop" => Action::Stop { session: name, direct: true },
-            "flush" => Action::Flush { session: name, file: session.file, direct: true },
-            "q" => Action::Query { session: Some(name), direct: true },
-            "l" => Action::Query { session: None, direct: true },
+            "stop" => Action::Stop {
+                session: name,
+                direct: true,
+            },
+            "flush" => Action::Flush {
+                session: name,
+                file: session.file,
+                direct: true,
+            },
+            "q" => Action::Query {
+                session: Some(name),
+                direct: true,
+            },
+            "l" => Action::Query {
+                session: None,
+                direct: true,
+            },
             "enumguid" => Action::ListProviders,
-            "capturestate" => Action::CaptureState { session: name, providers },
+            "capturestate" => Action::CaptureState {
+                session: name,
+                providers,
+            },
             "systemrundown" => Action::SystemRundown { session: name },
-            "disable" => Action::Disable { session: name, providers, kernel: session.kernel },
-            "enable" | "enableex" => {
-                Action::Enable { session: name, providers, kernel: session.kernel }
-            }
+            "disable" => Action::Disable {
+                session: name,
+                providers,
+                kernel: session.kernel,
+            },
+            "enable" | "enableex" => Action::Enable {
+                session: name,
+                providers,
+                kernel: session.kernel,
+            },
             verb => {
                 session.name = name;
                 session.providers = providers;
@@ -133,7 +170,9 @@ impl Tracelog {
     }
 
     fn enabled(&mut self, switch: &Switch) -> &mut ProviderSpec {
-        let (spec, _) = self.enabled.get_or_insert_with(|| (default_spec(), switch.span.clone()));
+        let (spec, _) = self
+            .enabled
+            .get_or_insert_with(|| (default_spec(), switch.span.clone()));
         spec
     }
 
@@ -141,7 +180,9 @@ impl Tracelog {
         let session = &mut self.session;
         match switch.name.as_str() {
             "f" => {
-                let file = args.optional().map_or_else(|| DEFAULT_FILE.to_owned(), |w| w.text);
+                let file = args
+                    .optional()
+                    .map_or_else(|| DEFAULT_FILE.to_owned(), |w| w.text);
                 session.file = Some(file);
             }
             "b" => session.buffer_kb = Some(args.number("the size of a buffer, in KB")?),
@@ -168,7 +209,9 @@ impl Tracelog {
                 session.modes.0 |= args.choice("stop or persist", HYBRID_SHUTDOWN)?.0;
             }
             "pids" => session.processes = args.counted(MAX_PIDS, "a process id")?,
-            "stackwalk" => session.stack_walk.extend(args.names('+', "events to take stacks at")?),
+            "stackwalk" => session
+                .stack_walk
+                .extend(args.names('+', "events to take stacks at")?),
             _ => self.provider_option(switch, args)?,
         }
         Ok(())
@@ -219,14 +262,18 @@ impl Tracelog {
                 let words: Vec<u32> = args.counted(MASKS, "a word of the group masks")?;
                 let words = words.iter().map(|word| format!(" {word:#x}"));
                 let count = words.len();
-                self.session.kernel.push(format!("eflag {count}{}", words.collect::<String>()));
+                self.session
+                    .kernel
+                    .push(format!("eflag {count}{}", words.collect::<String>()));
             }
             name if KERNEL.contains(&name) => self.session.kernel.push(switch.name.clone()),
             name => {
                 if let Some((_, mode)) = MODES.iter().find(|(mode, _)| *mode == name) {
                     self.session.modes.0 |= mode.0;
                 } else if let Some(values) = values_of(OTHERS, name) {
-                    self.session.others.push(args.other(switch.name.clone(), values)?);
+                    self.session
+                        .others
+                        .push(args.other(switch.name.clone(), values)?);
                 } else {
                     return Err(unknown(switch, "a switch of tracelog", KNOWN));
                 }

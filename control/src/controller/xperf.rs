@@ -44,7 +44,9 @@ struct Xperf {
 }
 
 pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
-    let mut xperf = Xperf { actions: Vec::new() };
+    let mut xperf = Xperf {
+        actions: Vec::new(),
+    };
     while !args.is_empty() {
         let Some(switch) = args.switch() else {
             return Err(args.missing("a switch of xperf, -start or -on for instance"));
@@ -59,8 +61,15 @@ pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
 
 impl Xperf {
     fn begin(&mut self, update: bool, name: String) {
-        let session = Box::new(Session { direct: true, ..Session::named(name) });
-        self.actions.push(if update { Action::Update(session) } else { Action::Start(session) });
+        let session = Box::new(Session {
+            direct: true,
+            ..Session::named(name)
+        });
+        self.actions.push(if update {
+            Action::Update(session)
+        } else {
+            Action::Start(session)
+        });
     }
 
     /// The session that the line is describing: the last thing that it asks for.
@@ -96,17 +105,31 @@ impl Xperf {
             "on" => self.on(args)?,
             "stop" => {
                 let session = optional_name(args);
-                self.actions.push(Action::Stop { session, direct: true });
+                self.actions.push(Action::Stop {
+                    session,
+                    direct: true,
+                });
             }
             "flush" => {
                 let session = optional_name(args);
-                self.actions.push(Action::Flush { session, file: None, direct: true });
+                self.actions.push(Action::Flush {
+                    session,
+                    file: None,
+                    direct: true,
+                });
             }
             "d" => {
                 let output = args.text("the file that is made")?;
-                if !self.actions.iter().any(|a| matches!(a, Action::Stop { .. })) {
+                if !self
+                    .actions
+                    .iter()
+                    .any(|a| matches!(a, Action::Stop { .. }))
+                {
                     let session = KERNEL_SESSION.to_owned();
-                    self.actions.push(Action::Stop { session, direct: true });
+                    self.actions.push(Action::Stop {
+                        session,
+                        direct: true,
+                    });
                 }
                 self.actions.push(Action::Merge {
                     inputs: Vec::new(),
@@ -117,9 +140,13 @@ impl Xperf {
             "capturestate" => {
                 let session = args.text("the session's name")?;
                 let providers = providers(&args.value("providers")?)?;
-                self.actions.push(Action::CaptureState { session, providers });
+                self.actions
+                    .push(Action::CaptureState { session, providers });
             }
-            "loggers" => self.actions.push(Action::Query { session: None, direct: true }),
+            "loggers" => self.actions.push(Action::Query {
+                session: None,
+                direct: true,
+            }),
             "merge" => self.merge(args)?,
             "f" => {
                 let to = args.text("a file")?;
@@ -138,7 +165,9 @@ impl Xperf {
         if self.open().is_none() {
             self.begin(false, KERNEL_SESSION.to_owned());
         }
-        let Some(session) = self.open() else { return Ok(()) };
+        let Some(session) = self.open() else {
+            return Ok(());
+        };
         if session.is_kernel() {
             for (flag, span) in parts(&word.text, word.span.clone(), '+') {
                 if flag.contains(':') || flag.parse::<etl_format::Guid>().is_ok() {
@@ -148,7 +177,11 @@ impl Xperf {
                     ));
                 }
                 if flag.is_empty() {
-                    return Err(LineError::new(span, "a kernel flag", Found::Text(String::new())));
+                    return Err(LineError::new(
+                        span,
+                        "a kernel flag",
+                        Found::Text(String::new()),
+                    ));
                 }
                 session.kernel.push(flag.to_owned());
             }
@@ -176,7 +209,9 @@ impl Xperf {
             "clocktype" => {
                 session.clock = Some(args.choice("PerfCounter, SystemTime or Cycle", CLOCKS)?);
             }
-            "stackwalk" => session.stack_walk.extend(args.names('+', "events to take stacks at")?),
+            "stackwalk" => session
+                .stack_walk
+                .extend(args.names('+', "events to take stacks at")?),
             "pids" => {
                 session.processes.push(args.number("a process id")?);
                 while let Some(word) = args.optional() {
@@ -186,7 +221,9 @@ impl Xperf {
                 }
             }
             name => match values_of(OTHERS, name) {
-                Some(values) => session.others.push(args.other(switch.name.clone(), values)?),
+                Some(values) => session
+                    .others
+                    .push(args.other(switch.name.clone(), values)?),
                 None => return Err(unknown(switch, "a switch of xperf", KNOWN)),
             },
         }
@@ -210,7 +247,11 @@ impl Xperf {
         }
         match files.pop() {
             Some(output) if !files.is_empty() => {
-                self.actions.push(Action::Merge { inputs: files, output, options });
+                self.actions.push(Action::Merge {
+                    inputs: files,
+                    output,
+                    options,
+                });
                 Ok(())
             }
             _ => Err(args.missing("the files to merge, and last the file that is made")),
@@ -219,7 +260,8 @@ impl Xperf {
 }
 
 fn optional_name(args: &mut Args) -> String {
-    args.optional().map_or_else(|| KERNEL_SESSION.to_owned(), |word| word.text)
+    args.optional()
+        .map_or_else(|| KERNEL_SESSION.to_owned(), |word| word.text)
 }
 
 /// The parts of a text, each with its place in the line. In a word with quotes or escapes the place
@@ -282,7 +324,9 @@ fn wrong_field(field: &str, span: Range<usize>, expected: &str) -> LineError {
 /// Whether a name looks like a GUID with an error in it.
 fn looks_like_a_guid(name: &str) -> bool {
     let name = name.strip_prefix('{').unwrap_or(name);
-    let Some((first, rest)) = name.split_once('-') else { return false };
+    let Some((first, rest)) = name.split_once('-') else {
+        return false;
+    };
     first.len() == 8
         && first.bytes().all(|b| b.is_ascii_hexdigit())
         && rest.bytes().filter(|&b| b == b'-').count() >= 3
@@ -294,7 +338,10 @@ fn properties(text: &str) -> Option<EnableProperties> {
         return Some(EnableProperties(bits));
     }
     const QUOTES: [char; 5] = ['\'', '\u{2018}', '\u{2019}', '\u{201b}', '`'];
-    let inner = text.strip_prefix(QUOTES).and_then(|t| t.strip_suffix(QUOTES)).unwrap_or(text);
+    let inner = text
+        .strip_prefix(QUOTES)
+        .and_then(|t| t.strip_suffix(QUOTES))
+        .unwrap_or(text);
     let mut properties = EnableProperties::default();
     for name in inner.split([',', '|']) {
         properties = properties.with(EnableProperties::named(name.trim())?);

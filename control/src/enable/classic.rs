@@ -30,7 +30,10 @@ impl From<&Enablement> for ClassicEnablement {
     /// `any`.
     fn from(enablement: &Enablement) -> Self {
         let [a, b, c, d, ..] = enablement.any.to_le_bytes();
-        ClassicEnablement { level: enablement.level, flags: u32::from_le_bytes([a, b, c, d]) }
+        ClassicEnablement {
+            level: enablement.level,
+            flags: u32::from_le_bytes([a, b, c, d]),
+        }
     }
 }
 

@@ -74,19 +74,26 @@ mod tests {
     use proptest::sample::select;
 
     fn process() -> impl Strategy<Value = (u32, &'static str, Option<&'static str>)> {
-        (0u32..4, select(vec!["a.exe", "b.exe"]), select(vec![None, Some("p"), Some("q")]))
+        (
+            0u32..4,
+            select(vec!["a.exe", "b.exe"]),
+            select(vec![None, Some("p"), Some("q")]),
+        )
     }
 
     fn scope() -> impl Strategy<Value = Scope> {
         let names = |from: Vec<&'static str>| vec(select(from).prop_map(str::to_owned), 0..2);
-        (vec(0u32..4, 0..3), names(vec!["A.EXE", "b.exe"]), names(vec!["p", "Q"])).prop_map(
-            |(processes, executables, packages)| Scope {
+        (
+            vec(0u32..4, 0..3),
+            names(vec!["A.EXE", "b.exe"]),
+            names(vec!["p", "Q"]),
+        )
+            .prop_map(|(processes, executables, packages)| Scope {
                 processes,
                 executables,
                 packages,
                 apps: vec![],
-            },
-        )
+            })
     }
 
     proptest! {

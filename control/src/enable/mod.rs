@@ -152,7 +152,14 @@ pub struct Enablement {
 
 impl fmt::Debug for Enablement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Enablement { level, any, all, ignore_keyword_0, ids, variant } = self;
+        let Enablement {
+            level,
+            any,
+            all,
+            ignore_keyword_0,
+            ids,
+            variant,
+        } = self;
         f.debug_struct("Enablement")
             .field("level", level)
             .field("any", &format_args!("{any:#x}"))
@@ -168,7 +175,11 @@ impl Enablement {
     /// An enablement by level and mask, as command lines have it.
     #[must_use]
     pub fn new(level: u8, any: u64) -> Self {
-        Enablement { level, any, ..Enablement::default() }
+        Enablement {
+            level,
+            any,
+            ..Enablement::default()
+        }
     }
 
     /// Whether the session gets the event.
@@ -249,11 +260,20 @@ impl CombinedEnablement {
             let (any, all) = session.masks();
             if union.enabled {
                 let all_levels = union.level == 0 || session.level == 0;
-                union.level = if all_levels { 0 } else { union.level.max(session.level) };
+                union.level = if all_levels {
+                    0
+                } else {
+                    union.level.max(session.level)
+                };
                 union.any |= any;
                 union.all &= all;
             } else {
-                union = CombinedEnablement { level: session.level, any, all, enabled: true };
+                union = CombinedEnablement {
+                    level: session.level,
+                    any,
+                    all,
+                    enabled: true,
+                };
             }
         }
         union
@@ -262,8 +282,12 @@ impl CombinedEnablement {
     /// Whether the provider raises an event of this level and keyword.
     #[must_use]
     pub fn raises(&self, level: u8, keyword: u64) -> bool {
-        let session =
-            Enablement { level: self.level, any: self.any, all: self.all, ..Enablement::default() };
+        let session = Enablement {
+            level: self.level,
+            any: self.any,
+            all: self.all,
+            ..Enablement::default()
+        };
         self.enabled && session.admits_level(level) && session.admits_keyword(keyword)
     }
 }
@@ -275,7 +299,11 @@ mod tests {
 
     /// The rule once more, bit by bit.
     fn naively(s: &Enablement, e: &EventKey) -> bool {
-        let level = if e.level == 0 || s.level == 0 { true } else { e.level <= s.level };
+        let level = if e.level == 0 || s.level == 0 {
+            true
+        } else {
+            e.level <= s.level
+        };
         let has = |mask: u64, bit: u32| mask >> bit & 1 == 1;
         let keyword = if e.keyword == 0 {
             !s.ignore_keyword_0
@@ -384,7 +412,11 @@ mod tests {
 
     #[test]
     fn admits_compares_all_64_bits_of_a_mask() {
-        let monitoring = EventKey { id: 1, level: 4, keyword: 0x2_0000_0000 };
+        let monitoring = EventKey {
+            id: 1,
+            level: 4,
+            keyword: 0x2_0000_0000,
+        };
         assert!(!Enablement::new(5, 0xffff_ffff).admits(&monitoring));
         assert!(Enablement::new(5, 0).admits(&monitoring));
         assert!(Enablement::new(5, u64::MAX).admits(&monitoring));

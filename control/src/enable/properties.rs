@@ -68,7 +68,10 @@ impl EnableProperties {
     /// The property of a name (case does not matter).
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        NAMES.iter().find(|(_, n)| n.eq_ignore_ascii_case(name)).map(|(bits, _)| *bits)
+        NAMES
+            .iter()
+            .find(|(_, n)| n.eq_ignore_ascii_case(name))
+            .map(|(bits, _)| *bits)
     }
 
     /// Names of its bits.
@@ -117,7 +120,10 @@ mod tests {
     fn display_and_named_agree() {
         let asked = EnableProperties::STACK_TRACE.with(EnableProperties::SID);
         assert_eq!(asked.to_string(), "sid,stack");
-        assert_eq!(EnableProperties(0x8000_0004).to_string(), "stack,0x80000000");
+        assert_eq!(
+            EnableProperties(0x8000_0004).to_string(),
+            "stack,0x80000000"
+        );
         assert_eq!(EnableProperties(0x400).to_string(), "0x400");
         for (bits, name) in NAMES {
             assert_eq!(EnableProperties::named(&name.to_uppercase()), Some(bits));

@@ -69,11 +69,25 @@ pub struct Suppressed<'a> {
 #[must_use]
 pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> Explanation<'_> {
     let KeywordNames { names, unnamed } = provider.keyword_names(mask);
-    let rules = Rules { provider, tables, kind: ProviderKind::of(provider.guid) };
-    let mut explanation = Explanation { names, unnamed, ..Explanation::default() };
+    let rules = Rules {
+        provider,
+        tables,
+        kind: ProviderKind::of(provider.guid),
+    };
+    let mut explanation = Explanation {
+        names,
+        unnamed,
+        ..Explanation::default()
+    };
     for (event, versions) in newest(provider) {
-        let levels = (1..=VERBOSE).filter(|&level| rules.selects(event, mask, level)).collect();
-        let raised = Raised { event, versions, levels };
+        let levels = (1..=VERBOSE)
+            .filter(|&level| rules.selects(event, mask, level))
+            .collect();
+        let raised = Raised {
+            event,
+            versions,
+            levels,
+        };
         if rules.selects(event, mask, level) {
             explanation.raised.push(raised);
         } else if rules.admitted(event, mask, level) && !is_leftover(raised.event) {
@@ -82,7 +96,10 @@ pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> E
             let other_form = suggested_mask.is_none()
                 && (1..=VERBOSE).any(|l| rules.suggested_mask(event, mask, l).is_some());
             if raised.levels.is_empty() && !other_form {
-                explanation.suppressed.push(Suppressed { event, suggested_mask });
+                explanation.suppressed.push(Suppressed {
+                    event,
+                    suggested_mask,
+                });
             }
         } else if raised.levels.iter().any(|&l| l > level) && level != 0 {
             explanation.too_verbose.push(raised);
@@ -94,7 +111,9 @@ pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> E
 
 /// Whether only the first release raised the event under the runtime provider.
 fn is_leftover(event: &TableEvent) -> bool {
-    let Identity::Modern { id, .. } = event.schema.identity else { return false };
+    let Identity::Modern { id, .. } = event.schema.identity else {
+        return false;
+    };
     matches!(id, 135..=140 | 149 | 150)
         && ProviderKind::of(event.schema.provider) == ProviderKind::Runtime
 }
@@ -103,7 +122,9 @@ fn is_leftover(event: &TableEvent) -> bool {
 fn newest(provider: &Provider) -> Vec<(&TableEvent, Vec<u8>)> {
     let mut out: Vec<(u16, &TableEvent, Vec<u8>)> = Vec::new();
     for event in &provider.events {
-        let Identity::Modern { id, version } = event.schema.identity else { continue };
+        let Identity::Modern { id, version } = event.schema.identity else {
+            continue;
+        };
         match out.iter_mut().find(|(i, ..)| *i == id) {
             Some((_, newest, versions)) => {
                 if versions.last().is_none_or(|&last| last < version) {
@@ -114,7 +135,9 @@ fn newest(provider: &Provider) -> Vec<(&TableEvent, Vec<u8>)> {
             None => out.push((id, event, vec![version])),
         }
     }
-    out.into_iter().map(|(_, event, versions)| (event, versions)).collect()
+    out.into_iter()
+        .map(|(_, event, versions)| (event, versions))
+        .collect()
 }
 
 /// The providers that the CLR has rules for.
@@ -180,7 +203,11 @@ impl Rules<'_> {
 
     /// A mask that selects the event: `mask` with missing bits and without bits that prevent it.
     fn suggested_mask(&self, event: &TableEvent, mask: u64, level: u8) -> Option<u64> {
-        let named: u64 = self.provider.keywords.iter().fold(0, |all, keyword| all | keyword.mask);
+        let named: u64 = self
+            .provider
+            .keywords
+            .iter()
+            .fold(0, |all, keyword| all | keyword.mask);
         let base = mask & named;
         let without = base & !OVERRIDE_NGEN;
         // Keywords of enumerations are tried before others, and one bit before two.
@@ -216,8 +243,11 @@ impl Explanation<'_> {
     /// about the events that it selects.
     #[must_use]
     pub fn errata(&self, provider: &Provider, mask: u64) -> Vec<&'static str> {
-        let event_errata: BTreeSet<_> =
-            self.raised.iter().flat_map(|raised| raised.event.errata()).collect();
+        let event_errata: BTreeSet<_> = self
+            .raised
+            .iter()
+            .flat_map(|raised| raised.event.errata())
+            .collect();
         let mut ids = Vec::new();
         for erratum in errata() {
             if erratum.is_of_mask(provider, mask)

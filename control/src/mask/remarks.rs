@@ -46,7 +46,11 @@ impl Remarks {
         erratum: Option<&'static str>,
     ) {
         let errata = erratum.into_iter().collect();
-        self.0.push(Remark { message: message.into(), suggested_mask, errata });
+        self.0.push(Remark {
+            message: message.into(),
+            suggested_mask,
+            errata,
+        });
     }
 }
 
@@ -64,7 +68,11 @@ pub(super) fn on_mask(
     } else if mask != u64::MAX {
         // The tables of Windows do not say which events are in which channel.
         let is_of_windows = !Registry::builtin().has(provider.guid);
-        let channels = if is_of_windows { explanation.unnamed & CHANNELS } else { 0 };
+        let channels = if is_of_windows {
+            explanation.unnamed & CHANNELS
+        } else {
+            0
+        };
         if channels != 0 {
             let text = format!("bits {channels:#x} select channels: their events are not listed");
             out.add(text, None, None);
@@ -90,7 +98,11 @@ pub(super) fn on_mask(
     }
     // Masks that the pages print.
     for erratum in errata().iter().filter(|e| e.is_of_mask(provider, mask)) {
-        if !out.0.iter().any(|remark| remark.errata.contains(&erratum.id.as_str())) {
+        if !out
+            .0
+            .iter()
+            .any(|remark| remark.errata.contains(&erratum.id.as_str()))
+        {
             let text = format!(
                 "the reference pages disagree on the {}: {}",
                 erratum.about, erratum.documents
@@ -112,13 +124,25 @@ fn rundown(mask: u64, level: u8, tables: TableSet, out: &mut Remarks) {
     if !end {
         let wanted = mask & (ENUMERATES | START_RUNDOWN) | END_RUNDOWN;
         let nothing = wanted & ENUMERATES == 0;
-        let wanted = if nothing { wanted | LOADER | JIT | NGEN } else { wanted };
-        let listed = if start { "after the start rundown" } else { "before the recording" };
+        let wanted = if nothing {
+            wanted | LOADER | JIT | NGEN
+        } else {
+            wanted
+        };
+        let listed = if start {
+            "after the start rundown"
+        } else {
+            "before the recording"
+        };
         let text = format!(
             "EndRundownKeyword ({END_RUNDOWN:#x}) is missing: there will be no DCEnd events, so \
              methods that were compiled {listed} are not listed; {wanted:#x} has them"
         );
-        out.add(text, Some(wanted), (mask & END_ENUMERATION != 0).then_some("X04"));
+        out.add(
+            text,
+            Some(wanted),
+            (mask & END_ENUMERATION != 0).then_some("X04"),
+        );
     }
     if !start && !end {
         let text = format!(
@@ -134,13 +158,21 @@ fn rundown(mask: u64, level: u8, tables: TableSet, out: &mut Remarks) {
     }
     // The reference pages say that AppDomainResourceManagement makes the CLR enumerate as well.
     let shipped = tables == TableSet::Shipped;
-    let enumerating = if shipped { ENUMERATES } else { ENUMERATES | APP_DOMAIN_RESOURCES };
+    let enumerating = if shipped {
+        ENUMERATES
+    } else {
+        ENUMERATES | APP_DOMAIN_RESOURCES
+    };
     if mask & enumerating == 0 && mask != 0 {
         let text = "nothing to enumerate is named: add Loader (0x8), Jit (0x10) and NGen (0x20)";
         return out.add(text, Some(mask | LOADER | JIT | NGEN), None);
     }
-    let enumerates = Enumeration::ALL.into_iter().any(|which| rules.enumerates(which));
-    let has_markers = Enumeration::ALL.into_iter().any(|which| rules.brackets(which));
+    let enumerates = Enumeration::ALL
+        .into_iter()
+        .any(|which| rules.enumerates(which));
+    let has_markers = Enumeration::ALL
+        .into_iter()
+        .any(|which| rules.brackets(which));
     if shipped && enumerates && !has_markers {
         let text = "threads and ranges alone have no markers (DCStartInit, DCEndComplete and so \
                     on); add Loader, Jit, NGen or the IL maps";

@@ -12,7 +12,10 @@ fn explained(name: &str, mask: u64, level: u8) -> Explanation<'static> {
 }
 
 fn symbols(e: &Explanation<'_>) -> Vec<String> {
-    e.raised.iter().map(|r| r.event.schema.name.to_string()).collect()
+    e.raised
+        .iter()
+        .map(|r| r.event.schema.name.to_string())
+        .collect()
 }
 
 fn says(e: &Explanation<'_>, what: &str) -> bool {
@@ -24,12 +27,27 @@ fn says(e: &Explanation<'_>, what: &str) -> bool {
 fn explain_selects_dcend_for_the_rundown_of_the_recipe() {
     let good = explained("rundown", 0x138, 5);
     let symbols = symbols(&good);
-    for wanted in ["DCEndInit_V1", "DCEndComplete_V1", "MethodDCEndVerbose_V2", "ModuleDCEnd_V3"] {
-        assert!(symbols.iter().any(|s| s == wanted), "{wanted} in {symbols:?}");
+    for wanted in [
+        "DCEndInit_V1",
+        "DCEndComplete_V1",
+        "MethodDCEndVerbose_V2",
+        "ModuleDCEnd_V3",
+    ] {
+        assert!(
+            symbols.iter().any(|s| s == wanted),
+            "{wanted} in {symbols:?}"
+        );
     }
     assert!(!symbols.iter().any(|s| s.starts_with("MethodDCStart")));
-    assert!(!symbols.iter().any(|s| s == "MethodDCEnd_V2"), "level 5 replaces the plain form");
-    assert!(good.remarks.iter().all(|r| r.errata == ["X04"]), "{:?}", good.remarks);
+    assert!(
+        !symbols.iter().any(|s| s == "MethodDCEnd_V2"),
+        "level 5 replaces the plain form"
+    );
+    assert!(
+        good.remarks.iter().all(|r| r.errata == ["X04"]),
+        "{:?}",
+        good.remarks
+    );
     assert!(good.errata(provider("rundown"), 0x138).contains(&"X04"));
 }
 
@@ -39,11 +57,25 @@ fn explain_selects_nothing_for_the_other_mask_of_the_documents() {
     let bad = explained("rundown", 0xb8, 5);
     assert!(bad.raised.is_empty());
     assert_eq!(bad.unnamed, 0x80);
-    assert!(says(&bad, "0x138") && says(&bad, "nothing at all"), "{:?}", bad.remarks);
-    assert!(bad.remarks.iter().any(|r| r.errata == ["X04"] && r.suggested_mask == Some(0x138)));
-    let end = bad.suppressed.iter().find(|w| w.event.schema.name.starts_with("DCEndComplete"));
+    assert!(
+        says(&bad, "0x138") && says(&bad, "nothing at all"),
+        "{:?}",
+        bad.remarks
+    );
+    assert!(
+        bad.remarks
+            .iter()
+            .any(|r| r.errata == ["X04"] && r.suggested_mask == Some(0x138))
+    );
+    let end = bad
+        .suppressed
+        .iter()
+        .find(|w| w.event.schema.name.starts_with("DCEndComplete"));
     assert_eq!(end.unwrap().suggested_mask, Some(0x138));
-    let start = bad.suppressed.iter().find(|w| w.event.schema.name.starts_with("ModuleDCStart"));
+    let start = bad
+        .suppressed
+        .iter()
+        .find(|w| w.event.schema.name.starts_with("ModuleDCStart"));
     assert_eq!(start.unwrap().suggested_mask, Some(0x78));
 }
 
@@ -51,11 +83,23 @@ fn explain_selects_nothing_for_the_other_mask_of_the_documents() {
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn suggested_masks_select_what_they_are_suggested_for() {
     for name in ["runtime", "rundown"] {
-        for mask in [0x20, 0x10, 0xb8, 0x38, 0x1fc1f, 0x1ccbd, 0x40030, 0x20000008, 0xffff_ffff] {
+        for mask in [
+            0x20,
+            0x10,
+            0xb8,
+            0x38,
+            0x1fc1f,
+            0x1ccbd,
+            0x40030,
+            0x20000008,
+            0xffff_ffff,
+        ] {
             for level in [0, 1, 4, 5] {
                 let e = explained(name, mask, level);
                 for w in &e.suppressed {
-                    let Some(suggested_mask) = w.suggested_mask else { continue };
+                    let Some(suggested_mask) = w.suggested_mask else {
+                        continue;
+                    };
                     let then = explained(name, suggested_mask, level);
                     let given = then.raised.iter().any(|r| std::ptr::eq(r.event, w.event));
                     assert!(
@@ -120,11 +164,16 @@ fn explain_suppresses_the_events_of_ngen_alone() {
 fn explain_lists_the_levels_of_events() {
     let e = explained("runtime", 0x10, 4);
     let find = |list: &[Raised<'_>], name: &str| {
-        list.iter().find(|r| r.event.schema.name == name).map(|r| r.levels.clone())
+        list.iter()
+            .find(|r| r.event.schema.name == name)
+            .map(|r| r.levels.clone())
     };
     assert_eq!(find(&e.raised, "MethodLoad_V2"), Some(vec![4]));
     assert_eq!(find(&e.raised, "MethodLoadVerbose_V2"), Some(vec![4, 5]));
-    assert_eq!(find(&e.too_verbose, "MethodJittingStarted_V1"), Some(vec![5]));
+    assert_eq!(
+        find(&e.too_verbose, "MethodJittingStarted_V1"),
+        Some(vec![5])
+    );
     assert!(e.remarks.iter().any(|r| r.errata == ["X02"]));
 }
 
@@ -146,14 +195,21 @@ fn explain_follows_the_pages_with_documented_tables() {
     let e = explain(TableSet::Documented, runtime, 0x10, 4);
     let names = symbols(&e);
     assert!(names.iter().any(|n| n == "MethodLoad_V1"));
-    assert!(!names.iter().any(|n| n == "MethodLoadVerbose_V1"), "level 5 by the pages (X02)");
+    assert!(
+        !names.iter().any(|n| n == "MethodLoadVerbose_V1"),
+        "level 5 by the pages (X02)"
+    );
     let rundown = pages.find("rundown").unwrap();
     let markers = |mask| {
         let e = explain(TableSet::Documented, rundown, mask, 5);
         symbols(&e).iter().any(|n| n == "DCEndInit_V1")
     };
     assert!(markers(0x900) && markers(0x110) && !markers(0x10));
-    assert!(!symbols(&explained("rundown", 0x900, 5)).iter().any(|n| n == "DCEndInit_V1"));
+    assert!(
+        !symbols(&explained("rundown", 0x900, 5))
+            .iter()
+            .any(|n| n == "DCEndInit_V1")
+    );
 }
 
 #[test]
@@ -163,7 +219,12 @@ fn explain_applies_only_the_enable_rule_to_the_private_provider() {
     assert!(garbage.remarks.is_empty(), "{:?}", garbage.remarks);
     assert!(symbols(&garbage).iter().any(|s| s == "GCSettings_V1"));
     assert!(garbage.suppressed.is_empty());
-    assert!(garbage.too_verbose.iter().any(|r| r.event.schema.name == "GCJoin_V1"));
+    assert!(
+        garbage
+            .too_verbose
+            .iter()
+            .any(|r| r.event.schema.name == "GCJoin_V1")
+    );
     assert!(
         garbage
             .raised
@@ -179,12 +240,18 @@ fn explain_names_channels_in_masks_of_windows_providers() {
     let e = explain(TableSet::Shipped, process, 0x8000_0000_0000_0010, 5);
     assert_eq!(e.names, ["WINEVENT_KEYWORD_PROCESS"]);
     assert!(
-        symbols(&e).iter().any(|symbol| symbol.starts_with("ProcessStart")),
+        symbols(&e)
+            .iter()
+            .any(|symbol| symbol.starts_with("ProcessStart")),
         "{:?}",
         symbols(&e)
     );
     assert!(!symbols(&e).iter().any(|symbol| symbol.starts_with("Image")));
     assert!(says(&e, "0x8000000000000000 select channels") && !says(&e, "mean nothing"));
     let e = explain(TableSet::Shipped, process, 0x10_0000_0000, 5);
-    assert!(e.raised.is_empty() && says(&e, "0x1000000000 mean nothing"), "{:?}", e.remarks);
+    assert!(
+        e.raised.is_empty() && says(&e, "0x1000000000 mean nothing"),
+        "{:?}",
+        e.remarks
+    );
 }

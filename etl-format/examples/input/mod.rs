@@ -22,16 +22,26 @@ pub fn trace() -> etl_format::Result<Vec<u8>> {
             .with_processors(2)
     };
     let mut session = Session::in_memory(header)?;
-    let descriptor = EventDescriptor { id: 7, level: 4, ..EventDescriptor::default() };
+    let descriptor = EventDescriptor {
+        id: 7,
+        level: 4,
+        ..EventDescriptor::default()
+    };
     for number in 0..3_000u32 {
         let timestamp = 2_000 + i64::from(number) * 10_000;
         let payload = number.to_le_bytes();
-        let event = Event::new(PROVIDER, descriptor, timestamp).process(4, 8).payload(&payload);
+        let event = Event::new(PROVIDER, descriptor, timestamp)
+            .process(4, 8)
+            .payload(&payload);
         session.write((number % 2) as u16, &event)?;
     }
     session.finish()
 }
 
 /// The provider of the events.
-pub const PROVIDER: Guid =
-    Guid::new(0x0f67_e49f, 0xfe51, 0x4e9f, [0xb4, 0x90, 0x6f, 0x29, 0x48, 0xcc, 0x60, 0x27]);
+pub const PROVIDER: Guid = Guid::new(
+    0x0f67_e49f,
+    0xfe51,
+    0x4e9f,
+    [0xb4, 0x90, 0x6f, 0x29, 0x48, 0xcc, 0x60, 0x27],
+);

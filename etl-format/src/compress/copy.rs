@@ -99,7 +99,11 @@ struct Pattern {
 
 /// By distance.
 const PATTERNS: [Pattern; NARROW] = {
-    let mut patterns = [Pattern { bytes: 0, factor: 0, step: NARROW }; NARROW];
+    let mut patterns = [Pattern {
+        bytes: 0,
+        factor: 0,
+        step: NARROW,
+    }; NARROW];
     let mut distance = 1;
     while distance < NARROW {
         let (mut factor, mut at) = (0, 0);
@@ -111,7 +115,11 @@ const PATTERNS: [Pattern; NARROW] = {
         #[allow(clippy::indexing_slicing)]
         let pattern = &mut patterns[distance];
         let bytes = (1 << (8 * distance)) - 1;
-        *pattern = Pattern { bytes, factor, step: NARROW / distance * distance };
+        *pattern = Pattern {
+            bytes,
+            factor,
+            step: NARROW / distance * distance,
+        };
         distance += 1;
     }
     patterns

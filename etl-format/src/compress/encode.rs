@@ -101,7 +101,10 @@ pub(super) fn lznt1(chains: &mut Chains, data: &[u8], out: &mut Vec<u8>) {
             }
             let made = at - begin;
             // Bits of the token that are length; the distance has the rest.
-            let bits = (4..=12).rev().find(|&b| b == 4 || 1usize << (16 - b) >= made).unwrap_or(4);
+            let bits = (4..=12)
+                .rev()
+                .find(|&b| b == 4 || 1usize << (16 - b) >= made)
+                .unwrap_or(4);
             let most = (1usize << bits) - 1 + SHORTEST;
             if let Some(found) = chains.choose(data, at, made, end.min(at + most + 1)) {
                 let len = found.len.min(most);

@@ -69,7 +69,11 @@ fn block(items: &[Item], out: &mut Vec<u8>) {
     let lengths = code_lengths(counts);
     let codes = codes(&lengths);
     for pair in lengths.chunks_exact(2) {
-        out.push(pair.iter().rev().fold(0, |byte, &length| byte << 4 | length));
+        out.push(
+            pair.iter()
+                .rev()
+                .fold(0, |byte, &length| byte << 4 | length),
+        );
     }
     let mut bits = Bits::new(out);
     for &item in items {
@@ -107,7 +111,9 @@ fn code_lengths(mut counts: [u32; SYMBOLS]) -> [u8; SYMBOLS] {
         if lengths.iter().all(|&length| length <= BITS) {
             return lengths;
         }
-        counts.iter_mut().for_each(|count| *count = count.div_ceil(2));
+        counts
+            .iter_mut()
+            .for_each(|count| *count = count.div_ceil(2));
     }
 }
 
@@ -190,7 +196,12 @@ impl<'a> Bits<'a> {
     fn new(out: &'a mut Vec<u8>) -> Self {
         let at = out.len();
         out.extend([0; 4]);
-        Bits { out, places: [at, at + 2], word: 0, free: 16 }
+        Bits {
+            out,
+            places: [at, at + 2],
+            word: 0,
+            free: 16,
+        }
     }
 
     fn write(&mut self, bits: u32, count: u32) {
@@ -211,6 +222,10 @@ impl<'a> Bits<'a> {
 
     fn finish(self) {
         let [place, _] = self.places;
-        put(self.out, place, &((self.word << self.free) as u16).to_le_bytes());
+        put(
+            self.out,
+            place,
+            &((self.word << self.free) as u16).to_le_bytes(),
+        );
     }
 }

@@ -23,7 +23,9 @@ fn shortest(format: CompressionFormat) -> Option<usize> {
 
 /// The compressed bytes before the first hole.
 pub(crate) fn before_hole(format: CompressionFormat, packed: &[u8]) -> &[u8] {
-    let Some(shortest) = shortest(format) else { return packed };
+    let Some(shortest) = shortest(format) else {
+        return packed;
+    };
     let mut end = 0;
     for (number, block) in packed.chunks_exact(BLOCK).enumerate() {
         let byte = block.first().copied().unwrap_or(1);
@@ -32,9 +34,17 @@ pub(crate) fn before_hole(format: CompressionFormat, packed: &[u8]) -> &[u8] {
         if from < end || !matches!(byte, 0 | FILLER) || block.iter().any(|&b| b != byte) {
             continue;
         }
-        let Some((before, rest)) = packed.split_at_checked(from) else { return packed };
-        let start = before.iter().rposition(|&b| b != byte).map_or(0, |at| at + 1);
-        end = rest.iter().position(|&b| b != byte).map_or(packed.len(), |len| from + len);
+        let Some((before, rest)) = packed.split_at_checked(from) else {
+            return packed;
+        };
+        let start = before
+            .iter()
+            .rposition(|&b| b != byte)
+            .map_or(0, |at| at + 1);
+        end = rest
+            .iter()
+            .position(|&b| b != byte)
+            .map_or(packed.len(), |len| from + len);
         if end - start >= shortest {
             return packed.get(..start).unwrap_or(packed);
         }
@@ -55,7 +65,10 @@ mod tests {
                 assert_eq!(before_hole(CompressionFormat::XPRESS, &packed).len(), 300);
                 packed[start + 63] = byte;
                 assert_eq!(before_hole(CompressionFormat::XPRESS, &packed).len(), start);
-                assert_eq!(before_hole(CompressionFormat::XPRESS_HUFF, &packed).len(), 300);
+                assert_eq!(
+                    before_hole(CompressionFormat::XPRESS_HUFF, &packed).len(),
+                    300
+                );
             }
         }
     }

@@ -77,7 +77,13 @@ struct Bits<'a> {
 
 impl<'a> Bits<'a> {
     fn new(input: &'a [u8], at: usize) -> Self {
-        let mut bits = Bits { input, at, hand: 0, extra: 16, missing: 0 };
+        let mut bits = Bits {
+            input,
+            at,
+            hand: 0,
+            extra: 16,
+            missing: 0,
+        };
         bits.hand = u32::from(bits.word()) << 16;
         bits.hand |= u32::from(bits.word());
         bits
@@ -109,7 +115,11 @@ impl<'a> Bits<'a> {
     }
 
     fn take(&mut self, count: u32) -> u32 {
-        let value = if count == 0 { 0 } else { self.hand >> (32 - count) };
+        let value = if count == 0 {
+            0
+        } else {
+            self.hand >> (32 - count)
+        };
         self.skip(count);
         value
     }
@@ -149,7 +159,9 @@ const SHIFT: u32 = 4;
 
 impl Default for Code {
     fn default() -> Self {
-        Code { table: vec![0; 1 << BITS].into_boxed_slice() }
+        Code {
+            table: vec![0; 1 << BITS].into_boxed_slice(),
+        }
     }
 }
 

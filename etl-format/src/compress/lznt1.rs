@@ -19,8 +19,11 @@ pub(super) fn decode(input: &[u8], output: &mut [u8], progress: &mut Progress) -
         let space = output.get_mut(progress.produced..)?;
         let most = space.len().min(CHUNK);
         let space = space.get_mut(..most)?;
-        let (read, made) =
-            if header & 0x8000 != 0 { chunk(packed, space) } else { plain(packed, space) };
+        let (read, made) = if header & 0x8000 != 0 {
+            chunk(packed, space)
+        } else {
+            plain(packed, space)
+        };
         progress.produced += made;
         // Only a chunk that was used up leads to the next one.
         if progress.produced < output.len() && read < len {
@@ -48,7 +51,9 @@ fn chunk(packed: &[u8], space: &mut [u8]) -> (usize, usize) {
     loop {
         if left == 0 {
             // Flags without items may end the chunk.
-            let Some(byte) = packed.u8_at(at) else { return (at, to) };
+            let Some(byte) = packed.u8_at(at) else {
+                return (at, to);
+            };
             (flags, left) = (byte, 8);
             at += 1;
         }
@@ -57,7 +62,9 @@ fn chunk(packed: &[u8], space: &mut [u8]) -> (usize, usize) {
         }
         let is_match = flags & 1 != 0;
         if is_match {
-            let Some(token) = packed.u16_at(at) else { return (at, to) };
+            let Some(token) = packed.u16_at(at) else {
+                return (at, to);
+            };
             let (distance, len) = split(token, to);
             match repeat(space, to, distance, len) {
                 Some(end) => to = end,

@@ -42,7 +42,14 @@ impl Chains {
             Effort::Best => (256, 1024, true),
         };
         let (head, previous) = (vec![0; 1 << HASH_BITS], vec![0; RING]);
-        Chains { head, previous, depth, enough, lazy, next: None }
+        Chains {
+            head,
+            previous,
+            depth,
+            enough,
+            lazy,
+            next: None,
+        }
     }
 
     /// Forgets the last buffer.
@@ -97,9 +104,14 @@ impl Chains {
         let slot = Self::slot(data, at)?;
         let mut candidate = *self.head.get(slot)? as usize;
         let here = data.get(at..end)?;
-        let mut best = Match { len: least, distance: 0 };
+        let mut best = Match {
+            len: least,
+            distance: 0,
+        };
         for _ in 0..self.depth {
-            let Some(from) = candidate.checked_sub(1) else { break };
+            let Some(from) = candidate.checked_sub(1) else {
+                break;
+            };
             let distance = at.saturating_sub(from);
             if distance == 0 || distance > reach {
                 break;

@@ -40,7 +40,11 @@ impl DecodeFault {
 
 impl core::fmt::Display for DecodeFault {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let DecodeFault { format, produced, consumed } = *self;
+        let DecodeFault {
+            format,
+            produced,
+            consumed,
+        } = *self;
         if self.is_known() {
             write!(
                 f,
@@ -81,7 +85,11 @@ pub fn decompress(
     output: &mut [u8],
 ) -> Result<(), DecodeFault> {
     let (whole, Progress { produced, consumed }) = decode(format, input, output);
-    whole.ok_or(DecodeFault { format, produced, consumed })
+    whole.ok_or(DecodeFault {
+        format,
+        produced,
+        consumed,
+    })
 }
 
 /// Fills `output` as [`decompress`] does, and also says how far it came when nothing is wrong.
@@ -109,7 +117,11 @@ pub(crate) fn decode(
 /// is in all XPRESS buffers of real traces. LZNT1 may end with an empty chunk. XPRESS_HUFF ends
 /// with a symbol of its own and whole words.
 pub(crate) fn is_end(format: CompressionFormat, rest: usize) -> bool {
-    rest <= if format == CompressionFormat::XPRESS_HUFF { 16 } else { 4 }
+    rest <= if format == CompressionFormat::XPRESS_HUFF {
+        16
+    } else {
+        4
+    }
 }
 
 /// How much work an encoder puts into finding repetitions.
@@ -155,7 +167,10 @@ impl Compressor {
     /// An encoder of the given effort.
     #[must_use]
     pub fn new(effort: Effort) -> Self {
-        Compressor { chains: matches::Chains::new(effort), items: Vec::new() }
+        Compressor {
+            chains: matches::Chains::new(effort),
+            items: Vec::new(),
+        }
     }
 
     /// Appends `input`, compressed, to `output`; at most 4 GiB of input. Incompressible input grows
@@ -211,6 +226,9 @@ pub(crate) struct Progress {
 fn stored(input: &[u8], output: &mut [u8], progress: &mut Progress) -> Option<()> {
     let len = input.len().min(output.len());
     output.get_mut(..len)?.copy_from_slice(input.get(..len)?);
-    *progress = Progress { produced: len, consumed: len };
+    *progress = Progress {
+        produced: len,
+        consumed: len,
+    };
     (len == output.len()).then_some(())
 }

@@ -11,7 +11,11 @@ use proptest::prelude::*;
 const FORMATS: &[CompressionFormat] = if cfg!(miri) {
     &[CompressionFormat::XPRESS, CompressionFormat::LZNT1]
 } else {
-    &[CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF]
+    &[
+        CompressionFormat::XPRESS,
+        CompressionFormat::LZNT1,
+        CompressionFormat::XPRESS_HUFF,
+    ]
 };
 
 fn packed(format: CompressionFormat, data: &[u8]) -> Vec<u8> {
@@ -30,7 +34,11 @@ fn naively(format: CompressionFormat, input: &[u8], len: usize) -> Result<Vec<u8
         _ => naive::huffman(input, len, &mut out),
     };
     out.truncate(len);
-    if whole.is_some() && out.len() == len { Ok(out) } else { Err(out) }
+    if whole.is_some() && out.len() == len {
+        Ok(out)
+    } else {
+        Err(out)
+    }
 }
 
 /// Decodes into a buffer full of a pattern, and checks that nothing before the fault is off.
@@ -39,7 +47,10 @@ fn decoded(format: CompressionFormat, input: &[u8], len: usize) -> Result<Vec<u8
     match decompress(format, input, &mut out) {
         Ok(()) => Ok(out),
         Err(fault) => {
-            assert!(fault.produced <= len && fault.consumed <= input.len(), "{fault:?}");
+            assert!(
+                fault.produced <= len && fault.consumed <= input.len(),
+                "{fault:?}"
+            );
             out.truncate(fault.produced);
             Err(out)
         }
@@ -55,7 +66,9 @@ fn data() -> impl Strategy<Value = Vec<u8>> {
         proptest::collection::vec(any::<u8>(), 0..40),
         (proptest::collection::vec(0u8..4, 1..24), 1..60 / shorter).prop_map(|(p, n)| p.repeat(n)),
         (any::<u16>(), 1..200 / shorter).prop_map(|(at, n)| {
-            (0..n).flat_map(|i| (u32::from(at) + i as u32).to_le_bytes()).collect()
+            (0..n)
+                .flat_map(|i| (u32::from(at) + i as u32).to_le_bytes())
+                .collect()
         }),
     ];
     proptest::collection::vec(piece, 0..pieces).prop_map(|pieces| pieces.concat())
@@ -152,12 +165,18 @@ proptest! {
 
 #[test]
 fn compress_round_trips_runs_and_blocks() {
-    for len in [0, 1, 2, 3, 25, 26, 287, 288, 4095, 4096, 4097, 65_535, 65_536, 65_560, 140_000] {
+    for len in [
+        0, 1, 2, 3, 25, 26, 287, 288, 4095, 4096, 4097, 65_535, 65_536, 65_560, 140_000,
+    ] {
         if cfg!(miri) && !matches!(len, 0 | 3 | 26) {
             continue;
         }
         round_trip(&vec![7; len]);
-        round_trip(&(0..len as u64).map(|i| ((i * i) >> 7) as u8).collect::<Vec<_>>());
+        round_trip(
+            &(0..len as u64)
+                .map(|i| ((i * i) >> 7) as u8)
+                .collect::<Vec<_>>(),
+        );
     }
 }
 
@@ -170,7 +189,9 @@ fn xpress_fills_unused_flags_with_ones() {
     };
     let alphabet = b"abcdefghijklmnopqrstuvwxyz";
     assert_eq!(packed(alphabet), [&[0x3f, 0, 0, 0], &alphabet[..]].concat());
-    let abc = [0xff, 0xff, 0xff, 0x1f, 0x61, 0x62, 0x63, 0x17, 0x00, 0x0f, 0xff, 0x26, 0x01];
+    let abc = [
+        0xff, 0xff, 0xff, 0x1f, 0x61, 0x62, 0x63, 0x17, 0x00, 0x0f, 0xff, 0x26, 0x01,
+    ];
     assert_eq!(packed(&b"abc".repeat(100)), abc);
     let full: Vec<u8> = (0..32).collect();
     assert_eq!(packed(&full), [&[0; 4], &full[..], &[0xff; 4]].concat());
@@ -180,13 +201,29 @@ fn xpress_fills_unused_flags_with_ones() {
 fn unknown_formats_are_refused() {
     let mut out = Vec::new();
     let format = CompressionFormat(9);
-    assert_eq!(compress(format, b"abc", Effort::Fast, &mut out), Err(UnknownFormat(format)));
+    assert_eq!(
+        compress(format, b"abc", Effort::Fast, &mut out),
+        Err(UnknownFormat(format))
+    );
     assert!(out.is_empty());
     let fault = decompress(format, b"abc", &mut [0; 3]).unwrap_err();
-    assert_eq!(fault, DecodeFault { format, produced: 0, consumed: 0 });
-    assert!(!fault.is_known() && fault.to_string() == UnknownFormat(format).to_string(), "{fault}");
+    assert_eq!(
+        fault,
+        DecodeFault {
+            format,
+            produced: 0,
+            consumed: 0
+        }
+    );
+    assert!(
+        !fault.is_known() && fault.to_string() == UnknownFormat(format).to_string(),
+        "{fault}"
+    );
     let fault = decompress(CompressionFormat::LZNT1, b"", &mut [0; 3]).unwrap_err();
-    assert!(fault.is_known() && fault.to_string().starts_with("LZNT1 data is damaged"), "{fault}");
+    assert!(
+        fault.is_known() && fault.to_string().starts_with("LZNT1 data is damaged"),
+        "{fault}"
+    );
 }
 
 /// A code that leaves bits without a meaning is none, even where those bits never come.
@@ -222,7 +259,10 @@ fn incomplete_huffman_codes_are_refused() {
 #[test]
 fn decompress_handles_each_form_of_length() {
     // A literal, then one match of each length around the places where the form changes.
-    for len in (3..40).chain(260..300).chain([4096, 65_530, 65_535, 65_550, 65_600, 200_000]) {
+    for len in (3..40)
+        .chain(260..300)
+        .chain([4096, 65_530, 65_535, 65_550, 65_600, 200_000])
+    {
         if cfg!(miri) && !matches!(len, 3 | 9 | 10 | 24 | 25 | 279 | 280) {
             continue;
         }
@@ -231,7 +271,11 @@ fn decompress_handles_each_form_of_length() {
         data.extend(b"end");
         for &format in FORMATS {
             let packed = packed(format, &data);
-            assert_eq!(decoded(format, &packed, data.len()), Ok(data.clone()), "{format} {len}");
+            assert_eq!(
+                decoded(format, &packed, data.len()),
+                Ok(data.clone()),
+                "{format} {len}"
+            );
         }
     }
 }
@@ -246,7 +290,9 @@ fn decompress_handles_each_distance() {
             (noise >> 24) as u8
         })
         .collect();
-    for back in [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 4095, 4096, 8191, 8192, 65_535] {
+    for back in [
+        1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 4095, 4096, 8191, 8192, 65_535,
+    ] {
         for len in [3, 4, 15, 16, 17, 31, 32, 33, 64, 100] {
             for _ in 0..len {
                 data.push(data[data.len() - back]);
@@ -255,7 +301,11 @@ fn decompress_handles_each_distance() {
     }
     for &format in FORMATS {
         let packed = packed(format, &data);
-        assert_eq!(decoded(format, &packed, data.len()), Ok(data.clone()), "{format}");
+        assert_eq!(
+            decoded(format, &packed, data.len()),
+            Ok(data.clone()),
+            "{format}"
+        );
     }
 }
 
@@ -265,18 +315,29 @@ fn decompress_matches_published_examples() {
     let alphabet = b"abcdefghijklmnopqrstuvwxyz";
     let mut packed = vec![0x3f, 0, 0, 0];
     packed.extend(alphabet);
-    assert_eq!(decoded(CompressionFormat::XPRESS, &packed, 26), Ok(alphabet.to_vec()));
+    assert_eq!(
+        decoded(CompressionFormat::XPRESS, &packed, 26),
+        Ok(alphabet.to_vec())
+    );
 
     let abc = b"abc".repeat(100);
-    let packed = [0xff, 0xff, 0xff, 0x1f, 0x61, 0x62, 0x63, 0x17, 0x00, 0x0f, 0xff, 0x26, 0x01];
-    assert_eq!(decoded(CompressionFormat::XPRESS, &packed, 300), Ok(abc.clone()));
+    let packed = [
+        0xff, 0xff, 0xff, 0x1f, 0x61, 0x62, 0x63, 0x17, 0x00, 0x0f, 0xff, 0x26, 0x01,
+    ];
+    assert_eq!(
+        decoded(CompressionFormat::XPRESS, &packed, 300),
+        Ok(abc.clone())
+    );
 
     let mut table = [0u8; 256];
     // "abc" repeated: three literals and one match of class 1, and the end, in codes of 3 bits.
     (table[0x30], table[0x31], table[0x80], table[0x8f]) = (0x30, 0x23, 0x02, 0x20);
     let mut packed = table.to_vec();
     packed.extend([0xa8, 0xdc, 0x00, 0x00, 0xff, 0x26, 0x01]);
-    assert_eq!(decoded(CompressionFormat::XPRESS_HUFF, &packed, 300), Ok(abc));
+    assert_eq!(
+        decoded(CompressionFormat::XPRESS_HUFF, &packed, 300),
+        Ok(abc)
+    );
 
     let notes = b"F# F# G A A G F# E D D E F# F# E E F# F# G A A G F# E D D E F# E D D E E F# D \
                   E F# G F# D E F# G F# E D E A F# F# G A A G F# E D D E F# E D D\0";
@@ -286,7 +347,10 @@ fn decompress_matches_published_examples() {
         0x05, 0x24, 0x13, 0x88, 0x05, 0xb4, 0x02, 0x4a, 0x44, 0xef, 0x03, 0x58, 0x02, 0x8c, 0x09,
         0x16, 0x01, 0x48, 0x45, 0x00, 0xbe, 0x00, 0x9e, 0x00, 0x04, 0x01, 0x18, 0x90, 0x00,
     ];
-    assert_eq!(decoded(CompressionFormat::LZNT1, &packed, notes.len()), Ok(notes.to_vec()));
+    assert_eq!(
+        decoded(CompressionFormat::LZNT1, &packed, notes.len()),
+        Ok(notes.to_vec())
+    );
 }
 
 #[test]
@@ -297,6 +361,9 @@ fn lznt1_chunk_may_end_with_flags_without_items() {
     packed.extend(token.to_le_bytes());
     packed.extend([0, 0x00, 0x30, 2]);
     let whole = [vec![1; 4096], vec![2]].concat();
-    assert_eq!(naively(CompressionFormat::LZNT1, &packed, 4097), Ok(whole.clone()));
+    assert_eq!(
+        naively(CompressionFormat::LZNT1, &packed, 4097),
+        Ok(whole.clone())
+    );
     assert_eq!(decoded(CompressionFormat::LZNT1, &packed, 4097), Ok(whole));
 }

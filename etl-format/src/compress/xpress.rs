@@ -42,12 +42,20 @@ pub(super) fn decode(input: &[u8], output: &mut [u8], progress: &mut Progress) -
     // care. Where something is wrong, all of it with care, which finds the place.
     let mut decoder = START.roomy(input, output).unwrap_or(START);
     let whole = decoder.careful(input, output);
-    *progress = Progress { produced: decoder.to, consumed: decoder.at };
+    *progress = Progress {
+        produced: decoder.to,
+        consumed: decoder.at,
+    };
     whole
 }
 
 /// Nothing is decoded.
-const START: Decoder = Decoder { at: 0, to: 0, flags: USED_UP, half: NO_HALF };
+const START: Decoder = Decoder {
+    at: 0,
+    to: 0,
+    flags: USED_UP,
+    half: NO_HALF,
+};
 
 /// The flags of a word, the first at the bottom: zeros are counted faster from there.
 #[inline(always)]
@@ -62,9 +70,16 @@ impl Decoder {
     /// longer than half a byte can hold. The next item waits for the offset after this one, so that
     /// the steps from its token to that offset are few.
     fn roomy(self, input: &[u8], output: &mut [u8]) -> Option<Self> {
-        let Decoder { mut at, mut to, mut flags, mut half } = self;
+        let Decoder {
+            mut at,
+            mut to,
+            mut flags,
+            mut half,
+        } = self;
         while let Some(item) = input.get(at..).and_then(|i| i.first_chunk::<ITEM>())
-            && let Some(space) = output.get_mut(to..).and_then(|o| o.first_chunk_mut::<RUN>())
+            && let Some(space) = output
+                .get_mut(to..)
+                .and_then(|o| o.first_chunk_mut::<RUN>())
         {
             // All that a flag word can ask for is copied at once, wanted or not: what is too much
             // is written again later.
@@ -82,7 +97,11 @@ impl Decoder {
             flags >>= 1;
             let short = word & 7;
             at += 2 + ((short + half / NO_HALF) >> 3) as usize;
-            let shared = if half == NO_HALF { word >> 16 & 0xff } else { half | NO_HALF << 4 };
+            let shared = if half == NO_HALF {
+                word >> 16 & 0xff
+            } else {
+                half | NO_HALF << 4
+            };
             let long = short == 7;
             half = if long { shared >> 4 } else { half };
             let mut len = (short + if long { shared & 15 } else { 0 }) as usize;
@@ -92,7 +111,12 @@ impl Decoder {
             let distance = (word as usize & 0xffff) / 8 + 1;
             to = repeat(output, to, distance, len.saturating_add(SHORTEST))?;
         }
-        Some(Decoder { at, to: to.min(output.len()), flags, half })
+        Some(Decoder {
+            at,
+            to: to.min(output.len()),
+            flags,
+            half,
+        })
     }
 
     /// Decodes to the end of the output, and checks the remaining length at each step.
@@ -120,8 +144,12 @@ impl Decoder {
             if len == 7 + 15 {
                 (len, at) = longer(input, at)?;
             }
-            self.to =
-                repeat(output, self.to, usize::from(token >> 3) + 1, len.saturating_add(SHORTEST))?;
+            self.to = repeat(
+                output,
+                self.to,
+                usize::from(token >> 3) + 1,
+                len.saturating_add(SHORTEST),
+            )?;
             self.at = at;
         }
         Some(())

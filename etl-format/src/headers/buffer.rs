@@ -137,8 +137,16 @@ impl BufferHeader {
     pub(crate) fn fills(&self, capacity: u32) -> Fills {
         let header = BUFFER_HEADER_SIZE as u32;
         let (saved, offset) = (self.saved_offset, self.offset);
-        let size = if self.is_compressed() { capacity } else { self.buffer_size };
-        let exactly = |fill: u32| Fills { least: fill, most: fill, fault: None };
+        let size = if self.is_compressed() {
+            capacity
+        } else {
+            self.buffer_size
+        };
+        let exactly = |fill: u32| Fills {
+            least: fill,
+            most: fill,
+            fault: None,
+        };
         let holds = |fill: u32| (header..=size).contains(&fill);
         // Merges of Windows 10 and later save the end of the header event, earlier Windows nothing.
         let fine = saved == offset || self.is_header() && saved < offset;
@@ -151,7 +159,11 @@ impl BufferHeader {
         let differs = "what the other field for the fill states";
         let beyond = "at least 0x48 and no more than the buffer holds";
         let fault = |at, found: u32, expected| {
-            Some(FillFault { at: at as u64, found: found.into(), expected })
+            Some(FillFault {
+                at: at as u64,
+                found: found.into(),
+                expected,
+            })
         };
         match (holds(saved), holds(offset)) {
             (true, true) => Fills {
@@ -159,19 +171,32 @@ impl BufferHeader {
                 most: saved.max(offset),
                 fault: fault(SAVED_OFFSET, saved, differs),
             },
-            (true, false) => Fills { fault: fault(OFFSET, offset, beyond), ..exactly(saved) },
-            (false, true) => Fills { fault: fault(SAVED_OFFSET, saved, beyond), ..exactly(offset) },
+            (true, false) => Fills {
+                fault: fault(OFFSET, offset, beyond),
+                ..exactly(saved)
+            },
+            (false, true) => Fills {
+                fault: fault(SAVED_OFFSET, saved, beyond),
+                ..exactly(offset)
+            },
             // Filler ends the records.
-            (false, false) => {
-                Fills { least: header, most: size, fault: fault(OFFSET, offset, beyond) }
-            }
+            (false, false) => Fills {
+                least: header,
+                most: size,
+                fault: fault(OFFSET, offset, beyond),
+            },
         }
     }
 
     /// The header with its sizes replaced by `size`, where they alone are damaged and everything
     /// else is as a session writes it.
     pub(crate) fn resized(&self, size: u32) -> Option<Self> {
-        let header = BufferHeader { buffer_size: size, saved_offset: size, offset: size, ..*self };
+        let header = BufferHeader {
+            buffer_size: size,
+            saved_offset: size,
+            offset: size,
+            ..*self
+        };
         let written = self.state == BufferState::FLUSH && !self.is_compressed();
         (written && header.is_plausible(size)).then_some(header)
     }
@@ -184,7 +209,12 @@ impl BufferHeader {
     pub fn check(&self, file_offset: u64, capacity: u32) -> Result<()> {
         let header = BUFFER_HEADER_SIZE as u32;
         let fault = |at, what, found: u32, expected| {
-            Err(Error::invalid(file_offset + at, what, found.into(), expected))
+            Err(Error::invalid(
+                file_offset + at,
+                what,
+                found.into(),
+                expected,
+            ))
         };
         if self.buffer_size < header {
             let expected = "at least the 0x48 bytes of the buffer header";

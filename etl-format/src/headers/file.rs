@@ -162,7 +162,10 @@ impl FileHeader {
     /// then at 0 and runs at 10 MHz.
     #[must_use]
     pub fn starting_at(start_time: FileTime) -> Self {
-        FileHeader { start_time, ..FileHeader::new() }
+        FileHeader {
+            start_time,
+            ..FileHeader::new()
+        }
     }
 
     /// Sets the clock of the timestamps: a performance counter that runs at `frequency` ticks per
@@ -200,19 +203,32 @@ impl FileHeader {
     /// raw.
     #[must_use]
     pub fn unknown(buffer_size: u32) -> Self {
-        FileHeader { buffer_size, ..FileHeader::default() }
+        FileHeader {
+            buffer_size,
+            ..FileHeader::default()
+        }
     }
 
     /// Whether the header event was read. `false` for [`FileHeader::unknown`].
     #[must_use]
     pub fn is_known(&self) -> bool {
-        *self != FileHeader { mode: self.mode, ..FileHeader::unknown(self.buffer_size) }
+        *self
+            != FileHeader {
+                mode: self.mode,
+                ..FileHeader::unknown(self.buffer_size)
+            }
     }
 
     /// The clock of the trace's timestamps.
     #[must_use]
     pub fn clock(&self) -> Clock {
-        Clock::new(self.clock_type, self.start_time, self.timestamp, self.perf_freq, self.cpu_mhz)
+        Clock::new(
+            self.clock_type,
+            self.start_time,
+            self.timestamp,
+            self.perf_freq,
+            self.cpu_mhz,
+        )
     }
 
     /// Name of the session, unpaired surrogates replaced.
@@ -245,7 +261,10 @@ impl FileHeader {
             (10, _, _) => "10 or Server",
             _ => "of an unknown version",
         };
-        format!("Windows {name}, {}.{}.{}", self.os_major, self.os_minor, self.build)
+        format!(
+            "Windows {name}, {}.{}.{}",
+            self.os_major, self.os_minor, self.build
+        )
     }
 
     /// Whether the session was closed: the header has an end time and a buffer count. A count of 1
@@ -293,7 +312,11 @@ impl FileHeader {
     /// Largest size of the file in bytes, or `None` for no limit.
     #[must_use]
     pub fn maximum_bytes(&self) -> Option<u64> {
-        let unit = if self.mode.has(LogFileMode::USE_KBYTES_FOR_SIZE) { 1 << 10 } else { 1 << 20 };
+        let unit = if self.mode.has(LogFileMode::USE_KBYTES_FOR_SIZE) {
+            1 << 10
+        } else {
+            1 << 20
+        };
         Some(u64::from(self.maximum_file_size) * unit).filter(|n| *n > 0)
     }
 
@@ -303,9 +326,16 @@ impl FileHeader {
     /// Where exactly Windows goes back to the start is not known: two buffers less count as full.
     pub(crate) fn overwriting(&self) -> Option<Overwriting> {
         let two = 2 * u64::from(self.buffer_size);
-        let from = self.maximum_bytes().map_or(0, |maximum| maximum.saturating_sub(two));
-        let buffer = self.mode.has(LogFileMode::COMPRESSED).then_some(self.buffer_size);
-        self.mode.has(LogFileMode::CIRCULAR).then_some(Overwriting { from, buffer })
+        let from = self
+            .maximum_bytes()
+            .map_or(0, |maximum| maximum.saturating_sub(two));
+        let buffer = self
+            .mode
+            .has(LogFileMode::COMPRESSED)
+            .then_some(self.buffer_size);
+        self.mode
+            .has(LogFileMode::CIRCULAR)
+            .then_some(Overwriting { from, buffer })
     }
 
     /// How many buffers the header counts that are missing from a file of `found` buffers and `len`
@@ -351,7 +381,9 @@ pub(crate) struct Overwriting {
 impl Overwriting {
     /// Whether a file of `found` buffers and `len` bytes is full.
     pub fn is_possible(self, found: u64, len: u64) -> bool {
-        let plain = self.buffer.map_or(len, |buffer| found.saturating_mul(buffer.into()));
+        let plain = self
+            .buffer
+            .map_or(len, |buffer| found.saturating_mul(buffer.into()));
         plain >= self.from
     }
 }

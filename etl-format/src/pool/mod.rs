@@ -43,8 +43,17 @@ pub(crate) enum Wait {
 impl<J> Default for Pool<J> {
     fn default() -> Self {
         let (queue, done) = (VecDeque::new(), Vec::new());
-        let state = Mutex::new(State { queue, done, busy: 0, closed: false });
-        Pool { state, queued: Condvar::new(), finished: Condvar::new() }
+        let state = Mutex::new(State {
+            queue,
+            done,
+            busy: 0,
+            closed: false,
+        });
+        Pool {
+            state,
+            queued: Condvar::new(),
+            finished: Condvar::new(),
+        }
     }
 }
 
@@ -79,7 +88,9 @@ impl<J> Pool<J> {
             let idle = |state: &mut State<J>| state.queue.is_empty() && !state.closed;
             let state = self.queued.wait_while(self.lock(), idle);
             let mut state = state.unwrap_or_else(PoisonError::into_inner);
-            let Some(job) = state.queue.pop_front() else { return };
+            let Some(job) = state.queue.pop_front() else {
+                return;
+            };
             self.run(state, job, &mut work);
         }
     }
@@ -87,7 +98,9 @@ impl<J> Pool<J> {
     /// Runs the job that was queued last; `false` if there is none.
     pub fn run_newest(&self, mut work: impl FnMut(&mut J)) -> bool {
         let mut state = self.lock();
-        let Some(job) = state.queue.pop_back() else { return false };
+        let Some(job) = state.queue.pop_back() else {
+            return false;
+        };
         self.run(state, job, &mut work);
         true
     }
@@ -100,7 +113,10 @@ impl<J> Pool<J> {
     ) {
         state.busy += 1;
         drop(state);
-        let mut guard = BusyGuard { pool: self, finished: None };
+        let mut guard = BusyGuard {
+            pool: self,
+            finished: None,
+        };
         work(&mut job);
         guard.finished = Some((number, job));
     }
@@ -134,7 +150,10 @@ impl<J> Pool<J> {
                 }
                 None if state.busy == 0 => return None,
                 None => {
-                    state = self.finished.wait(state).unwrap_or_else(PoisonError::into_inner);
+                    state = self
+                        .finished
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner);
                 }
             }
         }

@@ -119,7 +119,9 @@ impl<W: Work, T> OrderedPool<W, T> {
             return if wait { Err(panicked()) } else { Ok(None) };
         };
         self.oldest += 1;
-        let Some((with, bytes)) = self.waiting.pop_front() else { return Ok(None) };
+        let Some((with, bytes)) = self.waiting.pop_front() else {
+            return Ok(None);
+        };
         self.bytes = self.bytes.saturating_sub(bytes);
         Ok(Some((job, with)))
     }
@@ -135,7 +137,10 @@ impl<W: Work, T> OrderedPool<W, T> {
 }
 
 fn panicked() -> Error {
-    Error::new(0, ErrorKind::Unwritable("a thread that works on buffers has panicked"))
+    Error::new(
+        0,
+        ErrorKind::Unwritable("a thread that works on buffers has panicked"),
+    )
 }
 
 impl<W: Work, T> Drop for OrderedPool<W, T> {
@@ -188,7 +193,10 @@ mod tests {
                 seen.push(with);
             }
             assert!(seen.into_iter().eq(0..jobs));
-            assert!(most <= MAX_JOBS * (threads + 1), "{most} with {threads} more threads");
+            assert!(
+                most <= MAX_JOBS * (threads + 1),
+                "{most} with {threads} more threads"
+            );
             assert_eq!(pool.threads.len(), threads);
         }
     }

@@ -57,7 +57,10 @@ impl RecordBatch {
     pub fn push(&mut self, record: &Record<'_>) {
         let location = record.location();
         let same = |last: &RecordLocation| {
-            RecordLocation { in_buffer: location.in_buffer, ..*last } == location
+            RecordLocation {
+                in_buffer: location.in_buffer,
+                ..*last
+            } == location
         };
         if !self.buffers.last().is_some_and(same) {
             self.buffers.push(location);
@@ -83,8 +86,17 @@ impl RecordBatch {
             let (bytes, remaining) = rest.split_at_checked(kept.len as usize)?;
             rest = remaining;
             let buffer = *self.buffers.get(kept.buffer as usize)?;
-            let location = RecordLocation { in_buffer: kept.in_buffer, ..buffer };
-            let Kept { kind, own_timestamp, timestamp, stale, .. } = *kept;
+            let location = RecordLocation {
+                in_buffer: kept.in_buffer,
+                ..buffer
+            };
+            let Kept {
+                kind,
+                own_timestamp,
+                timestamp,
+                stale,
+                ..
+            } = *kept;
             let record = Record::from_parts(bytes, kind, own_timestamp, timestamp, location);
             Some(record.with_stale(stale))
         })

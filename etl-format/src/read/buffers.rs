@@ -29,7 +29,13 @@ impl Walker {
         let mut log = Log::new(options.mode);
         let limits = options.limits;
         let (walk, header) = BufferWalk::open(source, &limits, &mut log)?;
-        Ok(Walker { header, log, walk, entries: Vec::new(), limits })
+        Ok(Walker {
+            header,
+            log,
+            walk,
+            entries: Vec::new(),
+            limits,
+        })
     }
 
     /// The next buffer, with its bytes as the file has them in `block`; `None` at the end.
@@ -38,7 +44,9 @@ impl Walker {
         source: &mut S,
         block: &mut S::Block,
     ) -> Result<Option<BufferEntry>> {
-        let next = self.walk.next(source, block, true, &self.limits, &mut self.log)?;
+        let next = self
+            .walk
+            .next(source, block, true, &self.limits, &mut self.log)?;
         match next {
             Some(entry) => {
                 self.limits.check(entry.offset)?;
@@ -46,7 +54,9 @@ impl Walker {
             }
             None => {
                 let mut entries = core::mem::take(&mut self.entries);
-                self.walk.notes.extend(sequence_notes(&mut entries, self.header.mode));
+                self.walk
+                    .notes
+                    .extend(sequence_notes(&mut entries, self.header.mode));
                 self.log.finish();
             }
         }
@@ -99,7 +109,11 @@ impl<S: Source> Buffers<S> {
     /// is damaged.
     pub fn open(mut source: S, options: &Options) -> Result<Self> {
         let walker = Walker::open(&mut source, options)?;
-        Ok(Buffers { source, walker, loaded: Loaded::default() })
+        Ok(Buffers {
+            source,
+            walker,
+            loaded: Loaded::default(),
+        })
     }
 
     /// The header event.
@@ -117,7 +131,8 @@ impl<S: Source> Buffers<S> {
         let Some(entry) = self.walker.next(&mut self.source, &mut self.loaded.raw)? else {
             return Ok(None);
         };
-        self.loaded.set(entry, &self.walker.walk.layout, &mut self.walker.log)?;
+        self.loaded
+            .set(entry, &self.walker.walk.layout, &mut self.walker.log)?;
         let start = self.walker.header.timestamp;
         let first_timestamp = self.loaded.first_timestamp().map(Ticks::new);
         self.loaded.entry.first_timestamp = first_timestamp.unwrap_or(start);
@@ -129,7 +144,8 @@ impl<S: Source> Buffers<S> {
     /// # Errors
     /// As [`Buffers::next_buffer`].
     pub(crate) fn check_records(&mut self) -> Result<()> {
-        self.loaded.check_records(&self.walker.limits, &mut self.walker.log)
+        self.loaded
+            .check_records(&self.walker.limits, &mut self.walker.log)
     }
 
     /// The bytes of the current buffer: header and records, decompressed. Empty before the first
@@ -167,11 +183,19 @@ impl<S: Source> Buffers<S> {
             Some(memory) => Stored { entry, ..memory },
             None => {
                 let (layout, loaded) = (layout.clone(), Loaded::default());
-                Stored { entry, layout, loaded, log: Log::new(self.walker.log.mode) }
+                Stored {
+                    entry,
+                    layout,
+                    loaded,
+                    log: Log::new(self.walker.log.mode),
+                }
             }
         };
         stored.loaded.raw.clear();
-        stored.loaded.raw.extend_from_slice(self.loaded.raw.as_ref());
+        stored
+            .loaded
+            .raw
+            .extend_from_slice(self.loaded.raw.as_ref());
         Ok(Some(stored))
     }
 }
@@ -199,7 +223,8 @@ impl Stored {
     /// # Errors
     /// In [`super::Mode::Strict`] the first fault.
     pub fn check_records(&mut self) -> Result<()> {
-        self.loaded.check_records(&self.layout.limits, &mut self.log)
+        self.loaded
+            .check_records(&self.layout.limits, &mut self.log)
     }
 
     /// What it is, once it has been decompressed: its data may correct its header.

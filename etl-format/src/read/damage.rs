@@ -60,7 +60,10 @@ pub(crate) struct Log {
 
 impl Log {
     pub fn new(mode: Mode) -> Self {
-        Log { mode, ..Log::default() }
+        Log {
+            mode,
+            ..Log::default()
+        }
     }
 
     /// In strict mode the fault is returned; in salvage mode it is recorded.
@@ -70,7 +73,12 @@ impl Log {
         if self.mode == Mode::Strict || error.is_io() {
             return Err(error);
         }
-        self.add(Damage { range, error, records_before: self.records, records_after: 0 });
+        self.add(Damage {
+            range,
+            error,
+            records_before: self.records,
+            records_after: 0,
+        });
         Ok(())
     }
 
@@ -112,7 +120,8 @@ impl Log {
         let mut all = core::mem::take(&mut self.damage);
         all.sort_by_key(|d| (d.records_before, d.range.start));
         all.into_iter().for_each(|piece| self.add(piece));
-        self.damage.sort_by_key(|d| (d.range.start, d.records_before));
+        self.damage
+            .sort_by_key(|d| (d.range.start, d.records_before));
         for damage in &mut self.damage {
             damage.records_after = self.records.saturating_sub(damage.records_before);
         }

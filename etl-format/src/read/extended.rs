@@ -105,9 +105,15 @@ impl<'a> StackTrace<'a> {
     /// The addresses, innermost first. Bytes after the last whole address are ignored.
     pub fn addresses(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         let wide = self.wide;
-        self.addresses.chunks_exact(if wide { 8 } else { 4 }).map(move |a| {
-            if wide { a.u64_at(0).unwrap_or(0) } else { a.u32_at(0).map_or(0, u64::from) }
-        })
+        self.addresses
+            .chunks_exact(if wide { 8 } else { 4 })
+            .map(move |a| {
+                if wide {
+                    a.u64_at(0).unwrap_or(0)
+                } else {
+                    a.u32_at(0).map_or(0, u64::from)
+                }
+            })
     }
 
     /// Frames in the stack.
@@ -146,7 +152,12 @@ pub struct ExtendedItems<'a> {
 impl<'a> ExtendedItems<'a> {
     /// Items from `at` of the record, if the flags announce `some`.
     pub(crate) fn new(record: &'a [u8], at: usize, some: bool) -> Self {
-        ExtendedItems { record, at, more: some, broken: false }
+        ExtendedItems {
+            record,
+            at,
+            more: some,
+            broken: false,
+        }
     }
 
     /// Offset in the record after the items returned so far.
@@ -234,9 +245,11 @@ fn typed(kind: ExtendedType, data: &[u8]) -> Option<ExtendedItem<'_>> {
             key: data.u32_at(8)?.into(),
             wide: false,
         },
-        ExtendedType::STACK_KEY64 => {
-            ExtendedItem::StackKey { match_id: data.u64_at(0)?, key: data.u64_at(8)?, wide: true }
-        }
+        ExtendedType::STACK_KEY64 => ExtendedItem::StackKey {
+            match_id: data.u64_at(0)?,
+            key: data.u64_at(8)?,
+            wide: true,
+        },
         _ => return None,
     })
 }
@@ -262,7 +275,10 @@ mod tests {
         bytes.extend(item(3, false, &7u32.to_le_bytes()));
         bytes.extend(b"payload!");
         let mut items = ExtendedItems::new(&bytes, 0, true);
-        assert_eq!(items.next(), Some(ExtendedItem::ProviderTraits(b"\x05\0ab\0")));
+        assert_eq!(
+            items.next(),
+            Some(ExtendedItem::ProviderTraits(b"\x05\0ab\0"))
+        );
         assert_eq!(items.next(), Some(ExtendedItem::TerminalSession(7)));
         assert_eq!(items.next(), None);
         assert!(!items.is_broken());
@@ -288,16 +304,23 @@ mod tests {
         let bytes = item(1, false, &[1, 2, 3]);
         let first = ExtendedItems::new(&bytes, 0, true).next();
         let kind = ExtendedType::RELATED_ACTIVITYID;
-        assert_eq!(first, Some(ExtendedItem::Unknown { kind, data: &[1, 2, 3] }));
+        assert_eq!(
+            first,
+            Some(ExtendedItem::Unknown {
+                kind,
+                data: &[1, 2, 3]
+            })
+        );
     }
 
     #[test]
     fn stack_addresses_have_both_sizes() {
         let mut data = 9u64.to_le_bytes().to_vec();
         data.extend(0x1122_3344_5566_7788u64.to_le_bytes());
-        for (kind, addresses) in
-            [(6u16, vec![0x1122_3344_5566_7788u64]), (5, vec![0x5566_7788, 0x1122_3344])]
-        {
+        for (kind, addresses) in [
+            (6u16, vec![0x1122_3344_5566_7788u64]),
+            (5, vec![0x5566_7788, 0x1122_3344]),
+        ] {
             let bytes = item(kind, false, &data);
             let Some(ExtendedItem::Stack(stack)) = ExtendedItems::new(&bytes, 0, true).next()
             else {

@@ -53,8 +53,12 @@ impl FileHeader {
             (0xc0, RecordKind::SYSTEM64) => PointerSize::P8,
             _ => return Err(not_etl("it does not begin with a trace header event")),
         };
-        let fixed =
-            SystemHeader::SIZE + if pointer_size == PointerSize::P4 { 0x110 } else { 0x118 };
+        let fixed = SystemHeader::SIZE
+            + if pointer_size == PointerSize::P4 {
+                0x110
+            } else {
+                0x118
+            };
         let short = || Error::truncated(file_offset, "header event", fixed as u64, have);
         let hook_id = bytes.u16_at(6).ok_or_else(short)?;
         if hook_id != hook::HEADER {
@@ -139,5 +143,8 @@ fn name(c: &mut Cursor<'_>) -> Vec<u16> {
         let rest = c.rest();
         c.take(rest.len()).unwrap_or(rest)
     });
-    bytes.chunks_exact(2).filter_map(|unit| unit.u16_at(0)).collect()
+    bytes
+        .chunks_exact(2)
+        .filter_map(|unit| unit.u16_at(0))
+        .collect()
 }

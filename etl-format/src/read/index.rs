@@ -163,10 +163,22 @@ impl BufferWalk {
     ) -> Self {
         let packed = header.mode.has(LogFileMode::COMPRESSED);
         let known = header.buffer_size >= BUFFER_HEADER_SIZE as u32;
-        let capacity = if known { header.buffer_size.min(limits.buffer) } else { limits.buffer };
-        let spacing = if packed || !known { 0 } else { header.buffer_size };
+        let capacity = if known {
+            header.buffer_size.min(limits.buffer)
+        } else {
+            limits.buffer
+        };
+        let spacing = if packed || !known {
+            0
+        } else {
+            header.buffer_size
+        };
         let layout = Layout {
-            buffers: BufferLayout { capacity, spacing, packed },
+            buffers: BufferLayout {
+                capacity,
+                spacing,
+                packed,
+            },
             format,
             mode: header.mode,
             stated_buffers: header.buffers_written,
@@ -206,7 +218,9 @@ impl BufferWalk {
         }
         while !self.done {
             let at = self.at;
-            source.read(at, HEAD, block).map_err(|e| Error::new(at, e.into()))?;
+            source
+                .read(at, HEAD, block)
+                .map_err(|e| Error::new(at, e.into()))?;
             let head = block.as_ref();
             if head.is_empty() {
                 self.finish(at, log)?;
@@ -218,7 +232,10 @@ impl BufferWalk {
             if let Some((end, true)) = nothing
                 && !(self.is_due() && end - at < BUFFER_HEADER_SIZE as u64)
             {
-                self.notes.push(Note::UnusedTail { offset: at, len: end - at });
+                self.notes.push(Note::UnusedTail {
+                    offset: at,
+                    len: end - at,
+                });
                 self.finish(at, log)?;
                 return Ok(None);
             }
@@ -262,9 +279,22 @@ impl BufferWalk {
     ) -> Result<Result<BufferEntry, Error>> {
         let sized = self.sized(header, source, block, limits, log)?;
         if let Ok(entry) = &sized {
-            let buffer_size = if entry.cut { header.buffer_size } else { entry.stored };
-            let fills = BufferHeader { buffer_size, ..*header }.fills(self.layout.buffers.capacity);
-            if let Some(FillFault { at, found, expected }) = fills.fault {
+            let buffer_size = if entry.cut {
+                header.buffer_size
+            } else {
+                entry.stored
+            };
+            let fills = BufferHeader {
+                buffer_size,
+                ..*header
+            }
+            .fills(self.layout.buffers.capacity);
+            if let Some(FillFault {
+                at,
+                found,
+                expected,
+            }) = fills.fault
+            {
                 let at = entry.offset + at;
                 let error = Error::invalid(at, "fill of a buffer", found, expected);
                 log.fault(at..at + 4, error)?;
@@ -294,7 +324,10 @@ impl BufferWalk {
             let expected = "the buffer size of the file header";
             let error = Error::invalid(at, "buffer size", entry.stored.into(), expected);
             self.fault(at..at + 4, error, log)?;
-            let header = BufferHeader { buffer_size: spacing, ..*header };
+            let header = BufferHeader {
+                buffer_size: spacing,
+                ..*header
+            };
             entry = BufferEntry::of(&header, at, capacity);
         } else if !self.leads_on(at, entry.stored, source, block)? {
             // A header that is some bytes off could state any size, and the buffer that begins a
@@ -315,7 +348,12 @@ impl BufferWalk {
                 return Ok(Err(beyond_limit(&entry, limits)));
             }
             let expected = "a size that leads to the next buffer";
-            return Ok(Err(Error::invalid(at, "buffer size", entry.stored.into(), expected)));
+            return Ok(Err(Error::invalid(
+                at,
+                "buffer size",
+                entry.stored.into(),
+                expected,
+            )));
         }
         Ok(within(entry, limits))
     }
@@ -330,8 +368,14 @@ impl BufferWalk {
         log: &Log,
     ) -> Result<()> {
         let at = entry.offset;
-        let len = if whole || source.size().is_none() { entry.stored as usize } else { HEAD };
-        source.read(at, len, block).map_err(|e| Error::new(at, e.into()))?;
+        let len = if whole || source.size().is_none() {
+            entry.stored as usize
+        } else {
+            HEAD
+        };
+        source
+            .read(at, len, block)
+            .map_err(|e| Error::new(at, e.into()))?;
         let have = match source.size() {
             Some(size) => size.saturating_sub(at),
             None => block.as_ref().len() as u64,
@@ -358,10 +402,12 @@ impl BufferWalk {
     fn note(&mut self, entry: &BufferEntry) {
         let (offset, processor) = (entry.offset, entry.processor);
         if entry.flags.has(BufferFlags::EVENTS_LOST) {
-            self.notes.push(Note::EventsLostInBuffer { offset, processor });
+            self.notes
+                .push(Note::EventsLostInBuffer { offset, processor });
         }
         if entry.flags.has(BufferFlags::BUFFER_LOST) {
-            self.notes.push(Note::BufferLostBefore { offset, processor });
+            self.notes
+                .push(Note::BufferLostBefore { offset, processor });
         }
         if entry.buffer_type == BufferType::HEADER && self.count > 0 {
             self.notes.push(Note::AnotherHeader { offset });
@@ -414,12 +460,20 @@ impl BufferWalk {
 
 fn within(entry: BufferEntry, limits: &Limits) -> Result<BufferEntry> {
     let most = entry.stored.max(entry.fill);
-    if most > limits.buffer { Err(beyond_limit(&entry, limits)) } else { Ok(entry) }
+    if most > limits.buffer {
+        Err(beyond_limit(&entry, limits))
+    } else {
+        Ok(entry)
+    }
 }
 
 fn beyond_limit(entry: &BufferEntry, limits: &Limits) -> Error {
     let need = entry.stored.max(entry.fill).into();
-    let kind = ErrorKind::Limit { what: "a buffer", need, limit: limits.buffer.into() };
+    let kind = ErrorKind::Limit {
+        what: "a buffer",
+        need,
+        limit: limits.buffer.into(),
+    };
     Error::new(entry.offset, kind)
 }
 

@@ -29,7 +29,11 @@ pub struct Limits {
 impl Default for Limits {
     /// 64 MiB a buffer, 2 GiB held, no budget.
     fn default() -> Self {
-        Limits { buffer: 64 << 20, held: 2 << 30, budget: None }
+        Limits {
+            buffer: 64 << 20,
+            held: 2 << 30,
+            budget: None,
+        }
     }
 }
 

@@ -40,9 +40,20 @@ impl RecordRef {
 
     #[inline(always)]
     fn new(found: Found, timestamp: i64) -> Self {
-        let Found { at, len, kind, timestamp: own } = found;
+        let Found {
+            at,
+            len,
+            kind,
+            timestamp: own,
+        } = found;
         let marks = if own.is_some() { OWN_TIMESTAMP } else { 0 };
-        RecordRef { timestamp, at, len: u16::try_from(len).unwrap_or(0), kind, marks }
+        RecordRef {
+            timestamp,
+            at,
+            len: u16::try_from(len).unwrap_or(0),
+            kind,
+            marks,
+        }
     }
 
     /// Marks the record if its offset is in this list.
@@ -158,7 +169,10 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             let at = entry.offset + FLAGS as u64;
             let expected = "no flag of compression, as the records are not compressed";
             let flags = entry.flags.0.into();
-            log.fault(at..at + 2, Error::invalid(at, "flags of a buffer", flags, expected))?;
+            log.fault(
+                at..at + 2,
+                Error::invalid(at, "flags of a buffer", flags, expected),
+            )?;
         }
         if self.entry.compressed {
             self.decompress(log)?;
@@ -192,10 +206,17 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             return Ok(());
         }
         let at = entry.offset + OFFSET as u64;
-        let expected =
-            if is_filler { "the end of a record" } else { "a fill that only filler follows" };
+        let expected = if is_filler {
+            "the end of a record"
+        } else {
+            "a fill that only filler follows"
+        };
         let error = Error::invalid(at, "fill of a buffer", entry.fill.into(), expected);
-        self.fill = if is_filler { from.min(raw.len()) } else { raw.len() };
+        self.fill = if is_filler {
+            from.min(raw.len())
+        } else {
+            raw.len()
+        };
         entry.fill = self.fill as u32;
         log.fault(at..at + 4, error)
     }
@@ -247,7 +268,11 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         let error = if self.fill < declared {
             let format = format.name().unwrap_or("compressed");
             let (produced, declared) = (size(self.fill), size(declared));
-            let kind = ErrorKind::Compression { format, produced, declared };
+            let kind = ErrorKind::Compression {
+                format,
+                produced,
+                declared,
+            };
             Error::new(entry.offset, kind)
         } else {
             wrong_fill
@@ -317,22 +342,41 @@ impl<B: AsRef<[u8]>> Loaded<B> {
     pub fn warm(&self, at: usize, len: usize) -> usize {
         let bytes = self.data().get(at..).unwrap_or_default();
         let lines = bytes.get(..len).unwrap_or(bytes).chunks(LINE);
-        black_box(lines.filter_map(|line| line.first()).fold(0, |all, byte| all | byte));
+        black_box(
+            lines
+                .filter_map(|line| line.first())
+                .fold(0, |all, byte| all | byte),
+        );
         at + len
     }
 
     /// The view of a record that was found here.
     #[inline(always)]
     pub fn record_at(&self, record: RecordRef) -> Record<'_> {
-        let RecordRef { timestamp, at, kind, marks, .. } = record;
+        let RecordRef {
+            timestamp,
+            at,
+            kind,
+            marks,
+            ..
+        } = record;
         let own = (marks & OWN_TIMESTAMP != 0).then_some(timestamp);
-        let found = Found { at, len: self.len_of(record), kind, timestamp: own };
+        let found = Found {
+            at,
+            len: self.len_of(record),
+            kind,
+            timestamp: own,
+        };
         self.record(found, timestamp).with_stale(record.is_stale())
     }
 
     #[inline(always)]
     fn len_of(&self, record: RecordRef) -> u32 {
-        if record.len == 0 { self.large_at(record.at) } else { record.len.into() }
+        if record.len == 0 {
+            self.large_at(record.at)
+        } else {
+            record.len.into()
+        }
     }
 
     /// The size of a large record that was found here.
@@ -357,12 +401,18 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         if found.is_err() && short && self.at >= self.fill {
             return false;
         }
-        let tail = self.tail.unwrap_or_else(|| walk::tail(self.data(), self.fill));
+        let tail = self
+            .tail
+            .unwrap_or_else(|| walk::tail(self.data(), self.fill));
         self.tail = Some(tail);
         if found.is_err() && self.at >= tail.max(self.least_fill) && self.least_fill < self.fill {
             return false;
         }
-        let search = Search { data: self.data(), fill: self.fill, tail };
+        let search = Search {
+            data: self.data(),
+            fill: self.fill,
+            tail,
+        };
         let last = records.last().map_or(self.timestamp, |last| last.timestamp);
         // In a compressed buffer, everything after a fault may come from damaged bytes: what looks
         // like a record is none that was written.
@@ -381,7 +431,11 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             Err(Stop::End) => return false,
             Err(stop) => stop,
         };
-        let next = if packed { None } else { search.resync(self.at + 8, last) };
+        let next = if packed {
+            None
+        } else {
+            search.resync(self.at + 8, last)
+        };
         let range = self.range(self.at, next.unwrap_or(self.fill));
         let known = short && next.is_none();
         if !known && !log.fault_after(records.len() as u64, range, self.error(stop)) {
@@ -406,9 +460,13 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             Some(Hidden { at, len, next })
         };
         let mut before = since.iter().rev();
-        let suspect = before.next().map(|record| (record.at, self.len_of(*record)));
+        let suspect = before
+            .next()
+            .map(|record| (record.at, self.len_of(*record)));
         match found {
-            Ok(Found { at, len, timestamp, .. }) => suspect
+            Ok(Found {
+                at, len, timestamp, ..
+            }) => suspect
                 .zip(timestamp)
                 .and_then(|((at, len), timestamp)| hides(at, len, timestamp, true))
                 .or_else(|| hides(at, len, last, true)),
@@ -464,7 +522,13 @@ impl<B: AsRef<[u8]>> Loaded<B> {
 
     fn error(&self, stop: Stop) -> Error {
         let base = self.entry.offset;
-        let offset = |at: u32| if self.entry.compressed { base } else { base + u64::from(at) };
+        let offset = |at: u32| {
+            if self.entry.compressed {
+                base
+            } else {
+                base + u64::from(at)
+            }
+        };
         match stop {
             Stop::Short { at, need, have } => {
                 Error::truncated(offset(at), "record", need.into(), have.into())
@@ -494,7 +558,9 @@ impl<B: AsRef<[u8]>> Loaded<B> {
 
 /// Where filler may begin in a buffer that is not compressed.
 fn end_of_records(fill: u32) -> usize {
-    (fill as usize).max(BUFFER_HEADER_SIZE).next_multiple_of(RECORD_ALIGNMENT)
+    (fill as usize)
+        .max(BUFFER_HEADER_SIZE)
+        .next_multiple_of(RECORD_ALIGNMENT)
 }
 
 /// Decompresses the records of a buffer to `fill` bytes, its header included. Returns the bytes
@@ -511,12 +577,16 @@ fn unpack(
         *plain = vec![0; fill];
     }
     let plain = plain.get_mut(..fill).unwrap_or_default();
-    let (Some(from), Some((header, records))) =
-        (raw.first_chunk::<BUFFER_HEADER_SIZE>(), plain.split_first_chunk_mut())
-    else {
+    let (Some(from), Some((header, records))) = (
+        raw.first_chunk::<BUFFER_HEADER_SIZE>(),
+        plain.split_first_chunk_mut(),
+    ) else {
         return (0, packed.len());
     };
     *header = *from;
     let (_, done) = compress::decode(format, packed, records);
-    (BUFFER_HEADER_SIZE + done.produced, packed.len().saturating_sub(done.consumed))
+    (
+        BUFFER_HEADER_SIZE + done.produced,
+        packed.len().saturating_sub(done.consumed),
+    )
 }

@@ -82,9 +82,13 @@ impl BufferWalk {
     ) -> Result<()> {
         let at = self.at;
         let len = MAX_BUFFER_0.min(buffer.buffer_size as usize);
-        source.read(at, len, block).map_err(|e| Error::new(at, e.into()))?;
+        source
+            .read(at, len, block)
+            .map_err(|e| Error::new(at, e.into()))?;
         let event = block.as_ref().get(BUFFER_HEADER_SIZE..).unwrap_or_default();
-        let Ok(header) = FileHeader::parse(event, at) else { return Ok(()) };
+        let Ok(header) = FileHeader::parse(event, at) else {
+            return Ok(());
+        };
         let (format, note) = compression(&header, buffer);
         let next = BufferWalk::at(at, &header, format, limits).layout;
         self.layout.buffers = next.buffers;
@@ -124,7 +128,9 @@ fn sound_buffer_0<S: Source>(
 ) -> Result<Option<(BufferHeader, BufferHeader)>> {
     let mut block = S::Block::default();
     source.read(0, BUFFER_HEADER_SIZE, &mut block)?;
-    let Ok(buffer) = BufferHeader::parse(block.as_ref(), 0) else { return Ok(None) };
+    let Ok(buffer) = BufferHeader::parse(block.as_ref(), 0) else {
+        return Ok(None);
+    };
     if !buffer.is_header() || !buffer.is_plausible(limits.buffer) {
         return Ok(None);
     }
@@ -137,7 +143,10 @@ fn sound_buffer_0<S: Source>(
 /// What is known without the header event, from a data buffer.
 fn unknown_header(buffer: &BufferHeader) -> FileHeader {
     if buffer.is_compressed() {
-        FileHeader { mode: LogFileMode::COMPRESSED, ..FileHeader::unknown(0) }
+        FileHeader {
+            mode: LogFileMode::COMPRESSED,
+            ..FileHeader::unknown(0)
+        }
     } else {
         FileHeader::unknown(buffer.buffer_size)
     }
@@ -151,13 +160,21 @@ fn compression(header: &FileHeader, buffer: &BufferHeader) -> (CompressionFormat
     }
     match CompressionFormat(buffer.state.0 as u16) {
         format if FORMATS.contains(&format) => (format, None),
-        _ => (CompressionFormat::XPRESS, Some(Note::CompressionUnnamed { state: buffer.state.0 })),
+        _ => (
+            CompressionFormat::XPRESS,
+            Some(Note::CompressionUnnamed {
+                state: buffer.state.0,
+            }),
+        ),
     }
 }
 
 /// The formats of compressed buffers, the common one first.
-const FORMATS: [CompressionFormat; 3] =
-    [CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF];
+const FORMATS: [CompressionFormat; 3] = [
+    CompressionFormat::XPRESS,
+    CompressionFormat::LZNT1,
+    CompressionFormat::XPRESS_HUFF,
+];
 
 /// The format in which the buffer `at` bytes after `base` decompresses to exactly its fill; the
 /// common one if none does.
@@ -174,16 +191,24 @@ fn format_at<S: Source>(
     }
     source.read(base, at + scan::REACH, &mut block)?;
     let buffer = scan::candidate(block.as_ref(), at, limits.buffer, None);
-    let Some(buffer) = buffer.filter(BufferHeader::is_compressed) else { return unknown };
+    let Some(buffer) = buffer.filter(BufferHeader::is_compressed) else {
+        return unknown;
+    };
     let end = at + buffer.buffer_size as usize;
     source.read(base, end, &mut block)?;
-    let packed = block.as_ref().get(at + BUFFER_HEADER_SIZE..end).unwrap_or_default();
+    let packed = block
+        .as_ref()
+        .get(at + BUFFER_HEADER_SIZE..end)
+        .unwrap_or_default();
     let mut plain = vec![0; (buffer.fill() as usize).saturating_sub(BUFFER_HEADER_SIZE)];
     let mut fits = |format: &CompressionFormat| {
         let (whole, done) = compress::decode(*format, packed, &mut plain);
         whole.is_some() && compress::is_end(*format, packed.len().saturating_sub(done.consumed))
     };
-    Ok(FORMATS.into_iter().find(|format| fits(format)).unwrap_or(CompressionFormat::XPRESS))
+    Ok(FORMATS
+        .into_iter()
+        .find(|format| fits(format))
+        .unwrap_or(CompressionFormat::XPRESS))
 }
 
 fn header_notes(header: &FileHeader) -> impl Iterator<Item = Note> {

@@ -71,6 +71,9 @@ impl Options {
     /// [`Mode::Salvage`] with everything else at its default.
     #[must_use]
     pub fn salvage() -> Self {
-        Options { mode: Mode::Salvage, ..Options::default() }
+        Options {
+            mode: Mode::Salvage,
+            ..Options::default()
+        }
     }
 }

@@ -64,8 +64,10 @@ impl Part {
         let mut spans: BTreeMap<u16, (i64, i64)> = BTreeMap::new();
         for b in own() {
             let (first, last) = spans.entry(b.processor).or_insert((i64::MAX, i64::MIN));
-            (*first, *last) =
-                (b.first_timestamp.get().min(*first), b.first_timestamp.get().max(*last));
+            (*first, *last) = (
+                b.first_timestamp.get().min(*first),
+                b.first_timestamp.get().max(*last),
+            );
         }
         let firsts = spans.values().map(|(first, _)| *first);
         let lasts = spans.values().map(|(_, last)| *last);
@@ -115,7 +117,15 @@ impl Part {
                 {
                     let is_loss = count > u64::from(part.processors.max(1));
                     let (from, to) = (last.times.1, part.times.0);
-                    gaps.push(PartGap { before, after, first: next, count, from, to, is_loss });
+                    gaps.push(PartGap {
+                        before,
+                        after,
+                        first: next,
+                        count,
+                        from,
+                        to,
+                        is_loss,
+                    });
                 }
             }
             // A file that is named twice does not end before itself.
@@ -135,7 +145,12 @@ mod tests {
     fn part(name: u16, numbers: (i64, i64)) -> Part {
         let times = (10 * numbers.0, 10 * numbers.1);
         Part {
-            session: (vec![name], FileTime::new(1), Ticks::new(2), FileTime::new(3)),
+            session: (
+                vec![name],
+                FileTime::new(1),
+                Ticks::new(2),
+                FileTime::new(3),
+            ),
             processors: 2,
             numbers,
             times,
@@ -160,7 +175,11 @@ mod tests {
         };
         assert_eq!(of(&[1, 0, 3, 5]), [(5, 1, 15, 7, true)]);
         assert_eq!(of(&[0, 3, 2]), [], "another session");
-        assert_eq!(of(&[4, 1]), [(1, 4, 29, 2, false)], "one for each processor");
+        assert_eq!(
+            of(&[4, 1]),
+            [(1, 4, 29, 2, false)],
+            "one for each processor"
+        );
         let gap = Part::gaps([(0, &parts[0]), (1, &parts[1])])[0];
         assert_eq!((gap.from, gap.to), (70, 220));
         assert_eq!(of(&[1]), [], "what is before the first one is not known");
@@ -169,8 +188,13 @@ mod tests {
     #[test]
     fn counts_of_a_session_add_up_to_the_largest() {
         let (one, two) = (part(1, (1, 7)), part(2, (1, 7)));
-        let counts =
-            [(Some(&one), 5), (None, 4), (Some(&two), 3), (Some(&one), 2), (Some(&one), 9)];
+        let counts = [
+            (Some(&one), 5),
+            (None, 4),
+            (Some(&two), 3),
+            (Some(&one), 2),
+            (Some(&one), 9),
+        ];
         assert_eq!(Part::added(counts).collect::<Vec<_>>(), [5, 4, 3, 0, 4]);
     }
 }

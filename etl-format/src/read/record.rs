@@ -126,7 +126,14 @@ impl<'a> Record<'a> {
         timestamp: i64,
         location: RecordLocation,
     ) -> Self {
-        Record { bytes, kind, timestamped, stale: false, timestamp, location }
+        Record {
+            bytes,
+            kind,
+            timestamped,
+            stale: false,
+            timestamp,
+            location,
+        }
     }
 
     /// The same record with or without the mark of [`Record::is_stale`].
@@ -139,8 +146,21 @@ impl<'a> Record<'a> {
     #[must_use]
     #[inline]
     pub fn info(&self) -> RecordInfo {
-        let Record { kind, timestamped, stale, timestamp, location, .. } = *self;
-        RecordInfo { kind, timestamped, stale, timestamp, location }
+        let Record {
+            kind,
+            timestamped,
+            stale,
+            timestamp,
+            location,
+            ..
+        } = *self;
+        RecordInfo {
+            kind,
+            timestamped,
+            stale,
+            timestamp,
+            location,
+        }
     }
 
     /// The record with these bytes, which are those of the record that `info` is from. Of other
@@ -148,8 +168,21 @@ impl<'a> Record<'a> {
     #[must_use]
     #[inline]
     pub fn with_info(bytes: &'a [u8], info: RecordInfo) -> Self {
-        let RecordInfo { kind, timestamped, stale, timestamp, location } = info;
-        Record { bytes, kind, timestamped, stale, timestamp, location }
+        let RecordInfo {
+            kind,
+            timestamped,
+            stale,
+            timestamp,
+            location,
+        } = info;
+        Record {
+            bytes,
+            kind,
+            timestamped,
+            stale,
+            timestamp,
+            location,
+        }
     }
 
     /// The whole record: header, extended items and payload, without alignment padding.
@@ -259,7 +292,11 @@ impl<'a> Record<'a> {
     #[must_use]
     #[inline]
     pub fn event(&self) -> Option<EventHeader> {
-        if self.is_event() { EventHeader::parse(self.bytes) } else { None }
+        if self.is_event() {
+            EventHeader::parse(self.bytes)
+        } else {
+            None
+        }
     }
 
     /// Whether this is an EVENT record.
@@ -280,14 +317,22 @@ impl<'a> Record<'a> {
     #[must_use]
     #[inline]
     pub fn hook(&self) -> Option<u16> {
-        if self.is_kernel() { self.bytes.u16_at(offset::kernel::HOOK) } else { None }
+        if self.is_kernel() {
+            self.bytes.u16_at(offset::kernel::HOOK)
+        } else {
+            None
+        }
     }
 
     /// The event descriptor of an EVENT record.
     #[must_use]
     #[inline]
     pub fn descriptor(&self) -> Option<EventDescriptor> {
-        if self.is_event() { super::kinds::descriptor(self.bytes) } else { None }
+        if self.is_event() {
+            super::kinds::descriptor(self.bytes)
+        } else {
+            None
+        }
     }
 
     /// Provider of an EVENT record, class of a classic event, GUID of a WPP message, or the GUID
@@ -345,7 +390,11 @@ impl<'a> Record<'a> {
     /// The id at this offset in the header of a kind that has ids.
     #[inline]
     fn id_at(&self, offset: usize) -> Option<u32> {
-        if super::walk::has_thread(self.kind) { self.bytes.u32_at(offset) } else { None }
+        if super::walk::has_thread(self.kind) {
+            self.bytes.u32_at(offset)
+        } else {
+            None
+        }
     }
 
     /// The extended data items; empty unless this is an EVENT record whose flags announce items.
@@ -353,7 +402,10 @@ impl<'a> Record<'a> {
     #[inline]
     pub fn extended(&self) -> ExtendedItems<'a> {
         let some = self.is_event()
-            && self.bytes.u16_at(4).is_some_and(|f| EventFlags(f).has(EventFlags::EXTENDED_INFO));
+            && self
+                .bytes
+                .u16_at(4)
+                .is_some_and(|f| EventFlags(f).has(EventFlags::EXTENDED_INFO));
         ExtendedItems::new(self.bytes, EventHeader::SIZE, some)
     }
 
@@ -384,8 +436,10 @@ impl<'a> Record<'a> {
     /// The key for counting.
     #[must_use]
     pub fn identity(&self) -> Identity {
-        let mut identity =
-            Identity { provider: self.provider().unwrap_or(Guid::ZERO), ..Identity::default() };
+        let mut identity = Identity {
+            provider: self.provider().unwrap_or(Guid::ZERO),
+            ..Identity::default()
+        };
         match self.header() {
             Header::System(h) => {
                 identity.hook = Some(h.hook);

@@ -58,7 +58,9 @@ impl BufferWalk {
         let (mut from, mut window) = (inside.start, FIRST_WINDOW);
         loop {
             let end = inside.end.min(window);
-            source.read(at, end + scan::REACH, block).map_err(|e| Error::new(at, e.into()))?;
+            source
+                .read(at, end + scan::REACH, block)
+                .map_err(|e| Error::new(at, e.into()))?;
             let (bytes, layout) = (block.as_ref(), &self.layout);
             let found = scan::within(bytes, from..end, layout.buffers.capacity, Some(layout));
             if found.is_some() || end == inside.end || bytes.len() < end + scan::REACH {
@@ -83,11 +85,15 @@ impl BufferWalk {
         let far = at.saturating_add(size.into());
         let size = size as usize;
         let (bytes, end) = if let Some(end) = source.size() {
-            source.read(far, BUFFER_HEADER_SIZE, block).map_err(|e| Error::new(far, e.into()))?;
+            source
+                .read(far, BUFFER_HEADER_SIZE, block)
+                .map_err(|e| Error::new(far, e.into()))?;
             (block.as_ref(), end == far)
         } else {
             let len = size + BUFFER_HEADER_SIZE;
-            source.read(at, len, block).map_err(|e| Error::new(at, e.into()))?;
+            source
+                .read(at, len, block)
+                .map_err(|e| Error::new(at, e.into()))?;
             let bytes = block.as_ref();
             (bytes.get(size..).unwrap_or_default(), bytes.len() == size)
         };
@@ -143,10 +149,19 @@ impl BufferWalk {
             None if self.layout.buffers.spacing != 0 => near.min(bytes.len()),
             None => return self.scan(at, error, source, log),
         };
-        let sizes = BufferHeader::parse(bytes, at).ok().and_then(|h| h.resized(len as u32));
+        let sizes = BufferHeader::parse(bytes, at)
+            .ok()
+            .and_then(|h| h.resized(len as u32));
         let data = bytes.get(..len).unwrap_or_default();
-        let search = Search { data, fill: len, tail: walk::tail(data, len) };
-        if search.resync(BUFFER_HEADER_SIZE, self.layout.start).is_none() {
+        let search = Search {
+            data,
+            fill: len,
+            tail: walk::tail(data, len),
+        };
+        if search
+            .resync(BUFFER_HEADER_SIZE, self.layout.start)
+            .is_none()
+        {
             self.destroyed += 1;
             self.leave(at + len as u64, error, log)?;
             return Ok(None);
@@ -154,9 +169,16 @@ impl BufferWalk {
         self.fault(at..at + BUFFER_HEADER_SIZE as u64, error, log)?;
         if let Some(header) = sizes {
             let entry = BufferEntry::of(&header, at, self.layout.buffers.capacity);
-            return Ok(Some(BufferEntry { least_fill: 0, ..entry }));
+            return Ok(Some(BufferEntry {
+                least_fill: 0,
+                ..entry
+            }));
         }
-        let buffer_type = if at == 0 { BufferType::HEADER } else { BufferType::GENERIC };
+        let buffer_type = if at == 0 {
+            BufferType::HEADER
+        } else {
+            BufferType::GENERIC
+        };
         Ok(Some(BufferEntry {
             offset: at,
             first_timestamp: Ticks::MIN,
@@ -194,7 +216,11 @@ impl BufferWalk {
     /// to the next buffer, where that is known.
     pub(super) fn near(&self, limits: &Limits) -> usize {
         let packed_buffer_0 = self.at == 0 && self.layout.buffers.spacing == 0;
-        let len = if packed_buffer_0 { MAX_BUFFER_0 as u32 } else { self.layout.buffers.spacing };
+        let len = if packed_buffer_0 {
+            MAX_BUFFER_0 as u32
+        } else {
+            self.layout.buffers.spacing
+        };
         len.min(limits.buffer) as usize
     }
 
@@ -219,7 +245,9 @@ impl BufferWalk {
         let mut at = self.at;
         let mut len = again + (1 << 16);
         loop {
-            source.read(at, len, block).map_err(|e| Error::new(at, e.into()))?;
+            source
+                .read(at, len, block)
+                .map_err(|e| Error::new(at, e.into()))?;
             let bytes = block.as_ref();
             if let Some(run) = bytes.iter().position(|&b| b != byte) {
                 return Ok(Some((at + run as u64, false)));

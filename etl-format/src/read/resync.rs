@@ -32,7 +32,9 @@ impl Search<'_> {
     pub fn resync(self, from: usize, floor: i64) -> Option<usize> {
         let first = from.next_multiple_of(RECORD_ALIGNMENT);
         let last = self.end().checked_sub(8)?;
-        (first..=last).step_by(RECORD_ALIGNMENT).find(|at| self.is_plausible(*at, floor))
+        (first..=last)
+            .step_by(RECORD_ALIGNMENT)
+            .find(|at| self.is_plausible(*at, floor))
     }
 
     /// Where the records begin that a record hides since its size is too large: the first of a
@@ -40,7 +42,10 @@ impl Search<'_> {
     /// also up to it. `timestamp` is one that was near.
     pub fn hidden(self, record: Range<usize>, timestamp: i64, to_end: bool) -> Option<usize> {
         let begin = (record.start + 8).next_multiple_of(RECORD_ALIGNMENT);
-        let is_one = |at: &usize| self.intact(*at).is_some_and(|(own, _)| is_near(own, timestamp));
+        let is_one = |at: &usize| {
+            self.intact(*at)
+                .is_some_and(|(own, _)| is_near(own, timestamp))
+        };
         let begin = (begin..record.end).step_by(RECORD_ALIGNMENT).find(is_one)?;
         let steps = (record.end - begin).div_ceil(RECORD_ALIGNMENT);
         // Backwards, so that each offset is looked at once.
@@ -51,7 +56,10 @@ impl Search<'_> {
             else {
                 continue;
             };
-            let on = match next.checked_sub(begin).map(|bytes| bytes / RECORD_ALIGNMENT) {
+            let on = match next
+                .checked_sub(begin)
+                .map(|bytes| bytes / RECORD_ALIGNMENT)
+            {
                 Some(step) if next < record.end => leads.get(step).copied().unwrap_or(false),
                 _ if next == record.end && !to_end => false,
                 _ => self.is_end(next) || self.intact(next).is_some_and(|(t, _)| is_near(t, own)),
@@ -68,7 +76,9 @@ impl Search<'_> {
     /// close to it and the records end with it, or another intact record follows. Two must follow
     /// when the timestamps jump back, because `floor` itself may be damaged.
     fn is_plausible(self, at: usize, floor: i64) -> bool {
-        let Some((timestamp, next)) = self.intact(at) else { return false };
+        let Some((timestamp, next)) = self.intact(at) else {
+            return false;
+        };
         if is_near(timestamp, floor) && (timestamp >= floor || self.is_end(next)) {
             return true;
         }
@@ -95,7 +105,12 @@ impl Search<'_> {
         if !matches!(self.data.u8_at(at + 3)?, 0xc0 | 0x90) {
             return None;
         }
-        let Found { at, len, kind, timestamp } = record_at(self.data, at, self.fill).ok()?;
+        let Found {
+            at,
+            len,
+            kind,
+            timestamp,
+        } = record_at(self.data, at, self.fill).ok()?;
         kind.name()?;
         Some((timestamp?, next_at(at, len)))
     }
@@ -112,7 +127,11 @@ mod tests {
     use super::*;
 
     fn search(data: &[u8]) -> Search<'_> {
-        Search { data, fill: data.len(), tail: tail(data, data.len()) }
+        Search {
+            data,
+            fill: data.len(),
+            tail: tail(data, data.len()),
+        }
     }
 
     #[test]
@@ -122,14 +141,38 @@ mod tests {
             data.extend(perfinfo(24, timestamp));
         }
         data.extend([0xab; 16]);
-        assert_eq!(search(&data).resync(8, i64::MIN), Some(24), "two records in order");
-        assert_eq!(search(&data).resync(8, 1 << 50), Some(24), "three, though far in the past");
-        assert_eq!(search(&data).resync(32, 1 << 50), None, "two are not enough for that");
+        assert_eq!(
+            search(&data).resync(8, i64::MIN),
+            Some(24),
+            "two records in order"
+        );
+        assert_eq!(
+            search(&data).resync(8, 1 << 50),
+            Some(24),
+            "three, though far in the past"
+        );
+        assert_eq!(
+            search(&data).resync(32, 1 << 50),
+            None,
+            "two are not enough for that"
+        );
         assert_eq!(search(&data).resync(56, i64::MIN), None, "nor is one");
-        assert_eq!(search(&data).resync(56, 5), Some(72), "one whose timestamp fits is enough");
+        assert_eq!(
+            search(&data).resync(56, 5),
+            Some(72),
+            "one whose timestamp fits is enough"
+        );
         let data = &data[..96];
-        assert_eq!(search(data).resync(56, 20), Some(72), "or that ends where all ends");
-        assert_eq!(search(data).resync(56, 1 << 50), None, "at a time that is possible");
+        assert_eq!(
+            search(data).resync(56, 20),
+            Some(72),
+            "or that ends where all ends"
+        );
+        assert_eq!(
+            search(data).resync(56, 1 << 50),
+            None,
+            "at a time that is possible"
+        );
         let more = [data, &[0xab; 8], &[0xff; 64]].concat();
         assert_eq!(search(&more).resync(56, 20), None, "not before");
     }
@@ -149,19 +192,44 @@ mod tests {
 
     #[test]
     fn hidden_finds_the_chain_that_leads_out_of_a_record() {
-        let records = [perfinfo(24, 10), perfinfo(40, 11), perfinfo(24, 12), perfinfo(32, 13)];
+        let records = [
+            perfinfo(24, 10),
+            perfinfo(40, 11),
+            perfinfo(24, 12),
+            perfinfo(32, 13),
+        ];
         let whole = records.concat();
         // The first record claims the bytes up to the middle of the last one, or of the third.
         for end in [96, 72] {
             assert_eq!(search(&whole).hidden(0..end, 10, false), Some(24), "{end}");
         }
-        assert_eq!(search(&whole).hidden(0..88, 10, false), None, "ends where another one begins");
-        assert_eq!(search(&whole).hidden(0..88, 10, true), Some(24), "though it may end there");
-        assert_eq!(search(&whole).hidden(0..96, 1 << 50, false), None, "of another time");
+        assert_eq!(
+            search(&whole).hidden(0..88, 10, false),
+            None,
+            "ends where another one begins"
+        );
+        assert_eq!(
+            search(&whole).hidden(0..88, 10, true),
+            Some(24),
+            "though it may end there"
+        );
+        assert_eq!(
+            search(&whole).hidden(0..96, 1 << 50, false),
+            None,
+            "of another time"
+        );
         let mut broken = whole.clone();
         broken[64 + 3] = 0xab;
-        assert_eq!(search(&broken).hidden(0..96, 10, false), Some(88), "what is left of the chain");
+        assert_eq!(
+            search(&broken).hidden(0..96, 10, false),
+            Some(88),
+            "what is left of the chain"
+        );
         broken[88 + 3] = 0xab;
-        assert_eq!(search(&broken).hidden(0..96, 10, false), None, "nothing leads on");
+        assert_eq!(
+            search(&broken).hidden(0..96, 10, false),
+            None,
+            "nothing leads on"
+        );
     }
 }

@@ -47,7 +47,9 @@ pub(crate) fn next_buffer<S: Source>(
     let [mut window, most] = WINDOWS;
     loop {
         // The windows overlap by the bytes that a candidate needs.
-        source.read(base, window + REACH, &mut block).map_err(|e| Error::new(base, e.into()))?;
+        source
+            .read(base, window + REACH, &mut block)
+            .map_err(|e| Error::new(base, e.into()))?;
         let bytes = block.as_ref();
         if let Some((at, header)) = within(bytes, 0..window, capacity, layout) {
             return Ok(Scan::Buffer(base + at as u64, header));

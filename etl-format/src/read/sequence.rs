@@ -24,7 +24,10 @@ const FAR: u64 = 1 << 20;
 /// Corrects the number of a buffer where a single number is missing at its place, or in all. Its
 /// own has to be apart from all others: the kernel also leaves numbers out.
 fn correct(session: &mut [BufferEntry], notes: &mut Vec<Note>) {
-    let numbers = session.iter().filter(|b| !b.rebuilt).map(|b| b.sequence_number);
+    let numbers = session
+        .iter()
+        .filter(|b| !b.rebuilt)
+        .map(|b| b.sequence_number);
     let nexts: Vec<_> = numbers.clone().skip(1).collect();
     let mut sorted: Vec<_> = numbers.collect();
     sorted.sort_unstable();
@@ -34,7 +37,9 @@ fn correct(session: &mut [BufferEntry], notes: &mut Vec<Note>) {
     let mut before = None;
     for entry in session.iter_mut().filter(|b| !b.rebuilt) {
         let (number, next) = (entry.sequence_number, nexts.next());
-        let Some(last) = before.replace(number) else { continue };
+        let Some(last) = before.replace(number) else {
+            continue;
+        };
         let mut expected = last.saturating_add(1);
         let mut is_wrong = number != expected
             && next == Some(expected.saturating_add(1))
@@ -45,7 +50,11 @@ fn correct(session: &mut [BufferEntry], notes: &mut Vec<Note>) {
             (expected, is_wrong) = (missing, true);
         }
         if is_wrong {
-            notes.push(Note::SequenceWrong { offset: entry.offset, number, expected });
+            notes.push(Note::SequenceWrong {
+                offset: entry.offset,
+                number,
+                expected,
+            });
             entry.sequence_number = expected;
             before = Some(expected);
         }
@@ -60,8 +69,13 @@ fn stray(sorted: &[i64]) -> Option<(i64, i64)> {
         [others @ .., stray] => (*stray, others),
         [] => return None,
     };
-    let last = *others.last().filter(|last| last.abs_diff(stray) > FAR && **last > 0)?;
-    let mut gaps = others.iter().zip(others.iter().skip(1)).filter(|(a, b)| a.abs_diff(**b) != 1);
+    let last = *others
+        .last()
+        .filter(|last| last.abs_diff(stray) > FAR && **last > 0)?;
+    let mut gaps = others
+        .iter()
+        .zip(others.iter().skip(1))
+        .filter(|(a, b)| a.abs_diff(**b) != 1);
     match (gaps.next(), gaps.next()) {
         (None, _) => Some((stray, last.saturating_add(1))),
         (Some((before, after)), None) if before.abs_diff(*after) == 2 => {

@@ -27,7 +27,10 @@ impl<'s> Source for &'s [u8] {
 
     #[inline]
     fn read(&mut self, offset: u64, len: usize, block: &mut &'s [u8]) -> io::Result<()> {
-        let rest = usize::try_from(offset).ok().and_then(|at| self.get(at..)).unwrap_or_default();
+        let rest = usize::try_from(offset)
+            .ok()
+            .and_then(|at| self.get(at..))
+            .unwrap_or_default();
         *block = rest.get(..len).unwrap_or(rest);
         Ok(())
     }
@@ -110,7 +113,12 @@ impl<R: Read + Seek> FileSource<R> {
     pub fn new(mut inner: R) -> io::Result<Self> {
         let len = inner.seek(SeekFrom::End(0))?;
         let at = inner.seek(SeekFrom::Start(0))?;
-        Ok(FileSource { inner, len, at, pieces: Default::default() })
+        Ok(FileSource {
+            inner,
+            len,
+            at,
+            pieces: Default::default(),
+        })
     }
 
     /// The reader.
@@ -162,7 +170,11 @@ impl<R: Read + Seek> Source for FileSource<R> {
             }
         }
         let space = block.space(len);
-        let got = if len == 0 { 0 } else { self.fill(offset, space)? };
+        let got = if len == 0 {
+            0
+        } else {
+            self.fill(offset, space)?
+        };
         block.len = got;
         Ok(())
     }
@@ -219,7 +231,12 @@ const PIPE: usize = 1 << 16;
 impl<R: Read> PipeSource<R> {
     /// Reads from the current position.
     pub fn new(inner: R) -> Self {
-        PipeSource { inner, start: 0, memory: Vec::new(), held: 0..0 }
+        PipeSource {
+            inner,
+            start: 0,
+            memory: Vec::new(),
+            held: 0..0,
+        }
     }
 
     /// Reads until `len` bytes are held, or the pipe ends. What has arrived beyond them is read
@@ -233,7 +250,8 @@ impl<R: Read> PipeSource<R> {
         while self.held.len() < len {
             if self.held.end == self.memory.len() {
                 let most = len.saturating_add(PIPE);
-                self.memory.resize((self.memory.len() * 2).clamp(PIPE, most), 0);
+                self.memory
+                    .resize((self.memory.len() * 2).clamp(PIPE, most), 0);
             }
             let space = self.memory.get_mut(self.held.end..).unwrap_or_default();
             match self.inner.read(space) {
@@ -249,7 +267,10 @@ impl<R: Read> PipeSource<R> {
 
     /// Drops up to `count` bytes that are held, and returns how many.
     fn drop_held(&mut self, count: u64) -> u64 {
-        let gone = self.held.len().min(usize::try_from(count).unwrap_or(usize::MAX));
+        let gone = self
+            .held
+            .len()
+            .min(usize::try_from(count).unwrap_or(usize::MAX));
         self.held.start += gone;
         self.start += gone as u64;
         gone as u64
@@ -261,7 +282,10 @@ impl<R: Read> Source for PipeSource<R> {
 
     fn read(&mut self, offset: u64, len: usize, block: &mut Reused) -> io::Result<()> {
         let mut skip = offset.checked_sub(self.start).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::Unsupported, "a pipe cannot be read backwards")
+            io::Error::new(
+                io::ErrorKind::Unsupported,
+                "a pipe cannot be read backwards",
+            )
         })?;
         skip -= self.drop_held(skip);
         // Skipped bytes are read and dropped piece by piece to bound the memory.
@@ -324,7 +348,9 @@ impl<F: Read + io::Write + Seek> Spooled<F> {
         file: impl FnOnce() -> io::Result<F>,
     ) -> io::Result<Self> {
         let mut memory = Vec::new();
-        (&mut reader).take(limit as u64 + 1).read_to_end(&mut memory)?;
+        (&mut reader)
+            .take(limit as u64 + 1)
+            .read_to_end(&mut memory)?;
         if memory.len() <= limit {
             return Ok(Spooled::Memory(memory));
         }
@@ -370,7 +396,11 @@ mod tests {
         for &(offset, len) in reads {
             source.read(offset, len, &mut block).unwrap();
             let rest = bytes.get(offset as usize..).unwrap_or_default();
-            assert_eq!(block.as_ref(), &rest[..len.min(rest.len())], "{len} at {offset}");
+            assert_eq!(
+                block.as_ref(),
+                &rest[..len.min(rest.len())],
+                "{len} at {offset}"
+            );
         }
     }
 
@@ -389,7 +419,11 @@ mod tests {
             (whole / 2 * 3, 1),
         ];
         check(&mut bytes.as_slice(), &bytes, &forwards);
-        check(&mut FileSource::new(Cursor::new(&bytes)).unwrap(), &bytes, &forwards);
+        check(
+            &mut FileSource::new(Cursor::new(&bytes)).unwrap(),
+            &bytes,
+            &forwards,
+        );
         check(&mut PipeSource::new(bytes.as_slice()), &bytes, &forwards);
         for limit in [0, len - 1, len] {
             let mut spooled =
@@ -422,16 +456,29 @@ mod tests {
     fn pipe_returns_the_same_bytes_in_pieces_of_any_size() {
         let len = if cfg!(miri) { 2_000 } else { 400_000 };
         let bytes: Vec<u8> = (0..len).map(|i: u32| (i * 7 % 251) as u8).collect();
-        for sizes in [&[1][..], &[7, 4_096], &[PIPE - 1, 1, PIPE + 1], &[usize::MAX]] {
+        for sizes in [
+            &[1][..],
+            &[7, 4_096],
+            &[PIPE - 1, 1, PIPE + 1],
+            &[usize::MAX],
+        ] {
             // As buffers are walked: the header, that of the next buffer, and then all bytes.
             for buffer in [100, 4_096, PIPE, PIPE + 1, 150_000] {
-                let mut pipe = PipeSource::new(Pieces { rest: &bytes, sizes, calls: 0 });
+                let mut pipe = PipeSource::new(Pieces {
+                    rest: &bytes,
+                    sizes,
+                    calls: 0,
+                });
                 for at in (0..bytes.len() as u64).step_by(buffer) {
                     let reads = [(at, 72), (at, buffer + 72), (at, buffer)];
                     check(&mut pipe, &bytes, &reads);
                     assert!(pipe.memory.len() <= buffer + 72 + PIPE);
                 }
-                let mut pipe = PipeSource::new(Pieces { rest: &bytes, sizes, calls: 0 });
+                let mut pipe = PipeSource::new(Pieces {
+                    rest: &bytes,
+                    sizes,
+                    calls: 0,
+                });
                 // Gaps.
                 let reads: Vec<_> = (0..bytes.len() as u64 * 2)
                     .step_by(buffer * 3)

@@ -23,7 +23,9 @@ pub(super) fn find<S: Source>(
     layout: &Layout,
 ) -> Vec<u32> {
     let mut stale = Vec::new();
-    let Some((first, others)) = buffers.split_first() else { return stale };
+    let Some((first, others)) = buffers.split_first() else {
+        return stale;
+    };
     if first.saved == 0 || first.offset != 0 {
         return stale;
     }
@@ -44,7 +46,10 @@ pub(super) fn find<S: Source>(
             last = last.max(record.timestamp().get());
         }
     }
-    for entry in others.iter().filter(|entry| entry.first_timestamp.get() <= last) {
+    for entry in others
+        .iter()
+        .filter(|entry| entry.first_timestamp.get() <= last)
+    {
         if left.is_empty() {
             break;
         }

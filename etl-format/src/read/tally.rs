@@ -21,15 +21,22 @@ impl Tally {
     /// Starts with the damage found among the buffers.
     pub fn new(buffers: Vec<Damage>) -> Self {
         let map = buffers.clone();
-        Tally { buffers, records: Vec::new(), counts: Vec::new(), map }
+        Tally {
+            buffers,
+            records: Vec::new(),
+            counts: Vec::new(),
+            map,
+        }
     }
 
     /// Adds the result of a buffer that was read to its end.
     pub fn close(&mut self, entry: &BufferEntry, records: u64, damage: Vec<Damage>) {
         let offset = entry.offset;
-        self.counts.push((offset, offset.saturating_add(entry.stored.into()), records));
+        self.counts
+            .push((offset, offset.saturating_add(entry.stored.into()), records));
         self.map.extend(damage.iter().cloned());
-        self.records.extend(damage.into_iter().map(|damage| (offset, damage)));
+        self.records
+            .extend(damage.into_iter().map(|damage| (offset, damage)));
     }
 
     /// Puts the map in file order and fills in the counts.
@@ -49,9 +56,18 @@ impl Tally {
             let n = self.counts.partition_point(|&(_, end, _)| end <= offset);
             self.counts.get(n).map_or(sum, |&(_, _, before)| before)
         };
-        let buffers = self.buffers.drain(..).map(|damage| (before(damage.range.start), damage));
-        let records = self.records.drain(..).map(|(offset, damage)| (before(offset), damage));
-        let mut log = Log { records: sum, ..Log::new(Mode::Salvage) };
+        let buffers = self
+            .buffers
+            .drain(..)
+            .map(|damage| (before(damage.range.start), damage));
+        let records = self
+            .records
+            .drain(..)
+            .map(|(offset, damage)| (before(offset), damage));
+        let mut log = Log {
+            records: sum,
+            ..Log::new(Mode::Salvage)
+        };
         log.damage = buffers
             .chain(records)
             .map(|(before, damage)| Damage {

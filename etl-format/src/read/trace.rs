@@ -77,16 +77,42 @@ impl<S: Source> Trace<S> {
             limits.check(entry.offset)?;
             buffers.push(entry);
         }
-        let BufferWalk { layout, mut notes, .. } = walk;
+        let BufferWalk {
+            layout, mut notes, ..
+        } = walk;
         // If a buffer's first record has no timestamp, a later one is used.
         let unknown = |e: &BufferEntry| e.first_timestamp == Ticks::MIN;
-        scan(&mut source, &mut buffers, &layout, Mode::Salvage, 1, unknown)?;
+        scan(
+            &mut source,
+            &mut buffers,
+            &layout,
+            Mode::Salvage,
+            1,
+            unknown,
+        )?;
         notes.extend(sequence_notes(&mut buffers, header.mode));
-        let clock = if header.is_known() { header.clock() } else { assumed_clock(&buffers) };
+        let clock = if header.is_known() {
+            header.clock()
+        } else {
+            assumed_clock(&buffers)
+        };
         let (options, damage) = (*options, log.damage);
         let stale = stale::find(&mut source, &buffers, &layout);
-        let index = Index { options, header, clock, buffers, layout, notes, damage, stale };
-        Ok(Trace { source, index, format })
+        let index = Index {
+            options,
+            header,
+            clock,
+            buffers,
+            layout,
+            notes,
+            damage,
+            stale,
+        };
+        Ok(Trace {
+            source,
+            index,
+            format,
+        })
     }
 
     /// The options.
@@ -137,7 +163,12 @@ impl<S: Source> Trace<S> {
     /// where none are, or where the file is not circular.
     #[must_use]
     pub fn overwritten(&self) -> Option<u64> {
-        let Index { header, buffers, notes, .. } = &self.index;
+        let Index {
+            header,
+            buffers,
+            notes,
+            ..
+        } = &self.index;
         if !header.mode.has(LogFileMode::CIRCULAR) {
             return None;
         }
@@ -149,11 +180,15 @@ impl<S: Source> Trace<S> {
         let gone = first.saturating_sub(i64::from(header.start_buffers.max(1)));
         // A number is missing as well where a buffer stayed empty: the file has to have been full.
         let found = buffers.len() as u64;
-        let next = found.saturating_add(1).saturating_mul(u64::from(header.buffer_size));
+        let next = found
+            .saturating_add(1)
+            .saturating_mul(u64::from(header.buffer_size));
         let full = header.maximum_bytes().is_some_and(|maximum| next > maximum);
         let wrapped = notes.iter().any(|n| matches!(n, Note::Reordered { .. }));
         let counted = u64::from(header.buffers_written) > found;
-        u64::try_from(gone).ok().filter(|gone| *gone > 0 && (full || wrapped || counted))
+        u64::try_from(gone)
+            .ok()
+            .filter(|gone| *gone > 0 && (full || wrapped || counted))
     }
 
     /// Damage among the buffers, without counts of records. The map of a reader
@@ -198,7 +233,10 @@ impl<S: Source> Trace<S> {
                 && self.is_copy(earlier, &entry)?
                 && let Some(note) = notes.get_mut(*index)
             {
-                *note = Note::BufferTwice { offset: entry.offset, number };
+                *note = Note::BufferTwice {
+                    offset: entry.offset,
+                    number,
+                };
                 continue;
             }
             if numbers.contains(&number) {
@@ -276,15 +314,30 @@ impl<S: Source> Trace<S> {
 /// The clock of a trace without header event: times count from the first record.
 fn assumed_clock(buffers: &[BufferEntry]) -> Clock {
     let data = buffers.iter().filter(|b| !b.is_header());
-    let first = data.map(|b| b.first_timestamp).filter(|timestamp| *timestamp > Ticks::MIN).min();
+    let first = data
+        .map(|b| b.first_timestamp)
+        .filter(|timestamp| *timestamp > Ticks::MIN)
+        .min();
     Clock::assumed(first.unwrap_or_default())
 }
 
 /// Scans all records first if the order and the options require it.
 fn scanned<S: Source>(source: &mut S, mut index: Index, order: Order) -> Result<Index> {
-    let Options { order_check, mode, threads, .. } = index.options;
+    let Options {
+        order_check,
+        mode,
+        threads,
+        ..
+    } = index.options;
     if order == Order::Time && order_check == OrderCheck::Scan {
-        scan(source, &mut index.buffers, &index.layout, mode, threads, |_| true)?;
+        scan(
+            source,
+            &mut index.buffers,
+            &index.layout,
+            mode,
+            threads,
+            |_| true,
+        )?;
     }
     Ok(index)
 }

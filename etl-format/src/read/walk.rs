@@ -26,7 +26,11 @@ struct Shape {
 const UNKNOWN_SHAPE: Shape = known(0, 0, 8);
 
 const fn known(size_at: usize, timestamp_at: usize, header: usize) -> Shape {
-    Shape { size_at: size_at as u8, timestamp_at: timestamp_at as u8, header: header as u8 }
+    Shape {
+        size_at: size_at as u8,
+        timestamp_at: timestamp_at as u8,
+        header: header as u8,
+    }
 }
 
 /// The shapes by kind byte. Kinds up to SYSTEM/COMPACT and PERFINFO keep the hook id in the second
@@ -45,9 +49,11 @@ const SHAPES: [Shape; 256] = {
             RecordKind::COMPACT32 | RecordKind::COMPACT64 => {
                 known(kernel::SIZE, kernel::TIMESTAMP, 0x18)
             }
-            RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => {
-                known(kernel::SIZE, kernel::PERFINFO_TIMESTAMP, PerfInfoHeader::SIZE)
-            }
+            RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => known(
+                kernel::SIZE,
+                kernel::PERFINFO_TIMESTAMP,
+                PerfInfoHeader::SIZE,
+            ),
             RecordKind::FULL32 | RecordKind::FULL64 => known(0, full::TIMESTAMP, FullHeader::SIZE),
             RecordKind::INSTANCE32 | RecordKind::INSTANCE64 => {
                 known(0, full::TIMESTAMP, InstanceHeader::SIZE)
@@ -92,7 +98,10 @@ pub(crate) fn timestamp_offset(kind: RecordKind, record: &[u8]) -> Option<usize>
 
 #[inline(always)]
 fn shape(kind: RecordKind) -> Shape {
-    SHAPES.get(usize::from(kind.0)).copied().unwrap_or(UNKNOWN_SHAPE)
+    SHAPES
+        .get(usize::from(kind.0))
+        .copied()
+        .unwrap_or(UNKNOWN_SHAPE)
 }
 
 /// One record found.
@@ -181,8 +190,14 @@ fn slow_record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, Stop> {
     }
     let here = at as u32;
     let left = fill.min(data.len()).saturating_sub(at);
-    let cut = |need: usize| Stop::Short { at: here, need: need as u32, have: left as u32 };
-    let Some(word) = data.u32_at(at).filter(|_| left >= 8) else { return Err(cut(8)) };
+    let cut = |need: usize| Stop::Short {
+        at: here,
+        need: need as u32,
+        have: left as u32,
+    };
+    let Some(word) = data.u32_at(at).filter(|_| left >= 8) else {
+        return Err(cut(8));
+    };
     if word == FILLER_WORD || word == 0 {
         return Err(Stop::NoRecord { at: here, word });
     }
@@ -192,7 +207,11 @@ fn slow_record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, Stop> {
     let s = shape(kind);
     let least = usize::from(s.header);
     if size < least {
-        return Err(Stop::Short { at: here, need: least as u32, have: size as u32 });
+        return Err(Stop::Short {
+            at: here,
+            need: least as u32,
+            have: size as u32,
+        });
     }
     if size > left {
         return Err(cut(size));
@@ -202,7 +221,12 @@ fn slow_record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, Stop> {
         0 => None,
         offset => data.i64_at(at + usize::from(offset)),
     };
-    Ok(Found { at: here, len: size as u32, kind, timestamp })
+    Ok(Found {
+        at: here,
+        len: size as u32,
+        kind,
+        timestamp,
+    })
 }
 
 /// Kind and size of the record that begins with `word`, or `None` when nothing does.
@@ -234,7 +258,11 @@ fn classify(data: &[u8], at: usize, word: u32) -> Option<(RecordKind, usize)> {
 /// The timestamp of a WPP message: it follows other optional fields and is not aligned.
 fn message_timestamp(data: &[u8], at: usize, size: usize) -> Option<i64> {
     let offset = message_timestamp_at(MessageFlags(data.u16_at(at + message::FLAGS)?))?;
-    if offset + 8 <= size { data.i64_at(at + offset) } else { None }
+    if offset + 8 <= size {
+        data.i64_at(at + offset)
+    } else {
+        None
+    }
 }
 
 /// Offset of the timestamp in a WPP message with these flags.
@@ -323,22 +351,42 @@ pub(super) mod tests {
     fn record_at_finds_a_short_last_record() {
         let data = perfinfo(16, 7);
         let found = record_at(&data, 0, data.len()).unwrap();
-        assert_eq!((found.len, found.kind, found.timestamp), (16, RecordKind::PERFINFO64, Some(7)));
+        assert_eq!(
+            (found.len, found.kind, found.timestamp),
+            (16, RecordKind::PERFINFO64, Some(7))
+        );
         assert_eq!(record_at(&data, 16, data.len()), Err(Stop::End));
     }
 
     #[test]
     fn record_at_refuses_a_record_longer_than_its_buffer() {
         let data = perfinfo(48, 7);
-        assert_eq!(record_at(&data, 0, 40), Err(Stop::Short { at: 0, need: 48, have: 40 }));
-        assert_eq!(record_at(&data[..32], 0, 48), Err(Stop::Short { at: 0, need: 48, have: 32 }));
+        assert_eq!(
+            record_at(&data, 0, 40),
+            Err(Stop::Short {
+                at: 0,
+                need: 48,
+                have: 40
+            })
+        );
+        assert_eq!(
+            record_at(&data[..32], 0, 48),
+            Err(Stop::Short {
+                at: 0,
+                need: 48,
+                have: 32
+            })
+        );
     }
 
     #[test]
     fn record_at_finds_no_record_in_filler() {
         for byte in [0, 0xff] {
             let stop = record_at(&[byte; 32], 8, 32);
-            assert!(matches!(stop, Err(Stop::NoRecord { at: 8, .. })), "{stop:?}");
+            assert!(
+                matches!(stop, Err(Stop::NoRecord { at: 8, .. })),
+                "{stop:?}"
+            );
         }
     }
 
@@ -367,7 +415,12 @@ pub(super) mod tests {
 
     #[test]
     fn tail_finds_the_final_filler() {
-        for (bytes, start) in [(&[1u8, 0, 0][..], 1), (&[1, 0xff], 1), (&[0, 0], 0), (&[7], 1)] {
+        for (bytes, start) in [
+            (&[1u8, 0, 0][..], 1),
+            (&[1, 0xff], 1),
+            (&[0, 0], 0),
+            (&[7], 1),
+        ] {
             assert_eq!(tail(bytes, bytes.len()), start);
         }
         assert_eq!((tail(&[1, 0, 0, 1], 3), tail(&[1, 0], 9)), (1, 1));

@@ -54,12 +54,17 @@ impl Flagged {
         if buffers.iter().all(|b| losses(b) == BufferFlags(0)) {
             return flagged;
         }
-        let mut data: Vec<_> = buffers.iter().filter(|b| !b.is_header() && !b.rebuilt).collect();
+        let mut data: Vec<_> = buffers
+            .iter()
+            .filter(|b| !b.is_header() && !b.rebuilt)
+            .collect();
         data.sort_by_key(|b| (b.processor, b.first_timestamp, b.sequence_number));
         for (index, b) in data.iter().enumerate() {
             let neighbour = |index: Option<usize>| {
                 let other = index.and_then(|index| data.get(index));
-                other.filter(|other| other.processor == b.processor).map(|other| losses(other))
+                other
+                    .filter(|other| other.processor == b.processor)
+                    .map(|other| losses(other))
             };
             let before = neighbour(index.checked_sub(1));
             let after = neighbour(index.checked_add(1));
@@ -99,7 +104,11 @@ impl Flagged {
     /// The place at the buffer with this offset, once.
     #[inline]
     pub fn take(&mut self, offset: u64) -> Option<Place> {
-        if self.0.is_empty() { None } else { self.0.remove(&offset) }
+        if self.0.is_empty() {
+            None
+        } else {
+            self.0.remove(&offset)
+        }
     }
 
     /// The places at buffers without a record that was read.
@@ -111,5 +120,9 @@ impl Flagged {
 /// The loss flags of a buffer.
 fn losses(buffer: &BufferEntry) -> BufferFlags {
     let losses = BufferFlags::EVENTS_LOST | BufferFlags::BUFFER_LOST;
-    if buffer.is_header() { BufferFlags(0) } else { BufferFlags(buffer.flags.0 & losses.0) }
+    if buffer.is_header() {
+        BufferFlags(0)
+    } else {
+        BufferFlags(buffer.flags.0 & losses.0)
+    }
 }

@@ -50,8 +50,14 @@ impl Missing {
         };
         // Newer buffers were written over these.
         let overwritten = trace.overwritten().map_or(0, plausible);
-        let buffers = plausible(absent).max(unnumbered).saturating_add(unwritten + overwritten);
-        Missing { buffers, found, spacing }
+        let buffers = plausible(absent)
+            .max(unnumbered)
+            .saturating_add(unwritten + overwritten);
+        Missing {
+            buffers,
+            found,
+            spacing,
+        }
     }
 
     /// How many buffers are missing, in whole or in part, with the damage found while reading.
@@ -62,7 +68,9 @@ impl Missing {
         for Damage { range, .. } in damage {
             let first = self.found.partition_point(|(_, end)| *end <= range.start);
             let least = range.start.saturating_add(1);
-            let past = self.found.partition_point(|(begin, _)| *begin < range.end.max(least));
+            let past = self
+                .found
+                .partition_point(|(begin, _)| *begin < range.end.max(least));
             if first < past {
                 partial += past.saturating_sub(first.max(next)) as u64;
                 next = next.max(past);

@@ -83,15 +83,27 @@ impl RelogPlan {
         header.maximum_file_size = 0;
         header.start_buffers = header.start_buffers.max(1);
         let buffers = trace.buffers();
-        let most = buffers.iter().map(|b| u32::from(b.processor)).max().unwrap_or(0);
-        header.processors =
-            header.processors.max(most.saturating_add(1)).min(u32::from(PROCESSOR_INDEX_MASK) + 1);
+        let most = buffers
+            .iter()
+            .map(|b| u32::from(b.processor))
+            .max()
+            .unwrap_or(0);
+        header.processors = header
+            .processors
+            .max(most.saturating_add(1))
+            .min(u32::from(PROCESSOR_INDEX_MASK) + 1);
         let largest = buffers.iter().map(|b| b.fill).max().unwrap_or(0);
         // A size beyond the limit of Windows is damage, and would be written as filler.
-        let stated =
-            Some(header.buffer_size).filter(|size| *size <= MAX_BUFFER).unwrap_or(0x1_0000);
-        header.buffer_size = stated.max(largest).clamp(1024, 1 << 30).next_multiple_of(1024);
-        let from_header_buffer = buffers.first().is_some_and(|b| b.offset == 0 && b.is_header());
+        let stated = Some(header.buffer_size)
+            .filter(|size| *size <= MAX_BUFFER)
+            .unwrap_or(0x1_0000);
+        header.buffer_size = stated
+            .max(largest)
+            .clamp(1024, 1 << 30)
+            .next_multiple_of(1024);
+        let from_header_buffer = buffers
+            .first()
+            .is_some_and(|b| b.offset == 0 && b.is_header());
         let flagged = Flagged::of(buffers);
         let missing = Missing::from(trace);
         let (mut extras, mut unordered) = (Vec::new(), false);
@@ -111,12 +123,23 @@ impl RelogPlan {
                 last = timestamp;
                 let mut bytes = Vec::new();
                 if encode(&record, &mut bytes) {
-                    extras.push(Extra { bytes, own: own_timestamp(&record), timestamp: last });
+                    extras.push(Extra {
+                        bytes,
+                        own: own_timestamp(&record),
+                        timestamp: last,
+                    });
                 }
             }
         }
         extras.sort_by_key(|extra| extra.timestamp);
-        Ok(RelogPlan { header, extras, unordered, from_header_buffer, flagged, missing })
+        Ok(RelogPlan {
+            header,
+            extras,
+            unordered,
+            from_header_buffer,
+            flagged,
+            missing,
+        })
     }
 }
 
@@ -134,7 +157,10 @@ impl RelogPlan {
     /// Whether the records of buffer 0 are in time order but for the header event, which is always
     /// the first one.
     pub(super) fn is_header_late(&self) -> bool {
-        let first = self.extras.first().map_or(i64::MAX, |extra| extra.timestamp);
+        let first = self
+            .extras
+            .first()
+            .map_or(i64::MAX, |extra| extra.timestamp);
         !self.unordered && first < self.header.timestamp.get()
     }
 }
@@ -178,7 +204,14 @@ impl<O: Output> Relogger<O> {
     /// # Errors
     /// As [`Session::create`].
     pub fn start(plan: RelogPlan, output: O, compressor: Option<BufferCompressor>) -> Result<Self> {
-        let RelogPlan { mut header, extras, from_header_buffer, flagged, missing, .. } = plan;
+        let RelogPlan {
+            mut header,
+            extras,
+            from_header_buffer,
+            flagged,
+            missing,
+            ..
+        } = plan;
         let end_time = Some(header.end_time).filter(|time| *time != FileTime::default());
         let now = end_time.unwrap_or(header.start_time);
         if compressor.is_some() {
@@ -190,10 +223,19 @@ impl<O: Output> Relogger<O> {
         config.logger_id = 0;
         config.compressor = compressor;
         for Extra { bytes, own, .. } in &extras {
-            config.add_header_record(&Raw { bytes, timestamp: own.map(Ticks::new) })?;
+            config.add_header_record(&Raw {
+                bytes,
+                timestamp: own.map(Ticks::new),
+            })?;
         }
         let session = Session::create(output, config)?;
-        Ok(Relogger { session, skip_first_buffer: from_header_buffer, end_time, flagged, missing })
+        Ok(Relogger {
+            session,
+            skip_first_buffer: from_header_buffer,
+            end_time,
+            flagged,
+            missing,
+        })
     }
 
     /// How many of `threads` threads should read the source ([`read::Records::with_threads`]): all
@@ -201,7 +243,11 @@ impl<O: Output> Relogger<O> {
     /// most of the time.
     #[must_use]
     pub fn reading_threads(&self, threads: usize) -> usize {
-        if self.session.is_compressed() { 1 } else { threads }
+        if self.session.is_compressed() {
+            1
+        } else {
+            threads
+        }
     }
 
     /// Whether [`Relogger::start`] has written this record: it is in the header's buffer of the
@@ -231,8 +277,17 @@ impl<O: Output> Relogger<O> {
         if let Some(place) = self.flagged.take(record.location().buffer_offset) {
             place.carry(&mut self.session)?;
         }
-        let raw = Raw { bytes, timestamp: own_timestamp(record).map(Ticks::new) };
-        self.session.write(record.processor(), &Moved { raw, timestamp: record.timestamp() })
+        let raw = Raw {
+            bytes,
+            timestamp: own_timestamp(record).map(Ticks::new),
+        };
+        self.session.write(
+            record.processor(),
+            &Moved {
+                raw,
+                timestamp: record.timestamp(),
+            },
+        )
     }
 
     /// Omits a record, but keeps the loss flags of its buffer.
@@ -246,7 +301,8 @@ impl<O: Output> Relogger<O> {
         place.carry(&mut self.session)?;
         if place.has_lost_events() {
             // They may have been lost before the next record that is kept.
-            self.session.flag(place.processor, BufferFlags::EVENTS_LOST)?;
+            self.session
+                .flag(place.processor, BufferFlags::EVENTS_LOST)?;
         }
         Ok(())
     }

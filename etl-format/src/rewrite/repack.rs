@@ -82,7 +82,10 @@ impl<'f> Repacker<'f> {
     /// not become shorter stays uncompressed.
     #[must_use]
     pub fn compress(compressor: BufferCompressor) -> Self {
-        Repacker { compressor: Some(compressor), ..Repacker::decompress() }
+        Repacker {
+            compressor: Some(compressor),
+            ..Repacker::decompress()
+        }
     }
 
     /// Decompresses a trace. A trace that is not compressed is only laid out again.
@@ -119,9 +122,17 @@ impl<'f> Repacker<'f> {
     /// decompression, [`crate::ErrorKind::Unwritable`] when a buffer is larger than the size in its
     /// file header, and [`crate::ErrorKind::Limit`] when that size is larger than the limits allow.
     pub fn run<S: Source, W: Write>(self, input: S, output: &mut W) -> Result<RepackReport> {
-        let Repacker { compressor, read, mut on_buffer } = self;
+        let Repacker {
+            compressor,
+            read,
+            mut on_buffer,
+        } = self;
         // Compression uses the other threads.
-        let threads = if compressor.is_some() { 1 } else { read.threads };
+        let threads = if compressor.is_some() {
+            1
+        } else {
+            read.threads
+        };
         let options = Options { threads, ..read };
         let mut out = Repack {
             output,
@@ -226,7 +237,10 @@ struct Repack<'a, W> {
 impl<W: Write> Repack<'_, W> {
     /// Takes the next buffer of the input, decompressed.
     fn take(&mut self, entry: BufferEntry, bytes: &[u8], options: &Options) -> Result<()> {
-        let format = self.packing.as_ref().map(|packing| packing.compressor().format());
+        let format = self
+            .packing
+            .as_ref()
+            .map(|packing| packing.compressor().format());
         let mut out = core::mem::take(&mut self.memory);
         let used = (entry.fill as usize).min(bytes.len());
         let mut header = BufferHeader::parse(bytes, entry.offset)?;
@@ -277,7 +291,11 @@ impl<W: Write> Repack<'_, W> {
     fn plain_size(&self, entry: &BufferEntry, options: &Options) -> Result<usize> {
         if self.size > options.limits.buffer {
             let (need, limit) = (self.size.into(), options.limits.buffer.into());
-            let kind = ErrorKind::Limit { what: "a plain buffer", need, limit };
+            let kind = ErrorKind::Limit {
+                what: "a plain buffer",
+                need,
+                limit,
+            };
             return Err(Error::new(entry.offset, kind));
         }
         Ok(self.size as usize)
@@ -291,7 +309,11 @@ impl<W: Write> Repack<'_, W> {
             // A buffer larger than the file header says is not accepted if it is compressed.
             let fits = done.with.1.fill <= self.size;
             let worthwhile = fits && done.is_worthwhile();
-            let Packed { plain, packed, with: (mut header, entry) } = done;
+            let Packed {
+                plain,
+                packed,
+                with: (mut header, entry),
+            } = done;
             let (mut bytes, other) = if worthwhile {
                 header.flags = header.flags | BufferFlags::COMPRESSED;
                 // The size of the records without compression.
@@ -350,7 +372,11 @@ fn set_compression(
         HEADER_EVENT + header_event::LOG_VERSION,
         &[header.log_major, header.log_minor],
     );
-    overwrite(buffer, HEADER_EVENT + header_event::MODE, &header.mode.0.to_le_bytes());
+    overwrite(
+        buffer,
+        HEADER_EVENT + header_event::MODE,
+        &header.mode.0.to_le_bytes(),
+    );
     match format {
         Some(format) => BufferState(format.0.into()),
         None if header.mode.has(LogFileMode::RELOG) => BufferState::FREE,

@@ -52,7 +52,10 @@ impl RepairReport {
             && self.oversized_records == 0
             && self.order.late == 0
             && self.order.sorted_buffers == 0
-            && !self.notes.iter().any(|n| is_fault(n) || n.weight(self.mode) == Weight::Loss)
+            && !self
+                .notes
+                .iter()
+                .any(|n| is_fault(n) || n.weight(self.mode) == Weight::Loss)
     }
 }
 
@@ -136,8 +139,16 @@ impl<'f> Repairer<'f> {
         input: S,
         output: O,
     ) -> Result<Finished<O, RepairReport>> {
-        let Repairer { read, compressor, mut on_record } = self;
-        let options = Options { mode: Mode::Salvage, order_check: OrderCheck::Scan, ..read };
+        let Repairer {
+            read,
+            compressor,
+            mut on_record,
+        } = self;
+        let options = Options {
+            mode: Mode::Salvage,
+            order_check: OrderCheck::Scan,
+            ..read
+        };
         let threads = options.threads;
         let mut trace = Trace::open(input, &options)?;
         let found = trace.header().clone();
@@ -190,7 +201,10 @@ impl<'f> Repairer<'f> {
         })?;
         let (damage, mut order) = (records.damage().to_vec(), records.report());
         order.sorted_buffers = order.sorted_buffers.saturating_sub(late_header);
-        let Finished { output, report: summary } = relog.finish(&damage)?;
+        let Finished {
+            output,
+            report: summary,
+        } = relog.finish(&damage)?;
         let report = RepairReport {
             mode: found.mode,
             summary,

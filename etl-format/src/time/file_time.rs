@@ -131,7 +131,10 @@ impl fmt::Display for FileTime {
         let hour = second / 3_600;
         let minute = second / 60 % 60;
         let second = second % 60;
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:07}Z")
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:07}Z"
+        )
     }
 }
 
@@ -152,8 +155,14 @@ mod tests {
         for (units, text) in [
             (0, "1601-01-01T00:00:00.0000000Z"),
             (FILETIME_UNIX_EPOCH, "1970-01-01T00:00:00.0000000Z"),
-            (FILETIME_UNIX_EPOCH + 951_782_400 * 10_000_000, "2000-02-29T00:00:00.0000000Z"),
-            (FILETIME_UNIX_EPOCH + 951_868_800 * 10_000_000, "2000-03-01T00:00:00.0000000Z"),
+            (
+                FILETIME_UNIX_EPOCH + 951_782_400 * 10_000_000,
+                "2000-02-29T00:00:00.0000000Z",
+            ),
+            (
+                FILETIME_UNIX_EPOCH + 951_868_800 * 10_000_000,
+                "2000-03-01T00:00:00.0000000Z",
+            ),
             (132_404_548_306_935_923, "2020-07-29T00:07:10.6935923Z"),
             (-1, "1600-12-31T23:59:59.9999999Z"),
         ] {

@@ -33,7 +33,10 @@ pub struct TimeRange<T = Ticks> {
 
 impl<T> Default for TimeRange<T> {
     fn default() -> Self {
-        TimeRange { from: None, to: None }
+        TimeRange {
+            from: None,
+            to: None,
+        }
     }
 }
 
@@ -72,13 +75,20 @@ impl<T: Copy + Ord> TimeRange<T> {
             (first, second) => first.or(second),
         };
         // `None` is less than any time.
-        TimeRange { from: self.from.max(other.from), to }
+        TimeRange {
+            from: self.from.max(other.from),
+            to,
+        }
     }
 
     /// Whether it contains no time, as it does not begin before its end.
     #[must_use]
     pub fn is_empty(self) -> bool {
-        if let (Some(from), Some(to)) = (self.from, self.to) { from >= to } else { false }
+        if let (Some(from), Some(to)) = (self.from, self.to) {
+            from >= to
+        } else {
+            false
+        }
     }
 
     /// Whether it contains every time.

@@ -43,10 +43,14 @@ impl BufferCompressor {
         match format {
             CompressionFormat::XPRESS
             | CompressionFormat::LZNT1
-            | CompressionFormat::XPRESS_HUFF => {
-                Ok(BufferCompressor { format, compressor: Compressor::new(effort), threads: 1 })
-            }
-            _ => Err(unwritable("compressed buffers are XPRESS, LZNT1 or XPRESS_HUFF")),
+            | CompressionFormat::XPRESS_HUFF => Ok(BufferCompressor {
+                format,
+                compressor: Compressor::new(effort),
+                threads: 1,
+            }),
+            _ => Err(unwritable(
+                "compressed buffers are XPRESS, LZNT1 or XPRESS_HUFF",
+            )),
         }
     }
 

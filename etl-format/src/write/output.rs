@@ -136,7 +136,9 @@ impl<W: Write> Pipe<W> {
 impl<W: Write> Output for Pipe<W> {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         if at != self.at {
-            return Err(unwritable("a pipe cannot go back; this mode needs a seekable file"));
+            return Err(unwritable(
+                "a pipe cannot go back; this mode needs a seekable file",
+            ));
         }
         self.inner.write_all(bytes)?;
         self.at = at.saturating_add(bytes.len() as u64);

@@ -38,7 +38,8 @@ impl Work for CompressWork {
     fn work(&mut self, (plain, packed): &mut Self::Job) {
         packed.clear();
         packed.resize(BUFFER_HEADER_SIZE, 0);
-        self.0.compress(plain.get(BUFFER_HEADER_SIZE..).unwrap_or_default(), packed);
+        self.0
+            .compress(plain.get(BUFFER_HEADER_SIZE..).unwrap_or_default(), packed);
     }
 }
 
@@ -62,8 +63,13 @@ impl<T> fmt::Debug for Packing<T> {
 
 impl<T> Packing<T> {
     pub fn new(compressor: BufferCompressor) -> Self {
-        let others = (1..compressor.threads()).map(|_| CompressWork(compressor.clone())).collect();
-        Packing { pool: OrderedPool::new(CompressWork(compressor), others), spare: Vec::new() }
+        let others = (1..compressor.threads())
+            .map(|_| CompressWork(compressor.clone()))
+            .collect();
+        Packing {
+            pool: OrderedPool::new(CompressWork(compressor), others),
+            spare: Vec::new(),
+        }
     }
 
     pub fn compressor(&self) -> &BufferCompressor {
@@ -79,7 +85,11 @@ impl<T> Packing<T> {
 
     /// Returns memory for use again.
     pub fn give_back(&mut self, memory: Vec<u8>) {
-        let most = if memory.capacity() > LARGE { 1 } else { 2 * self.pool.max_jobs() };
+        let most = if memory.capacity() > LARGE {
+            1
+        } else {
+            2 * self.pool.max_jobs()
+        };
         if self.spare.len() <= most {
             self.spare.push(memory);
         }
@@ -102,7 +112,11 @@ impl<T> Packing<T> {
     /// When a compressor on another thread has panicked.
     pub fn pop(&mut self, wait: bool) -> Result<Option<Packed<T>>> {
         let done = self.pool.pop(wait)?;
-        Ok(done.map(|((plain, packed), with)| Packed { plain, packed, with }))
+        Ok(done.map(|((plain, packed), with)| Packed {
+            plain,
+            packed,
+            with,
+        }))
     }
 }
 

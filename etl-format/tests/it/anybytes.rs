@@ -19,8 +19,12 @@ use proptest::sample::Index;
 fn all_kinds() -> File {
     let data = [7u8; 24];
     let items: Vec<_> = (0..=0x14u16).map(|kind| (kind, &data[..])).collect();
-    let made =
-        Event { timestamp: 1010, items: chain(&items), payload: vec![1; 9], ..Event::default() };
+    let made = Event {
+        timestamp: 1010,
+        items: chain(&items),
+        payload: vec![1; 9],
+        ..Event::default()
+    };
     let records = [
         system(true, 0x0301, 1000, b"payload"),
         compact(false, 0x0501, 1001, b"pay"),
@@ -40,14 +44,20 @@ fn all_kinds() -> File {
     file.extras = [0x05, 0x08, 0x20, 0x40, 0x42, 0x43, 0x50, 0x52, 0x30, 0x99]
         .map(|hook| system(true, hook, 901, &masks))
         .to_vec();
-    file.buffer(0, &records).buffer(1, &run(1003, 3)).buffer(0, &records[..5])
+    file.buffer(0, &records)
+        .buffer(1, &run(1003, 3))
+        .buffer(0, &records[..5])
 }
 
 /// Made once: compressing them takes longer than a case.
 static TEMPLATES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     if cfg!(miri) {
         // Miri needs minutes to compress them.
-        return [small().bytes(), all_kinds().bytes()].into_iter().cycle().take(6).collect();
+        return [small().bytes(), all_kinds().bytes()]
+            .into_iter()
+            .cycle()
+            .take(6)
+            .collect();
     }
     vec![
         small().bytes(),
@@ -97,7 +107,11 @@ fn damage() -> impl Strategy<Value = Damage> {
         (at(), prop_oneof![word, any::<u32>()]).prop_map(|(i, word)| Damage::Word(i, word)),
         (at(), 0..0x500usize).prop_map(|(i, len)| Damage::Delete(i, len)),
         (at(), prop::collection::vec(any::<u8>(), 0..64)).prop_map(|(i, v)| Damage::Insert(i, v)),
-        (at(), 0..0x900usize, prop::sample::select(vec![0u8, 0xff, 0x5a]))
+        (
+            at(),
+            0..0x900usize,
+            prop::sample::select(vec![0u8, 0xff, 0x5a])
+        )
             .prop_map(|(i, len, byte)| Damage::Fill(i, len, byte)),
         at().prop_map(Damage::Truncate),
         (at(), 0..0x900usize, at()).prop_map(|(i, len, to)| Damage::Splice(i, len, to)),
@@ -154,8 +168,20 @@ fn call_every_method(r: &Record<'_>) {
     assert!(r.bytes().ends_with(payload));
     let mut items = r.extended();
     assert!(items.by_ref().count() <= r.bytes().len() / 8);
-    let _ = (r.header(), r.identity(), r.provider(), r.pointer_size(), r.hook());
-    let _ = (r.thread_id(), r.process_id(), r.event(), r.descriptor(), items.is_broken());
+    let _ = (
+        r.header(),
+        r.identity(),
+        r.provider(),
+        r.pointer_size(),
+        r.hook(),
+    );
+    let _ = (
+        r.thread_id(),
+        r.process_id(),
+        r.event(),
+        r.descriptor(),
+        items.is_broken(),
+    );
     let _ = FileHeader::parse(r.bytes(), 0);
     if let Header::PerfInfo(h) = r.header() {
         assert!(h.counters().count() <= 7);
@@ -168,20 +194,40 @@ fn check_bytes(bytes: &[u8]) {
     // A decompressed buffer is at most as large as the size in the header.
     let capacity = FileHeader::parse(bytes.get(0x48..).unwrap_or_default(), 0)
         .map_or(64 << 20, |h| h.buffer_size as usize);
-    let packed = outcome.records.iter().any(|r| r.buffer as usize + r.at as usize > bytes.len());
-    let most = if packed { bytes.len() / 0x48 * capacity } else { bytes.len() };
+    let packed = outcome
+        .records
+        .iter()
+        .any(|r| r.buffer as usize + r.at as usize > bytes.len());
+    let most = if packed {
+        bytes.len() / 0x48 * capacity
+    } else {
+        bytes.len()
+    };
     assert!(outcome.records.len() <= most / 8);
-    assert!(outcome.damage.windows(2).all(|d| d[0].0.start <= d[1].0.start));
+    assert!(
+        outcome
+            .damage
+            .windows(2)
+            .all(|d| d[0].0.start <= d[1].0.start)
+    );
     for (range, _, before, after) in &outcome.damage {
         assert!(range.start <= range.end && range.start <= bytes.len() as u64);
         assert_eq!(before + after, outcome.records.len() as u64);
     }
-    let Ok(mut reader) = Records::stream(bytes, &Options::salvage()) else { return };
-    let _ = (reader.header().clock().time(Ticks::MAX).get(), reader.header().logger_name());
+    let Ok(mut reader) = Records::stream(bytes, &Options::salvage()) else {
+        return;
+    };
+    let _ = (
+        reader.header().clock().time(Ticks::MAX).get(),
+        reader.header().logger_name(),
+    );
     while let Some(record) = reader.next_record().unwrap() {
         call_every_method(&record);
     }
-    assert!(reader.next_record().unwrap().is_none(), "the end stays the end");
+    assert!(
+        reader.next_record().unwrap().is_none(),
+        "the end stays the end"
+    );
     // Buffer by buffer, without the records.
     let mut reader = Buffers::open(bytes, &Options::salvage()).unwrap();
     while reader.next_buffer().unwrap().is_some() {
@@ -196,7 +242,11 @@ fn check_bytes(bytes: &[u8]) {
 /// regressions: each failure becomes a test.
 fn config(cases: u32) -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").map_or(cases, |n| n.parse().unwrap());
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
 proptest! {
@@ -270,7 +320,12 @@ fn templates_have_no_damage() {
     for (template, bytes) in TEMPLATES.iter().enumerate() {
         let outcome = salvage(bytes);
         // This one names a format that its bytes are not in.
-        assert_eq!(outcome.damage.is_empty(), template != 4, "{:?}", outcome.damage);
+        assert_eq!(
+            outcome.damage.is_empty(),
+            template != 4,
+            "{:?}",
+            outcome.damage
+        );
     }
     let bytes = small().bytes();
     let mut reader = Buffers::open(bytes.as_slice(), &strict()).unwrap();

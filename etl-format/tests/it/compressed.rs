@@ -17,7 +17,10 @@ const FORMATS: [(u32, CompressionFormat, Encoder); 3] = [
 /// Offsets of the buffers, by their sizes.
 fn offsets(bytes: &[u8]) -> Vec<usize> {
     let mut out = vec![0];
-    while let Some(size) = bytes.get(out[out.len() - 1]..).and_then(|b| b.first_chunk()) {
+    while let Some(size) = bytes
+        .get(out[out.len() - 1]..)
+        .and_then(|b| b.first_chunk())
+    {
         out.push(out[out.len() - 1] + u32::from_le_bytes(*size) as usize);
     }
     out
@@ -25,7 +28,12 @@ fn offsets(bytes: &[u8]) -> Vec<usize> {
 
 /// Records after the header event, without the offsets of their buffers.
 fn content(outcome: &Outcome) -> Vec<(u32, u16, i64, Vec<u8>)> {
-    outcome.records.iter().skip(1).map(|r| (r.at, r.cpu, r.timestamp, r.bytes.clone())).collect()
+    outcome
+        .records
+        .iter()
+        .skip(1)
+        .map(|r| (r.at, r.cpu, r.timestamp, r.bytes.clone()))
+        .collect()
 }
 
 #[test]
@@ -34,11 +42,19 @@ fn each_format_returns_the_records_of_the_uncompressed_trace() {
     for (number, format, encode) in FORMATS {
         let bytes = small().compressed(number, encode).bytes();
         let outcome = salvage(&bytes);
-        assert_eq!((content(&outcome), outcome.damage.len()), (content(&plain), 0), "{format}");
+        assert_eq!(
+            (content(&outcome), outcome.damage.len()),
+            (content(&plain), 0),
+            "{format}"
+        );
         assert_eq!(outcome.notes, [""; 0]);
         let trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
         assert_eq!(trace.compression(), format);
-        let packed: Vec<_> = trace.buffers().iter().map(|b| (b.compressed, b.format)).collect();
+        let packed: Vec<_> = trace
+            .buffers()
+            .iter()
+            .map(|b| (b.compressed, b.format))
+            .collect();
         assert_eq!(packed[0], (false, CompressionFormat::NONE));
         assert!(packed[1..].iter().all(|&p| p == (true, format)));
     }
@@ -56,7 +72,11 @@ fn compressed_buffers_may_have_any_offset() {
     }
     let bytes = file.bytes();
     let offsets = offsets(&bytes);
-    assert_eq!((offsets[1], offsets.iter().any(|at| at % 2 == 1)), (0x200, true), "{offsets:x?}");
+    assert_eq!(
+        (offsets[1], offsets.iter().any(|at| at % 2 == 1)),
+        (0x200, true),
+        "{offsets:x?}"
+    );
     assert_eq!(salvage(&bytes).records.len(), 7);
     // With more in it buffer 0 is longer, in steps of 0x200.
     file.extras = run(901, 10);
@@ -127,9 +147,15 @@ fn buffers_of_16_mib_are_read() {
     for (number, format, encode) in FORMATS {
         let mut file = File::new(0x100_0000);
         let record = system(true, 0x0f01, 1000, &[7; 0x8000]);
-        file = file.buffer(0, &vec![record; 400]).compressed(number, encode);
+        file = file
+            .buffer(0, &vec![record; 400])
+            .compressed(number, encode);
         let outcome = file_order(file.bytes().as_slice(), &strict());
-        assert_eq!((outcome.end.is_ok(), outcome.records.len()), (true, 401), "{format}");
+        assert_eq!(
+            (outcome.end.is_ok(), outcome.records.len()),
+            (true, 401),
+            "{format}"
+        );
     }
 }
 
@@ -150,10 +176,18 @@ fn fill_beyond_the_data_is_damage() {
         let at = offsets(&bytes)[3] as u64..offsets(&bytes)[4] as u64;
         let error = error.unwrap();
         assert_eq!(error.offset, at.start);
-        let ErrorKind::Compression { format, produced, declared } = error.kind else {
+        let ErrorKind::Compression {
+            format,
+            produced,
+            declared,
+        } = error.kind
+        else {
             panic!("{error}")
         };
-        assert_eq!((format, produced, declared), ("XPRESS", 0xa0, u64::from(fill) - 0x48));
+        assert_eq!(
+            (format, produced, declared),
+            ("XPRESS", 0xa0, u64::from(fill) - 0x48)
+        );
         let outcome = salvage(&bytes);
         assert_eq!(outcome.records.len(), 25, "all that there is");
         assert_eq!(outcome.damage, [(at, "compression", 9, 16)]);
@@ -166,9 +200,16 @@ fn fill_beyond_the_buffer_size_skips_the_buffer() {
         let (bytes, error) = with_fill(fill);
         let at = offsets(&bytes)[3] as u64..offsets(&bytes)[4] as u64;
         let error = error.unwrap();
-        assert_eq!((error.offset, error.code()), (at.start + 4, "invalid"), "{fill:#x}");
+        assert_eq!(
+            (error.offset, error.code()),
+            (at.start + 4, "invalid"),
+            "{fill:#x}"
+        );
         let outcome = salvage(&bytes);
-        assert_eq!((outcome.records.len(), outcome.damage), (21, vec![(at, "invalid", 9, 12)]));
+        assert_eq!(
+            (outcome.records.len(), outcome.damage),
+            (21, vec![(at, "invalid", 9, 12)])
+        );
     }
 }
 
@@ -178,10 +219,18 @@ fn fill_below_the_data_is_damage_and_loses_no_record() {
         let (bytes, error) = with_fill(fill);
         let field = offsets(&bytes)[3] as u64 + 4;
         let error = error.unwrap();
-        assert_eq!((error.offset, error.code()), (field, "invalid"), "{fill:#x}");
+        assert_eq!(
+            (error.offset, error.code()),
+            (field, "invalid"),
+            "{fill:#x}"
+        );
         let outcome = salvage(&bytes);
         assert_eq!(outcome.records.len(), 25, "{fill:#x}");
-        assert_eq!(outcome.damage, [(field..field + 4, "invalid", 9, 16)], "{fill:#x}");
+        assert_eq!(
+            outcome.damage,
+            [(field..field + 4, "invalid", 9, 16)],
+            "{fill:#x}"
+        );
     }
     for fill in [0, 1, 0x47] {
         assert_eq!(with_fill(fill).1.unwrap().code(), "invalid");
@@ -214,7 +263,10 @@ fn dense() -> (Vec<u8>, usize) {
         compress(CompressionFormat::XPRESS, plain, Effort::Default, &mut out).unwrap();
         out
     }
-    let bytes = File::new(0x1_0000).buffer(0, &run(1000, 1500)).compressed(3, encode).bytes();
+    let bytes = File::new(0x1_0000)
+        .buffer(0, &run(1000, 1500))
+        .compressed(3, encode)
+        .bytes();
     let start = offsets(&bytes)[1] + 0x48;
     (bytes, start)
 }
@@ -229,9 +281,17 @@ fn records_after_a_hole_are_left_out() {
             let hole = start + (bytes.len() - start - 0x200) * part / 8;
             bytes[hole..hole + 0x200].fill(byte);
             let outcome = salvage(&bytes);
-            assert!(all.starts_with(&outcome.records), "{byte:#x} {part}: nothing is made up");
+            assert!(
+                all.starts_with(&outcome.records),
+                "{byte:#x} {part}: nothing is made up"
+            );
             assert!(part == 0 || outcome.records.len() > 1, "{byte:#x} {part}");
-            assert_eq!(outcome.damage.len(), 1, "{byte:#x} {part}: {:?}", outcome.damage);
+            assert_eq!(
+                outcome.damage.len(),
+                1,
+                "{byte:#x} {part}: {:?}",
+                outcome.damage
+            );
         }
     }
 }
@@ -242,7 +302,9 @@ fn nothing_is_searched_for_after_a_fault_of_a_compressed_buffer() {
     let second = 2 * 0x28;
     file.buffers[2].records[second..second + 4].fill(0xab);
     let outcome = salvage(&file.compressed(3, xpress).bytes());
-    let [(_, "truncated", 11, 12)] = &outcome.damage[..] else { panic!("{:?}", outcome.damage) };
+    let [(_, "truncated", 11, 12)] = &outcome.damage[..] else {
+        panic!("{:?}", outcome.damage)
+    };
 }
 
 /// A match that states a length of 4 GB produces only what the buffer can hold.
@@ -260,9 +322,18 @@ fn decompression_bomb_is_bounded() {
     let mut file = small().compressed(3, xpress);
     file.event.buffer_size = 0xffff_ffff;
     file.buffers[2].fill = Some(64 << 20);
-    let limits = etl_format::read::Limits { buffer: 1 << 20, ..Default::default() };
+    let limits = etl_format::read::Limits {
+        buffer: 1 << 20,
+        ..Default::default()
+    };
     let bytes = file.bytes();
-    let outcome = file_order(bytes.as_slice(), &Options { limits, ..Options::salvage() });
+    let outcome = file_order(
+        bytes.as_slice(),
+        &Options {
+            limits,
+            ..Options::salvage()
+        },
+    );
     assert_eq!((outcome.end.is_ok(), outcome.records.len()), (true, 21));
 }
 
@@ -275,9 +346,21 @@ fn cutting_a_compressed_file_keeps_complete_buffers() {
             let outcome = salvage(&whole[..len]);
             assert!(all.starts_with(&outcome.records), "{format} {len:#x}");
             let complete = offsets.iter().filter(|&&end| end <= len).count() - 1;
-            let least = if complete == 0 { 0 } else { 1 + 4 * (complete - 1) };
-            assert!((least..=least + 4).contains(&outcome.records.len()), "{format} {len:#x}");
-            assert_eq!(outcome.damage.len(), 1, "{format} {len:#x}: {:?}", outcome.damage);
+            let least = if complete == 0 {
+                0
+            } else {
+                1 + 4 * (complete - 1)
+            };
+            assert!(
+                (least..=least + 4).contains(&outcome.records.len()),
+                "{format} {len:#x}"
+            );
+            assert_eq!(
+                outcome.damage.len(),
+                1,
+                "{format} {len:#x}: {:?}",
+                outcome.damage
+            );
             assert_eq!(outcome.damage[0].1, "truncated");
         }
     }
@@ -293,8 +376,11 @@ fn damaged_compressed_bytes_affect_one_buffer() {
             bytes[at] ^= 0x41;
             let outcome = salvage(&bytes);
             let others = all.iter().filter(|r| r.buffer != offsets[3] as u64);
-            let rest: Vec<_> =
-                outcome.records.iter().filter(|r| r.buffer != offsets[3] as u64).collect();
+            let rest: Vec<_> = outcome
+                .records
+                .iter()
+                .filter(|r| r.buffer != offsets[3] as u64)
+                .collect();
             assert!(others.eq(rest), "{format} {at:#x}");
         }
     }
@@ -309,8 +395,11 @@ fn missing_compressed_bytes_affect_one_buffer() {
             let mut bytes = whole.clone();
             bytes.drain(offsets[3] + 0x60..offsets[3] + 0x60 + gone);
             let outcome = salvage(&bytes);
-            let cpus: Vec<_> =
-                outcome.records.iter().filter(|r| r.buffer != offsets[3] as u64).collect();
+            let cpus: Vec<_> = outcome
+                .records
+                .iter()
+                .filter(|r| r.buffer != offsets[3] as u64)
+                .collect();
             assert_eq!(cpus.len(), 21, "{format} {gone}");
             assert!(!outcome.damage.is_empty());
         }
@@ -330,7 +419,11 @@ fn wrong_size_or_inserted_bytes_affect_one_compressed_buffer() {
         longer.splice(at[3] + 0x60..at[3] + 0x60, vec![0x55; off]);
         for bytes in [shorter, longer] {
             let outcome = salvage(&bytes);
-            let others = outcome.records.iter().filter(|r| r.buffer != at[3] as u64).count();
+            let others = outcome
+                .records
+                .iter()
+                .filter(|r| r.buffer != at[3] as u64)
+                .count();
             assert_eq!((others, outcome.notes), (21, vec![]), "{off}");
             assert!(!outcome.damage.is_empty(), "{off}");
         }
@@ -344,7 +437,10 @@ fn overwritten_header_loses_the_compressed_buffer() {
     bytes[offsets[3]..offsets[3] + 0x48].fill(0x5a);
     let outcome = salvage(&bytes);
     let range = offsets[3] as u64..offsets[4] as u64;
-    assert_eq!((outcome.records.len(), outcome.damage), (21, vec![(range, "invalid", 9, 12)]));
+    assert_eq!(
+        (outcome.records.len(), outcome.damage),
+        (21, vec![(range, "invalid", 9, 12)])
+    );
 }
 
 #[test]
@@ -352,7 +448,10 @@ fn compressed_file_without_buffer_0_is_read() {
     let mut bytes = small().compressed(3, xpress).bytes();
     bytes[..0x200].fill(0x5a);
     let outcome = salvage(&bytes);
-    assert_eq!((outcome.records.len(), outcome.damage), (24, vec![(0..0x200, "not-etl", 0, 24)]));
+    assert_eq!(
+        (outcome.records.len(), outcome.damage),
+        (24, vec![(0..0x200, "not-etl", 0, 24)])
+    );
     // With only the event lost, the format is still known.
     let mut bytes = small().compressed(2, lznt1).bytes();
     patch(&mut bytes, 0x48, &[1, 1, 1, 1]);
@@ -370,7 +469,10 @@ fn held_memory_counts_compressed_and_plain_bytes() {
     let trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
     let data = &trace.buffers()[1..];
     // Each buffer as stored and as unpacked, and the places of its four records.
-    let both: u64 = data.iter().map(|b| u64::from(b.stored) + u64::from(b.fill) + 4 * 16).sum();
+    let both: u64 = data
+        .iter()
+        .map(|b| u64::from(b.stored) + u64::from(b.fill) + 4 * 16)
+        .sum();
     assert_eq!(time_order(bytes.as_slice(), &strict()).order.held, both);
 }
 
@@ -380,6 +482,10 @@ fn empty_compressed_buffer_is_read() {
     file.buffers[2].records.clear();
     let outcome = salvage(&file.bytes());
     assert_eq!((outcome.records.len(), outcome.damage.len()), (21, 0));
-    let empty = Buffer { packed: Some(Vec::new()), size: 0, ..file.buffers[2].clone() };
+    let empty = Buffer {
+        packed: Some(Vec::new()),
+        size: 0,
+        ..file.buffers[2].clone()
+    };
     assert_eq!(empty.bytes().len(), 0x48);
 }

@@ -62,7 +62,10 @@ fn begin(disk: Disk, mode: LogFileMode) -> etl_format::Result<Session<TraceFile<
     let output = TraceFile::new(disk);
     let mut config = config(mode);
     if mode.has(LogFileMode::COMPRESSED) {
-        config.compressor = Some(BufferCompressor::new(CompressionFormat::XPRESS, Effort::Fast)?);
+        config.compressor = Some(BufferCompressor::new(
+            CompressionFormat::XPRESS,
+            Effort::Fast,
+        )?);
     }
     Session::create(output, config)
 }
@@ -110,7 +113,11 @@ fn salvaged_and_torn(file: &[u8]) -> ([Vec<u32>; 2], u32) {
 }
 
 fn disk(left: usize, piece: usize) -> Disk {
-    Disk { file: Rc::default(), left: Rc::new(Cell::new(left)), piece }
+    Disk {
+        file: Rc::default(),
+        left: Rc::new(Cell::new(left)),
+        piece,
+    }
 }
 
 proptest! {
@@ -164,7 +171,11 @@ fn crash_in_a_circular_file_leaves_complete_events() {
         let file = disk.file.borrow().get_ref().clone();
         let found = salvaged(&file);
         let all: usize = found.iter().map(Vec::len).sum();
-        assert!(all >= (file.len() / 0x400 - 1) * 2, "{all} events in {} bytes", file.len());
+        assert!(
+            all >= (file.len() / 0x400 - 1) * 2,
+            "{all} events in {} bytes",
+            file.len()
+        );
         for numbers in found {
             assert!(numbers.windows(2).all(|n| n[0] < n[1]));
         }
@@ -207,8 +218,13 @@ fn disk_full_at_any_byte_leaves_the_first_events() {
             assert!(torn <= u32::from(over), "{mode:?} at {left}");
             for (processor, numbers) in found.iter().enumerate() {
                 let one = mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
-                let mine =
-                    |n: &u32| if one { processor == 0 } else { (n % 2) as usize == processor };
+                let mine = |n: &u32| {
+                    if one {
+                        processor == 0
+                    } else {
+                        (n % 2) as usize == processor
+                    }
+                };
                 let all: Vec<u32> = (0..12).filter(mine).collect();
                 match mode.has(LogFileMode::CIRCULAR) {
                     // Overwritten events are missing.

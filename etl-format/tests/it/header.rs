@@ -8,7 +8,10 @@ use etl_format::{Error, ErrorKind, FileHeader, Ticks};
 
 fn read(file: &File) -> FileHeader {
     let bytes = file.bytes();
-    let header = Records::stream(bytes.as_slice(), &Options::default()).unwrap().header().clone();
+    let header = Records::stream(bytes.as_slice(), &Options::default())
+        .unwrap()
+        .header()
+        .clone();
     let trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
     assert_eq!(trace.header(), &header);
     assert_eq!(trace.clock(), header.clock());
@@ -16,7 +19,10 @@ fn read(file: &File) -> FileHeader {
 }
 
 fn read_event(event: HeaderEvent) -> FileHeader {
-    read(&File { event, ..File::new(0x1000) })
+    read(&File {
+        event,
+        ..File::new(0x1000)
+    })
 }
 
 #[test]
@@ -30,22 +36,47 @@ fn parse_reads_all_fields_of_both_pointer_sizes() {
             file_word: 0x0506_0708,
             ..HeaderEvent::default()
         });
-        assert_eq!(h.pointer_size, if wide { PointerSize::P8 } else { PointerSize::P4 });
-        assert_eq!((h.thread_id, h.process_id, h.timestamp.get()), (0x1234, 0x5678, 900));
+        assert_eq!(
+            h.pointer_size,
+            if wide {
+                PointerSize::P8
+            } else {
+                PointerSize::P4
+            }
+        );
+        assert_eq!(
+            (h.thread_id, h.process_id, h.timestamp.get()),
+            (0x1234, 0x5678, 900)
+        );
         assert_eq!((h.kernel_time, h.user_time), (21, 22));
         assert_eq!((h.buffer_size, h.os_major, h.os_minor), (0x1000, 10, 0));
-        assert_eq!((h.log_major, h.log_minor, h.build, h.processors), (1, 5, 22631, 4));
+        assert_eq!(
+            (h.log_major, h.log_minor, h.build, h.processors),
+            (1, 5, 22631, 4)
+        );
         assert_eq!(
             (h.end_time.get(), h.start_time.get()),
             (133_000_000_010_000_000, 133_000_000_000_000_000)
         );
         assert_eq!((h.timer_resolution, h.maximum_file_size), (156_250, 100));
-        assert_eq!((h.mode, h.buffers_written, h.start_buffers), (LogFileMode(1), 1, 1));
-        assert_eq!((h.stated_pointer_size, h.events_lost), (if wide { 8 } else { 4 }, 41));
+        assert_eq!(
+            (h.mode, h.buffers_written, h.start_buffers),
+            (LogFileMode(1), 1, 1)
+        );
+        assert_eq!(
+            (h.stated_pointer_size, h.events_lost),
+            (if wide { 8 } else { 4 }, 41)
+        );
         assert_eq!((h.cpu_mhz, h.buffers_lost), (3000, 2));
-        assert_eq!((h.logger_name_word, h.log_file_name_word), (0x0102_0304, 0x0506_0708));
+        assert_eq!(
+            (h.logger_name_word, h.log_file_name_word),
+            (0x0102_0304, 0x0506_0708)
+        );
         let zone = &h.time_zone;
-        assert_eq!((zone.bias, zone.standard_bias, zone.daylight_bias), (-60, 0, -60));
+        assert_eq!(
+            (zone.bias, zone.standard_bias, zone.daylight_bias),
+            (-60, 0, -60)
+        );
         assert_eq!(zone.standard_name(), "@tzres.dll,-322");
         assert_eq!(zone.daylight_name(), "@tzres.dll,-321");
         assert_eq!(zone.standard_date, [0, 10, 0, 5, 3, 0, 0, 0]);
@@ -67,7 +98,10 @@ fn parse_keeps_64_bits_of_pointer_words() {
         file_word: 1 << 63,
         ..HeaderEvent::default()
     });
-    assert_eq!((h.logger_name_word, h.log_file_name_word), (u64::MAX, 1 << 63));
+    assert_eq!(
+        (h.logger_name_word, h.log_file_name_word),
+        (u64::MAX, 1 << 63)
+    );
 }
 
 #[test]
@@ -84,7 +118,10 @@ fn parse_accepts_incomplete_names() {
         (b"a\0\0\0b\0c".to_vec(), "a", "b"),
         (lone.to_vec(), "\u{fffd}", ""),
     ] {
-        let h = read_event(HeaderEvent { names: stored.clone(), ..HeaderEvent::default() });
+        let h = read_event(HeaderEvent {
+            names: stored.clone(),
+            ..HeaderEvent::default()
+        });
         assert_eq!(
             (h.logger_name().as_str(), h.log_file_name().as_str()),
             (logger, file),
@@ -97,14 +134,23 @@ fn parse_accepts_incomplete_names() {
 fn zone_name_may_fill_its_field() {
     let long = "x".repeat(32);
     let standard = (long.clone(), [0; 8], 5);
-    let h = read_event(HeaderEvent { standard, ..HeaderEvent::default() });
-    assert_eq!((h.time_zone.standard_name(), h.time_zone.standard_bias), (long, 5));
+    let h = read_event(HeaderEvent {
+        standard,
+        ..HeaderEvent::default()
+    });
+    assert_eq!(
+        (h.time_zone.standard_name(), h.time_zone.standard_bias),
+        (long, 5)
+    );
 }
 
 #[test]
 fn parse_accepts_log_versions_since_vista() {
     for log in [(1, 4), (1, 5), (2, 0), (1, 6), (3, 7)] {
-        let h = read_event(HeaderEvent { log, ..HeaderEvent::default() });
+        let h = read_event(HeaderEvent {
+            log,
+            ..HeaderEvent::default()
+        });
         assert_eq!((h.log_major, h.log_minor), log);
     }
 }
@@ -118,7 +164,14 @@ fn mode_determines_the_dialect() {
         (0x0400_0001, "kernel, compressed"),
         (0x0401_0001, "relogged, compressed"),
     ] {
-        assert_eq!(read_event(HeaderEvent { mode, ..HeaderEvent::default() }).dialect(), dialect);
+        assert_eq!(
+            read_event(HeaderEvent {
+                mode,
+                ..HeaderEvent::default()
+            })
+            .dialect(),
+            dialect
+        );
     }
 }
 
@@ -131,13 +184,20 @@ fn clock_converts_each_kind() {
         (2, 5, 10_000_000),
         (3, 5, 3_000_000_000i64),
     ] {
-        let h = read_event(HeaderEvent { clock, perf_freq, ..HeaderEvent::default() });
+        let h = read_event(HeaderEvent {
+            clock,
+            perf_freq,
+            ..HeaderEvent::default()
+        });
         assert_eq!(
             h.clock().time(Ticks::new(900 + ticks)).get(),
             133_000_000_010_000_000,
             "clock {clock}"
         );
-        assert_eq!(h.clock().time(Ticks::new(900)).get(), 133_000_000_000_000_000);
+        assert_eq!(
+            h.clock().time(Ticks::new(900)).get(),
+            133_000_000_000_000_000
+        );
     }
 }
 
@@ -225,7 +285,13 @@ fn not_etl(bytes: &[u8]) -> &'static str {
 
 #[test]
 fn traces_of_windows_xp_are_refused() {
-    for (version, log) in [(1, (1, 5)), (2, (1, 0)), (2, (1, 2)), (2, (1, 3)), (1, (1, 0))] {
+    for (version, log) in [
+        (1, (1, 5)),
+        (2, (1, 0)),
+        (2, (1, 2)),
+        (2, (1, 3)),
+        (1, (1, 0)),
+    ] {
         let mut file = small();
         (file.event.version, file.event.log) = (version, log);
         let why = not_etl(&file.bytes());
@@ -247,7 +313,15 @@ fn other_files_are_refused() {
         ("evtx", filled(b"ElfFile\0", 0)),
         ("zip", filled(b"PK\x03\x04\x14\0\0\0\x08\0", 0x55)),
         ("pcap", filled(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0], 0)),
-        ("pcapng", filled(&[0x0a, 0x0d, 0x0d, 0x0a, 0x1c, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a], 0)),
+        (
+            "pcapng",
+            filled(
+                &[
+                    0x0a, 0x0d, 0x0d, 0x0a, 0x1c, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a,
+                ],
+                0,
+            ),
+        ),
         ("zeros", vec![0; 0x3000]),
         ("filler", vec![0xff; 0x3000]),
     ] {
@@ -269,12 +343,18 @@ fn other_first_record_is_refused() {
 
 #[test]
 fn truncated_header_event_states_the_missing_bytes() {
-    let whole = File { event: HeaderEvent::default(), ..File::new(0x1000) }.bytes();
+    let whole = File {
+        event: HeaderEvent::default(),
+        ..File::new(0x1000)
+    }
+    .bytes();
     for len in 0..0x48 + 0x138 {
         let error = Trace::open(&whole[..len], &Options::default()).unwrap_err();
         if len > 0x48 + 8 {
             assert_eq!(error.offset, 0x48, "{len:#x}");
-            let ErrorKind::Truncated { need, have, .. } = error.kind else { panic!("{error}") };
+            let ErrorKind::Truncated { need, have, .. } = error.kind else {
+                panic!("{error}")
+            };
             assert_eq!((need, have), (0x138, len as u64 - 0x48));
         }
     }
@@ -291,7 +371,9 @@ fn too_small_header_event_is_refused() {
 #[test]
 fn buffer_sizes_of_windows_are_read() {
     for size in [0x1000, 0x2000, 0x1_0000, 0x8_0000, 0x10_0000, 0x100_0000] {
-        let file = File::new(size).buffer(0, &run(1000, 3)).buffer(1, &run(1000, 3));
+        let file = File::new(size)
+            .buffer(0, &run(1000, 3))
+            .buffer(1, &run(1000, 3));
         assert_eq!(read(&file).buffer_size, size);
         assert_eq!(crate::common::reading::sound(&file.bytes()).len(), 7);
     }

@@ -10,7 +10,11 @@ use etl_format::{Guid, ProcessId, ThreadId, Ticks};
 /// Reads a trace with this one record between two others, and looks at it.
 fn with_record<R>(record: &[u8], look: impl FnOnce(&Record<'_>) -> R) -> R {
     // Large enough for any record; Miri takes a second to fill 4 KiB.
-    let size = if cfg!(miri) { (record.len() + 0x600).next_power_of_two() } else { 0x2_0000 };
+    let size = if cfg!(miri) {
+        (record.len() + 0x600).next_power_of_two()
+    } else {
+        0x2_0000
+    };
     let file = File::new(size as u32)
         .buffer(
             3,
@@ -23,7 +27,14 @@ fn with_record<R>(record: &[u8], look: impl FnOnce(&Record<'_>) -> R) -> R {
         .bytes();
     let mut reader = Records::stream(file.as_slice(), &Options::default()).unwrap();
     reader.next_record().unwrap().expect("the header event");
-    assert_eq!(reader.next_record().unwrap().expect("the one before").payload(), b"before");
+    assert_eq!(
+        reader
+            .next_record()
+            .unwrap()
+            .expect("the one before")
+            .payload(),
+        b"before"
+    );
     let result = {
         let r = reader.next_record().unwrap().expect("the record");
         assert_eq!(r.bytes(), record);
@@ -33,7 +44,14 @@ fn with_record<R>(record: &[u8], look: impl FnOnce(&Record<'_>) -> R) -> R {
         assert_eq!(r.location().sequence_number, 1);
         look(&r)
     };
-    assert_eq!(reader.next_record().unwrap().expect("the one after").payload(), b"after");
+    assert_eq!(
+        reader
+            .next_record()
+            .unwrap()
+            .expect("the one after")
+            .payload(),
+        b"after"
+    );
     assert!(reader.next_record().unwrap().is_none());
     result
 }
@@ -52,7 +70,11 @@ fn nothing() -> Identity {
 }
 
 fn width(wide: bool) -> Option<PointerSize> {
-    Some(if wide { PointerSize::P8 } else { PointerSize::P4 })
+    Some(if wide {
+        PointerSize::P8
+    } else {
+        PointerSize::P4
+    })
 }
 
 fn pick(wide: bool, narrow: RecordKind, wide_kind: RecordKind) -> RecordKind {
@@ -73,20 +95,32 @@ fn system_and_compact_headers_are_decoded() {
                 assert_eq!((r.kind(), r.pointer_size()), (kind, width(wide)));
                 assert_eq!((r.timestamp().get(), r.has_own_timestamp()), (2000, true));
                 assert_eq!(
-                    (r.thread_id().map(ThreadId::get), r.process_id().map(ProcessId::get)),
+                    (
+                        r.thread_id().map(ThreadId::get),
+                        r.process_id().map(ProcessId::get)
+                    ),
                     (Some(0x11), Some(0x22))
                 );
                 assert_eq!(r.payload(), payload);
-                assert_eq!((r.hook(), r.is_kernel(), r.is_event()), (Some(0x0501), true, false));
+                assert_eq!(
+                    (r.hook(), r.is_kernel(), r.is_event()),
+                    (Some(0x0501), true, false)
+                );
                 assert_eq!(r.provider(), group_guid(5));
                 assert_eq!((r.event(), r.descriptor()), (None, None));
                 assert_eq!(r.extended().count(), 0);
-                let Header::System(h) = r.header() else { panic!("{:?}", r.header()) };
+                let Header::System(h) = r.header() else {
+                    panic!("{:?}", r.header())
+                };
                 assert_eq!(
                     (h.version, h.hook, h.thread_id.get(), h.process_id.get()),
                     (5, 0x0501, 0x11, 0x22)
                 );
-                let times = if is_compact { (None, None) } else { (Some(3), Some(4)) };
+                let times = if is_compact {
+                    (None, None)
+                } else {
+                    (Some(3), Some(4))
+                };
                 assert_eq!(
                     (h.kernel_time, h.user_time, h.timestamp.get()),
                     (times.0, times.1, 2000)
@@ -110,7 +144,12 @@ fn provider_is_none_for_a_group_without_guid() {
         assert_eq!(r.provider(), None);
         assert_eq!(
             r.identity(),
-            Identity { hook: Some(0x7f01), opcode: 1, version: 5, ..nothing() }
+            Identity {
+                hook: Some(0x7f01),
+                opcode: 1,
+                version: 5,
+                ..nothing()
+            }
         );
     });
 }
@@ -121,29 +160,37 @@ fn perfinfo_counters_are_decoded() {
         let counters: Vec<u64> = (0..count).map(|i| 0xaaaa_0000_0000_0000 + i).collect();
         let index = has_pebs.then_some(0xbbbb_0000_0000_0001);
         for payload in [&b""[..], b"data"] {
-            with_record(&perfinfo(wide, 0x0f2e, 2000, index, &counters, payload), |r| {
-                let kind = pick(wide, RecordKind::PERFINFO32, RecordKind::PERFINFO64);
-                assert_eq!((r.kind(), r.pointer_size()), (kind, width(wide)));
-                assert_eq!(
-                    (r.thread_id().map(ThreadId::get), r.process_id().map(ProcessId::get)),
-                    (None, None)
-                );
-                assert_eq!((r.timestamp().get(), r.hook()), (2000, Some(0x0f2e)));
-                assert_eq!(r.payload(), payload);
-                let Header::PerfInfo(h) = r.header() else { panic!("{:?}", r.header()) };
-                assert_eq!((h.version(), h.hook, h.timestamp.get()), (2, 0x0f2e, 2000));
-                assert_eq!(h.version_word >> 8 & 7, count as u16);
-                assert_eq!(h.pebs_index, index);
-                assert_eq!(h.counters().collect::<Vec<_>>(), counters);
-                let expected = Identity {
-                    provider: group_guid(0xf).unwrap(),
-                    hook: Some(0x0f2e),
-                    opcode: 0x2e,
-                    version: 2,
-                    ..nothing()
-                };
-                assert_eq!(r.identity(), expected);
-            });
+            with_record(
+                &perfinfo(wide, 0x0f2e, 2000, index, &counters, payload),
+                |r| {
+                    let kind = pick(wide, RecordKind::PERFINFO32, RecordKind::PERFINFO64);
+                    assert_eq!((r.kind(), r.pointer_size()), (kind, width(wide)));
+                    assert_eq!(
+                        (
+                            r.thread_id().map(ThreadId::get),
+                            r.process_id().map(ProcessId::get)
+                        ),
+                        (None, None)
+                    );
+                    assert_eq!((r.timestamp().get(), r.hook()), (2000, Some(0x0f2e)));
+                    assert_eq!(r.payload(), payload);
+                    let Header::PerfInfo(h) = r.header() else {
+                        panic!("{:?}", r.header())
+                    };
+                    assert_eq!((h.version(), h.hook, h.timestamp.get()), (2, 0x0f2e, 2000));
+                    assert_eq!(h.version_word >> 8 & 7, count as u16);
+                    assert_eq!(h.pebs_index, index);
+                    assert_eq!(h.counters().collect::<Vec<_>>(), counters);
+                    let expected = Identity {
+                        provider: group_guid(0xf).unwrap(),
+                        hook: Some(0x0f2e),
+                        opcode: 0x2e,
+                        version: 2,
+                        ..nothing()
+                    };
+                    assert_eq!(r.identity(), expected);
+                },
+            );
         }
     }
 }
@@ -155,7 +202,9 @@ fn perfinfo_without_space_for_counters_has_no_payload() {
     record[4] = record.len() as u8;
     with_record(&record, |r| {
         assert_eq!(r.payload(), b"");
-        let Header::PerfInfo(h) = r.header() else { panic!() };
+        let Header::PerfInfo(h) = r.header() else {
+            panic!()
+        };
         assert_eq!(h.counters().count(), 0, "none rather than half of them");
     });
 }
@@ -171,9 +220,15 @@ fn full_and_instance_headers_are_decoded() {
                 pick(wide, RecordKind::FULL32, RecordKind::FULL64)
             };
             assert_eq!((r.kind(), r.pointer_size()), (kind, width(wide)));
-            assert_eq!((r.timestamp().get(), r.hook(), r.is_kernel()), (2000, None, false));
             assert_eq!(
-                (r.thread_id().map(ThreadId::get), r.process_id().map(ProcessId::get)),
+                (r.timestamp().get(), r.hook(), r.is_kernel()),
+                (2000, None, false)
+            );
+            assert_eq!(
+                (
+                    r.thread_id().map(ThreadId::get),
+                    r.process_id().map(ProcessId::get)
+                ),
                 (Some(0x33), Some(0x44))
             );
             assert_eq!(r.payload(), b"mof data");
@@ -192,7 +247,10 @@ fn full_and_instance_headers_are_decoded() {
                 (h.thread_id.get(), h.process_id.get(), h.timestamp.get()),
                 (0x33, 0x44, 2000)
             );
-            assert_eq!((h.class, h.kernel_time, h.user_time), (Guid::from_bytes(GUID_A), 7, 8));
+            assert_eq!(
+                (h.class, h.kernel_time, h.user_time),
+                (Guid::from_bytes(GUID_A), 7, 8)
+            );
             let expected = Identity {
                 provider: Guid::from_bytes(GUID_A),
                 opcode: 32,
@@ -220,7 +278,9 @@ fn message_fields_follow_the_flags() {
                     if timestamped { 2000 } else { 1000 },
                     "{flags:#x}"
                 );
-                let Header::Message(h) = r.header() else { panic!("{:?}", r.header()) };
+                let Header::Message(h) = r.header() else {
+                    panic!("{:?}", r.header())
+                };
                 assert_eq!((h.number, h.flags.0), (0x77, flags));
                 assert_eq!(h.sequence, on(1).then_some(1));
                 assert_eq!(h.component_id, on(4).then_some(2));
@@ -229,18 +289,29 @@ fn message_fields_follow_the_flags() {
                 assert_eq!(h.timestamp, timestamped.then_some(Ticks::new(2000)));
                 let ids = on(0x20).then_some((3, 4));
                 assert_eq!(
-                    h.thread_id.map(ThreadId::get).zip(h.process_id.map(ProcessId::get)),
+                    h.thread_id
+                        .map(ThreadId::get)
+                        .zip(h.process_id.map(ProcessId::get)),
                     ids
                 );
                 assert_eq!(
-                    r.thread_id().map(ThreadId::get).zip(r.process_id().map(ProcessId::get)),
+                    r.thread_id()
+                        .map(ThreadId::get)
+                        .zip(r.process_id().map(ProcessId::get)),
                     ids
                 );
-                let size = if on(0x80) { width(true) } else { on(0x40).then_some(PointerSize::P4) };
+                let size = if on(0x80) {
+                    width(true)
+                } else {
+                    on(0x40).then_some(PointerSize::P4)
+                };
                 assert_eq!((h.pointer_size(), r.pointer_size()), (size, size));
                 assert_eq!(r.payload(), payload, "{flags:#x}");
-                let expected =
-                    Identity { provider: guid.unwrap_or(Guid::ZERO), id: 0x77, ..nothing() };
+                let expected = Identity {
+                    provider: guid.unwrap_or(Guid::ZERO),
+                    id: 0x77,
+                    ..nothing()
+                };
                 assert_eq!(r.identity(), expected);
                 assert!(!r.is_kernel() && !r.is_event() && r.hook().is_none());
             });
@@ -255,7 +326,9 @@ fn message_too_short_for_its_flags_is_read() {
         let mut record = whole[..len].to_vec();
         record[0] = len as u8;
         with_record(&record, |r| {
-            let Header::Message(h) = r.header() else { panic!("{:?}", r.header()) };
+            let Header::Message(h) = r.header() else {
+                panic!("{:?}", r.header())
+            };
             assert_eq!(h.sequence.is_some(), len >= 12);
             assert_eq!(h.guid.is_some(), len >= 28);
             assert_eq!(h.timestamp.is_some(), len >= 36);
@@ -287,7 +360,9 @@ fn event_header_is_decoded() {
                 (2000, Some(0x55), Some(0x66))
             );
             assert_eq!((r.payload(), r.extended().count()), (&b"user"[..], 0));
-            let Header::Event(h) = r.header() else { panic!("{:?}", r.header()) };
+            let Header::Event(h) = r.header() else {
+                panic!("{:?}", r.header())
+            };
             assert_eq!(r.event(), Some(h));
             assert_eq!(r.descriptor(), Some(h.descriptor));
             assert_eq!((h.flags.0, h.properties.0, h.timestamp.get()), (0, 8, 2000));
@@ -299,7 +374,10 @@ fn event_header_is_decoded() {
             assert_eq!((h.kernel_time, h.user_time), (12, 13));
             let d = h.descriptor;
             assert_eq!((d.id, d.version, d.channel, d.level), (1, 2, 11, 4));
-            assert_eq!((d.opcode, d.task, d.keyword), (7, 0x0908, 0x8000_0000_0000_0010));
+            assert_eq!(
+                (d.opcode, d.task, d.keyword),
+                (7, 0x0908, 0x8000_0000_0000_0010)
+            );
             let expected = Identity {
                 provider: Guid::from_bytes(GUID_A),
                 hook: None,
@@ -317,7 +395,12 @@ fn event_header_is_decoded() {
 
 /// The items of an event whose chain is `items`, and its payload.
 fn items_of(items: Vec<u8>, look: impl FnOnce(Vec<ExtendedItem<'_>>, &[u8], bool)) {
-    let made = Event { timestamp: 2000, items, payload: b"payload".into(), ..Event::default() };
+    let made = Event {
+        timestamp: 2000,
+        items,
+        payload: b"payload".into(),
+        ..Event::default()
+    };
     with_record(&made.bytes(), |r| {
         let mut walk = r.extended();
         let found: Vec<_> = walk.by_ref().collect();
@@ -339,7 +422,15 @@ fn extended_items_are_typed() {
         (1, &GUID_A, E::RelatedActivity(guid)),
         (2, sid, E::Sid(sid)),
         (3, &[7, 0, 0, 0], E::TerminalSession(7)),
-        (4, &inst, E::Instance { id: 1, parent_id: 2, parent: guid }),
+        (
+            4,
+            &inst,
+            E::Instance {
+                id: 1,
+                parent_id: 2,
+                parent: guid,
+            },
+        ),
         (7, &word, E::PebsIndex(eight)),
         (8, &word, E::PmcCounters(&word)),
         (9, b"key", E::PsmKey(b"key")),
@@ -350,10 +441,40 @@ fn extended_items_are_typed() {
         (0x0e, &GUID_A, E::ControlGuid(guid)),
         (0x0f, &[0xff; 8], E::QpcDelta(-1)),
         (0x10, &GUID_A, E::ContainerId(guid)),
-        (0x11, &key32, E::StackKey { match_id: 9, key: 0x0102_0304, wide: false }),
-        (0x12, &key64, E::StackKey { match_id: 9, key: eight, wide: true }),
-        (0x13, b"new", E::Unknown { kind: ExtendedType(0x13), data: b"new" }),
-        (0xffff, b"", E::Unknown { kind: ExtendedType(0xffff), data: b"" }),
+        (
+            0x11,
+            &key32,
+            E::StackKey {
+                match_id: 9,
+                key: 0x0102_0304,
+                wide: false,
+            },
+        ),
+        (
+            0x12,
+            &key64,
+            E::StackKey {
+                match_id: 9,
+                key: eight,
+                wide: true,
+            },
+        ),
+        (
+            0x13,
+            b"new",
+            E::Unknown {
+                kind: ExtendedType(0x13),
+                data: b"new",
+            },
+        ),
+        (
+            0xffff,
+            b"",
+            E::Unknown {
+                kind: ExtendedType(0xffff),
+                data: b"",
+            },
+        ),
     ];
     for (kind, data, expected) in &cases {
         items_of(chain(&[(*kind, data)]), |found, payload, broken| {
@@ -372,13 +493,22 @@ fn extended_items_are_typed() {
 #[test]
 fn stacks_have_addresses_of_both_sizes() {
     let addresses = [0x1000_2000u64, 0xffff_f800_0000_1000, 3];
-    let wide = addresses.iter().fold(Out::default().u64(5), |out, &a| out.u64(a)).0;
-    let narrow = addresses.iter().fold(Out::default().u64(0), |out, &a| out.u32(a as u32)).0;
+    let wide = addresses
+        .iter()
+        .fold(Out::default().u64(5), |out, &a| out.u64(a))
+        .0;
+    let narrow = addresses
+        .iter()
+        .fold(Out::default().u64(0), |out, &a| out.u32(a as u32))
+        .0;
     items_of(chain(&[(6, &wide), (5, &narrow)]), |found, payload, _| {
         let [ExtendedItem::Stack(a), ExtendedItem::Stack(b)] = found[..] else {
             panic!("{found:?}")
         };
-        assert_eq!((a.match_id, a.wide, a.len(), a.is_empty()), (5, true, 3, false));
+        assert_eq!(
+            (a.match_id, a.wide, a.len(), a.is_empty()),
+            (5, true, 3, false)
+        );
         assert_eq!(a.addresses().collect::<Vec<_>>(), addresses);
         assert_eq!((b.match_id, b.wide, b.len()), (0, false, 3));
         assert_eq!(b.addresses().collect::<Vec<_>>(), [0x1000_2000, 0x1000, 3]);
@@ -388,9 +518,15 @@ fn stacks_have_addresses_of_both_sizes() {
 
 #[test]
 fn reserved_kinds_are_opaque() {
-    let reserved =
-        [(0xc00c, RecordKind::TIMED), (0xc00d, RecordKind::ERROR), (0xc00e, RecordKind::WNODE)];
-    let own = [(0xa000, RecordKind::ULONG32), (0xb000, RecordKind::ULONG32_TIME)];
+    let reserved = [
+        (0xc00c, RecordKind::TIMED),
+        (0xc00d, RecordKind::ERROR),
+        (0xc00e, RecordKind::WNODE),
+    ];
+    let own = [
+        (0xa000, RecordKind::ULONG32),
+        (0xb000, RecordKind::ULONG32_TIME),
+    ];
     for (marker, kind) in reserved.into_iter().chain(own) {
         for len in [4, 5, 0x2c, 0x80] {
             with_record(&opaque(marker, &vec![0x5a; len]), |r| check_opaque(r, kind));
@@ -410,9 +546,17 @@ fn unknown_kinds_are_opaque() {
 
 fn check_opaque(r: &Record<'_>, kind: RecordKind) {
     assert_eq!(r.kind(), kind);
-    assert_eq!((r.timestamp().get(), r.has_own_timestamp()), (1000, false), "taken over");
     assert_eq!(
-        (r.thread_id().map(ThreadId::get), r.process_id().map(ProcessId::get), r.pointer_size()),
+        (r.timestamp().get(), r.has_own_timestamp()),
+        (1000, false),
+        "taken over"
+    );
+    assert_eq!(
+        (
+            r.thread_id().map(ThreadId::get),
+            r.process_id().map(ProcessId::get),
+            r.pointer_size()
+        ),
         (None, None, None)
     );
     assert_eq!((r.hook(), r.provider(), r.event()), (None, None, None));
@@ -430,14 +574,24 @@ fn shortest_records_at_the_end_of_a_buffer_are_read() {
     ];
     for last in shortest {
         // Followed by filler, and at the end of the buffer.
-        let before = system(true, 0x0301, 1000, &vec![0; 0x1000 - 0x48 - 0x20 - last.len()]);
-        for records in [[before, last.clone()], [system(true, 0x0301, 1000, b""), last.clone()]] {
+        let before = system(
+            true,
+            0x0301,
+            1000,
+            &vec![0; 0x1000 - 0x48 - 0x20 - last.len()],
+        );
+        for records in [
+            [before, last.clone()],
+            [system(true, 0x0301, 1000, b""), last.clone()],
+        ] {
             let bytes = File::new(0x1000).buffer(0, &records).bytes();
             let read = crate::common::reading::sound(&bytes);
             assert_eq!(read.last().map(|r| &r.bytes), Some(&last));
             assert_eq!(read.len(), 3);
         }
-        let bytes = File::new(0x1000).buffer(0, std::slice::from_ref(&last)).bytes();
+        let bytes = File::new(0x1000)
+            .buffer(0, std::slice::from_ref(&last))
+            .bytes();
         assert_eq!(crate::common::reading::sound(&bytes).len(), 2, "on its own");
     }
 }
@@ -459,7 +613,10 @@ fn unused_bits_of_the_marker_are_ignored_for_known_kinds() {
     let cases = [
         (system(false, 0x0301, 2000, b"p"), RecordKind::SYSTEM32),
         (compact(true, 0x0301, 2000, b"p"), RecordKind::COMPACT64),
-        (perfinfo(true, 0x0f2e, 2000, None, &[], b"p"), RecordKind::PERFINFO64),
+        (
+            perfinfo(true, 0x0f2e, 2000, None, &[], b"p"),
+            RecordKind::PERFINFO64,
+        ),
         (full(true, 1, 2000, b"p"), RecordKind::FULL64),
         (instance(false, 1, 2000, b"p"), RecordKind::INSTANCE32),
         (event(true, 1, 2000, b"p"), RecordKind::EVENT64),
@@ -469,7 +626,10 @@ fn unused_bits_of_the_marker_are_ignored_for_known_kinds() {
             let mut record = record.clone();
             record[3] = 0xc0 | spare;
             with_record(&record, |r| {
-                assert_eq!((r.kind(), r.timestamp().get(), r.payload()), (kind, 2000, &b"p"[..]));
+                assert_eq!(
+                    (r.kind(), r.timestamp().get(), r.payload()),
+                    (kind, 2000, &b"p"[..])
+                );
             });
         }
     }

@@ -35,7 +35,9 @@ fn made(buffers: &[Made]) -> (Vec<u8>, Vec<Lost>) {
     for &(ticks, processor, count, flags) in buffers {
         let end = &mut ends[usize::from(processor)];
         let first = *end + ticks;
-        lost.iter_mut().filter(|l| l.1 == processor && l.3 == i64::MAX).for_each(|l| l.3 = first);
+        lost.iter_mut()
+            .filter(|l| l.1 == processor && l.3 == i64::MAX)
+            .for_each(|l| l.3 = first);
         if flags & BUFFER_LOST != 0 && *end + 1 < first {
             lost.push((BUFFER_LOST, processor, *end + 1, first - 1));
         }
@@ -44,7 +46,9 @@ fn made(buffers: &[Made]) -> (Vec<u8>, Vec<Lost>) {
         }
         let times = (0..count as i64).map(|i| first + 7 * i);
         *end = times.clone().max().unwrap();
-        let records: Vec<_> = times.map(|t| system(true, 0x0f01, t, &[1; PAYLOAD])).collect();
+        let records: Vec<_> = times
+            .map(|t| system(true, 0x0f01, t, &[1; PAYLOAD]))
+            .collect();
         file = file.buffer(processor, &records);
         file.buffers.last_mut().unwrap().flags |= flags;
     }
@@ -60,7 +64,9 @@ fn stated(file: &[u8]) -> Vec<Lost> {
     for (index, b) in data.iter().enumerate() {
         let neighbour = |index: Option<usize>| {
             let other = index.and_then(|index| data.get(index));
-            other.filter(|o| o.processor == b.processor).map(|o| o.first_timestamp.get())
+            other
+                .filter(|o| o.processor == b.processor)
+                .map(|o| o.first_timestamp.get())
         };
         if b.flags.has(BufferFlags::EVENTS_LOST) {
             let next = neighbour(Some(index + 1)).unwrap_or(i64::MAX);
@@ -78,7 +84,9 @@ fn stated(file: &[u8]) -> Vec<Lost> {
 fn is_covered(lost: &Lost, stated: &[Lost]) -> bool {
     let &(flag, processor, mut from, to) = lost;
     loop {
-        let within = stated.iter().filter(|s| (s.0, s.1) == (flag, processor) && s.2 <= from);
+        let within = stated
+            .iter()
+            .filter(|s| (s.0, s.1) == (flag, processor) && s.2 <= from);
         match within.map(|s| s.3).max() {
             Some(end) if end >= to => return true,
             Some(end) if end > from => from = end,
@@ -107,7 +115,10 @@ fn merged(files: &[Vec<u8>], max_memory: u64) -> Vec<u8> {
     let mut inputs: Vec<_> = files.iter().map(Vec::as_slice).collect();
     let merger = Merger::new().max_memory(max_memory);
     let temporary = || Ok(std::io::Cursor::new(Vec::new()));
-    merger.run_in_passes(&mut inputs, Vec::new(), temporary).unwrap().output
+    merger
+        .run_in_passes(&mut inputs, Vec::new(), temporary)
+        .unwrap()
+        .output
 }
 
 proptest! {
@@ -170,7 +181,10 @@ fn merge_places_no_lost_events_if_an_input_does_not() {
     let mut unplaced = File::new(0x8000);
     (unplaced.event.processors, unplaced.event.events_lost) = (2, 1);
     let flags = |files: &[Vec<u8>]| -> Vec<u16> {
-        stated(&merged(files, u64::MAX)).into_iter().map(|s| s.0).collect()
+        stated(&merged(files, u64::MAX))
+            .into_iter()
+            .map(|s| s.0)
+            .collect()
     };
     assert_eq!(flags(&[placed.clone(), sound]), [EVENTS_LOST, BUFFER_LOST]);
     assert_eq!(flags(&[placed, unplaced.bytes()]), [BUFFER_LOST]);

@@ -1,6 +1,11 @@
 //! Tests of the reader, the writer and the rewriting of traces.
 // Tests fail by panicking.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 mod anybytes;
 mod common;

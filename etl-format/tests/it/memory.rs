@@ -55,8 +55,14 @@ impl Source for Counting<'_> {
 
 /// Peak memory of reading in time order, and the reader's report of it.
 fn peak(bytes: &[u8], order_check: OrderCheck) -> (usize, u64) {
-    let mut trace =
-        Trace::open(Counting(bytes), &Options { order_check, ..Options::default() }).unwrap();
+    let mut trace = Trace::open(
+        Counting(bytes),
+        &Options {
+            order_check,
+            ..Options::default()
+        },
+    )
+    .unwrap();
     PEAK.set(LIVE.get());
     let mut reader = trace.records(Order::Time).unwrap();
     while reader.next_record().unwrap().is_some() {}
@@ -76,7 +82,10 @@ fn reader_holds_one_buffer_per_processor() {
         let (peak, held) = peak(&bytes, order);
         assert_eq!(held, each * 4 * (0x1_0000 + 50 * 16), "{order:?}");
         // Vectors grow in steps.
-        assert!(peak as u64 <= each * 4 * (0x1_0000 + 64 * 16), "{order:?}: {peak:#x}");
+        assert!(
+            peak as u64 <= each * 4 * (0x1_0000 + 64 * 16),
+            "{order:?}: {peak:#x}"
+        );
     }
 }
 
@@ -141,6 +150,9 @@ fn merge_holds_one_buffer_per_processor_of_each_input() {
         assert!(output.0 > 0x1_0000);
         // And one for looking at every record beforehand.
         let peak = PEAK.get() - before;
-        assert!(peak <= (6 * 4 + 1) * 0x1_0000, "{peak:#x} for {rounds} rounds");
+        assert!(
+            peak <= (6 * 4 + 1) * 0x1_0000,
+            "{peak:#x} for {rounds} rounds"
+        );
     }
 }

@@ -24,7 +24,10 @@ fn header() -> FileHeader {
         processors: 4,
         logger_name: "probe".encode_utf16().collect(),
         log_file_name: "C:\\probe.etl".encode_utf16().collect(),
-        time_zone: TimeZone { bias: -60, ..TimeZone::default() },
+        time_zone: TimeZone {
+            bias: -60,
+            ..TimeZone::default()
+        },
         ..FileHeader::new()
     }
 }
@@ -60,14 +63,22 @@ fn records(file: &[u8]) -> Vec<(i64, u16, Vec<u8>)> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
     let lost = |note: &Note| {
         let counted = matches!(note, Note::EventsLost(_) | Note::BuffersLost(_));
-        counted || matches!(note, Note::EventsLostInBuffer { .. } | Note::BufferLostBefore { .. })
+        counted
+            || matches!(
+                note,
+                Note::EventsLostInBuffer { .. } | Note::BufferLostBefore { .. }
+            )
     };
     assert!(trace.notes().iter().all(lost), "{:?}", trace.notes());
     let mut records = trace.records(Order::Time).unwrap();
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if record.hook() != Some(0) {
-            out.push((record.timestamp().get(), record.processor(), record.bytes().to_vec()));
+            out.push((
+                record.timestamp().get(),
+                record.processor(),
+                record.bytes().to_vec(),
+            ));
         }
     }
     assert!(records.report().was_in_order());
@@ -218,20 +229,41 @@ fn merge_converts_timestamps_in_payloads() {
     disk.extend([0; 4]);
     let read = PerfInfo::new(0x010a, 5_390).payload(&disk);
     let other = PerfInfo::new(0x0524, 5_400).payload(&stack);
-    let second = trace(slower(), &[(1, &sample), (1, &walk), (1, &isr), (1, &read), (1, &other)]);
-    let first = trace(header(), &[(0, &event(1, 2_000, &[])), (0, &event(2, 10_002_040, &[]))]);
+    let second = trace(
+        slower(),
+        &[(1, &sample), (1, &walk), (1, &isr), (1, &read), (1, &other)],
+    );
+    let first = trace(
+        header(),
+        &[(0, &event(1, 2_000, &[])), (0, &event(2, 10_002_040, &[]))],
+    );
     let (file, report) = merged(&[first.clone(), second], Merger::new());
-    assert!(matches!(report.inputs[1].relation, Relation::Converted { .. }));
+    assert!(matches!(
+        report.inputs[1].relation,
+        Relation::Converted { .. }
+    ));
     let found = records(&file);
     let timestamps: Vec<_> = found.iter().map(|(s, ..)| *s).collect();
     // 300 ticks of 3 MHz are 1000 of 10 MHz, a second after 1000.
     let base = 10_001_000;
     assert_eq!(
         timestamps,
-        [2_000, base + 1_000, 10_002_040, base + 1_100, base + 1_200, base + 1_300, base + 1_333]
+        [
+            2_000,
+            base + 1_000,
+            10_002_040,
+            base + 1_100,
+            base + 1_200,
+            base + 1_300,
+            base + 1_333
+        ]
     );
     let word = |i: usize, at: usize| i64::from_le_bytes(found[i].2[at..at + 8].try_into().unwrap());
-    assert_eq!(word(3, 0x10), base + 1_000, "the stack has the timestamp of its event");
+    assert_eq!(
+        word(3, 0x10),
+        base + 1_000,
+        "the stack has the timestamp of its event"
+    );
     assert_eq!(word(4, 0x10), base + 1_000, "the interrupt began then");
     assert_eq!(word(5, 0x10 + 40), 1_000, "the disk took as long");
     assert_eq!(word(6, 0x10), 5_300, "what is no timestamp stays");
@@ -244,7 +276,11 @@ fn merge_converts_timestamps_in_payloads() {
     let read = PerfInfo::new(0x010a, START + 10_000_300).payload(&disk);
     let (file, _) = merged(&[first, trace(system_time, &[(1, &read)])], Merger::new());
     let found = records(&file);
-    assert_eq!(found[1].0, base - 1_000 + 1_300, "a tick of system time is one of 10 MHz");
+    assert_eq!(
+        found[1].0,
+        base - 1_000 + 1_300,
+        "a tick of system time is one of 10 MHz"
+    );
     let time = i64::from_le_bytes(found[1].2[0x38..0x40].try_into().unwrap());
     assert_eq!(time, 1_000, "300 ticks of 3 MHz");
 }
@@ -277,12 +313,23 @@ fn merge_converts_qpc_deltas() {
         (ClockType::SYSTEM_TIME, 10_000_000, -600),
         (ClockType::SYSTEM_TIME, 0, -600),
     ] {
-        let slower = FileHeader { clock_type, perf_freq, ..slower() };
+        let slower = FileHeader {
+            clock_type,
+            perf_freq,
+            ..slower()
+        };
         let timestamp = slower.timestamp.get() + 3_000;
         let second = trace(slower, &[(1, &with_delta(2, timestamp))]);
         let (file, report) = merged(&[first.clone(), second], Merger::new());
-        assert!(matches!(report.inputs[1].relation, Relation::Converted { .. }));
-        assert_eq!(deltas(&file), [-600, expected], "{clock_type:?} {perf_freq}");
+        assert!(matches!(
+            report.inputs[1].relation,
+            Relation::Converted { .. }
+        ));
+        assert_eq!(
+            deltas(&file),
+            [-600, expected],
+            "{clock_type:?} {perf_freq}"
+        );
     }
 }
 
@@ -296,9 +343,14 @@ fn merge_keeps_loss_flags_of_buffers() {
             } else if *processor == lossy {
                 session.lose_events(lossy, 2).unwrap();
             }
-            session.write(*processor, &event(*number, *timestamp, &[0; 200])).unwrap();
+            session
+                .write(*processor, &event(*number, *timestamp, &[0; 200]))
+                .unwrap();
         }
-        session.close(Some(FileTime::new(START + 9))).unwrap().output
+        session
+            .close(Some(FileTime::new(START + 9)))
+            .unwrap()
+            .output
     };
     let first = lossy(&[(0, 1, 2_000), (1, 2, 2_010)], 1, false);
     let second = lossy(&[(2, 3, 2_005), (3, 4, 2_020)], 3, true);
@@ -307,11 +359,18 @@ fn merge_keeps_loss_flags_of_buffers() {
         let (file, _) = merged(&[first.clone(), second.clone()], merger);
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
         let flags = |processor| {
-            let mut of = trace.buffers().iter().skip(1).filter(|b| b.processor == processor);
+            let mut of = trace
+                .buffers()
+                .iter()
+                .skip(1)
+                .filter(|b| b.processor == processor);
             of.next().unwrap().flags.0 & 6
         };
         assert_eq!([0, 1, 2, 3].map(flags), [0, 2, 0, 4]);
-        assert_eq!((trace.header().events_lost, trace.header().buffers_lost), (2, 1));
+        assert_eq!(
+            (trace.header().events_lost, trace.header().buffers_lost),
+            (2, 1)
+        );
         assert_eq!(numbers(&file), [1, 3, 2, 4]);
     }
 }
@@ -325,7 +384,10 @@ fn merge_writes_the_header_of_a_merger() {
         ..header()
     };
     let first = trace(header(), &[(2, &event(1, 2_000, &[]))]);
-    let second = trace(late, &[(0, &event(2, 9_010, &[])), (0, &event(3, 9_500, &[]))]);
+    let second = trace(
+        late,
+        &[(0, &event(2, 9_010, &[])), (0, &event(3, 9_500, &[]))],
+    );
     // The order of the inputs does not matter for who began first.
     for inputs in [[first.clone(), second.clone()], [second, first.clone()]] {
         let (file, _) = merged(&inputs, Merger::new());
@@ -336,26 +398,42 @@ fn merge_writes_the_header_of_a_merger() {
             (1_000, START, START + 99)
         );
         assert_eq!(h.mode, LogFileMode::RELOG | LogFileMode::SEQUENTIAL);
-        assert_eq!((h.log_major, h.log_minor, h.buffer_size, h.processors), (1, 5, 0x1_0000, 4));
+        assert_eq!(
+            (h.log_major, h.log_minor, h.buffer_size, h.processors),
+            (1, 5, 0x1_0000, 4)
+        );
         assert_eq!(
             (h.logger_name().as_str(), h.log_file_name().as_str()),
             ("Relogger", "[multiple files]")
         );
-        assert_eq!((h.logger_name_word, h.log_file_name_word, h.time_zone.bias), (0, 0, -60));
+        assert_eq!(
+            (h.logger_name_word, h.log_file_name_word, h.time_zone.bias),
+            (0, 0, -60)
+        );
         assert_eq!(h.buffers_written as usize, trace.buffers().len());
         assert_eq!(numbers(&file), [1, 2, 3]);
         assert!(trace.buffers()[1..].iter().all(|b| b.stored == 0x1_0000));
-        assert_eq!(file, merged(&inputs, Merger::new()).0, "the same bytes again");
+        assert_eq!(
+            file,
+            merged(&inputs, Merger::new()).0,
+            "the same bytes again"
+        );
     }
     let (file, _) = merged(&[first], Merger::new());
     let trace = Trace::open(&file[..], &Options::default()).unwrap();
-    assert_eq!(trace.header().log_file_name(), "C:\\probe.etl", "one input keeps its name");
+    assert_eq!(
+        trace.header().log_file_name(),
+        "C:\\probe.etl",
+        "one input keeps its name"
+    );
 }
 
 #[test]
 fn merge_keeps_records_of_header_buffers() {
     let mut config = SessionConfig::new(header());
-    config.add_header_group(hook::PARTITION_INFO, &[0; 48]).unwrap();
+    config
+        .add_header_group(hook::PARTITION_INFO, &[0; 48])
+        .unwrap();
     config.add_header_group(hook::EXTENSION, &[1; 36]).unwrap();
     let kernel = trace_of(config, START + 5, &[(1, &event(1, 1_500, &[]))]);
     let hooks = |file: &[u8], zero: bool| {
@@ -370,8 +448,16 @@ fn merge_keeps_records_of_header_buffers() {
         out
     };
     let (once, _) = merged(&[kernel.clone(), kernel.clone()], Merger::new());
-    assert_eq!(hooks(&once, true), [0, 0x50], "the partition stands in buffer 0");
-    assert_eq!(hooks(&once, false), [0x50, 5, 0x50, 5], "and all of them among the records");
+    assert_eq!(
+        hooks(&once, true),
+        [0, 0x50],
+        "the partition stands in buffer 0"
+    );
+    assert_eq!(
+        hooks(&once, false),
+        [0x50, 5, 0x50, 5],
+        "and all of them among the records"
+    );
     let (again, _) = merged(std::slice::from_ref(&once), Merger::new());
     assert_eq!(
         (hooks(&again, true), hooks(&again, false)),
@@ -385,13 +471,22 @@ fn merge_of_merged_traces_has_each_record_once() {
     let files: Vec<_> = (0..4u8)
         .map(|index| {
             let mut config = SessionConfig::new(header());
-            config.add_header_group(hook::PARTITION_INFO, &[index; 48]).unwrap();
+            config
+                .add_header_group(hook::PARTITION_INFO, &[index; 48])
+                .unwrap();
             let number = u32::from(index);
-            trace_of(config, START + 5, &[(1, &event(number, 1_500 + i64::from(number), &[]))])
+            trace_of(
+                config,
+                START + 5,
+                &[(1, &event(number, 1_500 + i64::from(number), &[]))],
+            )
         })
         .collect();
     let (whole, _) = merged(&files, Merger::new());
-    let stages = [merged(&files[..2], Merger::new()).0, merged(&files[2..], Merger::new()).0];
+    let stages = [
+        merged(&files[..2], Merger::new()).0,
+        merged(&files[2..], Merger::new()).0,
+    ];
     let (staged, _) = merged(&stages, Merger::new());
     assert_eq!(records(&staged), records(&whole));
     assert_eq!(records(&whole).len(), 4 + 4 + 1);
@@ -404,9 +499,20 @@ fn merge_of_merged_traces_has_each_record_once() {
 fn merge_in_passes_writes_the_same_records() {
     let payload = [7; 200];
     let clocks = [
-        FileHeader { perf_freq: 3_579_545, ..header() },
-        FileHeader { perf_freq: 2_337_949, start_time: FileTime::new(START + 77), ..header() },
-        FileHeader { clock_type: ClockType::SYSTEM_TIME, timestamp: Ticks::new(START), ..header() },
+        FileHeader {
+            perf_freq: 3_579_545,
+            ..header()
+        },
+        FileHeader {
+            perf_freq: 2_337_949,
+            start_time: FileTime::new(START + 77),
+            ..header()
+        },
+        FileHeader {
+            clock_type: ClockType::SYSTEM_TIME,
+            timestamp: Ticks::new(START),
+            ..header()
+        },
         header(),
     ];
     let files: Vec<_> = clocks
@@ -415,13 +521,22 @@ fn merge_in_passes_writes_the_same_records() {
         .map(|(header, index)| {
             let mut config = SessionConfig::new(header.clone());
             config.header.buffer_size = 0x1_0000;
-            config.add_header_group(hook::PARTITION_INFO, &[index as u8; 48]).unwrap();
+            config
+                .add_header_group(hook::PARTITION_INFO, &[index as u8; 48])
+                .unwrap();
             let timestamp = |number: u32| header.timestamp.get() + i64::from(number) * 3;
             let events: Vec<_> = (0..1200)
-                .map(|number| (number, event(2000 * index + number, timestamp(number), &payload)))
+                .map(|number| {
+                    (
+                        number,
+                        event(2000 * index + number, timestamp(number), &payload),
+                    )
+                })
                 .collect();
-            let given: Vec<_> =
-                events.iter().map(|(n, e)| ((n % 4) as u16, e as &dyn Record)).collect();
+            let given: Vec<_> = events
+                .iter()
+                .map(|(n, e)| ((n % 4) as u16, e as &dyn Record))
+                .collect();
             trace_of(config, header.end_time.get(), &given)
         })
         .collect();
@@ -439,12 +554,27 @@ fn merge_in_passes_writes_the_same_records() {
     assert_eq!(passes, 2);
     assert_eq!(records(&staged), records(&whole));
     let relations = |report: &MergeReport| -> Vec<_> {
-        report.inputs.iter().map(|input| (input.records, input.relation)).collect()
+        report
+            .inputs
+            .iter()
+            .map(|input| (input.records, input.relation))
+            .collect()
     };
     assert_eq!(relations(&report), relations(&one));
-    let header = |file: &[u8]| Trace::open(file, &Options::default()).unwrap().header().clone();
+    let header = |file: &[u8]| {
+        Trace::open(file, &Options::default())
+            .unwrap()
+            .header()
+            .clone()
+    };
     let buffers_written = header(&whole).buffers_written;
-    assert_eq!(FileHeader { buffers_written, ..header(&staged) }, header(&whole));
+    assert_eq!(
+        FileHeader {
+            buffers_written,
+            ..header(&staged)
+        },
+        header(&whole)
+    );
 }
 
 /// Buffers without records, of a processor that has others and of one that has none. What no flag
@@ -453,17 +583,26 @@ fn merge_in_passes_writes_the_same_records() {
 fn merge_and_repair_keep_losses_of_empty_buffers() {
     for (processor, expected, counts) in [(1, [0, 2], (0, 1)), (3, [0, 0], (1, 1))] {
         let mut file = crate::common::File::new(0x400);
-        file = file.buffer(0, &crate::common::run(1000, 4)).buffer(1, &crate::common::run(1000, 4));
+        file = file
+            .buffer(0, &crate::common::run(1000, 4))
+            .buffer(1, &crate::common::run(1000, 4));
         file = file.buffer(processor, &[]);
         file.buffers[2].flags |= 6;
         let file = file.bytes();
         let repaired = Repairer::new().run(&file[..], Vec::new()).unwrap().output;
-        for out in [merged(std::slice::from_ref(&file), Merger::new()).0, repaired] {
+        for out in [
+            merged(std::slice::from_ref(&file), Merger::new()).0,
+            repaired,
+        ] {
             let trace = Trace::open(&out[..], &Options::default()).unwrap();
             let flags: Vec<_> = trace.buffers()[1..].iter().map(|b| b.flags.0 & 6).collect();
             assert_eq!(flags, expected, "{processor}");
             let header = trace.header();
-            assert_eq!((header.events_lost, header.buffers_lost), counts, "{processor}");
+            assert_eq!(
+                (header.events_lost, header.buffers_lost),
+                counts,
+                "{processor}"
+            );
         }
     }
     // No record at all: the header counts what the flags say.
@@ -471,7 +610,10 @@ fn merge_and_repair_keep_losses_of_empty_buffers() {
     file.buffers[0].flags |= 6;
     let (out, _) = merged(&[file.bytes()], Merger::new());
     let trace = Trace::open(&out[..], &Options::default()).unwrap();
-    assert_eq!((trace.header().events_lost, trace.header().buffers_lost), (1, 1));
+    assert_eq!(
+        (trace.header().events_lost, trace.header().buffers_lost),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -481,8 +623,12 @@ fn merge_and_repair_keep_the_mark_of_selections() {
         file.event.mode = mode;
         file.bytes()
     };
-    let is_selection =
-        |file: &[u8]| Trace::open(file, &Options::default()).unwrap().header().is_selection();
+    let is_selection = |file: &[u8]| {
+        Trace::open(file, &Options::default())
+            .unwrap()
+            .header()
+            .is_selection()
+    };
     // The same bit means nothing in the mode of a session.
     for (mode, expected) in [(0x1_1000, true), (0x1001, false), (0x1_0001, false)] {
         let file = made(mode);
@@ -500,27 +646,69 @@ fn refused(inputs: [FileHeader; 2]) -> (Reason, etl_format::Result<MergeReport>)
     });
     let run = |allow| {
         let inputs = files.iter().map(Vec::as_slice).collect();
-        Merger::new().allow(allow).run(inputs, Vec::new()).map(|finished| finished.report)
+        Merger::new()
+            .allow(allow)
+            .run(inputs, Vec::new())
+            .map(|finished| finished.report)
     };
-    let ErrorKind::Refused(refusal) = run(Allow::default()).unwrap_err().kind else { panic!() };
+    let ErrorKind::Refused(refusal) = run(Allow::default()).unwrap_err().kind else {
+        panic!()
+    };
     (refusal.reason, run(Allow::ALL))
 }
 
 #[test]
 fn merge_refuses_unrelated_traces_unless_allowed() {
-    let (reason, allowed) = refused([header(), FileHeader { build: 9_600, ..header() }]);
-    assert_eq!((reason.name(), reason.to_string().contains("9600")), ("machine", true));
+    let (reason, allowed) = refused([
+        header(),
+        FileHeader {
+            build: 9_600,
+            ..header()
+        },
+    ]);
+    assert_eq!(
+        (reason.name(), reason.to_string().contains("9600")),
+        ("machine", true)
+    );
     assert_eq!(allowed.unwrap().inputs[1].relation, Relation::Same);
-    let (reason, _) = refused([header(), FileHeader { processors: 2, ..header() }]);
-    assert_eq!(reason, Reason::Machine { what: "processors", one: 2, other: 4 });
-    let (reason, _) = refused([header(), FileHeader { cpu_mhz: 3_900, ..header() }]);
+    let (reason, _) = refused([
+        header(),
+        FileHeader {
+            processors: 2,
+            ..header()
+        },
+    ]);
+    assert_eq!(
+        reason,
+        Reason::Machine {
+            what: "processors",
+            one: 2,
+            other: 4
+        }
+    );
+    let (reason, _) = refused([
+        header(),
+        FileHeader {
+            cpu_mhz: 3_900,
+            ..header()
+        },
+    ]);
     assert_eq!(reason.name(), "machine");
     // The same counter values an hour later: the machine was restarted.
-    let later = FileHeader { start_time: FileTime::new(START + 36_000_000_000), ..header() };
+    let later = FileHeader {
+        start_time: FileTime::new(START + 36_000_000_000),
+        ..header()
+    };
     let (reason, allowed) = refused([header(), later]);
     assert_eq!(reason, Reason::Boot { seconds: 3_600 });
-    assert!(matches!(allowed.unwrap().inputs[1].relation, Relation::Converted { .. }));
-    let booted = FileHeader { boot_time: FileTime::new(START - 99_000_000_000), ..slower() };
+    assert!(matches!(
+        allowed.unwrap().inputs[1].relation,
+        Relation::Converted { .. }
+    ));
+    let booted = FileHeader {
+        boot_time: FileTime::new(START - 99_000_000_000),
+        ..slower()
+    };
     let (reason, _) = refused([header(), booted]);
     assert_eq!(reason.name(), "boot");
     // A counter that went on when the machine was started again.
@@ -532,15 +720,28 @@ fn merge_refuses_unrelated_traces_unless_allowed() {
     assert_eq!(reason, Reason::Boot { seconds: 9_900 });
     assert_eq!(allowed.unwrap().inputs[1].relation, Relation::Same);
     for lame in [
-        FileHeader { clock_type: ClockType(0), ..header() },
-        FileHeader { perf_freq: 0, ..header() },
-        FileHeader { start_time: FileTime::new(0), ..header() },
+        FileHeader {
+            clock_type: ClockType(0),
+            ..header()
+        },
+        FileHeader {
+            perf_freq: 0,
+            ..header()
+        },
+        FileHeader {
+            start_time: FileTime::new(0),
+            ..header()
+        },
     ] {
         let (reason, allowed) = refused([header(), lame]);
         assert_eq!(reason.name(), "clock");
         assert_eq!(allowed.unwrap().inputs[1].relation, Relation::Same);
     }
-    let narrow = FileHeader { pointer_size: PointerSize::P4, stated_pointer_size: 4, ..header() };
+    let narrow = FileHeader {
+        pointer_size: PointerSize::P4,
+        stated_pointer_size: 4,
+        ..header()
+    };
     let (reason, allowed) = refused([header(), narrow]);
     assert_eq!(reason, Reason::PointerSize { one: 4, other: 8 });
     assert_eq!(allowed.unwrap().records(), 2);
@@ -553,8 +754,13 @@ fn merge_ignores_a_small_change_of_the_wall_clock() {
         start_time: FileTime::new(START + 90_000_000),
         ..header()
     };
-    let first =
-        trace(header(), &[(0, &event(1, 39_999_999, &[])), (0, &event(3, 40_000_001, &[]))]);
+    let first = trace(
+        header(),
+        &[
+            (0, &event(1, 39_999_999, &[])),
+            (0, &event(3, 40_000_001, &[])),
+        ],
+    );
     let second = trace(set, &[(0, &event(2, 40_000_000, &[]))]);
     let (file, report) = merged(&[first, second], Merger::new());
     assert_eq!(report.inputs[1].relation, Relation::Same);
@@ -563,10 +769,18 @@ fn merge_ignores_a_small_change_of_the_wall_clock() {
 
 #[test]
 fn merge_errors_name_the_input() {
-    let sound = trace(header(), &[(0, &event(1, 2_000, &[7; 900])), (0, &event(2, 2_001, &[]))]);
+    let sound = trace(
+        header(),
+        &[(0, &event(1, 2_000, &[7; 900])), (0, &event(2, 2_001, &[]))],
+    );
     let cut = sound[..0x1100].to_vec();
     let run = |inputs: Vec<&[u8]>, mode| {
-        Merger::new().options(Options { mode, ..Options::default() }).run(inputs, Vec::new())
+        Merger::new()
+            .options(Options {
+                mode,
+                ..Options::default()
+            })
+            .run(inputs, Vec::new())
     };
     assert_eq!(run(vec![], Mode::Strict).unwrap_err().code(), "no-input");
     let error = run(vec![&sound, &cut], Mode::Strict).unwrap_err();
@@ -580,10 +794,20 @@ fn merge_errors_name_the_input() {
 fn merge_that_looks_ahead_refuses_what_is_further_out_of_order() {
     // Two buffers of 4 KiB and more lie between the second record and its place.
     let payload = [0; 600];
-    let times = std::iter::once(5_000).chain([1_500]).chain((0..20).map(|i| 6_000 + i));
-    let shuffled = std::iter::once(2_000).chain((0..20).map(|i| 6_000 + i)).chain([1_500]);
-    for (times, in_order) in [(times.collect::<Vec<_>>(), true), (shuffled.collect(), false)] {
-        let events: Vec<_> = times.iter().map(|t| event(*t as u32, *t, &payload)).collect();
+    let times = std::iter::once(5_000)
+        .chain([1_500])
+        .chain((0..20).map(|i| 6_000 + i));
+    let shuffled = std::iter::once(2_000)
+        .chain((0..20).map(|i| 6_000 + i))
+        .chain([1_500]);
+    for (times, in_order) in [
+        (times.collect::<Vec<_>>(), true),
+        (shuffled.collect(), false),
+    ] {
+        let events: Vec<_> = times
+            .iter()
+            .map(|t| event(*t as u32, *t, &payload))
+            .collect();
         let given: Vec<_> = events.iter().map(|e| (0, e as &dyn Record)).collect();
         let file = trace(header(), &given);
         let inputs = || vec![&file[..], &file[..]];
@@ -593,7 +817,10 @@ fn merge_that_looks_ahead_refuses_what_is_further_out_of_order() {
         match ahead {
             Ok(ahead) => assert!(in_order && ahead.output == scanned),
             Err(error) => {
-                assert!(!in_order && matches!(error.kind, ErrorKind::OutOfOrder), "{error}");
+                assert!(
+                    !in_order && matches!(error.kind, ErrorKind::OutOfOrder),
+                    "{error}"
+                );
                 assert_eq!(error.input, Some(0));
             }
         }

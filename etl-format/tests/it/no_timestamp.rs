@@ -58,12 +58,22 @@ fn made(first: u32, buffer_size: u32, records: &[(u16, i64, usize, Made)]) -> Ve
             Made::Event => session.write(processor, &event(number, timestamp, &payload)),
             Made::Unknown => {
                 let bytes = unknown(number, len);
-                session.write(processor, &Raw { bytes: &bytes, timestamp: None })
+                session.write(
+                    processor,
+                    &Raw {
+                        bytes: &bytes,
+                        timestamp: None,
+                    },
+                )
             }
             Made::Message(flags) => session.write(
                 processor,
                 &Message::new(Guid::new(7, 8, 9, [1; 8]), 10, timestamp)
-                    .marker(if len % 2 == 0 { MessageMarker::Wpp } else { MessageMarker::Kind })
+                    .marker(if len % 2 == 0 {
+                        MessageMarker::Wpp
+                    } else {
+                        MessageMarker::Kind
+                    })
                     .sequence(5)
                     .component(6)
                     .process(12, 11)
@@ -73,7 +83,10 @@ fn made(first: u32, buffer_size: u32, records: &[(u16, i64, usize, Made)]) -> Ve
         }
         .unwrap();
     }
-    session.close(Some(FileTime::new(START + 99))).unwrap().output
+    session
+        .close(Some(FileTime::new(START + 99)))
+        .unwrap()
+        .output
 }
 
 /// The number and the content of a record without its timestamp, which a message may receive.
@@ -83,8 +96,21 @@ fn content(record: &Record<'_>) -> (u32, String) {
         Header::Message(h) => {
             let number = u32::from_le_bytes(record.payload()[..4].try_into().unwrap());
             let flags = h.flags.0 & !MessageFlags::TIMESTAMP.0;
-            let ids = (h.sequence, h.component_id, h.guid, h.process_id, h.thread_id);
-            (number, format!("message {flags:x} {} {ids:?} {:?}", h.number, record.payload()))
+            let ids = (
+                h.sequence,
+                h.component_id,
+                h.guid,
+                h.process_id,
+                h.thread_id,
+            );
+            (
+                number,
+                format!(
+                    "message {flags:x} {} {ids:?} {:?}",
+                    h.number,
+                    record.payload()
+                ),
+            )
         }
         Header::Opaque => (word(4), format!("{:?}", record.bytes())),
         _ => (word(8), format!("{:?}", record.bytes())),
@@ -93,7 +119,10 @@ fn content(record: &Record<'_>) -> (u32, String) {
 
 /// Every record by its number: timestamp, processor and content.
 fn all(file: &[u8]) -> BTreeMap<u32, (i64, u16, String)> {
-    let options = Options { order_check: OrderCheck::Scan, ..Options::default() };
+    let options = Options {
+        order_check: OrderCheck::Scan,
+        ..Options::default()
+    };
     let mut trace = Trace::open(file, &options).unwrap();
     let mut records = trace.records(Order::Time).unwrap();
     let mut out = BTreeMap::new();
@@ -222,23 +251,58 @@ fn unknown_record_moves_with_its_neighbour() {
     session.write(0, &event(1, 2_000, &[0; 400])).unwrap();
     session.write(0, &event(2, 2_010, &[0; 200])).unwrap();
     let bytes_of = unknown(3, 400);
-    let raw = Raw { bytes: &bytes_of, timestamp: None };
-    session.write(0, &Moved { raw, timestamp: Ticks::new(2_010) }).unwrap();
+    let raw = Raw {
+        bytes: &bytes_of,
+        timestamp: None,
+    };
+    session
+        .write(
+            0,
+            &Moved {
+                raw,
+                timestamp: Ticks::new(2_010),
+            },
+        )
+        .unwrap();
     // One that waits for its neighbour, and one for which none comes.
     let (waits, lost) = (unknown(4, 10), unknown(6, 10));
     session
-        .write(0, &Moved { raw: Raw { bytes: &waits, ..raw }, timestamp: Ticks::new(2_020) })
+        .write(
+            0,
+            &Moved {
+                raw: Raw {
+                    bytes: &waits,
+                    ..raw
+                },
+                timestamp: Ticks::new(2_020),
+            },
+        )
         .unwrap();
     session.write(0, &event(5, 2_020, &[0; 300])).unwrap();
     session
-        .write(0, &Moved { raw: Raw { bytes: &lost, ..raw }, timestamp: Ticks::new(2_025) })
+        .write(
+            0,
+            &Moved {
+                raw: Raw {
+                    bytes: &lost,
+                    ..raw
+                },
+                timestamp: Ticks::new(2_025),
+            },
+        )
         .unwrap();
     session.write(0, &event(7, 2_030, &[0; 9])).unwrap();
     let finished = session.close(None).unwrap();
     let file = finished.output;
     let summary = finished.report;
-    let timestamps: Vec<_> = all(&file).values().map(|(timestamp, ..)| *timestamp).collect();
-    assert_eq!(timestamps, [2_000, 2_010, 2_010, 2_020, 2_020, 2_020, 2_030]);
+    let timestamps: Vec<_> = all(&file)
+        .values()
+        .map(|(timestamp, ..)| *timestamp)
+        .collect();
+    assert_eq!(
+        timestamps,
+        [2_000, 2_010, 2_010, 2_020, 2_020, 2_020, 2_030]
+    );
     assert_eq!((summary.events_written, summary.timestamps_lost), (7, 1));
     let trace = Trace::open(&file[..], &Options::default()).unwrap();
     assert_eq!(trace.buffers().len(), 4);
@@ -249,8 +313,16 @@ fn unknown_record_moves_with_its_neighbour() {
 #[test]
 fn times_lost_for_want_of_space_are_counted() {
     use Made::{Event, Unknown};
-    let records = [(0, 0, 129, Unknown), (0, 0, 177, Unknown), (0, 0, 225, Unknown)];
-    let records = [records.as_slice(), &[(0, 0, 0, Unknown), (0, 1, 269, Event)]].concat();
+    let records = [
+        (0, 0, 129, Unknown),
+        (0, 0, 177, Unknown),
+        (0, 0, 225, Unknown),
+    ];
+    let records = [
+        records.as_slice(),
+        &[(0, 0, 0, Unknown), (0, 1, 269, Event)],
+    ]
+    .concat();
     let file = made(0, 2048, &records);
     let mut trace = Trace::open(&file[..], &Options::default()).unwrap();
     let mut plan = RelogPlan::copying(&mut trace).unwrap();
@@ -264,7 +336,10 @@ fn times_lost_for_want_of_space_are_counted() {
     let out = finished.output;
     let summary = finished.report;
     let (before, after) = (all(&file), all(&out));
-    let lost: Vec<_> = before.keys().filter(|number| before[number] != after[number]).collect();
+    let lost: Vec<_> = before
+        .keys()
+        .filter(|number| before[number] != after[number])
+        .collect();
     assert_eq!(lost, [&2, &3]);
     assert_eq!(summary.timestamps_lost, 2);
 }

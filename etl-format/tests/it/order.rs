@@ -37,7 +37,10 @@ fn plan(ordered: bool) -> impl Strategy<Value = Plan> {
         if ordered {
             let mut own: Vec<_> = timestamps.iter().flatten().copied().collect();
             own.sort_unstable_by(|a, b| b.cmp(a));
-            timestamps.iter_mut().flatten().for_each(|timestamp| *timestamp = own.pop().unwrap());
+            timestamps
+                .iter_mut()
+                .flatten()
+                .for_each(|timestamp| *timestamp = own.pop().unwrap());
         }
         Plan { cpu, timestamps }
     })
@@ -69,7 +72,13 @@ fn make(plans: &[Plan], layout: &Layout, packed: bool) -> (Vec<u8>, Vec<(i64, us
     let mut number = 0;
     for (plan, seq) in plans.iter().zip(1..) {
         let mut records = Vec::new();
-        let mut taken = plan.timestamps.iter().flatten().next().copied().unwrap_or(START);
+        let mut taken = plan
+            .timestamps
+            .iter()
+            .flatten()
+            .next()
+            .copied()
+            .unwrap_or(START);
         for (&timestamp, position) in plan.timestamps.iter().zip(0..) {
             number += 1;
             taken = timestamp.unwrap_or(taken);
@@ -91,15 +100,28 @@ fn make(plans: &[Plan], layout: &Layout, packed: bool) -> (Vec<u8>, Vec<(i64, us
             }
         }
     }
-    let file = if packed { file.compressed(3, xpress) } else { file };
-    (file.bytes(), due.into_iter().map(|(timestamp, .., number)| (timestamp, number)).collect())
+    let file = if packed {
+        file.compressed(3, xpress)
+    } else {
+        file
+    };
+    (
+        file.bytes(),
+        due.into_iter()
+            .map(|(timestamp, .., number)| (timestamp, number))
+            .collect(),
+    )
 }
 
 /// Timestamp and number of each record.
 fn numbers(records: &[crate::common::reading::Seen]) -> Vec<(i64, usize)> {
     let number = |bytes: &[u8]| usize::from_le_bytes(*bytes.last_chunk().unwrap());
     let of = |r: &crate::common::reading::Seen| {
-        if r.bytes[6..8] == [0, 0] { 0 } else { number(&r.bytes) }
+        if r.bytes[6..8] == [0, 0] {
+            0
+        } else {
+            number(&r.bytes)
+        }
     };
     records.iter().map(|r| (r.timestamp, of(r))).collect()
 }
@@ -108,7 +130,11 @@ fn numbers(records: &[crate::common::reading::Seen]) -> Vec<(i64, usize)> {
 /// test.
 fn config(cases: u32) -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").map_or(cases, |n| n.parse().unwrap());
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
 proptest! {
@@ -329,7 +355,11 @@ proptest! {
 
 /// Enough buffers for several threads: two records on each of forty processors.
 fn forty_buffers() -> Vec<u8> {
-    (0..40).fold(File::new(0x400), |file, cpu| file.buffer(cpu, &run(1000, 2))).bytes()
+    (0..40)
+        .fold(File::new(0x400), |file, cpu| {
+            file.buffer(cpu, &run(1000, 2))
+        })
+        .bytes()
 }
 
 #[test]
@@ -344,13 +374,18 @@ fn parallel_stops_threads_when_the_work_panics() {
         })
     });
     assert!(std::panic::catch_unwind(work).is_err());
-    assert!(reader.next_record().unwrap().is_some(), "what is left is read alone");
+    assert!(
+        reader.next_record().unwrap().is_some(),
+        "what is left is read alone"
+    );
 }
 
 #[test]
 fn report_counts_sorted_and_overlapping_buffers() {
     // Buffers of one processor that overlap, and one that is not in order inside.
-    let mut file = File::new(0x400).buffer(0, &run(1000, 5)).buffer(0, &run(1002, 5));
+    let mut file = File::new(0x400)
+        .buffer(0, &run(1000, 5))
+        .buffer(0, &run(1002, 5));
     let mut records = run(1010, 5);
     records.swap(1, 3);
     file = file.buffer(1, &records);
@@ -359,19 +394,33 @@ fn report_counts_sorted_and_overlapping_buffers() {
     let order = outcome.order;
     let held = |buffers: u64, records: u64| buffers * 0x400 + records * 16;
     // The header's buffer is closed when the others are opened.
-    assert_eq!((order.overlaps, order.sorted_buffers, order.late), (1, 1, 0));
+    assert_eq!(
+        (order.overlaps, order.sorted_buffers, order.late),
+        (1, 1, 0)
+    );
     assert_eq!(order.held, held(2, 10));
     let order = time_order(file.bytes().as_slice(), &ahead(strict())).order;
-    assert_eq!((order.overlaps, order.sorted_buffers, order.late), (1, 1, 0));
+    assert_eq!(
+        (order.overlaps, order.sorted_buffers, order.late),
+        (1, 1, 0)
+    );
     assert_eq!(order.held, held(3, 15), "all are open at once");
     // One whose first record is not its earliest comes too late.
     let mut records = run(1000, 5);
     records.swap(0, 3);
-    let file = File::new(0x400).buffer(0, &run(1000, 5)).buffer(1, &records);
+    let file = File::new(0x400)
+        .buffer(0, &run(1000, 5))
+        .buffer(1, &records);
     let order = time_order(file.bytes().as_slice(), &heads(strict())).order;
-    assert_eq!((order.overlaps, order.sorted_buffers, order.late), (0, 1, 3));
+    assert_eq!(
+        (order.overlaps, order.sorted_buffers, order.late),
+        (0, 1, 3)
+    );
     let order = time_order(file.bytes().as_slice(), &ahead(strict())).order;
-    assert_eq!((order.overlaps, order.sorted_buffers, order.late), (0, 1, 0));
+    assert_eq!(
+        (order.overlaps, order.sorted_buffers, order.late),
+        (0, 1, 0)
+    );
 }
 
 #[test]
@@ -382,15 +431,25 @@ fn buffers_without_timestamps_are_at_the_session_start() {
         .buffer(0, &[without_own_timestamp(1), without_own_timestamp(2)])
         .buffer(
             0,
-            &[without_own_timestamp(3), system(true, 0x0f01, 1005, b""), without_own_timestamp(4)],
+            &[
+                without_own_timestamp(3),
+                system(true, 0x0f01, 1005, b""),
+                without_own_timestamp(4),
+            ],
         )
         .bytes();
     let expected = [900, 900, 900, 1000, 1001, 1005, 1005, 1005];
     for options in [strict(), heads(strict())] {
-        assert_eq!(time_order(bytes.as_slice(), &options).timestamps(), expected);
+        assert_eq!(
+            time_order(bytes.as_slice(), &options).timestamps(),
+            expected
+        );
     }
     let expected = [900, 1000, 1001, 900, 900, 1005, 1005, 1005];
-    assert_eq!(file_order(bytes.as_slice(), &strict()).timestamps(), expected);
+    assert_eq!(
+        file_order(bytes.as_slice(), &strict()).timestamps(),
+        expected
+    );
 }
 
 #[test]
@@ -442,10 +501,17 @@ fn broken_first_record_does_not_disturb_the_order() {
         first[4..6].copy_from_slice(&size.to_le_bytes());
         let mut records = run(1000, 2);
         records.insert(0, first);
-        let bytes = File::new(0x400).buffer(0, &records).buffer(1, &run(1000, 3)).bytes();
+        let bytes = File::new(0x400)
+            .buffer(0, &records)
+            .buffer(1, &run(1000, 3))
+            .bytes();
         for options in [Options::salvage(), heads(Options::salvage())] {
             let outcome = time_order(bytes.as_slice(), &options);
-            assert_eq!(outcome.timestamps(), [900, 1000, 1000, 1001, 1001, 1002], "{size:#x}");
+            assert_eq!(
+                outcome.timestamps(),
+                [900, 1000, 1000, 1001, 1001, 1002],
+                "{size:#x}"
+            );
             assert_eq!((outcome.order.late, outcome.damage.len()), (0, 1));
         }
     }

@@ -16,11 +16,16 @@ use etl_format::write::{BufferCompressor, Session, SessionConfig, SessionSummary
 use etl_format::{FileHeader, FileTime, Ticks};
 use proptest::prelude::*;
 
-const FORMATS: [CompressionFormat; 3] =
-    [CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF];
+const FORMATS: [CompressionFormat; 3] = [
+    CompressionFormat::XPRESS,
+    CompressionFormat::LZNT1,
+    CompressionFormat::XPRESS_HUFF,
+];
 
 fn compressor(format: CompressionFormat, threads: usize) -> BufferCompressor {
-    BufferCompressor::new(format, Effort::Default).unwrap().with_threads(threads)
+    BufferCompressor::new(format, Effort::Default)
+        .unwrap()
+        .with_threads(threads)
 }
 
 /// Events: processor, ticks since the one before, length, whether it is noise.
@@ -33,7 +38,11 @@ fn events(most: usize) -> impl Strategy<Value = Events> {
 fn payload(len: usize, noise: bool, state: &mut u32) -> Vec<u8> {
     let step = |i| {
         *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        if noise { (*state >> 24) as u8 } else { i as u8 & 7 }
+        if noise {
+            (*state >> 24) as u8
+        } else {
+            i as u8 & 7
+        }
     };
     (0..len).map(step).collect()
 }
@@ -76,9 +85,16 @@ fn session(
     for (number, &(processor, ticks, len, noise)) in events.iter().enumerate() {
         timestamp += ticks;
         let payload = payload(len, noise, &mut state);
-        session.write(processor, &event(number as u32, timestamp, &payload)).unwrap();
+        session
+            .write(processor, &event(number as u32, timestamp, &payload))
+            .unwrap();
     }
-    let finished = if crash { session.abandon() } else { session.close(None) }.unwrap();
+    let finished = if crash {
+        session.abandon()
+    } else {
+        session.close(None)
+    }
+    .unwrap();
     let last = finished.output;
     let summary = finished.report;
     files.borrow_mut().push(last);
@@ -98,14 +114,21 @@ fn decompressed(file: &[u8], out: &mut impl Write, mode: Mode, threads: usize) -
     let mut watched = Vec::new();
     // As it comes through a pipe.
     let done = Repacker::decompress()
-        .options(Options { mode, threads, ..Options::default() })
+        .options(Options {
+            mode,
+            threads,
+            ..Options::default()
+        })
         .on_buffer(|bytes| watched.push(bytes))
         .run(PipeSource::new(file), out);
     (done.map_err(|error| error.to_string()), watched)
 }
 
 fn with_threads(threads: usize) -> Options {
-    Options { threads, ..Options::default() }
+    Options {
+        threads,
+        ..Options::default()
+    }
 }
 
 /// The result of a run, and the calls of `on_buffer`.
@@ -235,8 +258,12 @@ fn fill_that_is_too_small_is_corrected_by_any_number_of_threads() {
 
 /// A trace large enough for several threads.
 fn many() -> Vec<u8> {
-    let events = (0..260).map(|n| (n % 3, 7, 300 + usize::from(n) % 400, n % 7 == 0)).collect();
-    session(LogFileMode::SEQUENTIAL, 0, &events, 0, false).0.remove(0)
+    let events = (0..260)
+        .map(|n| (n % 3, 7, 300 + usize::from(n) % 400, n % 7 == 0))
+        .collect();
+    session(LogFileMode::SEQUENTIAL, 0, &events, 0, false)
+        .0
+        .remove(0)
 }
 
 #[test]
@@ -245,8 +272,14 @@ fn compress_to_a_full_disk_writes_a_prefix() {
     let mut whole = Vec::new();
     compressed(&plain, &mut whole, CompressionFormat::XPRESS, 1).unwrap();
     for threads in [1, 2, 5] {
-        for most in (0..whole.len()).step_by(whole.len() / 60).chain([whole.len() - 1]) {
-            let mut pipe = Pipe { taken: Vec::new(), most };
+        for most in (0..whole.len())
+            .step_by(whole.len() / 60)
+            .chain([whole.len() - 1])
+        {
+            let mut pipe = Pipe {
+                taken: Vec::new(),
+                most,
+            };
             let error =
                 compressed(&plain, &mut pipe, CompressionFormat::XPRESS, threads).unwrap_err();
             assert_eq!(error.code(), "io", "{threads} threads at {most}");
@@ -261,8 +294,14 @@ fn decompress_to_a_full_disk_writes_a_prefix() {
     let mut small = Vec::new();
     compressed(&plain, &mut small, CompressionFormat::XPRESS, 1).unwrap();
     for threads in [1, 2, 5] {
-        for most in (0..plain.len()).step_by(plain.len() / 60).chain([plain.len() - 1]) {
-            let mut pipe = Pipe { taken: Vec::new(), most };
+        for most in (0..plain.len())
+            .step_by(plain.len() / 60)
+            .chain([plain.len() - 1])
+        {
+            let mut pipe = Pipe {
+                taken: Vec::new(),
+                most,
+            };
             let repacker = Repacker::decompress().options(with_threads(threads));
             let error = repacker.run(&small[..], &mut pipe).unwrap_err();
             assert_eq!(error.code(), "io", "{threads} threads at {most}");
@@ -279,7 +318,10 @@ fn decompress_returns_the_first_of_two_faults() {
     let plain = many();
     let mut small = Vec::new();
     compressed(&plain, &mut small, CompressionFormat::XPRESS, 1).unwrap();
-    let buffers = Trace::open(&small[..], &Options::default()).unwrap().buffers().to_vec();
+    let buffers = Trace::open(&small[..], &Options::default())
+        .unwrap()
+        .buffers()
+        .to_vec();
     let packed: Vec<_> = buffers.iter().filter(|buffer| buffer.compressed).collect();
     assert!(packed.len() > 40, "enough that threads are at work");
     let bad = packed[packed.len() - 3];
@@ -291,11 +333,21 @@ fn decompress_returns_the_first_of_two_faults() {
         let mut out = Vec::new();
         let repacker = Repacker::decompress().options(with_threads(threads));
         let error = repacker.run(&small[..], &mut out).unwrap_err();
-        assert_eq!((error.code(), error.offset), ("compression", bad.offset), "{threads} threads");
+        assert_eq!(
+            (error.code(), error.offset),
+            ("compression", bad.offset),
+            "{threads} threads"
+        );
         out
     };
-    let before = buffers.iter().filter(|buffer| buffer.offset < bad.offset).count();
-    assert!(outcome(1) == plain[..before * 0x400], "what stands before it is written");
+    let before = buffers
+        .iter()
+        .filter(|buffer| buffer.offset < bad.offset)
+        .count();
+    assert!(
+        outcome(1) == plain[..before * 0x400],
+        "what stands before it is written"
+    );
     for threads in [2, 5, 64, usize::MAX] {
         assert!(outcome(threads) == outcome(1), "{threads} threads");
     }
@@ -350,6 +402,10 @@ fn failing_output_ends_the_session() {
             session.write(0, &event(number, 2_000 + i64::from(number), &payload))
         };
         let failed = (0..200).find_map(|number| write(&mut session, number).err());
-        assert_eq!(failed.expect("the disk is full").code(), "io", "{threads} threads");
+        assert_eq!(
+            failed.expect("the disk is full").code(),
+            "io",
+            "{threads} threads"
+        );
     }
 }

@@ -38,10 +38,16 @@ fn session(style: Style, events: &[(u16, i64, usize, bool)]) -> Vec<u8> {
         let payload: Vec<u8> = (0..len)
             .map(|i| {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                if noise { (state >> 24) as u8 } else { i as u8 & 7 }
+                if noise {
+                    (state >> 24) as u8
+                } else {
+                    i as u8 & 7
+                }
             })
             .collect();
-        session.write(processor, &event(number as u32, timestamp, &payload)).unwrap();
+        session
+            .write(processor, &event(number as u32, timestamp, &payload))
+            .unwrap();
     }
     session.finish().unwrap()
 }
@@ -52,7 +58,10 @@ fn packed(file: &[u8], format: CompressionFormat) -> Vec<u8> {
     let mut seen = 0;
     let repacker = Repacker::compress(compressor).on_buffer(|b| seen += b);
     let done = repacker.run(file, &mut out).unwrap();
-    assert_eq!((done.bytes_in, done.bytes_out), (file.len() as u64, out.len() as u64));
+    assert_eq!(
+        (done.bytes_in, done.bytes_out),
+        (file.len() as u64, out.len() as u64)
+    );
     assert_eq!(seen, done.bytes_in);
     out
 }
@@ -162,7 +171,11 @@ fn read_with(file: &[u8], options: &Options) -> Vec<(i64, Vec<u8>)> {
         let place = record.location();
         if record.hook() != Some(0) && (place.buffer_offset, place.in_buffer) != (0, 0x48) {
             // Damage can change which record precedes one without a timestamp.
-            let timestamp = if record.has_own_timestamp() { record.timestamp().get() } else { 0 };
+            let timestamp = if record.has_own_timestamp() {
+                record.timestamp().get()
+            } else {
+                0
+            };
             out.push((timestamp, record.bytes().to_vec()));
         }
     }
@@ -186,7 +199,9 @@ fn repair_reports_an_intact_trace() {
 fn repair_closes_an_unclosed_trace() {
     let mut session = Session::in_memory(config(Style::Kernel)).unwrap();
     for number in 0..40 {
-        session.write(0, &event(number, 2_000 + i64::from(number), &[3; 300])).unwrap();
+        session
+            .write(0, &event(number, 2_000 + i64::from(number), &[3; 300]))
+            .unwrap();
     }
     let file = session.abandon().unwrap().output;
     let (sound, report) = repaired(&file).unwrap();
@@ -194,7 +209,10 @@ fn repair_closes_an_unclosed_trace() {
     assert_eq!(report.notes, [Note::Unclosed]);
     let trace = Trace::open(&sound[..], &Options::default()).unwrap();
     let last = read(&file).last().unwrap().0;
-    assert_eq!(trace.header().end_time, trace.clock().time(Ticks::new(last)));
+    assert_eq!(
+        trace.header().end_time,
+        trace.clock().time(Ticks::new(last))
+    );
     assert_eq!(read(&sound), read(&file));
 }
 
@@ -217,7 +235,9 @@ fn repair_reports_damage() {
     file[0x1048 + 8..0x1048 + 0x10].fill(0);
     file[0x1048..0x1048 + 4].fill(0xab);
     let (sound, report) = repaired(&file).unwrap();
-    let [damage] = &report.damage[..] else { panic!("{:?}", report.damage) };
+    let [damage] = &report.damage[..] else {
+        panic!("{:?}", report.damage)
+    };
     assert_eq!(damage.range.start, 0x1048);
     assert_eq!(damage.records_before + damage.records_after + 1, 41);
     assert_eq!(read(&sound).len(), 39);
@@ -230,7 +250,9 @@ fn repair_reports_damage() {
 fn compress_writes_what_readers_accept() {
     let record = crate::common::perfinfo(true, 0x0f2e, 2_000, None, &[], &[0; 0x10]);
     let records = vec![record; (0x20_0000 - 0x48) / 0x20];
-    let file = crate::common::File::new(0x20_0000).buffer(0, &records).bytes();
+    let file = crate::common::File::new(0x20_0000)
+        .buffer(0, &records)
+        .bytes();
     let read = |bytes: &[u8]| {
         let mut trace = Trace::open(bytes, &Options::default()).unwrap();
         let mut reader = trace.records(Order::File).unwrap();
@@ -251,9 +273,18 @@ fn compress_notes_gaps_in_the_sequence() {
     let mut file = crate::common::small();
     file.buffers.remove(3);
     let mut out = Vec::new();
-    let done = Repacker::decompress().run(&file.bytes()[..], &mut out).unwrap();
+    let done = Repacker::decompress()
+        .run(&file.bytes()[..], &mut out)
+        .unwrap();
     assert_eq!(done.notes.len(), 1, "{:?}", done.notes);
-    assert!(matches!(done.notes[..], [Note::SequenceGap { first: 4, count: 1, .. }]));
+    assert!(matches!(
+        done.notes[..],
+        [Note::SequenceGap {
+            first: 4,
+            count: 1,
+            ..
+        }]
+    ));
 }
 
 /// A circular file that is full counts buffers that it does not have, and still does when it is
@@ -263,7 +294,9 @@ fn compress_keeps_a_full_circular_trace_intact() {
     let mut file = crate::common::small();
     (file.event.mode, file.event.maximum_file_size) = (0x2002, 8);
     file.event.buffers_written = Some(113);
-    (100..).zip(&mut file.buffers).for_each(|(seq, buffer)| buffer.seq = seq);
+    (100..)
+        .zip(&mut file.buffers)
+        .for_each(|(seq, buffer)| buffer.seq = seq);
     let plain = file.bytes();
     let small = packed(&plain, CompressionFormat::XPRESS);
     assert!(small.len() < plain.len() / 2);
@@ -271,8 +304,15 @@ fn compress_keeps_a_full_circular_trace_intact() {
     assert_eq!(unpacked(&small), plain);
     let lost = |file: &[u8]| {
         let (sound, report) = repaired(file).unwrap();
-        assert!(report.damage.is_empty() && report.was_intact(), "{:?}", report.damage);
-        Trace::open(&sound[..], &Options::default()).unwrap().header().buffers_lost
+        assert!(
+            report.damage.is_empty() && report.was_intact(),
+            "{:?}",
+            report.damage
+        );
+        Trace::open(&sound[..], &Options::default())
+            .unwrap()
+            .header()
+            .buffers_lost
     };
     assert_eq!(lost(&small), lost(&plain));
     // One that is not full has lost what it counts and does not have.
@@ -290,13 +330,25 @@ fn repair_leaves_out_copies_of_buffers() {
     file.buffers.insert(4, copy);
     let (sound, report) = repaired(&file.bytes()).unwrap();
     assert!(!report.was_intact());
-    assert!(report.notes.contains(&Note::BufferTwice { offset: 0x1400, number: 3 }));
+    assert!(report.notes.contains(&Note::BufferTwice {
+        offset: 0x1400,
+        number: 3
+    }));
     assert_eq!(read(&sound), read(&whole.bytes()));
-    assert_eq!(Trace::open(&sound[..], &Options::default()).unwrap().header().buffers_lost, 0);
+    assert_eq!(
+        Trace::open(&sound[..], &Options::default())
+            .unwrap()
+            .header()
+            .buffers_lost,
+        0
+    );
     // Another buffer with the same number is no copy.
     file.buffers[4].records[0x30] ^= 1;
     let (sound, report) = repaired(&file.bytes()).unwrap();
-    assert!(report.notes.contains(&Note::SequenceTwice { offset: 0x1400, number: 3 }));
+    assert!(report.notes.contains(&Note::SequenceTwice {
+        offset: 0x1400,
+        number: 3
+    }));
     assert_eq!(read(&sound).len(), 28);
 }
 
@@ -308,9 +360,23 @@ fn repair_is_done_after_one_repair() {
     file.extras = vec![extra(990), extra(980)];
     file.event.timestamp = 999;
     let (sound, report) = repaired(&file.bytes()).unwrap();
-    assert_eq!((report.was_intact(), report.order.sorted_buffers, report.records), (false, 1, 26));
+    assert_eq!(
+        (
+            report.was_intact(),
+            report.order.sorted_buffers,
+            report.records
+        ),
+        (false, 1, 26)
+    );
     let (again, report) = repaired(&sound).unwrap();
-    assert_eq!((report.was_intact(), report.order.sorted_buffers, report.records), (true, 0, 26));
+    assert_eq!(
+        (
+            report.was_intact(),
+            report.order.sorted_buffers,
+            report.records
+        ),
+        (true, 0, 26)
+    );
     assert_eq!(again, sound);
 }
 
@@ -331,8 +397,14 @@ fn repair_states_the_pointer_size_of_the_records() {
     let mut file = crate::common::File::new(0x400).buffer(0, &records).bytes();
     file[0x48..0x400].fill(0xee);
     let (sound, _) = repaired(&file).unwrap();
-    let header = Trace::open(&sound[..], &Options::default()).unwrap().header().clone();
-    assert_eq!((header.pointer_size, header.stated_pointer_size), (PointerSize::P4, 4));
+    let header = Trace::open(&sound[..], &Options::default())
+        .unwrap()
+        .header()
+        .clone();
+    assert_eq!(
+        (header.pointer_size, header.stated_pointer_size),
+        (PointerSize::P4, 4)
+    );
 }
 
 #[test]
@@ -341,28 +413,42 @@ fn damaged_buffers_end_compression() {
     let compressor = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Fast).unwrap();
     let mut out = Vec::new();
     let cut = &file[..file.len() - 5];
-    let error = Repacker::compress(compressor).run(cut, &mut out).unwrap_err();
+    let error = Repacker::compress(compressor)
+        .run(cut, &mut out)
+        .unwrap_err();
     assert_eq!(error.code(), "truncated");
     let mut small = packed(&file, CompressionFormat::XPRESS);
-    let at = Trace::open(&small[..], &Options::default()).unwrap().buffers()[1];
+    let at = Trace::open(&small[..], &Options::default())
+        .unwrap()
+        .buffers()[1];
     let begin = at.offset as usize + 0x48;
     small[begin..begin + 8].fill(0);
     small[begin + 8..at.offset as usize + at.stored as usize].fill(0xff);
-    let error = Repacker::decompress().run(&small[..], &mut out).unwrap_err();
+    let error = Repacker::decompress()
+        .run(&small[..], &mut out)
+        .unwrap_err();
     assert_eq!((error.code(), error.offset), ("compression", at.offset));
 }
 
 #[test]
 fn damaged_records_end_compression() {
     let file = some();
-    let at = Trace::open(&file[..], &Options::default()).unwrap().buffers()[1];
-    let (first, end) = (at.offset as usize + 0x48, at.offset as usize + at.fill as usize);
+    let at = Trace::open(&file[..], &Options::default())
+        .unwrap()
+        .buffers()[1];
+    let (first, end) = (
+        at.offset as usize + 0x48,
+        at.offset as usize + at.fill as usize,
+    );
     for byte in [0, 0xff] {
         for (from, to) in [(first, first + 8), (first, end)] {
             let mut file = file.clone();
             file[from..to].fill(byte);
             for threads in [1, 3] {
-                let options = Options { threads, ..Options::default() };
+                let options = Options {
+                    threads,
+                    ..Options::default()
+                };
                 let xpress = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Fast);
                 let compress = Repacker::compress(xpress.unwrap().with_threads(threads));
                 for repacker in [compress, Repacker::decompress()] {
@@ -377,12 +463,24 @@ fn damaged_records_end_compression() {
 
 #[test]
 fn decompress_checks_the_limit_of_buffers() {
-    let mut file = packed(&session(Style::Kernel, &[(0, 1, 10, false)]), CompressionFormat::XPRESS);
+    let mut file = packed(
+        &session(Style::Kernel, &[(0, 1, 10, false)]),
+        CompressionFormat::XPRESS,
+    );
     // The size of buffers in the header event.
     file[0x68..0x6c].copy_from_slice(&0x2b83_0000u32.to_le_bytes());
     let mut out = Vec::new();
     let error = Repacker::decompress().run(&file[..], &mut out).unwrap_err();
-    assert!(matches!(error.kind, ErrorKind::Limit { need: 0x2b83_0000, .. }), "{error}");
+    assert!(
+        matches!(
+            error.kind,
+            ErrorKind::Limit {
+                need: 0x2b83_0000,
+                ..
+            }
+        ),
+        "{error}"
+    );
     assert_eq!(out, []);
 }
 
@@ -395,10 +493,22 @@ fn decompress_checks_the_limit_without_header_event() {
     for threads in [1, 2] {
         let mut out = Vec::new();
         let error = Repacker::decompress()
-            .options(Options { threads, ..Options::salvage() })
+            .options(Options {
+                threads,
+                ..Options::salvage()
+            })
             .run(&file[..], &mut out)
             .unwrap_err();
-        assert!(matches!(error.kind, ErrorKind::Limit { need: 0x2b83_0000, .. }), "{error}");
+        assert!(
+            matches!(
+                error.kind,
+                ErrorKind::Limit {
+                    need: 0x2b83_0000,
+                    ..
+                }
+            ),
+            "{error}"
+        );
         assert_eq!(out, []);
     }
 }

@@ -19,36 +19,57 @@ fn made(style: Style, later: &[(u32, i64)]) -> Vec<u8> {
     let mut config = SessionConfig::new(header);
     config.style = style;
     for number in [1, 2] {
-        config.add_header_record(&event(number, 1_000, b"left over")).unwrap();
+        config
+            .add_header_record(&event(number, 1_000, b"left over"))
+            .unwrap();
     }
     let mut session = Session::in_memory(config).unwrap();
     for &(number, timestamp) in later {
-        session.write(0, &event(number, timestamp, b"left over")).unwrap();
+        session
+            .write(0, &event(number, timestamp, b"left over"))
+            .unwrap();
     }
-    session.close(Some(FileTime::new(START + 99))).unwrap().output
+    session
+        .close(Some(FileTime::new(START + 99)))
+        .unwrap()
+        .output
 }
 
 /// Which records are stale, in the order of the file; the header event is the first.
 fn marks(file: &[u8]) -> Vec<bool> {
-    let mut trace =
-        Trace::open(file, &Options { mode: Mode::Strict, ..Options::default() }).unwrap();
+    let mut trace = Trace::open(
+        file,
+        &Options {
+            mode: Mode::Strict,
+            ..Options::default()
+        },
+    )
+    .unwrap();
     let mut batch = RecordBatch::default();
     let mut records = trace.records(Order::File).unwrap();
     while let Some(record) = records.next_record().unwrap() {
         batch.push(&record);
     }
     let marks: Vec<bool> = batch.records().map(|record| record.is_stale()).collect();
-    assert_eq!(trace.stale_records().len(), marks.iter().filter(|stale| **stale).count());
+    assert_eq!(
+        trace.stale_records().len(),
+        marks.iter().filter(|stale| **stale).count()
+    );
     marks
 }
 
-const MERGE: Style = Style::Relogger { now: FileTime::new(START + 99) };
+const MERGE: Style = Style::Relogger {
+    now: FileTime::new(START + 99),
+};
 
 #[test]
 fn a_record_that_stands_once_more_later_is_stale() {
     let file = made(MERGE, &[(1, 1_000), (3, 1_001)]);
     assert_eq!(marks(&file), [false, true, false, false, false]);
-    assert_eq!(marks(&made(MERGE, &[(2, 1_000), (1, 1_000)])), [false, true, true, false, false]);
+    assert_eq!(
+        marks(&made(MERGE, &[(2, 1_000), (1, 1_000)])),
+        [false, true, true, false, false]
+    );
 }
 
 #[test]
@@ -58,7 +79,10 @@ fn a_record_that_differs_in_any_byte_is_not_stale() {
 
 #[test]
 fn records_within_the_saved_offset_are_not_stale() {
-    assert_eq!(marks(&made(Style::Kernel, &[(1, 1_000), (3, 1_001)])), [false; 5]);
+    assert_eq!(
+        marks(&made(Style::Kernel, &[(1, 1_000), (3, 1_001)])),
+        [false; 5]
+    );
 }
 
 #[test]
@@ -78,7 +102,11 @@ fn stale_records_are_left_out_on_request_in_both_orders() {
         let read = |mut records: Records<&mut &[u8]>| {
             let mut payloads = Vec::new();
             while let Some(record) = records.next_record().unwrap() {
-                payloads.push((record.timestamp(), record.bytes().to_vec(), record.is_stale()));
+                payloads.push((
+                    record.timestamp(),
+                    record.bytes().to_vec(),
+                    record.is_stale(),
+                ));
             }
             payloads
         };

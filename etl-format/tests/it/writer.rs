@@ -41,10 +41,21 @@ fn ordered(file: &[u8]) -> Vec<(i64, u16, u32)> {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Event { processor: u16, ticks: i64, len: usize },
-    LoseEvents { processor: u16, count: u64 },
-    LoseBuffer { processor: u16 },
-    Seal { processor: u16 },
+    Event {
+        processor: u16,
+        ticks: i64,
+        len: usize,
+    },
+    LoseEvents {
+        processor: u16,
+        count: u64,
+    },
+    LoseBuffer {
+        processor: u16,
+    },
+    Seal {
+        processor: u16,
+    },
     Flush,
 }
 
@@ -170,12 +181,17 @@ proptest! {
 /// Fills a session of one processor with events of 0x1a8 bytes, two to a buffer of 1 KB.
 fn fill<O: Output>(session: &mut Session<O>, events: std::ops::Range<u32>) {
     for number in events {
-        session.write(0, &event(number, 1_000 + i64::from(number), &[7; 0x158])).unwrap();
+        session
+            .write(0, &event(number, 1_000 + i64::from(number), &[7; 0x158]))
+            .unwrap();
     }
 }
 
 fn numbers(file: &[u8]) -> Vec<u32> {
-    ordered(file).into_iter().map(|(_, _, number)| number).collect()
+    ordered(file)
+        .into_iter()
+        .map(|(_, _, number)| number)
+        .collect()
 }
 
 fn limited(mode: LogFileMode, kilobytes: u32) -> SessionConfig {
@@ -197,7 +213,11 @@ fn circular_file_keeps_the_latest_events() {
     let sequences: Vec<_> = found.iter().map(|b| b.sequence).collect();
     assert_eq!(sequences, [0, 9, 10, 7, 8], "file order is not time order");
     assert_eq!(numbers(&file), (12..20).collect::<Vec<_>>());
-    assert_eq!(u32_at(&found[0].records[0].bytes, 0x44), 11, "ten data buffers were written");
+    assert_eq!(
+        u32_at(&found[0].records[0].bytes, 0x44),
+        11,
+        "ten data buffers were written"
+    );
 }
 
 #[test]
@@ -208,7 +228,10 @@ fn full_file_drops_later_buffers() {
     let file = finished.output;
     let summary = finished.report;
     assert_eq!(numbers(&file), [0, 1, 2, 3]);
-    assert_eq!((summary.buffers_lost, summary.events_in_lost_buffers), (8, 16));
+    assert_eq!(
+        (summary.buffers_lost, summary.events_in_lost_buffers),
+        (8, 16)
+    );
     assert_eq!(u32_at(&buffers(&file)[0].records[0].bytes, 0x134), 8);
 }
 
@@ -231,9 +254,14 @@ fn new_files_begin_with_a_header() {
     let files = files.borrow();
     assert_eq!(summary.files, 3);
     let per_file: Vec<_> = files.iter().map(|f| numbers(f)).collect();
-    assert_eq!(per_file, [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![8, 9, 10]]);
-    let sequences: Vec<Vec<i64>> =
-        files.iter().map(|f| buffers(f).iter().map(|b| b.sequence).collect()).collect();
+    assert_eq!(
+        per_file,
+        [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![8, 9, 10]]
+    );
+    let sequences: Vec<Vec<i64>> = files
+        .iter()
+        .map(|f| buffers(f).iter().map(|b| b.sequence).collect())
+        .collect();
     assert_eq!(sequences, [[0, 1, 2], [0, 3, 4], [0, 5, 6]]);
     for file in files.iter() {
         let found = buffers(file);
@@ -286,7 +314,10 @@ fn append_continues_a_session() {
     let file = session.close(None).unwrap().output;
     assert_eq!(numbers(&file), [0, 1, 2, 3, 4, 5, 6]);
     let found = buffers(&file);
-    assert_eq!(u32_at(&found[0].records[0].bytes, 0x44) as usize, found.len());
+    assert_eq!(
+        u32_at(&found[0].records[0].bytes, 0x44) as usize,
+        found.len()
+    );
     assert_eq!(u32_at(&found[0].records[0].bytes, 0x50), 3, "losses add up");
 }
 
@@ -296,10 +327,20 @@ fn abandon_leaves_flushed_buffers() {
         Session::in_memory(SessionConfig::new(header(1024, 1, LogFileMode(0)))).unwrap();
     fill(&mut session, 0..7);
     let file = session.abandon().unwrap().output;
-    assert_eq!(numbers(&file), [0, 1, 2, 3, 4, 5], "the current buffer is gone");
+    assert_eq!(
+        numbers(&file),
+        [0, 1, 2, 3, 4, 5],
+        "the current buffer is gone"
+    );
     let trace = Trace::open(&file[..], &Options::default()).unwrap();
     assert!(!trace.header().is_closed());
-    assert_eq!((trace.header().end_time.get(), trace.header().buffers_written), (0, 1));
+    assert_eq!(
+        (
+            trace.header().end_time.get(),
+            trace.header().buffers_written
+        ),
+        (0, 1)
+    );
     assert!(buffers(&file)[1..].iter().all(|b| b.flags & 1 == 0));
 }
 
@@ -323,7 +364,10 @@ fn create_refuses_invalid_settings() {
     let create = |change: fn(&mut FileHeader)| {
         let mut header = header(1024, 1, LogFileMode(0));
         change(&mut header);
-        Session::in_memory(SessionConfig::new(header)).map(|_| ()).unwrap_err().to_string()
+        Session::in_memory(SessionConfig::new(header))
+            .map(|_| ())
+            .unwrap_err()
+            .to_string()
     };
     assert!(create(|h| h.buffer_size = 1000).contains("1024"));
     assert!(create(|h| h.processors = 0).contains("processors"));
@@ -332,17 +376,25 @@ fn create_refuses_invalid_settings() {
     assert!(create(|h| h.logger_name = vec![65; 600]).contains("fit"));
     let config = SessionConfig::new(header(1024, 1, LogFileMode(0)));
     let mut session = Session::in_memory(config).unwrap();
-    assert!(session.write(1, &event(0, 2_000, &[])).is_err(), "no such processor");
-    assert!(session.write(0, &event(0, 2_000, &[0; 1024])).is_err(), "larger than a buffer");
+    assert!(
+        session.write(1, &event(0, 2_000, &[])).is_err(),
+        "no such processor"
+    );
+    assert!(
+        session.write(0, &event(0, 2_000, &[0; 1024])).is_err(),
+        "larger than a buffer"
+    );
     session.write(0, &event(1, 2_000, &[])).unwrap();
     assert_eq!(numbers(&session.finish().unwrap()), [1]);
 }
 
 #[test]
 fn close_computes_the_end_time() {
-    for (clock_type, end) in
-        [(ClockType::QPC, 10_000), (ClockType::SYSTEM_TIME, 5_000), (ClockType::CPU_CYCLE, 25)]
-    {
+    for (clock_type, end) in [
+        (ClockType::QPC, 10_000),
+        (ClockType::SYSTEM_TIME, 5_000),
+        (ClockType::CPU_CYCLE, 25),
+    ] {
         let mut header = header(1024, 1, LogFileMode(0));
         (header.clock_type, header.perf_freq, header.cpu_mhz) = (clock_type, 5_000_000, 2_000);
         let mut session = Session::in_memory(SessionConfig::new(header)).unwrap();
@@ -350,7 +402,10 @@ fn close_computes_the_end_time() {
         let file = session.finish().unwrap();
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
         assert_eq!(trace.header().end_time.get() - START, end);
-        assert_eq!(trace.clock().time(Ticks::new(6_000)), trace.header().end_time);
+        assert_eq!(
+            trace.clock().time(Ticks::new(6_000)),
+            trace.header().end_time
+        );
     }
 }
 
@@ -358,13 +413,23 @@ fn close_computes_the_end_time() {
 fn header_records_follow_the_header_event() {
     let header = header(0x1000, 1, LogFileMode::SYSTEM_LOGGER);
     let mut config = SessionConfig::new(header);
-    let masks: Vec<u8> =
-        [7, 0, 0, 0, 0, 0, 0, 1, 0x46].into_iter().flat_map(u32::to_le_bytes).collect();
-    let pdb = [&Guid::new(1, 2, 3, [4; 8]).to_bytes()[..], &[1, 0, 0, 0], b"p.pdb\0"].concat();
+    let masks: Vec<u8> = [7, 0, 0, 0, 0, 0, 0, 1, 0x46]
+        .into_iter()
+        .flat_map(u32::to_le_bytes)
+        .collect();
+    let pdb = [
+        &Guid::new(1, 2, 3, [4; 8]).to_bytes()[..],
+        &[1, 0, 0, 0],
+        b"p.pdb\0",
+    ]
+    .concat();
     let groups: [(u16, &[u8]); 6] = [
         (hook::PARTITION_INFO, &[0; 48]),
         (hook::EXTENSION, &masks),
-        (hook::BUILD_LAB, b"19041.1.amd64fre.vb_release.191206-1406\0"),
+        (
+            hook::BUILD_LAB,
+            b"19041.1.amd64fre.vb_release.191206-1406\0",
+        ),
         (hook::DBGID_RSDS, &pdb),
         (hook::PROCESSOR_WORDS, &[0; 24]),
         (hook::RUNDOWN_COMPLETE, &[]),
@@ -372,14 +437,28 @@ fn header_records_follow_the_header_event() {
     for (hook, payload) in groups {
         config.add_header_group(hook, payload).unwrap();
     }
-    let file = Session::in_memory(config).unwrap().close(None).unwrap().output;
+    let file = Session::in_memory(config)
+        .unwrap()
+        .close(None)
+        .unwrap()
+        .output;
     let found = buffers(&file);
     let sizes: Vec<_> = found[0]
         .records
         .iter()
         .map(|r| (naive::u16_at(&r.bytes, 6), r.bytes.len() - 0x20))
         .collect();
-    assert_eq!(sizes[1..], [(0x50, 48), (0x05, 36), (0x42, 40), (0x40, 26), (0x52, 24), (0x08, 0)]);
+    assert_eq!(
+        sizes[1..],
+        [
+            (0x50, 48),
+            (0x05, 36),
+            (0x42, 40),
+            (0x40, 26),
+            (0x52, 24),
+            (0x08, 0)
+        ]
+    );
     let mut trace = Trace::open(&file[..], &Options::default()).unwrap();
     let mut records = trace.records(Order::File).unwrap();
     let mut found = Vec::new();
@@ -387,7 +466,12 @@ fn header_records_follow_the_header_event() {
         found.push((record.hook().unwrap(), record.payload().to_vec()));
     }
     assert_eq!(found.remove(0).0, hook::HEADER);
-    assert!(found.iter().map(|(hook, payload)| (*hook, &payload[..])).eq(groups));
+    assert!(
+        found
+            .iter()
+            .map(|(hook, payload)| (*hook, &payload[..]))
+            .eq(groups)
+    );
 }
 
 /// Bytes that no encoder makes smaller.
@@ -405,22 +489,43 @@ fn noise(len: usize, mut seed: u64) -> Vec<u8> {
 fn incompressible_buffer_stays_uncompressed() {
     for format in [CompressionFormat::XPRESS, CompressionFormat::LZNT1] {
         let mode = LogFileMode::SEQUENTIAL | LogFileMode::COMPRESSED;
-        let header = FileHeader { log_major: 2, log_minor: 0, ..header(0x1_0000, 1, mode) };
+        let header = FileHeader {
+            log_major: 2,
+            log_minor: 0,
+            ..header(0x1_0000, 1, mode)
+        };
         let compressor = BufferCompressor::new(format, Effort::Default).unwrap();
         let mut config = SessionConfig::new(header);
         config.compressor = Some(compressor);
         let mut session = Session::in_memory(config).unwrap();
         // Noise but for the headers of two records; then all the same.
-        session.write(0, &event(0, 2_000, &noise(0x7fff, 1))).unwrap();
-        session.write(0, &event(1, 2_001, &noise(0x7000, 2))).unwrap();
+        session
+            .write(0, &event(0, 2_000, &noise(0x7fff, 1)))
+            .unwrap();
+        session
+            .write(0, &event(1, 2_001, &noise(0x7000, 2)))
+            .unwrap();
         session.seal(0).unwrap();
         session.write(0, &event(2, 2_002, &[7; 0x7000])).unwrap();
         let file = session.finish().unwrap();
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
-        let [zero, first, second] = trace.buffers() else { panic!("three buffers") };
-        assert_eq!((zero.stored, zero.compressed), (0x200, false), "a short buffer 0");
-        assert_eq!((first.compressed, first.stored), (false, first.fill), "{format}");
-        assert!(second.compressed && second.stored < second.fill / 8, "{format}");
+        let [zero, first, second] = trace.buffers() else {
+            panic!("three buffers")
+        };
+        assert_eq!(
+            (zero.stored, zero.compressed),
+            (0x200, false),
+            "a short buffer 0"
+        );
+        assert_eq!(
+            (first.compressed, first.stored),
+            (false, first.fill),
+            "{format}"
+        );
+        assert!(
+            second.compressed && second.stored < second.fill / 8,
+            "{format}"
+        );
         assert_eq!(trace.compression(), format);
         assert_eq!(numbers(&file), [0, 1, 2]);
     }

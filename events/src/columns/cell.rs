@@ -29,7 +29,11 @@ impl<'a> Cell<'a> {
 
     #[inline(always)]
     pub(crate) fn text(text: &'a str) -> Self {
-        if text.is_empty() { Cell::None } else { Cell::Text(text) }
+        if text.is_empty() {
+            Cell::None
+        } else {
+            Cell::Text(text)
+        }
     }
 
     #[inline(always)]
@@ -151,7 +155,10 @@ pub(crate) fn write_column(
                 scratch.clear();
                 let names = event.names();
                 let names = names.as_ref().map(|names| names as &dyn Names);
-                Renderer::new().names(names).hex().json_fields(scratch, &mut fields);
+                Renderer::new()
+                    .names(names)
+                    .hex()
+                    .json_fields(scratch, &mut fields);
                 escape(out, core::str::from_utf8(scratch).unwrap_or_default());
             }
         }

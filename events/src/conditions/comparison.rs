@@ -52,7 +52,10 @@ enum Operator {
 impl Operator {
     /// Whether it asks for less or greater.
     const fn is_of_order(self) -> bool {
-        matches!(self, Operator::Less | Operator::AtMost | Operator::Greater | Operator::AtLeast)
+        matches!(
+            self,
+            Operator::Less | Operator::AtMost | Operator::Greater | Operator::AtLeast
+        )
     }
 }
 
@@ -86,7 +89,9 @@ impl Comparison {
         if name.is_empty() {
             return Err(form());
         }
-        let inner = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+        let inner = value
+            .strip_prefix('"')
+            .and_then(|value| value.strip_suffix('"'));
         if inner.is_none_or(|inner| inner.contains('"')) && is_several(value) {
             return Err(NoCondition::Several(text.to_owned()));
         }
@@ -98,9 +103,16 @@ impl Comparison {
             return Err(form());
         }
         if operator.is_of_order() && !operand.has_order() {
-            return Err(NoCondition::NoOrder { operator: sign, value: value.to_owned() });
+            return Err(NoCondition::NoOrder {
+                operator: sign,
+                value: value.to_owned(),
+            });
         }
-        Ok(Comparison { subject: Subject::new(name), operator, operand })
+        Ok(Comparison {
+            subject: Subject::new(name),
+            operator,
+            operand,
+        })
     }
 
     /// The field that is compared, without the places of elements: `Values.Size`.
@@ -118,10 +130,14 @@ impl Comparison {
             Subject::Thread => self.admits_id(event.tid().map(ThreadId::get), event.thread()),
             Subject::Column(column) => self.admits_column(event, *column, scratch),
             Subject::Field(path) => {
-                let Some(fields) = &event.fields else { return false };
+                let Some(fields) = &event.fields else {
+                    return false;
+                };
                 let names = event.names();
                 let names = names.as_ref().map(|names| names as &dyn Names);
-                path.any(fields, &mut |field, value| self.holds(field, value, names, scratch))
+                path.any(fields, &mut |field, value| {
+                    self.holds(field, value, names, scratch)
+                })
             }
         }
     }
@@ -144,7 +160,9 @@ impl Comparison {
             _ => None,
         };
         let mut text = Vec::new();
-        write_column(&mut text, event, column, scratch, |out, text| out.extend(text.as_bytes()));
+        write_column(&mut text, event, column, scratch, |out, text| {
+            out.extend(text.as_bytes())
+        });
         if text.is_empty() {
             return false;
         }
@@ -157,8 +175,12 @@ impl Comparison {
     /// Compares the time: in UTC, and in seconds since the start.
     fn admits_time(&self, event: &Event<'_>) -> bool {
         let time = event.time();
-        let order = self.operand.order_of_time(time.get(), event.origin.start.get());
-        self.is_true(order, |is| is(&time.to_string()) || is(&event.seconds().to_string()))
+        let order = self
+            .operand
+            .order_of_time(time.get(), event.origin.start.get());
+        self.is_true(order, |is| {
+            is(&time.to_string()) || is(&event.seconds().to_string())
+        })
     }
 
     /// Whether the condition holds for something with this order to the value, where it has one,
@@ -191,7 +213,9 @@ impl Comparison {
         scratch: &mut Vec<u8>,
     ) -> bool {
         if let Value::Array(items) = value {
-            return items.iter().any(|item| self.holds(field, item, names, scratch));
+            return items
+                .iter()
+                .any(|item| self.holds(field, item, names, scratch));
         }
         let order = self.operand.order_of_value(field, value);
         self.is_true(order, |is| any_text(field, value, names, scratch, is))
@@ -201,7 +225,9 @@ impl Comparison {
 /// The name, the operator and the value of a condition.
 fn split(text: &str) -> Option<(&str, &'static str, Operator, &str)> {
     let (name, rest) = text.split_at_checked(text.find(SIGNS)?)?;
-    let (sign, operator) = OPERATORS.into_iter().find(|(sign, _)| rest.starts_with(sign))?;
+    let (sign, operator) = OPERATORS
+        .into_iter()
+        .find(|(sign, _)| rest.starts_with(sign))?;
     Some((name.trim(), sign, operator, rest.strip_prefix(sign)?.trim()))
 }
 
@@ -212,7 +238,9 @@ fn is_several(value: &str) -> bool {
         let name = split(text).map_or("", |(name, ..)| name);
         !name.is_empty() && !name.contains(char::is_whitespace)
     };
-    [" and ", " or ", "&&", "||"].iter().any(|word| value.split(word).skip(1).any(is_condition))
+    [" and ", " or ", "&&", "||"]
+        .iter()
+        .any(|word| value.split(word).skip(1).any(is_condition))
 }
 
 /// Whether `is` holds with any of the texts that a value has: as it is printed, without the names
@@ -226,9 +254,11 @@ fn any_text(
 ) -> bool {
     let mut text = |names: Option<&dyn Names>| {
         let mut text = String::new();
-        Renderer::new().names(names).chars(field, value, scratch, &mut |c| {
-            text.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
-        });
+        Renderer::new()
+            .names(names)
+            .chars(field, value, scratch, &mut |c| {
+                text.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
+            });
         text
     };
     let printed = text(names);
@@ -241,12 +271,16 @@ fn any_text(
     }
     let mut named = || {
         let mut text = String::new();
-        Renderer::new().names_alone().chars(field, value, scratch, &mut |c| {
-            text.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
-        });
+        Renderer::new()
+            .names_alone()
+            .chars(field, value, scratch, &mut |c| {
+                text.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
+            });
         text
     };
-    let Some(bits) = render::bits(field, value) else { return false };
+    let Some(bits) = render::bits(field, value) else {
+        return false;
+    };
     if render::status_name(field, bits).is_some_and(&mut *is) {
         return true;
     }
@@ -254,7 +288,9 @@ fn any_text(
         return map.get(bits).is_some_and(&mut *is)
             || map.kind() == MapKind::Bits && (map.bits(bits).any(&mut *is) || is(&named()));
     }
-    let name = names.zip(field.meaning()).and_then(|(names, of)| names.name(of, bits));
+    let name = names
+        .zip(field.meaning())
+        .and_then(|(names, of)| names.name(of, bits));
     name.is_some_and(|name| is_name(&name, is))
 }
 
@@ -262,7 +298,9 @@ fn any_text(
 fn is_name(name: &str, is: &mut dyn FnMut(&str) -> bool) -> bool {
     const EXE: &str = ".exe";
     let end = name.len().saturating_sub(EXE.len());
-    let stem = name.split_at_checked(end).filter(|(_, end)| end.eq_ignore_ascii_case(EXE));
+    let stem = name
+        .split_at_checked(end)
+        .filter(|(_, end)| end.eq_ignore_ascii_case(EXE));
     is(name) || stem.is_some_and(|(stem, _)| is(stem))
 }
 
@@ -289,9 +327,19 @@ mod tests {
             ("Size>=0x10", field("Size"), Operator::AtLeast, "0x10"),
             ("Path ~ *.dll", field("Path"), Operator::Like, "*.dll"),
             ("Empty =", field("Empty"), Operator::Equal, ""),
-            ("process = Orders.exe", Subject::Process, Operator::Equal, "orders.exe"),
+            (
+                "process = Orders.exe",
+                Subject::Process,
+                Operator::Equal,
+                "orders.exe",
+            ),
             ("thread ~ GC*", Subject::Thread, Operator::Like, "gc*"),
-            ("level < 4", Subject::Column(Column::Level), Operator::Less, "4"),
+            (
+                "level < 4",
+                Subject::Column(Column::Level),
+                Operator::Less,
+                "4",
+            ),
             ("Level < 4", field("Level"), Operator::Less, "4"),
             ("fields.level < 4", field("level"), Operator::Less, "4"),
         ] {
@@ -304,7 +352,14 @@ mod tests {
     #[test]
     fn conditions_that_could_not_hold_are_refused() {
         let refused = |text: &str| Comparison::parse(text).unwrap_err();
-        for text in ["= 4", "A 4", "A <> 633", "A => 5", "A =< 10.0.0.1", "A !~ b"] {
+        for text in [
+            "= 4",
+            "A 4",
+            "A <> 633",
+            "A => 5",
+            "A =< 10.0.0.1",
+            "A !~ b",
+        ] {
             assert_eq!(refused(text), NoCondition::Form(text.into()), "{text}");
         }
         for text in [
@@ -316,10 +371,18 @@ mod tests {
         ] {
             assert_eq!(refused(text), NoCondition::Several(text.into()), "{text}");
         }
-        for (text, operator, value) in
-            [("A >= 1K", ">=", "1K"), ("level < Warning", "<", "Warning"), ("A>", ">", "")]
-        {
-            assert_eq!(refused(text), NoCondition::NoOrder { operator, value: value.into() });
+        for (text, operator, value) in [
+            ("A >= 1K", ">=", "1K"),
+            ("level < Warning", "<", "Warning"),
+            ("A>", ">", ""),
+        ] {
+            assert_eq!(
+                refused(text),
+                NoCondition::NoOrder {
+                    operator,
+                    value: value.into()
+                }
+            );
         }
         for text in [
             "A = <>c.Main",
@@ -334,7 +397,9 @@ mod tests {
     }
 
     fn holds(condition: &str, field: &Field, value: Value<'_>, names: Option<&dyn Names>) -> bool {
-        Comparison::parse(condition).unwrap().holds(field, value, names, &mut Vec::new())
+        Comparison::parse(condition)
+            .unwrap()
+            .holds(field, value, names, &mut Vec::new())
     }
 
     #[test]
@@ -362,13 +427,19 @@ mod tests {
         let guid = Guid::parse("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4").unwrap();
         let braces = format!("{{{}}}", guid.to_string().to_uppercase());
         assert!(holds(&format!("F = {braces}"), Value::Guid(guid)));
-        assert!(holds(&format!("F = {guid}"), Value::Ansi(braces.as_bytes())));
+        assert!(holds(
+            &format!("F = {guid}"),
+            Value::Ansi(braces.as_bytes())
+        ));
         assert!(!holds(&format!("F != {braces}"), Value::Guid(guid)));
     }
 
     #[test]
     fn flags_are_compared_with_each_name_and_with_all_that_are_printed() {
-        let entry = |value, name: &'static str| MapEntry { value, name: name.into() };
+        let entry = |value, name: &'static str| MapEntry {
+            value,
+            name: name.into(),
+        };
         let entries = vec![entry(1, "Bit1"), entry(2, "Bit2"), entry(4, "High")];
         let map = ValueMap::new("Bits", MapKind::Bits, entries);
         let field = Field::new("F", InType::UInt32).with_map(std::sync::Arc::new(map));
@@ -392,7 +463,10 @@ mod tests {
         }
 
         fn path(&self, text: Utf16<'_>) -> Option<PathStart<'_>> {
-            let start = PathStart { units: DEVICE.len(), name: "C:" };
+            let start = PathStart {
+                units: DEVICE.len(),
+                name: "C:",
+            };
             text.to_string().starts_with(DEVICE).then_some(start)
         }
     }
@@ -411,9 +485,12 @@ mod tests {
         let pid = Field::new("ProcessId", InType::UInt32).with_out(OutType::Pid);
         let holds =
             |condition: &str, value| holds(condition, &pid, Value::UInt(value), Some(&Known));
-        for condition in
-            ["ProcessId=7", "ProcessId=orders.EXE", "ProcessId=Orders", "ProcessId~Ord*"]
-        {
+        for condition in [
+            "ProcessId=7",
+            "ProcessId=orders.EXE",
+            "ProcessId=Orders",
+            "ProcessId~Ord*",
+        ] {
             assert!(holds(condition, 7) && !holds(condition, 8), "{condition}");
         }
         assert!(!holds("ProcessId != Orders.exe", 7) && holds("ProcessId != Orders.exe", 8));
@@ -422,10 +499,17 @@ mod tests {
     #[test]
     fn paths_are_compared_with_their_drive_and_with_their_device() {
         let field = Field::new("FileName", InType::Utf16);
-        let path: Vec<u8> =
-            format!(r"{DEVICE}\a\b.dll").encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let path: Vec<u8> = format!(r"{DEVICE}\a\b.dll")
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
         let holds = |condition: &str| {
-            holds(condition, &field, Value::Utf16(Utf16::new(&path)), Some(&Known))
+            holds(
+                condition,
+                &field,
+                Value::Utf16(Utf16::new(&path)),
+                Some(&Known),
+            )
         };
         assert!(holds(r"FileName = c:\A\b.dll") && holds(r"FileName ~ C:\*"));
         assert!(holds(r"FileName ~ \Device\*") && !holds(r"FileName != C:\a\b.dll"));

@@ -66,12 +66,18 @@ impl Conditions {
         texts: &[T],
     ) -> Result<Self, NoCondition> {
         Ok(Conditions {
-            events: events.iter().map(|name| Pattern::new(name.as_ref())).collect(),
+            events: events
+                .iter()
+                .map(|name| Pattern::new(name.as_ref()))
+                .collect(),
             fields: fields
                 .iter()
                 .map(|text| Comparison::parse(text.as_ref()))
                 .collect::<Result<_, _>>()?,
-            texts: texts.iter().map(|text| text.as_ref().to_lowercase()).collect(),
+            texts: texts
+                .iter()
+                .map(|text| text.as_ref().to_lowercase())
+                .collect(),
         })
     }
 
@@ -142,7 +148,9 @@ impl Conditions {
             return false;
         }
         let mut scratch = Vec::new();
-        self.fields.iter().all(|condition| condition.admits(event, &mut scratch))
+        self.fields
+            .iter()
+            .all(|condition| condition.admits(event, &mut scratch))
             && (self.texts.is_empty() || contains(event, &self.texts, &mut scratch))
     }
 }
@@ -157,14 +165,18 @@ fn contains(event: &Event<'_>, texts: &[String], scratch: &mut Vec<u8>) -> bool 
     if has(event.payload_text) || event.write_message(scratch).is_some_and(has) {
         return true;
     }
-    let Some(fields) = event.fields() else { return false };
+    let Some(fields) = event.fields() else {
+        return false;
+    };
     let names = event.names();
     let names = names.as_ref().map(|names| names as &dyn Names);
     let mut shown = String::new();
     for (field, value) in fields {
-        Renderer::new().names(names).chars(field, value, scratch, &mut |c| {
-            shown.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
-        });
+        Renderer::new()
+            .names(names)
+            .chars(field, value, scratch, &mut |c| {
+                shown.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
+            });
         // No text of a value goes on in the next one.
         shown.push('\0');
     }

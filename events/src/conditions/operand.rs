@@ -131,7 +131,12 @@ impl Ordered {
 fn filetime(text: &str) -> Option<i64> {
     let time: Timestamp = match text.parse() {
         Ok(time) => time,
-        Err(_) => text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp(),
+        Err(_) => text
+            .parse::<DateTime>()
+            .ok()?
+            .to_zoned(TimeZone::UTC)
+            .ok()?
+            .timestamp(),
     };
     let since_1970 = i64::try_from(time.as_nanosecond().div_euclid(100)).ok()?;
     since_1970.checked_add(FILETIME_UNIX_EPOCH)
@@ -146,7 +151,16 @@ mod tests {
 
     #[test]
     fn operand_has_the_order_of_what_its_text_is() {
-        for text in ["5", "-1", "1.5", "0x10", "0Xff", "10.0.0.4", "fe80::1", "2024-01-17"] {
+        for text in [
+            "5",
+            "-1",
+            "1.5",
+            "0x10",
+            "0Xff",
+            "10.0.0.4",
+            "fe80::1",
+            "2024-01-17",
+        ] {
             assert!(Operand::new(text).has_order(), "{text}");
         }
         for text in ["", "1K", "Warning", "NaN", "0x", "10.0.0", "2024-13-01"] {
@@ -157,9 +171,11 @@ mod tests {
     #[test]
     fn filetime_reads_what_rows_print_and_offsets() {
         let time = filetime("2024-01-17T21:20:00Z");
-        for text in
-            ["2024-01-17T21:20:00.0000000Z", "2024-01-17T22:20+01:00", "2024-01-17 21:20:00"]
-        {
+        for text in [
+            "2024-01-17T21:20:00.0000000Z",
+            "2024-01-17T22:20+01:00",
+            "2024-01-17 21:20:00",
+        ] {
             assert_eq!(filetime(text), time, "{text}");
         }
         assert_eq!(filetime("1601-01-01T00:00:00.0000001Z"), Some(1));
@@ -176,15 +192,28 @@ mod tests {
         let time = Field::new("F", InType::FileTime);
         for at in [TIME - 1, TIME, TIME + 1] {
             for value in [Value::FileTime(at), Value::Int(at as i64), Value::UInt(at)] {
-                let field = if matches!(value, Value::FileTime(_)) { &time } else { &date };
+                let field = if matches!(value, Value::FileTime(_)) {
+                    &time
+                } else {
+                    &date
+                };
                 assert_eq!(operand.order_of_value(field, value), Some(at.cmp(&TIME)));
             }
         }
-        assert_eq!(operand.order_of_value(&Field::new("F", InType::UInt64), Value::UInt(7)), None);
+        assert_eq!(
+            operand.order_of_value(&Field::new("F", InType::UInt64), Value::UInt(7)),
+            None
+        );
         let field = Field::new("F", InType::SystemTime);
         let value = |ms| Value::SystemTime(SystemTime([2024, 2, 4, 29, 23, 59, 58, ms]));
         let operand = Operand::new("2024-02-29T23:59:58.007");
-        assert_eq!(operand.order_of_value(&field, value(7)), Some(Ordering::Equal));
-        assert_eq!(operand.order_of_value(&field, value(6)), Some(Ordering::Less));
+        assert_eq!(
+            operand.order_of_value(&field, value(7)),
+            Some(Ordering::Equal)
+        );
+        assert_eq!(
+            operand.order_of_value(&field, value(6)),
+            Some(Ordering::Less)
+        );
     }
 }

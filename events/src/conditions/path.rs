@@ -23,10 +23,18 @@ struct Step {
 
 impl Step {
     fn new(word: &str) -> Self {
-        let place = word.strip_suffix(']').and_then(|word| word.rsplit_once('['));
+        let place = word
+            .strip_suffix(']')
+            .and_then(|word| word.rsplit_once('['));
         match place.and_then(|(name, at)| Some((name, at.parse().ok()?))) {
-            Some((name, at)) => Step { name: name.to_owned(), at: Some(at) },
-            None => Step { name: word.to_owned(), at: None },
+            Some((name, at)) => Step {
+                name: name.to_owned(),
+                at: Some(at),
+            },
+            None => Step {
+                name: word.to_owned(),
+                at: None,
+            },
         }
     }
 }
@@ -35,8 +43,15 @@ impl Path {
     pub(super) fn new(text: &str) -> Self {
         let steps: Vec<Step> = text.split('.').map(Step::new).collect();
         let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
-        let whole = [Step { name: text.to_owned(), at: None }];
-        Path { whole, members: names.join("."), steps }
+        let whole = [Step {
+            name: text.to_owned(),
+            at: None,
+        }];
+        Path {
+            whole,
+            members: names.join("."),
+            steps,
+        }
     }
 
     /// The names with dots between.
@@ -61,7 +76,9 @@ fn any_of(
     steps: &[Step],
     is: &mut dyn FnMut(&Field, Value<'_>) -> bool,
 ) -> bool {
-    let Some((step, rest)) = steps.split_first() else { return false };
+    let Some((step, rest)) = steps.split_first() else {
+        return false;
+    };
     fields.any(|(field, value)| {
         field.name.eq_ignore_ascii_case(&step.name) && at_step(field, value, step.at, rest, is)
     })
@@ -75,13 +92,14 @@ fn at_step(
     is: &mut dyn FnMut(&Field, Value<'_>) -> bool,
 ) -> bool {
     match (value, at) {
-        (Value::Array(items), Some(at)) => {
-            items.iter().nth(at).is_some_and(|item| at_step(field, item, None, rest, is))
-        }
+        (Value::Array(items), Some(at)) => items
+            .iter()
+            .nth(at)
+            .is_some_and(|item| at_step(field, item, None, rest, is)),
         (_, Some(_)) => false,
-        (Value::Array(items), None) if !rest.is_empty() => {
-            items.iter().any(|item| at_step(field, item, None, rest, is))
-        }
+        (Value::Array(items), None) if !rest.is_empty() => items
+            .iter()
+            .any(|item| at_step(field, item, None, rest, is)),
         (Value::Struct(members), None) if !rest.is_empty() => any_of(members.fields(), rest, is),
         (value, None) => rest.is_empty() && is(field, value),
     }

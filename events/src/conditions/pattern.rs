@@ -24,7 +24,9 @@ impl Pattern {
                     from += 1;
                 }
                 _ => {
-                    let Some((pattern, taken)) = star else { return false };
+                    let Some((pattern, taken)) = star else {
+                        return false;
+                    };
                     (at, from) = (pattern + 1, taken + 1);
                     star = Some((pattern, taken + 1));
                 }

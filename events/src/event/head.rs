@@ -87,7 +87,9 @@ fn provider_text(provider: Option<Guid>, header: &HeaderFields) -> String {
     if let Some(guid) = provider {
         return guid.to_string();
     }
-    let Some(hook) = header.hook else { return String::new() };
+    let Some(hook) = header.hook else {
+        return String::new();
+    };
     group_name((hook >> 8) as u8).unwrap_or_default().to_owned()
 }
 
@@ -147,7 +149,10 @@ impl Default for Heads {
     fn default() -> Self {
         // The last slot is for records without a key.
         let slots = vec![[None, None]; HeadKey::SLOTS + 1];
-        Heads { slots, none: Arc::default() }
+        Heads {
+            slots,
+            none: Arc::default(),
+        }
     }
 }
 
@@ -157,7 +162,9 @@ impl Heads {
     pub fn head(&mut self, record: &Record<'_>, schema: Option<&Arc<EventSchema>>) -> &Arc<Head> {
         let key = HeadKey::of(record);
         let index = slot_index(key, schema);
-        let Some([first, second]) = self.slots.get_mut(index) else { return &self.none };
+        let Some([first, second]) = self.slots.get_mut(index) else {
+            return &self.none;
+        };
         if !first.as_ref().is_some_and(|head| head.is_of(key, schema)) {
             core::mem::swap(first, second);
             if !first.as_ref().is_some_and(|head| head.is_of(key, schema)) {
@@ -171,7 +178,9 @@ impl Heads {
 
 #[inline]
 fn slot_index(key: Option<HeadKey>, schema: Option<&Arc<EventSchema>>) -> usize {
-    let Some(key) = key else { return HeadKey::SLOTS };
+    let Some(key) = key else {
+        return HeadKey::SLOTS;
+    };
     // Events that describe themselves may differ by nothing but their schema.
     let address = match schema {
         Some(schema) if schema.source == SchemaSource::TraceLogging => {

@@ -15,10 +15,15 @@ impl Instance {
     /// That of an INSTANCE record.
     pub(crate) fn of(record: &Record<'_>) -> Option<Self> {
         // Few records are, and their kind is known before their header is decoded.
-        if !matches!(record.kind(), RecordKind::INSTANCE32 | RecordKind::INSTANCE64) {
+        if !matches!(
+            record.kind(),
+            RecordKind::INSTANCE32 | RecordKind::INSTANCE64
+        ) {
             return None;
         }
-        let Header::Instance(header) = record.header() else { return None };
+        let Header::Instance(header) = record.header() else {
+            return None;
+        };
         Some(Instance {
             id: header.instance_id,
             parent_id: header.parent_instance_id,
@@ -44,7 +49,10 @@ pub(crate) struct Items<'a> {
 impl<'a> Items<'a> {
     #[inline]
     pub(crate) fn of(record: &Record<'a>) -> Self {
-        let mut items = Items { instance: Instance::of(record), ..Items::default() };
+        let mut items = Items {
+            instance: Instance::of(record),
+            ..Items::default()
+        };
         for item in record.extended() {
             items.add(item);
         }
@@ -59,8 +67,19 @@ impl<'a> Items<'a> {
             ExtendedItem::RelatedActivity(id) => set(&mut self.related_activity, id),
             ExtendedItem::Sid(sid) => set(&mut self.sid, sid),
             ExtendedItem::TerminalSession(id) => set(&mut self.terminal_session, id),
-            ExtendedItem::Instance { id, parent_id, parent } => {
-                set(&mut self.instance, Instance { id, parent_id, parent_class: parent });
+            ExtendedItem::Instance {
+                id,
+                parent_id,
+                parent,
+            } => {
+                set(
+                    &mut self.instance,
+                    Instance {
+                        id,
+                        parent_id,
+                        parent_class: parent,
+                    },
+                );
             }
             ExtendedItem::ProcessStartKey(key) => set(&mut self.process_start_key, key),
             ExtendedItem::Stack(stack) => {

@@ -50,7 +50,10 @@ impl TimeText {
     const MAX_LEN: usize = 48;
 
     fn new(time: FileTime) -> Self {
-        let mut text = TimeText { bytes: [0; TimeText::MAX_LEN], len: 0 };
+        let mut text = TimeText {
+            bytes: [0; TimeText::MAX_LEN],
+            len: 0,
+        };
         // What does not fit is left out; every time fits.
         let _ = write!(text, "{time}");
         text

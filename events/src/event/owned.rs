@@ -68,11 +68,18 @@ impl Event<'_> {
     /// A copy that can be kept.
     #[must_use]
     pub fn to_owned(&self) -> OwnedEvent {
-        let Origin { clock, start, file, .. } = self.origin;
+        let Origin {
+            clock, start, file, ..
+        } = self.origin;
         OwnedEvent {
             bytes: self.record.bytes().into(),
             info: self.record.info(),
-            origin: Origin { clock: *clock, start: *start, file: file.clone(), context: None },
+            origin: Origin {
+                clock: *clock,
+                start: *start,
+                file: file.clone(),
+                context: None,
+            },
             head: Arc::clone(self.shared_head),
             decoder: self.decoder.cloned(),
             has_fields: self.fields.is_some(),

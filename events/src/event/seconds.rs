@@ -15,7 +15,9 @@ pub(crate) struct Seconds {
 impl Seconds {
     /// The seconds from `start` to `time`.
     pub fn between(start: FileTime, time: FileTime) -> Self {
-        Seconds { units: time.get().saturating_sub(start.get()) }
+        Seconds {
+            units: time.get().saturating_sub(start.get()),
+        }
     }
 }
 

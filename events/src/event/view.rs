@@ -420,7 +420,13 @@ impl<'a> Event<'a> {
 
     /// The message as in [`Event::message`], in memory that is used again: `scratch` is cleared.
     pub fn write_message<'s>(&self, scratch: &'s mut Vec<u8>) -> Option<&'s str> {
-        message(scratch, &self.record, self.schema()?, self.fields.as_ref()?, self.time())
+        message(
+            scratch,
+            &self.record,
+            self.schema()?,
+            self.fields.as_ref()?,
+            self.time(),
+        )
     }
 
     /// The addresses of the stack that the record carries, innermost first; none if it has no

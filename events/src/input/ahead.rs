@@ -71,7 +71,9 @@ impl Shared {
     }
 
     fn wait<'a>(&self, progress: MutexGuard<'a, Progress>) -> MutexGuard<'a, Progress> {
-        self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner)
+        self.changed
+            .wait(progress)
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn end(&self) {
@@ -117,7 +119,11 @@ impl Ahead {
         if !cfg!(unix) || size < MIN_SIZE {
             return None;
         }
-        if is_cached(size, |at| is_cached_at(file, at), |at, space| read_at(file, at, space)) {
+        if is_cached(
+            size,
+            |at| is_cached_at(file, at),
+            |at, space| read_at(file, at, space),
+        ) {
             return None;
         }
         let file = file.try_clone().ok()?;
@@ -135,8 +141,14 @@ impl Ahead {
         let shared = Arc::new(Shared::default());
         let worker = Worker(Arc::clone(&shared));
         let short = if size > MAX_WHOLE { SHORT } else { 0 };
-        thread::Builder::new().spawn(move || read_ahead(size, &worker.0, read)).ok()?;
-        Some(Ahead { shared, short, ready: 0 })
+        thread::Builder::new()
+            .spawn(move || read_ahead(size, &worker.0, read))
+            .ok()?;
+        Some(Ahead {
+            shared,
+            short,
+            ready: 0,
+        })
     }
 
     /// Waits until the bytes of a read are in the system's cache.
@@ -258,7 +270,10 @@ mod tests {
             ahead.wait_for(at, 1 << 18);
             let read = read.load(Ordering::SeqCst);
             assert!(read >= at + (1 << 18), "{read} at {at}");
-            assert!(read <= at + (1 << 18) + WINDOW + PIECE as u64, "{read} at {at}");
+            assert!(
+                read <= at + (1 << 18) + WINDOW + PIECE as u64,
+                "{read} at {at}"
+            );
         }
         // What ends after the file needs no more than the file.
         ahead.wait_for(SIZE - 10, 1 << 20);

@@ -59,7 +59,10 @@ impl Bytes {
             Bytes::Pipe(mut pipe) => {
                 let mut head = Vec::new();
                 (&mut pipe).take(len as u64).read_to_end(&mut head)?;
-                Ok((head.clone(), Bytes::Pipe(Box::new(Cursor::new(head).chain(pipe)))))
+                Ok((
+                    head.clone(),
+                    Bytes::Pipe(Box::new(Cursor::new(head).chain(pipe))),
+                ))
             }
         }
     }
@@ -95,10 +98,12 @@ impl Bytes {
 /// All bytes of a reader.
 #[cfg(feature = "unpack")]
 pub(super) fn spool(reader: impl Read) -> Result<Spooled<File>, Error> {
-    Ok(match Spooled::new(reader, MAX_IN_MEMORY, Temporary::create)? {
-        Spooled::Memory(bytes) => Spooled::Memory(bytes),
-        Spooled::File(file) => Spooled::File(FileSource::new(file.into_inner().into_file())?),
-    })
+    Ok(
+        match Spooled::new(reader, MAX_IN_MEMORY, Temporary::create)? {
+            Spooled::Memory(bytes) => Spooled::Memory(bytes),
+            Spooled::File(file) => Spooled::File(FileSource::new(file.into_inner().into_file())?),
+        },
+    )
 }
 
 /// All bytes of a reader.

@@ -30,7 +30,10 @@ impl Data {
     pub fn new(bytes: Spooled<File>, max_mapped: u64) -> io::Result<Self> {
         let file = match bytes {
             Spooled::Memory(bytes) => {
-                return Ok(Data { content: Content::Bytes(Mapped::from(bytes)), ahead: None });
+                return Ok(Data {
+                    content: Content::Bytes(Mapped::from(bytes)),
+                    ahead: None,
+                });
             }
             Spooled::File(file) => file,
         };
@@ -55,12 +58,18 @@ impl Data {
 
     /// A source that waits for the thread that reads ahead.
     pub fn source(&mut self) -> AnySource<'_> {
-        AnySource { bytes: self.content.bytes(), ahead: self.ahead.as_mut() }
+        AnySource {
+            bytes: self.content.bytes(),
+            ahead: self.ahead.as_mut(),
+        }
     }
 
     /// A source for a short read, which does not wait.
     pub fn source_now(&mut self) -> AnySource<'_> {
-        AnySource { bytes: self.content.bytes(), ahead: None }
+        AnySource {
+            bytes: self.content.bytes(),
+            ahead: None,
+        }
     }
 }
 

@@ -17,7 +17,10 @@ pub struct Error {
 
 /// What to do about an error.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(feature = "unpack"), expect(dead_code, reason = "only packed input needs it"))]
+#[cfg_attr(
+    not(feature = "unpack"),
+    expect(dead_code, reason = "only packed input needs it")
+)]
 pub(super) enum Advice {
     Text(&'static str),
     /// Raise the limit on the unpacked size.
@@ -50,7 +53,10 @@ impl Advice {
 
 /// Whether one of the files of an archive can be chosen.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(feature = "unpack"), expect(dead_code, reason = "only packed input needs it"))]
+#[cfg_attr(
+    not(feature = "unpack"),
+    expect(dead_code, reason = "only packed input needs it")
+)]
 pub(super) enum Choose {
     /// Say so after the list.
     After,
@@ -73,11 +79,17 @@ pub struct OptionNames {
 
 impl Error {
     pub(super) fn new(message: impl Into<String>) -> Self {
-        Error { message: message.into(), advice: None }
+        Error {
+            message: message.into(),
+            advice: None,
+        }
     }
 
     pub(super) fn advise(self, advice: Advice) -> Self {
-        Error { advice: Some(advice), ..self }
+        Error {
+            advice: Some(advice),
+            ..self
+        }
     }
 
     pub(super) fn hint_text(self, text: &'static str) -> Self {
@@ -108,7 +120,11 @@ impl Error {
     /// What the user can do about it, with the options that a program has for it.
     #[must_use]
     pub fn hint(&self, options: OptionNames) -> Option<String> {
-        let OptionNames { member, max_unpacked, max_memory } = options;
+        let OptionNames {
+            member,
+            max_unpacked,
+            max_memory,
+        } = options;
         Some(match self.advice.as_ref()? {
             Advice::Text(text) => (*text).to_owned(),
             Advice::RaiseLimit => format!("if you trust the file, raise the limit: {max_unpacked}"),
@@ -116,7 +132,11 @@ impl Error {
             Advice::OmitMember => {
                 format!("omit {}", member.split([' ', '=']).next().unwrap_or(member))
             }
-            Advice::Member { before, files, choose } => match choose {
+            Advice::Member {
+                before,
+                files,
+                choose,
+            } => match choose {
                 Choose::After => format!("{before}{files}; choose one with {member}"),
                 Choose::Before => format!("choose one with {member}: {before}{files}"),
                 Choose::No => format!("{before}{files}"),
@@ -145,7 +165,10 @@ impl From<&io::Error> for Error {
             if TemporaryError::of(error).is_some() {
                 return failure.hint_text(TemporaryError::HINT);
             }
-            if let Some(stop) = error.get_ref().and_then(|inner| inner.downcast_ref::<Stop>()) {
+            if let Some(stop) = error
+                .get_ref()
+                .and_then(|inner| inner.downcast_ref::<Stop>())
+            {
                 return failure.advise(Advice::after(stop));
             }
         }

@@ -61,7 +61,10 @@ impl Head {
     /// # Errors
     /// When it has neither, or when reading fails.
     pub fn ensure_records<S: Source>(&self, source: S, limits: Limits) -> Result<(), Error> {
-        let options = Options { limits, ..Options::salvage() };
+        let options = Options {
+            limits,
+            ..Options::salvage()
+        };
         match Records::stream(source, &options) {
             Ok(mut records) if !records.header().is_known() => match records.next_record() {
                 Ok(Some(_)) => Ok(()),

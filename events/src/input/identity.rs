@@ -18,7 +18,9 @@ type Identity = std::path::PathBuf;
 #[cfg(unix)]
 fn identity(path: &Path) -> Option<Identity> {
     use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+    std::fs::metadata(path)
+        .ok()
+        .map(|file| (file.dev(), file.ino()))
 }
 
 #[cfg(windows)]

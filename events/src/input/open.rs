@@ -28,7 +28,10 @@ pub struct InputOptions {
 
 impl Default for InputOptions {
     fn default() -> Self {
-        InputOptions { unpacker: Unpacker::default(), max_mapped: u64::MAX }
+        InputOptions {
+            unpacker: Unpacker::default(),
+            max_mapped: u64::MAX,
+        }
     }
 }
 
@@ -150,7 +153,10 @@ pub fn open_file(path: &Path) -> io::Result<File> {
     #[cfg(not(unix))]
     let is_pipe = false;
     if !kind.is_file() && !is_pipe {
-        return Err(io::Error::new(io::ErrorKind::Unsupported, "is neither a file nor a pipe"));
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "is neither a file nor a pipe",
+        ));
     }
     Ok(file)
 }

@@ -30,6 +30,9 @@ impl Packing {
             (b"PK\x03\x04", Packing::Zip),
             (b"PK\x05\x06", Packing::Zip),
         ];
-        KNOWN.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, packing)| *packing)
+        KNOWN
+            .iter()
+            .find(|(magic, _)| head.starts_with(magic))
+            .map(|(_, packing)| *packing)
     }
 }

@@ -22,9 +22,30 @@ const PROGRAM: &str = "name the .etl file that was recorded for it";
 
 /// Formats that are often mistaken for traces: offset and bytes of the magic number.
 const KNOWN: [(usize, &[u8], Named); 44] = [
-    (0, b"ElfFile\0", ("a Windows event log (.evtx)", "wevtutil and evtx_dump read it")),
-    (4, b"LfLe", ("an old Windows event log (.evt)", "wevtutil epl converts it to .evtx")),
-    (0, b"Nettrace", ("an EventPipe trace (.nettrace)", "dotnet-trace and PerfView read it")),
+    (
+        0,
+        b"ElfFile\0",
+        (
+            "a Windows event log (.evtx)",
+            "wevtutil and evtx_dump read it",
+        ),
+    ),
+    (
+        4,
+        b"LfLe",
+        (
+            "an old Windows event log (.evt)",
+            "wevtutil epl converts it to .evtx",
+        ),
+    ),
+    (
+        0,
+        b"Nettrace",
+        (
+            "an EventPipe trace (.nettrace)",
+            "dotnet-trace and PerfView read it",
+        ),
+    ),
     (
         4,
         b"!FastSerialization.1",
@@ -38,14 +59,30 @@ const KNOWN: [(usize, &[u8], Named); 44] = [
     (0, b"PK\x07\x08", ("a ZIP archive in parts", PACKED)),
     (0, b"\x1f\x8b", ("gzip data", TWICE)),
     (0, b"\x28\xb5\x2f\xfd", ("Zstandard data", TWICE)),
-    (0, b"\xfd7zXZ\0", ("XZ data", "pipe it in: xz -dc FILE | etlkit info -")),
-    (0, b"BZh", ("bzip2 data", "pipe it in: bzip2 -dc FILE | etlkit info -")),
-    (0, b"\x04\x22\x4d\x18", ("LZ4 data", "pipe it in: lz4 -dc FILE | etlkit info -")),
+    (
+        0,
+        b"\xfd7zXZ\0",
+        ("XZ data", "pipe it in: xz -dc FILE | etlkit info -"),
+    ),
+    (
+        0,
+        b"BZh",
+        ("bzip2 data", "pipe it in: bzip2 -dc FILE | etlkit info -"),
+    ),
+    (
+        0,
+        b"\x04\x22\x4d\x18",
+        ("LZ4 data", "pipe it in: lz4 -dc FILE | etlkit info -"),
+    ),
     (0, b"7z\xbc\xaf\x27\x1c", ("a 7-Zip archive", PACKED)),
     (0, b"Rar!\x1a\x07", ("a RAR archive", PACKED)),
     (0, b"MSCF", ("a cabinet archive", PACKED)),
     (257, b"ustar", ("a tar archive", PACKED)),
-    (0, b"\x0a\x0d\x0d\x0a", ("a packet capture (.pcapng)", "Wireshark and tshark read it")),
+    (
+        0,
+        b"\x0a\x0d\x0d\x0a",
+        ("a packet capture (.pcapng)", "Wireshark and tshark read it"),
+    ),
     // Microseconds, nanoseconds and a patched form, little-endian and big-endian.
     (0, b"\xd4\xc3\xb2\xa1", CAPTURE),
     (0, b"\x4d\x3c\xb2\xa1", CAPTURE),
@@ -53,24 +90,79 @@ const KNOWN: [(usize, &[u8], Named); 44] = [
     (0, b"\xa1\xb2\xc3\xd4", CAPTURE),
     (0, b"\xa1\xb2\x3c\x4d", CAPTURE),
     (0, b"\xa1\xb2\xcd\x34", CAPTURE),
-    (0, b"GMBU", ("a Network Monitor capture (.cap)", "Wireshark reads it")),
-    (0, b"PERFILE2", ("a Linux perf recording (perf.data)", "perf reads it")),
-    (0, b"2ELIFREP", ("a Linux perf recording (perf.data)", "perf reads it")),
-    (0, b"\x17\x08Dtracing", ("an ftrace recording (trace.dat)", "trace-cmd reads it")),
-    (0, b"\xc1\xfc\x1f\xc1", ("a CTF stream (LTTng)", "babeltrace2 reads its directory")),
-    (0, b"\xc1\x1f\xfc\xc1", ("a CTF stream (LTTng)", "babeltrace2 reads its directory")),
-    (0, b"\x57\x1d\xd1\x75", ("CTF metadata (LTTng)", "babeltrace2 reads its directory")),
-    (0, b"\x75\xd1\x1d\x57", ("CTF metadata (LTTng)", "babeltrace2 reads its directory")),
-    (0, b"/* CTF 1", ("CTF metadata (LTTng)", "babeltrace2 reads its directory")),
-    (0, b"FLR\0", ("a Java Flight Recorder recording (.jfr)", "JDK Mission Control reads it")),
-    (0, b"PML_", ("a Process Monitor log (.pml)", "Process Monitor reads it")),
-    (0, b"SQLite format 3\0", ("an SQLite database", "sqlite3 reads it")),
+    (
+        0,
+        b"GMBU",
+        ("a Network Monitor capture (.cap)", "Wireshark reads it"),
+    ),
+    (
+        0,
+        b"PERFILE2",
+        ("a Linux perf recording (perf.data)", "perf reads it"),
+    ),
+    (
+        0,
+        b"2ELIFREP",
+        ("a Linux perf recording (perf.data)", "perf reads it"),
+    ),
+    (
+        0,
+        b"\x17\x08Dtracing",
+        ("an ftrace recording (trace.dat)", "trace-cmd reads it"),
+    ),
+    (
+        0,
+        b"\xc1\xfc\x1f\xc1",
+        ("a CTF stream (LTTng)", "babeltrace2 reads its directory"),
+    ),
+    (
+        0,
+        b"\xc1\x1f\xfc\xc1",
+        ("a CTF stream (LTTng)", "babeltrace2 reads its directory"),
+    ),
+    (
+        0,
+        b"\x57\x1d\xd1\x75",
+        ("CTF metadata (LTTng)", "babeltrace2 reads its directory"),
+    ),
+    (
+        0,
+        b"\x75\xd1\x1d\x57",
+        ("CTF metadata (LTTng)", "babeltrace2 reads its directory"),
+    ),
+    (
+        0,
+        b"/* CTF 1",
+        ("CTF metadata (LTTng)", "babeltrace2 reads its directory"),
+    ),
+    (
+        0,
+        b"FLR\0",
+        (
+            "a Java Flight Recorder recording (.jfr)",
+            "JDK Mission Control reads it",
+        ),
+    ),
+    (
+        0,
+        b"PML_",
+        ("a Process Monitor log (.pml)", "Process Monitor reads it"),
+    ),
+    (
+        0,
+        b"SQLite format 3\0",
+        ("an SQLite database", "sqlite3 reads it"),
+    ),
     (0, b"Microsoft C/C++ ", ("debug symbols (.pdb)", PROGRAM)),
     (0, b"BSJB", ("portable debug symbols (.pdb)", PROGRAM)),
     (0, b"MDMP", DUMP),
     (0, b"PAGEDU", DUMP),
     (0, b"regf", ("a registry hive", "name an .etl file")),
-    (0, b"\x7fELF", ("a Linux program or core dump (ELF)", "name an .etl file")),
+    (
+        0,
+        b"\x7fELF",
+        ("a Linux program or core dump (ELF)", "name an .etl file"),
+    ),
     (0, b"%PDF-", ("a PDF document", "name an .etl file")),
     (0, b"\x89PNG", ("a picture (.png)", "name an .etl file")),
     (0, b"MZ", ("a Windows program or library (PE)", PROGRAM)),
@@ -94,7 +186,9 @@ pub fn binary_format(head: &[u8]) -> Option<&'static str> {
     if starts_like_trace(head) {
         return Some("an .etl trace");
     }
-    known(head).filter(|_| !may_be_text(head)).map(|(what, _)| what)
+    known(head)
+        .filter(|_| !may_be_text(head))
+        .map(|(what, _)| what)
 }
 
 /// The format of the file with this name and these first bytes, if it is a known one.
@@ -124,7 +218,9 @@ fn own_format(path: &str, head: &[u8]) -> Option<Named> {
 /// Whether the first record has the marker of a header event: such bytes are a trace, whatever its
 /// buffer header looks like.
 fn starts_like_trace(head: &[u8]) -> bool {
-    let marker = head.get(BUFFER_HEADER_SIZE..).and_then(|event| event.first_chunk::<4>());
+    let marker = head
+        .get(BUFFER_HEADER_SIZE..)
+        .and_then(|event| event.first_chunk::<4>());
     matches!(marker, Some([_, 0, 1 | 2, 0xc0]))
 }
 
@@ -135,7 +231,10 @@ pub(super) fn other((what, next): Named) -> Error {
 
 /// The format with this magic number.
 fn known(head: &[u8]) -> Option<Named> {
-    KNOWN.iter().find(|(at, magic, _)| is(head, *at, magic)).map(|(_, _, named)| *named)
+    KNOWN
+        .iter()
+        .find(|(at, magic, _)| is(head, *at, magic))
+        .map(|(_, _, named)| *named)
 }
 
 fn is(head: &[u8], at: usize, magic: &[u8]) -> bool {
@@ -144,13 +243,26 @@ fn is(head: &[u8], at: usize, magic: &[u8]) -> bool {
 
 /// Plain text may start with the letters of a magic number.
 fn may_be_text(head: &[u8]) -> bool {
-    let letters = [&b"MZ"[..], b"BZh", b"MDMP", b"PML_", b"PAGEDU", b"regf", b"GMBU", b"MSCF"];
+    let letters = [
+        &b"MZ"[..],
+        b"BZh",
+        b"MDMP",
+        b"PML_",
+        b"PAGEDU",
+        b"regf",
+        b"GMBU",
+        b"MSCF",
+    ];
     letters.iter().any(|letters| is(head, 0, letters)) && text(head).is_some()
 }
 
 /// The format of a file with these first bytes.
 fn sniff(head: &[u8]) -> Option<Named> {
-    if may_be_text(head) { text(head) } else { known(head).or_else(|| text(head)) }
+    if may_be_text(head) {
+        text(head)
+    } else {
+        known(head).or_else(|| text(head))
+    }
 }
 
 /// Recognizes text: it contains no other bytes.
@@ -172,7 +284,10 @@ fn text(head: &[u8]) -> Option<Named> {
         Ok(_) => true,
         Err(e) => e.error_len().is_none(),
     };
-    let start = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    let start = head
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(head)
+        .trim_ascii_start();
     if head.is_empty() || !utf8 || !head.iter().all(|&b| plain(b)) {
         return None;
     }
@@ -209,7 +324,10 @@ mod tests {
             (b"\xc1\x1f\xfc\xc1\x2a", "a CTF stream (LTTng)"),
             (b"\x57\x1d\xd1\x75\x2a", "CTF metadata (LTTng)"),
             (b"/* CTF 1.8 */\ntypealias", "CTF metadata (LTTng)"),
-            (b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0", "debug symbols (.pdb)"),
+            (
+                b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0",
+                "debug symbols (.pdb)",
+            ),
             (
                 b"\x14\0\0\0!FastSerialization.1",
                 "a PerfView file (.etlx, .gcdump) or an old .nettrace",
@@ -232,7 +350,12 @@ mod tests {
             assert_eq!(sniff(head).map(|(what, _)| what), Some(what), "{head:x?}");
         }
         // Starts of traces, and unknown bytes.
-        for head in [&b"\0\x10\0\0\x48\0\0\0"[..], b"\0\0\x01\0", b"", b"\xff\xff\xff\xff\x01"] {
+        for head in [
+            &b"\0\x10\0\0\x48\0\0\0"[..],
+            b"\0\0\x01\0",
+            b"",
+            b"\xff\xff\xff\xff\x01",
+        ] {
             assert_eq!(sniff(head), None, "{head:x?}");
         }
     }

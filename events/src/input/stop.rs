@@ -18,7 +18,11 @@ pub(super) enum Stop {
     /// It grows by more than the factor.
     Factor,
     /// It is not valid data of its format.
-    Broken { format: &'static str, at: u64, why: String },
+    Broken {
+        format: &'static str,
+        at: u64,
+        why: String,
+    },
 }
 
 impl fmt::Display for Stop {
@@ -27,10 +31,16 @@ impl fmt::Display for Stop {
             Stop::Size(limit) => write!(f, "unpacks to more than {}", size(*limit)),
             Stop::Factor => {
                 let free = size(ALWAYS_ALLOWED);
-                write!(f, "unpacks to more than {free} and more than {MAX_FACTOR} times its size")
+                write!(
+                    f,
+                    "unpacks to more than {free} and more than {MAX_FACTOR} times its size"
+                )
             }
             Stop::Broken { format, at, why } => {
-                write!(f, "the {format} is damaged or truncated after {at} unpacked bytes: {why}")
+                write!(
+                    f,
+                    "the {format} is damaged or truncated after {at} unpacked bytes: {why}"
+                )
             }
         }
     }

@@ -37,7 +37,13 @@ impl TemporaryError {
             Some(_) => error.to_string(),
             None => error.kind().to_string(),
         };
-        io::Error::new(error.kind(), TemporaryError { directory: std::env::temp_dir(), reason })
+        io::Error::new(
+            error.kind(),
+            TemporaryError {
+                directory: std::env::temp_dir(),
+                reason,
+            },
+        )
     }
 }
 
@@ -47,7 +53,9 @@ impl Temporary {
     /// # Errors
     /// A [`TemporaryError`], as are those of all its operations.
     pub fn create() -> io::Result<Self> {
-        tempfile::tempfile().map(Temporary).map_err(|error| TemporaryError::wrap(&error))
+        tempfile::tempfile()
+            .map(Temporary)
+            .map_err(|error| TemporaryError::wrap(&error))
     }
 
     /// The file.
@@ -68,13 +76,17 @@ impl Temporary {
 
 impl Read for Temporary {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.0.read(bytes).map_err(|error| TemporaryError::wrap(&error))
+        self.0
+            .read(bytes)
+            .map_err(|error| TemporaryError::wrap(&error))
     }
 }
 
 impl Write for Temporary {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes).map_err(|error| TemporaryError::wrap(&error))
+        self.0
+            .write(bytes)
+            .map_err(|error| TemporaryError::wrap(&error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -84,6 +96,8 @@ impl Write for Temporary {
 
 impl Seek for Temporary {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.0.seek(to).map_err(|error| TemporaryError::wrap(&error))
+        self.0
+            .seek(to)
+            .map_err(|error| TemporaryError::wrap(&error))
     }
 }

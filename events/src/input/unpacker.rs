@@ -33,12 +33,24 @@ impl Unpacker {
         }
         let Some(packing) = packing else {
             sniff::reject_other_formats(&head)?;
-            return Ok(Unpacked { bytes, head: Head { bytes: head, from: None } });
+            return Ok(Unpacked {
+                bytes,
+                head: Head {
+                    bytes: head,
+                    from: None,
+                },
+            });
         };
         let (bytes, from) = unpack(bytes, packing, self)?;
         let (head, bytes) = bytes.peek(Head::SIZE)?;
         sniff::reject_other_formats(&head).map_err(|error| error.unpacked_from(Some(&from)))?;
-        Ok(Unpacked { bytes, head: Head { bytes: head, from: Some(from) } })
+        Ok(Unpacked {
+            bytes,
+            head: Head {
+                bytes: head,
+                from: Some(from),
+            },
+        })
     }
 }
 
@@ -50,6 +62,8 @@ fn unpack(_: Bytes, packing: Packing, _: &Unpacker) -> Result<(Bytes, String), E
         Packing::Zstandard => "Zstandard data",
         Packing::Zip => "a ZIP archive",
     };
-    Err(Error::new(format!("this is {format}, which this program cannot unpack"))
-        .hint_text("unpack it first, or build the program with the feature `unpack`"))
+    Err(Error::new(format!(
+        "this is {format}, which this program cannot unpack"
+    ))
+    .hint_text("unpack it first, or build the program with the feature `unpack`"))
 }

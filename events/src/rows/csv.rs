@@ -51,7 +51,11 @@ pub struct EmptyColumnName;
 
 impl Default for Columns {
     fn default() -> Self {
-        let mut columns = Columns { columns: Vec::new(), named: false, need_schema: true };
+        let mut columns = Columns {
+            columns: Vec::new(),
+            named: false,
+            need_schema: true,
+        };
         let known = Column::ALL.iter().skip(1).take(DEFAULT_COLUMNS);
         known.for_each(|column| columns.push(*column));
         columns
@@ -67,7 +71,11 @@ impl Columns {
         use Column::{
             Event, Fields, Keywords, LevelName, Message, OpcodeName, PayloadText, TaskName,
         };
-        let mut columns = Columns { columns: Vec::new(), named: true, need_schema: false };
+        let mut columns = Columns {
+            columns: Vec::new(),
+            named: true,
+            need_schema: false,
+        };
         for name in names {
             if name.trim().is_empty() {
                 return Err(EmptyColumnName);
@@ -125,7 +133,10 @@ impl Columns {
     /// Has a column for each of the fields, in place of the one for all of them.
     pub(super) fn add_fields(&mut self, fields: &[Field]) {
         for (at, field) in fields.iter().enumerate() {
-            let before = fields.iter().take(at).filter(|before| before.name == field.name);
+            let before = fields
+                .iter()
+                .take(at)
+                .filter(|before| before.name == field.name);
             self.add_field(&field.name, before.count());
         }
     }
@@ -139,14 +150,20 @@ impl Columns {
             return;
         }
         let prefixed = Column::ALL.iter().any(|column| column.name() == field);
-        let column = Selected::Field { name: field.to_owned(), nth: which, prefixed, seen: true };
+        let column = Selected::Field {
+            name: field.to_owned(),
+            nth: which,
+            prefixed,
+            seen: true,
+        };
         let all = |c: &Selected| matches!(c, Selected::Known(Column::Fields));
         if let Some(all) = self.columns.iter_mut().find(|c| all(c)) {
             *all = column;
         } else {
             let is_any = |c: &Selected| matches!(c, Selected::Field { .. });
             let last = self.columns.iter().rposition(is_any);
-            self.columns.insert(last.map_or(self.columns.len(), |last| last + 1), column);
+            self.columns
+                .insert(last.map_or(self.columns.len(), |last| last + 1), column);
         }
     }
 
@@ -162,9 +179,18 @@ impl Columns {
                     let names: Vec<_> = all.map(|column| column.name()).collect();
                     out.extend(names.join(",").as_bytes());
                 }
-                Selected::Field { name, nth, prefixed, .. } => {
+                Selected::Field {
+                    name,
+                    nth,
+                    prefixed,
+                    ..
+                } => {
                     let prefix = if *prefixed { FIELD_PREFIX } else { "" };
-                    let again = if *nth > 0 { format!("#{}", *nth + 1) } else { String::new() };
+                    let again = if *nth > 0 {
+                        format!("#{}", *nth + 1)
+                    } else {
+                        String::new()
+                    };
                     escape(out, &format!("{prefix}{name}{again}"));
                 }
             }
@@ -184,7 +210,9 @@ impl Columns {
     /// Fields that no event had.
     pub(super) fn without_values(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().filter_map(|column| match column {
-            Selected::Field { name, seen: false, .. } => Some(name.as_str()),
+            Selected::Field {
+                name, seen: false, ..
+            } => Some(name.as_str()),
             _ => None,
         })
     }
@@ -210,7 +238,9 @@ impl Columns {
                 Selected::Known(Column::Fields) => write_fields(out, row.event),
                 Selected::Known(column) => row.write_column(out, *column, scratch, escape),
                 Selected::Shared(run) => write_shared(out, row.event, run),
-                Selected::Field { name, nth, seen, .. } => {
+                Selected::Field {
+                    name, nth, seen, ..
+                } => {
                     let fields = row.event.fields.as_ref();
                     let found = fields.and_then(|fields| find(fields, name, *nth));
                     if let Some((field, value)) = found {
@@ -219,7 +249,9 @@ impl Columns {
                         let names = row.event.names();
                         let names = names.as_ref().map(|names| names as &dyn Names);
                         let sink = &mut |c| text.push(c);
-                        Renderer::new().names(names).chars(field, value, scratch, sink);
+                        Renderer::new()
+                            .names(names)
+                            .chars(field, value, scratch, sink);
                         escape_chars(out, text.iter().copied());
                     }
                 }
@@ -257,7 +289,10 @@ fn write_fields(out: &mut Vec<u8>, event: &Event<'_>) {
     out.push(b'"');
     let names = event.names();
     let names = names.as_ref().map(|names| names as &dyn Names);
-    Renderer::new().names(names).hex().csv_fields(out, &mut fields.clone());
+    Renderer::new()
+        .names(names)
+        .hex()
+        .csv_fields(out, &mut fields.clone());
     if out.get(start..) == Some(b"\"{}") {
         out.remove(start);
     } else {
@@ -267,8 +302,15 @@ fn write_fields(out: &mut Vec<u8>, event: &Event<'_>) {
 
 /// The `nth` field with this name, exactly if there is one, else whatever the case of its letters.
 fn find<'a>(fields: &Fields<'a>, name: &str, nth: usize) -> Option<(&'a Field, Value<'a>)> {
-    let exact = fields.clone().filter(|(field, _)| field.name == name).nth(nth);
-    let like = || fields.clone().filter(|(field, _)| field.name.eq_ignore_ascii_case(name));
+    let exact = fields
+        .clone()
+        .filter(|(field, _)| field.name == name)
+        .nth(nth);
+    let like = || {
+        fields
+            .clone()
+            .filter(|(field, _)| field.name.eq_ignore_ascii_case(name))
+    };
     exact.or_else(|| like().nth(nth))
 }
 
@@ -285,7 +327,9 @@ fn escape(out: &mut Vec<u8>, text: &str) {
 /// most fields are. Returns false and writes nothing for anything else.
 fn escape_ascii(out: &mut Vec<u8>, text: &str) -> bool {
     let bytes = text.as_bytes();
-    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return true };
+    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else {
+        return true;
+    };
     // Without an early end, many bytes are compared at a time.
     let (mut other, mut special) = (false, *last == b' ');
     for b in bytes {
@@ -349,7 +393,9 @@ fn is_formula(text: impl Iterator<Item = Result<char, u16>> + Clone) -> bool {
     let mut after = text.clone();
     let space =
         |c: &Result<char, u16>| c.is_ok_and(|c| c.is_whitespace() || render::is_terminal_unsafe(c));
-    let is_like_one = after.find(|c| !space(c)).is_some_and(|c| c.is_ok_and(begins));
+    let is_like_one = after
+        .find(|c| !space(c))
+        .is_some_and(|c| c.is_ok_and(begins));
     is_like_one && {
         let number: Option<String> = text.map(Result::ok).collect();
         number.is_none_or(|number| number.parse::<f64>().is_err())
@@ -427,10 +473,20 @@ mod tests {
 
     #[test]
     fn escape_is_reversible() {
-        for text in ["C:\\users\\u", "\\u{1b}", "\x1b\\u{5c}u", "\\\\u{x", "a\u{202e}b", "\\"] {
+        for text in [
+            "C:\\users\\u",
+            "\\u{1b}",
+            "\x1b\\u{5c}u",
+            "\\\\u{x",
+            "a\u{202e}b",
+            "\\",
+        ] {
             assert_eq!(unescaped(escaped(text).trim_matches('"')), text, "{text:?}");
         }
-        assert_eq!(escaped(r"C:\Windows\System32\user32.dll"), r"C:\Windows\System32\user32.dll");
+        assert_eq!(
+            escaped(r"C:\Windows\System32\user32.dll"),
+            r"C:\Windows\System32\user32.dll"
+        );
         assert_eq!(escaped(r"\\u{41}\u"), r"\\u{5c}u{41}\u");
         let mut out = Vec::new();
         escape_chars(&mut out, [Ok('a'), Err(0xd800)].into_iter());

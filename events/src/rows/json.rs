@@ -36,10 +36,16 @@ pub(super) fn write(
     member(out, event, Column::Thread);
     if event.head.provider.is_some() && event.head.provider_name.is_none() {
         // The name that the trace has for the provider may become known later.
-        let (provider, numbers) =
-            common.numbers.split_at_checked(common.provider).unwrap_or_default();
+        let (provider, numbers) = common
+            .numbers
+            .split_at_checked(common.provider)
+            .unwrap_or_default();
         out.extend_from_slice(provider);
-        text_member(out, Column::Provider, event.provider_name().unwrap_or_default());
+        text_member(
+            out,
+            Column::Provider,
+            event.provider_name().unwrap_or_default(),
+        );
         out.extend_from_slice(numbers);
     } else {
         out.extend_from_slice(&common.numbers);
@@ -134,7 +140,9 @@ fn write_stack(out: &mut Vec<u8>, event: &Event<'_>) {
         quoted(out, |out| hexadecimal(out, address));
     }
     out.push(b']');
-    let Some(names) = event.names().filter(EventNames::resolves) else { return };
+    let Some(names) = event.names().filter(EventNames::resolves) else {
+        return;
+    };
     out.extend(b",\"stack_name\":[");
     for (i, address) in event.stack().enumerate() {
         if i > 0 {

@@ -192,7 +192,14 @@ impl RowWriter {
 
     /// Writes an event as a row with its line feed.
     pub fn write(&mut self, out: &mut Vec<u8>, event: &Event<'_>) {
-        let RowWriter { format, payload_bytes, columns, times, surrogates, scratch } = self;
+        let RowWriter {
+            format,
+            payload_bytes,
+            columns,
+            times,
+            surrogates,
+            scratch,
+        } = self;
         times.format(event);
         let row = Row::new(event, times);
         match format {

@@ -15,7 +15,11 @@ pub(super) struct Row<'a> {
 
 impl<'a> Row<'a> {
     pub fn new(event: &'a Event<'a>, times: &'a Times) -> Self {
-        Row { event, time: times.utc(), seconds: times.seconds() }
+        Row {
+            event,
+            time: times.utc(),
+            seconds: times.seconds(),
+        }
     }
 
     /// Writes the value of a column, text with `escape`.

@@ -24,7 +24,9 @@ impl Serialize for Event<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // The line is the definition of the members, so it is written and then read.
         let mut line = Vec::new();
-        RowWriter::new(Format::JsonLines).lossy().write(&mut line, self);
+        RowWriter::new(Format::JsonLines)
+            .lossy()
+            .write(&mut line, self);
         let json: Json = serde_json::from_slice(&line).map_err(S::Error::custom)?;
         json.serialize(serializer)
     }

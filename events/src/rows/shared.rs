@@ -10,7 +10,8 @@ use crate::event::{CsvValues, Event, Head, JsonMembers};
 #[inline]
 pub(super) fn json_members<'a>(event: &Event<'a>) -> &'a JsonMembers {
     let head = event.head;
-    head.json.get_or_init(|| Box::new(make_members(head, &event.kind().to_string())))
+    head.json
+        .get_or_init(|| Box::new(make_members(head, &event.kind().to_string())))
 }
 
 #[cold]
@@ -24,7 +25,11 @@ fn make_members(head: &Head, kind: &str) -> JsonMembers {
         key(out, Column::ProviderGuid);
         quoted(out, |out| out.extend(guid.to_ascii()));
     }
-    text_member(out, Column::Provider, head.provider_name.unwrap_or_default());
+    text_member(
+        out,
+        Column::Provider,
+        head.provider_name.unwrap_or_default(),
+    );
     members.provider = out.len();
     if let Some(hook) = header.hook {
         key(out, Column::Hook);

@@ -18,7 +18,12 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
     out.extend(row.seconds.unwrap_or(row.time));
     labelled(out, "  cpu ", event.cell(Column::Cpu));
     if event.pid().is_some() && event.tid().is_some() {
-        identified(out, "  pid ", event.process(), event.pid().map(ProcessId::get));
+        identified(
+            out,
+            "  pid ",
+            event.process(),
+            event.pid().map(ProcessId::get),
+        );
         identified(out, " tid ", event.thread(), event.tid().map(ThreadId::get));
     }
     out.extend(b"  ");

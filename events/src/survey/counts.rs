@@ -127,7 +127,9 @@ impl Counts {
     /// The index of the events like a record; [`NONE`] where there are too many.
     #[inline]
     fn index_of(&mut self, record: &Record<'_>) -> usize {
-        let Some(key) = HeadKey::of(record) else { return self.find(record) };
+        let Some(key) = HeadKey::of(record) else {
+            return self.find(record);
+        };
         match self.recent.get(key.slot()) {
             Some(&(known, at)) if known == key && at != NONE => at,
             _ => {
@@ -156,7 +158,9 @@ impl Counts {
     /// Records by kind.
     pub(super) fn kinds(&self) -> impl Iterator<Item = (RecordKind, u64)> {
         let counts = self.kinds.iter().zip(0..=u8::MAX);
-        counts.filter(|(count, _)| **count > 0).map(|(count, kind)| (RecordKind(kind), *count))
+        counts
+            .filter(|(count, _)| **count > 0)
+            .map(|(count, kind)| (RecordKind(kind), *count))
     }
 
     pub(super) fn problems(&self) -> impl Iterator<Item = Problem> {
@@ -164,8 +168,14 @@ impl Counts {
         let items = format!("{broken} records hold extended items that do not fit");
         let identities = format!("{uncounted} records of further identities are not listed");
         [
-            (broken, Problem::new("extended-items-broken", self.first_broken, items)),
-            (uncounted, Problem::new("identities-uncounted", 0, identities)),
+            (
+                broken,
+                Problem::new("extended-items-broken", self.first_broken, items),
+            ),
+            (
+                uncounted,
+                Problem::new("identities-uncounted", 0, identities),
+            ),
         ]
         .into_iter()
         .filter_map(|(count, problem)| (count > 0).then_some(problem))
@@ -204,7 +214,10 @@ struct Names {
 
 impl Names {
     fn of(schema: &EventSchema) -> Self {
-        Names { event: schema.name.to_string(), task: schema.task.name.to_string() }
+        Names {
+            event: schema.name.to_string(),
+            task: schema.task.name.to_string(),
+        }
     }
 }
 
@@ -212,7 +225,9 @@ impl Kind {
     fn new(record: &Record<'_>, store: &SchemaStore) -> Self {
         let mut number_name = String::new();
         HeaderFields::of(record).event_name(None, record, &mut number_name);
-        let names = store.decoder(record).map(|decoder| Names::of(decoder.schema()));
+        let names = store
+            .decoder(record)
+            .map(|decoder| Names::of(decoder.schema()));
         Kind {
             identity: record.identity(),
             provider: providers::name_in_traits(record).map(str::to_owned),
@@ -230,7 +245,9 @@ impl Kind {
         if !has_own_schema(record) {
             return 0;
         }
-        let Some(decoder) = store.decoder(record) else { return 0 };
+        let Some(decoder) = store.decoder(record) else {
+            return 0;
+        };
         let name = match &*decoder.schema().name {
             "" => &self.number_name,
             name => name,
@@ -258,9 +275,15 @@ fn schema_identity(record: &Record<'_>) -> Option<(Guid, etl_schema::Identity)> 
     use etl_schema::Identity as Of;
     let identity = record.identity();
     let of = match record.header() {
-        Header::Event(h) => Of::Modern { id: h.descriptor.id, version: h.descriptor.version },
+        Header::Event(h) => Of::Modern {
+            id: h.descriptor.id,
+            version: h.descriptor.version,
+        },
         Header::Message(h) => Of::Message { number: h.number },
-        _ => Of::Classic { opcode: identity.opcode, version: identity.version },
+        _ => Of::Classic {
+            opcode: identity.opcode,
+            version: identity.version,
+        },
     };
     Some((record.provider()?, of))
 }
@@ -316,7 +339,9 @@ impl Counts {
         for kind in &self.events {
             let identity = &kind.identity;
             // What describes an event may follow it in the trace.
-            let learned = kind.schema.and_then(|(guid, of)| self.store.learned_schema(guid, of));
+            let learned = kind
+                .schema
+                .and_then(|(guid, of)| self.store.learned_schema(guid, of));
             let mut names = learned.map_or_else(|| kind.names.clone(), Names::of);
             if names.event.is_empty() {
                 names.event.clone_from(&kind.number_name);
@@ -325,7 +350,10 @@ impl Counts {
             let mut left = kind.count;
             for (name, count) in &kind.by_name {
                 left -= count;
-                let names = Names { event: name.clone(), ..Names::default() };
+                let names = Names {
+                    event: name.clone(),
+                    ..Names::default()
+                };
                 counts.push((identity, *count, names, provider.clone()));
             }
             if left > 0 {
@@ -333,7 +361,9 @@ impl Counts {
             }
         }
         counts.sort_by(|(a, n, names, _), (b, m, others, _)| {
-            m.cmp(n).then_with(|| a.cmp(b)).then_with(|| names.event.cmp(&others.event))
+            m.cmp(n)
+                .then_with(|| a.cmp(b))
+                .then_with(|| names.event.cmp(&others.event))
         });
         counts
             .into_iter()

@@ -31,7 +31,9 @@ pub(super) fn gaps(
     let mut gaps = Vec::new();
     let mut space = MAX_SPANS;
     for note in notes {
-        let Note::SequenceGap { first, count, .. } = *note else { continue };
+        let Note::SequenceGap { first, count, .. } = *note else {
+            continue;
+        };
         let spans: Vec<Span> = streams
             .iter()
             .take(space)
@@ -42,13 +44,21 @@ pub(super) fn gaps(
                 Span {
                     processor,
                     from: before.and_then(span_of).map(|(_, last)| utc(last)),
-                    to: stream.get(after).and_then(span_of).map(|(first, _)| utc(first)),
+                    to: stream
+                        .get(after)
+                        .and_then(span_of)
+                        .map(|(first, _)| utc(first)),
                 }
             })
             .collect();
         space -= spans.len();
         let spans_left_out = streams.len() - spans.len();
-        gaps.push(Gap { first, count, spans, spans_left_out });
+        gaps.push(Gap {
+            first,
+            count,
+            spans,
+            spans_left_out,
+        });
     }
     gaps
 }
@@ -70,20 +80,32 @@ mod tests {
             })
             .collect();
         let notes: Vec<_> = numbers
-            .map(|(_, number)| Note::SequenceGap { offset: 0, first: number + 1, count: 1 })
+            .map(|(_, number)| Note::SequenceGap {
+                offset: 0,
+                first: number + 1,
+                count: 1,
+            })
             .collect();
         let times = |entry: &BufferEntry| {
             let time = Ticks::new(10 * entry.sequence_number);
             (entry.offset, Some((time, time.saturating_add(5))))
         };
-        gaps(&notes, &entries, &entries.iter().map(times).collect(), &|time| time.to_string())
+        gaps(
+            &notes,
+            &entries,
+            &entries.iter().map(times).collect(),
+            &|time| time.to_string(),
+        )
     }
 
     #[test]
     fn gaps_lie_between_the_buffers_of_each_processor() {
         let found = found(2);
         let spans = |gap: &Gap| -> Vec<_> {
-            gap.spans.iter().map(|span| (span.from.clone(), span.to.clone())).collect()
+            gap.spans
+                .iter()
+                .map(|span| (span.from.clone(), span.to.clone()))
+                .collect()
         };
         let at = |time: &str| Some(time.to_owned());
         assert_eq!(spans(&found[0]), [(at("5"), None), (None, at("20"))]);
@@ -94,7 +116,10 @@ mod tests {
     #[test]
     fn spans_have_a_limit() {
         let found = found(300);
-        assert_eq!(found.iter().map(|gap| gap.spans.len()).sum::<usize>(), MAX_SPANS);
+        assert_eq!(
+            found.iter().map(|gap| gap.spans.len()).sum::<usize>(),
+            MAX_SPANS
+        );
         let all = |gap: &Gap| gap.spans.len() + gap.spans_left_out == 300;
         assert!(found.len() == 300 && found.iter().all(all));
     }

@@ -196,7 +196,10 @@ pub struct Gap {
 }
 
 /// Whether nothing was left out.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 fn is_none(left_out: &usize) -> bool {
     *left_out == 0
 }
@@ -241,7 +244,10 @@ impl Survey {
         let (header, clock) = (trace.header().clone(), trace.clock());
         let notes = trace.notes().to_vec();
         let entries = trace.buffers().to_vec();
-        let compression = entries.iter().any(|b| b.compressed).then(|| trace.compression());
+        let compression = entries
+            .iter()
+            .any(|b| b.compressed)
+            .then(|| trace.compression());
         let threads = trace.options().threads;
         let stale = trace.stale_records().len() as u64;
 
@@ -295,9 +301,17 @@ impl Survey {
             events_lost: known.then_some(header.events_lost),
             buffers_lost: known.then_some(header.buffers_lost),
             // Without a clock there are no times.
-            gaps: gaps(&notes, if known { &entries } else { &[] }, &counts.buffers, &utc),
+            gaps: gaps(
+                &notes,
+                if known { &entries } else { &[] },
+                &counts.buffers,
+                &utc,
+            ),
             stale_records: stale,
-            kinds: counts.kinds().map(|(kind, count)| (kind.to_string(), count)).collect(),
+            kinds: counts
+                .kinds()
+                .map(|(kind, count)| (kind.to_string(), count))
+                .collect(),
             providers: counts.providers(known.then_some(&utc)),
             events: counts.events(),
             problems,
@@ -326,7 +340,11 @@ impl Survey {
     pub fn loss_records(&self) -> LossRecords {
         let class = LOST_EVENT.to_string();
         let mut losses = LossRecords::default();
-        for event in self.events.iter().filter(|event| event.provider_guid == class) {
+        for event in self
+            .events
+            .iter()
+            .filter(|event| event.provider_guid == class)
+        {
             match event.opcode {
                 lost::EVENT => losses.events += event.count,
                 lost::BUFFER => losses.buffers += event.count,
@@ -339,5 +357,8 @@ impl Survey {
 }
 
 fn seconds_between(clock: &Clock, first: Ticks, last: Ticks) -> f64 {
-    (clock.nanos_since_start(last).saturating_sub(clock.nanos_since_start(first))) as f64 / 1e9
+    (clock
+        .nanos_since_start(last)
+        .saturating_sub(clock.nanos_since_start(first))) as f64
+        / 1e9
 }

@@ -251,7 +251,10 @@ impl<'t> Events<'t> {
     /// # Errors
     /// When the trace cannot be read, or has no selected process. Damaged regions are skipped,
     /// unless the trace was opened with [`OpenOptions::strict`](crate::OpenOptions::strict).
-    #[expect(clippy::should_implement_trait, reason = "events borrow from their reader")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "events borrow from their reader"
+    )]
     pub fn next(&mut self) -> Result<Option<Event<'_>>> {
         if let State::Waiting(_) = self.state
             && let State::Waiting(files) = std::mem::replace(&mut self.state, State::Failed)

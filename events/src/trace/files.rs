@@ -37,7 +37,12 @@ pub(super) enum Naming {
 
 impl Settings {
     pub fn options(&self, order_check: OrderCheck) -> Options {
-        Options { mode: self.mode, order_check, limits: self.limits, threads: self.threads }
+        Options {
+            mode: self.mode,
+            order_check,
+            limits: self.limits,
+            threads: self.threads,
+        }
     }
 }
 
@@ -64,7 +69,14 @@ impl TraceFile {
             Err(error) if settings.mode == Mode::Strict => return Err(Error::Trace(error)),
             Err(error) => return Err(Error::Input(input.head().not_a_trace(&name, &error))),
         };
-        Ok(TraceFile { name, input, header, clock, machine: 0, index_on_machine: 0 })
+        Ok(TraceFile {
+            name,
+            input,
+            header,
+            clock,
+            machine: 0,
+            index_on_machine: 0,
+        })
     }
 
     /// Its records in time order.
@@ -140,13 +152,22 @@ impl Files {
     }
 
     fn read_machine(&mut self, number: usize, naming: Naming) -> Option<MachineData> {
-        let Settings { limits, threads, store, .. } = &self.settings;
+        let Settings {
+            limits,
+            threads,
+            store,
+            ..
+        } = &self.settings;
         let mut traces = Vec::new();
         for file in self.files.iter_mut().filter(|file| file.machine == number) {
             traces.push((file.input.source(), file.name.clone()));
         }
         let mut schemas = SchemasOfTraces::new(store.clone());
-        let code = if naming == Naming::Addresses { Code::Read } else { Code::Skip };
+        let code = if naming == Naming::Addresses {
+            Code::Read
+        } else {
+            Code::Skip
+        };
         let machine = context::machine(traces, *limits, *threads, code, &mut schemas).ok()?;
         Some(MachineData { machine, schemas })
     }

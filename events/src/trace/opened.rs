@@ -51,7 +51,9 @@ impl Trace {
     /// # Ok::<(), etl_events::Error>(())
     /// ```
     pub fn summaries(&mut self) -> Result<Vec<Survey>> {
-        let Files { files, settings, .. } = &mut self.files;
+        let Files {
+            files, settings, ..
+        } = &mut self.files;
         let options = settings.options(OrderCheck::Lookahead);
         let mut summaries = Vec::new();
         for file in files {

@@ -221,7 +221,9 @@ impl OpenOptions {
         let mut files = Vec::new();
         for path in paths {
             let path = path.as_ref();
-            let file = self.open_file(path).map_err(|error| Error::in_file(path, error))?;
+            let file = self
+                .open_file(path)
+                .map_err(|error| Error::in_file(path, error))?;
             files.push(file);
         }
         Ok(Trace::new(Files::new(files, self.settings.clone())))

@@ -42,6 +42,9 @@ impl<'t> Events<'t> {
     /// ```
     #[must_use]
     pub fn into_owned(self) -> OwnedEvents<'t> {
-        OwnedEvents { events: self, has_failed: false }
+        OwnedEvents {
+            events: self,
+            has_failed: false,
+        }
     }
 }

@@ -78,13 +78,25 @@ impl<'t> Pass<'t> {
         let processes = query.find_processes(files)?;
         let naming = query.naming.unwrap_or(files.settings.names);
         files.prepare(naming);
-        let Files { files, settings, timeline, machines, damage, notes, .. } = files;
+        let Files {
+            files,
+            settings,
+            timeline,
+            machines,
+            damage,
+            notes,
+            ..
+        } = files;
         let start = timeline.clock().start_time;
         let has_several = files.len() > 1;
         let mut unknown_providers = UnknownProviders::default();
         let mut passes = Vec::new();
         for (index, (file, lives)) in files.iter_mut().zip(processes).enumerate() {
-            let clock = if has_several { timeline.clock_of(index) } else { file.clock };
+            let clock = if has_several {
+                timeline.clock_of(index)
+            } else {
+                file.clock
+            };
             let machine = machines.get(file.machine).and_then(Option::as_ref);
             let store = match machine {
                 Some(data) => data.schemas.store(file.index_on_machine),
@@ -92,19 +104,28 @@ impl<'t> Pass<'t> {
             };
             let mut filter = query.filter(&clock, lives);
             unknown_providers.add(filter.learn_names(&store));
-            let mut selection =
-                Selection::default().filter(filter).conditions(query.conditions.clone());
+            let mut selection = Selection::default()
+                .filter(filter)
+                .conditions(query.conditions.clone());
             if query.stale {
                 selection = selection.with_stale_records();
             }
-            let name = if has_several { Some(file.name.as_str()) } else { None };
+            let name = if has_several {
+                Some(file.name.as_str())
+            } else {
+                None
+            };
             let decoder = EventDecoder::new(clock, store)
                 .file(name)
                 .start(if has_several { start } else { clock.start_time })
                 .context(context(machine, file.index_on_machine, naming, query));
             let options = settings.options(order_check(settings.mode, machine));
             let records = file.records(&options)?;
-            passes.push(FilePass { records, decoder, selection });
+            passes.push(FilePass {
+                records,
+                decoder,
+                selection,
+            });
         }
         let pass = Pass {
             unread: (0..passes.len()).collect(),
@@ -115,13 +136,18 @@ impl<'t> Pass<'t> {
             notes,
         };
         let unknown_providers = unknown_providers.names.unwrap_or_default();
-        Ok(Started { pass, unknown_providers })
+        Ok(Started {
+            pass,
+            unknown_providers,
+        })
     }
 
     /// The next event, or `None` at the end.
     pub fn next(&mut self) -> Result<Option<Event<'_>>> {
         while let Some(index) = self.unread.pop() {
-            let Some(file) = self.files.get_mut(index) else { continue };
+            let Some(file) = self.files.get_mut(index) else {
+                continue;
+            };
             if let Some(timestamp) = file.advance()? {
                 let time = self.timeline.timestamp(index, timestamp);
                 self.waiting.push(Reverse(Waiting { time, file: index }));
@@ -132,7 +158,9 @@ impl<'t> Pass<'t> {
             return Ok(None);
         };
         self.unread.push(next.file);
-        let Some(file) = self.files.get_mut(next.file) else { return Ok(None) };
+        let Some(file) = self.files.get_mut(next.file) else {
+            return Ok(None);
+        };
         Ok(file.current())
     }
 

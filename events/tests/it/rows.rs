@@ -15,7 +15,10 @@ use etl_schema::{Count, EventSchema, Field, Identity, InType, SchemaSource};
 
 /// GCStart_V1 of the CLR.
 fn file() -> Vec<u8> {
-    let words: Vec<u8> = [7u32, 1, 0, 0].iter().flat_map(|w| w.to_le_bytes()).collect();
+    let words: Vec<u8> = [7u32, 1, 0, 0]
+        .iter()
+        .flat_map(|w| w.to_le_bytes())
+        .collect();
     let mut event = Made::new(2_000, 1, &[words, vec![9, 0]].concat());
     event.provider = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
     event.version = 1;
@@ -51,8 +54,9 @@ fn texts() -> (Vec<u8>, SchemaStore) {
         Field::new("Text", InType::Ansi),
         Field::new("Text", InType::Ansi),
     ];
-    let mut payload: Vec<u8> =
-        (0..12).flat_map(|at| format!("item{at:02}\0").into_bytes()).collect();
+    let mut payload: Vec<u8> = (0..12)
+        .flat_map(|at| format!("item{at:02}\0").into_bytes())
+        .collect();
     payload.extend(b"say \"hi\" caf\xe9\0other\0");
     let mut store = SchemaStore::default();
     store.add_schemas([schema]);
@@ -111,7 +115,11 @@ fn time_is_compared_as_a_time_and_as_seconds() {
     ] {
         assert!(holds(condition), "{condition}");
     }
-    for condition in ["time > 2022-06-18T04:26:41Z", "time < 0.002", "time > 10.0.0.1"] {
+    for condition in [
+        "time > 2022-06-18T04:26:41Z",
+        "time < 0.002",
+        "time > 10.0.0.1",
+    ] {
         assert!(!holds(condition), "{condition}");
     }
 }
@@ -128,7 +136,9 @@ fn csv_has_a_column_for_each_field_of_one_name() {
     for is_header in [true, false] {
         let mut records = trace.records(Order::Time).unwrap();
         while let Some(record) = records.next_record().unwrap() {
-            let Some(event) = decoder.select(&record, &selection) else { continue };
+            let Some(event) = decoder.select(&record, &selection) else {
+                continue;
+            };
             if is_header {
                 rows.learn_columns(&event);
             } else {
@@ -142,7 +152,10 @@ fn csv_has_a_column_for_each_field_of_one_name() {
     let out = String::from_utf8(out).unwrap();
     let (header, row) = out.split_once('\n').unwrap();
     assert!(header.contains(",Items,Text,Text#2,message"), "{header}");
-    assert!(row.contains("item11]\",\"say \"\"hi\"\" café\",other,"), "{row}");
+    assert!(
+        row.contains("item11]\",\"say \"\"hi\"\" café\",other,"),
+        "{row}"
+    );
 }
 
 #[test]
@@ -164,27 +177,53 @@ fn json_has_one_object_per_event() {
         "{text}"
     );
     assert!(text.contains(",\"timestamp\":2000,\"cpu\":0,\"kind\":\"EVENT64\",\"pid\":100,"));
-    assert!(text.contains(&format!(",\"provider_guid\":\"{guid}\",{named},\"id\":1,")), "{text}");
-    assert!(text.contains("\"fields\":{\"Count\":7,\"Depth\":1,"), "{text}");
+    assert!(
+        text.contains(&format!(",\"provider_guid\":\"{guid}\",{named},\"id\":1,")),
+        "{text}"
+    );
+    assert!(
+        text.contains("\"fields\":{\"Count\":7,\"Depth\":1,"),
+        "{text}"
+    );
 }
 
 /// An INSTANCE record, and an event with two stacks, the key of its process, and an instance.
 fn with_items() -> Vec<u8> {
-    let full = Full::new(PROVIDER, 1, 2_000).version(3).level(2).process(100, 101);
+    let full = Full::new(PROVIDER, 1, 2_000)
+        .version(3)
+        .level(2)
+        .process(100, 101);
     let ids = (77, 78, Guid::new(9, 1, 2, [3; 8]));
     let instance = Instance::new(full, ids.0).parent(ids.2, ids.1);
-    let info = [&11u32.to_le_bytes()[..], &12u32.to_le_bytes(), &ids.2.to_bytes()].concat();
+    let info = [
+        &11u32.to_le_bytes()[..],
+        &12u32.to_le_bytes(),
+        &ids.2.to_bytes(),
+    ]
+    .concat();
     let extended = [
-        Extended::Stack64 { match_id: 0, addresses: &[1, 2] },
+        Extended::Stack64 {
+            match_id: 0,
+            addresses: &[1, 2],
+        },
         Extended::Other(ExtendedType::INSTANCE_INFO, &info),
         Extended::Other(ExtendedType::PROCESS_START_KEY, &[5, 0, 0, 0, 0, 0, 1, 0]),
-        Extended::Stack64 { match_id: 7, addresses: &[3] },
+        Extended::Stack64 {
+            match_id: 7,
+            addresses: &[3],
+        },
     ];
-    let event =
-        Event::new(PROVIDER, EventDescriptor { id: 5, ..EventDescriptor::default() }, 2_001)
-            .flags(EventFlags(0x40))
-            .process(100, 101)
-            .extended(&extended);
+    let event = Event::new(
+        PROVIDER,
+        EventDescriptor {
+            id: 5,
+            ..EventDescriptor::default()
+        },
+        2_001,
+    )
+    .flags(EventFlags(0x40))
+    .process(100, 101)
+    .extended(&extended);
     let config = SessionConfig::new(header());
     let mut session = Session::in_memory(config).unwrap();
     session.write(0, &instance).unwrap();
@@ -218,7 +257,11 @@ fn json_has_one_stack_and_all_ids_of_extended_items_and_instances() {
          \"stack\":[\"0x1\",\"0x2\",\"0x3\"],\"event\""
     );
     assert!(lines[1].contains(&items), "{}", lines[1]);
-    assert!(lines[2].contains(" level 2 instance 77 parent 78 "), "{}", lines[2]);
+    assert!(
+        lines[2].contains(" level 2 instance 77 parent 78 "),
+        "{}",
+        lines[2]
+    );
 }
 
 #[test]
@@ -227,14 +270,20 @@ fn csv_has_the_selected_columns() {
     let columns = Columns::new(&names).unwrap();
     let text = written(|rows| rows.columns(columns), Format::Csv);
     let row = "2000,Microsoft-Windows-DotNETRuntime,7,1,\n";
-    assert_eq!(text, format!("timestamp,provider,Count,fields.Depth,nothing\n{row}"));
+    assert_eq!(
+        text,
+        format!("timestamp,provider,Count,fields.Depth,nothing\n{row}")
+    );
     assert!(Columns::new(&[" ".to_owned()]).is_err());
 }
 
 #[test]
 fn xml_is_a_document_of_events() {
     let text = written(|rows| rows, Format::Xml);
-    assert!(text.contains("<EventID>1</EventID><Version>1</Version>"), "{text}");
+    assert!(
+        text.contains("<EventID>1</EventID><Version>1</Version>"),
+        "{text}"
+    );
     assert!(text.contains("<Data Name=\"Count\">7</Data>"), "{text}");
     assert!(text.trim_end().ends_with("</Events>"));
 }
@@ -242,6 +291,9 @@ fn xml_is_a_document_of_events() {
 #[test]
 fn payload_bytes_replace_fields_in_text() {
     let text = written(|rows| rows.payload_bytes(), Format::Text);
-    assert!(text.contains("  07000000010000000000000000000000"), "{text}");
+    assert!(
+        text.contains("  07000000010000000000000000000000"),
+        "{text}"
+    );
     assert!(!text.contains("Count=7"), "{text}");
 }

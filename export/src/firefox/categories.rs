@@ -97,4 +97,9 @@ fn is_compiler(module: &str) -> bool {
 }
 
 /// The files of compilers of .NET.
-const COMPILERS: [&str; 4] = ["clrjit.dll", "mscorjit.dll", "compatjit.dll", "protojit.dll"];
+const COMPILERS: [&str; 4] = [
+    "clrjit.dll",
+    "mscorjit.dll",
+    "compatjit.dll",
+    "protojit.dll",
+];

@@ -12,7 +12,10 @@ pub(super) struct Json<W> {
 
 impl<W: Write> Json<W> {
     pub fn new(out: W) -> Self {
-        Json { out, digits: itoa::Buffer::new() }
+        Json {
+            out,
+            digits: itoa::Buffer::new(),
+        }
     }
 
     /// JSON as it stands.
@@ -57,8 +60,13 @@ impl<W: Write> Json<W> {
             *digit += (rest % 10) as u8;
             rest /= 10;
         }
-        let zeros = fraction.iter().rev().take_while(|&&digit| digit == b'0').count();
-        self.out.write_all(fraction.get(..fraction.len() - zeros).unwrap_or_default())
+        let zeros = fraction
+            .iter()
+            .rev()
+            .take_while(|&&digit| digit == b'0')
+            .count();
+        self.out
+            .write_all(fraction.get(..fraction.len() - zeros).unwrap_or_default())
     }
 
     /// A column of a table, with the comma after it.
@@ -107,7 +115,12 @@ mod tests {
 
     #[test]
     fn millis_has_no_zeros_at_the_end() {
-        for (time, text) in [(0, "0"), (10_000, "1"), (10_001, "1.0001"), (123_400, "12.34")] {
+        for (time, text) in [
+            (0, "0"),
+            (10_000, "1"),
+            (10_001, "1.0001"),
+            (123_400, "12.34"),
+        ] {
             let mut json = Json::new(Vec::new());
             json.millis(time).unwrap();
             assert_eq!(String::from_utf8(json.into_inner()).unwrap(), text);

@@ -23,7 +23,9 @@ type ImageKey<'m> = (u64, u64, &'m str);
 fn link_times(machine: &Machine) -> HashMap<ImageKey<'_>, Option<u32>> {
     let mut times = HashMap::default();
     for image in machine.image_lives() {
-        if let Some(ImageStamp { link_time: time, .. }) = image.stamp
+        if let Some(ImageStamp {
+            link_time: time, ..
+        }) = image.stamp
             && time != 0
         {
             let key = (image.start, image.end, image.path);
@@ -93,11 +95,18 @@ fn library(
         }
         None => NO_PDB.to_owned(),
     };
-    let link_time = link_times.get(&(start, end, &*module.path)).copied().flatten();
+    let link_time = link_times
+        .get(&(start, end, &*module.path))
+        .copied()
+        .flatten();
     let code_id = link_time.map(|time| format!("{time:08X}{:x}", end.saturating_sub(start)));
     // Below 4 GB it may be an image of a 32-bit program, which also runs on 64-bit machines.
     let has_arch_of_machine = arch == NARROW || end > 1 << 32;
-    let arch = if has_arch_of_machine { Some(arch) } else { None };
+    let arch = if has_arch_of_machine {
+        Some(arch)
+    } else {
+        None
+    };
     json!({
         "arch": arch,
         "name": module.name,

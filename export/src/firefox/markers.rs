@@ -90,7 +90,9 @@ fn all_markers(collected: &Collector) -> Vec<Marker> {
         });
     }
     for (index, compilation) in collected.compilations.list().iter().enumerate() {
-        let duration = compilation.duration.and_then(|ticks| i64::try_from(ticks).ok());
+        let duration = compilation
+            .duration
+            .and_then(|ticks| i64::try_from(ticks).ok());
         markers.push(Marker {
             thread: (Some(compilation.process), compilation.tid),
             since: compilation.loaded.saturating_add(-duration.unwrap_or(0)),
@@ -146,9 +148,18 @@ impl<'a> Describer<'a> {
         let mut activities = HashMap::default();
         for activity in collected.activities.list() {
             let number = activity.name;
-            activities.entry(number).or_insert_with(|| collected.activities.name(number));
+            activities
+                .entry(number)
+                .or_insert_with(|| collected.activities.name(number));
         }
-        Describer { collected, times, machine, profile, images: loaded.collect(), activities }
+        Describer {
+            collected,
+            times,
+            machine,
+            profile,
+            images: loaded.collect(),
+            activities,
+        }
     }
 
     /// Name, category and data of a marker.
@@ -265,7 +276,10 @@ impl<'a> Describer<'a> {
     /// Where an event was logged.
     fn stack(&self, number: u64) -> Option<u64> {
         let node = self.profile.node_of(*self.collected.stacks.get(&number)?)?;
-        let root = self.profile.roots().partition_point(|root| root.end <= node);
+        let root = self
+            .profile
+            .roots()
+            .partition_point(|root| root.end <= node);
         stack_of(self.profile, root, node)
     }
 
@@ -278,24 +292,30 @@ impl<'a> Describer<'a> {
     ) -> io::Result<()> {
         let times = self.times;
         let mut rows = Vec::with_capacity(markers.len());
-        json.column("data", markers, |out, marker| match self.describe(marker, texts) {
-            Some((name, category, data)) => {
-                rows.push((texts.number(name), category));
-                out.value(&data)
-            }
-            None => {
-                rows.push((texts.number(""), Category::Other));
-                out.raw("null")
+        json.column("data", markers, |out, marker| {
+            match self.describe(marker, texts) {
+                Some((name, category, data)) => {
+                    rows.push((texts.number(name), category));
+                    out.value(&data)
+                }
+                None => {
+                    rows.push((texts.number(""), Category::Other));
+                    out.raw("null")
+                }
             }
         })?;
         json.column("name", &rows, |out, &(name, _)| out.number(name))?;
-        json.column("startTime", markers, |out, m| out.millis(times.since_start(m.since)))?;
+        json.column("startTime", markers, |out, m| {
+            out.millis(times.since_start(m.since))
+        })?;
         json.column("endTime", markers, |out, marker| match marker.until {
             Some(until) if marker.phase() == INTERVAL => out.millis(times.since_start(until)),
             _ => out.raw("null"),
         })?;
         json.column("phase", markers, |out, marker| out.number(marker.phase()))?;
-        json.column("category", &rows, |out, &(_, category)| out.number(category.index()))?;
+        json.column("category", &rows, |out, &(_, category)| {
+            out.number(category.index())
+        })?;
         json.end(markers.len())
     }
 }
@@ -352,18 +372,28 @@ pub(super) fn schemas() -> Value {
         schema(
             "Exception",
             "{marker.data.exception}",
-            &[("exception", "Type", "unique-string"), ("message", "Message", "unique-string")],
+            &[
+                ("exception", "Type", "unique-string"),
+                ("message", "Message", "unique-string")
+            ],
         ),
         schema(
             "Contention",
             "Waits for a {marker.data.lock} lock",
             &[("lock", "Lock", "unique-string")],
         ),
-        schema("Load", "{marker.data.file}", &[("file", "File", "unique-string")]),
+        schema(
+            "Load",
+            "{marker.data.file}",
+            &[("file", "File", "unique-string")]
+        ),
         schema(
             "Activity",
             "{marker.name}",
-            &[("provider", "Provider", "unique-string"), ("id", "Activity", "string")],
+            &[
+                ("provider", "Provider", "unique-string"),
+                ("id", "Activity", "string")
+            ],
         ),
     ])
 }

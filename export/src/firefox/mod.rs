@@ -90,7 +90,11 @@ impl Collector {
     /// Only collects what began in a range of the recording's clock.
     #[must_use]
     pub fn within(self, range: TimeRange) -> Self {
-        Collector { samples: self.samples.within(range), range, ..self }
+        Collector {
+            samples: self.samples.within(range),
+            range,
+            ..self
+        }
     }
 }
 
@@ -124,8 +128,16 @@ impl Observer for Collector {
     fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
         // Stacks come in the order of their events, so earlier events have no stack.
         let number = stack.event.number;
-        while self.expected.pop_front_if(|first| *first < number).is_some() {}
-        if self.expected.pop_front_if(|first| *first == number).is_some() {
+        while self
+            .expected
+            .pop_front_if(|first| *first < number)
+            .is_some()
+        {}
+        if self
+            .expected
+            .pop_front_if(|first| *first == number)
+            .is_some()
+        {
             self.stacks.insert(number, self.samples.add_stack(stack));
         }
     }
@@ -176,7 +188,12 @@ impl<'a> FirefoxProfile<'a> {
         let options = options.by_thread(true).detail(Detail::NativeAddresses);
         let profile = collected.samples.profile(machine, &options);
         let markers = markers::markers(collected, machine, &options);
-        FirefoxProfile { collected, machine, profile, markers }
+        FirefoxProfile {
+            collected,
+            machine,
+            profile,
+            markers,
+        }
     }
 
     /// Whether it has neither samples nor markers.
@@ -236,7 +253,12 @@ impl<'a> FirefoxProfile<'a> {
     fn meta(&self, name: &str, times: &Times) -> serde_json::Value {
         let header = self.machine.files().first().map(|file| &file.header);
         let system = header.map(|h| format!("Windows {}.{}.{}", h.os_major, h.os_minor, h.build));
-        let interval = self.profile.intervals().first().copied().unwrap_or(ASSUMED_INTERVAL);
+        let interval = self
+            .profile
+            .intervals()
+            .first()
+            .copied()
+            .unwrap_or(ASSUMED_INTERVAL);
         json!({
             "preprocessedProfileVersion": FORMAT,
             "version": 24,

@@ -13,7 +13,10 @@ use super::libraries::Libraries;
 
 /// Tables without rows, with their columns.
 const EMPTY: [(&str, &[&str]); 2] = [
-    ("nativeSymbols", &["libIndex", "address", "name", "functionSize"]),
+    (
+        "nativeSymbols",
+        &["libIndex", "address", "name", "functionSize"],
+    ),
     ("sourceLocationTable", &["source", "line", "column"]),
 ];
 
@@ -121,7 +124,11 @@ impl Functions {
                 .as_deref()
                 .map(|file| functions.sources.insert_full(texts.number(file)).0 as u32);
             let module = (frame.kind != FrameKind::Unknown).then_some(frame.module);
-            let (number, _) = functions.list.insert_full(Function { name, module, source });
+            let (number, _) = functions.list.insert_full(Function {
+                name,
+                module,
+                source,
+            });
             functions.of_frames.push(number as u32);
         }
         functions
@@ -165,13 +172,19 @@ pub(super) fn write<W: Write>(
     json.raw(",\n\"resourceTable\":{")?;
     let modules = profile.modules();
     json.constant("type", modules.len(), LIBRARY)?;
-    json.column("lib", 0..modules.len(), |out, module| out.optional(libraries.of(module)))?;
-    json.column("name", modules, |out, module| out.number(texts.number(&module.name)))?;
+    json.column("lib", 0..modules.len(), |out, module| {
+        out.optional(libraries.of(module))
+    })?;
+    json.column("name", modules, |out, module| {
+        out.number(texts.number(&module.name))
+    })?;
     json.constant("host", modules.len(), "null")?;
     json.end(modules.len())?;
     json.raw(",\n\"sources\":{")?;
     let rows = functions.sources.len();
-    json.column("filename", &functions.sources, |out, &file| out.number(file))?;
+    json.column("filename", &functions.sources, |out, &file| {
+        out.number(file)
+    })?;
     for (name, value) in [("startLine", "1"), ("startColumn", "1")] {
         json.constant(name, rows, value)?;
     }
@@ -206,7 +219,9 @@ fn function_table<W: Write>(json: &mut Json<W>, functions: &Functions) -> io::Re
         Some(module) => out.number(module as u64),
         None => out.raw(NO_RESOURCE),
     })?;
-    json.column("source", list, |out, function| out.optional(function.source.map(u64::from)))?;
+    json.column("source", list, |out, function| {
+        out.optional(function.source.map(u64::from))
+    })?;
     for name in ["lineNumber", "columnNumber", "originalLocation"] {
         json.constant(name, rows, "null")?;
     }
@@ -215,16 +230,28 @@ fn function_table<W: Write>(json: &mut Json<W>, functions: &Functions) -> io::Re
 
 /// The nodes that are stacks, each with the index of its root: all but the roots' own nodes.
 fn stack_nodes(profile: &Profile) -> impl Iterator<Item = (usize, &CallNode)> {
-    profile.roots().iter().enumerate().flat_map(|(index, root)| {
-        let nodes = profile.nodes().get(root.first + 1..root.end).unwrap_or_default();
-        nodes.iter().map(move |node| (index, node))
-    })
+    profile
+        .roots()
+        .iter()
+        .enumerate()
+        .flat_map(|(index, root)| {
+            let nodes = profile
+                .nodes()
+                .get(root.first + 1..root.end)
+                .unwrap_or_default();
+            nodes.iter().map(move |node| (index, node))
+        })
 }
 
 fn stacks<W: Write>(json: &mut Json<W>, profile: &Profile, twins: &Twins) -> io::Result<()> {
     let frames = stack_nodes(profile).map(|(_, node)| node.frame.unwrap_or(0));
-    let twin_frames = twins.of_stacks.iter().map(|&(frame, _)| twins.frames + frame as usize);
-    json.column("frame", frames.chain(twin_frames), |out, frame| out.number(frame as u64))?;
+    let twin_frames = twins
+        .of_stacks
+        .iter()
+        .map(|&(frame, _)| twins.frames + frame as usize);
+    json.column("frame", frames.chain(twin_frames), |out, frame| {
+        out.number(frame as u64)
+    })?;
     let parents = stack_nodes(profile).map(|(root, node)| stack_of(profile, root, node.parent?));
     let twin_parents = twins.of_stacks.iter().map(|&(_, parent)| parent);
     let parents = parents.chain(twin_parents).enumerate();
@@ -240,8 +267,14 @@ fn frames<W: Write>(
     twins: &Twins,
     functions: &Functions,
 ) -> io::Result<()> {
-    let twin_frames = twins.of_frames.iter().map(|&frame| FrameRow { frame, is_twin: true });
-    let rows = (0..twins.frames).map(|frame| FrameRow { frame, is_twin: false });
+    let twin_frames = twins.of_frames.iter().map(|&frame| FrameRow {
+        frame,
+        is_twin: true,
+    });
+    let rows = (0..twins.frames).map(|frame| FrameRow {
+        frame,
+        is_twin: false,
+    });
     let rows: Vec<FrameRow> = rows.chain(twin_frames).collect();
     json.column("address", &rows, |out, row| {
         let frame = profile.frames().get(row.frame);
@@ -260,13 +293,25 @@ fn frames<W: Write>(
         out.number(subcategory)
     })?;
     json.column("func", &rows, |out, row| {
-        out.number(functions.of_frames.get(row.frame).copied().unwrap_or(0).into())
+        out.number(
+            functions
+                .of_frames
+                .get(row.frame)
+                .copied()
+                .unwrap_or(0)
+                .into(),
+        )
     })?;
     json.column("line", &rows, |out, row| {
         let line = profile.frames().get(row.frame).and_then(|frame| frame.line);
         out.optional(line.map(u64::from))
     })?;
-    for name in ["nativeSymbol", "innerWindowID", "column", "originalLocation"] {
+    for name in [
+        "nativeSymbol",
+        "innerWindowID",
+        "column",
+        "originalLocation",
+    ] {
         json.constant(name, rows.len(), "null")?;
     }
     json.end(rows.len())

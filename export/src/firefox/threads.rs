@@ -38,7 +38,9 @@ impl ByRoot {
         }
         let mut order = vec![0; profile.samples().len()];
         for (index, sample) in profile.samples().iter().enumerate() {
-            let Some(end) = ends.get_mut(root_of(profile, sample)) else { continue };
+            let Some(end) = ends.get_mut(root_of(profile, sample)) else {
+                continue;
+            };
             if let Some(place) = order.get_mut(*end) {
                 *place = index as u32;
             }
@@ -64,7 +66,9 @@ impl ByRoot {
 
 /// The index of the root of a sample.
 fn root_of(profile: &Profile, sample: &TimedSample) -> usize {
-    profile.roots().partition_point(|root| root.end <= sample.node)
+    profile
+        .roots()
+        .partition_point(|root| root.end <= sample.node)
 }
 
 /// A row of the table of samples.
@@ -103,7 +107,10 @@ impl<'a> Threads<'a> {
         for gc in collected.collections.list() {
             if let Some(ended) = gc.ended {
                 let thread = (Some(gc.process), gc.tid);
-                collecting.entry(thread).or_default().push((gc.started, ended));
+                collecting
+                    .entry(thread)
+                    .or_default()
+                    .push((gc.started, ended));
             }
         }
         let mut first = BTreeMap::new();
@@ -120,7 +127,16 @@ impl<'a> Threads<'a> {
             *count += 1;
         }
         let by_root = ByRoot::new(profile);
-        Threads { collected, machine, profile, times, by_root, collecting, first, earlier }
+        Threads {
+            collected,
+            machine,
+            profile,
+            times,
+            by_root,
+            collecting,
+            first,
+            earlier,
+        }
     }
 
     /// Writes all threads: those with samples, the one with the most first, then those that only
@@ -218,7 +234,9 @@ impl<'a> Threads<'a> {
         thread: ThreadKey,
         twins: &mut Twins,
     ) -> io::Result<()> {
-        let rows = root.map(|root| self.rows(root, thread, twins)).unwrap_or_default();
+        let rows = root
+            .map(|root| self.rows(root, thread, twins))
+            .unwrap_or_default();
         json.column("stack", &rows, |out, row| out.optional(row.stack))?;
         json.column("timeDeltas", &rows, |out, row| out.millis(row.after))?;
         if self.profile.has_times() {
@@ -239,7 +257,9 @@ impl<'a> Threads<'a> {
         let mut now = 0u64;
         let mut last_interval = 0u64;
         for &index in samples {
-            let Some(sample) = self.profile.samples().get(index as usize) else { continue };
+            let Some(sample) = self.profile.samples().get(index as usize) else {
+                continue;
+            };
             let stack = stack_of(self.profile, root, sample.node);
             let stack = match stack {
                 Some(stack) if is_within(collecting, sample.time) => {
@@ -251,14 +271,26 @@ impl<'a> Threads<'a> {
             let time = self.times.since_start(sample.time).max(now);
             if interval > 0 && time - now > 2 * interval {
                 if last_interval > 0 {
-                    rows.push(Row { after: last_interval, stack: None, cpu: 0 });
+                    rows.push(Row {
+                        after: last_interval,
+                        stack: None,
+                        cpu: 0,
+                    });
                     now += last_interval;
                 }
                 let begin = time - interval;
-                rows.push(Row { after: begin.saturating_sub(now), stack: None, cpu: 0 });
+                rows.push(Row {
+                    after: begin.saturating_sub(now),
+                    stack: None,
+                    cpu: 0,
+                });
                 now = now.max(begin);
             }
-            rows.push(Row { after: time.saturating_sub(now), stack, cpu: interval / 10 });
+            rows.push(Row {
+                after: time.saturating_sub(now),
+                stack,
+                cpu: interval / 10,
+            });
             now = time;
             last_interval = interval;
         }
@@ -276,10 +308,14 @@ impl<'a> Threads<'a> {
     ) -> u64 {
         let node = self.profile.nodes().get(sample.node);
         let frame = node.and_then(|node| node.frame);
-        let kind = frame.and_then(|frame| self.profile.frames().get(frame)).map(|f| f.kind);
+        let kind = frame
+            .and_then(|frame| self.profile.frames().get(frame))
+            .map(|f| f.kind);
         match (node, frame, kind) {
             (Some(node), Some(frame), Some(FrameKind::Native)) => {
-                let parent = node.parent.and_then(|parent| stack_of(self.profile, root, parent));
+                let parent = node
+                    .parent
+                    .and_then(|parent| stack_of(self.profile, root, parent));
                 twins.stack(stack, frame, parent)
             }
             _ => stack,

@@ -22,13 +22,21 @@ impl Times {
     pub fn new(machine: &Machine) -> Self {
         let clock = *machine.clock();
         let (first, last) = machine.span().unwrap_or_default();
-        Times { clock, start: clock.time(first), end: clock.time(last) }
+        Times {
+            clock,
+            start: clock.time(first),
+            end: clock.time(last),
+        }
     }
 
     /// The time of a timestamp.
     #[inline]
     pub fn since_start(&self, timestamp: Ticks) -> u64 {
-        let since = self.clock.time(timestamp).get().saturating_sub(self.start.get());
+        let since = self
+            .clock
+            .time(timestamp)
+            .get()
+            .saturating_sub(self.start.get());
         u64::try_from(since).unwrap_or(0)
     }
 

@@ -59,12 +59,18 @@ impl Block {
     /// An option. One that is too long for its length field is cut.
     pub fn option(&mut self, code: u16, value: &[u8]) -> &mut Self {
         let len = u16::try_from(value.len()).unwrap_or(u16::MAX);
-        self.u16(code).u16(len).bytes(value.get(..len.into()).unwrap_or_default())
+        self.u16(code)
+            .u16(len)
+            .bytes(value.get(..len.into()).unwrap_or_default())
     }
 
     /// A text option; nothing for an empty text.
     pub fn text(&mut self, code: u16, text: &str) -> &mut Self {
-        if text.is_empty() { self } else { self.option(code, text.as_bytes()) }
+        if text.is_empty() {
+            self
+        } else {
+            self.option(code, text.as_bytes())
+        }
     }
 
     /// Ends the options and the block, and writes it.

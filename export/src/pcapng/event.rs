@@ -49,7 +49,9 @@ fn put_context(out: &mut Vec<u8>, processor: u16) {
     let number = u8::try_from(processor);
     if let Some(field) = out.get_mut(FLAGS..).and_then(<[u8]>::first_chunk_mut) {
         let flags = EventFlags(u16::from_le_bytes(*field)).without(INDEX);
-        *field = if number.is_ok() { flags } else { flags | INDEX }.0.to_le_bytes();
+        *field = if number.is_ok() { flags } else { flags | INDEX }
+            .0
+            .to_le_bytes();
     }
     out.extend(number.map_or(processor.to_le_bytes(), |number| [number, ALIGNMENT]));
     out.extend([0, 0]);
@@ -58,13 +60,29 @@ fn put_context(out: &mut Vec<u8>, processor: u16) {
 /// The header of an event that is recorded with another one.
 fn put_header(out: &mut Vec<u8>, record: &Record<'_>) {
     let payload = record.payload().len();
-    out.extend(u16::try_from(HEADER + payload).unwrap_or(u16::MAX).to_le_bytes());
+    out.extend(
+        u16::try_from(HEADER + payload)
+            .unwrap_or(u16::MAX)
+            .to_le_bytes(),
+    );
     // Header type, and flags: a classic event.
     out.extend(0u16.to_le_bytes());
     out.extend(EventFlags::CLASSIC_HEADER.0.to_le_bytes());
     out.extend(0u16.to_le_bytes());
-    out.extend(record.thread_id().unwrap_or(ThreadId::UNKNOWN).get().to_le_bytes());
-    out.extend(record.process_id().unwrap_or(ProcessId::UNKNOWN).get().to_le_bytes());
+    out.extend(
+        record
+            .thread_id()
+            .unwrap_or(ThreadId::UNKNOWN)
+            .get()
+            .to_le_bytes(),
+    );
+    out.extend(
+        record
+            .process_id()
+            .unwrap_or(ProcessId::UNKNOWN)
+            .get()
+            .to_le_bytes(),
+    );
     out.extend(0i64.to_le_bytes());
     out.extend(record.provider().unwrap_or(Guid::ZERO).to_bytes());
     let identity = record.identity();
@@ -95,7 +113,10 @@ fn text(event: &Event<'_>) -> String {
 
 /// Text as UTF-16 with a zero at the end.
 fn utf16(text: &str) -> Vec<u8> {
-    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+    text.encode_utf16()
+        .chain([0])
+        .flat_map(u16::to_le_bytes)
+        .collect()
 }
 
 #[cfg(test)]
@@ -117,6 +138,10 @@ mod tests {
     fn processors_above_255_have_an_index_of_two_bytes() {
         assert_eq!(context(0x40, 255), (0x40, [255, 8, 0, 0]));
         assert_eq!(context(0x40, 0x1ff), (0x240, [0xff, 1, 0, 0]));
-        assert_eq!(context(0x240, 3), (0x40, [3, 8, 0, 0]), "a flag of the trace does not mislead");
+        assert_eq!(
+            context(0x240, 3),
+            (0x40, [3, 8, 0, 0]),
+            "a flag of the trace does not mislead"
+        );
     }
 }

@@ -136,9 +136,13 @@ impl Interfaces {
     fn written(&self, options: PacketOptions) -> impl Iterator<Item = (&Place, &[String; 2])> {
         let mut first = None;
         self.places.iter().filter(move |(place, _)| {
-            let Place::Layer { card, layer, .. } = place else { return true };
+            let Place::Layer { card, layer, .. } = place else {
+                return true;
+            };
             // The layers of a card follow each other.
-            let (_, written) = first.filter(|(of, _)| of == card).unwrap_or((*card, *layer));
+            let (_, written) = first
+                .filter(|(of, _)| of == card)
+                .unwrap_or((*card, *layer));
             first = Some((*card, written));
             options.all_layers || written == *layer
         })
@@ -189,13 +193,25 @@ impl<W: Write> PacketWriter<W> {
         let mut block = Block::default();
         let application = concat!("etlkit ", env!("CARGO_PKG_VERSION"));
         // Byte order, version 1.0, and a section of unknown length.
-        let section = block.begin(kind::SECTION_HEADER).u32(0x1a2b_3c4d).u16(1).u16(0);
-        section.u32(u32::MAX).u32(u32::MAX).text(option::SECTION_APPLICATION, application);
+        let section = block
+            .begin(kind::SECTION_HEADER)
+            .u32(0x1a2b_3c4d)
+            .u16(1)
+            .u16(0);
+        section
+            .u32(u32::MAX)
+            .u32(u32::MAX)
+            .text(option::SECTION_APPLICATION, application);
         block.write(&mut out)?;
         let (mut numbers, mut with_radio) = (BTreeMap::new(), Vec::new());
         for (place, names) in interfaces.written(options) {
             let has_radio = interfaces.has_radio(place);
-            describe(&mut block, (place, has_radio), names, &interfaces.components);
+            describe(
+                &mut block,
+                (place, has_radio),
+                names,
+                &interfaces.components,
+            );
             with_radio.push(has_radio);
             block.write(&mut out)?;
             numbers.insert(place.clone(), numbers.len() as u32);
@@ -253,7 +269,12 @@ impl<W: Write> PacketWriter<W> {
         let len = self.text.len() as u32;
         let time = unix_time(&event);
         self.block.begin(kind::ENHANCED_PACKET).u32(self.of_events);
-        self.block.u32((time >> 32) as u32).u32(time as u32).u32(len).u32(len).bytes(&self.text);
+        self.block
+            .u32((time >> 32) as u32)
+            .u32(time as u32)
+            .u32(len)
+            .u32(len)
+            .bytes(&self.text);
         self.block.write(&mut self.out)
     }
 
@@ -268,9 +289,15 @@ impl<W: Write> PacketWriter<W> {
             self.written.repeated += u64::from(part.ends);
             return Ok(());
         };
-        let key = (interface, record.processor(), record.thread_id().map_or(0, ThreadId::get));
+        let key = (
+            interface,
+            record.processor(),
+            record.thread_id().map_or(0, ThreadId::get),
+        );
         let (begins, ends) = (part.begins, part.ends);
-        let Some(packet) = self.parts.add(key, part.bytes, begins, ends) else { return Ok(()) };
+        let Some(packet) = self.parts.add(key, part.bytes, begins, ends) else {
+            return Ok(());
+        };
         let time = unix_time(event);
         let (mut packet, length) = complete(part, packet);
         if self.with_radio.get(interface as usize) == Some(&true) {
@@ -282,7 +309,10 @@ impl<W: Write> PacketWriter<W> {
         let captured = packet.len() as u32;
         self.block.begin(kind::ENHANCED_PACKET).u32(interface);
         self.block.u32((time >> 32) as u32).u32(time as u32);
-        self.block.u32(captured).u32(length.max(captured)).bytes(&packet);
+        self.block
+            .u32(captured)
+            .u32(length.max(captured))
+            .bytes(&packet);
         self.options_of(part, event);
         self.written.packets += 1;
         self.block.write(&mut self.out)
@@ -290,7 +320,9 @@ impl<W: Write> PacketWriter<W> {
 
     /// How a packet was received, by the event before it.
     fn radio_of(&mut self, part: &Part<'_>, record: &Record<'_>) -> Option<Radio> {
-        let Place::Layer { card, layer, .. } = part.place else { return None };
+        let Place::Layer { card, layer, .. } = part.place else {
+            return None;
+        };
         self.radios.remove(&(card, layer, record.processor()))
     }
 
@@ -310,19 +342,24 @@ impl<W: Write> PacketWriter<W> {
         }
         self.block.text(option::COMMENT, &self.comment);
         if let Some(is_sent) = part.is_sent {
-            self.block.option(option::PACKET_FLAGS, &(1 + u32::from(is_sent)).to_le_bytes());
+            self.block.option(
+                option::PACKET_FLAGS,
+                &(1 + u32::from(is_sent)).to_le_bytes(),
+            );
         }
         if let Some((group, _)) = part.number {
             self.block.option(option::PACKET_ID, &group.to_le_bytes());
         }
         if part.dropped.is_some() {
             // A verdict of the hardware's driver, as a number of 64 bits.
-            self.block.option(option::PACKET_VERDICT, &[2, 1, 0, 0, 0, 0, 0, 0, 0]);
+            self.block
+                .option(option::PACKET_VERDICT, &[2, 1, 0, 0, 0, 0, 0, 0, 0]);
         }
         let record = event.record();
         if let (Some(pid), Some(tid)) = (record.process_id(), record.thread_id()) {
             let both = u64::from(tid.get()) << 32 | u64::from(pid.get());
-            self.block.option(option::PACKET_PROCESS, &both.to_le_bytes());
+            self.block
+                .option(option::PACKET_PROCESS, &both.to_le_bytes());
         }
     }
 
@@ -347,7 +384,10 @@ fn complete<'a>(part: &Part<'_>, mut packet: Cow<'a, [u8]>) -> (Cow<'a, [u8]>, u
     {
         *flags &= !PROTECTED;
     }
-    let mut length = part.length.or_else(|| original_length(link, &packet)).unwrap_or(0);
+    let mut length = part
+        .length
+        .or_else(|| original_length(link, &packet))
+        .unwrap_or(0);
     if let Some(tagged) = part.vlan.and_then(|tag| vmswitch::tagged(&packet, tag)) {
         length += u32::from(length > 0) * (tagged.len() - packet.len()) as u32;
         packet = Cow::Owned(tagged);
@@ -358,7 +398,9 @@ fn complete<'a>(part: &Part<'_>, mut packet: Cow<'a, [u8]>) -> (Cow<'a, [u8]>, u
 /// The name of the interface of a place; that of a component comes after it.
 fn place_name(place: &Place) -> String {
     match place {
-        Place::Layer { card, layer, link, .. } => {
+        Place::Layer {
+            card, layer, link, ..
+        } => {
             let kind = match link {
                 Link::Ethernet => "eth",
                 Link::Wifi => "wifi",
@@ -397,7 +439,12 @@ fn describe(
     begin_interface(block, if has_radio { RADIOTAP } else { link.code() });
     let named = place_name(place);
     match place {
-        Place::Layer { card, is_above, layer, .. } => {
+        Place::Layer {
+            card,
+            is_above,
+            layer,
+            ..
+        } => {
             block.text(option::INTERFACE_NAME, &named);
             if *is_above {
                 let about = format!("filter above interface {layer} of card {card}");

@@ -58,7 +58,12 @@ pub(super) const RADIOTAP: u16 = 127;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     /// A layer of the driver stack of a network card, the card itself first.
-    Layer { card: u32, is_above: bool, layer: u32, link: Link },
+    Layer {
+        card: u32,
+        is_above: bool,
+        layer: u32,
+        link: Link,
+    },
     /// A port of a virtual switch.
     Port { card: u32, layer: u32, port: u32 },
     /// A component of the network stack, by the packet monitor.
@@ -103,7 +108,9 @@ pub(super) struct Part<'a> {
 /// Whether the provider of a record logs packets.
 pub(super) fn may_have_packet(record: &Record<'_>) -> bool {
     const PROVIDERS: [Guid; 3] = [NDIS_PACKET_CAPTURE, PKTMON, RAS_PACKET_CAPTURE];
-    record.provider().is_some_and(|provider| PROVIDERS.contains(&provider))
+    record
+        .provider()
+        .is_some_and(|provider| PROVIDERS.contains(&provider))
 }
 
 /// The packet, or part of a packet, in an event.
@@ -119,7 +126,10 @@ pub(super) fn part_of<'a>(event: &Event<'a>) -> Option<Part<'a>> {
                 user: text(event, "RRASUserName"),
             };
             let part = Part::new(place, bytes(event, "Fragment")?);
-            Some(Part { is_sent: Some(id == id::RAS_SENT), ..part })
+            Some(Part {
+                is_sent: Some(id == id::RAS_SENT),
+                ..part
+            })
         }
         _ => None,
     }
@@ -171,7 +181,12 @@ impl<'a> Part<'a> {
             (false, true) => Some(false),
             _ => None,
         };
-        Part { begins: has(keyword::START), ends: has(keyword::END), is_sent, ..self }
+        Part {
+            begins: has(keyword::START),
+            ends: has(keyword::END),
+            is_sent,
+            ..self
+        }
     }
 }
 
@@ -195,7 +210,12 @@ fn layer_part<'a>(event: &Event<'a>, keyword: u64) -> Option<Part<'a>> {
         k if k & keyword::MOBILE_BROADBAND != 0 => Link::Raw,
         _ => Link::Ethernet,
     };
-    let place = Place::Layer { card, is_above: card != layer, layer, link };
+    let place = Place::Layer {
+        card,
+        is_above: card != layer,
+        layer,
+        link,
+    };
     Some(Part::new(place, fragment?).with_keywords(keyword))
 }
 
@@ -203,10 +223,19 @@ fn layer_part<'a>(event: &Event<'a>, keyword: u64) -> Option<Part<'a>> {
 fn port_part<'a>(record: &Record<'a>, keyword: u64) -> Option<Part<'a>> {
     let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
     let packet = SwitchPacket::of(record.payload(), pointers)?;
-    let SwitchPacket { card, layer, port, .. } = packet;
+    let SwitchPacket {
+        card, layer, port, ..
+    } = packet;
     let names = packet.names.map(utf16);
     let part = Part::new(Place::Port { card, layer, port }, packet.bytes);
-    Some(Part { vlan: packet.vlan, names, ..part }.with_keywords(keyword))
+    Some(
+        Part {
+            vlan: packet.vlan,
+            names,
+            ..part
+        }
+        .with_keywords(keyword),
+    )
 }
 
 /// A packet of a component of the network stack.
@@ -216,7 +245,9 @@ fn component_part<'a>(event: &Event<'a>, event_id: u16) -> Option<Part<'a>> {
     for (field, value) in event.fields()? {
         if let Value::Binary(bytes) = value {
             payload = (&*field.name == "Payload").then_some(bytes).or(payload);
-        } else if let Some(at) = COMPONENT_FIELDS.iter().position(|name| *name == &*field.name)
+        } else if let Some(at) = COMPONENT_FIELDS
+            .iter()
+            .position(|name| *name == &*field.name)
             && let Some(number) = numbers.get_mut(at)
         {
             *number = value.as_u64();
@@ -226,14 +257,29 @@ fn component_part<'a>(event: &Event<'a>, event_id: u16) -> Option<Part<'a>> {
             }
         }
     }
-    let [kind, id, direction_tag, length, group, number, reason, location] = numbers;
+    let [
+        kind,
+        id,
+        direction_tag,
+        length,
+        group,
+        number,
+        reason,
+        location,
+    ] = numbers;
     let link = match kind {
         Some(1) => Link::Ethernet,
         Some(2) => Link::Wifi,
         Some(3) => Link::Raw,
         _ => return None,
     };
-    let part = Part::new(Place::Component { id: id? as u16, link }, payload?);
+    let part = Part::new(
+        Place::Component {
+            id: id? as u16,
+            link,
+        },
+        payload?,
+    );
     Some(Part {
         is_sent: direction_tag.and_then(direction),
         length: length.map(|length| length as u32),

@@ -47,7 +47,11 @@ impl Radio {
             return;
         };
         let is_wrong = radio.flags & WRONG_CHECKSUM != 0;
-        let band = if radio.frequency < 4_000 { BAND_2_GHZ } else { BAND_5_GHZ };
+        let band = if radio.frequency < 4_000 {
+            BAND_2_GHZ
+        } else {
+            BAND_5_GHZ
+        };
         let signal = radio.signal.clamp(i8::MIN.into(), i8::MAX.into()) as i8;
         out.extend([0, 0, 15, 0]);
         out.extend((FLAGS | RATE | CHANNEL | SIGNAL).to_le_bytes());

@@ -56,7 +56,11 @@ impl Packets {
         let part = packet::part_of(&decoder.decode(record))?;
         let next = self.places.len() as u32;
         let interface = *self.places.entry(part.place.clone()).or_insert(next);
-        let key = (interface, record.processor(), record.thread_id().map_or(0, ThreadId::get));
+        let key = (
+            interface,
+            record.processor(),
+            record.thread_id().map_or(0, ThreadId::get),
+        );
         let link = part.place.link();
         let bytes = self.parts.add(key, part.bytes, part.begins, part.ends)?;
         let (bytes, length) = complete(&part, bytes);

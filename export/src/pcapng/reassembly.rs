@@ -27,7 +27,11 @@ impl Reassembly {
         begins: bool,
         ends: bool,
     ) -> Option<Cow<'a, [u8]>> {
-        let before = if self.open.is_empty() { None } else { self.open.remove(&key) };
+        let before = if self.open.is_empty() {
+            None
+        } else {
+            self.open.remove(&key)
+        };
         // Nearly all packets are whole.
         if before.is_none() && begins && ends && bytes.len() <= MAX_PACKET {
             return Some(Cow::Borrowed(bytes));
@@ -75,9 +79,15 @@ mod tests {
     fn packet_is_put_together_by_interface_processor_and_thread() {
         let mut parts = Reassembly::default();
         assert_eq!(parts.add((0, 1, 2), b"ab", true, false), None);
-        assert_eq!(parts.add((0, 2, 2), b"xy", true, true), Some(Cow::Borrowed(&b"xy"[..])));
+        assert_eq!(
+            parts.add((0, 2, 2), b"xy", true, true),
+            Some(Cow::Borrowed(&b"xy"[..]))
+        );
         assert_eq!(parts.add((0, 1, 2), b"cd", false, false), None);
-        assert_eq!(parts.add((0, 1, 2), b"e", false, true), Some(Cow::Borrowed(&b"abcde"[..])));
+        assert_eq!(
+            parts.add((0, 1, 2), b"e", false, true),
+            Some(Cow::Borrowed(&b"abcde"[..]))
+        );
         assert_eq!(parts.incomplete(), 0);
     }
 
@@ -87,7 +97,10 @@ mod tests {
         assert_eq!(parts.add((0, 0, 0), b"b", false, false), None);
         assert_eq!(parts.add((0, 0, 0), b"c", false, true), None);
         assert_eq!(parts.add((0, 0, 0), b"a", true, false), None);
-        assert_eq!(parts.add((0, 0, 0), b"d", true, true), Some(Cow::Borrowed(&b"d"[..])));
+        assert_eq!(
+            parts.add((0, 0, 0), b"d", true, true),
+            Some(Cow::Borrowed(&b"d"[..]))
+        );
         assert_eq!(parts.add((0, 0, 1), &[0; 0x1_0000], true, true), None);
         assert_eq!(parts.incomplete(), 3);
     }

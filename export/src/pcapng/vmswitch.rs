@@ -55,7 +55,14 @@ impl<'a> SwitchPacket<'a> {
         let (_, (bytes, data)) = all.find(|(at, (_, data))| *at == first || !data.is_empty())?;
         let [port_name, card_name, _] = texts;
         let vlan = tag(data, pointers);
-        Some(SwitchPacket { card, layer, port, names: [port_name, card_name], bytes, vlan })
+        Some(SwitchPacket {
+            card,
+            layer,
+            port,
+            names: [port_name, card_name],
+            bytes,
+            vlan,
+        })
     }
 }
 
@@ -94,14 +101,28 @@ mod tests {
     /// A payload with this many destinations.
     fn payload(destinations: u32, frame: &[u8], data: &[u8]) -> Vec<u8> {
         let text = |text: &str| -> Vec<u8> {
-            text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+            text.encode_utf16()
+                .chain([0])
+                .flat_map(u16::to_le_bytes)
+                .collect()
         };
         let number = |number: u32| number.to_le_bytes().to_vec();
-        let mut parts =
-            vec![number(5), number(6), number(7), text("port"), text("card"), text("t")];
+        let mut parts = vec![
+            number(5),
+            number(6),
+            number(7),
+            text("port"),
+            text("card"),
+            text("t"),
+        ];
         parts.push(number(destinations));
         for at in 0..destinations {
-            parts.extend([number(at), text("to"), text("other card"), text("synthetic")]);
+            parts.extend([
+                number(at),
+                text("to"),
+                text("other card"),
+                text("synthetic"),
+            ]);
         }
         let len = |bytes: &[u8]| number(bytes.len() as u32);
         parts.extend([len(frame), frame.to_vec(), len(data), data.to_vec()]);
@@ -120,11 +141,17 @@ mod tests {
                 assert_eq!((found.card, found.layer, found.port), (5, 6, 7));
                 assert_eq!((found.bytes, found.vlan), (&frame[..], Some(5 << 13 | 42)));
                 assert_eq!(found.names[1], b"c\0a\0r\0d\0");
-                assert_eq!(SwitchPacket::of(&payload[..payload.len() - 1], pointers), None);
+                assert_eq!(
+                    SwitchPacket::of(&payload[..payload.len() - 1], pointers),
+                    None
+                );
             }
         }
         let untagged = payload(0, &frame, &[]);
-        assert_eq!(SwitchPacket::of(&untagged, PointerSize::P8).unwrap().vlan, None);
+        assert_eq!(
+            SwitchPacket::of(&untagged, PointerSize::P8).unwrap().vlan,
+            None
+        );
     }
 
     #[test]

@@ -48,8 +48,10 @@ struct Open {
 
 impl Open {
     fn start(&mut self, (provider, task): (Guid, u16), activity: KeptActivity) {
-        self.all.insert((provider, activity.id, self.starts), (task, activity));
-        self.of_tasks.insert((provider, activity.id, task, self.starts));
+        self.all
+            .insert((provider, activity.id, self.starts), (task, activity));
+        self.of_tasks
+            .insert((provider, activity.id, task, self.starts));
         self.starts += 1;
     }
 
@@ -59,7 +61,13 @@ impl Open {
         let of_task = (provider, id, task, 0)..=(provider, id, task, u64::MAX);
         let start = match self.of_tasks.range(of_task).next_back() {
             Some(&(.., start)) => start,
-            None => self.all.range((provider, id, 0)..=(provider, id, u64::MAX)).next_back()?.0.2,
+            None => {
+                self.all
+                    .range((provider, id, 0)..=(provider, id, u64::MAX))
+                    .next_back()?
+                    .0
+                    .2
+            }
         };
         let (task, activity) = self.all.remove(&(provider, id, start))?;
         self.of_tasks.remove(&(provider, id, task, start));
@@ -143,7 +151,10 @@ impl Activities {
             };
             self.open.start(of, activity);
         } else if let Some(activity) = self.open.stop(of, header.activity) {
-            spool.activity(KeptActivity { to: Some(event.time.get()), ..activity });
+            spool.activity(KeptActivity {
+                to: Some(event.time.get()),
+                ..activity
+            });
         }
     }
 
@@ -179,8 +190,13 @@ impl Activities {
 
     /// The name of an activity by its number, and that of its provider.
     pub fn name_of(&self, number: u32) -> (String, String) {
-        let Some(started) = self.list.get(number as usize) else { return Default::default() };
-        let identity = Identity::Modern { id: started.id, version: started.version };
+        let Some(started) = self.list.get(number as usize) else {
+            return Default::default();
+        };
+        let identity = Identity::Modern {
+            id: started.id,
+            version: started.version,
+        };
         let store = self.decoder.store();
         let name = match store.by_identity(started.provider, identity) {
             Some(decoder) if !started.is_named => &decoder.schema().name,
@@ -198,8 +214,14 @@ impl Activities {
 /// `RequestStart` starts a `Request`.
 fn activity_name(event: &str) -> &str {
     let end = event.len().saturating_sub(5);
-    let is_start = event.get(end..).is_some_and(|end| end.eq_ignore_ascii_case("start"));
-    let name = if is_start { event.get(..end).unwrap_or(event) } else { event };
+    let is_start = event
+        .get(end..)
+        .is_some_and(|end| end.eq_ignore_ascii_case("start"));
+    let name = if is_start {
+        event.get(..end).unwrap_or(event)
+    } else {
+        event
+    };
     let name = name.trim_end_matches(['/', '_', '.', ' ', ':']);
     if name.is_empty() { event } else { name }
 }
@@ -210,11 +232,21 @@ mod tests {
 
     #[test]
     fn stop_ends_the_last_activity_of_its_task_or_of_any() {
-        let (provider, other, id) =
-            (Guid::from_bytes([1; 16]), Guid::from_bytes([2; 16]), Guid::ZERO);
+        let (provider, other, id) = (
+            Guid::from_bytes([1; 16]),
+            Guid::from_bytes([2; 16]),
+            Guid::ZERO,
+        );
         let mut open = Open::default();
         for (from, task) in [(1, 7), (2, 8), (3, 7), (4, 9)] {
-            let activity = KeptActivity { from, to: None, pid: 4, tid: 8, name: 0, id };
+            let activity = KeptActivity {
+                from,
+                to: None,
+                pid: 4,
+                tid: 8,
+                name: 0,
+                id,
+            };
             open.start((provider, task), activity);
         }
         let mut stop = |provider, task| open.stop((provider, task), id).map(|of| of.from);

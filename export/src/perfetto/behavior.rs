@@ -57,15 +57,25 @@ impl Behavior {
         let Some(process) = event.process else { return };
         let is_selected = selection.admits(machine, Some(process), event.tid, event.time);
         let pid = pid_of(machine, process);
-        let owner = Owner { pid, tid: event.tid.map(ThreadId::get), clr: 0 };
+        let owner = Owner {
+            pid,
+            tid: event.tid.map(ThreadId::get),
+            clr: 0,
+        };
         match id {
             contention::START | contention::STOP => {
-                let Some(tid) = event.tid.filter(|_| is_selected) else { return };
+                let Some(tid) = event.tid.filter(|_| is_selected) else {
+                    return;
+                };
                 // Both events begin with the flags.
-                let flags = self.contended.read(record).and_then(|fields| fields.uint(0));
+                let flags = self
+                    .contended
+                    .read(record)
+                    .and_then(|fields| fields.uint(0));
                 let key = (pid, tid.get(), flags.unwrap_or(0) & contention::NATIVE);
                 if id == contention::START {
-                    self.waits.begin(key, Scope::session(event.session), event.time);
+                    self.waits
+                        .begin(key, Scope::session(event.session), event.time);
                 } else if let Some(since) = self.waits.end(&key) {
                     let span = (time.nanos(since.get()), Some(time.nanos(event.time.get())));
                     let row = (owner, Row::Contention);
@@ -73,7 +83,9 @@ impl Behavior {
                 }
             }
             exceptions::THROWN if is_selected => {
-                let Some(fields) = self.thrown.read(record) else { return };
+                let Some(fields) = self.thrown.read(record) else {
+                    return;
+                };
                 let text = |at| utf16(fields.text(at).unwrap_or_default());
                 let (kind, message) = (text(0), text(1));
                 let values = [
@@ -90,8 +102,13 @@ impl Behavior {
                     if !is_selected {
                         continue;
                     }
-                    let row =
-                        (Owner { tid: done.tid.map(ThreadId::get), ..owner }, Row::Compilations);
+                    let row = (
+                        Owner {
+                            tid: done.tid.map(ThreadId::get),
+                            ..owner
+                        },
+                        Row::Compilations,
+                    );
                     let to = time.nanos(done.loaded.get());
                     let values = [
                         ("tier", Value::Text(done.tier_name())),
@@ -133,7 +150,14 @@ impl Behavior {
             self.waits.iter().map(|(key, at)| (*at, *key)).collect();
         waits.sort_unstable();
         for (since, key) in waits {
-            let row = (Owner { pid: key.0, tid: Some(key.1), clr: 0 }, Row::Contention);
+            let row = (
+                Owner {
+                    pid: key.0,
+                    tid: Some(key.1),
+                    clr: 0,
+                },
+                Row::Contention,
+            );
             let span = (time.nanos(since.get()), None);
             tracks.slice(packets, row, span, wait_name(key), &[]);
         }
@@ -147,8 +171,15 @@ impl Behavior {
             if !selection.admits(machine, Some(pause.process), tid, pause.since) {
                 continue;
             }
-            let owner = Owner { pid: pid_of(machine, pause.process), clr: pause.clr, tid: None };
-            let span = (time.nanos(pause.since.get()), Some(time.nanos(pause.until.get())));
+            let owner = Owner {
+                pid: pid_of(machine, pause.process),
+                clr: pause.clr,
+                tid: None,
+            };
+            let span = (
+                time.nanos(pause.since.get()),
+                Some(time.nanos(pause.until.get())),
+            );
             let name = match of {
                 Some(of) => format!("Suspended for GC #{}", of.number),
                 None => "Suspended".to_owned(),
@@ -167,13 +198,21 @@ impl Behavior {
         let list = self.collections.list();
         // In the order of their ends, as slices have to be.
         let mut order: Vec<usize> = (0..list.len()).collect();
-        let ended = |index: &usize| list.get(*index).and_then(|of| of.ended).unwrap_or(Ticks::MAX);
+        let ended = |index: &usize| {
+            list.get(*index)
+                .and_then(|of| of.ended)
+                .unwrap_or(Ticks::MAX)
+        };
         order.sort_by_key(ended);
         for of in order.into_iter().filter_map(|index| list.get(index)) {
             if !selection.admits(machine, Some(of.process), of.started_by, of.started) {
                 continue;
             }
-            let owner = Owner { pid: pid_of(machine, of.process), clr: of.clr, tid: None };
+            let owner = Owner {
+                pid: pid_of(machine, of.process),
+                clr: of.clr,
+                tid: None,
+            };
             let reason = of.reason.name().unwrap_or("unknown reason");
             let kind = of.kind.name().unwrap_or("unknown type");
             let paused = time.nanos_of(of.paused);
@@ -185,15 +224,26 @@ impl Behavior {
                 ("pauses", Value::Uint(of.pauses.into())),
                 ("paused_ns", Value::Uint(paused)),
             ];
-            values.extend(of.promoted.map(|bytes| ("promoted_bytes", Value::Uint(bytes))));
-            values.extend(of.heap_size().map(|bytes| ("heap_bytes", Value::Uint(bytes))));
+            values.extend(
+                of.promoted
+                    .map(|bytes| ("promoted_bytes", Value::Uint(bytes))),
+            );
+            values.extend(
+                of.heap_size()
+                    .map(|bytes| ("heap_bytes", Value::Uint(bytes))),
+            );
             let name = match of.is_background() {
                 true => format!("Background GC #{} gen {}", of.number, of.generation),
                 false => format!("GC #{} gen {}", of.number, of.generation),
             };
-            let span = (time.nanos(of.started.get()), of.ended.map(|at| time.nanos(at.get())));
+            let span = (
+                time.nanos(of.started.get()),
+                of.ended.map(|at| time.nanos(at.get())),
+            );
             tracks.slice(packets, (owner, Row::Collections), span, &name, &values);
-            let (Some(heap), Some(ended)) = (of.heap, of.ended) else { continue };
+            let (Some(heap), Some(ended)) = (of.heap, of.ended) else {
+                continue;
+            };
             let total = of.heap_size().unwrap_or(0);
             let at = time.nanos(ended.get());
             tracks.bytes(packets, (owner, Count::Heap), at, total);
@@ -206,9 +256,16 @@ impl Behavior {
 }
 
 fn pid_of(machine: &Machine, process: usize) -> u32 {
-    machine.processes().get(process).map_or(0, |process| process.pid().get())
+    machine
+        .processes()
+        .get(process)
+        .map_or(0, |process| process.pid().get())
 }
 
 fn wait_name((_, _, native): Wait) -> &'static str {
-    if native == 0 { "Waiting for a lock" } else { "Waiting for a lock of the runtime" }
+    if native == 0 {
+        "Waiting for a lock"
+    } else {
+        "Waiting for a lock of the runtime"
+    }
 }

@@ -179,7 +179,11 @@ const END: Kind = Kind {
     opcode: None,
     thread: "",
     request: "IrpPtr",
-    fields: &[("IrpPtr", 1, Uint), ("ExtraInfo", 2, Uint), ("NtStatus", 3, Uint)],
+    fields: &[
+        ("IrpPtr", 1, Uint),
+        ("ExtraInfo", 2, Uint),
+        ("NtStatus", 3, Uint),
+    ],
 };
 const PATH: Kind = Kind {
     message: etw_event::FILE_PATH,
@@ -270,9 +274,14 @@ impl Etw {
         packets: &mut Packets<S>,
     ) {
         let Some(kind) = kind_of(hook) else { return };
-        let reader = self.readers.entry(hook).or_insert_with(|| Reader::new(kind, hook));
+        let reader = self
+            .readers
+            .entry(hook)
+            .or_insert_with(|| Reader::new(kind, hook));
         let (thread, request) = (reader.thread, reader.request);
-        let Some(values) = reader.fields.read(record) else { return };
+        let Some(values) = reader.fields.read(record) else {
+            return;
+        };
         let value = |at: Option<usize>| at.and_then(|at| values.uint(at));
         let admits = |tid: Option<u64>| {
             let tid = tid.map(|tid| tid as u32);
@@ -283,7 +292,8 @@ impl Etw {
         let mut others = [false; 2];
         match hook {
             hook::CSWITCH => {
-                self.current.insert(event.processor, value(Some(0)).unwrap_or(0) as u32);
+                self.current
+                    .insert(event.processor, value(Some(0)).unwrap_or(0) as u32);
                 if !selection.is_everything() {
                     others = [0, 1].map(|at| !admits(value(Some(at))));
                     if others == [true; 2] {
@@ -371,7 +381,9 @@ fn encode(kind: &Kind, values: &FieldValues<'_, FIELDS>, others: [bool; 2], out:
             }
             continue;
         }
-        let Some(value) = values.uint(at) else { continue };
+        let Some(value) = values.uint(at) else {
+            continue;
+        };
         let byte = i64::from(value as u8 as i8);
         match coding {
             Byte => out.uint(number, byte.cast_unsigned()),

@@ -146,7 +146,8 @@ impl<O: Storage, S: Storage> Perfetto<O, S> {
             message.message(clock_snapshot::CLOCKS, &part);
         }
         message.uint(clock_snapshot::PRIMARY, clock_id::BOOTTIME);
-        self.packets.write(Some(nanos), packet::CLOCK_SNAPSHOT, &message);
+        self.packets
+            .write(Some(nanos), packet::CLOCK_SNAPSHOT, &message);
         time
     }
 
@@ -158,13 +159,22 @@ impl<O: Storage, S: Storage> Perfetto<O, S> {
     /// When writing failed, now or before.
     pub fn finish(mut self, machine: &Machine, options: ProfileOptions) -> io::Result<Written> {
         let time = self.time(machine);
-        let Perfetto { mut packets, mut spool, selection, mut tracks, .. } = self;
+        let Perfetto {
+            mut packets,
+            mut spool,
+            selection,
+            mut tracks,
+            ..
+        } = self;
         self.etw.flush(&mut packets);
-        self.behavior.finish((machine, time), &selection, (&mut tracks, &mut packets));
+        self.behavior
+            .finish((machine, time), &selection, (&mut tracks, &mut packets));
         self.activities.finish(&mut spool);
         names::write(machine, &selection, time, (&mut tracks, &mut packets));
         let options = options.by_thread(true).detail(Detail::Addresses);
-        let options = options.idle(self.idle).threads(selection.selected_threads().to_vec());
+        let options = options
+            .idle(self.idle)
+            .threads(selection.selected_threads().to_vec());
         // The process of a thread may have become known after its samples.
         let options = match selection.selected_processes(machine) {
             Some(processes) => options.processes(processes),
@@ -204,7 +214,11 @@ fn activity<O: Storage>(
     (name, provider): &(String, String),
     (tracks, packets): (&mut Tracks, &mut Packets<O>),
 ) {
-    let owner = Owner { pid: kept.pid, clr: 0, tid: None };
+    let owner = Owner {
+        pid: kept.pid,
+        clr: 0,
+        tid: None,
+    };
     let id = kept.id.to_string();
     let values = [
         ("provider", Value::Text(provider)),
@@ -222,7 +236,8 @@ impl<O: Storage, S: Storage> Observer for Perfetto<O, S> {
             if self.selection.admits_time(event.time) {
                 let time = self.time(machine);
                 let event = (hook, event, time.nanos(event.time.get()));
-                self.etw.record(machine, record, event, &self.selection, &mut self.packets);
+                self.etw
+                    .record(machine, record, event, &self.selection, &mut self.packets);
             }
             return;
         }
@@ -236,9 +251,14 @@ impl<O: Storage, S: Storage> Observer for Perfetto<O, S> {
             let time = self.time(machine);
             let event = (header.descriptor.id, event, time);
             let to = (&mut self.tracks, &mut self.packets);
-            self.behavior.record(machine, record, event, &self.selection, to);
-        } else if self.selection.admits_ids(header.process_id, header.thread_id, event.time) {
-            self.activities.record(record, &header, (event, is_selected), &mut self.spool);
+            self.behavior
+                .record(machine, record, event, &self.selection, to);
+        } else if self
+            .selection
+            .admits_ids(header.process_id, header.thread_id, event.time)
+        {
+            self.activities
+                .record(record, &header, (event, is_selected), &mut self.spool);
         }
     }
 
@@ -248,7 +268,9 @@ impl<O: Storage, S: Storage> Observer for Perfetto<O, S> {
 
     fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
         let event = &sample.event;
-        let Some(stack) = self.samples.add(sample) else { return };
+        let Some(stack) = self.samples.add(sample) else {
+            return;
+        };
         self.spool.sample(KeptSample {
             time: event.time.get(),
             stack: stack.0,

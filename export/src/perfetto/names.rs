@@ -26,7 +26,11 @@ pub(super) fn write<S: Storage>(
     let started = |at: Option<Ticks>| {
         // Before everything else that the process or the thread does.
         let nanos = time.nanos(at.unwrap_or(first).get());
-        if at.is_some() { nanos.saturating_sub(1) } else { nanos }
+        if at.is_some() {
+            nanos.saturating_sub(1)
+        } else {
+            nanos
+        }
     };
     let selected = |index: usize, process: &Process| {
         selection.admits_process(machine, index, process.started().unwrap_or(first))
@@ -50,7 +54,9 @@ pub(super) fn write<S: Storage>(
         .collect();
     order.sort_unstable();
     for (at, index) in order {
-        let Some(of) = machine.processes().get(index) else { continue };
+        let Some(of) = machine.processes().get(index) else {
+            continue;
+        };
         let mut part = Message::default();
         part.uint(process::PID, of.pid().get().into());
         if let Some(parent) = of.parent_pid() {
@@ -107,13 +113,24 @@ fn lifetime<S: Storage>(
         values.push(("command_line", Value::Text(of.command_line())));
     }
     let status = of.exit_status().map(|status| i64::from(status).to_string());
-    values.extend(status.as_deref().map(|status| ("exit_status", Value::Text(status))));
-    let owner = Owner { pid: of.pid().get(), ..Owner::default() };
+    values.extend(
+        status
+            .as_deref()
+            .map(|status| ("exit_status", Value::Text(status))),
+    );
+    let owner = Owner {
+        pid: of.pid().get(),
+        ..Owner::default()
+    };
     let span = (
         time.nanos(of.started().unwrap_or(first).get()),
         of.ended().map(|at| time.nanos(at.get())),
     );
-    let name = if of.name().is_empty() { "(unknown name)" } else { of.name() };
+    let name = if of.name().is_empty() {
+        "(unknown name)"
+    } else {
+        of.name()
+    };
     tracks.slice(packets, (owner, Row::Lifetime), span, name, &values);
 }
 
@@ -132,7 +149,9 @@ fn arguments(line: &str) -> impl Iterator<Item = &str> {
     let line = line.trim_start();
     let rest = match line.strip_prefix('"') {
         Some(quoted) => quoted.split_once('"').map_or("", |(_, rest)| rest),
-        None => line.split_once(char::is_whitespace).map_or("", |(_, rest)| rest),
+        None => line
+            .split_once(char::is_whitespace)
+            .map_or("", |(_, rest)| rest),
     };
     rest.split_whitespace()
 }
@@ -144,8 +163,14 @@ mod tests {
     #[test]
     fn arguments_follow_the_program() {
         let words = |line| arguments(line).collect::<Vec<_>>();
-        assert_eq!(words(r#""C:\Program Files\a.exe" -x  "b c""#), ["-x", "\"b", "c\""]);
+        assert_eq!(
+            words(r#""C:\Program Files\a.exe" -x  "b c""#),
+            ["-x", "\"b", "c\""]
+        );
         assert_eq!(words(r"C:\a.exe -x"), ["-x"]);
-        assert_eq!((words("a.exe"), words("\"a"), words("")), (vec![], vec![], vec![]));
+        assert_eq!(
+            (words("a.exe"), words("\"a"), words("")),
+            (vec![], vec![], vec![])
+        );
     }
 }

@@ -22,7 +22,10 @@ pub(super) struct Output<S: Storage> {
 
 impl<S: Storage> Output<S> {
     pub fn new(storage: S) -> Self {
-        Output { out: BufWriter::with_capacity(CHUNK, storage), error: None }
+        Output {
+            out: BufWriter::with_capacity(CHUNK, storage),
+            error: None,
+        }
     }
 
     pub fn write(&mut self, bytes: &[u8]) {
@@ -34,7 +37,11 @@ impl<S: Storage> Output<S> {
     /// Removes what was written.
     pub fn clear(&mut self) {
         if self.error.is_none() {
-            self.error = self.out.flush().and_then(|()| self.out.get_mut().clear()).err();
+            self.error = self
+                .out
+                .flush()
+                .and_then(|()| self.out.get_mut().clear())
+                .err();
         }
     }
 
@@ -103,8 +110,11 @@ impl<S: Storage> Packets<S> {
         }
         self.packet.uint(packet::SEQUENCE, SEQUENCE);
         // The first packet begins a state, on which all others build.
-        let flags =
-            if self.count == 0 { sequence_flags::CLEARED } else { sequence_flags::NEEDS_STATE };
+        let flags = if self.count == 0 {
+            sequence_flags::CLEARED
+        } else {
+            sequence_flags::NEEDS_STATE
+        };
         self.packet.uint(packet::SEQUENCE_FLAGS, flags);
         if !interned.bytes().is_empty() {
             self.packet.message(packet::INTERNED_DATA, interned);

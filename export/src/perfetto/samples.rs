@@ -75,16 +75,25 @@ impl<'p> SampleWriter<'p> {
         weight: Weight,
         (tracks, packets): (&mut Tracks, &mut Packets<S>),
     ) {
-        let Some(node) = self.profile.node_of(SampleStack(kept.stack)) else { return };
+        let Some(node) = self.profile.node_of(SampleStack(kept.stack)) else {
+            return;
+        };
         let Some(root) = self.root(node) else { return };
         let nanos = time.nanos(kept.time);
-        let process = root.process.and_then(|index| machine.processes().get(index));
+        let process = root
+            .process
+            .and_then(|index| machine.processes().get(index));
         let tid = root.tid;
         if let Some(process) = process {
-            self.usage.add((process.pid().get(), nanos, weight), (tracks, packets));
+            self.usage
+                .add((process.pid().get(), nanos, weight), (tracks, packets));
         }
         self.interned.clear();
-        if self.written.get_mut(node).is_some_and(|written| !std::mem::replace(written, true)) {
+        if self
+            .written
+            .get_mut(node)
+            .is_some_and(|written| !std::mem::replace(written, true))
+        {
             self.callstack(node);
         }
         self.message.clear();
@@ -92,11 +101,21 @@ impl<'p> SampleWriter<'p> {
         if let Some(process) = process {
             self.message.uint(sample::PID, process.pid().get().into());
         }
-        self.message.uint(sample::TID, tid.unwrap_or(ThreadId::new(0)).get().into());
+        self.message
+            .uint(sample::TID, tid.unwrap_or(ThreadId::new(0)).get().into());
         self.message.uint(sample::CALLSTACK, node as u64 + 1);
-        let mode = if kept.in_kernel { sample::KERNEL } else { sample::USER };
+        let mode = if kept.in_kernel {
+            sample::KERNEL
+        } else {
+            sample::USER
+        };
         self.message.uint(sample::MODE, mode);
-        packets.write_with(Some(nanos), packet::PERF_SAMPLE, &self.message, &self.interned);
+        packets.write_with(
+            Some(nanos),
+            packet::PERF_SAMPLE,
+            &self.message,
+            &self.interned,
+        );
         self.samples += 1;
     }
 
@@ -110,7 +129,9 @@ impl<'p> SampleWriter<'p> {
     fn root(&self, node: usize) -> Option<&'p Root> {
         let roots = self.profile.roots();
         let after = roots.partition_point(|root| root.first <= node);
-        roots.get(after.checked_sub(1)?).filter(|root| node < root.end)
+        roots
+            .get(after.checked_sub(1)?)
+            .filter(|root| node < root.end)
     }
 
     /// The stack that ends in a node, as interned data.
@@ -118,7 +139,11 @@ impl<'p> SampleWriter<'p> {
         self.path.clear();
         let mut at = Some(node);
         while let Some(node) = at.and_then(|at| self.profile.nodes().get(at)) {
-            self.path.extend(node.frame.and_then(|frame| self.frames.ids.get(frame)).copied());
+            self.path.extend(
+                node.frame
+                    .and_then(|frame| self.frames.ids.get(frame))
+                    .copied(),
+            );
             at = node.parent;
         }
         self.part.clear();
@@ -161,12 +186,23 @@ impl<S: Storage> Interning<'_, S> {
 
 /// Writes the names, mappings and frames of a profile.
 fn intern<S: Storage>(machine: &Machine, profile: &Profile, packets: &mut Packets<S>) -> Frames {
-    let mut out = Interning { data: Message::default(), packets };
+    let mut out = Interning {
+        data: Message::default(),
+        packets,
+    };
     let mut names: HashMap<String, u64> = HashMap::default();
     for (index, module) in profile.modules().iter().enumerate() {
         let id = index as u64 + 1;
-        let path = if module.path.is_empty() { &module.name } else { &module.path };
-        out.string(interned::MAPPING_PATHS, id, machine.user_path(path).as_bytes());
+        let path = if module.path.is_empty() {
+            &module.name
+        } else {
+            &module.path
+        };
+        out.string(
+            interned::MAPPING_PATHS,
+            id,
+            machine.user_path(path).as_bytes(),
+        );
         let build = module.pdb.map(build_id).unwrap_or_default();
         out.string(interned::BUILD_IDS, id, &build);
         let mut message = Message::default();
@@ -193,7 +229,9 @@ fn intern<S: Storage>(machine: &Machine, profile: &Profile, packets: &mut Packet
             }
         };
         let module = profile.modules().get(of.module);
-        let start = module.and_then(|module| module.addresses).map(|(start, _)| start);
+        let start = module
+            .and_then(|module| module.addresses)
+            .map(|(start, _)| start);
         let rel_pc = match (of.kind.is_managed(), of.address) {
             (false, Some(address)) => address.saturating_sub(start.unwrap_or(0)),
             _ => 0,
@@ -212,7 +250,9 @@ fn intern<S: Storage>(machine: &Machine, profile: &Profile, packets: &mut Packet
             source
         });
         let next = known.len() as u64 + 1;
-        let id = *known.entry((name, of.module, rel_pc, kind, source, of.line)).or_insert(next);
+        let id = *known
+            .entry((name, of.module, rel_pc, kind, source, of.line))
+            .or_insert(next);
         if id == next {
             let mut message = Message::default();
             message.uint(frame::ID, id);
@@ -275,7 +315,10 @@ impl Usage {
     fn close<S: Storage>(&mut self, (tracks, packets): (&mut Tracks, &mut Packets<S>)) {
         for (&pid, (sampled, before)) in &mut self.processes {
             if sampled != before {
-                let owner = Owner { pid, ..Owner::default() };
+                let owner = Owner {
+                    pid,
+                    ..Owner::default()
+                };
                 let percent = *sampled as f64 * 100.0 * 100.0 / BUCKET as f64;
                 tracks.percent(packets, (owner, Count::Cpu), self.bucket, percent);
             }

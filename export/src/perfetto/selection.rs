@@ -26,7 +26,11 @@ impl Selection {
     /// ([`ProcessSelector::first_threads`](etl_analysis::ProcessSelector::first_threads)).
     #[must_use]
     pub fn processes(self, lives: ProcessLives, first_threads: BTreeSet<ThreadId>) -> Self {
-        Selection { lives: Some(lives), first_threads, ..self }
+        Selection {
+            lives: Some(lives),
+            first_threads,
+            ..self
+        }
     }
 
     /// Only the threads with these ids; all if there is none.
@@ -56,9 +60,13 @@ impl Selection {
     pub(super) fn selected_processes(&self, machine: &Machine) -> Option<BTreeSet<usize>> {
         self.lives.as_ref()?;
         let first = machine.span().map_or(Ticks::new(0), |(first, _)| first);
-        let selected = machine.processes().iter().enumerate().filter(|(index, process)| {
-            self.admits_process(machine, *index, process.started().unwrap_or(first))
-        });
+        let selected = machine
+            .processes()
+            .iter()
+            .enumerate()
+            .filter(|(index, process)| {
+                self.admits_process(machine, *index, process.started().unwrap_or(first))
+            });
         Some(selected.map(|(index, _)| index).collect())
     }
 
@@ -74,13 +82,20 @@ impl Selection {
 
     /// Whether a process is selected, by its index.
     pub(super) fn admits_process(&self, machine: &Machine, process: usize, time: Ticks) -> bool {
-        let pid = || machine.processes().get(process).map(|process| process.pid());
+        let pid = || {
+            machine
+                .processes()
+                .get(process)
+                .map(|process| process.pid())
+        };
         self.lives.is_none() || pid().is_some_and(|pid| self.admits_id(pid, time))
     }
 
     /// Whether the process that has an id at a time is selected.
     fn admits_id(&self, pid: ProcessId, time: Ticks) -> bool {
-        let Some(lives) = &self.lives else { return true };
+        let Some(lives) = &self.lives else {
+            return true;
+        };
         lives.has(pid, time)
     }
 

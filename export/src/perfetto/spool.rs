@@ -52,7 +52,9 @@ pub(super) struct Spool<S: Storage> {
 
 impl<S: Storage> Spool<S> {
     pub fn new(storage: S) -> Self {
-        Spool { output: Output::new(storage) }
+        Spool {
+            output: Output::new(storage),
+        }
     }
 
     pub fn sample(&mut self, sample: KeptSample) {
@@ -137,7 +139,9 @@ struct Take<'b>(&'b [u8]);
 
 impl Take<'_> {
     fn take<const N: usize>(&mut self) -> [u8; N] {
-        let Some((taken, rest)) = self.0.split_first_chunk() else { return [0; N] };
+        let Some((taken, rest)) = self.0.split_first_chunk() else {
+            return [0; N];
+        };
         self.0 = rest;
         *taken
     }
@@ -151,7 +155,12 @@ mod tests {
     #[test]
     fn items_come_back_in_their_order() {
         let mut spool = Spool::new(Cursor::new(Vec::new()));
-        let sample = KeptSample { time: -5, stack: 7, processor: 300, in_kernel: true };
+        let sample = KeptSample {
+            time: -5,
+            stack: 7,
+            processor: 300,
+            in_kernel: true,
+        };
         let activity = KeptActivity {
             from: 1,
             to: Some(i64::MAX),
@@ -164,11 +173,21 @@ mod tests {
         spool.clear();
         spool.sample(sample);
         spool.activity(activity);
-        spool.activity(KeptActivity { to: None, ..activity });
+        spool.activity(KeptActivity {
+            to: None,
+            ..activity
+        });
         let mut items = Vec::new();
         spool.read(|item| items.push(item)).unwrap();
-        let unended = KeptActivity { to: None, ..activity };
-        let expected = [Item::Sample(sample), Item::Activity(activity), Item::Activity(unended)];
+        let unended = KeptActivity {
+            to: None,
+            ..activity
+        };
+        let expected = [
+            Item::Sample(sample),
+            Item::Activity(activity),
+            Item::Activity(unended),
+        ];
         assert_eq!(items, expected);
     }
 }

@@ -57,7 +57,9 @@ impl TraceTime {
 }
 
 fn unix(filetime: i64) -> u64 {
-    let since = filetime.saturating_sub(FILETIME_UNIX_EPOCH).saturating_mul(NANOS_PER_FILETIME);
+    let since = filetime
+        .saturating_sub(FILETIME_UNIX_EPOCH)
+        .saturating_mul(NANOS_PER_FILETIME);
     u64::try_from(since).unwrap_or(0)
 }
 
@@ -71,7 +73,13 @@ mod tests {
         let second = 10_000_000;
         let start = FILETIME_UNIX_EPOCH + 7 * second;
         let time = |kind, ticks, frequency| {
-            TraceTime::new(Clock::new(kind, FileTime::new(start), ticks, frequency, 2_000))
+            TraceTime::new(Clock::new(
+                kind,
+                FileTime::new(start),
+                ticks,
+                frequency,
+                2_000,
+            ))
         };
         let counter = time(ClockType::QPC, Ticks::new(50), second);
         assert_eq!((counter.nanos(3), counter.nanos(-1)), (300, 0));
@@ -79,7 +87,10 @@ mod tests {
         let odd = time(ClockType::QPC, Ticks::new(3_000_000), 3_000_000);
         assert_eq!([1, 2, 3].map(|ticks| odd.nanos(ticks)), [333, 666, 1_000]);
         assert_eq!(odd.reference(), (1_000_000_000, 7_000_000_000));
-        assert_eq!(time(ClockType::CPU_CYCLE, Ticks::new(0), 0).nanos(2_000), 1_000);
+        assert_eq!(
+            time(ClockType::CPU_CYCLE, Ticks::new(0), 0).nanos(2_000),
+            1_000
+        );
         let calendar = time(ClockType::SYSTEM_TIME, Ticks::new(start), 0);
         assert_eq!(calendar.reference(), (7_000_000_000, 7_000_000_000));
     }

@@ -278,7 +278,10 @@ mod tests {
     fn lanes_are_used_again_and_have_a_limit() {
         let mut lanes = Vec::new();
         let mut lane = |from, to| lane(&mut lanes, (from, to));
-        assert_eq!([lane(1, 5), lane(2, 3), lane(4, 9), lane(5, 6)], [0, 1, 1, 0]);
+        assert_eq!(
+            [lane(1, 5), lane(2, 3), lane(4, 9), lane(5, 6)],
+            [0, 1, 1, 0]
+        );
         let last = (0..3_000).map(|_| lane(10, u64::MAX)).max();
         assert_eq!(last, Some(MAX_LANES - 1));
         assert_eq!(lanes.len(), MAX_LANES);

@@ -39,7 +39,11 @@ impl Lane {
     /// Ends the activities that stopped until a time.
     fn advance(&mut self, time: Ticks) {
         while let Some(open) = self.open.pop_if(|open| open.until <= time) {
-            self.events.push(Event { is_start: false, name: open.name, time: open.until });
+            self.events.push(Event {
+                is_start: false,
+                name: open.name,
+                time: open.until,
+            });
         }
     }
 
@@ -53,8 +57,17 @@ impl Lane {
     }
 
     fn start(&mut self, activity: &Activity, until: Ticks) {
-        let &Activity { id, name, started: time, .. } = activity;
-        self.events.push(Event { is_start: true, name, time });
+        let &Activity {
+            id,
+            name,
+            started: time,
+            ..
+        } = activity;
+        self.events.push(Event {
+            is_start: true,
+            name,
+            time,
+        });
         self.open.push(Open { id, name, until });
     }
 }
@@ -80,8 +93,12 @@ impl OfProcess {
             self.free.insert(lane);
         }
         for id in [activity.parent, activity.id] {
-            let Some(&index) = self.of_ids.get(&id) else { continue };
-            let Some(lane) = self.lanes.get_mut(index) else { continue };
+            let Some(&index) = self.of_ids.get(&id) else {
+                continue;
+            };
+            let Some(lane) = self.lanes.get_mut(index) else {
+                continue;
+            };
             lane.advance(activity.started);
             if lane.takes(activity, until) {
                 lane.start(activity, until);
@@ -93,7 +110,10 @@ impl OfProcess {
             Some(index) => index,
             None => {
                 let process = (activity.process, activity.pid.get());
-                self.lanes.push(Lane { process, ..Lane::default() });
+                self.lanes.push(Lane {
+                    process,
+                    ..Lane::default()
+                });
                 self.lanes.len() - 1
             }
         };
@@ -122,11 +142,16 @@ pub(super) fn lanes(
         let tid = activity.tid.unwrap_or(ThreadId::new(u32::MAX));
         if options.admits(activity.process, Some(activity.pid), tid) {
             let until = activity.stopped.unwrap_or(end).max(activity.started);
-            let process = processes.entry((activity.process, activity.pid.get())).or_default();
+            let process = processes
+                .entry((activity.process, activity.pid.get()))
+                .or_default();
             process.add(activity, until);
         }
     }
-    let mut lanes: Vec<Lane> = processes.into_values().flat_map(|process| process.lanes).collect();
+    let mut lanes: Vec<Lane> = processes
+        .into_values()
+        .flat_map(|process| process.lanes)
+        .collect();
     lanes.iter_mut().for_each(|lane| lane.advance(Ticks::MAX));
     lanes
 }
@@ -144,8 +169,12 @@ mod tests {
     fn placed(activities: &[(u8, u8, i64, i64)]) -> Vec<String> {
         let mut all = OfProcess::default();
         for &(number, parent, started, until) in activities {
-            let activity =
-                Activity::new(id(number), id(parent), u32::from(number), Ticks::new(started));
+            let activity = Activity::new(
+                id(number),
+                id(parent),
+                u32::from(number),
+                Ticks::new(started),
+            );
             all.add(&activity, Ticks::new(until));
         }
         let mut texts = Vec::new();

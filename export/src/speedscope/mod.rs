@@ -43,7 +43,11 @@ impl<'a> ActivityProfiles<'a> {
         range: TimeRange,
     ) -> Self {
         let lanes = lanes::lanes(activities, machine, options, range);
-        ActivityProfiles { activities, machine, lanes }
+        ActivityProfiles {
+            activities,
+            machine,
+            lanes,
+        }
     }
 
     /// Whether there is none.
@@ -70,17 +74,27 @@ impl<'a> ActivityProfiles<'a> {
         is_first: bool,
         out: &mut impl Write,
     ) -> io::Result<()> {
-        let frames: HashMap<u32, usize> =
-            names.iter().enumerate().map(|(at, &name)| (name, first + at)).collect();
+        let frames: HashMap<u32, usize> = names
+            .iter()
+            .enumerate()
+            .map(|(at, &name)| (name, first + at))
+            .collect();
         let clock = self.machine.clock();
         let (begin, end) = self.machine.span().unwrap_or_default();
         let nanos = |time: Ticks| {
-            clock.nanos_since_start(time).saturating_sub(clock.nanos_since_start(begin)).max(0)
+            clock
+                .nanos_since_start(time)
+                .saturating_sub(clock.nanos_since_start(begin))
+                .max(0)
         };
         let mut number = 0;
         let mut process = None;
         for (at, lane) in self.lanes.iter().enumerate() {
-            number = if process == Some(lane.process) { number + 1 } else { 1 };
+            number = if process == Some(lane.process) {
+                number + 1
+            } else {
+                1
+            };
             process = Some(lane.process);
             let (index, pid) = lane.process;
             let process = index.and_then(|index| self.machine.processes().get(index));
@@ -88,10 +102,18 @@ impl<'a> ActivityProfiles<'a> {
                 "" => format!("? ({pid})"),
                 name => format!("{name} ({pid})"),
             };
-            let number = if number > 1 { format!(" {number}") } else { String::new() };
+            let number = if number > 1 {
+                format!(" {number}")
+            } else {
+                String::new()
+            };
             let title = format!("{label} activities{number}");
             let comma = if is_first && at == 0 { "\n" } else { ",\n" };
-            write!(out, "{comma}{{\"type\":\"evented\",\"name\":{},", json!(title))?;
+            write!(
+                out,
+                "{comma}{{\"type\":\"evented\",\"name\":{},",
+                json!(title)
+            )?;
             writeln!(
                 out,
                 "\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":{},",
@@ -103,7 +125,10 @@ impl<'a> ActivityProfiles<'a> {
                 let kind = if event.is_start { "O" } else { "C" };
                 let frame = frames.get(&event.name).copied().unwrap_or(first);
                 let time = nanos(event.time);
-                write!(out, "{comma}{{\"type\":\"{kind}\",\"frame\":{frame},\"at\":{time}}}")?;
+                write!(
+                    out,
+                    "{comma}{{\"type\":\"{kind}\",\"frame\":{frame},\"at\":{time}}}"
+                )?;
             }
             write!(out, "]}}")?;
         }
@@ -132,11 +157,23 @@ pub fn write(
     let is_timed = unit == Unit::Time && profile.has_times();
     let unit = if is_timed { Unit::Time } else { Unit::Samples };
     let exporter = concat!("etlkit@", env!("CARGO_PKG_VERSION"));
-    write!(out, "{{\"$schema\":{},\"exporter\":{},", json!(SCHEMA), json!(exporter))?;
-    write!(out, "\"name\":{},\"activeProfileIndex\":0,\n\"shared\":{{\"frames\":[", json!(name))?;
+    write!(
+        out,
+        "{{\"$schema\":{},\"exporter\":{},",
+        json!(SCHEMA),
+        json!(exporter)
+    )?;
+    write!(
+        out,
+        "\"name\":{},\"activeProfileIndex\":0,\n\"shared\":{{\"frames\":[",
+        json!(name)
+    )?;
     for frame in 0..profile.frames().len() {
         let comma = if frame > 0 { ",\n" } else { "\n" };
-        let module = profile.frames().get(frame).map(|frame| profile.module_name(frame.module));
+        let module = profile
+            .frames()
+            .get(frame)
+            .map(|frame| profile.module_name(frame.module));
         let value = json!({ "name": profile.label(frame), "file": module });
         write!(out, "{comma}{value}")?;
     }
@@ -154,9 +191,16 @@ pub fn write(
         let title = format!("{} {thread}", root.process_label());
         let total: u64 = samples.iter().map(|sample| unit.of(sample.weight)).sum();
         let comma = if at > 0 { ",\n" } else { "\n" };
-        write!(out, "{comma}{{\"type\":\"sampled\",\"name\":{},", json!(title.trim_end()))?;
+        write!(
+            out,
+            "{comma}{{\"type\":\"sampled\",\"name\":{},",
+            json!(title.trim_end())
+        )?;
         let unit_name = if is_timed { "nanoseconds" } else { "none" };
-        writeln!(out, "\"unit\":\"{unit_name}\",\"startValue\":0,\"endValue\":{total},")?;
+        writeln!(
+            out,
+            "\"unit\":\"{unit_name}\",\"startValue\":0,\"endValue\":{total},"
+        )?;
         write!(out, "\"samples\":[")?;
         for (at, sample) in samples.iter().enumerate() {
             let comma = if at > 0 { "," } else { "" };
@@ -179,7 +223,9 @@ fn by_root(profile: &Profile) -> Vec<Vec<TimedSample>> {
     let mut samples = vec![Vec::new(); profile.roots().len()];
     // The nodes of the roots follow each other.
     for sample in profile.samples() {
-        let root = profile.roots().partition_point(|root| root.end <= sample.node);
+        let root = profile
+            .roots()
+            .partition_point(|root| root.end <= sample.node);
         if let Some(samples) = samples.get_mut(root) {
             samples.push(*sample);
         }

@@ -20,9 +20,16 @@ pub fn bytes() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
 /// A CLR logs that it compiled three methods. The payloads are encoded by the same tables that
 /// describe them to decoders.
 pub fn trace() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
-    let runtime = Registry::builtin().find("runtime").ok_or("the runtime provider is described")?;
-    let verbose = Identity::Modern { id: 143, version: 1 };
-    let event = Registry::builtin().event(runtime.guid, verbose).ok_or("so is its event 143")?;
+    let runtime = Registry::builtin()
+        .find("runtime")
+        .ok_or("the runtime provider is described")?;
+    let verbose = Identity::Modern {
+        id: 143,
+        version: 1,
+    };
+    let event = Registry::builtin()
+        .event(runtime.guid, verbose)
+        .ok_or("so is its event 143")?;
     let header = FileHeader {
         timestamp: Ticks::new(1_000),
         perf_freq: 10_000_000,
@@ -33,7 +40,10 @@ pub fn trace() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     for (number, name) in (1u32..).zip(["Main", "Sort", "Compare"]) {
         let payload = PayloadBuilder::new(&event.schema)
             .set("MethodID", 0x7ff8_0000_1000 + u64::from(number))
-            .set("MethodStartAddress", 0x7ff8_0010_0000 + u64::from(number) * 0x1000)
+            .set(
+                "MethodStartAddress",
+                0x7ff8_0010_0000 + u64::from(number) * 0x1000,
+            )
             .set("MethodSize", 64 * number)
             .set("MethodNamespace", "Shop.Program")
             .set("MethodName", name)

@@ -83,7 +83,10 @@ mod tests {
             (METHOD_DIAGNOSTIC, "MethodDiagnosticKeyword"),
             (TYPE_DIAGNOSTIC, "TypeDiagnosticKeyword"),
         ];
-        let rundown = [(START_RUNDOWN, "StartRundownKeyword"), (END_RUNDOWN, "EndRundownKeyword")];
+        let rundown = [
+            (START_RUNDOWN, "StartRundownKeyword"),
+            (END_RUNDOWN, "EndRundownKeyword"),
+        ];
         for (provider, keywords) in [("runtime", &runtime[..]), ("rundown", &rundown[..])] {
             let provider = Registry::builtin().find(provider).unwrap();
             for (bits, name) in keywords {

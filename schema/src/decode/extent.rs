@@ -58,11 +58,21 @@ pub(super) fn text_span(shape: Shape, length: Length, data: &[u8]) -> Option<Spa
                     let (end, next) = utf16_len(data);
                     // Half a code unit is left over: no value can follow.
                     let clipped = end == next && end < data.len();
-                    Span { start: 0, end, next, clipped }
+                    Span {
+                        start: 0,
+                        end,
+                        next,
+                        clipped,
+                    }
                 }
                 Shape::Ansi | Shape::Utf8 => {
                     let (end, next) = ansi_len(data);
-                    Span { start: 0, end, next, clipped: false }
+                    Span {
+                        start: 0,
+                        end,
+                        next,
+                        clipped: false,
+                    }
                 }
                 _ => sized_span(data, 0, data.len()),
             }
@@ -76,7 +86,11 @@ pub(super) fn text_span(shape: Shape, length: Length, data: &[u8]) -> Option<Spa
         }
         Length::U16 => sized_span(data, 2, usize::from(data.u16_at(0)?)),
         Length::U16BigEndian => sized_span(data, 2, usize::from(data.u16_at(0)?.swap_bytes())),
-        Length::U32 => sized_span(data, 4, usize::try_from(data.u32_at(0)?).unwrap_or(usize::MAX)),
+        Length::U32 => sized_span(
+            data,
+            4,
+            usize::try_from(data.u32_at(0)?).unwrap_or(usize::MAX),
+        ),
         Length::Rest => sized_span(data, 0, data.len()),
         // References are resolved before.
         Length::Field(_) => return None,
@@ -89,7 +103,12 @@ fn sized_span(data: &[u8], start: usize, len: usize) -> Span {
     let available = data.len().saturating_sub(start);
     let clipped = len > available;
     let end = start + len.min(available);
-    Span { start, end, next: end, clipped }
+    Span {
+        start,
+        end,
+        next: end,
+        clipped,
+    }
 }
 
 /// The span of a SID, or of the kernel's SID field; an empty value if that field has no SID.
@@ -98,20 +117,32 @@ pub(super) fn sid_span(shape: Shape, data: &[u8]) -> Option<Span> {
         Shape::WbemSid(pointer) => {
             let start = pointer.checked_mul(2)?;
             if data.u32_at(0)? == 0 && !is_sid_after_zeros(data, start) {
-                return Some(Span { start: 4, end: 4, next: 4, clipped: false });
+                return Some(Span {
+                    start: 4,
+                    end: 4,
+                    next: 4,
+                    clipped: false,
+                });
             }
             start
         }
         _ => 0,
     };
     let end = start + 8 + usize::from(data.u8_at(start + 1)?) * 4;
-    (end <= data.len()).then_some(Span { start, end, next: end, clipped: false })
+    (end <= data.len()).then_some(Span {
+        start,
+        end,
+        next: end,
+        clipped: false,
+    })
 }
 
 /// Whether a SID follows zeros instead of pointers. Events of the kernel can lose the pointers when
 /// a program logs them again.
 fn is_sid_after_zeros(data: &[u8], pointers: usize) -> bool {
-    let Some((zeros, sid)) = data.split_at_checked(pointers) else { return false };
+    let Some((zeros, sid)) = data.split_at_checked(pointers) else {
+        return false;
+    };
     // Revision 1, up to 15 sub-authorities, and an authority below 256.
     matches!(sid, [1, 1..=15, 0, 0, 0, 0, 0, _, ..]) && zeros.iter().all(|byte| *byte == 0)
 }
@@ -215,7 +246,12 @@ pub(super) fn field_extent(
     let length = op.length(here, top);
     if op.count == Count::One {
         let next = element_len(op, length, data, top, budget)?;
-        return Some(Extent { start: 0, next, count: 1, clipped: false });
+        return Some(Extent {
+            start: 0,
+            next,
+            count: 1,
+            clipped: false,
+        });
     }
     let (start, wanted) = match op.count {
         Count::One => (0, Some(1)),
@@ -229,11 +265,20 @@ pub(super) fn field_extent(
         let fit = rest.len() / size;
         let count = wanted.map_or(fit, |w| w.min(fit));
         let clipped = wanted.is_some_and(|w| w > fit);
-        let next = if clipped { data.len() } else { start + count * size };
+        let next = if clipped {
+            data.len()
+        } else {
+            start + count * size
+        };
         if clipped && count == 0 && rest.is_empty() && start == 0 {
             return None;
         }
-        return Some(Extent { start, next, count, clipped });
+        return Some(Extent {
+            start,
+            next,
+            count,
+            clipped,
+        });
     }
     let mut offset = 0usize;
     let mut count = 0usize;
@@ -257,9 +302,19 @@ pub(super) fn field_extent(
                 if count == 0 && left.is_empty() && start == 0 {
                     return None;
                 }
-                return Some(Extent { start, next: start + offset, count, clipped: true });
+                return Some(Extent {
+                    start,
+                    next: start + offset,
+                    count,
+                    clipped: true,
+                });
             }
         }
     }
-    Some(Extent { start, next: start + offset, count, clipped: false })
+    Some(Extent {
+        start,
+        next: start + offset,
+        count,
+        clipped: false,
+    })
 }

@@ -90,7 +90,12 @@ impl<'a> Fields<'a> {
         data: &'a [u8],
         top: Slots,
     ) -> Self {
-        Fields { fields, top, nested: true, ..Fields::top(shared, ops, data) }
+        Fields {
+            fields,
+            top,
+            nested: true,
+            ..Fields::top(shared, ops, data)
+        }
     }
 
     /// All fields again, from the first one on.
@@ -148,7 +153,11 @@ impl<'a> Fields<'a> {
             None => value_range(op, length, rest, self.at - start),
         };
         let range = start + range.start..start + range.end;
-        Some(LocatedField { field, value, range })
+        Some(LocatedField {
+            field,
+            value,
+            range,
+        })
     }
 
     fn slots(&self) -> &Slots {
@@ -159,7 +168,9 @@ impl<'a> Fields<'a> {
     /// `None` when the payload ends before it.
     pub(super) fn skip_to(&mut self, index: usize) -> Option<()> {
         while self.next < index && !self.ended {
-            let Some(op) = self.ops.get(self.next) else { break };
+            let Some(op) = self.ops.get(self.next) else {
+                break;
+            };
             let rest = self.data.get(self.at..)?;
             let (fields, bytes) = op.run;
             if fields > 0 && fields <= index - self.next && bytes <= rest.len() {
@@ -207,7 +218,8 @@ impl<'a> Fields<'a> {
     /// which a schema lists them, each structure before its members.
     #[inline]
     pub(crate) fn next_numbered(&mut self) -> Option<(&'a Field, usize, Value<'a>)> {
-        self.next_op().map(|(field, op, value)| (field, op.number, value))
+        self.next_op()
+            .map(|(field, op, value)| (field, op.number, value))
     }
 
     #[inline]

@@ -87,7 +87,11 @@ impl Decoder {
     pub fn new(schema: Arc<EventSchema>) -> Self {
         let narrow = plan::compile(&schema.fields, PointerSize::P4);
         let wide = plan::compile(&schema.fields, PointerSize::P8);
-        Decoder { shared: Shared::new(schema), narrow, wide }
+        Decoder {
+            shared: Shared::new(schema),
+            narrow,
+            wide,
+        }
     }
 
     /// The schema.
@@ -154,12 +158,20 @@ impl Decoder {
         let texts = rest.iter().take_while(|op| is_utf16z(op)).count();
         let rest = rest.get(texts..)?;
         let (fixed, after) = rest.first().map_or((0, 0), |op| op.run);
-        (texts > 0 && fixed == rest.len()).then_some(StringLayout { before, texts, after })
+        (texts > 0 && fixed == rest.len()).then_some(StringLayout {
+            before,
+            texts,
+            after,
+        })
     }
 
     /// The top-level fields and how far each reaches.
     pub(crate) fn reaches(&self, pointers: PointerSize) -> impl Iterator<Item = (&Field, Reach)> {
-        self.shared.schema.fields.iter().zip(self.ops(pointers).iter().map(Op::reach))
+        self.shared
+            .schema
+            .fields
+            .iter()
+            .zip(self.ops(pointers).iter().map(Op::reach))
     }
 
     /// The pointer size of a record's payload: the size that the record states, or 8 bytes if it

@@ -37,7 +37,9 @@ impl<'a> Fields<'a> {
 fn value_in_fields<'a>(mut fields: Fields<'a>, path: &str) -> Option<Value<'a>> {
     for (index, field) in fields.described().iter().enumerate() {
         // Names can contain dots, so that the whole path may be one.
-        let Some(rest) = path.strip_prefix(&*field.name) else { continue };
+        let Some(rest) = path.strip_prefix(&*field.name) else {
+            continue;
+        };
         if !rest.is_empty() && !rest.starts_with(['.', '[']) {
             continue;
         }
@@ -57,10 +59,14 @@ fn value_below<'a>(value: Value<'a>, path: &str) -> Option<Value<'a>> {
     let mut path = path;
     while !path.is_empty() {
         if let Some(member_path) = path.strip_prefix('.') {
-            let Value::Struct(members) = value else { return None };
+            let Value::Struct(members) = value else {
+                return None;
+            };
             return value_in_fields(members.fields(), member_path);
         }
-        let Value::Array(items) = value else { return None };
+        let Value::Array(items) = value else {
+            return None;
+        };
         let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
         value = items.iter().nth(index.parse().ok()?)?;
         path = rest;

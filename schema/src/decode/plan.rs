@@ -114,7 +114,10 @@ impl Op {
 
     /// How far the field reaches.
     pub(super) fn reach(&self) -> Reach {
-        let bytes = self.size.zip(self.times()).and_then(|(size, n)| size.checked_mul(n));
+        let bytes = self
+            .size
+            .zip(self.times())
+            .and_then(|(size, n)| size.checked_mul(n));
         if let Some(bytes) = bytes {
             return u16::try_from(bytes).map_or(Reach::Open, Reach::Fixed);
         }
@@ -131,7 +134,14 @@ impl Op {
 pub(super) fn compile(fields: &[Field], pointers: PointerSize) -> Vec<Op> {
     let top = slots(fields, true);
     let mut numbers = 0..;
-    let mut ops = list(fields, &top, &top, pointers, Nesting::default(), &mut numbers);
+    let mut ops = list(
+        fields,
+        &top,
+        &top,
+        pointers,
+        Nesting::default(),
+        &mut numbers,
+    );
     let mut run = (0usize, 0usize);
     for op in ops.iter_mut().rev() {
         let bytes = match (op.count, op.size, op.keep) {
@@ -159,13 +169,23 @@ fn top_references(field: &Field, depth: usize, out: &mut Vec<u16>) {
     if let FieldKind::Struct(members) = &field.kind
         && depth < MAX_DEPTH
     {
-        members.iter().for_each(|member| top_references(member, depth + 1, out));
+        members
+            .iter()
+            .for_each(|member| top_references(member, depth + 1, out));
     }
 }
 
 fn references(field: &Field) -> impl Iterator<Item = FieldRef> {
-    let count = if let Count::Field(at) = field.count { Some(at) } else { None };
-    let length = if let Length::Field(at) = field.length { Some(at) } else { None };
+    let count = if let Count::Field(at) = field.count {
+        Some(at)
+    } else {
+        None
+    };
+    let length = if let Length::Field(at) = field.length {
+        Some(at)
+    } else {
+        None
+    };
     count.into_iter().chain(length)
 }
 
@@ -203,7 +223,9 @@ fn slots(fields: &[Field], is_top: bool) -> SlotMap {
 }
 
 fn slot_of(map: &SlotMap, index: u16) -> Option<u8> {
-    map.iter().find(|(at, _)| *at == index).map(|(_, slot)| *slot)
+    map.iter()
+        .find(|(at, _)| *at == index)
+        .map(|(_, slot)| *slot)
 }
 
 /// How deep a list of fields stands, and in which field of the top level.
@@ -225,7 +247,11 @@ fn list(
     let mut ops = Vec::with_capacity(fields.len());
     for (index, field) in fields.iter().enumerate() {
         let index = u16::try_from(index).unwrap_or(u16::MAX);
-        let outermost = if nesting.structs == 0 { index } else { nesting.outermost };
+        let outermost = if nesting.structs == 0 {
+            index
+        } else {
+            nesting.outermost
+        };
         let mut is_kept = true;
         let mut find = |reference: FieldRef| {
             // A field cannot be counted by one that comes after it.
@@ -276,7 +302,17 @@ fn list(
         let keep = slot_of(here, index);
         let run = (0, 0);
         let empty = EMPTY.get(nesting.arrays).copied().unwrap_or(1).into();
-        ops.push(Op { shape, count, length, keep, size, empty, members, number, run });
+        ops.push(Op {
+            shape,
+            count,
+            length,
+            keep,
+            size,
+            empty,
+            members,
+            number,
+            run,
+        });
     }
     ops
 }
@@ -284,9 +320,20 @@ fn list(
 /// Adds to each member the padding that C has after it. Structs with members of variable size have
 /// none.
 fn pad(members: &mut [Op]) {
-    let alignment = |op: &Op| op.size.filter(|size| matches!(size, 2 | 4 | 8)).unwrap_or(1);
-    let Some(widest) = members.iter().map(alignment).max() else { return };
-    let after = members.iter().skip(1).map(alignment).chain([widest]).collect::<Vec<_>>();
+    let alignment = |op: &Op| {
+        op.size
+            .filter(|size| matches!(size, 2 | 4 | 8))
+            .unwrap_or(1)
+    };
+    let Some(widest) = members.iter().map(alignment).max() else {
+        return;
+    };
+    let after = members
+        .iter()
+        .skip(1)
+        .map(alignment)
+        .chain([widest])
+        .collect::<Vec<_>>();
     let mut end = 0usize;
     for (member, after) in members.iter_mut().zip(after) {
         let Some(size) = member.size.as_mut().filter(|_| member.count == Count::One) else {
@@ -301,9 +348,9 @@ fn pad(members: &mut [Op]) {
 
 fn fixed_size(shape: Shape, length: Length, members: &[Op]) -> Option<usize> {
     match (shape, length) {
-        (Shape::Struct, _) => members
-            .iter()
-            .try_fold(0usize, |sum, op| sum.checked_add(op.size?.checked_mul(op.times()?)?)),
+        (Shape::Struct, _) => members.iter().try_fold(0usize, |sum, op| {
+            sum.checked_add(op.size?.checked_mul(op.times()?)?)
+        }),
         (Shape::Utf16, Length::Fixed(n)) => Some(usize::from(n) * 2),
         (Shape::Ansi | Shape::Utf8 | Shape::Binary | Shape::BinaryIpv6, Length::Fixed(n)) => {
             Some(usize::from(n))

@@ -19,7 +19,10 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(schema: Arc<EventSchema>) -> Self {
-        Shared { schema, prepared: OnceLock::new() }
+        Shared {
+            schema,
+            prepared: OnceLock::new(),
+        }
     }
 
     /// What `prepare` makes of the fields of the schema. It is called once.
@@ -30,7 +33,9 @@ impl Shared {
     where
         T: Any + Send + Sync + UnwindSafe + RefUnwindSafe,
     {
-        let prepared = self.prepared.get_or_init(|| Arc::new(prepare(&self.schema.fields)));
+        let prepared = self
+            .prepared
+            .get_or_init(|| Arc::new(prepare(&self.schema.fields)));
         let prepared: &dyn Any = &**prepared;
         prepared.downcast_ref()
     }

@@ -25,7 +25,10 @@ pub fn ansi_text(bytes: &[u8]) -> Cow<'_, str> {
 /// The characters of [`ansi_text`].
 pub(crate) fn ansi_chars(bytes: &[u8]) -> impl Iterator<Item = char> {
     bytes.utf8_chunks().flat_map(|chunk| {
-        chunk.valid().chars().chain(chunk.invalid().iter().map(|byte| char::from(*byte)))
+        chunk
+            .valid()
+            .chars()
+            .chain(chunk.invalid().iter().map(|byte| char::from(*byte)))
     })
 }
 
@@ -72,7 +75,9 @@ impl<'a> Utf16<'a> {
     pub fn units(
         self,
     ) -> impl DoubleEndedIterator<Item = u16> + ExactSizeIterator + Clone + use<'a> {
-        self.0.chunks_exact(2).map(|pair| pair.u16_at(0).unwrap_or(0))
+        self.0
+            .chunks_exact(2)
+            .map(|pair| pair.u16_at(0).unwrap_or(0))
     }
 
     /// The characters; a lone surrogate comes as `Err` with its code unit.
@@ -83,8 +88,14 @@ impl<'a> Utf16<'a> {
     /// The text, one byte for each code unit, if it is ASCII.
     pub(crate) fn ascii(self) -> Option<impl ExactSizeIterator<Item = u8> + use<'a>> {
         let (words, rest) = self.0.as_chunks::<8>();
-        let all = words.iter().fold(0, |all, word| all | u64::from_le_bytes(*word));
-        let others = rest.as_chunks::<2>().0.iter().any(|unit| u16::from_le_bytes(*unit) >= 0x80);
+        let all = words
+            .iter()
+            .fold(0, |all, word| all | u64::from_le_bytes(*word));
+        let others = rest
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .any(|unit| u16::from_le_bytes(*unit) >= 0x80);
         let is_ascii = all & 0xff80_ff80_ff80_ff80 == 0 && !others;
         is_ascii.then(|| self.0.as_chunks::<2>().0.iter().map(|[low, _]| *low))
     }
@@ -95,8 +106,12 @@ impl<'a> Utf16<'a> {
         let mut rest = self.0;
         // Most texts are ASCII: a block of them is a few vector instructions.
         while let Some((block, after)) = rest.split_first_chunk::<{ 2 * BLOCK }>() {
-            let Some(bytes) = ascii_block(block) else { break };
-            let Ok(text) = std::str::from_utf8(&bytes) else { break };
+            let Some(bytes) = ascii_block(block) else {
+                break;
+            };
+            let Ok(text) = std::str::from_utf8(&bytes) else {
+                break;
+            };
             out.push_str(text);
             rest = after;
         }
@@ -110,7 +125,11 @@ impl<'a> Utf16<'a> {
         {
             return out.push_str(text);
         }
-        out.extend(Utf16(rest).chars().map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)));
+        out.extend(
+            Utf16(rest)
+                .chars()
+                .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)),
+        );
     }
 
     /// The text before the first NUL: the contents of a buffer of fixed length.
@@ -139,7 +158,8 @@ fn ascii_block(units: &[u8; 2 * BLOCK]) -> Option<[u8; BLOCK]> {
 impl fmt::Display for Utf16<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write;
-        self.chars().try_for_each(|c| f.write_char(c.unwrap_or(char::REPLACEMENT_CHARACTER)))
+        self.chars()
+            .try_for_each(|c| f.write_char(c.unwrap_or(char::REPLACEMENT_CHARACTER)))
     }
 }
 
@@ -213,7 +233,10 @@ mod tests {
     #[test]
     fn ansi_text_keeps_bytes_that_are_no_utf8_apart() {
         assert_eq!(ansi_text(b"notep\xe9d.exe"), "notep\u{e9}d.exe");
-        assert_eq!(ansi_text("notepéd.exe\u{20ac}".as_bytes()), "notepéd.exe\u{20ac}");
+        assert_eq!(
+            ansi_text("notepéd.exe\u{20ac}".as_bytes()),
+            "notepéd.exe\u{20ac}"
+        );
         assert_eq!(ansi_text(b"\xc3\xa9\xff\xe2\x82"), "é\u{ff}\u{e2}\u{82}");
     }
 
@@ -221,7 +244,10 @@ mod tests {
     fn chars_keeps_lone_surrogates() {
         let bytes = [0x61, 0, 0x00, 0xd8, 0x62, 0];
         let text = Utf16::new(&bytes);
-        assert_eq!(text.chars().collect::<Vec<_>>(), [Ok('a'), Err(0xd800), Ok('b')]);
+        assert_eq!(
+            text.chars().collect::<Vec<_>>(),
+            [Ok('a'), Err(0xd800), Ok('b')]
+        );
         assert_eq!(text.to_string(), "a\u{fffd}b");
         assert_eq!(Utf16::new(b"a\0b\0\0\0c\0").before_nul().to_string(), "ab");
     }

@@ -73,7 +73,11 @@ impl<'a> ArrayView<'a> {
     /// The elements.
     #[must_use]
     pub fn iter(&self) -> Elements<'a> {
-        Elements { array: *self, at: 0, left: self.count }
+        Elements {
+            array: *self,
+            at: 0,
+            left: self.count,
+        }
     }
 }
 
@@ -114,7 +118,14 @@ impl<'a> Iterator for Elements<'a> {
     fn next(&mut self) -> Option<Value<'a>> {
         self.left = self.left.checked_sub(1)?;
         let rest = self.array.data.get(self.at..)?;
-        let ArrayView { shared, field, op, length, top, .. } = self.array;
+        let ArrayView {
+            shared,
+            field,
+            op,
+            length,
+            top,
+            ..
+        } = self.array;
         let one = one_value(shared, field, op, length, rest, &top)?;
         self.at = self.at.checked_add(one.next)?;
         Some(one.value)
@@ -143,17 +154,31 @@ pub(super) fn one_value<'a>(
     top: &Slots,
 ) -> Option<One<'a>> {
     if let Some(value) = op.shape.scalar(data) {
-        return Some(One { value, next: op.size.unwrap_or(0), clipped: false });
+        return Some(One {
+            value,
+            next: op.size.unwrap_or(0),
+            clipped: false,
+        });
     }
     match op.shape {
         Shape::Sid | Shape::WbemSid(_) => {
             let span = sid_span(op.shape, data)?;
             let bytes = data.get(span.start..span.end)?;
-            let value = if bytes.is_empty() { Value::Null } else { Value::Sid(Sid(bytes)) };
-            Some(One { value, next: span.next, clipped: false })
+            let value = if bytes.is_empty() {
+                Value::Null
+            } else {
+                Value::Sid(Sid(bytes))
+            };
+            Some(One {
+                value,
+                next: span.next,
+                clipped: false,
+            })
         }
         Shape::Struct => {
-            let FieldKind::Struct(members) = &field.kind else { return None };
+            let FieldKind::Struct(members) = &field.kind else {
+                return None;
+            };
             // A count of one: the element alone.
             let (next, clipped) = match op.size {
                 Some(size) => (size.min(data.len()), size > data.len()),
@@ -166,8 +191,18 @@ pub(super) fn one_value<'a>(
                 return None;
             }
             let data = data.get(..next)?;
-            let view = StructView { shared, members, ops: &op.members, data, top: *top };
-            Some(One { value: Value::Struct(view), next, clipped })
+            let view = StructView {
+                shared,
+                members,
+                ops: &op.members,
+                data,
+                top: *top,
+            };
+            Some(One {
+                value: Value::Struct(view),
+                next,
+                clipped,
+            })
         }
         Shape::Utf16 | Shape::Ansi | Shape::Utf8 | Shape::Binary | Shape::BinaryIpv6 => {
             let span = text_span(op.shape, length, data)?;
@@ -181,7 +216,11 @@ pub(super) fn one_value<'a>(
                 }
                 _ => Value::Binary(bytes),
             };
-            Some(One { value, next: span.next, clipped: span.clipped })
+            Some(One {
+                value,
+                next: span.next,
+                clipped: span.clipped,
+            })
         }
         _ => None,
     }
@@ -203,6 +242,18 @@ pub(super) fn field_value<'a>(
     }
     let extent = field_extent(op, data, here, top, &mut Budget::new(data))?;
     let data = data.get(extent.start..extent.next)?;
-    let array = ArrayView { shared, field, op, data, count: extent.count, length, top: *top };
-    Some(One { value: Value::Array(array), next: extent.next, clipped: extent.clipped })
+    let array = ArrayView {
+        shared,
+        field,
+        op,
+        data,
+        count: extent.count,
+        length,
+        top: *top,
+    };
+    Some(One {
+        value: Value::Array(array),
+        next: extent.next,
+        clipped: extent.clipped,
+    })
 }

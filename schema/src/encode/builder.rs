@@ -17,7 +17,11 @@ impl<'s> PayloadBuilder<'s> {
     #[must_use]
     pub fn new(schema: &'s EventSchema) -> Self {
         let values = vec![OwnedValue::Auto; schema.fields.len()];
-        PayloadBuilder { schema, values, unknown: None }
+        PayloadBuilder {
+            schema,
+            values,
+            unknown: None,
+        }
     }
 
     /// Sets the first field with this name. For an unknown name [`PayloadBuilder::encode`] fails.
@@ -39,7 +43,10 @@ impl<'s> PayloadBuilder<'s> {
     /// If a name is unknown or a value does not fit its field.
     pub fn encode(&self, pointers: PointerSize) -> Result<Vec<u8>, EncodeError> {
         if let Some(field) = self.unknown.clone() {
-            return Err(EncodeError { field, problem: EncodeProblem::NoSuchField });
+            return Err(EncodeError {
+                field,
+                problem: EncodeProblem::NoSuchField,
+            });
         }
         encode(self.schema, &self.values, pointers)
     }

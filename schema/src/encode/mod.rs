@@ -88,7 +88,10 @@ pub enum EncodeProblem {
 
 impl EncodeProblem {
     fn in_field(self, field: &Field) -> EncodeError {
-        EncodeError { field: field.name.to_string(), problem: self }
+        EncodeError {
+            field: field.name.to_string(),
+            problem: self,
+        }
     }
 }
 
@@ -137,8 +140,14 @@ impl Writer<'_> {
         top: &Counts,
     ) -> Result<(), EncodeError> {
         if fields.len() != values.len() {
-            let problem = EncodeProblem::WrongCount { expected: fields.len(), have: values.len() };
-            return Err(EncodeError { field: "(all)".to_owned(), problem });
+            let problem = EncodeProblem::WrongCount {
+                expected: fields.len(),
+                have: values.len(),
+            };
+            return Err(EncodeError {
+                field: "(all)".to_owned(),
+                problem,
+            });
         }
         for (index, (field, value)) in fields.iter().zip(values).enumerate() {
             if let Some(counted) = here.of(index) {
@@ -224,14 +233,19 @@ impl Writer<'_> {
         if let Some(expected) = expected
             && expected != elements.len()
         {
-            let problem = EncodeProblem::WrongCount { expected, have: elements.len() };
+            let problem = EncodeProblem::WrongCount {
+                expected,
+                have: elements.len(),
+            };
             return Err(problem.in_field(field));
         }
         if field.count == Count::Prefixed {
             let count = length_prefix(elements.len()).map_err(|problem| problem.in_field(field))?;
             self.out.extend_from_slice(&count.to_le_bytes());
         }
-        elements.iter().try_for_each(|element| self.one(field, element, here, top))
+        elements
+            .iter()
+            .try_for_each(|element| self.one(field, element, here, top))
     }
 
     fn one(
@@ -277,8 +291,9 @@ impl Writer<'_> {
         top: &Counts,
     ) -> Result<(), EncodeProblem> {
         let unit = if ty == InType::Utf16 { 2 } else { 1 };
-        let mut bytes =
-            value.text_bytes(ty).ok_or(EncodeProblem::WrongType { expected: ty.name() })?;
+        let mut bytes = value.text_bytes(ty).ok_or(EncodeProblem::WrongType {
+            expected: ty.name(),
+        })?;
         let max = match length {
             Length::Fixed(n) => Some(usize::from(n)),
             Length::Field(reference) => Some(resolve(reference, here, top)),

@@ -12,7 +12,9 @@ pub(super) fn write(
     pointers: PointerSize,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeProblem> {
-    let wrong = EncodeProblem::WrongType { expected: ty.name() };
+    let wrong = EncodeProblem::WrongType {
+        expected: ty.name(),
+    };
     let width = ty.width(pointers);
     match (ty, value) {
         (InType::Null, _) => {}

@@ -7,7 +7,10 @@ use proptest::prelude::*;
 
 fn event(fields: Vec<Field>) -> EventSchema {
     let id = Identity::Modern { id: 1, version: 0 };
-    EventSchema { fields, ..EventSchema::new(Guid::ZERO, id, SchemaSource::Table) }
+    EventSchema {
+        fields,
+        ..EventSchema::new(Guid::ZERO, id, SchemaSource::Table)
+    }
 }
 
 /// Encodes, decodes, compares, and encodes what came back.
@@ -16,9 +19,18 @@ fn round_trip(schema: EventSchema, given: &[OwnedValue], pointers: PointerSize) 
     let decoder = Decoder::new(schema.into());
     let mut fields = decoder.fields(&bytes, pointers);
     let back = OwnedValue::collect(fields.clone());
-    assert!(agree(given, &back), "{:?}\n{given:?}\n{back:?}\n{bytes:x?}", decoder.schema());
+    assert!(
+        agree(given, &back),
+        "{:?}\n{given:?}\n{back:?}\n{bytes:x?}",
+        decoder.schema()
+    );
     fields.by_ref().for_each(drop);
-    assert!(fields.note().is_exact(), "{:?}\n{given:?}\n{:?}", decoder.schema(), fields.note());
+    assert!(
+        fields.note().is_exact(),
+        "{:?}\n{given:?}\n{:?}",
+        decoder.schema(),
+        fields.note()
+    );
     assert_eq!(decoder.check(&bytes, pointers), fields.note());
     assert_eq!(encode(decoder.schema(), &back, pointers).unwrap(), bytes);
     for (index, value) in back.iter().enumerate() {
@@ -134,20 +146,41 @@ fn encode_fills_and_checks_counting_fields() {
     let builder = PayloadBuilder::new(&schema).set("Items", items);
     let bytes = builder.encode(PointerSize::P8).unwrap();
     assert_eq!(bytes, [2, 0, 5, 0, 0, 0, 6, 0, 0, 0]);
-    let error = builder.set("Count", 3u16).encode(PointerSize::P8).unwrap_err();
-    assert_eq!(error.problem, EncodeProblem::Miscounted { counted: 2, value: 3 });
-    assert_eq!(error.to_string(), "field Count: it counts 2 of another field, but its value is 3");
+    let error = builder
+        .set("Count", 3u16)
+        .encode(PointerSize::P8)
+        .unwrap_err();
+    assert_eq!(
+        error.problem,
+        EncodeProblem::Miscounted {
+            counted: 2,
+            value: 3
+        }
+    );
+    assert_eq!(
+        error.to_string(),
+        "field Count: it counts 2 of another field, but its value is 3"
+    );
 }
 
 #[test]
 fn encode_refuses_what_a_field_cannot_hold() {
-    let schema = event(vec![Field::new("Name", InType::Utf16), Field::new("Small", InType::Int8)]);
+    let schema = event(vec![
+        Field::new("Name", InType::Utf16),
+        Field::new("Small", InType::Int8),
+    ]);
     let problem =
         |builder: PayloadBuilder<'_>| builder.encode(PointerSize::P8).unwrap_err().problem;
     let new = || PayloadBuilder::new(&schema);
-    assert_eq!(problem(new().set("Name", "a\0b")), EncodeProblem::EmbeddedNul);
+    assert_eq!(
+        problem(new().set("Name", "a\0b")),
+        EncodeProblem::EmbeddedNul
+    );
     assert_eq!(problem(new().set("Small", 128)), EncodeProblem::OutOfRange);
-    assert_eq!(problem(new().set("Small", "x")), EncodeProblem::WrongType { expected: "Int8" });
+    assert_eq!(
+        problem(new().set("Small", "x")),
+        EncodeProblem::WrongType { expected: "Int8" }
+    );
     assert_eq!(problem(new().set("Smal", 1)), EncodeProblem::NoSuchField);
     assert!(new().set("Small", -128).encode(PointerSize::P8).is_ok());
 }
@@ -156,8 +189,16 @@ fn encode_refuses_what_a_field_cannot_hold() {
 fn encode_pads_fixed_text_and_refuses_longer_text() {
     let field = Field::new("Name", InType::Utf16).with_length(Length::Fixed(4));
     let schema = event(vec![field]);
-    let bytes = PayloadBuilder::new(&schema).set("Name", "ab").encode(PointerSize::P4).unwrap();
+    let bytes = PayloadBuilder::new(&schema)
+        .set("Name", "ab")
+        .encode(PointerSize::P4)
+        .unwrap();
     assert_eq!(bytes, b"a\0b\0\0\0\0\0");
-    let problem = PayloadBuilder::new(&schema).set("Name", "abcde").encode(PointerSize::P4);
-    assert_eq!(problem.unwrap_err().problem, EncodeProblem::TooLong { have: 5, max: 4 });
+    let problem = PayloadBuilder::new(&schema)
+        .set("Name", "abcde")
+        .encode(PointerSize::P4);
+    assert_eq!(
+        problem.unwrap_err().problem,
+        EncodeProblem::TooLong { have: 5, max: 4 }
+    );
 }

@@ -128,7 +128,10 @@ impl ValueMap {
     /// The name of exactly this value.
     #[must_use]
     pub fn get(&self, value: u64) -> Option<&str> {
-        let index = self.entries.binary_search_by_key(&value, |entry| entry.value).ok()?;
+        let index = self
+            .entries
+            .binary_search_by_key(&value, |entry| entry.value)
+            .ok()?;
         Some(&self.entries.get(index)?.name)
     }
 
@@ -143,7 +146,9 @@ impl ValueMap {
     }
 
     fn parts_of(&self, value: u64) -> impl Iterator<Item = &(u64, MapEntry)> {
-        self.parts.iter().filter(move |(mask, entry)| value & mask == entry.value)
+        self.parts
+            .iter()
+            .filter(move |(mask, entry)| value & mask == entry.value)
     }
 
     /// The bits of `value` that no entry names.
@@ -167,21 +172,30 @@ mod tests {
     use super::*;
 
     fn entry(value: u64, name: &'static str) -> MapEntry {
-        MapEntry { value, name: name.into() }
+        MapEntry {
+            value,
+            name: name.into(),
+        }
     }
 
     #[test]
     fn get_returns_the_first_of_two_names() {
-        let map =
-            ValueMap::new("m", MapKind::Values, vec![entry(2, "b"), entry(1, "a"), entry(2, "c")]);
+        let map = ValueMap::new(
+            "m",
+            MapKind::Values,
+            vec![entry(2, "b"), entry(1, "a"), entry(2, "c")],
+        );
         assert_eq!(map.get(2), Some("b"));
         assert_eq!(map.get(3), None);
     }
 
     #[test]
     fn bits_names_bits_and_unnamed_returns_the_others() {
-        let map =
-            ValueMap::new("m", MapKind::Bits, vec![entry(0, "none"), entry(1, "a"), entry(6, "b")]);
+        let map = ValueMap::new(
+            "m",
+            MapKind::Bits,
+            vec![entry(0, "none"), entry(1, "a"), entry(6, "b")],
+        );
         assert_eq!(map.bits(7).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(map.bits(5).collect::<Vec<_>>(), ["a"]);
         assert_eq!(map.unnamed(0x15), 0x14);
@@ -194,6 +208,9 @@ mod tests {
         let names = |value| map.bits(value).collect::<Vec<_>>();
         assert_eq!(names(0x31), ["a", "high"]);
         assert_eq!((names(0x10), names(0x20)), (vec!["low"], vec![]));
-        assert_eq!([0x31, 0x20, 0x71].map(|value| map.unnamed(value)), [0, 0x20, 0x40]);
+        assert_eq!(
+            [0x31, 0x20, 0x71].map(|value| map.unnamed(value)),
+            [0, 0x20, 0x40]
+        );
     }
 }

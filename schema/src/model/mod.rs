@@ -169,7 +169,10 @@ pub struct Named<T> {
 impl<T> Named<T> {
     /// A number with a name.
     pub fn new(value: T, name: impl Into<Text>) -> Self {
-        Named { value, name: name.into() }
+        Named {
+            value,
+            name: name.into(),
+        }
     }
 }
 
@@ -296,7 +299,10 @@ impl Field {
     /// One struct with these members.
     #[must_use]
     pub fn structure(name: impl Into<Text>, members: Vec<Field>) -> Self {
-        Field { kind: FieldKind::Struct(members), ..Field::new(name, InType::Null) }
+        Field {
+            kind: FieldKind::Struct(members),
+            ..Field::new(name, InType::Null)
+        }
     }
 
     /// The same field with another count.

@@ -30,7 +30,12 @@ impl Shown {
         let status = field.is_status();
         let time = is_time(field);
         let hexadecimal = field.is_hexadecimal();
-        Shown { hexadecimal, status, time, meaning: field.meaning() }
+        Shown {
+            hexadecimal,
+            status,
+            time,
+            meaning: field.meaning(),
+        }
     }
 }
 
@@ -38,7 +43,10 @@ impl Field {
     /// Whether the numbers of the field are status codes.
     #[must_use]
     pub fn is_status(&self) -> bool {
-        matches!(self.out, OutType::Win32Error | OutType::NtStatus | OutType::HResult)
+        matches!(
+            self.out,
+            OutType::Win32Error | OutType::NtStatus | OutType::HResult
+        )
     }
 
     /// Whether the numbers of the field are hexadecimal: addresses, masks, status codes, and ids
@@ -71,7 +79,11 @@ impl Field {
             (_, InType::UInt64 | InType::HexInt64) => {
                 let ends = ["Address", "InstructionPointer", "Stack"];
                 let is_address = ends.iter().any(|end| ends_with(&self.name, end));
-                if is_address { Some(Meaning::Address) } else { None }
+                if is_address {
+                    Some(Meaning::Address)
+                } else {
+                    None
+                }
             }
             (_, InType::UInt32 | InType::Int32 | InType::HexInt32) => id_of_name(&self.name),
             _ => None,
@@ -96,8 +108,11 @@ fn id_of_name(name: &str) -> Option<Meaning> {
 
 /// Whether a name ends like this (case does not matter).
 pub(crate) fn ends_with(name: &str, end: &str) -> bool {
-    let Some(offset) = name.len().checked_sub(end.len()) else { return false };
-    name.get(offset..).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
+    let Some(offset) = name.len().checked_sub(end.len()) else {
+        return false;
+    };
+    name.get(offset..)
+        .is_some_and(|tail| tail.eq_ignore_ascii_case(end))
 }
 
 /// Whether the numbers of a field are times: intervals of 100 ns since 1601.
@@ -124,7 +139,9 @@ fn is_identifier(name: &str) -> bool {
 /// Whether a number with this name has bits of its own.
 fn is_mask(name: &str) -> bool {
     // Most names end otherwise, which their last letters say.
-    let Some(last) = name.as_bytes().last_chunk::<4>() else { return false };
+    let Some(last) = name.as_bytes().last_chunk::<4>() else {
+        return false;
+    };
     match &last.map(|letter| letter.to_ascii_lowercase()) {
         b"lags" => ends_with(name, "flags"),
         b"ords" => ends_with(name, "keywords"),
@@ -141,11 +158,23 @@ mod tests {
     #[test]
     fn meaning_is_that_of_the_type_or_the_name() {
         let meaning = |name: &'static str, ty| Field::new(name, ty).meaning();
-        assert_eq!(meaning("ParentProcessID", InType::UInt32), Some(Meaning::Process));
-        assert_eq!(meaning("NewThreadId", InType::UInt32), Some(Meaning::Thread));
+        assert_eq!(
+            meaning("ParentProcessID", InType::UInt32),
+            Some(Meaning::Process)
+        );
+        assert_eq!(
+            meaning("NewThreadId", InType::UInt32),
+            Some(Meaning::Thread)
+        );
         assert_eq!(meaning("TThreadId", InType::UInt32), Some(Meaning::Thread));
-        assert_eq!(meaning("InstructionPointer", InType::Pointer), Some(Meaning::Address));
-        assert_eq!(meaning("MethodStartAddress", InType::UInt64), Some(Meaning::Address));
+        assert_eq!(
+            meaning("InstructionPointer", InType::Pointer),
+            Some(Meaning::Address)
+        );
+        assert_eq!(
+            meaning("MethodStartAddress", InType::UInt64),
+            Some(Meaning::Address)
+        );
         assert_eq!(meaning("MethodID", InType::UInt64), None);
         assert_eq!(meaning("Count", InType::UInt32), None);
         assert_eq!(meaning("ProcessId", InType::Utf16), None);

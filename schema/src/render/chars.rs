@@ -89,7 +89,9 @@ fn characters(
         value => {
             scratch.clear();
             renderer.unquoted(scratch, field, &Shown::of(field), value);
-            String::from_utf8_lossy(scratch).chars().for_each(|c| sink(Ok(c)));
+            String::from_utf8_lossy(scratch)
+                .chars()
+                .for_each(|c| sink(Ok(c)));
         }
     }
 }
@@ -112,8 +114,9 @@ mod tests {
             Field::structure("Pair", vec![Field::new("A", InType::Int8)]),
         ];
         let decoder = Decoder::new(schema.into());
-        let mut payload: Vec<u8> =
-            [u16::from(b'C'), u16::from(b'\\'), 0xd800, 0].map(u16::to_le_bytes).concat();
+        let mut payload: Vec<u8> = [u16::from(b'C'), u16::from(b'\\'), 0xd800, 0]
+            .map(u16::to_le_bytes)
+            .concat();
         payload.extend(b"a\\\xe9\0\xff");
         let (mut seen, mut scratch) = (Vec::new(), Vec::new());
         for (field, value) in decoder.fields(&payload, PointerSize::P8) {
@@ -122,6 +125,9 @@ mod tests {
         }
         let text: String = seen.iter().filter_map(|c| c.ok()).collect();
         assert_eq!(text, "C\\ a\\é {A=-1} ");
-        assert_eq!(seen.iter().filter_map(|c| c.err()).collect::<Vec<_>>(), [0xd800]);
+        assert_eq!(
+            seen.iter().filter_map(|c| c.err()).collect::<Vec<_>>(),
+            [0xd800]
+        );
     }
 }

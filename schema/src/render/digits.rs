@@ -32,7 +32,11 @@ pub(super) fn padded(out: &mut Vec<u8>, n: u64, width: usize) {
 
 #[inline]
 const fn digit(nibble: u8) -> u8 {
-    if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 }
+    if nibble < 10 {
+        b'0' + nibble
+    } else {
+        b'a' + nibble - 10
+    }
 }
 
 /// Appends `0x` and the number in hexadecimal, without leading zeros.
@@ -85,7 +89,19 @@ mod tests {
 
     #[test]
     fn numbers_print_like_the_standard_library() {
-        for value in [0, 1, 9, 10, 15, 16, 255, 256, 1 << 40, 0x0123_4567_89ab_cdef, u64::MAX] {
+        for value in [
+            0,
+            1,
+            9,
+            10,
+            15,
+            16,
+            255,
+            256,
+            1 << 40,
+            0x0123_4567_89ab_cdef,
+            u64::MAX,
+        ] {
             let mut out = Vec::new();
             decimal(&mut out, value);
             out.push(b' ');

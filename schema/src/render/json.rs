@@ -38,7 +38,10 @@ impl Renderer<'_> {
     /// assert_eq!(value, br#"{""Count"":7}"#);
     /// ```
     pub fn csv_fields(&self, out: &mut Vec<u8>, fields: &mut Fields<'_>) {
-        let json = Json { csv: true, ..Json::new(*self, plans_of_fields(fields), out) };
+        let json = Json {
+            csv: true,
+            ..Json::new(*self, plans_of_fields(fields), out)
+        };
         fields_to(out, fields, &json);
     }
 
@@ -75,7 +78,12 @@ struct Json<'r> {
 impl<'r> Json<'r> {
     fn new(renderer: Renderer<'r>, plans: &'r [FieldPlan], out: &[u8]) -> Self {
         let end = out.len().saturating_add(super::MAX_LEN);
-        Json { renderer, plans, end, csv: false }
+        Json {
+            renderer,
+            plans,
+            end,
+            csv: false,
+        }
     }
 
     #[inline(always)]
@@ -135,8 +143,14 @@ fn fields_to(out: &mut Vec<u8>, fields: &mut Fields<'_>, json: &Json<'_>) {
     out.push(b'{');
     let start = out.len();
     while let Some((field, number, value)) = fields.next_numbered() {
-        let Some(plan) = json.plans.get(number) else { break };
-        let key = if out.len() == start { plan.key.get(1..) } else { Some(&*plan.key) };
+        let Some(plan) = json.plans.get(number) else {
+            break;
+        };
+        let key = if out.len() == start {
+            plan.key.get(1..)
+        } else {
+            Some(&*plan.key)
+        };
         json.key(out, plan, key.unwrap_or_default());
         value_to(out, field, &plan.shown, value, json);
         let has_names = |meaning| json.renderer.names.is_some_and(|names| names.has(meaning));
@@ -192,8 +206,14 @@ fn name_to(
         json.text(out, |out| match (&field.map, json.renderer.names) {
             (Some(map), _) => has = name_with(out, map, bits, json_text),
             (None, names) => {
-                let of_trace = || names.zip(meaning).and_then(|(names, of)| names.name(of, bits));
-                let name = status_name(field, bits).map(Cow::Borrowed).or_else(of_trace);
+                let of_trace = || {
+                    names
+                        .zip(meaning)
+                        .and_then(|(names, of)| names.name(of, bits))
+                };
+                let name = status_name(field, bits)
+                    .map(Cow::Borrowed)
+                    .or_else(of_trace);
                 json_text(out, name.as_deref().unwrap_or_default());
                 has = name.is_some();
             }
@@ -237,7 +257,9 @@ fn value_to(out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>, j
         Value::Double(f) => json.quoted(out, |out| drop(write!(out, "{f}"))),
         Value::Char(unit) => {
             let unit = unit.to_le_bytes();
-            json.text(out, |out| utf16(out, "", Utf16::new(&unit), json.renderer.lossy));
+            json.text(out, |out| {
+                utf16(out, "", Utf16::new(&unit), json.renderer.lossy)
+            });
         }
         Value::Guid(g) => json.quoted(out, |out| out.extend(g.to_ascii())),
         Value::FileTime(t) => json.quoted(out, |out| filetime(out, t)),
@@ -299,7 +321,10 @@ fn utf16(out: &mut Vec<u8>, before: &str, text: Utf16<'_>, lossy: bool) {
         if are_plain(bytes) {
             out.extend_from_slice(&bytes.to_le_bytes());
         } else {
-            bytes.to_le_bytes().iter().for_each(|byte| json_char(out, char::from(*byte)));
+            bytes
+                .to_le_bytes()
+                .iter()
+                .for_each(|byte| json_char(out, char::from(*byte)));
         }
         rest = after;
     }
@@ -332,6 +357,9 @@ const fn ascii(units: [u8; 16]) -> Option<u64> {
 fn ansi(out: &mut Vec<u8>, bytes: &[u8]) {
     for chunk in bytes.utf8_chunks() {
         json_text(out, chunk.valid());
-        chunk.invalid().iter().for_each(|b| json_char(out, char::from(*b)));
+        chunk
+            .invalid()
+            .iter()
+            .for_each(|b| json_char(out, char::from(*b)));
     }
 }

@@ -186,10 +186,11 @@ impl<'f, 'a> Writer<'f, 'a> {
         }
         match value {
             Utf16(_) | Ansi(_) | Utf8(_) | Char(_) | Array(_) | Struct(_) => {
-                self.renderer.chars(field, value, &mut Vec::new(), &mut |c| {
-                    let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
-                    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-                });
+                self.renderer
+                    .chars(field, value, &mut Vec::new(), &mut |c| {
+                        let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
+                        out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                    });
             }
             value => self.renderer.unquoted(out, field, shown, value),
         }
@@ -220,7 +221,11 @@ impl<'f, 'a> Writer<'f, 'a> {
             None if after.starts_with('0') => 1,
             None => 2,
         };
-        let digits = after.bytes().take_while(u8::is_ascii_digit).take(most).count();
+        let digits = after
+            .bytes()
+            .take_while(u8::is_ascii_digit)
+            .take(most)
+            .count();
         let Some((number, rest)) = after.split_at_checked(digits).filter(|_| digits > 0) else {
             return self.letter(out, after);
         };
@@ -299,7 +304,10 @@ impl Format {
         let flags = text.bytes().take_while(|b| b"-+ #0".contains(b)).count();
         let (flags, rest) = text.split_at_checked(flags).unwrap_or_default();
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let width = rest.get(..digits).and_then(|w| w.parse().ok()).unwrap_or(0usize);
+        let width = rest
+            .get(..digits)
+            .and_then(|w| w.parse().ok())
+            .unwrap_or(0usize);
         Format {
             left: flags.contains('-'),
             zeros: flags.contains('0') && !flags.contains('-'),

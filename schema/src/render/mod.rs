@@ -130,7 +130,10 @@ impl<'n> Renderer<'n> {
     /// ```
     #[must_use]
     pub fn lossy(self) -> Self {
-        Renderer { lossy: true, ..self }
+        Renderer {
+            lossy: true,
+            ..self
+        }
     }
 
     /// In text, a value with a name in its map is written as the name alone.
@@ -150,7 +153,10 @@ impl<'n> Renderer<'n> {
     /// ```
     #[must_use]
     pub fn names_alone(self) -> Self {
-        Renderer { names_alone: true, ..self }
+        Renderer {
+            names_alone: true,
+            ..self
+        }
     }
 }
 

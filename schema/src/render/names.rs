@@ -28,7 +28,9 @@ pub struct PathStart<'n> {
 
 /// A text as the name of its beginning, and its rest.
 pub(super) fn split<'t, 'n>(names: Option<&'n dyn Names>, text: Utf16<'t>) -> (&'n str, Utf16<'t>) {
-    let Some(start) = names.and_then(|names| names.path(text)) else { return ("", text) };
+    let Some(start) = names.and_then(|names| names.path(text)) else {
+        return ("", text);
+    };
     let rest = text.bytes().get(2 * start.units..).unwrap_or_default();
     (start.name, Utf16::new(rest))
 }

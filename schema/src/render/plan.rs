@@ -24,9 +24,19 @@ impl FieldPlan {
         let is_named = field.map.is_some() || shown.status;
         let may_be_named = is_named || shown.meaning.is_some();
         let key = json_key(&field.name, "");
-        let name_key = if may_be_named { json_key(&field.name, "_name") } else { Box::default() };
+        let name_key = if may_be_named {
+            json_key(&field.name, "_name")
+        } else {
+            Box::default()
+        };
         let is_escaped = key.contains(&b'\\');
-        FieldPlan { key, name_key, is_escaped, shown, is_named }
+        FieldPlan {
+            key,
+            name_key,
+            is_escaped,
+            shown,
+            is_named,
+        }
     }
 }
 

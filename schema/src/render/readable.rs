@@ -17,7 +17,9 @@ pub fn readable_text(out: &mut String, payload: &[u8]) {
     let start = out.len();
     let mut rest = payload;
     while !rest.is_empty() {
-        let (chars, taken) = wide_run(rest).or_else(|| ascii_run(rest)).unwrap_or_default();
+        let (chars, taken) = wide_run(rest)
+            .or_else(|| ascii_run(rest))
+            .unwrap_or_default();
         if taken == 0 {
             rest = rest.get(1..).unwrap_or_default();
             continue;
@@ -32,7 +34,11 @@ pub fn readable_text(out: &mut String, payload: &[u8]) {
 
 /// The run of UTF-16 at the start, and its bytes.
 fn wide_run(bytes: &[u8]) -> Option<(String, usize)> {
-    let units = bytes.as_chunks().0.iter().map(|unit| u16::from_le_bytes(*unit));
+    let units = bytes
+        .as_chunks()
+        .0
+        .iter()
+        .map(|unit| u16::from_le_bytes(*unit));
     let mut text = String::new();
     let (mut count, mut foreign, mut ended) = (0, None, false);
     for unit in units {
@@ -48,15 +54,21 @@ fn wide_run(bytes: &[u8]) -> Option<(String, usize)> {
     // Latin text that begins a byte later looks like Chinese, with zeros in all low bytes.
     let shifted = text.encode_utf16().filter(|unit| unit & 0xff == 0).count() * 2 > count;
     // So does ASCII, with two letters in one.
-    let ascii = bytes.iter().take(count * 2).all(|b| matches!(b, b' '..=b'~'));
+    let ascii = bytes
+        .iter()
+        .take(count * 2)
+        .all(|b| matches!(b, b' '..=b'~'));
     let is_text = foreign == Some(false) || ended && !shifted && !ascii;
     (count >= MIN_UNITS && is_text).then_some((text, count * 2))
 }
 
 /// The run of ASCII at the start, and its bytes.
 fn ascii_run(bytes: &[u8]) -> Option<(String, usize)> {
-    let text: String =
-        bytes.iter().map(|b| char::from(*b)).take_while(|c| matches!(c, ' '..='~')).collect();
+    let text: String = bytes
+        .iter()
+        .map(|b| char::from(*b))
+        .take_while(|c| matches!(c, ' '..='~'))
+        .collect();
     let taken = text.len();
     (taken >= MIN_UNITS).then_some((text, taken))
 }
@@ -81,13 +93,21 @@ mod tests {
 
     #[test]
     fn runs_of_both_encodings_are_found() {
-        let payload =
-            [&[1, 0, 0, 0xff][..], &wide("C:\\Größe\0"), b"\x07GET /\0", &wide("abc\0")].concat();
+        let payload = [
+            &[1, 0, 0, 0xff][..],
+            &wide("C:\\Größe\0"),
+            b"\x07GET /\0",
+            &wide("abc\0"),
+        ]
+        .concat();
         assert_eq!(text(&payload), "C:\\Größe | GET /");
         let guid = [0x33, 0x94, 0x22, 0x86, 0x90, 0x71, 0x11, 0x82];
         assert_eq!(text(&[&guid[..], &wide("Ethernet\0")].concat()), "Ethernet");
         // At an odd offset, and in another script.
-        assert_eq!(text(&[&[9][..], &wide("svchost.exe")].concat()), "svchost.exe");
+        assert_eq!(
+            text(&[&[9][..], &wide("svchost.exe")].concat()),
+            "svchost.exe"
+        );
         assert_eq!(text(&wide("日本語版\0")), "日本語版");
         assert_eq!(text(b"GET /one\0\0"), "GET /one");
     }
@@ -97,6 +117,9 @@ mod tests {
         let noise: Vec<u8> = (0..=255).rev().collect();
         assert!(!text(&noise).contains('\u{4e00}'));
         assert_eq!(text(&[]), "");
-        assert_eq!(text(&[0x11, 0x82, 0x33, 0x94, 0x22, 0x86, 0x90, 0x71, 0x01]), "");
+        assert_eq!(
+            text(&[0x11, 0x82, 0x33, 0x94, 0x22, 0x86, 0x90, 0x71, 0x01]),
+            ""
+        );
     }
 }

@@ -35,7 +35,11 @@ pub fn ntstatus(code: u32) -> Option<&'static str> {
 /// that one's name.
 #[must_use]
 pub fn hresult(code: u32) -> Option<&'static str> {
-    let wrapped = || (code >> 16 == 0x8007).then_some(code & 0xffff).and_then(win32);
+    let wrapped = || {
+        (code >> 16 == 0x8007)
+            .then_some(code & 0xffff)
+            .and_then(win32)
+    };
     find("hresult", code).or_else(wrapped)
 }
 

@@ -57,9 +57,15 @@ proptest! {
 #[test]
 fn filetime_and_system_time_print_iso_8601() {
     assert_eq!(text(|out| filetime(out, 0)), "1601-01-01T00:00:00.0000000Z");
-    assert_eq!(text(|out| filetime(out, 132_404_548_306_935_923)), "2020-07-29T00:07:10.6935923Z");
+    assert_eq!(
+        text(|out| filetime(out, 132_404_548_306_935_923)),
+        "2020-07-29T00:07:10.6935923Z"
+    );
     let time = SystemTime([2021, 9, 4, 9, 14, 59, 35, 7]);
-    assert_eq!(text(|out| system_time(out, time)), "2021-09-09T14:59:35.007");
+    assert_eq!(
+        text(|out| system_time(out, time)),
+        "2021-09-09T14:59:35.007"
+    );
 }
 
 /// Compares the fields in CSV with those of JSON, whose quotes are doubled.
@@ -84,15 +90,20 @@ fn csv_fields_escape_names_and_values() {
     let id = Identity::Modern { id: 1, version: 0 };
     let mut schema = EventSchema::new(Guid::ZERO, id, SchemaSource::Manifest);
     schema.fields = vec![field];
-    let path: Vec<u8> =
-        "C:\\users\\\"u\u{1b}\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let path: Vec<u8> = "C:\\users\\\"u\u{1b}\0"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
     assert!(are_equal_in_csv(schema, &path));
 }
 
 fn sample() -> EventSchema {
     let id = Identity::Modern { id: 1, version: 0 };
     let mut schema = EventSchema::new(Guid::ZERO, id, SchemaSource::Manifest);
-    let entry = |value, name: &'static str| MapEntry { value, name: name.into() };
+    let entry = |value, name: &'static str| MapEntry {
+        value,
+        name: name.into(),
+    };
     let bits = ValueMap::new("B", MapKind::Bits, vec![entry(1, "one"), entry(2, "two")]);
     let names = ValueMap::new("V", MapKind::Values, vec![entry(0xff, "minus one")]);
     schema.fields = vec![
@@ -118,8 +129,14 @@ fn payload(schema: &EventSchema) -> Vec<u8> {
         .set("Signed", -1)
         .set("Status", 0xc000_0005u32)
         .set("Result", 0x8007_0005u32 as i32)
-        .set("Sid", OwnedValue::Sid(vec![1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0]))
-        .set("Socket", vec![2u8, 0, 0x1f, 0x90, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0])
+        .set(
+            "Sid",
+            OwnedValue::Sid(vec![1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0]),
+        )
+        .set(
+            "Socket",
+            vec![2u8, 0, 0x1f, 0x90, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+        )
         .set("Host", "pc")
         .set("List", OwnedValue::Array(vec![10u32.into(), 11u32.into()]))
         .set("Text", vec![b'x', 0xe9, 0x1b])
@@ -163,7 +180,14 @@ fn masks_and_ids_are_hexadecimal_whatever_their_value() {
         Field::new("ProcessId", InType::UInt32),
         Field::new("Tasks", InType::UInt32),
     ];
-    let payload = [&[9, 0, 0, 0][..], &[7, 0, 0, 0, 0, 0, 0, 0], &[3, 0], &[1], &[8; 8], &[4; 8]];
+    let payload = [
+        &[9, 0, 0, 0][..],
+        &[7, 0, 0, 0, 0, 0, 0, 0],
+        &[3, 0],
+        &[1],
+        &[8; 8],
+        &[4; 8],
+    ];
     let payload = payload.concat();
     let decoder = Decoder::new(Arc::new(schema));
     let fields = decoder.fields(&payload, PointerSize::P8);
@@ -195,7 +219,10 @@ fn message_replaces_inserts() {
     let schema = sample();
     let bytes = payload(&schema);
     let show = |format: &str, source| {
-        let decoder = Decoder::new(Arc::new(EventSchema { source, ..schema.clone() }));
+        let decoder = Decoder::new(Arc::new(EventSchema {
+            source,
+            ..schema.clone()
+        }));
         let fields = decoder.fields(&bytes, PointerSize::P8);
         text(|out| Renderer::new().message(out, format, &fields))
     };
@@ -204,7 +231,10 @@ fn message_replaces_inserts() {
         manifest("%8 has %2!04x! of %3!5d!|%2!-4u!| 100%%"),
         "pc has 000b of    -1|11  | 100%"
     );
-    assert_eq!(manifest("%2, %2!s!; %3!x!"), "one|two|0x8, one|two|0x8; ffffffff");
+    assert_eq!(
+        manifest("%2, %2!s!; %3!x!"),
+        "one|two|0x8, one|two|0x8; ffffffff"
+    );
     // `%3` is -1: of 32 bits, unless the format asks for 64.
     assert_eq!(
         manifest("%3!I64x! %3!#llX! %3!I64u! %3!lx! %3!I64d! %2!08I64x!"),
@@ -222,10 +252,14 @@ fn message_replaces_inserts() {
 fn messages_have_the_names_of_values_in_both_forms() {
     let schema = sample();
     let bytes = payload(&schema);
-    for (source, format) in
-        [(SchemaSource::Manifest, "%2 %3 %9"), (SchemaSource::Tmf, "%11 %12 %18")]
-    {
-        let decoder = Decoder::new(Arc::new(EventSchema { source, ..schema.clone() }));
+    for (source, format) in [
+        (SchemaSource::Manifest, "%2 %3 %9"),
+        (SchemaSource::Tmf, "%11 %12 %18"),
+    ] {
+        let decoder = Decoder::new(Arc::new(EventSchema {
+            source,
+            ..schema.clone()
+        }));
         let fields = decoder.fields(&bytes, PointerSize::P8);
         for write in [Renderer::message, Renderer::plain_message] {
             let shown = text(|out| write(&Renderer::new(), out, format, &fields));
@@ -242,9 +276,25 @@ fn whole_numbers_have_the_digits_of_rust() {
         Renderer::new().json_value(&mut out, &field, value);
         String::from_utf8(out).unwrap()
     };
-    for value in [0.0, -0.0, 1.0, -7.0, 0.5, -0.5, 9_999_999.0, 1e7, 16_777_216.0, 1e16, 1e30] {
+    for value in [
+        0.0,
+        -0.0,
+        1.0,
+        -7.0,
+        0.5,
+        -0.5,
+        9_999_999.0,
+        1e7,
+        16_777_216.0,
+        1e16,
+        1e30,
+    ] {
         assert_eq!(json(Value::Double(value)), format!("{value:?}"));
-        assert_eq!(json(Value::Float(value as f32)).parse(), Ok(value as f32), "{value}");
+        assert_eq!(
+            json(Value::Float(value as f32)).parse(),
+            Ok(value as f32),
+            "{value}"
+        );
     }
 }
 
@@ -255,7 +305,9 @@ fn in_rows(field: Field, payload: &[u8]) -> String {
     schema.fields = vec![field];
     let decoder = Decoder::new(Arc::new(schema));
     text(|out| {
-        Renderer::new().hex().json_fields(out, &mut decoder.fields(payload, PointerSize::P8))
+        Renderer::new()
+            .hex()
+            .json_fields(out, &mut decoder.fields(payload, PointerSize::P8))
     })
 }
 
@@ -272,20 +324,33 @@ fn numbers_have_the_width_and_the_meaning_of_their_fields() {
         let hexadecimal = format!("0x{}", "ff".repeat(bytes));
         assert_eq!(shown(of, OutType::Hex, Value::Int(-1)).0, hexadecimal);
         let field = Field::new("F", of).with_out(OutType::Hex);
-        assert_eq!(in_rows(field, &vec![0xff; bytes]), format!("{{\"F\":\"{hexadecimal}\"}}"));
+        assert_eq!(
+            in_rows(field, &vec![0xff; bytes]),
+            format!("{{\"F\":\"{hexadecimal}\"}}")
+        );
     }
     const TIME: u64 = 133_500_000_000_000_000;
     let printed = text(|out| filetime(out, TIME));
     let quoted = format!("\"{printed}\"");
     for out in [OutType::DateTime, OutType::DateTimeUtc] {
         let of = |in_type, value| shown(in_type, out, value);
-        assert_eq!(of(InType::UInt64, Value::UInt(TIME)), (printed.clone(), quoted.clone()));
-        assert_eq!(of(InType::Int64, Value::Int(TIME as i64)), (printed.clone(), quoted.clone()));
+        assert_eq!(
+            of(InType::UInt64, Value::UInt(TIME)),
+            (printed.clone(), quoted.clone())
+        );
+        assert_eq!(
+            of(InType::Int64, Value::Int(TIME as i64)),
+            (printed.clone(), quoted.clone())
+        );
         assert_eq!(of(InType::UInt32, Value::UInt(7)).1, "7");
     }
-    for (value, expected) in
-        [(0.1, "0.1"), (-1e300, "-1e300"), (1e-7, "1e-7"), (f64::INFINITY, "inf"), (12.0, "12")]
-    {
+    for (value, expected) in [
+        (0.1, "0.1"),
+        (-1e300, "-1e300"),
+        (1e-7, "1e-7"),
+        (f64::INFINITY, "inf"),
+        (12.0, "12"),
+    ] {
         let field = Field::new("F", InType::Double);
         assert_eq!(
             text(|out| Renderer::new().text_value(out, &field, Value::Double(value))),

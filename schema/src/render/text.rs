@@ -40,7 +40,8 @@ impl Renderer<'_> {
 
     /// Writes one value as in running text: without quotes, names instead of values.
     pub fn unquoted_value(&self, out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
-        self.names_alone().unquoted(out, field, &Shown::of(field), value);
+        self.names_alone()
+            .unquoted(out, field, &Shown::of(field), value);
     }
 
     /// Writes one value without quotes.
@@ -76,14 +77,24 @@ struct Text<'r> {
 
 impl<'r> Text<'r> {
     fn new(renderer: Renderer<'r>, quotes: Quotes, plans: &'r [FieldPlan], out: &[u8]) -> Self {
-        Text { renderer, quotes, plans, end: out.len().saturating_add(MAX_LEN) }
+        Text {
+            renderer,
+            quotes,
+            plans,
+            end: out.len().saturating_add(MAX_LEN),
+        }
     }
 
     fn fields(&self, out: &mut Vec<u8>, fields: &mut Fields<'_>) {
         // Within a structure text is quoted, also if the value itself has no quotes.
-        let members = Text { quotes: Quotes::Written, ..*self };
+        let members = Text {
+            quotes: Quotes::Written,
+            ..*self
+        };
         while let Some((field, number, value)) = fields.next_numbered() {
-            let Some(plan) = self.plans.get(number) else { return };
+            let Some(plan) = self.plans.get(number) else {
+                return;
+            };
             out.push(b' ');
             escape_line(out, &field.name);
             out.push(b'=');
@@ -210,7 +221,11 @@ fn unsigned(out: &mut Vec<u8>, field: &Field, shown: &Shown, n: u64) {
 /// Writes a number with a fraction: a very large or small one with an exponent.
 fn float(out: &mut Vec<u8>, value: f64, whole: &dyn Display, exponent: &dyn LowerExp) {
     let is_plain = !value.is_finite() || value == 0.0 || (1e-5..1e16).contains(&value.abs());
-    let _ = if is_plain { write!(out, "{whole}") } else { write!(out, "{exponent:e}") };
+    let _ = if is_plain {
+        write!(out, "{whole}")
+    } else {
+        write!(out, "{exponent:e}")
+    };
 }
 
 fn integer(out: &mut Vec<u8>, field: &Field, shown: &Shown, n: i64) {
@@ -235,7 +250,10 @@ fn status_text(out: &mut Vec<u8>, code: u64, name: Option<&str>) {
 
 fn utf16(out: &mut Vec<u8>, text: Utf16<'_>) {
     let units = text.bytes().as_chunks::<2>().0;
-    if units.iter().all(|&[low, high]| high == 0 && escape::is_plain(low)) {
+    if units
+        .iter()
+        .all(|&[low, high]| high == 0 && escape::is_plain(low))
+    {
         out.extend(units.iter().map(|&[low, _]| low));
         return;
     }
@@ -246,6 +264,9 @@ fn utf16(out: &mut Vec<u8>, text: Utf16<'_>) {
 fn ansi(out: &mut Vec<u8>, bytes: &[u8]) {
     for chunk in bytes.utf8_chunks() {
         escape_line(out, chunk.valid());
-        escape::escape_chars(out, chunk.invalid().iter().map(|byte| Ok(char::from(*byte))));
+        escape::escape_chars(
+            out,
+            chunk.invalid().iter().map(|byte| Ok(char::from(*byte))),
+        );
     }
 }

@@ -21,12 +21,18 @@ pub fn time_of(field: &Field, value: Value<'_>) -> Option<i64> {
 /// A SYSTEMTIME as a FILETIME: the inverse of [`date`].
 fn ticks(time: SystemTime) -> i64 {
     let [year, month, _, day, hour, minute, second, ms] = time.0.map(i64::from);
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
     let year = year - 1600;
     let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     let day = 365 * year + leap_days + (153 * month + 2) / 5 + day - 1 - FROM_MARCH;
     let second = ((day * 24 + hour) * 60 + minute) * 60 + second;
-    second.saturating_mul(FILETIME_PER_SECOND).saturating_add(ms * (FILETIME_PER_SECOND / 1_000))
+    second
+        .saturating_mul(FILETIME_PER_SECOND)
+        .saturating_add(ms * (FILETIME_PER_SECOND / 1_000))
 }
 
 /// Days from 1600-03-01 to 1601-01-01.
@@ -63,7 +69,11 @@ fn date(days: u64) -> (u64, u64, u64) {
     let day = day - (365 * year + year / 4 - year / 100);
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let (month, next) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
     (1600 + era * 400 + year + next, month, day)
 }
 
@@ -94,8 +104,14 @@ mod tests {
         let field = Field::new("F", InType::SystemTime);
         let of = |time| time_of(&field, Value::SystemTime(SystemTime(time)));
         assert_eq!(of([1601, 1, 1, 1, 0, 0, 0, 0]), Some(0));
-        assert_eq!(of([2020, 7, 3, 29, 0, 7, 10, 693]), Some(132_404_548_306_930_000));
-        assert_eq!(of([2000, 2, 2, 29, 0, 0, 0, 0]), of([2000, 3, 3, 0, 0, 0, 0, 0]));
+        assert_eq!(
+            of([2020, 7, 3, 29, 0, 7, 10, 693]),
+            Some(132_404_548_306_930_000)
+        );
+        assert_eq!(
+            of([2000, 2, 2, 29, 0, 0, 0, 0]),
+            of([2000, 3, 3, 0, 0, 0, 0, 0])
+        );
         assert_eq!(of([u16::MAX; 8]), Some(i64::MAX));
         assert!(of([0; 8]) < Some(0));
     }

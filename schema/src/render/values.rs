@@ -77,7 +77,9 @@ pub fn status_name(field: &Field, code: u64) -> Option<&'static str> {
 
 /// Writes `S-1-5-18`; bytes that are no SID as hexadecimal digits.
 pub fn sid(out: &mut Vec<u8>, sid: Sid<'_>) {
-    let Some((head, rest)) = sid.0.split_first_chunk::<8>() else { return hex_bytes(out, sid.0) };
+    let Some((head, rest)) = sid.0.split_first_chunk::<8>() else {
+        return hex_bytes(out, sid.0);
+    };
     let [revision, _, authority @ ..] = *head;
     let authority = authority.iter().fold(0u64, |n, &b| n << 8 | u64::from(b));
     let _ = write!(out, "S-{revision}-{authority}");
@@ -93,9 +95,9 @@ pub fn socket_address(out: &mut Vec<u8>, bytes: &[u8]) -> bool {
     const INET6: u16 = 23;
     let port = bytes.u16_at(2).map(u16::swap_bytes);
     let written = match (bytes.u16_at(0), port) {
-        (Some(INET), Some(port)) => {
-            bytes.array::<4>(4).map(|a| write!(out, "{}", SocketAddrV4::new(a.into(), port)))
-        }
+        (Some(INET), Some(port)) => bytes
+            .array::<4>(4)
+            .map(|a| write!(out, "{}", SocketAddrV4::new(a.into(), port))),
         (Some(INET6), Some(port)) => bytes
             .array::<16>(8)
             .zip(bytes.u32_at(24).or(Some(0)))

@@ -44,12 +44,21 @@ impl<'a> Chunk<'a> {
         if format != FORMAT || magic != MAGIC || number >= total || total > MAX_CHUNKS {
             return None;
         }
-        Some(Chunk { major_version: major, minor_version: minor, total, number, text: c.rest() })
+        Some(Chunk {
+            major_version: major,
+            minor_version: minor,
+            total,
+            number,
+            text: c.rest(),
+        })
     }
 
     /// The schema of the manifest event itself.
     pub(crate) fn schema() -> EventSchema {
-        let identity = Identity::Modern { id: u16::MAX - 1, version: 1 };
+        let identity = Identity::Modern {
+            id: u16::MAX - 1,
+            version: 1,
+        };
         let mut schema = EventSchema::new(Guid::ZERO, identity, SchemaSource::EventSource);
         schema.name = "ManifestData".into();
         let bytes = ["Format", "MajorVersion", "MinorVersion", "Magic"];
@@ -85,7 +94,10 @@ struct Pending {
 impl Pending {
     /// The bytes that it takes of the limit.
     fn held(&self) -> usize {
-        self.chunks.values().map(|text| text.len().saturating_add(OVERHEAD)).sum()
+        self.chunks
+            .values()
+            .map(|text| text.len().saturating_add(OVERHEAD))
+            .sum()
     }
 }
 
@@ -109,7 +121,12 @@ impl Reassembler {
     /// Holds at most `limit` bytes of chunks and manifests. Chunks beyond that are dropped.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Reassembler { pending: HashMap::new(), done: HashMap::new(), held: 0, limit }
+        Reassembler {
+            pending: HashMap::new(),
+            done: HashMap::new(),
+            held: 0,
+            limit,
+        }
     }
 
     /// Adds a chunk that a process wrote. Returns the manifest when it is complete and is not the
@@ -132,8 +149,14 @@ impl Reassembler {
             pending.version = version;
             pending.total = chunk.total;
         }
-        if pending.chunks.insert(chunk.number, chunk.text.into()).is_none() {
-            self.held = self.held.saturating_add(chunk.text.len().saturating_add(OVERHEAD));
+        if pending
+            .chunks
+            .insert(chunk.number, chunk.text.into())
+            .is_none()
+        {
+            self.held = self
+                .held
+                .saturating_add(chunk.text.len().saturating_add(OVERHEAD));
         }
         if pending.chunks.len() < usize::from(pending.total) {
             return None;
@@ -144,13 +167,21 @@ impl Reassembler {
         }
         self.held = self.held.saturating_sub(pending.held());
         self.pending.remove(&(provider, process));
-        if self.done.get(&provider).is_some_and(|done| **done == *whole) {
+        if self
+            .done
+            .get(&provider)
+            .is_some_and(|done| **done == *whole)
+        {
             return None;
         }
         let text = String::from_utf8_lossy(&whole).into_owned();
-        self.held = self.held.saturating_add(whole.len().saturating_add(OVERHEAD));
+        self.held = self
+            .held
+            .saturating_add(whole.len().saturating_add(OVERHEAD));
         if let Some(before) = self.done.insert(provider, whole.into()) {
-            self.held = self.held.saturating_sub(before.len().saturating_add(OVERHEAD));
+            self.held = self
+                .held
+                .saturating_sub(before.len().saturating_add(OVERHEAD));
         }
         Some(text)
     }
@@ -161,7 +192,13 @@ mod tests {
     use super::*;
 
     fn chunk(total: u16, number: u16, text: &[u8]) -> Chunk<'_> {
-        Chunk { major_version: 1, minor_version: 0, total, number, text }
+        Chunk {
+            major_version: 1,
+            minor_version: 0,
+            total,
+            number,
+            text,
+        }
     }
 
     #[test]
@@ -170,12 +207,18 @@ mod tests {
         assert_eq!(r.add(Guid::ZERO, 1, chunk(3, 2, b"c")), None);
         assert_eq!(r.add(Guid::ZERO, 1, chunk(3, 0, b"a")), None);
         assert_eq!(r.add(Guid::ZERO, 1, chunk(3, 0, b"a")), None);
-        assert_eq!(r.add(Guid::ZERO, 1, chunk(3, 1, b"b")).as_deref(), Some("abc"));
+        assert_eq!(
+            r.add(Guid::ZERO, 1, chunk(3, 1, b"b")).as_deref(),
+            Some("abc")
+        );
         // The repetition is known already; another manifest is not.
         for (number, text) in [(0, b"a"), (1, b"b"), (2, b"c")] {
             assert_eq!(r.add(Guid::ZERO, 1, chunk(3, number, text)), None);
         }
-        assert_eq!(r.add(Guid::ZERO, 1, chunk(1, 0, b"x")).as_deref(), Some("x"));
+        assert_eq!(
+            r.add(Guid::ZERO, 1, chunk(1, 0, b"x")).as_deref(),
+            Some("x")
+        );
     }
 
     #[test]
@@ -183,8 +226,14 @@ mod tests {
         let mut r = Reassembler::new(1000);
         assert_eq!(r.add(Guid::ZERO, 1, chunk(2, 0, b"a")), None);
         assert_eq!(r.add(Guid::ZERO, 2, chunk(2, 0, b"x")), None);
-        assert_eq!(r.add(Guid::ZERO, 1, chunk(2, 1, b"b")).as_deref(), Some("ab"));
-        assert_eq!(r.add(Guid::ZERO, 2, chunk(2, 1, b"y")).as_deref(), Some("xy"));
+        assert_eq!(
+            r.add(Guid::ZERO, 1, chunk(2, 1, b"b")).as_deref(),
+            Some("ab")
+        );
+        assert_eq!(
+            r.add(Guid::ZERO, 2, chunk(2, 1, b"y")).as_deref(),
+            Some("xy")
+        );
         assert_eq!(r.held, 2 + OVERHEAD, "one manifest is held");
         assert!(r.pending.is_empty());
     }
@@ -193,7 +242,10 @@ mod tests {
     fn add_bounds_memory_when_chunks_are_lost() {
         let mut r = Reassembler::new(300);
         assert_eq!(r.add(Guid::ZERO, 1, chunk(2, 0, &[b'a'; 100])), None);
-        assert_eq!(r.add(Guid::new(1, 0, 0, [0; 8]), 1, chunk(1, 0, &[b'a'; 200])), None);
+        assert_eq!(
+            r.add(Guid::new(1, 0, 0, [0; 8]), 1, chunk(1, 0, &[b'a'; 200])),
+            None
+        );
         assert!(r.held <= 300);
         // The other half arrives with the repetition.
         assert!(r.add(Guid::ZERO, 1, chunk(2, 1, b"b")).is_some());

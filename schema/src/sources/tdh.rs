@@ -71,7 +71,9 @@ pub(super) fn in_number(name: &str) -> Option<u16> {
         "WBEMSid" => 310,
         _ => {
             let mut numbers = (0..).map_while(|n| Some((n, InType::from_number(n)?)));
-            numbers.find(|(_, ty)| ty.name().eq_ignore_ascii_case(name))?.0
+            numbers
+                .find(|(_, ty)| ty.name().eq_ignore_ascii_case(name))?
+                .0
         }
     })
 }

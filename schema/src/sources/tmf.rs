@@ -60,7 +60,10 @@ pub struct TmfNote {
 /// # Errors
 /// The first line that is invalid. An unknown type is not an error: see [`Tmf::notes`].
 pub fn parse(text: &str) -> Result<Tmf, Error> {
-    let mut out = Tmf { schemas: Vec::new(), notes: Vec::new() };
+    let mut out = Tmf {
+        schemas: Vec::new(),
+        notes: Vec::new(),
+    };
     let mut source: Option<Source> = None;
     // The last message, whose arguments may follow.
     let mut message: Option<Message> = None;
@@ -78,7 +81,10 @@ pub fn parse(text: &str) -> Result<Tmf, Error> {
             Block::Arguments => {
                 if let Some(message) = &mut message {
                     let expected = "ARGUMENT, ItemTYPE -- NUMBER";
-                    let argument = argument(line).ok_or(Error::Tmf { line: number, expected })?;
+                    let argument = argument(line).ok_or(Error::Tmf {
+                        line: number,
+                        expected,
+                    })?;
                     if let Some(item) = message.add(argument) {
                         out.notes.push(TmfNote { line: number, item });
                     }
@@ -95,13 +101,23 @@ pub fn parse(text: &str) -> Result<Tmf, Error> {
         if let Some(rest) = line.strip_prefix("#type") {
             out.schemas.extend(message.take().map(Message::finish));
             let expected = "a line with the message GUID before";
-            let source = source.as_ref().ok_or(Error::Tmf { line: number, expected })?;
+            let source = source.as_ref().ok_or(Error::Tmf {
+                line: number,
+                expected,
+            })?;
             // `#typev` says that the arguments follow; older tools wrote `#type`.
             let parsed = Message::parse(source, rest.trim_start_matches(char::is_alphanumeric));
             let expected = "#typev NAME NUMBER \"FORMAT\" // LEVEL=... FLAGS=...";
-            message = Some(parsed.ok_or(Error::Tmf { line: number, expected })?);
+            message = Some(parsed.ok_or(Error::Tmf {
+                line: number,
+                expected,
+            })?);
         } else if line == "{" {
-            block = if message.is_some() { Block::Arguments } else { Block::Other };
+            block = if message.is_some() {
+                Block::Arguments
+            } else {
+                Block::Other
+            };
         } else if let Some((guid, rest)) = line.split_once(' ')
             && let Ok(guid) = guid.parse()
         {
@@ -109,7 +125,11 @@ pub fn parse(text: &str) -> Result<Tmf, Error> {
         }
     }
     out.schemas.extend(message.map(Message::finish));
-    if out.schemas.is_empty() { Err(Error::NoMessage) } else { Ok(out) }
+    if out.schemas.is_empty() {
+        Err(Error::NoMessage)
+    } else {
+        Ok(out)
+    }
 }
 
 /// The lines between braces that a line is one of.
@@ -148,7 +168,9 @@ impl Source {
 
 /// The value of a key in a comment; empty if the comment does not have it.
 fn value_of(comment: &str, key: &str) -> String {
-    let value = comment.split_whitespace().find_map(|word| word.strip_prefix(key));
+    let value = comment
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix(key));
     value.unwrap_or_default().to_owned()
 }
 
@@ -184,12 +206,21 @@ impl Message {
             }
         }
         let format = known_words(format, &schema, source);
-        Some(Message { schema, format, numbers: Vec::new(), closed: false })
+        Some(Message {
+            schema,
+            format,
+            numbers: Vec::new(),
+            closed: false,
+        })
     }
 
     /// Adds an argument; returns its type if that is unknown.
     fn add(&mut self, argument: Argument) -> Option<String> {
-        let Argument { number, field, unknown } = argument;
+        let Argument {
+            number,
+            field,
+            unknown,
+        } = argument;
         if let Some(field) = field
             && !self.closed
             && self.numbers.len() < MAX_ARGUMENTS
@@ -226,7 +257,11 @@ fn numbered(format: &str, numbers: &[u32]) -> String {
                 out.push('%');
                 out.push_str(number);
                 // The next character, even a `%`, does not begin another insert.
-                let next = text.chars().next().filter(|_| digits == 0).map_or(0, char::len_utf8);
+                let next = text
+                    .chars()
+                    .next()
+                    .filter(|_| digits == 0)
+                    .map_or(0, char::len_utf8);
                 let (taken, left) = text.split_at_checked(next).unwrap_or_default();
                 out.push_str(taken);
                 text = left;
@@ -287,10 +322,18 @@ fn argument(line: &str) -> Option<Argument> {
     let name = front.get(..comma)?.trim();
     let item = front.get(comma + 2..)?.trim();
     if let Some(field) = field(name, item) {
-        return Some(Argument { number, field, unknown: None });
+        return Some(Argument {
+            number,
+            field,
+            unknown: None,
+        });
     }
     let rest = Field::new(name.to_owned(), InType::Binary).with_length(Length::Rest);
-    Some(Argument { number, field: Some(rest), unknown: Some(item.to_owned()) })
+    Some(Argument {
+        number,
+        field: Some(rest),
+        unknown: Some(item.to_owned()),
+    })
 }
 
 /// The field of an argument, unless the argument has no bytes; `None` for an unknown type.
@@ -302,7 +345,9 @@ fn field(name: &str, whole: &str) -> Option<Option<Field>> {
     let mut words = TYPES.lines().map(|line| line.split(' '));
     let mut row = words.find(|row| row.clone().next() == ty.strip_prefix("Item"))?;
     row.next();
-    let Some(ty) = row.next().and_then(InType::from_name) else { return Some(None) };
+    let Some(ty) = row.next().and_then(InType::from_name) else {
+        return Some(None);
+    };
     let mut field = Field::new(name.to_owned(), ty);
     match row.next() {
         Some("counted") => field.length = Length::U16,
@@ -339,10 +384,15 @@ fn map(list: &str, kind: MapKind) -> Arc<ValueMap> {
         let value = match kind {
             MapKind::Values => Some(number),
             MapKind::Patterns => None,
-            MapKind::Bits => u32::try_from(number).ok().and_then(|bit| 1u64.checked_shl(bit)),
+            MapKind::Bits => u32::try_from(number)
+                .ok()
+                .and_then(|bit| 1u64.checked_shl(bit)),
         };
         if let Some(value) = value {
-            entries.push(MapEntry { value, name: name.trim().to_owned().into() });
+            entries.push(MapEntry {
+                value,
+                name: name.trim().to_owned().into(),
+            });
         }
     }
     Arc::new(ValueMap::new("", kind, entries))
@@ -367,12 +417,22 @@ mod tests {
         assert_eq!(schemas.len(), 2);
         let first = &schemas[0];
         assert_eq!(first.identity, Identity::Message { number: 10 });
-        assert_eq!(first.message.as_deref(), Some("%0read %10!d! \"quoted\" from %11!s!"));
+        assert_eq!(
+            first.message.as_deref(),
+            Some("%0read %10!d! \"quoted\" from %11!s!")
+        );
         assert_eq!((&*first.level.name, &*first.task.name), ("INFO", "Read"));
         assert_eq!(first.fields[1].name, "x ? a, b : c");
-        assert_eq!(first.fields[2].map.as_ref().and_then(|m| m.get(1)), Some("on"));
+        assert_eq!(
+            first.fields[2].map.as_ref().and_then(|m| m.get(1)),
+            Some("on")
+        );
         let decoder = Decoder::new(Arc::new(first.clone()));
-        assert!(decoder.check(b"\x05\0\0\0a\0\0\0\x01", PointerSize::P4).is_exact());
+        assert!(
+            decoder
+                .check(b"\x05\0\0\0a\0\0\0\x01", PointerSize::P4)
+                .is_exact()
+        );
     }
 
     /// The message of one argument, as people read it.
@@ -382,7 +442,10 @@ mod tests {
              #typev d_c1 10 \"%0%!FUNC!: %10!s!\" // LEVEL=INFO FLAGS=IO FUNC=Do%it\n\
              {{\narg, {item} -- 10\n}}\n"
         );
-        let schema = parse(&text).unwrap_or_else(|e| panic!("{item}: {e}")).schemas.remove(0);
+        let schema = parse(&text)
+            .unwrap_or_else(|e| panic!("{item}: {e}"))
+            .schemas
+            .remove(0);
         let message = schema.message.clone().unwrap();
         let decoder = Decoder::new(Arc::new(schema));
         let note = decoder.check(payload, PointerSize::P8);
@@ -391,7 +454,9 @@ mod tests {
         let fields = decoder.fields(payload, PointerSize::P8);
         Renderer::new().message(&mut out, &message, &fields);
         let out = String::from_utf8(out).unwrap();
-        out.strip_prefix("Do%it: ").unwrap_or_else(|| panic!("{out}")).to_owned()
+        out.strip_prefix("Do%it: ")
+            .unwrap_or_else(|| panic!("{out}"))
+            .to_owned()
     }
 
     #[test]
@@ -430,8 +495,14 @@ mod tests {
             let shown = shown(item, payload);
             assert!(shown.contains(text), "{item}: {shown:?} has no {text:?}");
         }
-        assert_eq!(shown("ItemGuid", &[0; 16]), "00000000-0000-0000-0000-000000000000");
-        assert!(!shown("ItemEnum(_STATE)", &[0; 4]).contains("STATE"), "its names are in the PDB");
+        assert_eq!(
+            shown("ItemGuid", &[0; 16]),
+            "00000000-0000-0000-0000-000000000000"
+        );
+        assert!(
+            !shown("ItemEnum(_STATE)", &[0; 4]).contains("STATE"),
+            "its names are in the PDB"
+        );
     }
 
     #[test]
@@ -440,14 +511,20 @@ mod tests {
         let error = parse(&bad).unwrap_err().to_string();
         assert_eq!(error, "line 5: expected ARGUMENT, ItemTYPE -- NUMBER");
         assert_eq!(parse("nothing here"), Err(Error::NoMessage));
-        assert!(matches!(parse("#typev a 1 \"x\""), Err(Error::Tmf { line: 1, .. })));
+        assert!(matches!(
+            parse("#typev a 1 \"x\""),
+            Err(Error::Tmf { line: 1, .. })
+        ));
     }
 
     /// An unknown type affects its own message only.
     #[test]
     fn parse_reads_an_unknown_type_as_the_rest_of_the_message() {
         let tmf = parse(&TMF.replace("ItemWString", "ItemMine(a,b)")).unwrap();
-        let note = TmfNote { line: 6, item: "ItemMine(a,b)".to_owned() };
+        let note = TmfNote {
+            line: 6,
+            item: "ItemMine(a,b)".to_owned(),
+        };
         assert_eq!(tmf.notes, [note]);
         assert_eq!(tmf.schemas.len(), 2, "the others are read");
         let decoder = Decoder::new(Arc::new(tmf.schemas[0].clone()));
@@ -457,7 +534,10 @@ mod tests {
         let message = tmf.schemas[0].message.as_deref().unwrap();
         let fields = decoder.fields(payload, PointerSize::P4);
         Renderer::new().message(&mut out, message, &fields);
-        assert_eq!(String::from_utf8(out).unwrap(), "read 5 \"quoted\" from 616e797468696e67");
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "read 5 \"quoted\" from 616e797468696e67"
+        );
     }
 
     /// Arguments without bytes also have numbers, and lines that are not messages are skipped.
@@ -469,8 +549,19 @@ mod tests {
             {\nnone, ItemNone -- 10\none, ItemLong -- 11\n}\n\
             #type d_c9 13 \"old\"\n{\n}\n#typev d_c8 14 \"no arguments\"\n";
         let tmf = parse(text).unwrap();
-        let messages: Vec<_> = tmf.schemas.iter().filter_map(|s| s.message.as_deref()).collect();
-        assert_eq!(messages, ["%0Comp/Sub %10!d! %%10 100%% %%12!d! %1", "old", "no arguments"]);
+        let messages: Vec<_> = tmf
+            .schemas
+            .iter()
+            .filter_map(|s| s.message.as_deref())
+            .collect();
+        assert_eq!(
+            messages,
+            [
+                "%0Comp/Sub %10!d! %%10 100%% %%12!d! %1",
+                "old",
+                "no arguments"
+            ]
+        );
     }
 
     /// The prefix of a message in `tracefmt`, as far as the record has its parts.

@@ -16,7 +16,10 @@ impl SchemasAhead {
     /// Starts with the schemas of a store.
     #[must_use]
     pub fn new(store: SchemaStore) -> Self {
-        SchemasAhead(SchemaStore { pass: Pass::Ahead, ..store })
+        SchemasAhead(SchemaStore {
+            pass: Pass::Ahead,
+            ..store
+        })
     }
 
     /// Learns the schemas that a record contains. Cheap for records without schemas.
@@ -31,6 +34,10 @@ impl SchemasAhead {
         let SchemasAhead(mut store) = self;
         store.merged.bytes = 0;
         let reassembler = Reassembler::new(store.limits.bytes);
-        SchemaStore { pass: Pass::Again, reassembler, ..store }
+        SchemaStore {
+            pass: Pass::Again,
+            reassembler,
+            ..store
+        }
     }
 }

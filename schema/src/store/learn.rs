@@ -41,7 +41,8 @@ impl Learned {
             return false;
         }
         self.fields = fields;
-        self.decoders.insert(key, Arc::new(Decoder::new(Arc::new(schema))));
+        self.decoders
+            .insert(key, Arc::new(Decoder::new(Arc::new(schema))));
         true
     }
 }
@@ -183,9 +184,15 @@ impl SchemaStore {
             self.name_provider(provider, &traits.name);
         }
         // An event contains its metadata, so there is no need to learn it in a pass ahead.
-        let Some(metadata) = metadata.filter(|_| self.pass != Pass::Ahead) else { return };
+        let Some(metadata) = metadata.filter(|_| self.pass != Pass::Ahead) else {
+            return;
+        };
         let learned = &mut self.self_describing;
-        if learned.by_metadata.get(&provider).is_some_and(|m| m.contains_key(metadata)) {
+        if learned
+            .by_metadata
+            .get(&provider)
+            .is_some_and(|m| m.contains_key(metadata))
+        {
             return;
         }
         let parsed = tracelogging::parse(provider, metadata).ok();
@@ -205,14 +212,24 @@ impl SchemaStore {
             }
             Arc::new(Decoder::new(Arc::new(schema)))
         });
-        learned.by_metadata.entry(provider).or_default().insert(metadata.into(), decoder);
+        learned
+            .by_metadata
+            .entry(provider)
+            .or_default()
+            .insert(metadata.into(), decoder);
     }
 
     fn learn_event_source(&mut self, provider: Guid, process: u32, payload: &[u8]) {
-        let Some(chunk) = Chunk::parse(payload) else { return };
-        let Some(text) = self.reassembler.add(provider, process, chunk) else { return };
+        let Some(chunk) = Chunk::parse(payload) else {
+            return;
+        };
+        let Some(text) = self.reassembler.add(provider, process, chunk) else {
+            return;
+        };
         // Events of a manifest that cannot be read stay without a schema.
-        let Ok(schemas) = manifest::parse_lenient(&text) else { return };
+        let Ok(schemas) = manifest::parse_lenient(&text) else {
+            return;
+        };
         for mut schema in schemas {
             // The GUID in the records is the right one, even if the manifest states another.
             schema.provider = provider;
@@ -233,7 +250,9 @@ impl SchemaStore {
     /// Names an event as the tables do, if they have it, so that its name does not depend on the
     /// source of its schema.
     fn name_as_tables_do(&self, schema: &mut EventSchema) {
-        let event = self.registry(schema.identity).event(schema.provider, schema.identity);
+        let event = self
+            .registry(schema.identity)
+            .event(schema.provider, schema.identity);
         if let Some(event) = event {
             schema.name = event.schema.name.clone();
         }
@@ -254,7 +273,9 @@ impl SchemaStore {
         merged.bytes += payload.len();
         match opcode {
             EVENT_INFO => {
-                let Ok(mut info) = trace_event_info::parse(payload, &self.maps) else { return };
+                let Ok(mut info) = trace_event_info::parse(payload, &self.maps) else {
+                    return;
+                };
                 self.name_as_tables_do(&mut info);
                 self.name_provider(info.provider, &info.provider_name);
                 let key = (info.provider, info.identity);
@@ -271,11 +292,15 @@ impl SchemaStore {
                 }
             }
             MAP_INFO => {
-                let Some(ProviderMap { provider, map }) = self.maps.add(payload) else { return };
+                let Some(ProviderMap { provider, map }) = self.maps.add(payload) else {
+                    return;
+                };
                 // Maps come after the events that use them.
                 let waiting = self.waiting.remove(&(provider, map.name().to_owned()));
                 for key in waiting.into_iter().flatten() {
-                    let Some(decoder) = self.merged.decoders.get_mut(&key) else { continue };
+                    let Some(decoder) = self.merged.decoders.get_mut(&key) else {
+                        continue;
+                    };
                     let mut schema = EventSchema::clone(decoder.schema());
                     trace_event_info::attach(&mut schema, &map);
                     *decoder = Arc::new(Decoder::new(Arc::new(schema)));

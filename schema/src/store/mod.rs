@@ -56,7 +56,11 @@ pub struct StoreLimits {
 
 impl Default for StoreLimits {
     fn default() -> Self {
-        StoreLimits { schemas: 1 << 16, bytes: 32 << 20, fields: 1 << 19 }
+        StoreLimits {
+            schemas: 1 << 16,
+            bytes: 32 << 20,
+            fields: 1 << 19,
+        }
     }
 }
 
@@ -143,7 +147,11 @@ impl SchemaStore {
     /// ```
     #[must_use]
     pub fn with_limits(self, limits: StoreLimits) -> Self {
-        SchemaStore { limits, reassembler: Reassembler::new(limits.bytes), ..self }
+        SchemaStore {
+            limits,
+            reassembler: Reassembler::new(limits.bytes),
+            ..self
+        }
     }
 
     /// With the CLR's tables of this set. [`SchemaStore::new`] uses the tables of the shipped
@@ -167,7 +175,10 @@ impl SchemaStore {
     /// ```
     #[must_use]
     pub fn without_windows_tables(self) -> Self {
-        SchemaStore { windows: false, ..self }
+        SchemaStore {
+            windows: false,
+            ..self
+        }
     }
 
     /// Adds schemas from a file (a manifest, TMF text). Later ones replace earlier ones.
@@ -177,13 +188,18 @@ impl SchemaStore {
             self.name_provider(schema.provider, &schema.provider_name);
             let key = (schema.provider, schema.identity);
             self.note_classic(schema.provider, schema.identity);
-            self.given.insert(key, Arc::new(Decoder::new(Arc::new(schema))));
+            self.given
+                .insert(key, Arc::new(Decoder::new(Arc::new(schema))));
         }
     }
 
     /// All added and learned schemas, in no particular order. Schemas of tables are not among them.
     pub fn learned(&self) -> impl Iterator<Item = &Arc<EventSchema>> {
-        let described = self.self_describing.by_metadata.values().flat_map(HashMap::values);
+        let described = self
+            .self_describing
+            .by_metadata
+            .values()
+            .flat_map(HashMap::values);
         self.given
             .values()
             .chain(self.merged.decoders.values())
@@ -209,7 +225,10 @@ impl SchemaStore {
 
     /// The providers with this name in the schemas of the store; case does not matter.
     pub fn providers_named(&self, name: &str) -> impl Iterator<Item = Guid> {
-        let named = self.provider_names.iter().filter(|(_, n)| n.eq_ignore_ascii_case(name));
+        let named = self
+            .provider_names
+            .iter()
+            .filter(|(_, n)| n.eq_ignore_ascii_case(name));
         let mut guids: Vec<_> = named.map(|(guid, _)| *guid).collect();
         guids.sort_unstable();
         guids.into_iter()
@@ -241,7 +260,9 @@ impl SchemaStore {
         }
         match record.header() {
             Header::Message(header) => {
-                let number = Identity::Message { number: header.number };
+                let number = Identity::Message {
+                    number: header.number,
+                };
                 self.by_identity(header.guid?, number)
             }
             Header::Full(_) | Header::Instance(_) | Header::System(_) | Header::PerfInfo(_) => {
@@ -274,7 +295,10 @@ impl SchemaStore {
 
     /// A manifest-based or EventSource event.
     fn modern(&self, record: &Record<'_>, provider: Guid, d: EventDescriptor) -> Option<&Decoder> {
-        let identity = Identity::Modern { id: d.id, version: d.version };
+        let identity = Identity::Modern {
+            id: d.id,
+            version: d.version,
+        };
         let payload = record.payload();
         if d.id == MANIFEST_EVENT && Chunk::parse(payload).is_some() {
             return Some(&self.manifest_chunk);
@@ -354,7 +378,10 @@ impl SchemaStore {
         // If the last two known versions differ in fields at the end only, so may the next ones.
         if !note.is_short()
             && let Some((previous, _)) = older.next()
-            && nearest.schema().fields.starts_with(&previous.schema().fields)
+            && nearest
+                .schema()
+                .fields
+                .starts_with(&previous.schema().fields)
         {
             return Some(nearest);
         }
@@ -398,7 +425,9 @@ impl SchemaStore {
         if self.given.is_empty() {
             return None;
         }
-        self.given.get(&(provider, identity)).map(|decoder| &**decoder)
+        self.given
+            .get(&(provider, identity))
+            .map(|decoder| &**decoder)
     }
 
     fn table_decoder(&self, provider: Guid, identity: Identity) -> Option<&Decoder> {

@@ -6,8 +6,10 @@ use super::error::{TableError, number};
 use super::{Provider, TableSource};
 
 /// The table of errata.
-pub const ERRATA_TABLE: TableSource =
-    TableSource { name: "errata.txt", text: include_str!("../../tables/errata.txt") };
+pub const ERRATA_TABLE: TableSource = TableSource {
+    name: "errata.txt",
+    text: include_str!("../../tables/errata.txt"),
+};
 
 /// One disagreement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,7 +68,11 @@ impl Erratum {
                         Some(format!("the erratum {id} is given twice or not in order"))
                     } else {
                         let id = (*id).to_owned();
-                        all.push(Erratum { id, about: about.join(" "), ..Erratum::default() });
+                        all.push(Erratum {
+                            id,
+                            about: about.join(" "),
+                            ..Erratum::default()
+                        });
                         None
                     }
                 }
@@ -140,12 +146,15 @@ pub fn erratum(id: &str) -> Option<&'static Erratum> {
 }
 
 fn is_of(list: &[(String, u64)], provider: &Provider, is: impl Fn(u64) -> bool) -> bool {
-    list.iter().any(|(name, value)| provider.is_called(name) && is(*value))
+    list.iter()
+        .any(|(name, value)| provider.is_called(name) && is(*value))
 }
 
 /// `PROVIDER VALUE...`
 fn values(words: &[&str], out: &mut Vec<(String, u64)>) -> Result<(), String> {
-    let [provider, values @ ..] = words else { return Err("expected a provider".to_owned()) };
+    let [provider, values @ ..] = words else {
+        return Err("expected a provider".to_owned());
+    };
     if values.is_empty() {
         return Err("expected values after the provider".to_owned());
     }

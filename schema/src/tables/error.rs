@@ -14,7 +14,11 @@ pub struct TableError {
 
 impl TableError {
     pub(super) fn new(file: &str, line: usize, what: String) -> Self {
-        TableError { file: file.to_owned(), line, what }
+        TableError {
+            file: file.to_owned(),
+            line,
+            what,
+        }
     }
 }
 

@@ -27,9 +27,18 @@ pub struct TableSource {
 
 /// The tables that this crate carries.
 pub const TABLES: &[TableSource] = &[
-    TableSource { name: "clr-runtime.txt", text: include_str!("../../tables/clr-runtime.txt") },
-    TableSource { name: "clr-rundown.txt", text: include_str!("../../tables/clr-rundown.txt") },
-    TableSource { name: "clr-private.txt", text: include_str!("../../tables/clr-private.txt") },
+    TableSource {
+        name: "clr-runtime.txt",
+        text: include_str!("../../tables/clr-runtime.txt"),
+    },
+    TableSource {
+        name: "clr-rundown.txt",
+        text: include_str!("../../tables/clr-rundown.txt"),
+    },
+    TableSource {
+        name: "clr-private.txt",
+        text: include_str!("../../tables/clr-private.txt"),
+    },
 ];
 
 /// What the reference pages print of the CLR's providers, errors included.
@@ -58,12 +67,16 @@ pub enum TableSet {
 /// one that Windows ships and whose events are known.
 #[must_use]
 pub fn provider(tables: TableSet, guid: Guid) -> Option<&'static Provider> {
-    Registry::of(tables).provider(guid).or_else(|| windows::kept(guid))
+    Registry::of(tables)
+        .provider(guid)
+        .or_else(|| windows::kept(guid))
 }
 
 /// The classic events of the kernel and of merges, by class.
-pub const CLASSIC_TABLE: TableSource =
-    TableSource { name: "kernel.txt", text: include_str!("../../tables/kernel.txt") };
+pub const CLASSIC_TABLE: TableSource = TableSource {
+    name: "kernel.txt",
+    text: include_str!("../../tables/kernel.txt"),
+};
 
 /// Level and keywords of an event in older runtimes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,14 +118,23 @@ impl TableEvent {
     #[must_use]
     pub fn new(schema: EventSchema, origin: impl Into<String>) -> Self {
         let origin = origin.into();
-        TableEvent { schema, older: None, stack: false, origin, shipped: None, errata: Vec::new() }
+        TableEvent {
+            schema,
+            older: None,
+            stack: false,
+            origin,
+            shipped: None,
+            errata: Vec::new(),
+        }
     }
 
     /// The errata about differences between this event and the same event of the other
     /// [`TableSet`]. For a shipped event, these are the errata of all versions on the pages.
     #[must_use]
     pub fn errata(&self) -> Vec<&str> {
-        let Identity::Modern { id, .. } = self.schema.identity else { return Vec::new() };
+        let Identity::Modern { id, .. } = self.schema.identity else {
+            return Vec::new();
+        };
         let mut ids: Vec<_> = self.errata.iter().map(String::as_str).collect();
         if self.shipped.is_none()
             && let Some(pages) = Registry::of(TableSet::Documented).provider(self.schema.provider)
@@ -204,14 +226,19 @@ impl Provider {
     /// The mask of a keyword, by its name (case does not matter).
     #[must_use]
     pub fn keyword(&self, name: &str) -> Option<u64> {
-        let keyword = self.keywords.iter().find(|k| k.name.eq_ignore_ascii_case(name))?;
+        let keyword = self
+            .keywords
+            .iter()
+            .find(|k| k.name.eq_ignore_ascii_case(name))?;
         Some(keyword.mask)
     }
 }
 
 /// Whether a provider's name ends like this; case does not matter.
 fn is_called(provider: &str, name: &str) -> bool {
-    provider.to_ascii_lowercase().ends_with(&name.to_ascii_lowercase())
+    provider
+        .to_ascii_lowercase()
+        .ends_with(&name.to_ascii_lowercase())
 }
 
 #[cfg(test)]

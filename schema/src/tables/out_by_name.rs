@@ -34,13 +34,19 @@ fn status(name: &str, is_hexadecimal: bool) -> Option<OutType> {
         Some(OutType::NtStatus)
     } else if ends_with(name, "HResult") || name.eq_ignore_ascii_case("hr") {
         Some(OutType::HResult)
-    } else if ["Win32Error", "Win32ErrorCode", "Win32Status"].iter().any(|end| ends_with(name, end))
+    } else if ["Win32Error", "Win32ErrorCode", "Win32Status"]
+        .iter()
+        .any(|end| ends_with(name, end))
     {
         Some(OutType::Win32Error)
     } else {
         // A decimal field with this name is a number of something or an error of Win32.
         let is_nt_status = is_hexadecimal && name.eq_ignore_ascii_case("Status");
-        if is_nt_status { Some(OutType::NtStatus) } else { None }
+        if is_nt_status {
+            Some(OutType::NtStatus)
+        } else {
+            None
+        }
     }
 }
 
@@ -61,7 +67,10 @@ mod tests {
     #[test]
     fn names_say_what_values_are() {
         assert_eq!(out("LocalAddress", InType::Binary), OutType::SocketAddress);
-        assert_eq!(out("RemoteSockAddr", InType::Binary), OutType::SocketAddress);
+        assert_eq!(
+            out("RemoteSockAddr", InType::Binary),
+            OutType::SocketAddress
+        );
         assert_eq!(out("Data", InType::Binary), OutType::Default);
         assert_eq!(out("fid_NtStatus", InType::UInt32), OutType::NtStatus);
         assert_eq!(out("HRESULT", InType::Int32), OutType::HResult);

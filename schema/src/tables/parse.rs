@@ -44,7 +44,13 @@ pub(super) fn parts<'t>(file: &'t str, text: &'t str) -> Vec<Part<'t>> {
             && let Ok(guid) = guid.parse()
             && let Some(text) = text.get(offset..)
         {
-            parts.push(Part { name: self::name(name), guid, file, first, text });
+            parts.push(Part {
+                name: self::name(name),
+                guid,
+                file,
+                first,
+                text,
+            });
             // The table of a provider is one part.
             if line.starts_with('p') {
                 break;
@@ -71,7 +77,11 @@ pub(super) fn provider(file: &str, text: &str) -> Result<Provider, TableError> {
 
 /// The event of one part of a table of Windows' providers; `head` has the lines before its events.
 pub(super) fn event_of_windows(head: &str, event: &str, fields: &str) -> Option<EventSchema> {
-    let mut table = Table { file: WINDOWS, source: SchemaSource::Windows, ..Table::default() };
+    let mut table = Table {
+        file: WINDOWS,
+        source: SchemaSource::Windows,
+        ..Table::default()
+    };
     let lines = [head, event, fields].into_iter().flat_map(str::lines);
     table.lines(0, lines).ok()?;
     table.events.pop().map(|event| named(event.schema))
@@ -80,7 +90,9 @@ pub(super) fn event_of_windows(head: &str, event: &str, fields: &str) -> Option<
 /// Whether a symbol only consists of the id of the event. The sources of the tables of Windows name
 /// events without a symbol in this way.
 pub(super) fn is_number(symbol: &str, id: u16) -> bool {
-    let Some(number) = symbol.strip_prefix("Event") else { return false };
+    let Some(number) = symbol.strip_prefix("Event") else {
+        return false;
+    };
     let number = number.split("_V").next().unwrap_or(number);
     number.parse() == Ok(id)
 }
@@ -93,9 +105,16 @@ fn named(mut schema: EventSchema) -> EventSchema {
 
 /// A whole table of Windows' providers.
 pub(super) fn provider_of_windows(text: &str) -> Result<Provider, TableError> {
-    let table = Table { file: WINDOWS, source: SchemaSource::Windows, ..Table::default() };
+    let table = Table {
+        file: WINDOWS,
+        source: SchemaSource::Windows,
+        ..Table::default()
+    };
     let mut provider = table.read(0, text.lines())?;
-    provider.events.iter_mut().for_each(|event| event.schema.complete_name());
+    provider
+        .events
+        .iter_mut()
+        .for_each(|event| event.schema.complete_name());
     Ok(provider)
 }
 
@@ -108,7 +127,11 @@ fn lines_of<'a>(
     first: usize,
     lines: impl Iterator<Item = &'a str>,
 ) -> Result<Provider, TableError> {
-    Table { file, ..Table::default() }.read(first, lines)
+    Table {
+        file,
+        ..Table::default()
+    }
+    .read(first, lines)
 }
 
 /// The name in a word of a table, which has `%20` instead of a blank.
@@ -167,7 +190,12 @@ impl Table<'_> {
             return Err(TableError::new(self.file, 1, what));
         };
         let name = name.into_owned();
-        Ok(Provider { name, guid, keywords: self.keywords, events: self.events })
+        Ok(Provider {
+            name,
+            guid,
+            keywords: self.keywords,
+            events: self.events,
+        })
     }
 
     /// Reads lines; `first` lines are before them in the file.
@@ -206,7 +234,10 @@ impl Table<'_> {
             }
             (0, ["keyword", mask, name]) => {
                 let mask = number(mask)?;
-                self.keywords.push(Keyword { mask, name: self::name(name).into_owned() });
+                self.keywords.push(Keyword {
+                    mask,
+                    name: self::name(name).into_owned(),
+                });
             }
             // Properties of a provider of Windows that are not used here.
             (0, ["kind" | "guid" | "builds" | "also" | "of" | "type", ..]) => {}
@@ -215,7 +246,11 @@ impl Table<'_> {
                 if self.maps.contains_key(*name) {
                     return Err(format!("the map {name} is given twice"));
                 }
-                let kind = if *kind == "bits" { MapKind::Bits } else { MapKind::Values };
+                let kind = if *kind == "bits" {
+                    MapKind::Bits
+                } else {
+                    MapKind::Values
+                };
                 self.open_map = Some(((*name).to_owned(), kind, Vec::new()));
             }
             (0, ["event", id, version, symbol]) => self.event(id, version, symbol)?,
@@ -227,13 +262,21 @@ impl Table<'_> {
     }
 
     fn value(&mut self, words: &[&str]) -> Result<(), String> {
-        let [value, name] = words else { return Err("expected a line `VALUE NAME`".to_owned()) };
+        let [value, name] = words else {
+            return Err("expected a line `VALUE NAME`".to_owned());
+        };
         if let Some((value, mask)) = value.split_once('/') {
-            let entry = MapEntry { value: number(value)?, name: self::name(name) };
+            let entry = MapEntry {
+                value: number(value)?,
+                name: self::name(name),
+            };
             self.open_parts.push((number(mask)?, entry));
             return Ok(());
         }
-        let entry = MapEntry { value: number(value)?, name: self::name(name) };
+        let entry = MapEntry {
+            value: number(value)?,
+            name: self::name(name),
+        };
         if let Some((.., entries)) = &mut self.open_map {
             entries.push(entry);
         }
@@ -249,7 +292,10 @@ impl Table<'_> {
     }
 
     fn event(&mut self, id: &str, version: &str, symbol: &str) -> Result<(), String> {
-        let key = Identity::Modern { id: number(id)?, version: number(version)? };
+        let key = Identity::Modern {
+            id: number(id)?,
+            version: number(version)?,
+        };
         if !self.ids.insert(key) {
             return Err(format!("event {id} version {version} is given twice"));
         }
@@ -260,8 +306,9 @@ impl Table<'_> {
     fn layout(&mut self, version: &str, events: &[&str]) -> Result<(), String> {
         let version = number(version)?;
         for event in events {
-            let (name, opcode) =
-                event.split_once('=').ok_or_else(|| format!("{event} is no NAME=TYPE"))?;
+            let (name, opcode) = event
+                .split_once('=')
+                .ok_or_else(|| format!("{event} is no NAME=TYPE"))?;
             let opcode = number(opcode)?;
             let key = Identity::Classic { opcode, version };
             if !self.ids.insert(key) {
@@ -284,7 +331,9 @@ impl Table<'_> {
 
     fn close_layout(&mut self) {
         for (name, key) in std::mem::take(&mut self.sharing) {
-            let Some(mut event) = self.events.last().cloned() else { return };
+            let Some(mut event) = self.events.last().cloned() else {
+                return;
+            };
             event.schema.identity = key;
             event.schema.name = name.clone().into();
             self.events.push(event);
@@ -322,7 +371,10 @@ impl Table<'_> {
             }
             ["was", "level", level, "keywords", names @ ..] => {
                 let mask = self.mask(names)?;
-                let older = OlderEvent { level: number(level)?, keywords: mask };
+                let older = OlderEvent {
+                    level: number(level)?,
+                    keywords: mask,
+                };
                 self.last()?.older = Some(older);
             }
             ["field", ..] if self.ended => {}
@@ -342,7 +394,10 @@ impl Table<'_> {
             ["level", value] => self.last()?.schema.level = Named::new(number(value)?, ""),
             ["stack"] => self.last()?.stack = true,
             ["shipped", id, version] => {
-                let shipped = Identity::Modern { id: number(id)?, version: number(version)? };
+                let shipped = Identity::Modern {
+                    id: number(id)?,
+                    version: number(version)?,
+                };
                 self.last()?.shipped = Some(shipped);
             }
             ["errata", ids @ ..] => {
@@ -358,7 +413,9 @@ impl Table<'_> {
     }
 
     fn last(&mut self) -> Result<&mut TableEvent, String> {
-        self.events.last_mut().ok_or_else(|| "a line outside every event".to_owned())
+        self.events
+            .last_mut()
+            .ok_or_else(|| "a line outside every event".to_owned())
     }
 
     fn mask(&self, names: &[&str]) -> Result<u64, String> {
@@ -401,7 +458,10 @@ impl Table<'_> {
             }
             "map" => {
                 let map = self.maps.get(value);
-                field.map = Some(map.ok_or_else(|| format!("no map is called {value}"))?.clone());
+                field.map = Some(
+                    map.ok_or_else(|| format!("no map is called {value}"))?
+                        .clone(),
+                );
             }
             other => return Err(format!("a field has no {other}")),
         }
@@ -417,15 +477,27 @@ impl Table<'_> {
     ) -> Result<(), String> {
         let nested = indent > 2;
         // Counts and lengths look among the fields of their own level.
-        let all = self.events.last().map(|e| e.schema.fields.as_slice()).unwrap_or_default();
+        let all = self
+            .events
+            .last()
+            .map(|e| e.schema.fields.as_slice())
+            .unwrap_or_default();
         let fields = match all {
-            [.., Field { kind: FieldKind::Struct(members), .. }] if nested => members,
+            [
+                ..,
+                Field {
+                    kind: FieldKind::Struct(members),
+                    ..
+                },
+            ] if nested => members,
             fields => fields,
         };
         let mut field = new_field(name, kind)?;
         let mut options = options.iter();
         while let Some(option) = options.next() {
-            let value = options.next().ok_or_else(|| format!("{option} wants a value"))?;
+            let value = options
+                .next()
+                .ok_or_else(|| format!("{option} wants a value"))?;
             self.set_option(&mut field, option, value, fields)?;
         }
         if self.source == SchemaSource::Windows {
@@ -433,7 +505,10 @@ impl Table<'_> {
         }
         let event = self.last()?;
         match event.schema.fields.last_mut() {
-            Some(Field { kind: FieldKind::Struct(members), .. }) if nested => members.push(field),
+            Some(Field {
+                kind: FieldKind::Struct(members),
+                ..
+            }) if nested => members.push(field),
             _ if nested => return Err("a field nested below one that is no Struct".to_owned()),
             _ => event.schema.fields.push(field),
         }
@@ -466,5 +541,9 @@ fn reference(name: &str, fields: &[Field]) -> Result<FieldRef, String> {
 
 /// A number; 0 for an unknown one (`?`).
 fn number_or_0<T: TryFrom<u64> + Default>(text: &str) -> Result<T, String> {
-    if text == "?" { Ok(T::default()) } else { number(text) }
+    if text == "?" {
+        Ok(T::default())
+    } else {
+        number(text)
+    }
 }

@@ -48,14 +48,20 @@ impl Registry {
     }
 
     fn with(sources: &'static [TableSource]) -> Self {
-        let parts = sources.iter().flat_map(|source| parse::parts(source.name, source.text));
-        Registry { tables: parts.map(Table::new).collect() }
+        let parts = sources
+            .iter()
+            .flat_map(|source| parse::parts(source.name, source.text));
+        Registry {
+            tables: parts.map(Table::new).collect(),
+        }
     }
 
     /// A registry of providers. If two events have the same identity, the later one is used.
     #[must_use]
     pub fn new(providers: impl IntoIterator<Item = Provider>) -> Self {
-        Registry { tables: providers.into_iter().map(Table::from).collect() }
+        Registry {
+            tables: providers.into_iter().map(Table::from).collect(),
+        }
     }
 
     /// All providers.
@@ -82,10 +88,16 @@ impl Registry {
         if let Ok(guid) = text.parse() {
             return self.provider(guid);
         }
-        let exact = self.tables.iter().find(|table| table.name.eq_ignore_ascii_case(text));
+        let exact = self
+            .tables
+            .iter()
+            .find(|table| table.name.eq_ignore_ascii_case(text));
         let table = match exact {
             Some(table) => table,
-            None => self.tables.iter().find(|table| super::is_called(&table.name, text))?,
+            None => self
+                .tables
+                .iter()
+                .find(|table| super::is_called(&table.name, text))?,
         };
         table.provider()
     }
@@ -188,7 +200,10 @@ struct Events {
 
 impl Events {
     fn new(provider: Provider) -> Self {
-        let identities = provider.events.iter().map(|event| key(event.schema.identity));
+        let identities = provider
+            .events
+            .iter()
+            .map(|event| key(event.schema.identity));
         let by_identity = identities.zip(0..).collect();
         let count = provider.events.len();
         Events {
@@ -224,6 +239,7 @@ pub(crate) struct Entry<'r> {
 impl<'r> Entry<'r> {
     #[inline]
     pub fn decoder(self) -> &'r Decoder {
-        self.decoder.get_or_init(|| Decoder::new(Arc::new(self.event.schema.clone())))
+        self.decoder
+            .get_or_init(|| Decoder::new(Arc::new(self.event.schema.clone())))
     }
 }

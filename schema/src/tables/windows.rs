@@ -134,11 +134,17 @@ pub struct ListedEvent {
 /// The events of a provider, by id and version. Empty if none are known.
 #[must_use]
 pub fn events(provider: Guid) -> Vec<ListedEvent> {
-    let Some(table) = Table::of(provider) else { return Vec::new() };
+    let Some(table) = Table::of(provider) else {
+        return Vec::new();
+    };
     let mut events = Vec::with_capacity(table.events.len());
     for event in &table.events {
         let name = event.name(table);
-        events.push(ListedEvent { id: event.id, version: event.version, name });
+        events.push(ListedEvent {
+            id: event.id,
+            version: event.version,
+            name,
+        });
     }
     events
 }
@@ -158,14 +164,24 @@ pub struct BuildLayout {
 #[must_use]
 pub fn in_build(provider: Guid, id: u16, version: u8, build: u32) -> Option<BuildLayout> {
     let table = Table::of(provider)?;
-    let event = table.with_id(id).iter().find(|event| event.version == version)?;
+    let event = table
+        .with_id(id)
+        .iter()
+        .find(|event| event.version == version)?;
     let build = last_known(table.builds(), build);
-    let layout = match event.layouts.iter().find(|layout| is_in(layout.builds, build)) {
+    let layout = match event
+        .layouts
+        .iter()
+        .find(|layout| is_in(layout.builds, build))
+    {
         Some(layout) => layout,
         None => event.layouts.first()?,
     };
     let schema = event.decoder(table, layout)?.schema();
-    Some(BuildLayout { schema, is_complete: layout.is_complete() })
+    Some(BuildLayout {
+        schema,
+        is_complete: layout.is_complete(),
+    })
 }
 
 /// The decoder of a classic event, without fields: the tables only have its name. If no table has
@@ -249,7 +265,11 @@ impl Table {
     }
 
     fn read(text: &'static str) -> Table {
-        let mut table = Table { head: text, events: Vec::new(), types: Vec::new() };
+        let mut table = Table {
+            head: text,
+            events: Vec::new(),
+            types: Vec::new(),
+        };
         let mut rest = text;
         let mut start = 0;
         // Lines that are not indented begin an event or another layout of it.
@@ -281,7 +301,10 @@ impl Table {
 
     /// The builds that the sources of the table had.
     fn builds(&self) -> &'static str {
-        self.head.lines().find_map(|line| line.strip_prefix("builds ")).unwrap_or_default()
+        self.head
+            .lines()
+            .find_map(|line| line.strip_prefix("builds "))
+            .unwrap_or_default()
     }
 
     fn with_id(&self, id: u16) -> &[Event] {
@@ -293,7 +316,11 @@ impl Table {
 
 impl Layout {
     fn new(builds: &'static str, fields: &'static str) -> Layout {
-        Layout { builds, fields, decoder: OnceLock::new() }
+        Layout {
+            builds,
+            fields,
+            decoder: OnceLock::new(),
+        }
     }
 
     /// Whether all fields are known, not only those up to one of unknown length.
@@ -304,7 +331,9 @@ impl Layout {
 
 /// Whether the line of a field has the option `unknown`.
 fn has_unknown_length(line: &str) -> bool {
-    line.split_ascii_whitespace().skip(3).any(|option| option == "unknown")
+    line.split_ascii_whitespace()
+        .skip(3)
+        .any(|option| option == "unknown")
 }
 
 /// The ranges in a list of builds: `7600,10586-17134`.
@@ -324,16 +353,24 @@ fn last_known(builds: &str, build: u32) -> u32 {
     if is_in(builds, build) {
         return build;
     }
-    let earlier = ranges(builds).map(|range| *range.end()).filter(|last| *last < build);
+    let earlier = ranges(builds)
+        .map(|range| *range.end())
+        .filter(|last| *last < build);
     if let Some(last) = earlier.max() {
         return last;
     }
-    ranges(builds).map(|range| *range.start()).min().unwrap_or(build)
+    ranges(builds)
+        .map(|range| *range.start())
+        .min()
+        .unwrap_or(build)
 }
 
 /// Bytes of the indented lines at the start of a text.
 fn indented(text: &str) -> usize {
-    text.split_inclusive('\n').take_while(|line| line.starts_with(' ')).map(str::len).sum()
+    text.split_inclusive('\n')
+        .take_while(|line| line.starts_with(' '))
+        .map(str::len)
+        .sum()
 }
 
 impl Event {
@@ -351,7 +388,11 @@ impl Event {
 
     /// Its symbol, or the name that its schema has without a symbol.
     fn name(&'static self, table: &Table) -> Text {
-        let symbol = self.head.lines().next().and_then(|line| line.split(' ').nth(3));
+        let symbol = self
+            .head
+            .lines()
+            .next()
+            .and_then(|line| line.split(' ').nth(3));
         let symbol = symbol.unwrap_or_default();
         if parse::is_number(symbol, self.id)
             && let Some(layout) = self.layouts.first()
@@ -363,7 +404,10 @@ impl Event {
     }
 
     fn decoder(&self, table: &Table, layout: &'static Layout) -> Option<&'static Decoder> {
-        layout.decoder.get_or_init(|| self.compile(table, layout.fields)).as_ref()
+        layout
+            .decoder
+            .get_or_init(|| self.compile(table, layout.fields))
+            .as_ref()
     }
 
     /// The decoder of the first layout that ends exactly where the payload ends.
@@ -384,7 +428,9 @@ impl Event {
     }
 
     fn without_fields(&'static self, table: &Table) -> Option<&'static Decoder> {
-        self.without_fields.get_or_init(|| self.compile(table, "")).as_ref()
+        self.without_fields
+            .get_or_init(|| self.compile(table, ""))
+            .as_ref()
     }
 
     fn compile(&self, table: &Table, fields: &str) -> Option<Decoder> {
@@ -398,8 +444,12 @@ mod tests {
     use super::*;
     use crate::encode::{OwnedValue, encode};
 
-    const KERNEL_PROCESS: Guid =
-        Guid::new(0x22fb_2cd6, 0x0e7b, 0x422b, [0xa0, 0xc7, 0x2f, 0xad, 0x1f, 0xd0, 0xe7, 0x16]);
+    const KERNEL_PROCESS: Guid = Guid::new(
+        0x22fb_2cd6,
+        0x0e7b,
+        0x422b,
+        [0xa0, 0xc7, 0x2f, 0xad, 0x1f, 0xd0, 0xe7, 0x16],
+    );
 
     fn decode(
         provider: Guid,
@@ -423,12 +473,20 @@ mod tests {
             assert_eq!(provider.name, described.name());
             assert_eq!(provider.events.len(), described.event_count() as usize);
             let table = Table::of(guid).unwrap();
-            assert_eq!(table.events.len(), provider.events.len(), "{}", provider.name);
+            assert_eq!(
+                table.events.len(),
+                provider.events.len(),
+                "{}",
+                provider.name
+            );
             for event in &table.events {
                 for layout in &event.layouts {
                     let decoder = event.decoder(table, layout);
                     let schema = decoder.unwrap_or_else(|| panic!("{}", event.head)).schema();
-                    let id = Identity::Modern { id: event.id, version: event.version };
+                    let id = Identity::Modern {
+                        id: event.id,
+                        version: event.version,
+                    };
                     assert_eq!(schema.identity, id);
                     // What is written by it is read by it.
                     let values = vec![OwnedValue::Auto; schema.fields.len()];
@@ -446,12 +504,24 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
     fn decoder_has_the_fields_of_the_event() {
-        let payload = [&[7, 0, 0, 0][..], &[0; 8], &[8, 0, 0, 0, 1, 0, 0, 0], b"a\0\0\0"].concat();
+        let payload = [
+            &[7, 0, 0, 0][..],
+            &[0; 8],
+            &[8, 0, 0, 0, 1, 0, 0, 0],
+            b"a\0\0\0",
+        ]
+        .concat();
         let (name, fields) = decode(KERNEL_PROCESS, 1, 0, &payload).unwrap();
         assert_eq!(name, "ProcessStart");
         assert_eq!(
             fields,
-            ["ProcessID", "CreateTime", "ParentProcessID", "SessionID", "ImageName"]
+            [
+                "ProcessID",
+                "CreateTime",
+                "ParentProcessID",
+                "SessionID",
+                "ImageName"
+            ]
         );
     }
 
@@ -463,7 +533,10 @@ mod tests {
             Some((schema.provider_name.to_string(), schema.name.to_string()))
         };
         let alloc = ("Heap Trace Provider".to_owned(), "Heap_Alloc".to_owned());
-        assert_eq!((named(33, 2), named(33, 9)), (Some(alloc.clone()), Some(alloc)));
+        assert_eq!(
+            (named(33, 2), named(33, 9)),
+            (Some(alloc.clone()), Some(alloc))
+        );
         assert_eq!(named(1, 2), None);
     }
 
@@ -471,7 +544,13 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
     fn in_build_returns_the_layout_of_the_build() {
         let capture = "2ed6006e-4729-4609-b423-3ee7bcd678ef".parse().unwrap();
-        let fields = |build| in_build(capture, 1001, 0, build).unwrap().schema.fields.len();
+        let fields = |build| {
+            in_build(capture, 1001, 0, build)
+                .unwrap()
+                .schema
+                .fields
+                .len()
+        };
         assert_eq!([6002, 7600, 7601, 9600, 10_586, 17_134].map(fields), [4; 6]);
         assert_eq!([17_763, 19_045, 20_348, 30_000].map(fields), [6; 4]);
         assert!(in_build(capture, 1001, 0, 19_045).unwrap().is_complete);
@@ -503,7 +582,10 @@ mod tests {
         let table = Table::of(lsa).unwrap();
         let event = &table.with_id(6156)[0];
         let size = |at: usize| {
-            event.decoder(table, &event.layouts[at]).unwrap().fixed_size(PointerSize::P8)
+            event
+                .decoder(table, &event.layouts[at])
+                .unwrap()
+                .fixed_size(PointerSize::P8)
         };
         assert_eq!((event.layouts.len(), size(1)), (2, Some(12)));
         // No layout has 13 bytes: the newest one is cut short or leaves a byte over.
@@ -548,7 +630,12 @@ mod tests {
     fn events_without_a_symbol_are_called_by_their_task_or_number() {
         let winrm = find("Microsoft-Windows-WinRM").unwrap();
         let names = events(winrm);
-        let name = |id| names.iter().find(|event| event.id == id).map(|event| &*event.name);
+        let name = |id| {
+            names
+                .iter()
+                .find(|event| event.id == id)
+                .map(|event| &*event.name)
+        };
         assert_eq!(name(255), Some("EventID(255)"));
         let decoder = decoder(winrm, 255, 0, b"", PointerSize::P8).unwrap();
         assert_eq!(decoder.schema().name, "EventID(255)");

@@ -90,15 +90,23 @@ fn fields(choices: &mut Choices<'_>, n: usize, depth: usize, top: &[u16]) -> Vec
         let name = format!("f{depth}_{index}");
         let mut field = if depth < 3 && choices.below(6) == 5 {
             let n = choices.below(4);
-            let top: Vec<u16> = if depth == 0 { counters.clone() } else { top.to_vec() };
+            let top: Vec<u16> = if depth == 0 {
+                counters.clone()
+            } else {
+                top.to_vec()
+            };
             Field::structure(name, fields(choices, n, depth + 1, &top))
         } else {
             Field::new(name, choices.pick(InType::ALL).unwrap_or(InType::Null))
         };
         if let Some(ty) = field.in_type() {
             if matches!(ty, InType::Utf16 | InType::Ansi | InType::Binary) {
-                let mut lengths =
-                    vec![Length::U16, Length::Fixed(3), Length::U16BigEndian, Length::U32];
+                let mut lengths = vec![
+                    Length::U16,
+                    Length::Fixed(3),
+                    Length::U16BigEndian,
+                    Length::U32,
+                ];
                 if ty != InType::Binary {
                     lengths.push(Length::NulTerminated);
                 }
@@ -159,7 +167,9 @@ fn list(
             Count::Field(r) => resolve(r),
             Count::Prefixed | Count::Rest => choices.below(4),
         };
-        let elements = (0..n).map(|_| one(field, &resolve, top, choices, pointers)).collect();
+        let elements = (0..n)
+            .map(|_| one(field, &resolve, top, choices, pointers))
+            .collect();
         out.push(OwnedValue::Array(elements));
     }
     out
@@ -170,7 +180,9 @@ fn refers(field: &Field, to: FieldRef) -> bool {
 }
 
 pub(crate) fn is_counting(fields: &[Field], index: usize) -> bool {
-    fields.iter().any(|f| refers(f, FieldRef::Here(index as u16)))
+    fields
+        .iter()
+        .any(|f| refers(f, FieldRef::Here(index as u16)))
 }
 
 fn is_counting_nested(fields: &[Field], index: usize) -> bool {
@@ -201,7 +213,10 @@ fn one(
     };
     let nul_ends = field.length == Length::NulTerminated;
     let bytes = |choices: &mut Choices<'_>| -> Vec<u8> {
-        (0..len).map(|_| choices.byte()).map(|b| if nul_ends { b.max(1) } else { b }).collect()
+        (0..len)
+            .map(|_| choices.byte())
+            .map(|b| if nul_ends { b.max(1) } else { b })
+            .collect()
     };
     // Bits of 64 that numbers of the type do not have.
     let unused = 64 - 8 * ty.width(pointers);
@@ -245,7 +260,13 @@ fn one(
         (InType::Utf16, _) => OwnedValue::Utf16(
             bytes(choices)
                 .into_iter()
-                .map(|b| if b >= 0xf0 { 0xd800 | u16::from(b) << 3 } else { u16::from(b) })
+                .map(|b| {
+                    if b >= 0xf0 {
+                        0xd800 | u16::from(b) << 3
+                    } else {
+                        u16::from(b)
+                    }
+                })
                 .collect(),
         ),
         (InType::Ansi, OutType::Utf8 | OutType::Xml | OutType::Json) => {
@@ -260,10 +281,13 @@ fn one(
 #[cfg(test)]
 pub(crate) fn agree(given: &[OwnedValue], back: &[OwnedValue]) -> bool {
     given.len() == back.len()
-        && given.iter().zip(back).all(|(given, back)| match (given, back) {
-            (OwnedValue::Auto, _) => true,
-            (OwnedValue::Array(a), OwnedValue::Array(b))
-            | (OwnedValue::Struct(a), OwnedValue::Struct(b)) => agree(a, b),
-            (a, b) => a == b,
-        })
+        && given
+            .iter()
+            .zip(back)
+            .all(|(given, back)| match (given, back) {
+                (OwnedValue::Auto, _) => true,
+                (OwnedValue::Array(a), OwnedValue::Array(b))
+                | (OwnedValue::Struct(a), OwnedValue::Struct(b)) => agree(a, b),
+                (a, b) => a == b,
+            })
 }

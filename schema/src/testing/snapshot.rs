@@ -105,11 +105,17 @@ impl Snapshot {
     /// When the bytes are no trace, or reading fails. Damaged regions are skipped; a last line
     /// reports them.
     pub fn render<S: Source>(&self, source: S) -> Result<String> {
-        let options = Options { mode: Mode::Salvage, ..Options::default() };
+        let options = Options {
+            mode: Mode::Salvage,
+            ..Options::default()
+        };
         let mut trace = Trace::open(source, &options)?;
         let clock = trace.clock();
         let mut records = trace.records(Order::Time)?;
-        let mut renderer = Renderer { how: self.clone(), ..Renderer::default() };
+        let mut renderer = Renderer {
+            how: self.clone(),
+            ..Renderer::default()
+        };
         let limit = self.limit.unwrap_or(usize::MAX);
         let mut out = String::new();
         let mut rendered = 0;
@@ -154,7 +160,9 @@ struct Renderer {
 
 impl Renderer {
     fn wants(&self, record: &Record<'_>) -> bool {
-        let Some(provider) = record.provider() else { return false };
+        let Some(provider) = record.provider() else {
+            return false;
+        };
         match self.how.providers.as_slice() {
             [] => !record.is_kernel(),
             some => some.contains(&provider),
@@ -218,8 +226,10 @@ impl Renderer {
             } else if self.how.keep_order {
                 out.push(' ');
             } else {
-                let (p, t) =
-                    (self.processes.of(pid.get().into()), self.threads.of(tid.get().into()));
+                let (p, t) = (
+                    self.processes.of(pid.get().into()),
+                    self.threads.of(tid.get().into()),
+                );
                 write!(out, "P{p}/T{t} ")?;
             }
         }
@@ -228,7 +238,10 @@ impl Renderer {
             Some(name) => escaped(out, name),
             None => write!(out, "{}", id.provider)?,
         }
-        let name = self.store.decoder(record).map(|d| d.schema().name.to_string());
+        let name = self
+            .store
+            .decoder(record)
+            .map(|d| d.schema().name.to_string());
         if let Some(name) = name.filter(|n| !n.is_empty()) {
             out.push(' ');
             escaped(out, &name);
@@ -260,7 +273,9 @@ impl Renderer {
             Value::UInt(id) if !self.how.keep_addresses && is_identity(field) => {
                 self.address(out, id)?;
             }
-            value => rendered(out, |out| render::Renderer::new().text_value(out, field, value)),
+            value => rendered(out, |out| {
+                render::Renderer::new().text_value(out, field, value)
+            }),
         }
         out.push('\n');
         Ok(())
@@ -291,7 +306,10 @@ fn escaped(out: &mut String, name: &str) {
 /// Whether a field holds an id that is an address in the CLR: 64 bits wide and named so.
 fn is_identity(field: &Field) -> bool {
     let name = &*field.name;
-    let wide = matches!(field.kind, FieldKind::Value(InType::UInt64 | InType::HexInt64));
+    let wide = matches!(
+        field.kind,
+        FieldKind::Value(InType::UInt64 | InType::HexInt64)
+    );
     wide && (name.ends_with("ID") || name.ends_with("Address"))
 }
 
@@ -305,8 +323,13 @@ pub fn example() -> Vec<u8> {
     use etl_format::write::Session;
     use etl_format::write::record::Event;
 
-    let load = Identity::Modern { id: 156, version: 1 };
-    let Some(load) = Registry::builtin().event(CLR_RUNTIME, load) else { return Vec::new() };
+    let load = Identity::Modern {
+        id: 156,
+        version: 1,
+    };
+    let Some(load) = Registry::builtin().event(CLR_RUNTIME, load) else {
+        return Vec::new();
+    };
     let payload = PayloadBuilder::new(&load.schema)
         .set("AppDomainID", 0x7f00_1000u64)
         .set("AppDomainFlags", 2u32)
@@ -340,12 +363,24 @@ mod tests {
         let trace = example();
         let kept = Snapshot::new().keep_times().keep_ids().keep_addresses();
         let text = kept.render(trace.as_slice()).unwrap();
-        assert!(text.starts_with("##1 2019-04-17T18:40:00.0001000Z 4/8 Microsoft-"), "{text}");
+        assert!(
+            text.starts_with("##1 2019-04-17T18:40:00.0001000Z 4/8 Microsoft-"),
+            "{text}"
+        );
         assert!(text.contains("  AppDomainID=0x7f001000\n"), "{text}");
-        let unordered = Snapshot::new().without_ordinals().render(trace.as_slice()).unwrap();
+        let unordered = Snapshot::new()
+            .without_ordinals()
+            .render(trace.as_slice())
+            .unwrap();
         assert!(unordered.starts_with("## Microsoft-"), "{unordered}");
-        let none = Snapshot::new().provider(Guid::ZERO).render(trace.as_slice()).unwrap();
+        let none = Snapshot::new()
+            .provider(Guid::ZERO)
+            .render(trace.as_slice())
+            .unwrap();
         assert_eq!(none, "");
-        assert_eq!(Snapshot::new().limit(0).render(trace.as_slice()).unwrap(), "");
+        assert_eq!(
+            Snapshot::new().limit(0).render(trace.as_slice()).unwrap(),
+            ""
+        );
     }
 }

@@ -191,7 +191,14 @@ mod tests {
             events: vec![],
         };
         let mut runner = TestRunner::deterministic();
-        assert!(events_of(&nothing).new_tree(&mut runner).unwrap().current().payload.is_empty());
+        assert!(
+            events_of(&nothing)
+                .new_tree(&mut runner)
+                .unwrap()
+                .current()
+                .payload
+                .is_empty()
+        );
         assert!(descriptors_of(&nothing).new_tree(&mut runner).is_ok());
         let _ = descriptors().new_tree(&mut runner).unwrap().current();
     }

@@ -53,7 +53,11 @@ impl<const N: usize> FieldReader<N> {
     /// A reader of an event of a manifest provider, by its id.
     #[must_use]
     pub fn of_event(provider: Guid, id: u16, names: [&'static str; N]) -> Self {
-        FieldReader { event: Some((provider, id, false)), names, known: Vec::new() }
+        FieldReader {
+            event: Some((provider, id, false)),
+            names,
+            known: Vec::new(),
+        }
     }
 
     /// A reader of a kernel event, by its hook.
@@ -61,7 +65,11 @@ impl<const N: usize> FieldReader<N> {
     pub fn of_hook(hook: u16, names: [&'static str; N]) -> Self {
         let [opcode, group] = hook.to_le_bytes();
         let event = group_guid(group).map(|class| (class, opcode.into(), true));
-        FieldReader { event, names, known: Vec::new() }
+        FieldReader {
+            event,
+            names,
+            known: Vec::new(),
+        }
     }
 
     /// The fields of a record, which has to be of this kind; `None` if the tables do not have the
@@ -83,12 +91,20 @@ impl<const N: usize> FieldReader<N> {
             Some(index) => index,
             None => {
                 let fields = self.find(version, pointers);
-                self.known.push(Known { version, pointers, fields });
+                self.known.push(Known {
+                    version,
+                    pointers,
+                    fields,
+                });
                 self.known.len() - 1
             }
         };
         let (positions, layout) = self.known.get(index)?.fields?;
-        Some(FieldValues { positions, layout, payload: record.payload() })
+        Some(FieldValues {
+            positions,
+            layout,
+            payload: record.payload(),
+        })
     }
 
     /// The name that the tables give a value of a field, in the newest version of the event.
@@ -96,7 +112,12 @@ impl<const N: usize> FieldReader<N> {
     pub fn value_name(&self, index: usize, value: u64) -> Option<&'static str> {
         let name = self.names.get(index)?;
         let fields = &self.entry(VERSIONS)?.decoder().schema().fields;
-        fields.iter().find(|field| &*field.name == *name)?.map.as_ref()?.get(value)
+        fields
+            .iter()
+            .find(|field| &*field.name == *name)?
+            .map
+            .as_ref()?
+            .get(value)
     }
 
     #[cold]
@@ -108,17 +129,25 @@ impl<const N: usize> FieldReader<N> {
 
     /// The event in this version, or in the newest older one, or in the next newer one.
     fn entry(&self, version: u8) -> Option<Entry<'static>> {
-        let older = (0..=version).rev().find_map(|version| self.entry_of_version(version));
+        let older = (0..=version)
+            .rev()
+            .find_map(|version| self.entry_of_version(version));
         older.or_else(|| (version..VERSIONS).find_map(|version| self.entry_of_version(version)))
     }
 
     fn entry_of_version(&self, version: u8) -> Option<Entry<'static>> {
         let (provider, number, is_classic) = self.event?;
         if !is_classic {
-            let identity = Identity::Modern { id: number, version };
+            let identity = Identity::Modern {
+                id: number,
+                version,
+            };
             return Registry::builtin().entry(provider, identity);
         }
-        let identity = Identity::Classic { opcode: number as u8, version: version.into() };
+        let identity = Identity::Classic {
+            opcode: number as u8,
+            version: version.into(),
+        };
         Registry::classic().entry(provider, identity)
     }
 }
@@ -133,7 +162,10 @@ pub struct FieldValues<'a, const N: usize> {
 
 impl<'a, const N: usize> FieldValues<'a, N> {
     fn position(&self, index: usize) -> Option<Position> {
-        self.positions.get(index).copied().filter(|at| at.is_known())
+        self.positions
+            .get(index)
+            .copied()
+            .filter(|at| at.is_known())
     }
 
     /// An unsigned integer, or an address; `None` if the event does not have the field, or the

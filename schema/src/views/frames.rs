@@ -23,7 +23,10 @@ impl<'a> Frames<'a> {
     /// Addresses of this width; bytes after the last whole one are left out.
     #[must_use]
     pub fn new(bytes: &'a [u8], pointers: PointerSize) -> Self {
-        Frames { bytes, wide: pointers == PointerSize::P8 }
+        Frames {
+            bytes,
+            wide: pointers == PointerSize::P8,
+        }
     }
 
     const fn width(&self) -> usize {
@@ -52,7 +55,10 @@ impl<'a> Frames<'a> {
     #[must_use]
     pub fn first(self, max: usize) -> Self {
         let bytes = max.saturating_mul(self.width()).min(self.bytes.len());
-        Frames { bytes: self.bytes.get(..bytes).unwrap_or_default(), ..self }
+        Frames {
+            bytes: self.bytes.get(..bytes).unwrap_or_default(),
+            ..self
+        }
     }
 
     /// The address at an index.
@@ -60,7 +66,11 @@ impl<'a> Frames<'a> {
     #[must_use]
     pub fn get(&self, index: usize) -> Option<u64> {
         let offset = index.checked_mul(self.width())?;
-        if self.wide { self.bytes.u64_at(offset) } else { self.bytes.u32_at(offset).map(u64::from) }
+        if self.wide {
+            self.bytes.u64_at(offset)
+        } else {
+            self.bytes.u32_at(offset).map(u64::from)
+        }
     }
 
     /// The stored bytes of each address; `None` where addresses have four.
@@ -87,7 +97,11 @@ mod tests {
         let wide = Frames::new(&bytes, PointerSize::P8);
         let all = [0x0807_0605_0403_0201, 0x100f_0e0d_0c0b_0a09];
         assert_eq!(wide.iter().collect::<Vec<_>>(), all);
-        let chunks = wide.as_wide().unwrap().iter().map(|a| u64::from_le_bytes(*a));
+        let chunks = wide
+            .as_wide()
+            .unwrap()
+            .iter()
+            .map(|a| u64::from_le_bytes(*a));
         assert_eq!(chunks.collect::<Vec<_>>(), all);
         let narrow = Frames::new(&bytes, PointerSize::P4);
         let four = [0x0403_0201, 0x0807_0605, 0x0c0b_0a09, 0x100f_0e0d];

@@ -187,7 +187,10 @@ pub fn sample(record: &Record<'_>) -> Option<Sample> {
     let bytes = record.bytes();
     if record.kind() == RecordKind::PERFINFO64 && bytes.u16_at(0)? & !0xff == 0 {
         let bytes: &[u8; 28] = bytes.first_chunk()?;
-        return Some(Sample { address: bytes.u64_at(16)?, tid: bytes.u32_at(24)? });
+        return Some(Sample {
+            address: bytes.u64_at(16)?,
+            tid: bytes.u32_at(24)?,
+        });
     }
     other_sample(record)
 }
@@ -227,7 +230,11 @@ impl<'a> Fields<'a> {
             Header::Full(header) => header.version as u8,
             _ => return None,
         };
-        let relogged = if record.is_kernel() { None } else { EVENTS.decoder(hook, version) };
+        let relogged = if record.is_kernel() {
+            None
+        } else {
+            EVENTS.decoder(hook, version)
+        };
         let pointers = match relogged {
             Some(decoder) => decoder.pointers_of(record),
             None => record.pointer_size().unwrap_or(PointerSize::P8),
@@ -275,23 +282,30 @@ impl<'a> Fields<'a> {
             Kind::Thread(change, layout) => Event::Thread(*change, layout.read(payload)?),
             Kind::ThreadName(layout) => Event::ThreadName(layout.read(payload)?),
             Kind::Image(change, layout) => Event::Image(*change, layout.read(payload)?),
-            Kind::Sample([address, tid]) => {
-                Event::Sample { address: self.read(*address)?, tid: self.read(*tid)? }
-            }
+            Kind::Sample([address, tid]) => Event::Sample {
+                address: self.read(*address)?,
+                tid: self.read(*tid)?,
+            },
             Kind::Stack([at, pid, tid, frames]) => Event::Stack {
                 at: self.read(*at)?,
                 pid: self.read(*pid)?,
                 tid: self.read(*tid)?,
                 frames: self.read(*frames)?,
             },
-            Kind::StackKey { user, at: [at, pid, tid, key] } => Event::StackKey {
+            Kind::StackKey {
+                user,
+                at: [at, pid, tid, key],
+            } => Event::StackKey {
                 user: *user,
                 at: self.read(*at)?,
                 pid: self.read(*pid)?,
                 tid: self.read(*tid)?,
                 key: self.read(*key)?,
             },
-            Kind::StackDefinition { last, at: [key, frames] } => Event::StackDefinition {
+            Kind::StackDefinition {
+                last,
+                at: [key, frames],
+            } => Event::StackDefinition {
                 last: *last,
                 key: self.read(*key)?,
                 frames: self.read(*frames)?,
@@ -310,11 +324,17 @@ pub fn hook_of(record: &Record<'_>) -> Option<u16> {
     if record.is_kernel() || record.is_event() {
         return record.hook();
     }
-    let Header::Full(header) = record.header() else { return None };
+    let Header::Full(header) = record.header() else {
+        return None;
+    };
     let group = (0..0x20).find(|&group| group_guid(group) == Some(header.class))?;
     let hook = u16::from(group) << 8 | u16::from(header.opcode);
     // A load has the class of images, and the hook of a process.
-    Some(if hook == IMAGE_CLASS_LOAD { hook::IMAGE_LOAD } else { hook })
+    Some(if hook == IMAGE_CLASS_LOAD {
+        hook::IMAGE_LOAD
+    } else {
+        hook
+    })
 }
 
 /// The class and the type of a load of an image, as a hook would have them.
@@ -358,9 +378,11 @@ impl Kind {
                 let change = Change::of(hook, hook::IMAGE_UNLOAD - 1);
                 Kind::Image(change, ImageLayout::new(decoder, p))
             }
-            hook::SAMPLE => {
-                Kind::Sample(Layout::positions(decoder, p, ["InstructionPointer", "ThreadId"]))
-            }
+            hook::SAMPLE => Kind::Sample(Layout::positions(
+                decoder,
+                p,
+                ["InstructionPointer", "ThreadId"],
+            )),
             hook::STACK => Kind::Stack(stack_positions(decoder, p, "Stack")),
             hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER => Kind::StackKey {
                 user: hook == hook::STACK_KEY_USER,
@@ -403,8 +425,16 @@ const fn has_ids_only(hook: u16) -> bool {
 
 /// Names of the field that holds the process, and of those that hold threads.
 const PROCESS: &[&str] = &["ProcessId", "StackProcess"];
-const THREADS: [&[&str]; 2] =
-    [&["TThreadId", "ThreadId", "StackThread", "IssuingThreadId", "NewThreadId"], &["OldThreadId"]];
+const THREADS: [&[&str]; 2] = [
+    &[
+        "TThreadId",
+        "ThreadId",
+        "StackThread",
+        "IssuingThreadId",
+        "NewThreadId",
+    ],
+    &["OldThreadId"],
+];
 
 /// Where the fields of an event are.
 #[derive(Debug)]
@@ -439,7 +469,10 @@ static EVENTS: LazyLock<Catalogue<EventLayout>> = LazyLock::new(|| {
 fn entry(hook: u16, version: u8) -> Option<Entry<'static>> {
     let registry = Registry::classic();
     let [opcode, group] = hook.to_le_bytes();
-    let identity = Identity::Classic { opcode, version: version.into() };
+    let identity = Identity::Classic {
+        opcode,
+        version: version.into(),
+    };
     if let Some(class) = group_guid(group)
         && let Some(entry) = registry.entry(class, identity)
     {

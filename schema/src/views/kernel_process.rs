@@ -47,7 +47,9 @@ pub fn decode(record: &Record<'_>) -> Option<Event> {
     match id(record)? {
         PROCESS_START | PROCESS_STOP | PROCESS_RUNDOWN => payload.u32_at(0).map(Event::Process),
         3 | 4 => payload.u32_at(0).map(Event::Thread),
-        5 | 6 => payload.u32_at(2 * pointers(record).bytes()).map(Event::Image),
+        5 | 6 => payload
+            .u32_at(2 * pointers(record).bytes())
+            .map(Event::Image),
         _ => None,
     }
 }
@@ -86,13 +88,23 @@ pub fn process<'a>(record: &Record<'a>) -> Option<Process<'a>> {
         PROCESS_STOP => {
             let image = field(record, "ImageName").and_then(|name| name.as_bytes());
             let pid = record.payload().u32_at(0)?;
-            Some(Process::Stopped { pid, image: image.unwrap_or_default() })
+            Some(Process::Stopped {
+                pid,
+                image: image.unwrap_or_default(),
+            })
         }
         PROCESS_START | PROCESS_RUNDOWN => {
             let pid = process_id(record, "ProcessID")?;
             let parent = process_id(record, "ParentProcessID")?;
-            let Some(Value::Utf16(image)) = field(record, "ImageName") else { return None };
-            Some(Process::Described { is_start: id == PROCESS_START, pid, parent, image })
+            let Some(Value::Utf16(image)) = field(record, "ImageName") else {
+                return None;
+            };
+            Some(Process::Described {
+                is_start: id == PROCESS_START,
+                pid,
+                parent,
+                image,
+            })
         }
         _ => None,
     }
@@ -103,8 +115,13 @@ fn field<'a>(record: &Record<'a>, name: &str) -> Option<Value<'a>> {
     let descriptor = record.descriptor()?;
     let payload = record.payload();
     let pointers = pointers(record);
-    let decoder =
-        windows::decoder(KERNEL_PROCESS, descriptor.id, descriptor.version, payload, pointers)?;
+    let decoder = windows::decoder(
+        KERNEL_PROCESS,
+        descriptor.id,
+        descriptor.version,
+        payload,
+        pointers,
+    )?;
     decoder.get(name, payload, pointers)
 }
 

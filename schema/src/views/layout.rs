@@ -25,7 +25,11 @@ pub(super) struct Position {
 
 impl Position {
     /// The position of a field that the event does not have.
-    pub const NONE: Position = Position { variable: u8::MAX, offset: 0, size: 0 };
+    pub const NONE: Position = Position {
+        variable: u8::MAX,
+        offset: 0,
+        size: 0,
+    };
 
     /// Whether the event has the field.
     pub fn is_known(self) -> bool {
@@ -63,13 +67,19 @@ impl Layout {
                 tail = 0;
             }
         }
-        Layout { parts, tail, pointers }
+        Layout {
+            parts,
+            tail,
+            pointers,
+        }
     }
 
     /// The position of the field with the first of these names that the event has;
     /// [`Position::NONE`] if it has none of them.
     pub fn find(decoder: &Decoder, pointers: PointerSize, names: &[&str]) -> Position {
-        let mut positions = names.iter().map(|name| Layout::position(decoder, pointers, name));
+        let mut positions = names
+            .iter()
+            .map(|name| Layout::position(decoder, pointers, name));
         positions.find(|at| at.is_known()).unwrap_or(Position::NONE)
     }
 
@@ -84,17 +94,33 @@ impl Layout {
 
     /// The position of the field with this name; [`Position::NONE`] if the event does not have it.
     pub fn position(decoder: &Decoder, pointers: PointerSize, name: &str) -> Position {
-        let mut position = Position { variable: 0, offset: 0, size: 0 };
+        let mut position = Position {
+            variable: 0,
+            offset: 0,
+            size: 0,
+        };
         for (field, reach) in decoder.reaches(pointers) {
-            let size = if let Reach::Fixed(bytes) = reach { bytes } else { 0 };
+            let size = if let Reach::Fixed(bytes) = reach {
+                bytes
+            } else {
+                0
+            };
             if &*field.name == name {
-                return Position { size: u8::try_from(size).unwrap_or(0), ..position };
+                return Position {
+                    size: u8::try_from(size).unwrap_or(0),
+                    ..position
+                };
             }
             position = match reach {
-                Reach::Fixed(_) => {
-                    Position { offset: position.offset.saturating_add(size), ..position }
-                }
-                _ => Position { variable: position.variable.saturating_add(1), offset: 0, size: 0 },
+                Reach::Fixed(_) => Position {
+                    offset: position.offset.saturating_add(size),
+                    ..position
+                },
+                _ => Position {
+                    variable: position.variable.saturating_add(1),
+                    offset: 0,
+                    size: 0,
+                },
             };
         }
         Position::NONE
@@ -126,8 +152,11 @@ impl Layout {
     /// An unsigned integer or a pointer.
     #[inline(always)]
     fn uint(&self, payload: &[u8], at: Position) -> Option<u64> {
-        let start =
-            if at.variable == 0 { usize::from(at.offset) } else { self.start(payload, at)? };
+        let start = if at.variable == 0 {
+            usize::from(at.offset)
+        } else {
+            self.start(payload, at)?
+        };
         match at.size {
             8 => payload.u64_at(start),
             4 => payload.u32_at(start).map(u64::from),
@@ -151,7 +180,12 @@ impl Layout {
 
     /// Reads several fields of a payload, each after the one before it.
     pub fn walk<'l, 'a>(&'l self, payload: &'a [u8]) -> Walk<'l, 'a> {
-        Walk { layout: self, payload, part: 0, start: 0 }
+        Walk {
+            layout: self,
+            payload,
+            part: 0,
+            start: 0,
+        }
     }
 
     /// A text without its NUL, or a SID.
@@ -348,17 +382,28 @@ impl<T> Catalogue<T> {
         entry: impl Fn(u16, u8) -> Option<Entry<'static>>,
         layout: fn(u16, &Decoder, PointerSize) -> Option<T>,
     ) -> Self {
-        let mut catalogue = Catalogue { keys: Vec::new(), versions: Vec::new(), layout };
+        let mut catalogue = Catalogue {
+            keys: Vec::new(),
+            versions: Vec::new(),
+            layout,
+        };
         for key in keys {
             let entries: Vec<_> = (0..VERSIONS).map(|version| entry(key, version)).collect();
-            let Some(mut last) = entries.iter().copied().flatten().next() else { continue };
+            let Some(mut last) = entries.iter().copied().flatten().next() else {
+                continue;
+            };
             let newest = entries.iter().rposition(Option::is_some).unwrap_or(0);
             let first = u16::try_from(catalogue.versions.len()).unwrap_or(u16::MAX);
             catalogue.keys.resize(usize::from(key), (0, 0));
-            catalogue.keys.push((first, u8::try_from(newest + 1).unwrap_or(VERSIONS)));
+            catalogue
+                .keys
+                .push((first, u8::try_from(newest + 1).unwrap_or(VERSIONS)));
             for version in entries.into_iter().take(newest + 1) {
                 last = version.unwrap_or(last);
-                catalogue.versions.push(Version { entry: last, layouts: OnceLock::new() });
+                catalogue.versions.push(Version {
+                    entry: last,
+                    layouts: OnceLock::new(),
+                });
             }
         }
         catalogue
@@ -391,7 +436,14 @@ impl<T> Catalogue<T> {
             Some([narrow, wide])
         });
         let [narrow, wide] = layouts.as_ref()?;
-        Some((if pointers == PointerSize::P8 { wide } else { narrow }, is_known))
+        Some((
+            if pointers == PointerSize::P8 {
+                wide
+            } else {
+                narrow
+            },
+            is_known,
+        ))
     }
 }
 
@@ -412,16 +464,25 @@ fn len(reach: Reach, data: &[u8]) -> Option<usize> {
 /// Counting the NULs takes a fraction of the time that finding each of them takes.
 #[must_use]
 pub fn count_texts(bytes: &[u8]) -> Option<usize> {
-    let (units, []) = bytes.as_chunks::<2>() else { return None };
+    let (units, []) = bytes.as_chunks::<2>() else {
+        return None;
+    };
     if units.last() != Some(&[0, 0]) {
         return None;
     }
-    Some(units.chunks(1 << 12).map(|units| usize::from(count_nuls(units))).sum())
+    Some(
+        units
+            .chunks(1 << 12)
+            .map(|units| usize::from(count_nuls(units)))
+            .sum(),
+    )
 }
 
 /// The number of NULs in at most 4096 units, so that it cannot overflow. The compiler adds eight
 /// sums of 16 bits at a time.
 #[inline]
 fn count_nuls(units: &[[u8; 2]]) -> u16 {
-    units.iter().fold(0, |sum, unit| sum + u16::from(u16::from_le_bytes(*unit) == 0))
+    units.iter().fold(0, |sum, unit| {
+        sum + u16::from(u16::from_le_bytes(*unit) == 0)
+    })
 }

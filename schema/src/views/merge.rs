@@ -52,7 +52,9 @@ impl<'a> ImageId<'a> {
     /// The event of a record; `None` for other records.
     #[must_use]
     pub fn of(record: &Record<'a>) -> Option<Self> {
-        let Header::Full(header) = record.header() else { return None };
+        let Header::Full(header) = record.header() else {
+            return None;
+        };
         if header.class != IMAGE_ID {
             return None;
         }
@@ -105,11 +107,21 @@ static EVENTS: LazyLock<Catalogue<EventLayout>> = LazyLock::new(|| {
     })
 });
 
-const FIELDS: [&str; 7] =
-    ["ImageBase", "ProcessId", "GuidSig", "Age", "PDBFileName", "TimeDateStamp", "ImageSize"];
+const FIELDS: [&str; 7] = [
+    "ImageBase",
+    "ProcessId",
+    "GuidSig",
+    "Age",
+    "PDBFileName",
+    "TimeDateStamp",
+    "ImageSize",
+];
 
 /// The table entry of a version of an event.
 fn entry(opcode: u16, version: u8) -> Option<Entry<'static>> {
-    let identity = Identity::Classic { opcode: opcode as u8, version: version.into() };
+    let identity = Identity::Classic {
+        opcode: opcode as u8,
+        version: version.into(),
+    };
     Registry::classic().entry(IMAGE_ID, identity)
 }

@@ -18,7 +18,10 @@ fn named<'a>(
     payload: &'a [u8],
     pointers: PointerSize,
 ) -> HashMap<&'a str, Value<'a>> {
-    decoder.fields(payload, pointers).map(|(field, value)| (&*field.name, value)).collect()
+    decoder
+        .fields(payload, pointers)
+        .map(|(field, value)| (&*field.name, value))
+        .collect()
 }
 
 fn uint(values: &HashMap<&str, Value<'_>>, name: &str) -> u64 {
@@ -35,7 +38,11 @@ fn text<'a>(values: &HashMap<&str, Value<'a>>, name: &str) -> &'a [u8] {
 
 /// A payload of an event, from a string of choices.
 fn payload(decoder: &Decoder, content: &[u8], pointers: PointerSize) -> Option<Vec<u8>> {
-    let values = values(&decoder.schema().fields, &mut Choices::new(content), pointers);
+    let values = values(
+        &decoder.schema().fields,
+        &mut Choices::new(content),
+        pointers,
+    );
     encode(decoder.schema(), &values, pointers).ok()
 }
 
@@ -43,7 +50,12 @@ fn payload(decoder: &Decoder, content: &[u8], pointers: PointerSize) -> Option<V
 fn clr_text(decoded: &clr::Decoded<'_>) -> String {
     let event = match decoded.event {
         clr::Event::Module(change, module) => {
-            format!("{change:?} {} {} {:?}", module.id, module.assembly, module.text())
+            format!(
+                "{change:?} {} {} {:?}",
+                module.id,
+                module.assembly,
+                module.text()
+            )
         }
         event => format!("{event:?}"),
     };
@@ -75,10 +87,18 @@ fn check_clr(
     }
     match decoded.event {
         clr::Event::Method(_, m) => {
-            let expected =
-                ["MethodID", "ModuleID", "MethodStartAddress", "MethodSize", "MethodFlags"]
-                    .map(|name| uint(&of, name));
-            assert_eq!([m.id, m.module, m.start, m.size.into(), m.flags.into()], expected);
+            let expected = [
+                "MethodID",
+                "ModuleID",
+                "MethodStartAddress",
+                "MethodSize",
+                "MethodFlags",
+            ]
+            .map(|name| uint(&of, name));
+            assert_eq!(
+                [m.id, m.module, m.start, m.size.into(), m.flags.into()],
+                expected
+            );
             assert!(decoded.exact || !m.is_named(), "{symbol}");
             let names = m.text().unwrap();
             assert_eq!(u64::from(names.token), uint(&of, "MethodToken"));
@@ -99,8 +119,13 @@ fn check_clr(
             assert_eq!(m.has_identity(), of.contains_key("ManagedPdbSignature"));
             for (pdb, side) in [(all.il_pdb, "Managed"), (all.native_pdb, "Native")] {
                 let signature = of.get(&*format!("{side}PdbSignature"));
-                let Some(Value::Guid(guid)) = signature else { continue };
-                assert_eq!(pdb.map_or(etl_format::Guid::ZERO, |pdb| pdb.signature), *guid);
+                let Some(Value::Guid(guid)) = signature else {
+                    continue;
+                };
+                assert_eq!(
+                    pdb.map_or(etl_format::Guid::ZERO, |pdb| pdb.signature),
+                    *guid
+                );
                 let age = uint(&of, &format!("{side}PdbAge"));
                 assert!(pdb.is_none_or(|pdb| u64::from(pdb.age) == age));
             }
@@ -110,7 +135,10 @@ fn check_clr(
             assert_eq!([m.module, m.assembly, m.domain], expected);
         }
         clr::Event::Assembly(_, a) => {
-            assert_eq!([a.id, a.domain], ["AssemblyID", "AppDomainID"].map(|n| uint(&of, n)));
+            assert_eq!(
+                [a.id, a.domain],
+                ["AssemblyID", "AppDomainID"].map(|n| uint(&of, n))
+            );
             assert_eq!(a.name(), Some(text(&of, "FullyQualifiedAssemblyName")));
         }
         clr::Event::AppDomain(_, domain) => {
@@ -120,7 +148,13 @@ fn check_clr(
         }
         clr::Event::Runtime { version, sku } => {
             let [a, b, c, d] = version.map(u64::from);
-            let names = ["VMMajorVersion", "VMMinorVersion", "VMBuildNumber", "VMQfeNumber", "Sku"];
+            let names = [
+                "VMMajorVersion",
+                "VMMinorVersion",
+                "VMBuildNumber",
+                "VMQfeNumber",
+                "Sku",
+            ];
             assert_eq!([a, b, c, d, sku.into()], names.map(|name| uint(&of, name)));
         }
         clr::Event::JitStart(id) | clr::Event::IlMap(id) => assert_eq!(id, uint(&of, "MethodID")),
@@ -128,7 +162,9 @@ fn check_clr(
         clr::Event::EntryPoint(at) => assert_eq!(at, uint(&of, "EntryPoint")),
         clr::Event::Stack { stated, frames } => {
             assert_eq!(u64::from(stated), uint(&of, "FrameCount"));
-            let Value::Array(stack) = of["Stack"] else { panic!("no array") };
+            let Value::Array(stack) = of["Stack"] else {
+                panic!("no array")
+            };
             let expected: Vec<u64> = stack.iter().filter_map(|v| v.as_u64()).collect();
             assert_eq!(frames.iter().collect::<Vec<_>>(), expected);
         }
@@ -139,11 +175,27 @@ fn check_clr(
 fn check_kernel(decoder: &Decoder, hook: u16, version: u8, bytes: &[u8], p: PointerSize) {
     let of = named(decoder, bytes, p);
     let fields = kernel::Fields::new(hook, version, bytes, p).unwrap();
-    let names = ["TThreadId", "ThreadId", "StackThread", "IssuingThreadId", "NewThreadId"];
-    let thread = names.iter().find_map(|name| of.get(name)).and_then(Value::as_u64);
+    let names = [
+        "TThreadId",
+        "ThreadId",
+        "StackThread",
+        "IssuingThreadId",
+        "NewThreadId",
+    ];
+    let thread = names
+        .iter()
+        .find_map(|name| of.get(name))
+        .and_then(Value::as_u64);
     assert_eq!(fields.thread_ids()[0].map(u64::from), thread, "{hook:#x}");
-    let process = of.get("ProcessId").or(of.get("StackProcess")).and_then(Value::as_u64);
-    assert_eq!(fields.process_id().map(u64::from), process.map(|p| p & 0xffff_ffff), "{hook:#x}");
+    let process = of
+        .get("ProcessId")
+        .or(of.get("StackProcess"))
+        .and_then(Value::as_u64);
+    assert_eq!(
+        fields.process_id().map(u64::from),
+        process.map(|p| p & 0xffff_ffff),
+        "{hook:#x}"
+    );
     let Some(event) = fields.event() else {
         assert!(!kernel::is_read(hook), "{hook:#x}");
         return;
@@ -151,7 +203,10 @@ fn check_kernel(decoder: &Decoder, hook: u16, version: u8, bytes: &[u8], p: Poin
     assert!(kernel::is_read(hook), "{hook:#x}");
     match event {
         kernel::Event::Process(_, process) => {
-            assert_eq!(Some(u64::from(process.pid)), Some(uint(&of, "ProcessId") & 0xffff_ffff));
+            assert_eq!(
+                Some(u64::from(process.pid)),
+                Some(uint(&of, "ProcessId") & 0xffff_ffff)
+            );
             assert_eq!(process.name(), Some(text(&of, "ImageFileName")));
             if let Some(line) = process.command_line() {
                 assert_eq!(line, text(&of, "CommandLine"));
@@ -174,7 +229,9 @@ fn check_kernel(decoder: &Decoder, hook: u16, version: u8, bytes: &[u8], p: Poin
         }
         kernel::Event::Stack { at, frames, .. } => {
             assert_eq!(at.cast_unsigned(), uint(&of, "EventTimeStamp"));
-            let Value::Array(stack) = of["Stack"] else { panic!("no array") };
+            let Value::Array(stack) = of["Stack"] else {
+                panic!("no array")
+            };
             assert_eq!(frames.len(), stack.len());
         }
         kernel::Event::StackKey { key, .. } | kernel::Event::StackDefinition { key, .. } => {
@@ -192,7 +249,9 @@ fn kernel_events() -> Vec<(u16, u8, &'static Decoder)> {
             continue;
         };
         for event in &provider.events {
-            let Identity::Classic { opcode, version } = event.schema.identity else { continue };
+            let Identity::Classic { opcode, version } = event.schema.identity else {
+                continue;
+            };
             let hook = u16::from_le_bytes([opcode, group]);
             let decoder = Registry::classic().decoder(provider.guid, event.schema.identity);
             out.push((hook, version as u8, decoder.unwrap()));
@@ -269,12 +328,21 @@ fn every_hook_that_is_read_has_a_layout() {
     for hook in (0..0x2000).filter(|&hook| kernel::is_read(hook)) {
         for version in 0..6 {
             let fields = kernel::Fields::new(hook, version, &[0; 200], PointerSize::P8);
-            assert!(fields.and_then(kernel::Fields::event).is_some(), "{hook:#06x} {version}");
+            assert!(
+                fields.and_then(kernel::Fields::event).is_some(),
+                "{hook:#06x} {version}"
+            );
         }
     }
     assert!(kernel::Fields::new(hook::CSWITCH, 4, &[1; 24], PointerSize::P8).is_some());
     let size = |event: clr::PlainEvent| (event.min_size, event.is_il_map);
-    assert_eq!(clr::plain_event(clr::ClrProvider::Runtime, 1).map(size), Some((0, false)));
-    assert_eq!(clr::plain_event(clr::ClrProvider::Runtime, 190).map(size), Some((8, true)));
+    assert_eq!(
+        clr::plain_event(clr::ClrProvider::Runtime, 1).map(size),
+        Some((0, false))
+    );
+    assert_eq!(
+        clr::plain_event(clr::ClrProvider::Runtime, 190).map(size),
+        Some((8, true))
+    );
     assert_eq!(clr::plain_event(clr::ClrProvider::Runtime, 80), None);
 }

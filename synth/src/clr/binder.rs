@@ -18,7 +18,9 @@ impl Runtime<'_, '_> {
     /// The events of the search for an assembly (since .NET 5).
     /// The search for an assembly, or that it was `found` and loaded.
     pub fn emit_binding(&mut self, assembly: usize, found: bool) -> Result<()> {
-        let Some([name, wants, path]) = self.clr.binding(assembly) else { return Ok(()) };
+        let Some([name, wants, path]) = self.clr.binding(assembly) else {
+            return Ok(());
+        };
         let id = self.clr.instance;
         let n = name.as_str();
         let w = wants.as_str();
@@ -29,21 +31,37 @@ impl Runtime<'_, '_> {
             return self.raise(291, 0, &values);
         }
         self.raise(290, 0, &values![id, n, "", w, CONTEXT, asked_by])?;
-        self.raise(292, 0, &values![id, n, LOADED, CONTEXT, NOT_FOUND, "", "", ""])?;
+        self.raise(
+            292,
+            0,
+            &values![id, n, LOADED, CONTEXT, NOT_FOUND, "", "", ""],
+        )?;
         self.raise(296, 0, &values![id, p, 0u16, 0i32])?;
-        self.raise(292, 0, &values![id, n, APPLICATION, CONTEXT, FOUND, n, p, ""])
+        self.raise(
+            292,
+            0,
+            &values![id, n, APPLICATION, CONTEXT, FOUND, n, p, ""],
+        )
     }
 
     /// The verification of strong names and publishers by .NET Framework.
     pub fn emit_verification(&mut self, assembly: usize) -> Result<()> {
-        let Some(found) = self.clr.assemblies.get(assembly) else { return Ok(()) };
+        let Some(found) = self.clr.assemblies.get(assembly) else {
+            return Ok(());
+        };
         let signed = found.signed;
         let authenticode = found.authenticode;
-        let Some([name, _, path]) = self.clr.binding(assembly) else { return Ok(()) };
+        let Some([name, _, path]) = self.clr.binding(assembly) else {
+            return Ok(());
+        };
         // The flags ask for a verification; no error comes of it.
         for (on, what, ids) in [(signed, name, [181, 182]), (authenticode, path, [183, 184])] {
             for id in ids.into_iter().filter(|_| on) {
-                self.raise(id, 1, &values![1u32, 0u32, what.as_str(), self.clr.instance])?;
+                self.raise(
+                    id,
+                    1,
+                    &values![1u32, 0u32, what.as_str(), self.clr.instance],
+                )?;
             }
         }
         Ok(())
@@ -57,7 +75,10 @@ impl Clr {
         let path = found.modules.first().and_then(|m| self.modules.get(*m));
         let path = path.map(|m| m.path.clone()).unwrap_or_default();
         // The first assembly is wanted by the runtime itself.
-        let wants = self.assemblies.iter().find(|a| a.loaded && a.id != found.id);
+        let wants = self
+            .assemblies
+            .iter()
+            .find(|a| a.loaded && a.id != found.id);
         let wants = wants.map(|a| a.name.clone()).unwrap_or_default();
         Some([found.name.clone(), wants, path])
     }

@@ -29,7 +29,9 @@ fn hash(text: &str) -> u64 {
 impl Runtime<'_, '_> {
     /// A type is loaded before its first method runs (reported since .NET 5).
     pub fn load_type(&mut self, index: usize) -> Result<()> {
-        let Some(method) = self.clr.program_method(index) else { return Ok(()) };
+        let Some(method) = self.clr.program_method(index) else {
+            return Ok(());
+        };
         let name = method.namespace.clone();
         let id = self.clr.id_of_type(&method.namespace);
         if !self.clr.types.insert(hash(&name)) {
@@ -42,22 +44,35 @@ impl Runtime<'_, '_> {
 
     /// The type of a method, and its type arguments, if the load of the method is `wanted`.
     pub fn emit_details(&mut self, index: usize, wanted: bool) -> Result<()> {
-        let Some(method) = self.clr.program_method(index) else { return Ok(()) };
+        let Some(method) = self.clr.program_method(index) else {
+            return Ok(());
+        };
         if !wanted || !self.asked().raises(4, keyword::METHOD_DIAGNOSTIC) {
             return self.skip(false, 72, 0);
         }
         let of = self.clr.id_of_type(&method.namespace);
-        let over = method.generic.then(|| self.clr.id_of_type("System.__Canon").into());
+        let over = method
+            .generic
+            .then(|| self.clr.id_of_type("System.__Canon").into());
         let over: Vec<OwnedValue> = over.into_iter().collect();
         let count = over.len() as u32;
         let module = self.clr.module_id(method);
-        let values = values![method.id, of, method.token, count, module, OwnedValue::Array(over)];
+        let values = values![
+            method.id,
+            of,
+            method.token,
+            count,
+            module,
+            OwnedValue::Array(over)
+        ];
         self.raise(72, 0, &values)
     }
 
     /// Memory for compiled code (reported since .NET 5).
     pub fn emit_memory(&mut self, index: usize, body: &CodeBody) -> Result<()> {
-        let Some(method) = self.clr.program_method(index) else { return Ok(()) };
+        let Some(method) = self.clr.program_method(index) else {
+            return Ok(());
+        };
         let hot = u64::from(body.size);
         let instance = self.clr.instance;
         let all = (hot + 16).next_multiple_of(16);
@@ -68,7 +83,9 @@ impl Runtime<'_, '_> {
 
     /// The entry point of precompiled code is looked up (reported since .NET Core 3).
     pub fn emit_entry(&mut self, index: usize, body: &CodeBody) -> Result<()> {
-        let Some(method) = self.clr.methods.get(index) else { return Ok(()) };
+        let Some(method) = self.clr.methods.get(index) else {
+            return Ok(());
+        };
         let (id, instance, [namespace, name, signature]) =
             (method.id, self.clr.instance, method.names());
         self.raise(160, 0, &values![id, instance])?;
@@ -80,8 +97,12 @@ impl Runtime<'_, '_> {
     /// some calls at the end of a method become jumps.
     pub fn emit_calls(&mut self, index: usize) -> Result<()> {
         let asked = self.asked().raises(5, keyword::JIT_TRACING);
-        let Some(method) = self.clr.program_method(index) else { return Ok(()) };
-        let Some(callee) = self.clr.methods.get(index + 1) else { return Ok(()) };
+        let Some(method) = self.clr.program_method(index) else {
+            return Ok(());
+        };
+        let Some(callee) = self.clr.methods.get(index + 1) else {
+            return Ok(());
+        };
         if callee.module != method.module || callee.kind == CodeKind::Helper {
             return Ok(());
         }
@@ -116,7 +137,11 @@ impl Runtime<'_, '_> {
                 self.skip(false, id, 0)?;
                 continue;
             }
-            self.raise(id, 0, &[who.clone(), why, vec![self.clr.instance.into()]].concat())?;
+            self.raise(
+                id,
+                0,
+                &[who.clone(), why, vec![self.clr.instance.into()]].concat(),
+            )?;
         }
         Ok(())
     }
@@ -125,7 +150,11 @@ impl Runtime<'_, '_> {
     pub fn note_quick(&mut self) -> Result<()> {
         let reported = self.clr.tiering_waits.is_some();
         self.clr.tiering_waits = Some(self.clr.tiering_waits.unwrap_or(0).saturating_add(1));
-        if reported { Ok(()) } else { self.raise(281, 0, &values![self.clr.instance]) }
+        if reported {
+            Ok(())
+        } else {
+            self.raise(281, 0, &values![self.clr.instance])
+        }
     }
 
     /// Background compilation starts.

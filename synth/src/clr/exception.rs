@@ -15,14 +15,26 @@ const EXCEPTIONS: [(&str, &str, u32); 5] = [
         "Operation is not valid due to the current state of the object.",
         0x8013_1509,
     ),
-    ("System.ArgumentNullException", "Value cannot be null.", 0x8000_4003),
+    (
+        "System.ArgumentNullException",
+        "Value cannot be null.",
+        0x8000_4003,
+    ),
     (
         "System.IO.FileNotFoundException",
         "Could not find file 'C:\\App\\settings.json'.",
         0x8007_0002,
     ),
-    ("System.TimeoutException", "The operation has timed out.", 0x8013_1505),
-    ("System.FormatException", "Input string was not in a correct format.", 0x8013_1537),
+    (
+        "System.TimeoutException",
+        "The operation has timed out.",
+        0x8013_1505,
+    ),
+    (
+        "System.FormatException",
+        "Input string was not in a correct format.",
+        0x8013_1537,
+    ),
 ];
 
 /// Bits of the flags of a thrown exception.

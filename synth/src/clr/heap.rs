@@ -96,7 +96,11 @@ pub(crate) struct Heap {
 
 impl Heap {
     pub fn new(heaps: u32, pinned_heap: bool) -> Self {
-        Heap { heaps: heaps.max(1), pinned_heap, ..Heap::default() }
+        Heap {
+            heaps: heaps.max(1),
+            pinned_heap,
+            ..Heap::default()
+        }
     }
 
     /// A heap's part of something that is spread evenly.
@@ -110,7 +114,9 @@ impl Heap {
     }
 
     pub fn of(&self, heap: u32, kind: Kind) -> impl DoubleEndedIterator<Item = &Segment> {
-        self.segments.iter().filter(move |s| s.heap == heap && s.kind == kind)
+        self.segments
+            .iter()
+            .filter(move |s| s.heap == heap && s.kind == kind)
     }
 
     fn needed(&self, heap: u32, kind: Kind) -> u64 {
@@ -128,18 +134,30 @@ impl Heap {
         let mut new = Vec::new();
         let kinds = [Kind::Small, Kind::Large, Kind::Pinned];
         for heap in 0..self.heaps {
-            for kind in kinds.into_iter().filter(|k| *k != Kind::Pinned || self.pinned_heap) {
+            for kind in kinds
+                .into_iter()
+                .filter(|k| *k != Kind::Pinned || self.pinned_heap)
+            {
                 let needed = self.needed(heap, kind);
                 let mut reserved = self.reserved_bytes(heap, kind);
                 while (reserved == 0 || reserved < needed) && self.segments.len() < sizes.most {
-                    let reserve = if kind == Kind::Small { sizes.small } else { sizes.large };
+                    let reserve = if kind == Kind::Small {
+                        sizes.small
+                    } else {
+                        sizes.large
+                    };
                     let at = self.vacant.iter().position(|(_, size)| *size == reserve);
                     let base = match at {
                         Some(at) => self.vacant.swap_remove(at).0,
                         None => space.segment(reserve),
                     };
                     let size = reserve - HEADER;
-                    let segment = Segment { heap, kind, address: base + HEADER, size };
+                    let segment = Segment {
+                        heap,
+                        kind,
+                        address: base + HEADER,
+                        size,
+                    };
                     self.segments.push(segment);
                     new.push(segment);
                     reserved += size;
@@ -164,7 +182,8 @@ impl Heap {
                         break;
                     }
                     self.segments.retain(|s| *s != last);
-                    self.vacant.push((last.address - HEADER, last.size + HEADER));
+                    self.vacant
+                        .push((last.address - HEADER, last.size + HEADER));
                     gone.push(last);
                 }
             }
@@ -203,7 +222,10 @@ impl Heap {
         self.cursors.clear();
         for heap in 0..self.heaps {
             let end = self.ranges(heap).last().map_or(0, |r| r.start + r.used);
-            let segment = self.segments.iter().rposition(|s| s.address <= end && end <= s.end());
+            let segment = self
+                .segments
+                .iter()
+                .rposition(|s| s.address <= end && end <= s.end());
             let at = segment.unwrap_or(0);
             self.cursors.push((at, end));
         }
@@ -215,14 +237,22 @@ impl Heap {
             return self.object(heap, size);
         }
         let used = self.share(self.sizes[3], heap);
-        self.of(heap, Kind::Large).next_back().map_or(0, |s| s.address + used % s.size)
+        self.of(heap, Kind::Large)
+            .next_back()
+            .map_or(0, |s| s.address + used % s.size)
     }
 
     /// The address of a new object.
     pub fn object(&mut self, heap: u32, size: u64) -> u64 {
-        let Some((at, cursor)) = self.cursors.get_mut(heap as usize) else { return 0 };
+        let Some((at, cursor)) = self.cursors.get_mut(heap as usize) else {
+            return 0;
+        };
         let end = cursor.saturating_add(size);
-        if self.segments.get(*at).is_none_or(|segment| segment.end() < end) {
+        if self
+            .segments
+            .get(*at)
+            .is_none_or(|segment| segment.end() < end)
+        {
             let mut later = self.segments.iter().enumerate().skip(*at + 1);
             // An object that fits nowhere gets the first address of the last segment.
             if let Some((next, segment)) =
@@ -272,7 +302,12 @@ impl Heap {
             let [.., old, _] = sizes;
             let keep = surviving(old, 70);
             let keep_large = surviving(large, 50);
-            promoted = [surviving(young, 12), surviving(middle, 30), keep, keep_large];
+            promoted = [
+                surviving(young, 12),
+                surviving(middle, 30),
+                keep,
+                keep_large,
+            ];
             sizes = [0, surviving(young, 12), keep, keep_large];
             self.since = [0, 0];
         }
@@ -293,9 +328,21 @@ impl Sizes {
     /// Segments of the desktop and of older Cores, regions since .NET 7.
     pub fn new(regions: bool, pointers: PointerSize) -> Self {
         match (pointers, regions) {
-            (PointerSize::P4, _) => Sizes { small: 16 << 20, large: 16 << 20, most: 48 },
-            (PointerSize::P8, true) => Sizes { small: 4 << 20, large: 32 << 20, most: 65_536 },
-            (PointerSize::P8, false) => Sizes { small: 256 << 20, large: 128 << 20, most: 16_384 },
+            (PointerSize::P4, _) => Sizes {
+                small: 16 << 20,
+                large: 16 << 20,
+                most: 48,
+            },
+            (PointerSize::P8, true) => Sizes {
+                small: 4 << 20,
+                large: 32 << 20,
+                most: 65_536,
+            },
+            (PointerSize::P8, false) => Sizes {
+                small: 256 << 20,
+                large: 128 << 20,
+                most: 16_384,
+            },
         }
     }
 }
@@ -320,7 +367,9 @@ fn place_in(segments: &[&Segment], parts: &[(u8, u64)], out: &mut Vec<Range>) {
         let youngest = number + 1 == parts.len();
         let mut left = (*size).max(EMPTY).next_multiple_of(8);
         while left > 0 {
-            let Some(segment) = segments.get(at) else { break };
+            let Some(segment) = segments.get(at) else {
+                break;
+            };
             let free = segment.size - used;
             if free == 0 {
                 at += 1;
@@ -330,7 +379,12 @@ fn place_in(segments: &[&Segment], parts: &[(u8, u64)], out: &mut Vec<Range>) {
             let here = left.min(free);
             let start = segment.address + used;
             let reserved = if youngest && here == left { free } else { here };
-            out.push(Range { generation: *generation, start, used: here, reserved });
+            out.push(Range {
+                generation: *generation,
+                start,
+                used: here,
+                reserved,
+            });
             used += here;
             left -= here;
         }
@@ -352,7 +406,12 @@ mod tests {
         let sizes = Sizes::new(true, PointerSize::P8);
         let mut heap = Heap::new(2, true);
         for round in 0..40u64 {
-            heap.sizes = [round * 3_000_000 % 20_000_000, round * 100_001, round * 700_003, 5_000];
+            heap.sizes = [
+                round * 3_000_000 % 20_000_000,
+                round * 100_001,
+                round * 700_003,
+                5_000,
+            ];
             heap.grow(sizes, &mut space);
             if round % 3 == 0 {
                 heap.sizes[2] /= 2;
@@ -365,14 +424,29 @@ mod tests {
                     let from = range.start;
                     let to = range.start + range.reserved;
                     let inside = |s: &&Segment| s.address <= from && to <= s.address + s.size;
-                    assert!(heap.segments.iter().filter(inside).count() == 1, "{range:?}");
+                    assert!(
+                        heap.segments.iter().filter(inside).count() == 1,
+                        "{range:?}"
+                    );
                     let apart = |other: &Range| {
                         other.start >= from + range.used || other.start + other.used <= from
                     };
-                    assert!(ranges.iter().skip(n + 1).all(apart), "{range:?} in {ranges:?}");
+                    assert!(
+                        ranges.iter().skip(n + 1).all(apart),
+                        "{range:?} in {ranges:?}"
+                    );
                 }
-                let old: u64 = ranges.iter().filter(|r| r.generation == 2).map(|r| r.used).sum();
-                assert_eq!(old, heap.share(heap.sizes[2], number).max(24).next_multiple_of(8));
+                let old: u64 = ranges
+                    .iter()
+                    .filter(|r| r.generation == 2)
+                    .map(|r| r.used)
+                    .sum();
+                assert_eq!(
+                    old,
+                    heap.share(heap.sizes[2], number)
+                        .max(24)
+                        .next_multiple_of(8)
+                );
             }
         }
     }

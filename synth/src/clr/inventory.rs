@@ -9,10 +9,16 @@ use etl_format::ProcessId;
 impl Runtime<'_, '_> {
     /// Reports code of a method that was loaded or unloaded.
     pub fn report_code(&mut self, index: usize, body: &CodeBody, loaded: bool) -> Result<()> {
-        let Some(method) = self.clr.methods.get(index) else { return Ok(()) };
+        let Some(method) = self.clr.methods.get(index) else {
+            return Ok(());
+        };
         let at = self.origin.at;
         for code in self.clr.code_items(self.process.pid.into(), method, body) {
-            self.etw.observer.observe(&Fact::Code { at, loaded, code: &code })?;
+            self.etw.observer.observe(&Fact::Code {
+                at,
+                loaded,
+                code: &code,
+            })?;
         }
         Ok(())
     }
@@ -78,7 +84,8 @@ impl Clr {
         }
         for method in &self.methods {
             for body in &method.bodies {
-                self.code_items(pid, method, body).try_for_each(|code| note(&code))?;
+                self.code_items(pid, method, body)
+                    .try_for_each(|code| note(&code))?;
             }
         }
         Ok(())

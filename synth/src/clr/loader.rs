@@ -27,7 +27,11 @@ impl Runtime<'_, '_> {
         let mut then = then;
         then.retain(|index| self.clr.assemblies.get(*index).is_some_and(|a| !a.late));
         let then = then.into_iter().map(ClrOp::LoadAssembly).collect();
-        Ok(OpEffect { cost: 200 * MICROSECOND, then, ..OpEffect::default() })
+        Ok(OpEffect {
+            cost: 200 * MICROSECOND,
+            then,
+            ..OpEffect::default()
+        })
     }
 
     pub fn load_assembly(&mut self, assembly: usize) -> Result<OpEffect> {
@@ -35,13 +39,22 @@ impl Runtime<'_, '_> {
             return NO_EFFECT;
         };
         found.loaded = true;
-        let then = found.modules.iter().copied().map(ClrOp::LoadModule).collect();
+        let then = found
+            .modules
+            .iter()
+            .copied()
+            .map(ClrOp::LoadModule)
+            .collect();
         self.emit_binding(assembly, false)?;
         self.emit_verification(assembly)?;
         let values = self.clr.assembly_values(assembly).unwrap_or_default();
         self.raise(154, 1, &values)?;
         self.emit_binding(assembly, true)?;
-        Ok(OpEffect { cost: 300 * MICROSECOND, then, ..OpEffect::default() })
+        Ok(OpEffect {
+            cost: 300 * MICROSECOND,
+            then,
+            ..OpEffect::default()
+        })
     }
 
     pub fn load_module(&mut self, module: usize) -> Result<OpEffect> {
@@ -68,12 +81,20 @@ impl Runtime<'_, '_> {
                 None => {}
             }
         }
-        Ok(OpEffect { cost: 150 * MICROSECOND, then, ..OpEffect::default() })
+        Ok(OpEffect {
+            cost: 150 * MICROSECOND,
+            then,
+            ..OpEffect::default()
+        })
     }
 
     /// Maps the image of a module with precompiled code into the address space.
     fn map_image(&mut self, module: usize) {
-        let Some(found) = self.clr.modules.get_mut(module).filter(|m| !m.loaded && m.image == 0)
+        let Some(found) = self
+            .clr
+            .modules
+            .get_mut(module)
+            .filter(|m| !m.loaded && m.image == 0)
         else {
             return;
         };
@@ -88,16 +109,30 @@ impl Runtime<'_, '_> {
         let size = (found.image_size + 0x4000).next_multiple_of(0x1000);
         found.image = self.process.space.image(size);
         found.image_size = size;
-        let version = self.clr.assemblies.get(found.assembly).map(|a| a.file_version.clone());
-        let about = VersionInfo { version, ..VersionInfo::default() };
-        let pdb = if found.native_path.is_empty() { &found.pdb } else { &found.native_pdb };
+        let version = self
+            .clr
+            .assemblies
+            .get(found.assembly)
+            .map(|a| a.file_version.clone());
+        let about = VersionInfo {
+            version,
+            ..VersionInfo::default()
+        };
+        let pdb = if found.native_path.is_empty() {
+            &found.pdb
+        } else {
+            &found.native_pdb
+        };
         self.process.images.push(Image {
             path,
             base: found.image,
             size,
             checksum: size as u32 ^ 0x1_0000,
             timestamp: 0x6000_0000 + module as u32,
-            pdb: (pdb.age > 0).then_some(PdbIdentity { signature: pdb.signature, age: pdb.age }),
+            pdb: (pdb.age > 0).then_some(PdbIdentity {
+                signature: pdb.signature,
+                age: pdb.age,
+            }),
             about,
         });
     }
@@ -119,9 +154,18 @@ impl Runtime<'_, '_> {
             let image = std::mem::take(&mut found.image);
             self.process.images.retain(|i| i.base != image);
         }
-        self.clr.live.retain(|m| self.clr.methods.get(*m).is_some_and(|m| !m.bodies.is_empty()));
-        self.clr.waiting.retain(|m| self.clr.methods.get(*m).is_some_and(|m| m.module != module));
-        self.clr.quick.retain(|m| self.clr.methods.get(*m).is_some_and(|m| m.module != module));
+        self.clr.live.retain(|m| {
+            self.clr
+                .methods
+                .get(*m)
+                .is_some_and(|m| !m.bodies.is_empty())
+        });
+        self.clr
+            .waiting
+            .retain(|m| self.clr.methods.get(*m).is_some_and(|m| m.module != module));
+        self.clr
+            .quick
+            .retain(|m| self.clr.methods.get(*m).is_some_and(|m| m.module != module));
         Ok(())
     }
 
@@ -159,15 +203,26 @@ impl Runtime<'_, '_> {
 impl Clr {
     /// Fields of the events of a loaded app domain.
     pub fn domain_values(&self, domain: usize) -> Option<Vec<OwnedValue>> {
-        let AppDomain { id, flags, name, index, .. } =
-            self.domains.get(domain).filter(|d| d.loaded)?;
+        let AppDomain {
+            id,
+            flags,
+            name,
+            index,
+            ..
+        } = self.domains.get(domain).filter(|d| d.loaded)?;
         Some(values![*id, *flags, name.as_str(), *index, self.instance].into())
     }
 
     /// Fields of the events of a loaded assembly.
     pub fn assembly_values(&self, assembly: usize) -> Option<Vec<OwnedValue>> {
-        let Assembly { id, binding, domain, flags, name, .. } =
-            self.assemblies.get(assembly).filter(|a| a.loaded)?;
+        let Assembly {
+            id,
+            binding,
+            domain,
+            flags,
+            name,
+            ..
+        } = self.assemblies.get(assembly).filter(|a| a.loaded)?;
         let domain = self.domains.get(*domain).map_or(0, |d| d.id);
         Some(values![*id, domain, *binding, *flags, name.as_str(), self.instance].into())
     }
@@ -188,14 +243,24 @@ impl Clr {
         let after_hot = CODE_OFFSET + found.hot_size;
         let methods = found.methods.iter().filter_map(|m| self.methods.get(*m));
         let cold = methods.filter(|m| m.has_cold && m.is_precompiled());
-        let cold: u64 = cold.map(|m| u64::from(m.size / 2 + 1).next_multiple_of(16)).sum();
+        let cold: u64 = cold
+            .map(|m| u64::from(m.size / 2 + 1).next_multiple_of(16))
+            .sum();
         (cold > 0).then(|| values![self.instance, found.id, after_hot, cold, COLD_RANGE])
     }
 
     /// Fields of the events of a loaded module, in a version of the event.
     pub fn module_values(&self, module: usize, version: u8) -> Option<Vec<OwnedValue>> {
         let found = self.modules.get(module).filter(|m| m.loaded)?;
-        let Module { id, flags, path, native_path, pdb, native_pdb, .. } = found;
+        let Module {
+            id,
+            flags,
+            path,
+            native_path,
+            pdb,
+            native_pdb,
+            ..
+        } = found;
         let assembly = self.assemblies.get(found.assembly).map_or(0, |a| a.id);
         let il = path.as_str();
         let ni = native_path.as_str();
@@ -216,7 +281,13 @@ impl Clr {
         let found = self.modules.get(module).filter(|m| m.loaded)?;
         let assembly = self.assemblies.get(found.assembly)?;
         let domain = self.domains.get(assembly.domain).filter(|d| !d.shared)?;
-        let Module { id, flags, path, native_path, .. } = found;
+        let Module {
+            id,
+            flags,
+            path,
+            native_path,
+            ..
+        } = found;
         let il = path.as_str();
         let ni = native_path.as_str();
         let instance = self.instance;

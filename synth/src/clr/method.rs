@@ -52,12 +52,19 @@ impl Runtime<'_, '_> {
         let Some(method) = self.clr.methods.get(index).filter(|m| m.bodies.is_empty()) else {
             return NO_EFFECT;
         };
-        if !self.clr.modules.get(method.module).is_some_and(|m| m.loaded) {
+        if !self
+            .clr
+            .modules
+            .get(method.module)
+            .is_some_and(|m| m.loaded)
+        {
             return NO_EFFECT;
         }
         let precompiled = method.is_precompiled();
         self.load_type(index)?;
-        let Some(method) = self.clr.methods.get(index) else { return NO_EFFECT };
+        let Some(method) = self.clr.methods.get(index) else {
+            return NO_EFFECT;
+        };
         let cost = if precompiled {
             let body = self.clr.precompiled(index);
             self.clr.gain(index, body);
@@ -69,8 +76,11 @@ impl Runtime<'_, '_> {
             self.emit_entry(index, &body)?;
             3 * MICROSECOND
         } else {
-            let tier =
-                if self.clr.is_tiered() && method.kind == CodeKind::Jitted { QUICK } else { 0 };
+            let tier = if self.clr.is_tiered() && method.kind == CodeKind::Jitted {
+                QUICK
+            } else {
+                0
+            };
             self.compile(index, tier, 0)?
         };
         if self.clr.is_tiered()
@@ -88,7 +98,12 @@ impl Runtime<'_, '_> {
 
     /// A method is compiled again with optimization; its old code stays.
     pub fn tier(&mut self, index: usize) -> Result<OpEffect> {
-        if self.clr.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
+        if self
+            .clr
+            .methods
+            .get(index)
+            .is_none_or(|m| m.bodies.is_empty())
+        {
             return NO_EFFECT;
         }
         // The program is the same: only a profiler's changes have ids of their own.
@@ -99,7 +114,13 @@ impl Runtime<'_, '_> {
     /// A profiler requests a method to be compiled again; its old code stays. Runtimes before .NET
     /// Framework 4.5 cannot do this.
     pub fn rejit(&mut self, index: usize) -> Result<OpEffect> {
-        if !self.clr.is_4_5() || self.clr.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
+        if !self.clr.is_4_5()
+            || self
+                .clr
+                .methods
+                .get(index)
+                .is_none_or(|m| m.bodies.is_empty())
+        {
             return NO_EFFECT;
         }
         let rejit = self.clr.next_rejit;
@@ -110,7 +131,9 @@ impl Runtime<'_, '_> {
 
     /// Compiles a method and raises its events.
     fn compile(&mut self, index: usize, tier: u32, rejit: u64) -> Result<Nanos> {
-        let Some(method) = self.clr.methods.get(index) else { return Ok(0) };
+        let Some(method) = self.clr.methods.get(index) else {
+            return Ok(0);
+        };
         let size = method.size;
         let kind = method.kind;
         let asked = self.asked();
@@ -120,7 +143,15 @@ impl Runtime<'_, '_> {
             self.skip(false, 145, 1)?;
         } else {
             let module = self.clr.module_id(method);
-            let Method { id, token, il_size, namespace, name, signature, .. } = method;
+            let Method {
+                id,
+                token,
+                il_size,
+                namespace,
+                name,
+                signature,
+                ..
+            } = method;
             let [namespace, name, signature] = [namespace, name, signature].map(String::as_str);
             let values = values![
                 *id,
@@ -146,7 +177,15 @@ impl Runtime<'_, '_> {
         let map_entries = self.thread.rng.between(2, 12) as u16;
         let since = Nanos::MAX;
         // Compiled code has no cold part (rule E5).
-        let body = CodeBody { start, size, cold: None, rejit, tier, map_entries, since };
+        let body = CodeBody {
+            start,
+            size,
+            cold: None,
+            rejit,
+            tier,
+            map_entries,
+            since,
+        };
         self.clr.gain(index, body);
         self.report_code(index, &body, true)?;
         self.emit_memory(index, &body)?;
@@ -171,7 +210,12 @@ impl Runtime<'_, '_> {
     /// The newest code of a method, whose load event was raised, is there from now on.
     fn publish(&mut self, index: usize) {
         let since = self.origin.at.saturating_add(1);
-        if let Some(last) = self.clr.methods.get_mut(index).and_then(|m| m.bodies.last_mut()) {
+        if let Some(last) = self
+            .clr
+            .methods
+            .get_mut(index)
+            .and_then(|m| m.bodies.last_mut())
+        {
             last.since = since;
         }
     }
@@ -180,7 +224,10 @@ impl Runtime<'_, '_> {
     fn place_helper(&mut self, size: u32) -> u64 {
         let image = self.process.images.iter().find(|i| i.path == self.clr.dll);
         let Some((base, whole)) = image.map(|i| (i.base, i.size)) else {
-            return self.clr.code.allocate(size, self.origin.at, &mut self.process.space);
+            return self
+                .clr
+                .code
+                .allocate(size, self.origin.at, &mut self.process.space);
         };
         let at = self.clr.helpers_used % (whole / 2).max(1);
         self.clr.helpers_used += u64::from(size).next_multiple_of(16);
@@ -189,7 +236,12 @@ impl Runtime<'_, '_> {
 
     /// A dynamic method is collected: its code is free.
     pub fn forget(&mut self, index: usize) -> Result<OpEffect> {
-        if self.clr.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
+        if self
+            .clr
+            .methods
+            .get(index)
+            .is_none_or(|m| m.bodies.is_empty())
+        {
             return NO_EFFECT;
         }
         self.unload_method(index, true)?;
@@ -201,7 +253,9 @@ impl Runtime<'_, '_> {
 
     /// A method loses its code: it is `destroyed` by itself, or goes with its module.
     pub fn unload_method(&mut self, index: usize, destroyed: bool) -> Result<()> {
-        let Some(method) = self.clr.methods.get_mut(index) else { return Ok(()) };
+        let Some(method) = self.clr.methods.get_mut(index) else {
+            return Ok(());
+        };
         let bodies = std::mem::take(&mut method.bodies);
         let kind = method.kind;
         let place = method.precompiled;
@@ -240,11 +294,17 @@ impl Runtime<'_, '_> {
         rundown: bool,
         wanted: bool,
     ) -> Result<()> {
-        let asked = if rundown { self.asked_rundown() } else { self.asked() };
+        let asked = if rundown {
+            self.asked_rundown()
+        } else {
+            self.asked()
+        };
         let hot = (body.start, body.size, 0);
         let cold = body.cold.map(|(start, size)| (start, size, flag::COLD));
         for (start, size, part) in [Some(hot), cold].into_iter().flatten() {
-            let Some(method) = self.clr.methods.get(index) else { return Ok(()) };
+            let Some(method) = self.clr.methods.get(index) else {
+                return Ok(());
+            };
             let verbose = is_verbose(&asked) || method.always_verbose();
             // Only code that a profiler changed has a rejit id.
             let rejit = (self.clr.counts_rejits() && body.rejit != 0).then_some(body.rejit);
@@ -257,7 +317,14 @@ impl Runtime<'_, '_> {
             let mut values: Vec<OwnedValue> = Vec::with_capacity(11);
             let module = self.clr.module_id(method);
             let flags = self.clr.flags(method, body) | part;
-            values.extend(values![method.id_with(body), module, start, size, method.token, flags]);
+            values.extend(values![
+                method.id_with(body),
+                module,
+                start,
+                size,
+                method.token,
+                flags
+            ]);
             if verbose {
                 values.extend(method.names());
             }
@@ -285,10 +352,21 @@ impl Clr {
     fn precompiled(&mut self, index: usize) -> CodeBody {
         let tier = if self.is_tiered() { READY_TO_RUN } else { 0 };
         let since = Nanos::MAX;
-        let mut place =
-            CodeBody { start: 0, size: 1, cold: None, rejit: 0, tier, map_entries: 3, since };
-        let Some(method) = self.methods.get_mut(index) else { return place };
-        let Some(module) = self.modules.get_mut(method.module) else { return place };
+        let mut place = CodeBody {
+            start: 0,
+            size: 1,
+            cold: None,
+            rejit: 0,
+            tier,
+            map_entries: 3,
+            since,
+        };
+        let Some(method) = self.methods.get_mut(index) else {
+            return place;
+        };
+        let Some(module) = self.modules.get_mut(method.module) else {
+            return place;
+        };
         place.size = method.size;
         place.start = module.image + module.image_used;
         module.image_used += u64::from(method.size).next_multiple_of(16);
@@ -314,13 +392,19 @@ impl Clr {
             CodeKind::Generic => flag::JITTED,
             CodeKind::Helper => flag::HELPER,
         };
-        let generic = if method.generic { flag::GENERIC | flag::SHARED } else { 0 };
+        let generic = if method.generic {
+            flag::GENERIC | flag::SHARED
+        } else {
+            0
+        };
         kind | generic | body.tier << flag::TIER_SHIFT
     }
 
     /// Fields of a map from IL to native code.
     pub fn map_values(&self, index: usize, body: &CodeBody) -> Vec<OwnedValue> {
-        let Some(method) = self.methods.get(index) else { return Vec::new() };
+        let Some(method) = self.methods.get(index) else {
+            return Vec::new();
+        };
         let count = u32::from(body.map_entries).max(2);
         let mut il = Vec::new();
         let mut native = Vec::new();
@@ -335,8 +419,16 @@ impl Clr {
             let native_offset = u64::from(body.size) * u64::from(n) / u64::from(count);
             native.push(OwnedValue::UInt(native_offset));
         }
-        let mut values: Vec<OwnedValue> =
-            values![method.id, body.rejit, 0u8, count as u16, il, native, self.instance].into();
+        let mut values: Vec<OwnedValue> = values![
+            method.id,
+            body.rejit,
+            0u8,
+            count as u16,
+            il,
+            native,
+            self.instance
+        ]
+        .into();
         if self.map_version() >= 1 {
             values.push(body.rejit.into());
         }

@@ -24,7 +24,10 @@ const SIGNATURES: [&str; 8] = [
 ];
 
 fn pick<'a>(words: &[&'a str], rng: &mut Rng) -> &'a str {
-    words.get(rng.pick(words.len())).copied().unwrap_or_default()
+    words
+        .get(rng.pick(words.len()))
+        .copied()
+        .unwrap_or_default()
 }
 
 /// A signature.
@@ -41,9 +44,11 @@ pub(super) fn method(
 ) -> (String, String, String) {
     let signature = signature(rng);
     match kind {
-        CodeKind::Dynamic => {
-            ("dynamicClass".to_owned(), format!("lambda_method{number}"), signature)
-        }
+        CodeKind::Dynamic => (
+            "dynamicClass".to_owned(),
+            format!("lambda_method{number}"),
+            signature,
+        ),
         CodeKind::Helper => (String::new(), format!("JIT_Helper{number}"), String::new()),
         _ => {
             // Types have about a dozen methods.

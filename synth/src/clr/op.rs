@@ -68,12 +68,18 @@ impl ClrOp {
 
     /// Whether code goes with it, that other threads may be running.
     pub fn takes_code_away(&self) -> bool {
-        matches!(self, ClrOp::Forget(_) | ClrOp::UnloadAssembly(_) | ClrOp::UnloadDomain(_))
+        matches!(
+            self,
+            ClrOp::Forget(_) | ClrOp::UnloadAssembly(_) | ClrOp::UnloadDomain(_)
+        )
     }
 
     /// Whether images may come or go with it.
     pub fn changes_images(&self) -> bool {
-        matches!(self, ClrOp::LoadModule(_) | ClrOp::UnloadAssembly(_) | ClrOp::UnloadDomain(_))
+        matches!(
+            self,
+            ClrOp::LoadModule(_) | ClrOp::UnloadAssembly(_) | ClrOp::UnloadDomain(_)
+        )
     }
 }
 
@@ -91,8 +97,12 @@ pub(crate) struct OpEffect {
 }
 
 /// The result of an operation that does nothing.
-pub(crate) const NO_EFFECT: Result<OpEffect> =
-    Ok(OpEffect { cost: 0, then: Vec::new(), other_threads: Vec::new(), callbacks: Vec::new() });
+pub(crate) const NO_EFFECT: Result<OpEffect> = Ok(OpEffect {
+    cost: 0,
+    then: Vec::new(),
+    other_threads: Vec::new(),
+    callbacks: Vec::new(),
+});
 
 /// Which thread of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +117,10 @@ pub(crate) enum TargetThread {
 
 impl OpEffect {
     pub fn after(cost: Nanos) -> Self {
-        OpEffect { cost, ..OpEffect::default() }
+        OpEffect {
+            cost,
+            ..OpEffect::default()
+        }
     }
 }
 

@@ -18,7 +18,11 @@ impl Runtime<'_, '_> {
         if std::mem::replace(&mut self.clr.pool.begun, true) {
             return Ok(());
         }
-        self.raise(59, 0, &values![4u16, 32_767u16, 1u16, 1_000u16, self.clr.instance])
+        self.raise(
+            59,
+            0,
+            &values![4u16, 32_767u16, 1u16, 1_000u16, self.clr.instance],
+        )
     }
 
     fn started_worker(&mut self) -> Result<()> {
@@ -53,7 +57,11 @@ impl Runtime<'_, '_> {
                 false => (&mut pool.workers, &mut pool.retired_workers),
                 true => (&mut pool.io, &mut pool.retired_io),
             };
-            let (from, to) = if by > 0 { (active, retired) } else { (retired, active) };
+            let (from, to) = if by > 0 {
+                (active, retired)
+            } else {
+                (retired, active)
+            };
             if *from == 0 {
                 break;
             }
@@ -81,11 +89,15 @@ impl Runtime<'_, '_> {
             let (id, thread, busy) = if by > 0 {
                 let suspended = &self.clr.pool.suspended;
                 let mut ids = self.clr.thread_ids.values().copied();
-                let Some(thread) = ids.find(|tid| !suspended.contains(tid)) else { break };
+                let Some(thread) = ids.find(|tid| !suspended.contains(tid)) else {
+                    break;
+                };
                 self.clr.pool.suspended.push(thread);
                 (48, thread, 97u32)
             } else {
-                let Some(thread) = self.clr.pool.suspended.pop() else { break };
+                let Some(thread) = self.clr.pool.suspended.pop() else {
+                    break;
+                };
                 (49, thread, 62)
             };
             let older = self.clr.has_older_pool();
@@ -112,7 +124,11 @@ impl Runtime<'_, '_> {
         // Why: a climbing move, or a thread that timed out.
         let reason = if by > 0 { 3u32 } else { 7 };
         let after = self.clr.pool.workers;
-        self.raise(55, 0, &values![throughput(after), after, reason, self.clr.instance])?;
+        self.raise(
+            55,
+            0,
+            &values![throughput(after), after, reason, self.clr.instance],
+        )?;
         self.emit_climb(before, after)?;
         Ok(OpEffect::after(10 * MICROSECOND))
     }
@@ -122,7 +138,17 @@ impl Runtime<'_, '_> {
         let b = f64::from(before);
         let a = f64::from(after);
         let growth = if before == 0 { 0.0 } else { (a - b) / b };
-        let numbers = [0.5, b * 125.5, 1.0, (a - b) * 125.5, 0.0, 0.0, growth, 1.0, a];
+        let numbers = [
+            0.5,
+            b * 125.5,
+            1.0,
+            (a - b) * 125.5,
+            0.0,
+            0.0,
+            growth,
+            1.0,
+            a,
+        ];
         let mut values: Vec<OwnedValue> = numbers.map(OwnedValue::Double).into();
         values.extend(values![1u16, self.clr.instance]);
         self.raise(56, 0, &values)
@@ -134,8 +160,11 @@ impl Runtime<'_, '_> {
             if by < 0 && self.clr.pool.io == 0 {
                 break;
             }
-            self.clr.pool.io =
-                if by > 0 { self.clr.pool.io.saturating_add(1) } else { self.clr.pool.io - 1 };
+            self.clr.pool.io = if by > 0 {
+                self.clr.pool.io.saturating_add(1)
+            } else {
+                self.clr.pool.io - 1
+            };
             self.emit_io(if by > 0 { 44 } else { 45 })?;
             self.pass(3 * MICROSECOND);
         }
@@ -152,7 +181,8 @@ impl Runtime<'_, '_> {
         }
         self.clr.pool.waiting = self.clr.pool.waiting.saturating_add(1);
         let mut done = OpEffect::after(2 * MICROSECOND);
-        done.other_threads.push((TargetThread::Worker, ClrOp::Dequeue(work, self.origin.at)));
+        done.other_threads
+            .push((TargetThread::Worker, ClrOp::Dequeue(work, self.origin.at)));
         Ok(done)
     }
 
@@ -183,8 +213,10 @@ impl Runtime<'_, '_> {
         if self.clr.pool.io == 0 {
             done.then.push(ClrOp::Work(ClrWork::IoPool(1)));
         }
-        done.other_threads
-            .push((TargetThread::Worker, ClrOp::IoDequeue(native, object, self.origin.at)));
+        done.other_threads.push((
+            TargetThread::Worker,
+            ClrOp::IoDequeue(native, object, self.origin.at),
+        ));
         Ok(done)
     }
 

@@ -80,7 +80,11 @@ const SINCE: [Since; 18] = [
 pub(crate) fn table(provider: Guid, id: u16, version: u8) -> Result<&'static TableEvent> {
     Registry::builtin()
         .event(provider, Identity::Modern { id, version })
-        .ok_or(Error::UnknownEvent { provider, id, version })
+        .ok_or(Error::UnknownEvent {
+            provider,
+            id,
+            version,
+        })
 }
 
 impl Runtime<'_, '_> {
@@ -107,7 +111,11 @@ impl Runtime<'_, '_> {
         version: u8,
         values: &[OwnedValue],
     ) -> Result<()> {
-        if wanted { self.raise(id, version, values) } else { self.skip(false, id, version) }
+        if wanted {
+            self.raise(id, version, values)
+        } else {
+            self.skip(false, id, version)
+        }
     }
 
     /// Lets the time of an event pass that is not raised.
@@ -127,8 +135,11 @@ impl Runtime<'_, '_> {
         version: u8,
         values: &[OwnedValue],
     ) -> Result<()> {
-        let (guid, provider) =
-            if rundown { (CLR_RUNDOWN, self.clr.rundown) } else { (CLR_RUNTIME, self.clr.runtime) };
+        let (guid, provider) = if rundown {
+            (CLR_RUNDOWN, self.clr.rundown)
+        } else {
+            (CLR_RUNTIME, self.clr.runtime)
+        };
         if !rundown && !self.clr.has_event(id) {
             return Ok(());
         }
@@ -140,8 +151,16 @@ impl Runtime<'_, '_> {
         }
         let mut raised = Event::new(&event.schema, values);
         // R2RGetEntryPoint has its level since .NET 8; other events differ only in .NET Framework.
-        let older = if id == 159 { !self.clr.is_core(8) } else { self.clr.sku == Sku::Desktop };
-        if let Some(OlderEvent { level, keywords: keyword }) = event.older.filter(|_| older) {
+        let older = if id == 159 {
+            !self.clr.is_core(8)
+        } else {
+            self.clr.sku == Sku::Desktop
+        };
+        if let Some(OlderEvent {
+            level,
+            keywords: keyword,
+        }) = event.older.filter(|_| older)
+        {
             raised.descriptor.level = level;
             raised.descriptor.keyword = keyword;
         }
@@ -152,13 +171,21 @@ impl Runtime<'_, '_> {
         self.pass(RAISING);
         let follows = event.stack && union.raises(0, keyword::STACK);
         let attached = self.etw.wants_stacks(provider);
-        let frames = if follows || attached { self.call_stack() } else { Vec::new() };
+        let frames = if follows || attached {
+            self.call_stack()
+        } else {
+            Vec::new()
+        };
         raised.stack = if attached { &frames } else { &[] };
         self.etw.raise(provider, &self.origin, &raised)?;
         if event.stack {
             self.pass(STACK_TAKING);
         }
-        if follows { self.raise_stack(rundown, &frames) } else { Ok(()) }
+        if follows {
+            self.raise_stack(rundown, &frames)
+        } else {
+            Ok(())
+        }
     }
 
     /// Raises an event of the private provider, if a session enables it.
@@ -177,7 +204,8 @@ impl Runtime<'_, '_> {
     fn call_stack(&self) -> Vec<u64> {
         let rng = &mut self.thread.stack_rng(self.origin.at);
         let runtime = rng.between(1, 4);
-        self.clr.call_stack(runtime, self.origin.at, self.process, rng)
+        self.clr
+            .call_stack(runtime, self.origin.at, self.process, rng)
     }
 
     /// Raises the stack event right after its event.
@@ -191,7 +219,8 @@ impl Runtime<'_, '_> {
         let count = u32::try_from(frames.len()).unwrap_or(u32::MAX);
         let values = values![self.clr.instance, 0u8, 0u8, count, addresses];
         let event = table(guid, id, 0)?;
-        self.etw.raise(provider, &self.origin, &Event::new(&event.schema, &values))
+        self.etw
+            .raise(provider, &self.origin, &Event::new(&event.schema, &values))
     }
 }
 
@@ -202,9 +231,12 @@ fn time_of(event: &TableEvent) -> Nanos {
 
 impl Clr {
     fn has_event(&self, id: u16) -> bool {
-        SINCE.iter().find(|(ids, ..)| ids.contains(&id)).is_none_or(|(_, core, desktop)| {
-            core.is_some_and(|major| self.is_core(major))
-                || desktop.is_some_and(|(major, minor)| self.is_desktop(major, minor))
-        })
+        SINCE
+            .iter()
+            .find(|(ids, ..)| ids.contains(&id))
+            .is_none_or(|(_, core, desktop)| {
+                core.is_some_and(|major| self.is_core(major))
+                    || desktop.is_some_and(|(major, minor)| self.is_desktop(major, minor))
+            })
     }
 }

@@ -22,8 +22,13 @@ const LATER_ENUMERATION: Nanos = MICROSECOND;
 
 /// Whether a mask makes the rundown provider enumerate anything at all.
 fn enumerates(asked: &CombinedEnablement) -> bool {
-    let listing =
-        [keyword::LOADER, keyword::JIT, keyword::IL_MAP, keyword::PERF_TRACK, keyword::THREADING];
+    let listing = [
+        keyword::LOADER,
+        keyword::JIT,
+        keyword::IL_MAP,
+        keyword::PERF_TRACK,
+        keyword::THREADING,
+    ];
     listing.into_iter().any(|keyword| asked.raises(4, keyword))
         || asked.raises(4, keyword::NGEN) && !asked.raises(4, keyword::OVERRIDE_NGEN)
 }
@@ -75,7 +80,9 @@ impl Runtime<'_, '_> {
             Item::Collector => self.emit_collector()?,
             _ => {}
         }
-        Ok(OpEffect::after(self.clr.enumeration_cost + self.delay_after(enumeration, item)))
+        Ok(OpEffect::after(
+            self.clr.enumeration_cost + self.delay_after(enumeration, item),
+        ))
     }
 
     /// What the first step of an enumeration takes beyond the others: no two enumerations of one
@@ -84,26 +91,41 @@ impl Runtime<'_, '_> {
         if !matches!(item, Item::Init) {
             return 0;
         }
-        let Some(before) = self.clr.enumerations.get_mut(enumeration as usize) else { return 0 };
+        let Some(before) = self.clr.enumerations.get_mut(enumeration as usize) else {
+            return 0;
+        };
         *before += 1;
         (*before - 1) * LATER_ENUMERATION
     }
 
     /// Reports all code of a method; precompiled and compiled code have different keywords.
     fn emit_enumerated(&mut self, index: usize, rundown: bool, end: bool) -> Result<()> {
-        let Some(method) = self.clr.methods.get(index) else { return Ok(()) };
+        let Some(method) = self.clr.methods.get(index) else {
+            return Ok(());
+        };
         // No rundown lists the helpers of the runtime.
         if rundown && method.kind == CodeKind::Helper {
             return Ok(());
         }
-        let asked = if rundown { self.asked_rundown() } else { self.asked() };
+        let asked = if rundown {
+            self.asked_rundown()
+        } else {
+            self.asked()
+        };
         let here = self.origin.at;
         let place = method.precompiled;
         let count = method.bodies.len();
         let kind = method.kind;
         for at in 0..count {
-            let body = self.clr.methods.get(index).and_then(|m| m.bodies.get(at)).copied();
-            let Some(body) = body.as_ref().filter(|body| body.since <= here) else { continue };
+            let body = self
+                .clr
+                .methods
+                .get(index)
+                .and_then(|m| m.bodies.get(at))
+                .copied();
+            let Some(body) = body.as_ref().filter(|body| body.since <= here) else {
+                continue;
+            };
             let precompiled = place.is_some_and(|p| p.start == body.start);
             let reported = if precompiled {
                 includes_precompiled(&asked, keyword::NGEN)
@@ -133,9 +155,16 @@ impl Runtime<'_, '_> {
         if !self.asked_rundown().raises(4, keyword::THREADING) {
             return Ok(());
         }
-        let domain = self.clr.domains.iter().find(|d| d.loaded && !d.shared).map_or(0, |d| d.id);
+        let domain = self
+            .clr
+            .domains
+            .iter()
+            .find(|d| d.loaded && !d.shared)
+            .map_or(0, |d| d.id);
         for (number, thread) in (1u32..).zip(self.clr.threads.clone()) {
-            let Some((_, tid)) = self.threads.iter().find(|(t, _)| *t == thread) else { continue };
+            let Some((_, tid)) = self.threads.iter().find(|(t, _)| *t == thread) else {
+                continue;
+            };
             let object = self.clr.thread_object(thread);
             let values = values![object, domain, 0u32, number, *tid, self.clr.instance];
             self.raise_from(true, 159, 0, &values)?;
@@ -153,8 +182,16 @@ impl Runtime<'_, '_> {
         // Collections in the background, frozen segments, and threads that are bound to no
         // processor.
         let settings = 1u32 | 4 | if self.clr.heap.heaps > 1 { 0 } else { 16 };
-        let values =
-            values![0u64, LARGE_OBJECT, 0u64, 0u64, 0u64, 0u32, settings, self.clr.instance];
+        let values = values![
+            0u64,
+            LARGE_OBJECT,
+            0u64,
+            0u64,
+            0u64,
+            0u32,
+            settings,
+            self.clr.instance
+        ];
         self.raise_from(true, 10, 0, &values)
     }
 }
@@ -182,8 +219,13 @@ impl Clr {
         let mut items = vec![Item::Runtime, Item::Tiering, Item::Init];
         items.extend(self.everything(enumeration));
         items.extend([Item::Threads, Item::Collector, Item::Complete]);
-        let then = items.into_iter().map(|item| ClrOp::Rundown(enumeration, item, listed));
-        OpEffect { then: then.collect(), ..OpEffect::default() }
+        let then = items
+            .into_iter()
+            .map(|item| ClrOp::Rundown(enumeration, item, listed));
+        OpEffect {
+            then: then.collect(),
+            ..OpEffect::default()
+        }
     }
 
     /// The operations after a request for the state.
@@ -193,7 +235,10 @@ impl Clr {
         }
         let mut items = vec![Item::Runtime];
         items.extend(self.everything(Enumeration::State));
-        items.into_iter().map(|item| ClrOp::Rundown(Enumeration::State, item, true)).collect()
+        items
+            .into_iter()
+            .map(|item| ClrOp::Rundown(Enumeration::State, item, true))
+            .collect()
     }
 
     /// Everything that is loaded, in the order of an enumeration (rule R3).
@@ -203,13 +248,19 @@ impl Clr {
         let mut domains: Vec<usize> = (0..self.domains.len()).collect();
         domains.sort_by_key(|domain| self.domains.get(*domain).is_some_and(|d| !d.shared));
         for domain in domains {
-            let Some(found) = self.domains.get(domain).filter(|d| d.loaded) else { continue };
+            let Some(found) = self.domains.get(domain).filter(|d| d.loaded) else {
+                continue;
+            };
             let mut jitted = Vec::new();
             let mut rest = Vec::new();
             for &assembly in &found.assemblies {
-                let Some(a) = self.assemblies.get(assembly).filter(|a| a.loaded) else { continue };
-                let modules =
-                    a.modules.iter().filter(|m| self.modules.get(**m).is_some_and(|m| m.loaded));
+                let Some(a) = self.assemblies.get(assembly).filter(|a| a.loaded) else {
+                    continue;
+                };
+                let modules = a
+                    .modules
+                    .iter()
+                    .filter(|m| self.modules.get(**m).is_some_and(|m| m.loaded));
                 let modules: Vec<usize> = modules.copied().collect();
                 let domain_modules = modules.iter().map(|m| Item::DomainModule(*m));
                 let mut inside = Vec::new();

@@ -13,7 +13,9 @@ impl Clr {
     /// A method that may run at a time, with its code.
     pub fn runner(&self, at: Nanos, rng: &mut Rng) -> Option<(&Method, &CodeBody)> {
         (0..TRIES).find_map(|_| {
-            let method = self.methods.get(*self.live.get(rng.pick(self.live.len()))?)?;
+            let method = self
+                .methods
+                .get(*self.live.get(rng.pick(self.live.len()))?)?;
             method.body_at(at).map(|body| (method, body))
         })
     }
@@ -28,10 +30,16 @@ impl Clr {
         rng: &mut Rng,
     ) -> Vec<u64> {
         let mut frames = Vec::with_capacity(24);
-        let own = if self.sku == Sku::Desktop { "\\clr.dll" } else { "\\coreclr.dll" };
+        let own = if self.sku == Sku::Desktop {
+            "\\clr.dll"
+        } else {
+            "\\coreclr.dll"
+        };
         native(own, runtime, process, rng, &mut frames);
         for _ in 0..self.stack_depth.draw(rng) {
-            let Some((_, body)) = self.runner(at, rng) else { break };
+            let Some((_, body)) = self.runner(at, rng) else {
+                break;
+            };
             frames.push(body.start + rng.below(body.size.into()));
         }
         native("\\kernel32.dll", 1, process, rng, &mut frames);
@@ -43,7 +51,9 @@ impl Clr {
 /// Addresses in an image of a process, if it has that image.
 fn native(name: &str, many: u64, process: &Process, rng: &mut Rng, frames: &mut Vec<u64>) {
     let image = process.images.iter().find(|i| i.path.ends_with(name));
-    let Some((base, size)) = image.map(|i| (i.base, i.size)) else { return };
+    let Some((base, size)) = image.map(|i| (i.base, i.size)) else {
+        return;
+    };
     for _ in 0..many {
         frames.push(base + 0x1000 + rng.below(size.saturating_sub(0x1000)));
     }
@@ -60,7 +70,11 @@ pub(crate) fn thread_stack(clrs: &[Clr], process: &Process, at: Nanos, rng: &mut
 
 fn native_stack(process: &Process, rng: &mut Rng) -> Vec<u64> {
     let mut frames = Vec::new();
-    let exe = process.images.first().map(|i| i.path.clone()).unwrap_or_default();
+    let exe = process
+        .images
+        .first()
+        .map(|i| i.path.clone())
+        .unwrap_or_default();
     let depth = rng.between(1, 6);
     native(&exe, depth, process, rng, &mut frames);
     native("\\kernel32.dll", 1, process, rng, &mut frames);

@@ -18,7 +18,10 @@ const SERVER: u32 = 0x1000;
 impl Runtime<'_, '_> {
     /// The providers register, the runtime reports itself, and the first domains are created.
     pub fn start(&mut self) -> Result<OpEffect> {
-        let registrant = Registrant { pid: self.process.pid, clr: Some(self.clr.index) };
+        let registrant = Registrant {
+            pid: self.process.pid,
+            clr: Some(self.clr.index),
+        };
         self.clr.runtime = self.etw.register(CLR_RUNTIME, false, registrant).0;
         let (rundown, notice) = self.etw.register(CLR_RUNDOWN, false, registrant);
         self.clr.rundown = rundown;
@@ -40,7 +43,12 @@ impl Runtime<'_, '_> {
                 then.push(ClrOp::LoadDomain(index));
             }
         }
-        Ok(OpEffect { cost: 5 * MILLISECOND, then, callbacks, ..OpEffect::default() })
+        Ok(OpEffect {
+            cost: 5 * MILLISECOND,
+            then,
+            callbacks,
+            ..OpEffect::default()
+        })
     }
 
     /// The fields of the runtime information event.
@@ -58,7 +66,23 @@ impl Runtime<'_, '_> {
         let b = minor;
         let c = build;
         let d = revision;
-        values![id, sku, a, b, c, d, a, b, c, d, flags, 1u8, line, Guid::ZERO, dll]
+        values![
+            id,
+            sku,
+            a,
+            b,
+            c,
+            d,
+            a,
+            b,
+            c,
+            d,
+            flags,
+            1u8,
+            line,
+            Guid::ZERO,
+            dll
+        ]
     }
 
     /// The process ends: what is still loaded is reported as unloaded.
@@ -75,6 +99,10 @@ impl Runtime<'_, '_> {
             self.raise(12, 1, &values![self.clr.instance])?;
         }
         self.pass(1000);
-        Ok(OpEffect { cost: MILLISECOND, then, ..OpEffect::default() })
+        Ok(OpEffect {
+            cost: MILLISECOND,
+            then,
+            ..OpEffect::default()
+        })
     }
 }

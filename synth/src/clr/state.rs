@@ -133,7 +133,11 @@ impl Method {
 
     /// The id in its events: of a helper, which is no method of the program, the start of its code.
     pub fn id_with(&self, body: &CodeBody) -> u64 {
-        if self.kind == CodeKind::Helper { body.start } else { self.id }
+        if self.kind == CodeKind::Helper {
+            body.start
+        } else {
+            self.id
+        }
     }
 
     /// Whether its events contain names at every level (rule E4).
@@ -143,7 +147,9 @@ impl Method {
 
     /// The code that runs at a time: not what other processors are still compiling.
     pub fn body_at(&self, at: Nanos) -> Option<&CodeBody> {
-        self.bodies.iter().rfind(|body| body.since.saturating_add(CALLED_AFTER) <= at)
+        self.bodies
+            .iter()
+            .rfind(|body| body.since.saturating_add(CALLED_AFTER) <= at)
     }
 
     pub fn is_precompiled(&self) -> bool {
@@ -273,8 +279,11 @@ impl Clr {
         let mut first = true;
         for domain_plan in &plan.domains {
             let domain = self.domains.len();
-            let flags =
-                if domain_plan.shared { 4 } else { 2 | u32::from(std::mem::take(&mut first)) };
+            let flags = if domain_plan.shared {
+                4
+            } else {
+                2 | u32::from(std::mem::take(&mut first))
+            };
             let index = self.domains.iter().filter(|d| !d.shared).count() as u32;
             self.domains.push(AppDomain {
                 id: space.heap(0x400),
@@ -303,7 +312,11 @@ impl Clr {
                     name: format!(
                         "{}, Version={a}.{b}.{c}.{d}, Culture=neutral, PublicKeyToken={}",
                         assembly_plan.name,
-                        if assembly_plan.signed { KEY_TOKEN } else { "null" },
+                        if assembly_plan.signed {
+                            KEY_TOKEN
+                        } else {
+                            "null"
+                        },
                     ),
                     flags: u32::from(domain_plan.shared)
                         | u32::from(dynamic) << 1
@@ -343,7 +356,10 @@ impl Clr {
         rng: &mut Rng,
     ) {
         let stem = etl_format::file_name(&plan.path);
-        let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem).to_owned();
+        let stem = stem
+            .rsplit_once('.')
+            .map_or(stem, |(stem, _)| stem)
+            .to_owned();
         let native_path = match plan.kind {
             ModuleKind::NGen => {
                 format!(
@@ -361,17 +377,29 @@ impl Clr {
                 ModuleKind::ReadyToRun => 0x20,
                 ModuleKind::Dynamic => 4,
             };
-        let pdb = plan.pdb.as_ref().filter(|_| plan.kind != ModuleKind::Dynamic).map(|pdb| Pdb {
-            signature: if pdb.signature.is_zero() { rng.guid() } else { pdb.signature },
-            age: pdb.age.max(1),
-            path: if pdb.path.is_empty() {
-                format!("C:\\build\\obj\\{stem}.pdb")
-            } else {
-                pdb.path.clone()
-            },
-        });
+        let pdb = plan
+            .pdb
+            .as_ref()
+            .filter(|_| plan.kind != ModuleKind::Dynamic)
+            .map(|pdb| Pdb {
+                signature: if pdb.signature.is_zero() {
+                    rng.guid()
+                } else {
+                    pdb.signature
+                },
+                age: pdb.age.max(1),
+                path: if pdb.path.is_empty() {
+                    format!("C:\\build\\obj\\{stem}.pdb")
+                } else {
+                    pdb.path.clone()
+                },
+            });
         let native_pdb = if plan.kind == ModuleKind::NGen {
-            Pdb { signature: rng.guid(), age: 1, path: format!("{stem}.ni.pdb") }
+            Pdb {
+                signature: rng.guid(),
+                age: 1,
+                path: format!("{stem}.ni.pdb"),
+            }
         } else {
             Pdb::default()
         };
@@ -391,7 +419,10 @@ impl Clr {
 
     /// An image with cold code was optimized by what profiles said of it (IBC).
     fn optimize_image(&mut self, module: usize) {
-        let Some(found) = self.modules.get_mut(module).filter(|m| m.kind == ModuleKind::NGen)
+        let Some(found) = self
+            .modules
+            .get_mut(module)
+            .filter(|m| m.kind == ModuleKind::NGen)
         else {
             return;
         };
@@ -411,7 +442,11 @@ impl Clr {
     ) {
         let table = space.region(u64::from(plan.count) * 0x20);
         let named = plan.name.split_once("::").filter(|_| plan.count == 1);
-        let root = if plan.name.is_empty() || named.is_some() { assembly } else { &plan.name };
+        let root = if plan.name.is_empty() || named.is_some() {
+            assembly
+        } else {
+            &plan.name
+        };
         for number in 0..plan.count {
             let (namespace, name, signature) = match named {
                 Some((namespace, name)) => {
@@ -421,7 +456,9 @@ impl Clr {
             };
             let size = plan.size.draw(rng);
             let index = self.methods.len();
-            let Some(owner) = self.modules.get_mut(module) else { return };
+            let Some(owner) = self.modules.get_mut(module) else {
+                return;
+            };
             // Neither has metadata.
             let token = match plan.kind {
                 CodeKind::Dynamic | CodeKind::Helper => 0,
@@ -493,7 +530,9 @@ impl Clr {
 
     /// A method of the program: none for helpers of the runtime.
     pub fn program_method(&self, index: usize) -> Option<&Method> {
-        self.methods.get(index).filter(|m| m.kind != CodeKind::Helper)
+        self.methods
+            .get(index)
+            .filter(|m| m.kind != CodeKind::Helper)
     }
 
     /// The id of a module, 0 for helpers.

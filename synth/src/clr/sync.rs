@@ -38,7 +38,10 @@ impl Runtime<'_, '_> {
             Some(lock) => *lock,
             None => {
                 let object = self.clr.heap.object(0, 24);
-                let lock = Lock { id: self.process.space.heap(0x40), object };
+                let lock = Lock {
+                    id: self.process.space.heap(0x40),
+                    object,
+                };
                 self.clr.locks.push(lock);
                 let values = values![lock.id, object, self.clr.instance];
                 self.raise(90, 0, &values)?;
@@ -46,7 +49,13 @@ impl Runtime<'_, '_> {
             }
         };
         let here = self.origin.tid;
-        let owner = self.clr.thread_ids.values().copied().find(|tid| *tid != here).unwrap_or(here);
+        let owner = self
+            .clr
+            .thread_ids
+            .values()
+            .copied()
+            .find(|tid| *tid != here)
+            .unwrap_or(here);
         let Lock { id, object } = lock;
         let values = values![0u8, self.clr.instance, id, object, u64::from(owner)];
         self.raise(81, 2, &values)
@@ -80,15 +89,25 @@ impl Runtime<'_, '_> {
             self.clr.threads.push(thread);
         }
         self.clr.thread_ids.insert(thread, tid);
-        let number = self.clr.threads.iter().position(|t| *t == thread).unwrap_or(0);
+        let number = self
+            .clr
+            .threads
+            .iter()
+            .position(|t| *t == thread)
+            .unwrap_or(0);
         let domain = self.clr.own_domain();
         let index = number as u32 + 1;
         let object = self.clr.thread_object(thread);
-        self.raise(85, 0, &values![object, domain, 0u32, index, tid, self.clr.instance])?;
+        self.raise(
+            85,
+            0,
+            &values![object, domain, 0u32, index, tid, self.clr.instance],
+        )?;
         let mut done = OpEffect::after(2 * MICROSECOND);
         if program && self.clr.is_4_5() {
             let runs = ClrOp::ThreadRunning(thread, self.origin.at);
-            done.other_threads.push((TargetThread::Thread(thread), runs));
+            done.other_threads
+                .push((TargetThread::Thread(thread), runs));
         }
         Ok(done)
     }
@@ -106,7 +125,11 @@ impl Runtime<'_, '_> {
         self.clr.threads.retain(|t| *t != thread);
         self.clr.thread_ids.remove(&thread);
         let object = self.clr.thread_object(thread);
-        self.raise(86, 0, &values![object, self.clr.own_domain(), self.clr.instance])?;
+        self.raise(
+            86,
+            0,
+            &values![object, self.clr.own_domain(), self.clr.instance],
+        )?;
         Ok(OpEffect::after(2 * MICROSECOND))
     }
 
@@ -117,7 +140,12 @@ impl Runtime<'_, '_> {
         };
         let id = found.id;
         let here = self.origin.tid;
-        let thread = self.clr.thread_ids.iter().find(|(_, tid)| **tid == here).map(|(t, _)| *t);
+        let thread = self
+            .clr
+            .thread_ids
+            .iter()
+            .find(|(_, tid)| **tid == here)
+            .map(|(t, _)| *t);
         let object = self.clr.thread_object(thread.unwrap_or_default());
         self.raise(87, 0, &values![object, id, self.clr.instance])?;
         Ok(OpEffect::after(2 * MICROSECOND))
@@ -133,8 +161,15 @@ impl Runtime<'_, '_> {
         let key = method.id;
         let [namespace, name, signature] = method.names();
         if let Some(&stub) = self.clr.stubs.get(&key) {
-            let values =
-                values![self.clr.instance, module, stub, token, namespace, name, signature];
+            let values = values![
+                self.clr.instance,
+                module,
+                stub,
+                token,
+                namespace,
+                name,
+                signature
+            ];
             self.raise(89, 0, &values)?;
             return Ok(OpEffect::after(2 * MICROSECOND));
         }

@@ -41,7 +41,11 @@ pub(super) struct BufferTracker {
 impl BufferTracker {
     /// `can_change`: whether written buffers of the session can be overwritten or damaged.
     pub fn new(can_change: bool) -> Self {
-        BufferTracker { sequence: 1, can_change, ..BufferTracker::default() }
+        BufferTracker {
+            sequence: 1,
+            can_change,
+            ..BufferTracker::default()
+        }
     }
 
     /// Sets the sequence number of the next buffer.
@@ -51,7 +55,9 @@ impl BufferTracker {
 
     /// Sequence number of the oldest sealed buffer, or of the next buffer.
     pub fn oldest(&self) -> i64 {
-        self.sealed.front().map_or(self.sequence, |report| report.sequence)
+        self.sealed
+            .front()
+            .map_or(self.sequence, |report| report.sequence)
     }
 
     /// The oldest sealed buffer is gone without being written to a file.
@@ -72,7 +78,9 @@ impl BufferTracker {
         if self.current.len() <= index {
             self.current.resize(index + 1, CurrentBuffer::default());
         }
-        let Some(buffer) = self.current.get_mut(index) else { return };
+        let Some(buffer) = self.current.get_mut(index) else {
+            return;
+        };
         if buffer.events == 0 {
             buffer.first_event = number;
         }
@@ -101,8 +109,15 @@ impl BufferTracker {
     }
 
     fn close(&mut self, processor: u16, outcome: BufferOutcome) -> Option<BufferReport> {
-        let current = self.current.get_mut(usize::from(processor)).filter(|b| b.events > 0)?;
-        let CurrentBuffer { first_event, last_event, events } = core::mem::take(current);
+        let current = self
+            .current
+            .get_mut(usize::from(processor))
+            .filter(|b| b.events > 0)?;
+        let CurrentBuffer {
+            first_event,
+            last_event,
+            events,
+        } = core::mem::take(current);
         let sequence = self.sequence;
         self.sequence += 1;
         Some(BufferReport {
@@ -136,7 +151,9 @@ impl BufferTracker {
             let Some(at) = self.in_flight.iter().position(|r| r.sequence == sequence) else {
                 continue;
             };
-            let Some(mut report) = self.in_flight.remove(at) else { continue };
+            let Some(mut report) = self.in_flight.remove(at) else {
+                continue;
+            };
             let key = (Arc::clone(&range.file), range.start);
             report.location = Some(range);
             self.reports.push(report.clone());
@@ -159,7 +176,8 @@ impl BufferTracker {
         }
         let outcome = BufferOutcome::Unwritten;
         let left = self.in_flight.drain(..).chain(self.sealed.drain(..));
-        self.reports.extend(left.map(|report| BufferReport { outcome, ..report }));
+        self.reports
+            .extend(left.map(|report| BufferReport { outcome, ..report }));
     }
 
     /// Bytes of a file were changed, or removed from its end.
@@ -170,7 +188,11 @@ impl BufferTracker {
             };
             let overlaps = range.start < bytes.end && bytes.start < range.end;
             let cut_off = removed && bytes.start <= range.start;
-            let outcome = if cut_off { BufferOutcome::CutOff } else { BufferOutcome::Damaged };
+            let outcome = if cut_off {
+                BufferOutcome::CutOff
+            } else {
+                BufferOutcome::Damaged
+            };
             if overlaps && report.outcome < outcome {
                 report.outcome = outcome;
                 self.reports.push(report.clone());
@@ -180,7 +202,10 @@ impl BufferTracker {
 
     /// The bytes of the buffer of a file that was written last.
     pub fn last_in(&self, name: &str) -> Option<Range<u64>> {
-        let of = self.in_files.values().filter(|report| report.file() == Some(name));
+        let of = self
+            .in_files
+            .values()
+            .filter(|report| report.file() == Some(name));
         let last = of.max_by_key(|report| report.sequence)?;
         last.location.as_ref().map(|range| range.start..range.end)
     }
@@ -189,8 +214,11 @@ impl BufferTracker {
     pub fn replaced(&mut self, name: &str) -> bool {
         let outcome = BufferOutcome::Overwritten;
         let before = self.reports.len();
-        let gone = self.in_files.extract_if(.., |key, _| key.0.eq_ignore_ascii_case(name));
-        self.reports.extend(gone.map(|(_, report)| BufferReport { outcome, ..report }));
+        let gone = self
+            .in_files
+            .extract_if(.., |key, _| key.0.eq_ignore_ascii_case(name));
+        self.reports
+            .extend(gone.map(|(_, report)| BufferReport { outcome, ..report }));
         self.reports.len() > before
     }
 

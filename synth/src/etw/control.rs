@@ -64,9 +64,18 @@ impl Etw<'_> {
         }
         let expected = self.refused.iter().any(|n| n.eq_ignore_ascii_case(name));
         if !expected && self.tool.is_none() {
-            return Err(Error::impossible(at, format!("no session \"{name}\" is running")));
+            return Err(Error::impossible(
+                at,
+                format!("no session \"{name}\" is running"),
+            ));
         }
-        self.refuse(name, request.name(), RefusalCode::NotFound, "it does not run".to_owned(), at)?;
+        self.refuse(
+            name,
+            request.name(),
+            RefusalCode::NotFound,
+            "it does not run".to_owned(),
+            at,
+        )?;
         Ok(Vec::new())
     }
 
@@ -119,7 +128,13 @@ impl Etw<'_> {
         at: Nanos,
     ) -> Result<()> {
         let session = session.to_owned();
-        let refusal = Refusal { at, session, request, code, message };
+        let refusal = Refusal {
+            at,
+            session,
+            request,
+            code,
+            message,
+        };
         self.observer.observe(&Fact::Refused(&refusal))?;
         if let Some(tool) = &mut self.tool {
             tool.refusal.get_or_insert(refusal);
@@ -140,14 +155,26 @@ impl Etw<'_> {
             Self::apply_to_plan(fault, &mut plan);
         }
         if let Some(file) = plan.file.as_mut().filter(|f| f.contains(START_TIME)) {
-            *file = file.replace(START_TIME, &self.clock.month_to_minute(at, self.machine.bias));
+            *file = file.replace(
+                START_TIME,
+                &self.clock.month_to_minute(at, self.machine.bias),
+            );
         }
-        if let Some(file) = plan.file.as_mut().filter(|file| file.contains(START_NUMBER)) {
-            let before =
-                self.sessions.iter().filter(|s| s.plan.name.eq_ignore_ascii_case(&plan.name));
+        if let Some(file) = plan
+            .file
+            .as_mut()
+            .filter(|file| file.contains(START_NUMBER))
+        {
+            let before = self
+                .sessions
+                .iter()
+                .filter(|s| s.plan.name.eq_ignore_ascii_case(&plan.name));
             *file = file.replace(START_NUMBER, &format!("{:06}", before.count() + 1));
         }
-        let request = StartRequest { plan: &plan, ..*request };
+        let request = StartRequest {
+            plan: &plan,
+            ..*request
+        };
         if let Some((code, why)) = self.refusal_reason(&request) {
             self.refused.push(plan.name.clone());
             self.refuse(&plan.name, "start", code, why, at)?;
@@ -159,17 +186,28 @@ impl Etw<'_> {
             .and_then(|config| Session::start(&request, config, self.replaces, &mut self.files));
         let session = started.map_err(session::failed(&plan))?;
         if plan.flush_timer > 0 {
-            self.tasks.push((at.saturating_add(plan.flush_timer), EtwTask::FlushTimer(index)));
+            self.tasks.push((
+                at.saturating_add(plan.flush_timer),
+                EtwTask::FlushTimer(index),
+            ));
         }
         self.sessions.push(session);
         self.report_buffers(index)?;
         self.update_kernel_summary();
         let name = plan.name.as_str();
         let file = plan.file.as_deref();
-        self.observer.observe(&Fact::SessionStarted { session: index, name, file })?;
+        self.observer.observe(&Fact::SessionStarted {
+            session: index,
+            name,
+            file,
+        })?;
         if !plan.kernel.is_empty() {
             let flags = &plan.kernel;
-            self.observer.observe(&Fact::KernelFlags { session: index, flags, at })?;
+            self.observer.observe(&Fact::KernelFlags {
+                session: index,
+                flags,
+                at,
+            })?;
         }
         let mut callbacks = Vec::new();
         for enable in &plan.providers {
@@ -192,20 +230,23 @@ impl Etw<'_> {
         let StartRequest { plan, process, .. } = *request;
         let mode = plan.mode;
         let sessions = &self.sessions;
-        if self
-            .running(&plan.name)
-            .iter()
-            .any(|index| sessions.get(*index).is_some_and(|session| session.process == process))
-        {
+        if self.running(&plan.name).iter().any(|index| {
+            sessions
+                .get(*index)
+                .is_some_and(|session| session.process == process)
+        }) {
             let why = "a session of this name runs already".to_owned();
             return Some((RefusalCode::AlreadyExists, why));
         }
-        let running = sessions.iter().filter(|s| s.is_running() && s.process == process).count();
+        let running = sessions
+            .iter()
+            .filter(|s| s.is_running() && s.process == process)
+            .count();
         let for_kernel = !plan.kernel.is_empty();
         let too_many = match process {
-            Some(pid) if running >= MAX_PRIVATE_SESSIONS => {
-                Some(format!("process {pid} has {MAX_PRIVATE_SESSIONS} private sessions already"))
-            }
+            Some(pid) if running >= MAX_PRIVATE_SESSIONS => Some(format!(
+                "process {pid} has {MAX_PRIVATE_SESSIONS} private sessions already"
+            )),
             None if running >= MAX_SESSIONS => Some(format!("{MAX_SESSIONS} sessions run already")),
             None if for_kernel => self.kernel_is_full(),
             _ => None,
@@ -221,9 +262,15 @@ impl Etw<'_> {
         if let Some(why) = mode_conflict(request) {
             return Some(invalid(why));
         }
-        let file = plan.file.as_ref().filter(|_| !mode.has(LogFileMode::BUFFERING))?;
-        let first =
-            if mode.has(LogFileMode::NEWFILE) { numbered_file(file, 1) } else { file.clone() };
+        let file = plan
+            .file
+            .as_ref()
+            .filter(|_| !mode.has(LogFileMode::BUFFERING))?;
+        let first = if mode.has(LogFileMode::NEWFILE) {
+            numbered_file(file, 1)
+        } else {
+            file.clone()
+        };
         if let Some(refusal) = self.is_written(&first) {
             return Some(refusal);
         }
@@ -260,8 +307,16 @@ impl Etw<'_> {
     /// Why no other session can log kernel events, if that is so.
     fn kernel_is_full(&self) -> Option<String> {
         let (new, old) = MAX_KERNEL_SESSIONS;
-        let most = if self.machine.os >= WindowsVersion::WINDOWS_8 { new } else { old };
-        let has = self.sessions.iter().filter(|s| s.is_running() && s.of_kernel).count();
+        let most = if self.machine.os >= WindowsVersion::WINDOWS_8 {
+            new
+        } else {
+            old
+        };
+        let has = self
+            .sessions
+            .iter()
+            .filter(|s| s.is_running() && s.of_kernel)
+            .count();
         (has >= most).then(|| format!("{most} sessions log the kernel's events already"))
     }
 
@@ -279,7 +334,9 @@ impl Etw<'_> {
         at: Nanos,
     ) -> Result<Vec<EnableCallback>> {
         let index = self.provider(plan.provider, false);
-        let Some(found) = self.sessions.get(session) else { return Ok(Vec::new()) };
+        let Some(found) = self.sessions.get(session) else {
+            return Ok(Vec::new());
+        };
         let process = found.process;
         let name = found.plan.name.clone();
         let mut plan = plan.clone();
@@ -289,10 +346,16 @@ impl Etw<'_> {
         // A private session contains events of its own process only.
         plan.processes = process.map_or(plan.processes, |pid| vec![pid.into()]);
         let sessions = &self.sessions;
-        let Some(provider) = self.providers.get_mut(index.0) else { return Ok(Vec::new()) };
+        let Some(provider) = self.providers.get_mut(index.0) else {
+            return Ok(Vec::new());
+        };
         let mut changed;
         if provider.classic {
-            let others = provider.enables.iter().map(|(s, _)| *s).filter(|s| *s != session);
+            let others = provider
+                .enables
+                .iter()
+                .map(|(s, _)| *s)
+                .filter(|s| *s != session);
             provider.former.extend(others);
             changed = provider.remove(|_| true);
         } else {
@@ -315,7 +378,12 @@ impl Etw<'_> {
         provider.update_union();
         let callbacks = provider.callbacks(&changed, &self.names);
         let filetime = FileTime::new(self.clock.filetime(at));
-        self.observer.observe(&Fact::ProviderEnabled { session, plan: &plan, at, filetime })?;
+        self.observer.observe(&Fact::ProviderEnabled {
+            session,
+            plan: &plan,
+            at,
+            filetime,
+        })?;
         Ok(callbacks)
     }
 
@@ -329,9 +397,14 @@ impl Etw<'_> {
     ) -> Result<Vec<EnableCallback>> {
         let timestamp = self.timestamp(index, at);
         let filetime = self.clock.filetime(at);
-        let file = self.sessions.get(index).and_then(|session| session.file_of(request));
+        let file = self
+            .sessions
+            .get(index)
+            .and_then(|session| session.file_of(request));
         if let Some((code, why)) = file.and_then(|file| self.is_written(file)) {
-            return self.refuse(name, request.name(), code, why, at).map(|()| Vec::new());
+            return self
+                .refuse(name, request.name(), code, why, at)
+                .map(|()| Vec::new());
         }
         let mut refused = None;
         match request {
@@ -371,12 +444,18 @@ impl Etw<'_> {
             Request::Leave => {
                 self.in_session(index, |session, _| session.leave(filetime))?;
             }
-            Request::Update { buffers, flush_timer } => {
-                let Some(session) = self.sessions.get_mut(index) else { return Ok(Vec::new()) };
+            Request::Update {
+                buffers,
+                flush_timer,
+            } => {
+                let Some(session) = self.sessions.get_mut(index) else {
+                    return Ok(Vec::new());
+                };
                 session.set_buffers(buffers.unwrap_or(session.plan.buffers));
                 if let Some(time) = *flush_timer {
                     if session.plan.flush_timer == 0 && time > 0 {
-                        self.tasks.push((at.saturating_add(time), EtwTask::FlushTimer(index)));
+                        self.tasks
+                            .push((at.saturating_add(time), EtwTask::FlushTimer(index)));
                     }
                     session.plan.flush_timer = time;
                 }
@@ -384,12 +463,21 @@ impl Etw<'_> {
             _ => {}
         }
         if let Some(why) = refused {
-            self.refuse(name, request.name(), RefusalCode::InvalidParameter, why.to_owned(), at)?;
+            self.refuse(
+                name,
+                request.name(),
+                RefusalCode::InvalidParameter,
+                why.to_owned(),
+                at,
+            )?;
         }
         if matches!(request, Request::Flush(_) | Request::Consume { .. }) {
             self.keep_writing(index, at);
         }
-        if matches!(request, Request::Flush(_) | Request::Consume { .. } | Request::Leave) {
+        if matches!(
+            request,
+            Request::Flush(_) | Request::Consume { .. } | Request::Leave
+        ) {
             self.report_buffers(index)?;
         }
         Ok(Vec::new())
@@ -405,15 +493,26 @@ impl Etw<'_> {
     ) -> Result<Vec<EnableCallback>> {
         let found = self.providers.iter().find(|p| p.guid == guid);
         let asking = found.map(|p| p.enables.iter().filter(|(s, _)| sessions.contains(s)));
-        let asking: Vec<EnablePlan> =
-            asking.into_iter().flatten().map(|(_, e)| e.clone()).collect();
+        let asking: Vec<EnablePlan> = asking
+            .into_iter()
+            .flatten()
+            .map(|(_, e)| e.clone())
+            .collect();
         let Some(provider) = found.filter(|_| !asking.is_empty()) else {
             let what = format!("session \"{name}\" does not enable {guid}");
             let code = RefusalCode::InvalidParameter;
-            return self.fail(name, "capture-state", code, what, at).map(|()| Vec::new());
+            return self
+                .fail(name, "capture-state", code, what, at)
+                .map(|()| Vec::new());
         };
         let callbacks = provider.callbacks(&asking, &self.names);
-        Ok(callbacks.into_iter().map(|c| EnableCallback { capture_state: true, ..c }).collect())
+        Ok(callbacks
+            .into_iter()
+            .map(|c| EnableCallback {
+                capture_state: true,
+                ..c
+            })
+            .collect())
     }
 
     /// Stops sessions: calls back their providers and writes their buffers.
@@ -489,7 +588,9 @@ impl Etw<'_> {
     ) -> Result<Vec<usize>> {
         let mut found = Vec::new();
         for &index in sessions {
-            let Some(session) = self.sessions.get(index) else { continue };
+            let Some(session) = self.sessions.get(index) else {
+                continue;
+            };
             let may = session.plan.mode.has(LogFileMode::SYSTEM_LOGGER)
                 || session.plan.name.eq_ignore_ascii_case(KERNEL_SESSION);
             if session.of_kernel {
@@ -513,10 +614,16 @@ impl Etw<'_> {
         change: &KernelChange,
         at: Nanos,
     ) -> Result<(GroupMasks, GroupMasks)> {
-        let Some(session) = self.sessions.get_mut(index) else { return Ok(Default::default()) };
+        let Some(session) = self.sessions.get_mut(index) else {
+            return Ok(Default::default());
+        };
         let groups = session.change_kernel(change);
         let flags = &session.kernel;
-        self.observer.observe(&Fact::KernelFlags { session: index, flags, at })?;
+        self.observer.observe(&Fact::KernelFlags {
+            session: index,
+            flags,
+            at,
+        })?;
         self.update_kernel_summary();
         Ok(groups)
     }
@@ -531,19 +638,29 @@ fn mode_conflict(request: &StartRequest<'_>) -> Option<&'static str> {
     let StartRequest { plan, process, .. } = *request;
     let mode = plan.mode;
     let for_kernel = !plan.kernel.is_empty();
-    let filling = [LogFileMode::CIRCULAR, LogFileMode::NEWFILE, LogFileMode::APPEND];
+    let filling = [
+        LogFileMode::CIRCULAR,
+        LogFileMode::NEWFILE,
+        LogFileMode::APPEND,
+    ];
     let fills = filling.into_iter().filter(|bit| mode.has(*bit)).count();
     let real_time = mode.has(LogFileMode::REAL_TIME);
     let append = mode.has(LogFileMode::APPEND);
     let private = process.is_some();
     let conflicts = [
-        (fills > 1, "the modes circular, append and newfile exclude each other"),
+        (
+            fills > 1,
+            "the modes circular, append and newfile exclude each other",
+        ),
         // Windows Update uses sequential with newfile, although the reference excludes it.
         (
             mode.has(LogFileMode::CIRCULAR) && mode.has(LogFileMode::SEQUENTIAL),
             "the modes circular and sequential exclude each other",
         ),
-        (mode.has(LogFileMode::BUFFERING) && real_time, "a session is in memory or in real time"),
+        (
+            mode.has(LogFileMode::BUFFERING) && real_time,
+            "a session is in memory or in real time",
+        ),
         (
             mode.has(LogFileMode::BUFFERING)
                 && (mode.has(LogFileMode::CIRCULAR)
@@ -551,8 +668,14 @@ fn mode_conflict(request: &StartRequest<'_>) -> Option<&'static str> {
                     || mode.has(LogFileMode::PREALLOCATE)),
             "a session in memory is neither circular nor newfile nor preallocate",
         ),
-        (append && real_time, "a real-time session cannot append to a file"),
-        (append && mode.has(LogFileMode::PREALLOCATE), "mode append has no preallocated size"),
+        (
+            append && real_time,
+            "a real-time session cannot append to a file",
+        ),
+        (
+            append && mode.has(LogFileMode::PREALLOCATE),
+            "mode append has no preallocated size",
+        ),
         (
             private && (for_kernel || real_time),
             "a private session has neither kernel events nor real time",
@@ -570,5 +693,9 @@ fn mode_conflict(request: &StartRequest<'_>) -> Option<&'static str> {
 /// documents print it.
 fn wrong_keyword(mask: u64) -> u64 {
     use etl_schema::clr::keyword::{END_ENUMERATION, END_RUNDOWN};
-    if mask & END_RUNDOWN == 0 { mask } else { mask & !END_RUNDOWN | END_ENUMERATION }
+    if mask & END_RUNDOWN == 0 {
+        mask
+    } else {
+        mask & !END_RUNDOWN | END_ENUMERATION
+    }
 }

@@ -14,7 +14,10 @@ pub(crate) struct NotedFiles<'s> {
 
 impl<'s> NotedFiles<'s> {
     pub fn new(files: &'s mut dyn FileSystem) -> Self {
-        NotedFiles { files, created: Vec::new() }
+        NotedFiles {
+            files,
+            created: Vec::new(),
+        }
     }
 
     /// The files that were created since the last call.

@@ -35,8 +35,15 @@ pub(super) struct FileSequence {
 
 impl FileSequence {
     pub fn new(file: &str, medium: Box<dyn Output>, written: &WrittenBuffers) -> Self {
-        let files = OpenFiles { current: (file.into(), medium), end: 0, pending: Vec::new() };
-        FileSequence { files: Rc::new(RefCell::new(files)), written: Rc::clone(written) }
+        let files = OpenFiles {
+            current: (file.into(), medium),
+            end: 0,
+            pending: Vec::new(),
+        };
+        FileSequence {
+            files: Rc::new(RefCell::new(files)),
+            written: Rc::clone(written),
+        }
     }
 
     /// The writer starts its next file.
@@ -71,8 +78,11 @@ impl FileSequence {
 
 impl Output for FileSequence {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> etl_format::Result<()> {
-        let OpenFiles { current: (file, medium), end: last, pending } =
-            &mut *self.files.borrow_mut();
+        let OpenFiles {
+            current: (file, medium),
+            end: last,
+            pending,
+        } = &mut *self.files.borrow_mut();
         if let Some(writes) = pending.last_mut() {
             writes.push((at, bytes.to_vec()));
             return Ok(());
@@ -82,20 +92,38 @@ impl Output for FileSequence {
             let end = at.saturating_add(bytes.len() as u64);
             *last = end.max(*last);
             if !header.is_header() {
-                let range = FileRange { file: Arc::clone(file), start: at, end };
-                self.written.borrow_mut().push((header.sequence_number, range));
+                let range = FileRange {
+                    file: Arc::clone(file),
+                    start: at,
+                    end,
+                };
+                self.written
+                    .borrow_mut()
+                    .push((header.sequence_number, range));
             }
         }
         medium.write_at(at, bytes)
     }
 
     fn is_seekable(&self) -> bool {
-        let OpenFiles { current: (_, medium), pending, .. } = &*self.files.borrow();
+        let OpenFiles {
+            current: (_, medium),
+            pending,
+            ..
+        } = &*self.files.borrow();
         !pending.is_empty() || medium.is_seekable()
     }
 
     fn flush(&mut self) -> etl_format::Result<()> {
-        let OpenFiles { current: (_, medium), pending, .. } = &mut *self.files.borrow_mut();
-        if pending.is_empty() { medium.flush() } else { Ok(()) }
+        let OpenFiles {
+            current: (_, medium),
+            pending,
+            ..
+        } = &mut *self.files.borrow_mut();
+        if pending.is_empty() {
+            medium.flush()
+        } else {
+            Ok(())
+        }
     }
 }

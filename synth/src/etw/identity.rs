@@ -53,14 +53,21 @@ impl ImageFiles {
     pub fn new(os: WindowsVersion, disks: &[DiskPlan]) -> Self {
         let volumes = disks.iter().flat_map(|disk| &disk.volumes);
         let letters = volumes.map(|volume| volume.letter.clone()).collect();
-        ImageFiles { letters, os, known: BTreeMap::new() }
+        ImageFiles {
+            letters,
+            os,
+            known: BTreeMap::new(),
+        }
     }
 
     /// Adds the file of an image.
     pub fn add(&mut self, image: &Image) {
         let path = image.kernel_path().to_lowercase();
         let version = image.about.of(&image.path, self.os);
-        let file = OnDisk { pdb: image.pdb, version };
+        let file = OnDisk {
+            pdb: image.pdb,
+            version,
+        };
         self.known.insert((path, image.timestamp, image.size), file);
     }
 }
@@ -87,7 +94,14 @@ impl<'f> ImageIdentifier<'f> {
         let is_described = false;
         let present = BTreeSet::new();
         let images = Vec::new();
-        ImageIdentifier { files, is_described, identified, present, versions, images }
+        ImageIdentifier {
+            files,
+            is_described,
+            identified,
+            present,
+            versions,
+            images,
+        }
     }
 
     /// Inserts what describes the machine, before the first record.
@@ -99,21 +113,37 @@ impl<'f> ImageIdentifier<'f> {
     ) -> etl_format::Result<()> {
         self.is_described = true;
         let mut texts: Vec<(u8, Vec<OwnedValue>)> = vec![
-            (SYSTEM_PATHS, values!["C:\\Windows\\system32", "C:\\Windows\\"].into()),
-            (UNKNOWN_VOLUME, values!["\\Device\\HarddiskVolume1\\"].into()),
+            (
+                SYSTEM_PATHS,
+                values!["C:\\Windows\\system32", "C:\\Windows\\"].into(),
+            ),
+            (
+                UNKNOWN_VOLUME,
+                values!["\\Device\\HarddiskVolume1\\"].into(),
+            ),
             (VOLUME_MAPPING, values!["\\??\\", ""].into()),
-            (VOLUME_MAPPING, values!["\\SystemRoot\\", "C:\\Windows\\"].into()),
+            (
+                VOLUME_MAPPING,
+                values!["\\SystemRoot\\", "C:\\Windows\\"].into(),
+            ),
         ];
         for (number, letter) in (2u32..).zip(&self.files.letters) {
-            let (device, path) =
-                (format!("\\Device\\HarddiskVolume{number}\\"), format!("{letter}\\"));
-            texts.push((VOLUME_MAPPING, values![device.as_str(), path.as_str()].into()));
+            let (device, path) = (
+                format!("\\Device\\HarddiskVolume{number}\\"),
+                format!("{letter}\\"),
+            );
+            texts.push((
+                VOLUME_MAPPING,
+                values![device.as_str(), path.as_str()].into(),
+            ));
         }
         let width = record.pointer_size().unwrap_or(PointerSize::P8);
         for (opcode, values) in texts {
             let mut payload = Vec::new();
             let id = Identity::Classic { opcode, version: 0 };
-            let Some(table) = Registry::classic().event(SYSTEM_CONFIG_EX, id) else { continue };
+            let Some(table) = Registry::classic().event(SYSTEM_CONFIG_EX, id) else {
+                continue;
+            };
             if encode_into(&table.schema.fields, &values, width, &mut payload).is_err() {
                 continue;
             }
@@ -143,19 +173,33 @@ impl<'f> ImageIdentifier<'f> {
         if !self.is_described {
             self.describe(record, timestamp, added)?;
         }
-        let Some(image) = self.image(record) else { return Ok(()) };
+        let Some(image) = self.image(record) else {
+            return Ok(());
+        };
         if self.present.remove(&(image.pid.get(), image.base)) {
             return Ok(());
         }
         let width = record.pointer_size().unwrap_or(PointerSize::P8);
-        let file = image.path.rsplit('\\').next().unwrap_or_default().to_owned();
-        let ImageIdentity { base, size, link_time, .. } = image;
+        let file = image
+            .path
+            .rsplit('\\')
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        let ImageIdentity {
+            base,
+            size,
+            link_time,
+            ..
+        } = image;
         let pid = image.pid.get();
         let mut push = |opcode: u8, version: u16, values: &[OwnedValue]| {
             let mut payload = Vec::new();
             let class = Registry::classic();
             let id = Identity::Classic { opcode, version: 0 };
-            let Some(table) = class.event(IMAGE_ID, id) else { return Ok(()) };
+            let Some(table) = class.event(IMAGE_ID, id) else {
+                return Ok(());
+            };
             // Values that do not fit the pointer size of the record are not reported.
             if encode_into(&table.schema.fields, values, width, &mut payload).is_err() {
                 return Ok(());
@@ -189,11 +233,18 @@ impl<'f> ImageIdentifier<'f> {
 
     /// The image that a record reports, if its file is known.
     fn image(&self, record: &Record<'_>) -> Option<ImageIdentity> {
-        let kernel::Event::Image(_, image) = kernel::decode(record)? else { return None };
-        let kernel::Image { pid, base, size, .. } = image;
+        let kernel::Event::Image(_, image) = kernel::decode(record)? else {
+            return None;
+        };
+        let kernel::Image {
+            pid, base, size, ..
+        } = image;
         let path = Utf16::new(image.path()?).to_string();
         let link_time = image.link_time()?;
-        let file = self.files.known.get(&(path.to_lowercase(), link_time, size))?;
+        let file = self
+            .files
+            .known
+            .get(&(path.to_lowercase(), link_time, size))?;
         Some(ImageIdentity {
             pid: pid.into(),
             base,
@@ -214,7 +265,9 @@ fn identified(record: &Record<'_>) -> Option<(u32, u64)> {
         PointerSize::P4 => payload.u32_at(0)?.into(),
         PointerSize::P8 => payload.u64_at(0)?,
     };
-    let Header::Full(header) = record.header() else { return None };
+    let Header::Full(header) = record.header() else {
+        return None;
+    };
     (header.opcode == 0).then_some((payload.u32_at(2 * width.bytes())?, base))
 }
 
@@ -227,7 +280,9 @@ fn version_of(v: &FileVersion, file: &str, size: u64, timestamp: u32) -> [OwnedV
         [&v.description, &v.version, &v.product, &v.company].map(String::as_str);
     let fixed = numbers.clone();
     // The last two identify the program in the inventory of Windows.
-    values![size, timestamp, file, about, text, fixed, language, product, company, numbers, "", ""]
+    values![
+        size, timestamp, file, about, text, fixed, language, product, company, numbers, "", ""
+    ]
 }
 
 /// The name of the PDB of an image: the name of the image with another extension.

@@ -37,8 +37,16 @@ impl LogFile {
     ) -> etl_format::Result<Self> {
         let mode = config.header.mode;
         let news = mode.has(LogFileMode::NEWFILE);
-        let first = if news { numbered_file(name, 1) } else { name.to_owned() };
-        let old = if mode.has(LogFileMode::APPEND) { bytes_of(&first, store) } else { None };
+        let first = if news {
+            numbered_file(name, 1)
+        } else {
+            name.to_owned()
+        };
+        let old = if mode.has(LogFileMode::APPEND) {
+            bytes_of(&first, store)
+        } else {
+            None
+        };
         let mut tracker = BufferTracker::new(can_change);
         let (mut writer, disk) = match old {
             Some(old) => {
@@ -60,7 +68,15 @@ impl LogFile {
         }
         let name = name.to_owned();
         let lost_before = writer.summary().buffers_lost;
-        Ok(LogFile { writer, disk, name, mode, lost_before, files: vec![first], tracker })
+        Ok(LogFile {
+            writer,
+            disk,
+            name,
+            mode,
+            lost_before,
+            files: vec![first],
+            tracker,
+        })
     }
 
     fn lane(&self, processor: u16) -> u16 {
@@ -124,20 +140,29 @@ impl LogFile {
         let any = self.writer.flush_one(timestamp)?;
         if any {
             self.create_pending(store)?;
-            self.tracker.flushed(self.writer.summary().buffers_lost == lost);
+            self.tracker
+                .flushed(self.writer.summary().buffers_lost == lost);
         }
         Ok(any)
     }
 
     fn create_pending(&mut self, store: &mut dyn FileSystem) -> io::Result<()> {
-        let LogFile { disk, files, name, mode, .. } = self;
+        let LogFile {
+            disk,
+            files,
+            name,
+            mode,
+            ..
+        } = self;
         disk.create_pending(|end| {
             if mode.has(LogFileMode::PREALLOCATE)
                 && let Some(full) = files.last()
             {
                 store.truncate(full, end)?;
             }
-            let number = u32::try_from(files.len()).unwrap_or(u32::MAX).saturating_add(1);
+            let number = u32::try_from(files.len())
+                .unwrap_or(u32::MAX)
+                .saturating_add(1);
             let file = numbered_file(name, number);
             let medium = store.create(&file)?;
             files.push(file.clone());
@@ -197,7 +222,10 @@ fn resuming(old: &[u8], mut config: SessionConfig) -> etl_format::Result<(Sessio
     let buffers = trace.buffers();
     let last = buffers.iter().max_by_key(|b| b.sequence_number);
     // A preallocated file that was not closed has unused space after its buffers.
-    let end = buffers.iter().map(|b| b.offset.saturating_add(b.stored.into())).max();
+    let end = buffers
+        .iter()
+        .map(|b| b.offset.saturating_add(b.stored.into()))
+        .max();
     let resume = Resume {
         at: end.unwrap_or(old.len() as u64),
         buffers: u32::try_from(buffers.len()).unwrap_or(u32::MAX),
@@ -226,9 +254,24 @@ pub(super) fn mismatch(old: &[u8], header: &FileHeader) -> Option<String> {
         return Some("it is circular, not sequential".to_owned());
     }
     let pairs = [
-        ("its buffers have", u64::from(found.buffer_size), u64::from(header.buffer_size), "bytes"),
-        ("its clock is", found.clock_type.0.into(), header.clock_type.0.into(), "by type"),
-        ("it is of", found.processors.into(), header.processors.into(), "processors"),
+        (
+            "its buffers have",
+            u64::from(found.buffer_size),
+            u64::from(header.buffer_size),
+            "bytes",
+        ),
+        (
+            "its clock is",
+            found.clock_type.0.into(),
+            header.clock_type.0.into(),
+            "by type",
+        ),
+        (
+            "it is of",
+            found.processors.into(),
+            header.processors.into(),
+            "processors",
+        ),
     ];
     let other = pairs.into_iter().find(|(_, a, b, _)| a != b);
     other.map(|(what, found, wanted, unit)| format!("{what} {found} and not {wanted} {unit}"))

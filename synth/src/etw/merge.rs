@@ -29,7 +29,10 @@ impl Etw<'_> {
         compress: bool,
         at: Nanos,
     ) -> Result<()> {
-        if inputs.iter().any(|input| input.eq_ignore_ascii_case(output)) {
+        if inputs
+            .iter()
+            .any(|input| input.eq_ignore_ascii_case(output))
+        {
             let what = format!("{output} is one of the files to merge: name another output");
             return self.fail(output, MERGE, RefusalCode::InvalidParameter, what, at);
         }
@@ -69,7 +72,9 @@ impl Etw<'_> {
         };
         let format = CompressionFormat::XPRESS;
         let effort = Effort::Default;
-        let compressor = compress.then(|| BufferCompressor::new(format, effort)).transpose();
+        let compressor = compress
+            .then(|| BufferCompressor::new(format, effort))
+            .transpose();
         let merged = Merger::new()
             .compress(compressor.map_err(|e| failed(&e))?)
             .made_at(FileTime::new(self.clock.filetime(at)))
@@ -77,15 +82,26 @@ impl Etw<'_> {
                 Some(identifier) => identifier.identify(record, timestamp.get(), insertions),
                 None => Ok(()),
             })
-            .run(files, FileSequence::new(output, created, &WrittenBuffers::default()));
+            .run(
+                files,
+                FileSequence::new(output, created, &WrittenBuffers::default()),
+            );
         if let Err(error) = merged {
             let what = format!("merging into {output}: {error}");
             return self.fail(output, MERGE, RefusalCode::InvalidParameter, what, at);
         }
-        self.observer.observe(&Fact::Merged { output, inputs: &inputs })?;
-        let images = identifier.map(|identifier| identifier.images).unwrap_or_default();
+        self.observer.observe(&Fact::Merged {
+            output,
+            inputs: &inputs,
+        })?;
+        let images = identifier
+            .map(|identifier| identifier.images)
+            .unwrap_or_default();
         for image in &images {
-            self.observer.observe(&Fact::Identity { file: output, image })?;
+            self.observer.observe(&Fact::Identity {
+                file: output,
+                image,
+            })?;
         }
         Ok(())
     }

@@ -214,13 +214,20 @@ impl<'s> Etw<'s> {
         registrant: Registrant,
     ) -> (ProviderIndex, Option<EnableCallback>) {
         let index = self.provider(guid, classic);
-        let Some(provider) = self.providers.get_mut(index.0) else { return (index, None) };
+        let Some(provider) = self.providers.get_mut(index.0) else {
+            return (index, None);
+        };
         provider.classic = classic;
         provider.registrants.push(registrant);
         let pid = registrant.pid;
         let name = self.names.get(&pid).map_or("", String::as_str);
         let union = provider.seen(pid, || name);
-        let callback = EnableCallback { provider: guid, registrant, union, capture_state: false };
+        let callback = EnableCallback {
+            provider: guid,
+            registrant,
+            union,
+            capture_state: false,
+        };
         (index, union.enabled.then_some(callback))
     }
 
@@ -228,7 +235,9 @@ impl<'s> Etw<'s> {
     pub fn registered(&self, guids: impl Iterator<Item = Guid>) -> Vec<u32> {
         let guids: Vec<Guid> = guids.collect();
         let asked = self.providers.iter().filter(|p| guids.contains(&p.guid));
-        let mut pids: Vec<u32> = asked.flat_map(|p| p.registrants.iter().map(|r| r.pid)).collect();
+        let mut pids: Vec<u32> = asked
+            .flat_map(|p| p.registrants.iter().map(|r| r.pid))
+            .collect();
         pids.sort_unstable();
         pids.dedup();
         pids
@@ -253,7 +262,8 @@ impl<'s> Etw<'s> {
     pub fn seen_by_classic(&self, provider: ProviderIndex, pid: u32) -> Option<ClassicEnablement> {
         let (_, plan) = self.providers.get(provider.0)?.enables.last()?;
         let name = self.names.get(&pid).map_or("", String::as_str);
-        plan.reaches(pid.into(), || name).then(|| ClassicEnablement::from(&plan.rule))
+        plan.reaches(pid.into(), || name)
+            .then(|| ClassicEnablement::from(&plan.rule))
     }
 
     /// Whether a session enables a provider.
@@ -264,7 +274,9 @@ impl<'s> Etw<'s> {
 
     /// Whether any session takes a stack with each event of a provider.
     pub fn wants_stacks(&self, provider: ProviderIndex) -> bool {
-        self.providers.get(provider.0).is_some_and(|p| p.enables.iter().any(|(_, e)| e.stacks))
+        self.providers
+            .get(provider.0)
+            .is_some_and(|p| p.enables.iter().any(|(_, e)| e.stacks))
     }
 
     /// Performs a task.
@@ -322,7 +334,9 @@ impl<'s> Etw<'s> {
         index: usize,
         call: impl FnOnce(&mut Session, &mut dyn FileSystem) -> etl_format::Result<T>,
     ) -> Result<Option<T>> {
-        let Some(session) = self.sessions.get_mut(index) else { return Ok(None) };
+        let Some(session) = self.sessions.get_mut(index) else {
+            return Ok(None);
+        };
         let called = call(session, &mut self.files);
         Ok(Some(called.map_err(session::failed(&session.plan))?))
     }
@@ -348,16 +362,23 @@ impl<'s> Etw<'s> {
 
     fn report_outcomes(&mut self, index: usize) -> Result<()> {
         let session = self.sessions.get_mut(index);
-        let reports = session.map(Session::take_buffer_reports).unwrap_or_default();
+        let reports = session
+            .map(Session::take_buffer_reports)
+            .unwrap_or_default();
         for buffer in &reports {
-            self.observer.observe(&Fact::Buffer { session: index, buffer })?;
+            self.observer.observe(&Fact::Buffer {
+                session: index,
+                buffer,
+            })?;
         }
         Ok(())
     }
 
     /// Starts to write, and to deliver, the next sealed buffer of a session.
     fn keep_writing(&mut self, index: usize, at: Nanos) {
-        let Some(session) = self.sessions.get_mut(index) else { return };
+        let Some(session) = self.sessions.get_mut(index) else {
+            return;
+        };
         if let Some(bytes) = session.next_write() {
             let time =
                 u128::from(bytes) * 1_000_000_000 / u128::from(self.machine.disk_speed.max(1));
@@ -383,7 +404,9 @@ impl<'s> Etw<'s> {
 
     /// The raw timestamp of a session at a simulated time.
     pub fn timestamp(&self, session: usize, at: Nanos) -> i64 {
-        self.sessions.get(session).map_or(0, |s| s.timestamp(&self.clock, at))
+        self.sessions
+            .get(session)
+            .map_or(0, |s| s.timestamp(&self.clock, at))
     }
 }
 
@@ -394,7 +417,11 @@ impl Provider {
             return self.union;
         }
         let name = name();
-        let here = self.enables.iter().map(|(_, e)| e).filter(|e| e.reaches(pid.into(), || name));
+        let here = self
+            .enables
+            .iter()
+            .map(|(_, e)| e)
+            .filter(|e| e.reaches(pid.into(), || name));
         CombinedEnablement::of(here.map(|e| &e.rule))
     }
 
@@ -432,7 +459,10 @@ impl Provider {
 
     /// Removes the settings of some sessions, and returns them.
     fn remove(&mut self, of: impl Fn(usize) -> bool) -> Vec<EnablePlan> {
-        self.enables.extract_if(.., |(session, _)| of(*session)).map(|(_, plan)| plan).collect()
+        self.enables
+            .extract_if(.., |(session, _)| of(*session))
+            .map(|(_, plan)| plan)
+            .collect()
     }
 
     fn drop_session(

@@ -104,12 +104,20 @@ impl BufferPool {
 
     /// Bytes free in the current buffer of a processor.
     pub fn free_bytes(&self, processor: u16) -> usize {
-        let used = self.lanes.get(self.index(processor)).map_or(0, |l| l.bytes.len());
+        let used = self
+            .lanes
+            .get(self.index(processor))
+            .map_or(0, |l| l.bytes.len());
         self.size.saturating_sub(BUFFER_HEADER_SIZE + used)
     }
 
     pub fn in_use(&self) -> usize {
-        self.sealed.len() + self.lanes.iter().filter(|lane| !lane.marks.is_empty()).count()
+        self.sealed.len()
+            + self
+                .lanes
+                .iter()
+                .filter(|lane| !lane.marks.is_empty())
+                .count()
     }
 
     /// Whether a new buffer can replace an old one.
@@ -134,26 +142,39 @@ impl BufferPool {
         if full {
             self.seal(index);
         }
-        let fresh = self.lanes.get(index).is_some_and(|lane| lane.marks.is_empty());
+        let fresh = self
+            .lanes
+            .get(index)
+            .is_some_and(|lane| lane.marks.is_empty());
         if fresh && self.in_use() >= self.most {
             self.overwrite()?;
         }
-        let Some(lane) = self.lanes.get_mut(index) else { return Ok(full) };
+        let Some(lane) = self.lanes.get_mut(index) else {
+            return Ok(full);
+        };
         lane.processor = processor;
         record.encode(&mut lane.bytes)?;
         lane.marks.push((lane.bytes.len(), record.timestamp()));
         let aligned = lane.bytes.len().next_multiple_of(8);
         lane.bytes.resize(aligned, 0);
-        self.tracker.add_event(u16::try_from(index).unwrap_or(u16::MAX), number);
+        self.tracker
+            .add_event(u16::try_from(index).unwrap_or(u16::MAX), number);
         Ok(full)
     }
 
     /// Discards the oldest buffer. A consumer learns that it lost one.
     fn overwrite(&mut self) -> etl_format::Result<()> {
-        let Some(oldest) = self.sealed.pop_front() else { return Ok(()) };
+        let Some(oldest) = self.sealed.pop_front() else {
+            return Ok(());
+        };
         self.tracker.remove_oldest(BufferOutcome::Discarded);
-        let copy = self.consumer.as_mut().and_then(|consumer| consumer.copy.as_mut());
-        copy.map_or(Ok(()), |(copy, _)| copy.lose_buffer(oldest.processor).map(drop))
+        let copy = self
+            .consumer
+            .as_mut()
+            .and_then(|consumer| consumer.copy.as_mut());
+        copy.map_or(Ok(()), |(copy, _)| {
+            copy.lose_buffer(oldest.processor).map(drop)
+        })
     }
 
     /// An event of a processor was lost.
@@ -168,7 +189,11 @@ impl BufferPool {
     }
 
     fn seal(&mut self, index: usize) {
-        if let Some(lane) = self.lanes.get_mut(index).filter(|lane| !lane.marks.is_empty()) {
+        if let Some(lane) = self
+            .lanes
+            .get_mut(index)
+            .filter(|lane| !lane.marks.is_empty())
+        {
             self.sealed.push_back(std::mem::take(lane));
             self.tracker.seal(u16::try_from(index).unwrap_or(u16::MAX));
         }
@@ -196,8 +221,12 @@ impl BufferPool {
 
     /// Delivers the oldest buffer to the consumer.
     pub fn deliver(&mut self, timestamp: i64) -> etl_format::Result<()> {
-        let Some(consumer) = &mut self.consumer else { return Ok(()) };
-        let Some(held) = self.sealed.pop_front() else { return Ok(()) };
+        let Some(consumer) = &mut self.consumer else {
+            return Ok(());
+        };
+        let Some(held) = self.sealed.pop_front() else {
+            return Ok(());
+        };
         match &mut consumer.copy {
             Some((copy, _)) => {
                 held.put(copy, timestamp)?;
@@ -224,7 +253,9 @@ impl BufferPool {
 
     /// The consumer stops reading.
     pub fn leave(&mut self, filetime: i64) -> etl_format::Result<()> {
-        let Some(Consumer { copy, lost, .. }) = self.consumer.take() else { return Ok(()) };
+        let Some(Consumer { copy, lost, .. }) = self.consumer.take() else {
+            return Ok(());
+        };
         if let Some((mut copy, _)) = copy {
             copy.lose_events(0, lost)?;
             let summary = copy.close(Some(FileTime::new(filetime)))?.report;

@@ -70,7 +70,9 @@ impl Etw<'_> {
         origin: &Origin,
         event: &Event<'_>,
     ) -> Result<()> {
-        let Some(from) = self.providers.get(provider.0) else { return Ok(()) };
+        let Some(from) = self.providers.get(provider.0) else {
+            return Ok(());
+        };
         self.outcomes.clear();
         let key = EventKey {
             id: event.descriptor.id,
@@ -91,8 +93,11 @@ impl Etw<'_> {
             };
             self.outcomes.push(SessionOutcome::new(*session, outcome));
         }
-        let excluded =
-            if from.classic { EventOutcome::ClaimedByOtherSession } else { EventOutcome::Disabled };
+        let excluded = if from.classic {
+            EventOutcome::ClaimedByOtherSession
+        } else {
+            EventOutcome::Disabled
+        };
         for session in &from.former {
             if !is_of_other_process(&self.sessions, *session, origin.pid) {
                 self.outcomes.push(SessionOutcome::new(*session, excluded));
@@ -102,7 +107,11 @@ impl Etw<'_> {
         self.inject_loss(guid, COMPLETE_IDS.contains(&key.id));
         // The GUID of a message identifies its source file, not its provider.
         let of_message = matches!(event.format, RecordFormat::Message(_));
-        let guid = if of_message { event.schema.provider } else { guid };
+        let guid = if of_message {
+            event.schema.provider
+        } else {
+            guid
+        };
         self.deliver(guid, origin, event)
     }
 
@@ -110,7 +119,9 @@ impl Etw<'_> {
     fn inject_loss(&mut self, provider: Guid, is_complete: bool) {
         let rundown = provider == CLR_RUNDOWN;
         for SessionOutcome { session, outcome } in &mut self.outcomes {
-            let Some(target) = self.sessions.get_mut(*session) else { continue };
+            let Some(target) = self.sessions.get_mut(*session) else {
+                continue;
+            };
             if target.plan.faults.is_empty() || *outcome != EventOutcome::Recorded {
                 continue;
             }
@@ -138,21 +149,32 @@ impl Etw<'_> {
         self.outcomes.clear();
         match to {
             LogTarget::Session(session) => {
-                self.outcomes.push(SessionOutcome::new(session, EventOutcome::Recorded));
+                self.outcomes
+                    .push(SessionOutcome::new(session, EventOutcome::Recorded));
             }
             LogTarget::Enabled(kind) => {
-                let running = self.sessions.iter().enumerate().filter(|(_, s)| s.is_running());
+                let running = self
+                    .sessions
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, s)| s.is_running());
                 for (index, session) in running {
                     if session.kernel.logs(kind) {
-                        self.outcomes.push(SessionOutcome::new(index, EventOutcome::Recorded));
+                        self.outcomes
+                            .push(SessionOutcome::new(index, EventOutcome::Recorded));
                     } else if session.logged_before & kind.bit() != 0 {
-                        self.outcomes.push(SessionOutcome::new(index, EventOutcome::Disabled));
+                        self.outcomes
+                            .push(SessionOutcome::new(index, EventOutcome::Disabled));
                     }
                 }
             }
         }
         let pointer_size = self.machine.pointer_size;
-        let origin = Origin { pointer_size, activity: Guid::ZERO, ..*origin };
+        let origin = Origin {
+            pointer_size,
+            activity: Guid::ZERO,
+            ..*origin
+        };
         self.inject_loss(event.schema.provider, false);
         self.deliver(event.schema.provider, &origin, event)
     }
@@ -163,8 +185,16 @@ impl Etw<'_> {
             return Ok(());
         }
         self.payload.clear();
-        encode_into(&event.schema.fields, event.values, origin.pointer_size, &mut self.payload)
-            .map_err(|source| Error::Payload { event: event.schema.name.to_string(), source })?;
+        encode_into(
+            &event.schema.fields,
+            event.values,
+            origin.pointer_size,
+            &mut self.payload,
+        )
+        .map_err(|source| Error::Payload {
+            event: event.schema.name.to_string(),
+            source,
+        })?;
         let narrow: Vec<u32> = match origin.pointer_size {
             PointerSize::P8 => Vec::new(),
             PointerSize::P4 => event.stack.iter().map(|address| *address as u32).collect(),
@@ -179,8 +209,10 @@ impl Etw<'_> {
         };
         self.claim_buffers(&delivery);
         let sealed = self.write_records(&delivery)?;
-        stack_sessions
-            .retain(|s| self.outcomes.contains(&SessionOutcome::new(*s, EventOutcome::Recorded)));
+        stack_sessions.retain(|s| {
+            self.outcomes
+                .contains(&SessionOutcome::new(*s, EventOutcome::Recorded))
+        });
         self.report_event(provider, origin, event, &stack_sessions)?;
         for session in sealed {
             self.keep_writing(session, origin.at);
@@ -209,7 +241,9 @@ impl Etw<'_> {
     fn claim_buffers(&mut self, delivery: &Delivery<'_>) {
         let mut lost_together = false;
         for SessionOutcome { session, outcome } in &mut self.outcomes {
-            let Some(target) = self.sessions.get(*session) else { continue };
+            let Some(target) = self.sessions.get(*session) else {
+                continue;
+            };
             if *outcome != EventOutcome::Recorded {
                 continue;
             }
@@ -231,7 +265,10 @@ impl Etw<'_> {
             return;
         }
         for SessionOutcome { session, outcome } in &mut self.outcomes {
-            let independent = self.sessions.get(*session).is_some_and(Session::is_independent);
+            let independent = self
+                .sessions
+                .get(*session)
+                .is_some_and(Session::is_independent);
             if *outcome == EventOutcome::Recorded && !independent {
                 *outcome = EventOutcome::Lost;
             }
@@ -244,7 +281,9 @@ impl Etw<'_> {
         let origin = delivery.origin;
         let mut sealed = Vec::new();
         for &SessionOutcome { session, outcome } in &self.outcomes {
-            let Some(target) = self.sessions.get_mut(session) else { continue };
+            let Some(target) = self.sessions.get_mut(session) else {
+                continue;
+            };
             match outcome {
                 EventOutcome::Recorded => {
                     let record = SessionRecord {
@@ -312,8 +351,14 @@ impl Etw<'_> {
 fn extended_items<'a>(event: &Event<'a>, narrow: &'a [u32]) -> Vec<Extended<'a>> {
     let stack = match (event.stack, narrow) {
         ([], _) => None,
-        (addresses, []) => Some(Extended::Stack64 { match_id: 0, addresses }),
-        (_, addresses) => Some(Extended::Stack32 { match_id: 0, addresses }),
+        (addresses, []) => Some(Extended::Stack64 {
+            match_id: 0,
+            addresses,
+        }),
+        (_, addresses) => Some(Extended::Stack32 {
+            match_id: 0,
+            addresses,
+        }),
     };
     let items = [
         event.related.map(Extended::RelatedActivity),
@@ -337,7 +382,9 @@ impl<'a> Delivery<'a> {
     /// The extended data items in the record of a session.
     fn items(&self, session: usize) -> &[Extended<'a>] {
         let no_stack = !self.event.stack.is_empty() && !self.stack_sessions.contains(&session);
-        self.items.get(..self.items.len() - usize::from(no_stack)).unwrap_or_default()
+        self.items
+            .get(..self.items.len() - usize::from(no_stack))
+            .unwrap_or_default()
     }
 
     /// Bytes of the record of a session.
@@ -408,7 +455,12 @@ struct SessionRecord<'a> {
 
 impl Record for SessionRecord<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> etl_format::Result<()> {
-        let Delivery { origin, event, provider, .. } = *self.delivery;
+        let Delivery {
+            origin,
+            event,
+            provider,
+            ..
+        } = *self.delivery;
         let pointer_size = origin.pointer_size;
         let timestamp = self.timestamp;
         let process_id = origin.pid;
@@ -418,7 +470,11 @@ impl Record for SessionRecord<'_> {
         match event.format {
             RecordFormat::Event => EventRecord::new(provider, d, timestamp)
                 .pointer_size(pointer_size)
-                .flags(if self.private { EventFlags::PRIVATE_SESSION } else { EventFlags(0) })
+                .flags(if self.private {
+                    EventFlags::PRIVATE_SESSION
+                } else {
+                    EventFlags(0)
+                })
                 .process(process_id, thread_id)
                 .cpu_times(0, origin.user_time)
                 .activity(origin.activity)

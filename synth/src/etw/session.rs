@@ -73,7 +73,9 @@ pub(crate) struct Session {
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("plan", &self.plan).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("plan", &self.plan)
+            .finish_non_exhaustive()
     }
 }
 
@@ -87,8 +89,10 @@ impl Session {
     ) -> Result<Self> {
         let plan = request.plan;
         let can_change = replaces || may_change(plan);
-        let (buffering, real_time) =
-            (plan.mode.has(LogFileMode::BUFFERING), plan.mode.has(LogFileMode::REAL_TIME));
+        let (buffering, real_time) = (
+            plan.mode.has(LogFileMode::BUFFERING),
+            plan.mode.has(LogFileMode::REAL_TIME),
+        );
         let file = match &plan.file {
             // The file of a session in memory is where a flush goes.
             Some(file) if !buffering => {
@@ -184,7 +188,8 @@ impl Session {
     /// Its buffers in a file are gone, because the file was created again. Returns whether it had
     /// any there.
     pub fn replaced(&mut self, file: &str) -> bool {
-        self.in_files().is_some_and(|tracker| tracker.replaced(file))
+        self.in_files()
+            .is_some_and(|tracker| tracker.replaced(file))
     }
 
     /// The bytes of the buffer that it wrote last to a file, if its files can change.
@@ -194,7 +199,9 @@ impl Session {
 
     /// The raw timestamp of this session at a time.
     pub fn timestamp(&self, clock: &Clock, at: Nanos) -> i64 {
-        clock.timestamp(self.plan.clock, at).saturating_add(skew(&self.plan))
+        clock
+            .timestamp(self.plan.clock, at)
+            .saturating_add(skew(&self.plan))
     }
 
     /// Bytes of the largest record that fits in one of its buffers.
@@ -242,7 +249,9 @@ impl Session {
     ) -> Result<bool> {
         self.recorded += 1;
         match &mut self.unsettled {
-            Some(waiting) => waiting.push(at, processor, number, record, len).map(|()| false),
+            Some(waiting) => waiting
+                .push(at, processor, number, record, len)
+                .map(|()| false),
             None => self.put(processor, number, record, len),
         }
     }
@@ -251,7 +260,10 @@ impl Session {
     pub fn settle(&mut self, before: Nanos) -> Result<bool> {
         let mut any = false;
         while let Some(record) = self.unsettled.as_mut().and_then(|w| w.pop_before(before)) {
-            let raw = Raw { bytes: &record.bytes, timestamp: record.timestamp };
+            let raw = Raw {
+                bytes: &record.bytes,
+                timestamp: record.timestamp,
+            };
             any |= self.put(record.processor, record.number, &raw, record.len)?;
         }
         Ok(any)
@@ -269,7 +281,13 @@ impl Session {
         record: &impl Record,
         len: usize,
     ) -> Result<bool> {
-        let Session { plan, sealed, file, pool, .. } = self;
+        let Session {
+            plan,
+            sealed,
+            file,
+            pool,
+            ..
+        } = self;
         let mut any = false;
         if let Some(file) = file {
             any |= file.write(processor, number, record, len, || {
@@ -334,7 +352,9 @@ impl Session {
     /// The disk has written a buffer.
     pub fn written(&mut self, timestamp: i64, store: &mut dyn FileSystem) -> Result<()> {
         self.disk_busy = false;
-        let Some(file) = &mut self.file else { return Ok(()) };
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
         file.flush_one(timestamp, store)?;
         Ok(())
     }
@@ -342,7 +362,9 @@ impl Session {
     /// The consumer has received a buffer.
     pub fn delivered(&mut self, timestamp: i64) -> Result<()> {
         self.consumer_busy = false;
-        let Some(pool) = &mut self.pool else { return Ok(()) };
+        let Some(pool) = &mut self.pool else {
+            return Ok(());
+        };
         pool.deliver(timestamp)
     }
 
@@ -367,13 +389,19 @@ impl Session {
             }
             None => None,
         };
-        pool.consumer = Some(Consumer { speed, copy, lost: 0 });
+        pool.consumer = Some(Consumer {
+            speed,
+            copy,
+            lost: 0,
+        });
         Ok(true)
     }
 
     /// The consumer stops reading.
     pub fn leave(&mut self, filetime: i64) -> Result<()> {
-        let Some(pool) = &mut self.pool else { return Ok(()) };
+        let Some(pool) = &mut self.pool else {
+            return Ok(());
+        };
         pool.leave(filetime)
     }
 
@@ -398,7 +426,9 @@ impl Session {
         let Some(name) = to.map(str::to_owned).or_else(|| self.plan.file.clone()) else {
             return Ok(false);
         };
-        let Some(pool) = &mut self.pool else { return Ok(false) };
+        let Some(pool) = &mut self.pool else {
+            return Ok(false);
+        };
         pool.seal_all();
         let mut copy = copy(&self.config, &name, self.lost, &mut pool.tracker, store)?;
         self.flushed += pool.write_all(&mut copy, timestamp)?;
@@ -413,7 +443,11 @@ impl Session {
     /// Takes the reports of its buffers since the last call.
     pub fn take_buffer_reports(&mut self) -> Vec<BufferReport> {
         // The buffers of a real-time session with a file are copies of those in the file.
-        let memory = self.pool.as_mut().map(|pool| pool.tracker.take_reports()).unwrap_or_default();
+        let memory = self
+            .pool
+            .as_mut()
+            .map(|pool| pool.tracker.take_reports())
+            .unwrap_or_default();
         match (&mut self.file, &mut self.closed) {
             (Some(file), _) => file.tracker.take_reports(),
             (None, Some(tracker)) => tracker.take_reports(),
@@ -451,10 +485,17 @@ impl Session {
             let (summary, files, tracker) = file.close(end, store)?;
             self.summary = summary;
             let copies = std::mem::replace(&mut self.files, files);
-            copies.iter().for_each(|file| add_file(&mut self.files, file));
+            copies
+                .iter()
+                .for_each(|file| add_file(&mut self.files, file));
             self.closed = Some(tracker);
         }
-        if let Some(BufferPool { copied_files: files, copied_buffers: buffers, .. }) = &self.pool {
+        if let Some(BufferPool {
+            copied_files: files,
+            copied_buffers: buffers,
+            ..
+        }) = &self.pool
+        {
             self.summary.files = self.summary.files.saturating_add(*files);
             self.summary.buffers_written = self.summary.buffers_written.saturating_add(*buffers);
         }
@@ -552,9 +593,14 @@ impl StartRequest<'_> {
     pub fn config(&self, id: u16, machine: &MachinePlan, clock: &Clock) -> Result<SessionConfig> {
         let StartRequest { plan, at, .. } = *self;
         let large = plan.buffer_size > 1 << 20 || machine.processors > 256;
-        let mut time_zone = TimeZone { bias: machine.bias, ..TimeZone::default() };
-        for (slot, unit) in
-            time_zone.standard_name.iter_mut().zip(machine.zone.encode_utf16().take(31))
+        let mut time_zone = TimeZone {
+            bias: machine.bias,
+            ..TimeZone::default()
+        };
+        for (slot, unit) in time_zone
+            .standard_name
+            .iter_mut()
+            .zip(machine.zone.encode_utf16().take(31))
         {
             *slot = unit;
         }

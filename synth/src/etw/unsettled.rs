@@ -51,13 +51,25 @@ impl Unsettled {
         record.encode(&mut bytes)?;
         let timestamp = record.timestamp();
         self.len = self.len.saturating_add(len);
-        self.records.insert((at, number), Waiting { processor, number, timestamp, bytes, len });
+        self.records.insert(
+            (at, number),
+            Waiting {
+                processor,
+                number,
+                timestamp,
+                bytes,
+                len,
+            },
+        );
         Ok(())
     }
 
     /// Takes the earliest record before a time.
     pub fn pop_before(&mut self, at: Nanos) -> Option<Waiting> {
-        let first = self.records.first_entry().filter(|first| first.key().0 < at)?;
+        let first = self
+            .records
+            .first_entry()
+            .filter(|first| first.key().0 < at)?;
         let record = first.remove();
         self.len = self.len.saturating_sub(record.len);
         Some(record)

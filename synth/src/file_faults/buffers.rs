@@ -26,10 +26,12 @@ impl Buffers {
     pub fn of(trace: &Trace<&[u8]>) -> Result<Self, Problem> {
         let header = trace.header();
         if header.mode.has(LogFileMode::COMPRESSED) {
-            return Err("its buffers are compressed, and only records of other files can be \
+            return Err(
+                "its buffers are compressed, and only records of other files can be \
                         edited: edit the files before they are merged, or merge them without \
                         compress"
-                .into());
+                    .into(),
+            );
         }
         Ok(Buffers {
             found: trace.buffers().to_vec(),
@@ -46,8 +48,13 @@ impl Buffers {
 
     /// The buffer of a processor for a record of this time.
     pub fn home(&self, processor: u16, timestamp: i64) -> Home {
-        let of = self.found.iter().filter(|b| !b.is_header() && b.processor == processor);
-        let before = of.clone().filter(|b| b.first_timestamp <= Ticks::new(timestamp));
+        let of = self
+            .found
+            .iter()
+            .filter(|b| !b.is_header() && b.processor == processor);
+        let before = of
+            .clone()
+            .filter(|b| b.first_timestamp <= Ticks::new(timestamp));
         let found = before.max_by_key(|b| b.sequence_number);
         let found = found.or(of.min_by_key(|b| b.sequence_number));
         found.map_or(Home::New(processor), |b| Home::At(b.offset))
@@ -63,11 +70,17 @@ impl Buffers {
         let mut made: BTreeMap<u64, Vec<Vec<u8>>> = BTreeMap::new();
         // How many buffers are added after the one of a number.
         let mut more: BTreeMap<i64, i64> = BTreeMap::new();
-        for entry in self.found.iter().filter(|b| self.touched.contains(&Home::At(b.offset))) {
+        for entry in self
+            .found
+            .iter()
+            .filter(|b| self.touched.contains(&Home::At(b.offset)))
+        {
             let of = contents.remove(&Home::At(entry.offset)).unwrap_or_default();
             let old = part(bytes, entry.offset, entry.offset + u64::from(entry.stored));
             let buffers = self.rebuilt(&BufferHeader::parse(old, entry.offset)?, &of)?;
-            let further = i64::try_from(buffers.len()).unwrap_or(i64::MAX).saturating_sub(1);
+            let further = i64::try_from(buffers.len())
+                .unwrap_or(i64::MAX)
+                .saturating_sub(1);
             if further > 0 {
                 *more.entry(entry.sequence_number).or_default() += further;
             }
@@ -92,7 +105,10 @@ impl Buffers {
                 if !entry.is_header() {
                     let before = more.range(..entry.sequence_number).next_back();
                     let added = before.map_or(0, |(_, sum)| *sum);
-                    let number = entry.sequence_number.saturating_add(added).saturating_add(nth);
+                    let number = entry
+                        .sequence_number
+                        .saturating_add(added)
+                        .saturating_add(nth);
                     put(&mut written, buffer::SEQUENCE, &number.to_le_bytes());
                     last = number.max(last);
                 }
@@ -119,13 +135,18 @@ impl Buffers {
     ) -> Result<i64, Problem> {
         let mut added = 0_i64;
         for (home, records) in contents {
-            let Home::New(processor) = *home else { continue };
+            let Home::New(processor) = *home else {
+                continue;
+            };
             let model = self.found.iter().rfind(|b| !b.is_header());
             let model = model.ok_or("the file has no buffer with records")?;
             let mut header =
                 BufferHeader::parse(part(bytes, model.offset, bytes.len() as u64), model.offset)?;
-            let mask =
-                if header.flags.has(BufferFlags::PROC_INDEX) { PROCESSOR_INDEX_MASK } else { 0xff };
+            let mask = if header.flags.has(BufferFlags::PROC_INDEX) {
+                PROCESSOR_INDEX_MASK
+            } else {
+                0xff
+            };
             if processor > mask {
                 return Err(format!("a buffer cannot have the processor {processor}").into());
             }
@@ -170,7 +191,11 @@ impl Buffers {
             // Losses come before the first record, the end of a flush after the last one.
             let first = BufferFlags::EVENTS_LOST.0 | BufferFlags::BUFFER_LOST.0;
             let off = if nth > 0 { first } else { 0 }
-                | if nth < last { BufferFlags::FLUSH_MARKER.0 } else { 0 };
+                | if nth < last {
+                    BufferFlags::FLUSH_MARKER.0
+                } else {
+                    0
+                };
             let header = BufferHeader {
                 saved_offset: used,
                 offset: used,

@@ -50,7 +50,9 @@ pub(crate) fn apply(
         }
         Fault::Torn => {
             // Only half of the last buffer reached the disk; the file has its length all the same.
-            let Some(Range { start, end }) = last else { return Ok(Vec::new()) };
+            let Some(Range { start, end }) = last else {
+                return Ok(Vec::new());
+            };
             let from = start.saturating_add(end.saturating_sub(start) / 2);
             let mut at = from;
             while at < end {
@@ -69,5 +71,9 @@ fn length(file: &str, files: &mut dyn FileSystem) -> io::Result<u64> {
 }
 
 fn some(range: Range<u64>) -> Vec<Range<u64>> {
-    if range.is_empty() { Vec::new() } else { vec![range] }
+    if range.is_empty() {
+        Vec::new()
+    } else {
+        vec![range]
+    }
 }

@@ -34,13 +34,23 @@ pub(crate) fn edit(
     };
     let failed = |e: io::Error| {
         let missing = e.kind() == io::ErrorKind::NotFound;
-        let problem = if missing { "no such file".to_owned() } else { e.to_string() };
+        let problem = if missing {
+            "no such file".to_owned()
+        } else {
+            e.to_string()
+        };
         error(&problem, plan.location.as_ref())
     };
     let mut bytes = Vec::new();
-    files.open(&plan.file).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(failed)?;
+    files
+        .open(&plan.file)
+        .and_then(|mut f| f.read_to_end(&mut bytes))
+        .map_err(failed)?;
     let mut current = None;
-    let edits = plan.edits.iter().inspect(|step| current = step.location.as_ref());
+    let edits = plan
+        .edits
+        .iter()
+        .inspect(|step| current = step.location.as_ref());
     let edited = edit_bytes(&mut bytes, edits.map(|step| &step.edit), schemas);
     edited.map_err(|problem| error(&problem.to_string(), current.or(plan.location.as_ref())))?;
     files.truncate(&plan.file, 0).map_err(failed)?;
@@ -129,7 +139,9 @@ impl Records {
             let at = if nth > 0 {
                 usize::try_from(nth - 1).ok()
             } else {
-                usize::try_from(nth.unsigned_abs()).ok().and_then(|n| found.len().checked_sub(n))
+                usize::try_from(nth.unsigned_abs())
+                    .ok()
+                    .and_then(|n| found.len().checked_sub(n))
             };
             let one = at.and_then(|at| found.get(at)).copied();
             if one.is_none() && !found.is_empty() {
@@ -151,7 +163,10 @@ impl Records {
 
     fn first(&self, select: &RecordSelector) -> Result<usize, Problem> {
         let places = self.places(select)?;
-        Ok(places.first().copied().ok_or_else(|| format!("there is no {}", select.event))?)
+        Ok(places
+            .first()
+            .copied()
+            .ok_or_else(|| format!("there is no {}", select.event))?)
     }
 
     /// A number, or the value of a field of another record.
@@ -159,7 +174,11 @@ impl Records {
         match given {
             FieldValue::Number(n) => Ok(*n),
             FieldValue::Text(text) => Err(format!("{text:?} is not a number").into()),
-            FieldValue::Of { record, field, plus } => {
+            FieldValue::Of {
+                record,
+                field,
+                plus,
+            } => {
                 let value = self.taken(record, field)?.as_u64();
                 let value =
                     value.ok_or_else(|| format!("{field} of {} is not a number", record.event))?;
@@ -179,7 +198,11 @@ impl Records {
     fn new_value(&self, given: &FieldValue) -> Result<FieldValue, Problem> {
         let text = match given {
             FieldValue::Text(text) => text.clone(),
-            FieldValue::Of { record, field, plus: 0 } => match self.taken(record, field)? {
+            FieldValue::Of {
+                record,
+                field,
+                plus: 0,
+            } => match self.taken(record, field)? {
                 OwnedValue::Text(text) => text.clone(),
                 _ => return self.number(given).map(FieldValue::Number),
             },
@@ -229,7 +252,10 @@ impl Records {
         let mut fields = Vec::new();
         for field in &changes.fields {
             let value = self.new_value(&field.value)?;
-            fields.push(NamedValue { name: field.name.clone(), value });
+            fields.push(NamedValue {
+                name: field.name.clone(),
+                value,
+            });
         }
         let mut changed = record.changed(changes, &fields)?;
         if let Some(processor) = changes.processor.filter(|p| *p != changed.processor) {
@@ -261,13 +287,19 @@ impl Records {
     }
 
     fn swap(&mut self, at: usize) -> Result<(), Problem> {
-        let Some(one) = self.all.get(at).cloned() else { return Ok(()) };
+        let Some(one) = self.all.get(at).cloned() else {
+            return Ok(());
+        };
         let later = self.all.iter().enumerate().skip(at.saturating_add(1));
-        let other = later.filter(|(_, r)| r.is_event() && r.tid() == one.tid()).map(|(i, _)| i);
+        let other = later
+            .filter(|(_, r)| r.is_event() && r.tid() == one.tid())
+            .map(|(i, _)| i);
         let Some(next) = other.into_iter().next() else {
             return Err(format!("{} is the last of its thread", one.name()).into());
         };
-        let Some(other) = self.all.get(next).cloned() else { return Ok(()) };
+        let Some(other) = self.all.get(next).cloned() else {
+            return Ok(());
+        };
         self.buffers.touch(other.home);
         let mut early = other.clone();
         let mut late = one.clone();
@@ -283,7 +315,9 @@ impl Records {
     }
 
     fn disorder(&mut self, at: usize) -> Result<(), Problem> {
-        let Some(one) = self.all.get(at) else { return Ok(()) };
+        let Some(one) = self.all.get(at) else {
+            return Ok(());
+        };
         let earlier = self
             .all
             .iter()

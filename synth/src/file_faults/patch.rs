@@ -11,7 +11,12 @@ pub(super) fn header(bytes: &mut [u8], field: HeaderField, amount: Amount) -> Re
     let pointers = open(bytes)?.header().pointer_size;
     let narrow = pointers == PointerSize::P4 && field.offset >= header_event::AFTER_POINTERS;
     let at = field.offset.saturating_sub(if narrow { 8 } else { 0 });
-    change(bytes, BUFFER_HEADER_SIZE + SystemHeader::SIZE + at, field.width, amount)
+    change(
+        bytes,
+        BUFFER_HEADER_SIZE + SystemHeader::SIZE + at,
+        field.width,
+        amount,
+    )
 }
 
 pub(super) fn buffer(
@@ -21,7 +26,12 @@ pub(super) fn buffer(
     amount: Amount,
 ) -> Result<(), Problem> {
     let (start, _) = nth_buffer(bytes, nth)?;
-    change(bytes, start.saturating_add(field.offset), field.width, amount)
+    change(
+        bytes,
+        start.saturating_add(field.offset),
+        field.width,
+        amount,
+    )
 }
 
 /// The last record of a buffer gets a size larger than the rest of the buffer.
@@ -61,10 +71,17 @@ fn nth_buffer(bytes: &[u8], nth: i64) -> Result<(usize, bool), Problem> {
     let trace = open(bytes)?;
     let buffers = trace.buffers();
     let n = usize::try_from(nth.unsigned_abs()).unwrap_or(usize::MAX);
-    let at = if nth > 0 { n.checked_sub(1) } else { buffers.len().checked_sub(n) };
+    let at = if nth > 0 {
+        n.checked_sub(1)
+    } else {
+        buffers.len().checked_sub(n)
+    };
     let found = at.and_then(|at| buffers.get(at));
     let found = found.ok_or_else(|| format!("the file has {} buffers", buffers.len()))?;
-    Ok((usize::try_from(found.offset).map_err(|_| "too far")?, found.compressed))
+    Ok((
+        usize::try_from(found.offset).map_err(|_| "too far")?,
+        found.compressed,
+    ))
 }
 
 fn change(bytes: &mut [u8], at: usize, width: usize, amount: Amount) -> Result<(), Problem> {

@@ -72,13 +72,22 @@ impl EditableRecord {
             Header::PerfInfo(_) => HeaderKind::PerfInfo,
             _ => HeaderKind::Other,
         };
-        let size = record.bytes().u16_at(form.size_at()).map_or(record.bytes().len(), usize::from);
-        let bytes = record.bytes().get(..size).unwrap_or(record.bytes()).to_vec();
+        let size = record
+            .bytes()
+            .u16_at(form.size_at())
+            .map_or(record.bytes().len(), usize::from);
+        let bytes = record
+            .bytes()
+            .get(..size)
+            .unwrap_or(record.bytes())
+            .to_vec();
         let (schema, values) = match store.fields(record) {
             Some(fields) => {
                 let schema = fields.schema();
                 let key = (schema.provider, schema.identity, schema.name.to_string());
-                let shared = schemas.entry(key).or_insert_with(|| Arc::new(schema.clone()));
+                let shared = schemas
+                    .entry(key)
+                    .or_insert_with(|| Arc::new(schema.clone()));
                 (Some(Arc::clone(shared)), OwnedValue::collect(fields))
             }
             None => (None, Vec::new()),
@@ -168,7 +177,12 @@ impl EditableRecord {
 
     /// The value of a field; of an array its first element.
     pub fn value(&self, name: &str) -> Option<&OwnedValue> {
-        let at = self.schema.as_ref()?.fields.iter().position(|f| *f.name == *name)?;
+        let at = self
+            .schema
+            .as_ref()?
+            .fields
+            .iter()
+            .position(|f| *f.name == *name)?;
         match self.values.get(at)? {
             OwnedValue::Array(elements) => elements.first(),
             value => Some(value),
@@ -198,8 +212,14 @@ impl EditableRecord {
         new.pid = changes.pid.map(ProcessId::get).or(self.pid);
         new.tid = changes.tid.map(ThreadId::get).or(self.tid);
         new.provider = changes.provider.or(self.provider);
-        new.put_some(event::PROCESS, changes.pid.map(|pid| pid.get().to_le_bytes()));
-        new.put_some(event::THREAD, changes.tid.map(|tid| tid.get().to_le_bytes()));
+        new.put_some(
+            event::PROCESS,
+            changes.pid.map(|pid| pid.get().to_le_bytes()),
+        );
+        new.put_some(
+            event::THREAD,
+            changes.tid.map(|tid| tid.get().to_le_bytes()),
+        );
         new.put_some(event::PROVIDER, changes.provider.map(Guid::to_bytes));
         new.put_some(event::ID, changes.id.map(u16::to_le_bytes));
         new.put_some(event::VERSION, changes.version.map(u8::to_le_bytes));
@@ -214,7 +234,11 @@ impl EditableRecord {
         }
         let timestamp = self.timestamp().wrapping_add(changes.shift);
         new.put(new.timestamp_at(), &timestamp.to_le_bytes());
-        let mut payload = self.bytes.get(self.payload_at..).unwrap_or_default().to_vec();
+        let mut payload = self
+            .bytes
+            .get(self.payload_at..)
+            .unwrap_or_default()
+            .to_vec();
         if !fields.is_empty() {
             payload = new.encoded(fields)?;
         }

@@ -118,7 +118,12 @@ impl Etw<'_> {
             }
             _ => RecordFormat::PerfInfo(hook),
         };
-        let identity = ClassicIdentity { class, opcode, layout: version.into(), version };
+        let identity = ClassicIdentity {
+            class,
+            opcode,
+            layout: version.into(),
+            version,
+        };
         self.log_classic(LogTarget::Enabled(event), identity, format, values, origin)
     }
 
@@ -144,7 +149,17 @@ impl Etw<'_> {
         let bytes = u32::try_from(request.bytes).unwrap_or(u32::MAX);
         let mut values = match event {
             KernelEvent::DiskFlush => values![request.disk, PRIORITY, took, irp].to_vec(),
-            _ => values![request.disk, PAGING, bytes, 0u32, request.start, key, irp, took].to_vec(),
+            _ => values![
+                request.disk,
+                PAGING,
+                bytes,
+                0u32,
+                request.start,
+                key,
+                irp,
+                took
+            ]
+            .to_vec(),
         };
         values.extend((!before).then(|| request.tid.into()));
         let version = if before { 2 } else { 3 };
@@ -159,15 +174,31 @@ impl Etw<'_> {
         path: &str,
         origin: &Origin,
     ) -> Result<()> {
-        let hook = if gone { hook::FILE_DELETE } else { hook::FILE_CREATE };
-        self.log_name(LogTarget::Enabled(KernelEvent::FileName), hook, key, path, origin)
+        let hook = if gone {
+            hook::FILE_DELETE
+        } else {
+            hook::FILE_CREATE
+        };
+        self.log_name(
+            LogTarget::Enabled(KernelEvent::FileName),
+            hook,
+            key,
+            path,
+            origin,
+        )
     }
 
     /// Logs the keys and names of files for a session that ends.
     pub fn log_file_names(&mut self, session: usize, files: &Files, at: &Origin) -> Result<()> {
         files.named().try_for_each(|(key, file)| {
             let path = files.kernel_path(&file.path);
-            self.log_name(LogTarget::Session(session), hook::FILE_RUNDOWN, key, &path, at)
+            self.log_name(
+                LogTarget::Session(session),
+                hook::FILE_RUNDOWN,
+                key,
+                &path,
+                at,
+            )
         })
     }
 
@@ -181,7 +212,12 @@ impl Etw<'_> {
     ) -> Result<()> {
         let values = [self.kernel_pointer(key), path.into()];
         let opcode = (hook & 0xff) as u8;
-        let identity = ClassicIdentity { class: FILE_IO, opcode, layout: 0, version: 2 };
+        let identity = ClassicIdentity {
+            class: FILE_IO,
+            opcode,
+            layout: 0,
+            version: 2,
+        };
         self.log_classic(to, identity, RecordFormat::PerfInfo(hook), &values, origin)
     }
 
@@ -239,12 +275,21 @@ impl Etw<'_> {
     /// Logs the end of a request to a file system: bytes of a read or write, or how a file was
     /// opened.
     pub fn log_file_end(&mut self, irp: u64, information: u64, origin: &Origin) -> Result<()> {
-        let values = [self.kernel_pointer(irp), OwnedValue::Pointer(information), 0u32.into()];
+        let values = [
+            self.kernel_pointer(irp),
+            OwnedValue::Pointer(information),
+            0u32.into(),
+        ];
         let version = if self.is_before_8() { 2 } else { 3 };
         let event = KernelEvent::FileOpEnd;
         let format = RecordFormat::PerfInfo(event.hook());
         // All versions have one layout.
-        let identity = ClassicIdentity { class: FILE_IO, opcode: 76, layout: 2, version };
+        let identity = ClassicIdentity {
+            class: FILE_IO,
+            opcode: 76,
+            layout: 2,
+            version,
+        };
         self.log_classic(LogTarget::Enabled(event), identity, format, &values, origin)
     }
 
@@ -265,7 +310,11 @@ impl Etw<'_> {
         };
         // TCP names the other side first, UDP the destination of the packet.
         let received = of.udp && matches!(step, TcpStep::Receive(_));
-        let (to, from) = if received { (of.local, of.remote) } else { (of.remote, of.local) };
+        let (to, from) = if received {
+            (of.local, of.remote)
+        } else {
+            (of.remote, of.local)
+        };
         let [to_ip, from_ip] = [to, from].map(ip);
         let mut values =
             values![origin.pid, bytes, to_ip, from_ip, to.port(), from.port()].to_vec();

@@ -99,12 +99,36 @@ impl Etw<'_> {
         values: &[OwnedValue],
         origin: &Origin,
     ) -> Result<()> {
-        let ClassicIdentity { class, opcode, layout, version } = identity;
-        let identity = Identity::Classic { opcode, version: layout };
-        let unknown = Error::UnknownEvent { provider: class, id: opcode.into(), version };
+        let ClassicIdentity {
+            class,
+            opcode,
+            layout,
+            version,
+        } = identity;
+        let identity = Identity::Classic {
+            opcode,
+            version: layout,
+        };
+        let unknown = Error::UnknownEvent {
+            provider: class,
+            id: opcode.into(),
+            version,
+        };
         let table = Registry::classic().event(class, identity).ok_or(unknown)?;
-        let descriptor = EventDescriptor { opcode, version, ..EventDescriptor::default() };
-        self.log(to, origin, &Event { descriptor, format, ..Event::new(&table.schema, values) })
+        let descriptor = EventDescriptor {
+            opcode,
+            version,
+            ..EventDescriptor::default()
+        };
+        self.log(
+            to,
+            origin,
+            &Event {
+                descriptor,
+                format,
+                ..Event::new(&table.schema, values)
+            },
+        )
     }
 
     /// Logs an event of a process.
@@ -112,7 +136,11 @@ impl Etw<'_> {
         let opcode = change.opcode();
         let width = self.pointer_size();
         // A 32-bit process on a 64-bit machine (wow64).
-        let flags = if process.pointer_size == width { 0u32 } else { 2 };
+        let flags = if process.pointer_size == width {
+            0u32
+        } else {
+            2
+        };
         let directory = match width {
             PointerSize::P8 => process.directory,
             PointerSize::P4 => process.directory & u64::from(u32::MAX),
@@ -127,13 +155,22 @@ impl Etw<'_> {
         let key = address(width, process.key);
         let pid = process.pid;
         let parent = process.parent;
-        let (session, name, line) =
-            (u32::from(pid >= 8), process.name.as_str(), process.command_line.as_str());
-        let values =
-            values![key, pid, parent, session, status, directory, flags, sid, name, line, "", ""];
+        let (session, name, line) = (
+            u32::from(pid >= 8),
+            process.name.as_str(),
+            process.command_line.as_str(),
+        );
+        let values = values![
+            key, pid, parent, session, status, directory, flags, sid, name, line, "", ""
+        ];
         let format = change.format(hook::PROCESS_START - 1 + u16::from(opcode), false);
         let to = change.target(KernelEvent::ProcessStart);
-        let identity = ClassicIdentity { class: PROCESS, opcode, layout: 4, version: 4 };
+        let identity = ClassicIdentity {
+            class: PROCESS,
+            opcode,
+            layout: 4,
+            version: 4,
+        };
         self.log_classic(to, identity, format, &values, at)
     }
 
@@ -146,7 +183,13 @@ impl Etw<'_> {
         origin: &Origin,
     ) -> Result<()> {
         let opcode = change.opcode();
-        let Thread { tid, stack, start_address: start, teb, .. } = *thread;
+        let Thread {
+            tid,
+            stack,
+            start_address: start,
+            teb,
+            ..
+        } = *thread;
         let kernel = address(self.pointer_size(), thread.kernel_stack);
         let limit = kernel.saturating_sub(0x6000);
         let bottom = stack.saturating_sub(0x10_0000);
@@ -158,7 +201,12 @@ impl Etw<'_> {
         ];
         let format = RecordFormat::System(hook::THREAD_START - 1 + u16::from(opcode));
         let to = change.target(KernelEvent::ThreadStart);
-        let identity = ClassicIdentity { class: THREAD, opcode, layout: 3, version: 3 };
+        let identity = ClassicIdentity {
+            class: THREAD,
+            opcode,
+            layout: 3,
+            version: 3,
+        };
         self.log_classic(to, identity, format, &values, origin)
     }
 
@@ -176,7 +224,13 @@ impl Etw<'_> {
             Lifecycle::AtStart(_) => (hook::IMAGE_DC_START, 3),
             Lifecycle::AtEnd(_) => (hook::IMAGE_DC_END, 4),
         };
-        let Image { base, size, checksum, timestamp, .. } = *image;
+        let Image {
+            base,
+            size,
+            checksum,
+            timestamp,
+            ..
+        } = *image;
         let check = checksum;
         let time = timestamp;
         let path = image.kernel_path();
@@ -189,7 +243,12 @@ impl Etw<'_> {
         };
         let to = change.target(KernelEvent::ImageLoad);
         let format = change.format(hook, of_kernel);
-        let identity = ClassicIdentity { class: IMAGE, opcode, layout: 3, version: 3 };
+        let identity = ClassicIdentity {
+            class: IMAGE,
+            opcode,
+            layout: 3,
+            version: 3,
+        };
         self.log_classic(to, identity, format, &values, origin)
     }
 

@@ -52,15 +52,27 @@ impl Etw<'_> {
     pub fn log_switch(&mut self, s: &ContextSwitch, origin: &Origin) -> Result<()> {
         // Since version 3, the mode is a bit among flags.
         let (version, layout) = match self.os() {
-            WindowsVersion { major: ..=6, minor: ..=1, .. } => (2, 2),
+            WindowsVersion {
+                major: ..=6,
+                minor: ..=1,
+                ..
+            } => (2, 2),
             WindowsVersion { major: ..=6, .. } => (3, 3),
             _ => (4, 3),
         };
         let (reason, mode, state) = left(s.why);
-        let mode: OwnedValue = if layout == 2 { mode.into() } else { mode.cast_unsigned().into() };
+        let mode: OwnedValue = if layout == 2 {
+            mode.into()
+        } else {
+            mode.cast_unsigned().into()
+        };
         let new = s.new.tid;
         let new_priority = s.new.priority;
-        let SwitchThread { tid: old, priority: old_priority, ideal } = s.old;
+        let SwitchThread {
+            tid: old,
+            priority: old_priority,
+            ideal,
+        } = s.old;
         let ideal = u8::try_from(ideal).unwrap_or(u8::MAX);
         let waited = s.waited;
         let values = values![
@@ -77,7 +89,12 @@ impl Etw<'_> {
             waited,
             0i32
         ];
-        let identity = ClassicIdentity { class: THREAD, opcode: 36, layout, version };
+        let identity = ClassicIdentity {
+            class: THREAD,
+            opcode: 36,
+            layout,
+            version,
+        };
         self.log_event(KernelEvent::ContextSwitch, identity, &values, origin)
     }
 
@@ -85,7 +102,12 @@ impl Etw<'_> {
     pub fn log_ready(&mut self, tid: u32, origin: &Origin) -> Result<()> {
         // Its wait is over, without a boost, reported by the timer's deferred procedure.
         let values = values![tid, 1u8, 0i8, 1u8, 0u8];
-        let identity = ClassicIdentity { class: THREAD, opcode: 50, layout: 0, version: 2 };
+        let identity = ClassicIdentity {
+            class: THREAD,
+            opcode: 50,
+            layout: 0,
+            version: 2,
+        };
         self.log_event(KernelEvent::ReadyThread, identity, &values, origin)
     }
 
@@ -121,7 +143,10 @@ impl Etw<'_> {
         frames: &[u64],
         origin: &Origin,
     ) -> Result<()> {
-        let takes = self.sessions.get(session).is_some_and(|s| s.kernel.takes_stack(event));
+        let takes = self
+            .sessions
+            .get(session)
+            .is_some_and(|s| s.kernel.takes_stack(event));
         if frames.is_empty() || !takes {
             return Ok(());
         }
@@ -130,7 +155,12 @@ impl Etw<'_> {
         let values = values![timestamp, origin.pid, origin.tid, addresses];
         let to = LogTarget::Session(session);
         let format = RecordFormat::PerfInfo(hook::STACK);
-        let identity = ClassicIdentity { class: STACK_WALK, opcode: 32, layout: 0, version: 2 };
+        let identity = ClassicIdentity {
+            class: STACK_WALK,
+            opcode: 32,
+            layout: 0,
+            version: 2,
+        };
         self.log_classic(to, identity, format, &values, origin)
     }
 
@@ -146,7 +176,12 @@ impl Etw<'_> {
         let to = LogTarget::Session(session);
         let values = values![OwnedValue::Pointer(address), origin.tid, 1u16, flags, 0u8];
         let format = RecordFormat::PerfInfo(event.hook());
-        let identity = ClassicIdentity { class: PERF_INFO, opcode: 46, layout: 2, version: 2 };
+        let identity = ClassicIdentity {
+            class: PERF_INFO,
+            opcode: 46,
+            layout: 2,
+            version: 2,
+        };
         self.log_classic(to, identity, format, &values, origin)
     }
 
@@ -159,13 +194,20 @@ impl Etw<'_> {
         old: Nanos,
         origin: &Origin,
     ) -> Result<()> {
-        let Some(found) = self.sessions.get(session) else { return Ok(()) };
+        let Some(found) = self.sessions.get(session) else {
+            return Ok(());
+        };
         let [new, old] = [found.sample_interval, old]
             .map(|interval| u32::try_from(interval / 100).unwrap_or(u32::MAX));
         let values = values![0u32, new, old, "Timer"];
         let format = RecordFormat::PerfInfo(hook::SAMPLE & 0xff00 | u16::from(opcode));
         let to = LogTarget::Session(session);
-        let identity = ClassicIdentity { class: PERF_INFO, opcode, layout: 3, version: 3 };
+        let identity = ClassicIdentity {
+            class: PERF_INFO,
+            opcode,
+            layout: 3,
+            version: 3,
+        };
         self.log_classic(to, identity, format, &values, origin)
     }
 }

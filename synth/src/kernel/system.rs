@@ -56,7 +56,12 @@ impl Etw<'_> {
     ) -> Result<()> {
         let to = LogTarget::Session(session);
         let format = RecordFormat::PerfInfo(opcode.into());
-        let identity = ClassicIdentity { class: EVENT_TRACE, opcode, layout: 0, version: 2 };
+        let identity = ClassicIdentity {
+            class: EVENT_TRACE,
+            opcode,
+            layout: 0,
+            version: 2,
+        };
         self.log_classic(to, identity, format, values, origin)
     }
 
@@ -73,8 +78,19 @@ impl Etw<'_> {
             let layout = if opcode == 14 { 0 } else { version.into() };
             let format = RecordFormat::System(0x0b00 | u16::from(opcode));
             let class = SYSTEM_CONFIG;
-            let identity = ClassicIdentity { class, opcode, layout, version };
-            self.log_classic(LogTarget::Session(session), identity, format, values, origin)
+            let identity = ClassicIdentity {
+                class,
+                opcode,
+                layout,
+                version,
+            };
+            self.log_classic(
+                LogTarget::Session(session),
+                identity,
+                format,
+                values,
+                origin,
+            )
         };
         let old = plan.os < WindowsVersion::WINDOWS_8;
         let mut cpu = processors(plan);
@@ -121,7 +137,13 @@ fn processors(plan: &MachinePlan) -> Vec<OwnedValue> {
         PointerSize::P8 if plan.os < WindowsVersion::new(6, 3, 0) => 0x7ff_fffe_ffff,
         PointerSize::P8 => 0x7fff_fffe_ffff,
     };
-    let MachinePlan { cpu_mhz: mhz, memory_mb: memory, computer: name, domain, .. } = plan;
+    let MachinePlan {
+        cpu_mhz: mhz,
+        memory_mb: memory,
+        computer: name,
+        domain,
+        ..
+    } = plan;
     let none = 0u64;
     let count = u32::from(plan.processors);
     let name = name.as_str();
@@ -147,10 +169,20 @@ fn processors(plan: &MachinePlan) -> Vec<OwnedValue> {
 }
 
 fn video(display: &DisplayPlan) -> [OwnedValue; 11] {
-    let DisplayPlan { name, memory, width, height, bits, refresh, .. } = display;
+    let DisplayPlan {
+        name,
+        memory,
+        width,
+        height,
+        bits,
+        refresh,
+        ..
+    } = display;
     let name = name.as_str();
     // 5: attached to the desktop, and the primary one.
-    values![*memory, *width, *height, *bits, *refresh, "", "", name, "", "", 5u32]
+    values![
+        *memory, *width, *height, *bits, *refresh, "", "", name, "", "", 5u32
+    ]
 }
 
 fn network_card(number: u32, card: &NetworkCardPlan) -> [OwnedValue; 7] {
@@ -168,7 +200,11 @@ fn service_of(number: u32, service: &ServicePlan, machine: &Machine) -> [OwnedVa
     let mut state = 1u32;
     let mut executable = "";
     if !service.process.is_empty() {
-        for process in machine.processes.iter().filter(|process| process.is_alive()) {
+        for process in machine
+            .processes
+            .iter()
+            .filter(|process| process.is_alive())
+        {
             let name = process.name.rsplit('\\').next().unwrap_or(&process.name);
             if name.eq_ignore_ascii_case(&service.process) {
                 pid = process.pid;
@@ -188,7 +224,10 @@ fn physical_disk(number: u32, disk: &DiskPlan) -> [OwnedValue; 15] {
     let (sector, sectors, tracks) = GEOMETRY;
     let cylinder = u64::from(sector) * u64::from(sectors) * u64::from(tracks);
     let volumes = u32::try_from(disk.volumes.len()).unwrap_or(u32::MAX);
-    let boots = disk.volumes.iter().find(|v| v.letter.eq_ignore_ascii_case("C:"));
+    let boots = disk
+        .volumes
+        .iter()
+        .find(|v| v.letter.eq_ignore_ascii_case("C:"));
     let boots = boots.map_or("", |_| "C");
     let name = disk.name.as_str();
     let cylinders = disk.bytes / cylinder;

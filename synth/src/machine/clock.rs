@@ -51,14 +51,17 @@ impl Clock {
 
     /// Wall-clock time at a simulated time, FILETIME.
     pub fn filetime(&self, at: Nanos) -> i64 {
-        self.start.saturating_add(i64::try_from(at / 100).unwrap_or(i64::MAX))
+        self.start
+            .saturating_add(i64::try_from(at / 100).unwrap_or(i64::MAX))
     }
 
     /// Month, day, hour and minute of the local time at a simulated time, as `mmddhhmm`. `bias` are
     /// the minutes that UTC is ahead of local time.
     pub fn month_to_minute(&self, at: Nanos, bias: i32) -> String {
         let ahead = i64::from(bias).saturating_mul(60 * 10_000_000);
-        utc(self.filetime(at).saturating_sub(ahead)).strftime("%m%d%H%M").to_string()
+        utc(self.filetime(at).saturating_sub(ahead))
+            .strftime("%m%d%H%M")
+            .to_string()
     }
 
     /// Wall-clock time at a simulated time, in UTC.
@@ -68,7 +71,8 @@ impl Clock {
 
     /// When the machine was started, FILETIME.
     pub fn boot(&self) -> i64 {
-        self.start.saturating_sub(i64::try_from(self.uptime / 100).unwrap_or(i64::MAX))
+        self.start
+            .saturating_sub(i64::try_from(self.uptime / 100).unwrap_or(i64::MAX))
     }
 }
 
@@ -83,20 +87,32 @@ mod tests {
 
     #[test]
     fn each_clock_counts_in_its_own_unit() {
-        let clock =
-            Clock { frequency: 3_000_000, cpu_mhz: 2_000, start: 1_000_000, uptime: 2 * SECOND };
+        let clock = Clock {
+            frequency: 3_000_000,
+            cpu_mhz: 2_000,
+            start: 1_000_000,
+            uptime: 2 * SECOND,
+        };
         assert_eq!(clock.timestamp(ClockType::QPC, SECOND), 9_000_000);
         assert_eq!(clock.timestamp(ClockType::SYSTEM_TIME, SECOND), 11_000_000);
         assert_eq!(clock.timestamp(ClockType::CPU_CYCLE, 500), 4_000_001_000);
         assert_eq!(clock.boot(), 1_000_000 - 20_000_000);
         // A third of a nanosecond is not lost over a year.
-        assert_eq!(clock.timestamp(ClockType::QPC, 31_536_000 * SECOND), 94_608_006_000_000);
+        assert_eq!(
+            clock.timestamp(ClockType::QPC, 31_536_000 * SECOND),
+            94_608_006_000_000
+        );
     }
 
     #[test]
     fn month_to_minute_is_in_local_time() {
         let start = 134_120_754_000_000_000; // 2026-01-05T08:30:00Z
-        let clock = Clock { frequency: 1, cpu_mhz: 1, start, uptime: 0 };
+        let clock = Clock {
+            frequency: 1,
+            cpu_mhz: 1,
+            start,
+            uptime: 0,
+        };
         assert_eq!(clock.month_to_minute(60 * SECOND, 0), "01050831");
         assert_eq!(clock.month_to_minute(0, 9 * 60), "01042330");
         assert_eq!(clock.month_to_minute(0, -330), "01051400");

@@ -25,7 +25,11 @@ pub(crate) struct Addresses {
 
 impl Addresses {
     fn new(first: u64, size: u64) -> Self {
-        Addresses { next: first, size, free: Vec::new() }
+        Addresses {
+            next: first,
+            size,
+            free: Vec::new(),
+        }
     }
 
     pub fn take(&mut self, at: Nanos) -> u64 {
@@ -121,7 +125,10 @@ impl Files {
             return Some(*known);
         }
         let letter = path.get(..2)?;
-        let volume = self.volumes.iter_mut().find(|v| v.0.eq_ignore_ascii_case(letter))?;
+        let volume = self
+            .volumes
+            .iter_mut()
+            .find(|v| v.0.eq_ignore_ascii_case(letter))?;
         let (_, disk, first, bytes, used) = volume;
         let disk = *disk;
         let start = first.saturating_add(*used);
@@ -131,7 +138,8 @@ impl Files {
 
     /// The file of an image, wherever it is.
     pub fn find_image(&mut self, path: &str) -> usize {
-        self.find(path).unwrap_or_else(|| self.add(path, 0, FIRST_VOLUME))
+        self.find(path)
+            .unwrap_or_else(|| self.add(path, 0, FIRST_VOLUME))
     }
 
     fn add(&mut self, path: &str, disk: u32, start: u64) -> usize {
@@ -154,7 +162,9 @@ impl Files {
     /// Assigns a key to a file, if it has none. Returns the key, whether it is new, and whether the
     /// file is created.
     pub fn name(&mut self, file: usize, at: Nanos) -> (u64, bool, bool) {
-        let Some(found) = self.all.get_mut(file) else { return (0, false, false) };
+        let Some(found) = self.all.get_mut(file) else {
+            return (0, false, false);
+        };
         let created = !std::mem::replace(&mut found.exists, true);
         match found.key {
             Some(key) => (key, false, created),
@@ -198,7 +208,10 @@ impl Files {
     /// The path of a file as the kernel reports it. The system partition is volume 1.
     pub fn kernel_path(&self, path: &str) -> String {
         let letter = path.get(..2).unwrap_or_default();
-        let volume = self.volumes.iter().position(|v| v.0.eq_ignore_ascii_case(letter));
+        let volume = self
+            .volumes
+            .iter()
+            .position(|v| v.0.eq_ignore_ascii_case(letter));
         match (volume, path.get(2..)) {
             (Some(volume), Some(rest)) => format!("\\Device\\HarddiskVolume{}{rest}", volume + 2),
             _ => path.to_owned(),
@@ -244,7 +257,10 @@ impl Disk {
 /// The whole sectors of a part of a file: first byte and bytes.
 pub(crate) fn sectors(offset: u64, bytes: u64) -> (u64, u64) {
     let start = offset / SECTOR * SECTOR;
-    let end = offset.saturating_add(bytes).div_ceil(SECTOR).saturating_mul(SECTOR);
+    let end = offset
+        .saturating_add(bytes)
+        .div_ceil(SECTOR)
+        .saturating_mul(SECTOR);
     (start, end.saturating_sub(start))
 }
 
@@ -272,7 +288,10 @@ mod tests {
         assert_eq!(files.name(two, 8), (key, true, false));
         let (other, new, created) = files.name(one, 10);
         assert!(other != key && new && created);
-        assert_eq!(files.kernel_path("c:\\one"), "\\Device\\HarddiskVolume2\\one");
+        assert_eq!(
+            files.kernel_path("c:\\one"),
+            "\\Device\\HarddiskVolume2\\one"
+        );
     }
 
     #[test]

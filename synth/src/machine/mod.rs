@@ -98,13 +98,16 @@ impl Machine {
         let processor = self.next_processor;
         self.next_processor = (processor + 1) % self.processors.len().max(1);
         let index = self.threads.len();
-        let Some(owner) = self.processes.get_mut(process) else { return index };
+        let Some(owner) = self.processes.get_mut(process) else {
+            return index;
+        };
         let processor = u16::try_from(processor).unwrap_or(0);
         let (stack, teb) = owner.space.thread_memory();
         let source = owner.source.named("thread").numbered(owner.threads_made);
         owner.threads_made += 1;
         owner.threads.push(index);
-        self.threads.push(Thread::new(tid, process, processor, stack, teb, source));
+        self.threads
+            .push(Thread::new(tid, process, processor, stack, teb, source));
         index
     }
 }

@@ -85,7 +85,10 @@ mod tests {
             network.local(remote.parse().unwrap(), port).to_string()
         };
         assert_eq!(local(&mut network, "10.9.9.9:80", 0), "10.1.2.3:49152");
-        assert_eq!(local(&mut network, "[2001:db8::9]:80", 0), "[2001:db8::5]:49153");
+        assert_eq!(
+            local(&mut network, "[2001:db8::9]:80", 0),
+            "[2001:db8::5]:49153"
+        );
         assert_eq!(local(&mut network, "127.0.0.1:80", 5000), "127.0.0.1:5000");
     }
 }

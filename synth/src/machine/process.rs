@@ -36,7 +36,10 @@ impl Image {
     pub fn kernel_path(&self) -> String {
         match self.path.get(..2) {
             Some("C:") => {
-                format!("\\Device\\HarddiskVolume2{}", self.path.get(2..).unwrap_or_default())
+                format!(
+                    "\\Device\\HarddiskVolume2{}",
+                    self.path.get(2..).unwrap_or_default()
+                )
             }
             _ => self.path.clone(),
         }
@@ -112,7 +115,10 @@ impl Process {
 
     /// Threads that do the work of the program: at least one.
     pub fn workers(&self) -> usize {
-        self.threads.len().saturating_sub(self.service_threads).max(1)
+        self.threads
+            .len()
+            .saturating_sub(self.service_threads)
+            .max(1)
     }
 
     /// The worker thread whose turn it is.

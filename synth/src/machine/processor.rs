@@ -62,24 +62,39 @@ impl Processor {
     /// The next switch up to a time because a thread is finished; a `busy` thread has more work and
     /// stays.
     pub fn settle(&mut self, at: Nanos, busy: impl Fn(usize) -> bool) -> Option<Switch> {
-        let slice = self.current.filter(|slice| slice.until <= at && !busy(slice.thread))?;
+        let slice = self
+            .current
+            .filter(|slice| slice.until <= at && !busy(slice.thread))?;
         Some(self.leave(slice.until, LeaveReason::Waits, slice.thread))
     }
 
     /// A thread takes the processor; its remaining time is added.
     pub fn enter(&mut self, thread: usize, at: Nanos) -> Option<Switch> {
         if let Some(current) = self.current.filter(|slice| slice.thread == thread) {
-            self.current = Some(Slice { thread, until: current.until.max(at) });
+            self.current = Some(Slice {
+                thread,
+                until: current.until.max(at),
+            });
             return None;
         }
         let waiting = self.ready.iter().position(|(t, _)| *t == thread);
-        let left = waiting.and_then(|place| self.ready.remove(place)).map_or(0, |(_, left)| left);
+        let left = waiting
+            .and_then(|place| self.ready.remove(place))
+            .map_or(0, |(_, left)| left);
         let old = self.current.map(|slice| {
-            self.ready.push_back((slice.thread, slice.until.saturating_sub(at)));
+            self.ready
+                .push_back((slice.thread, slice.until.saturating_sub(at)));
             (slice.thread, LeaveReason::Preempted)
         });
-        self.current = Some(Slice { thread, until: at.saturating_add(left) });
-        Some(Switch { at, old, new: Some(thread) })
+        self.current = Some(Slice {
+            thread,
+            until: at.saturating_add(left),
+        });
+        Some(Switch {
+            at,
+            old,
+            new: Some(thread),
+        })
     }
 
     /// The thread that has the processor computes for this additional time.
@@ -99,8 +114,15 @@ impl Processor {
     fn leave(&mut self, at: Nanos, why: LeaveReason, thread: usize) -> Switch {
         let at = at.max(self.horizon);
         let next = self.ready.pop_front();
-        self.current = next.map(|(thread, left)| Slice { thread, until: at.saturating_add(left) });
-        Switch { at, old: Some((thread, why)), new: next.map(|(thread, _)| thread) }
+        self.current = next.map(|(thread, left)| Slice {
+            thread,
+            until: at.saturating_add(left),
+        });
+        Switch {
+            at,
+            old: Some((thread, why)),
+            new: next.map(|(thread, _)| thread),
+        }
     }
 }
 
@@ -112,13 +134,24 @@ mod tests {
     fn enter_keeps_the_remaining_time_of_the_interrupted_thread() {
         let mut p = Processor::default();
         let idle = |_| false;
-        assert_eq!(p.enter(1, 100), Some(Switch { at: 100, old: None, new: Some(1) }));
+        assert_eq!(
+            p.enter(1, 100),
+            Some(Switch {
+                at: 100,
+                old: None,
+                new: Some(1)
+            })
+        );
         p.compute(1, 60);
         // Thread 2 comes at 120, when thread 1 has 40 left, and computes for 10.
         let taken = p.enter(2, 120);
         assert_eq!(
             taken,
-            Some(Switch { at: 120, old: Some((1, LeaveReason::Preempted)), new: Some(2) })
+            Some(Switch {
+                at: 120,
+                old: Some((1, LeaveReason::Preempted)),
+                new: Some(2)
+            })
         );
         p.compute(2, 10);
         assert!(p.has(1) && p.has(2) && !p.has(3));
@@ -127,11 +160,22 @@ mod tests {
         let back = p.settle(400, idle);
         assert_eq!(
             back,
-            Some(Switch { at: 130, old: Some((2, LeaveReason::Waits)), new: Some(1) })
+            Some(Switch {
+                at: 130,
+                old: Some((2, LeaveReason::Waits)),
+                new: Some(1)
+            })
         );
         assert_eq!((p.current(), p.settle(169, idle)), (Some(1), None));
         let out = p.settle(400, idle);
-        assert_eq!(out, Some(Switch { at: 170, old: Some((1, LeaveReason::Waits)), new: None }));
+        assert_eq!(
+            out,
+            Some(Switch {
+                at: 170,
+                old: Some((1, LeaveReason::Waits)),
+                new: None
+            })
+        );
         assert_eq!(p.settle(400, idle), None);
     }
 
@@ -145,7 +189,11 @@ mod tests {
         assert_eq!(p.end(1, 20), None, "it waited");
         assert_eq!(
             p.end(2, 30),
-            Some(Switch { at: 30, old: Some((2, LeaveReason::Ended)), new: None })
+            Some(Switch {
+                at: 30,
+                old: Some((2, LeaveReason::Ended)),
+                new: None
+            })
         );
     }
 }

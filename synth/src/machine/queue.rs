@@ -15,7 +15,10 @@ pub(crate) struct Queue<T> {
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
-        Queue { tasks: BTreeMap::new(), planned: 0 }
+        Queue {
+            tasks: BTreeMap::new(),
+            planned: 0,
+        }
     }
 }
 

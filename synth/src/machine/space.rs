@@ -118,7 +118,8 @@ impl CodeHeap {
 
     /// Frees a block, from a time on.
     pub fn release(&mut self, at: u64, size: u32, since: Nanos) {
-        self.free.insert(at, ((u64::from(size) + 16).next_multiple_of(16), since));
+        self.free
+            .insert(at, ((u64::from(size) + 16).next_multiple_of(16), since));
     }
 }
 
@@ -134,7 +135,11 @@ mod tests {
         let second = heap.allocate(100, 0, &mut space);
         assert!(second >= first + 100);
         heap.release(first, 100, 5);
-        assert_ne!(heap.allocate(40, 4, &mut space), first, "not before it is free");
+        assert_ne!(
+            heap.allocate(40, 4, &mut space),
+            first,
+            "not before it is free"
+        );
         let third = heap.allocate(40, 5, &mut space);
         let fourth = heap.allocate(30, 5, &mut space);
         assert_eq!(third, first);

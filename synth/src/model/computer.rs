@@ -87,7 +87,12 @@ impl VolumePlan {
     #[must_use]
     pub fn new(letter: impl Into<String>, bytes: u64) -> Self {
         let file_system = "NTFS".to_owned();
-        VolumePlan { letter: letter.into(), bytes, free: bytes / 2, file_system }
+        VolumePlan {
+            letter: letter.into(),
+            bytes,
+            free: bytes / 2,
+            file_system,
+        }
     }
 }
 

@@ -199,6 +199,10 @@ impl HeaderField {
     pub(crate) const BUFFERS: HeaderField = HeaderField::new("buffers", header_event::BUFFERS, 4);
 
     const fn new(name: &'static str, offset: usize, width: usize) -> Self {
-        HeaderField { name, offset, width }
+        HeaderField {
+            name,
+            offset,
+            width,
+        }
     }
 }

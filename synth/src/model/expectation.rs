@@ -49,6 +49,11 @@ impl Expectation {
     /// The expectation that a trace is complete and nothing is found in it.
     #[must_use]
     pub fn new(verdict: ExpectedVerdict) -> Self {
-        Expectation { files: Vec::new(), verdict, rules: Vec::new(), location: None }
+        Expectation {
+            files: Vec::new(),
+            verdict,
+            rules: Vec::new(),
+            location: None,
+        }
     }
 }

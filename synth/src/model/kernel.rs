@@ -80,30 +80,130 @@ const UDP_IP: u16 = 0x0800;
 
 /// Each kind with its name in `xperf -stackwalk`, if it has one there, its hook and its group.
 const EVENTS: [(KernelEvent, &str, u16, u32); 31] = [
-    (KernelEvent::ProcessStart, "ProcessCreate", hook::PROCESS_START, group::PROCESS),
-    (KernelEvent::ProcessEnd, "ProcessDelete", hook::PROCESS_END, group::PROCESS),
-    (KernelEvent::ThreadStart, "ThreadCreate", hook::THREAD_START, group::THREAD),
-    (KernelEvent::ThreadEnd, "ThreadDelete", hook::THREAD_END, group::THREAD),
-    (KernelEvent::ImageLoad, "ImageLoad", hook::IMAGE_LOAD, group::IMAGE),
-    (KernelEvent::ImageUnload, "ImageUnload", hook::IMAGE_UNLOAD, group::IMAGE),
-    (KernelEvent::ContextSwitch, "CSwitch", hook::CSWITCH, group::CONTEXT_SWITCH),
-    (KernelEvent::ReadyThread, "ReadyThread", hook::READY_THREAD, group::DISPATCHER),
+    (
+        KernelEvent::ProcessStart,
+        "ProcessCreate",
+        hook::PROCESS_START,
+        group::PROCESS,
+    ),
+    (
+        KernelEvent::ProcessEnd,
+        "ProcessDelete",
+        hook::PROCESS_END,
+        group::PROCESS,
+    ),
+    (
+        KernelEvent::ThreadStart,
+        "ThreadCreate",
+        hook::THREAD_START,
+        group::THREAD,
+    ),
+    (
+        KernelEvent::ThreadEnd,
+        "ThreadDelete",
+        hook::THREAD_END,
+        group::THREAD,
+    ),
+    (
+        KernelEvent::ImageLoad,
+        "ImageLoad",
+        hook::IMAGE_LOAD,
+        group::IMAGE,
+    ),
+    (
+        KernelEvent::ImageUnload,
+        "ImageUnload",
+        hook::IMAGE_UNLOAD,
+        group::IMAGE,
+    ),
+    (
+        KernelEvent::ContextSwitch,
+        "CSwitch",
+        hook::CSWITCH,
+        group::CONTEXT_SWITCH,
+    ),
+    (
+        KernelEvent::ReadyThread,
+        "ReadyThread",
+        hook::READY_THREAD,
+        group::DISPATCHER,
+    ),
     (KernelEvent::Sample, "Profile", hook::SAMPLE, group::PROFILE),
     (KernelEvent::DiskRead, "", hook::DISK_READ, group::DISK_IO),
     (KernelEvent::DiskWrite, "", hook::DISK_WRITE, group::DISK_IO),
     (KernelEvent::DiskFlush, "", hook::DISK_FLUSH, group::DISK_IO),
-    (KernelEvent::DiskReadInit, "DiskReadInit", hook::DISK_READ_INIT, group::DISK_IO_INIT),
-    (KernelEvent::DiskWriteInit, "DiskWriteInit", hook::DISK_WRITE_INIT, group::DISK_IO_INIT),
-    (KernelEvent::DiskFlushInit, "DiskFlushInit", hook::DISK_FLUSH_INIT, group::DISK_IO_INIT),
-    (KernelEvent::FileName, "", hook::FILE_CREATE, group::FILE_NAME),
-    (KernelEvent::FileCreate, "FileCreate", FILE_IO + 64, group::FILE_IO_INIT),
-    (KernelEvent::FileCleanup, "FileCleanup", FILE_IO + 65, group::FILE_IO_INIT),
-    (KernelEvent::FileClose, "FileClose", FILE_IO + 66, group::FILE_IO_INIT),
-    (KernelEvent::FileRead, "FileRead", FILE_IO + 67, group::FILE_IO_INIT),
-    (KernelEvent::FileWrite, "FileWrite", FILE_IO + 68, group::FILE_IO_INIT),
-    (KernelEvent::FileDelete, "FileDelete", FILE_IO + 70, group::FILE_IO_INIT),
-    (KernelEvent::FileFlush, "FileFlush", FILE_IO + 73, group::FILE_IO_INIT),
-    (KernelEvent::FileOpEnd, "FileOpEnd", FILE_IO + 76, group::FILE_IO),
+    (
+        KernelEvent::DiskReadInit,
+        "DiskReadInit",
+        hook::DISK_READ_INIT,
+        group::DISK_IO_INIT,
+    ),
+    (
+        KernelEvent::DiskWriteInit,
+        "DiskWriteInit",
+        hook::DISK_WRITE_INIT,
+        group::DISK_IO_INIT,
+    ),
+    (
+        KernelEvent::DiskFlushInit,
+        "DiskFlushInit",
+        hook::DISK_FLUSH_INIT,
+        group::DISK_IO_INIT,
+    ),
+    (
+        KernelEvent::FileName,
+        "",
+        hook::FILE_CREATE,
+        group::FILE_NAME,
+    ),
+    (
+        KernelEvent::FileCreate,
+        "FileCreate",
+        FILE_IO + 64,
+        group::FILE_IO_INIT,
+    ),
+    (
+        KernelEvent::FileCleanup,
+        "FileCleanup",
+        FILE_IO + 65,
+        group::FILE_IO_INIT,
+    ),
+    (
+        KernelEvent::FileClose,
+        "FileClose",
+        FILE_IO + 66,
+        group::FILE_IO_INIT,
+    ),
+    (
+        KernelEvent::FileRead,
+        "FileRead",
+        FILE_IO + 67,
+        group::FILE_IO_INIT,
+    ),
+    (
+        KernelEvent::FileWrite,
+        "FileWrite",
+        FILE_IO + 68,
+        group::FILE_IO_INIT,
+    ),
+    (
+        KernelEvent::FileDelete,
+        "FileDelete",
+        FILE_IO + 70,
+        group::FILE_IO_INIT,
+    ),
+    (
+        KernelEvent::FileFlush,
+        "FileFlush",
+        FILE_IO + 73,
+        group::FILE_IO_INIT,
+    ),
+    (
+        KernelEvent::FileOpEnd,
+        "FileOpEnd",
+        FILE_IO + 76,
+        group::FILE_IO,
+    ),
     (KernelEvent::TcpSend, "", TCP_IP + 10, group::NETWORK),
     (KernelEvent::TcpReceive, "", TCP_IP + 11, group::NETWORK),
     (KernelEvent::TcpConnect, "", TCP_IP + 12, group::NETWORK),
@@ -120,7 +220,10 @@ impl KernelEvent {
     }
 
     fn entry(self) -> (KernelEvent, &'static str, u16, u32) {
-        EVENTS.get(self as usize).copied().unwrap_or((self, "", 0, 0))
+        EVENTS
+            .get(self as usize)
+            .copied()
+            .unwrap_or((self, "", 0, 0))
     }
 
     /// Its name in `xperf -stackwalk`; empty if it has none there, and no stacks.
@@ -209,7 +312,10 @@ impl KernelFlags {
     /// Flags with these groups, without stacks.
     #[must_use]
     pub fn of(groups: impl IntoIterator<Item = u32>) -> Self {
-        KernelFlags { groups: GroupMasks::of(groups), ..KernelFlags::default() }
+        KernelFlags {
+            groups: GroupMasks::of(groups),
+            ..KernelFlags::default()
+        }
     }
 
     /// Whether nothing is enabled.
@@ -282,13 +388,19 @@ impl KernelFlags {
     /// Names of the enabled flags whose events are simulated.
     pub fn simulated(&self) -> impl Iterator<Item = &'static str> {
         let known = GroupMasks::of(group::ALL);
-        self.groups.flags().filter(move |flag| flag.is_in(&known)).map(|flag| flag.name)
+        self.groups
+            .flags()
+            .filter(move |flag| flag.is_in(&known))
+            .map(|flag| flag.name)
     }
 
     /// Names of the enabled flags whose events are not simulated. The group masks contain them.
     pub fn not_simulated(&self) -> impl Iterator<Item = &'static str> {
         let known = GroupMasks::of(group::ALL);
-        self.groups.flags().filter(move |flag| !flag.is_in(&known)).map(|flag| flag.name)
+        self.groups
+            .flags()
+            .filter(move |flag| !flag.is_in(&known))
+            .map(|flag| flag.name)
     }
 
     /// What is simulated, as text: flags, and events with stacks.
@@ -308,7 +420,10 @@ impl KernelFlags {
         let mut text = self.not_simulated().collect::<Vec<_>>().join(", ");
         if !self.other_stacks.is_empty() {
             let comma = if text.is_empty() { "" } else { ", " };
-            text.push_str(&format!("{comma}stacks of {}", self.other_stacks.join(", ")));
+            text.push_str(&format!(
+                "{comma}stacks of {}",
+                self.other_stacks.join(", ")
+            ));
         }
         text
     }
@@ -345,7 +460,11 @@ impl KernelChange {
     #[must_use]
     pub fn of(&self, before: &KernelFlags) -> KernelFlags {
         let mut flags = self.stacks.clone().unwrap_or_else(|| before.clone());
-        let kept = if self.only { GroupMasks::default() } else { before.groups };
+        let kept = if self.only {
+            GroupMasks::default()
+        } else {
+            before.groups
+        };
         flags.groups = kept.without(self.removed).with(self.added);
         flags
     }
@@ -359,8 +478,14 @@ pub(crate) const WORDS: [(&str, &[u32]); 9] = [
     ("profile", &[group::PROFILE]),
     ("switches", &[group::CONTEXT_SWITCH]),
     ("ready", &[group::DISPATCHER]),
-    ("disks", &[group::DISK_IO, group::DISK_IO_INIT, group::FILE_NAME]),
-    ("files", &[group::FILE_NAME, group::FILE_IO, group::FILE_IO_INIT]),
+    (
+        "disks",
+        &[group::DISK_IO, group::DISK_IO_INIT, group::FILE_NAME],
+    ),
+    (
+        "files",
+        &[group::FILE_NAME, group::FILE_IO, group::FILE_IO_INIT],
+    ),
     ("network", &[group::NETWORK]),
 ];
 
@@ -373,12 +498,21 @@ mod tests {
     #[test]
     fn texts_separate_simulated_groups_from_others() {
         for group in group::ALL {
-            assert!(kernel_flags().iter().any(|f| f.group == group), "{group:#x}");
+            assert!(
+                kernel_flags().iter().any(|f| f.group == group),
+                "{group:#x}"
+            );
         }
         let mut flags = KernelFlags::of([0x3, 0x2000_0004, 0x2000, 0x4000_0040]);
         flags.take_stacks(&["cswitch".into(), "0x0F2E".into(), "HardFault".into()]);
-        assert_eq!(flags.simulated_text(), "PROC_THREAD, CSWITCH, stacks of CSwitch, Profile");
-        assert_eq!(flags.not_simulated_text(), "SYSCALL, HARD_FAULTS, stacks of HardFault");
+        assert_eq!(
+            flags.simulated_text(),
+            "PROC_THREAD, CSWITCH, stacks of CSwitch, Profile"
+        );
+        assert_eq!(
+            flags.not_simulated_text(),
+            "SYSCALL, HARD_FAULTS, stacks of HardFault"
+        );
         assert!(flags.takes_stack(KernelEvent::ContextSwitch));
         assert!(!flags.takes_stack(KernelEvent::ReadyThread));
     }

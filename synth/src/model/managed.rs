@@ -86,7 +86,12 @@ impl AppDomainPlan {
     /// A domain without assemblies that is created when the CLR starts.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        AppDomainPlan { name: name.into(), shared: false, late: false, assemblies: Vec::new() }
+        AppDomainPlan {
+            name: name.into(),
+            shared: false,
+            late: false,
+            assemblies: Vec::new(),
+        }
     }
 
     /// Adds an assembly.
@@ -120,7 +125,11 @@ impl AssemblyPlan {
     /// An assembly without modules.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        AssemblyPlan { name: name.into(), version: [1, 0, 0, 0], ..AssemblyPlan::default() }
+        AssemblyPlan {
+            name: name.into(),
+            version: [1, 0, 0, 0],
+            ..AssemblyPlan::default()
+        }
     }
 
     /// Adds a module.
@@ -176,7 +185,10 @@ impl ModulePlan {
         ModulePlan {
             path: path.into(),
             kind,
-            pdb: Some(PdbPlan { age: 1, ..PdbPlan::default() }),
+            pdb: Some(PdbPlan {
+                age: 1,
+                ..PdbPlan::default()
+            }),
             methods: Vec::new(),
         }
     }
@@ -252,6 +264,9 @@ impl MethodPlan {
     /// One method of this name, ready.
     #[must_use]
     pub fn named(name: impl Into<String>, kind: CodeKind) -> Self {
-        MethodPlan { name: name.into(), ..MethodPlan::many(1, kind) }
+        MethodPlan {
+            name: name.into(),
+            ..MethodPlan::many(1, kind)
+        }
     }
 }

@@ -73,7 +73,11 @@ impl WindowsVersion {
     /// A version by its numbers.
     #[must_use]
     pub const fn new(major: u8, minor: u8, build: u32) -> Self {
-        WindowsVersion { major, minor, build }
+        WindowsVersion {
+            major,
+            minor,
+            build,
+        }
     }
 }
 
@@ -157,7 +161,10 @@ const KERNEL_EVENT_VERSIONS: [(u32, u32); 3] = [(9_200, 0x2a), (18_362, 0x46), (
 impl MachinePlan {
     /// The version of the kernel's events; 0 for builds before the first known one.
     pub(crate) fn kernel_event_version(&self) -> u32 {
-        let known = KERNEL_EVENT_VERSIONS.iter().rev().find(|(build, _)| self.os.build >= *build);
+        let known = KERNEL_EVENT_VERSIONS
+            .iter()
+            .rev()
+            .find(|(build, _)| self.os.build >= *build);
         known.map_or(0, |(_, version)| *version)
     }
 }
@@ -211,7 +218,11 @@ impl Scenario {
     /// An empty scenario with a name and seed 1.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        Scenario { name: name.into(), seed: 1, ..Scenario::default() }
+        Scenario {
+            name: name.into(),
+            seed: 1,
+            ..Scenario::default()
+        }
     }
 
     /// The scenario with another seed. Its expectations are removed, because they are written for
@@ -234,7 +245,10 @@ impl Scenario {
     /// What a verifier has to find in a trace, if the script says so.
     #[must_use]
     pub fn expectation(&self, file: &str) -> Option<&Expectation> {
-        let named = self.expectations.iter().find(|e| e.files.iter().any(|name| name == file));
+        let named = self
+            .expectations
+            .iter()
+            .find(|e| e.files.iter().any(|name| name == file));
         named.or_else(|| self.expectations.iter().find(|e| e.files.is_empty()))
     }
 
@@ -283,7 +297,13 @@ impl Scenario {
 
     /// Adds a step at a time.
     pub fn at(&mut self, at: Nanos, action: Action) -> &mut Self {
-        self.steps.push(Step { at, repeat: None, action, location: None, command: None });
+        self.steps.push(Step {
+            at,
+            repeat: None,
+            action,
+            location: None,
+            command: None,
+        });
         self
     }
 
@@ -304,7 +324,11 @@ impl Scenario {
     pub fn every(&mut self, period: Nanos, from: Nanos, until: Nanos, action: Action) -> &mut Self {
         self.steps.push(Step {
             at: from,
-            repeat: Some(Repeat { period, until, spread: None }),
+            repeat: Some(Repeat {
+                period,
+                until,
+                spread: None,
+            }),
             action,
             location: None,
             command: None,

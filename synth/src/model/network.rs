@@ -60,6 +60,11 @@ impl ExchangePlan {
     /// A connection with a request of 200 bytes and a response of 2000.
     #[must_use]
     pub fn new(to: SocketAddr) -> Self {
-        ExchangePlan { to, send: 200, receive: 2000, round_trip: 20 * MILLISECOND }
+        ExchangePlan {
+            to,
+            send: 200,
+            receive: 2000,
+            round_trip: 20 * MILLISECOND,
+        }
     }
 }

@@ -164,11 +164,16 @@ impl VersionInfo {
             return None;
         }
         let lower = path.to_lowercase();
-        let in_windows =
-            ["c:\\windows\\", "\\systemroot\\"].iter().any(|start| lower.starts_with(start));
+        let in_windows = ["c:\\windows\\", "\\systemroot\\"]
+            .iter()
+            .any(|start| lower.starts_with(start));
         let file = path.rsplit('\\').next().unwrap_or(path);
         let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
-        let WindowsVersion { major, minor, build } = os;
+        let WindowsVersion {
+            major,
+            minor,
+            build,
+        } = os;
         let usual = if !in_windows {
             FileVersion {
                 version: "1.0.0.0".to_owned(),
@@ -203,9 +208,16 @@ impl FileVersion {
     #[must_use]
     pub fn numbers(&self) -> String {
         let first = self.version.split_whitespace().next().unwrap_or_default();
-        let mut parts: Vec<u16> = first.split('.').map(|part| part.parse().unwrap_or(0)).collect();
+        let mut parts: Vec<u16> = first
+            .split('.')
+            .map(|part| part.parse().unwrap_or(0))
+            .collect();
         parts.resize(4, 0);
-        parts.iter().map(u16::to_string).collect::<Vec<_>>().join(".")
+        parts
+            .iter()
+            .map(u16::to_string)
+            .collect::<Vec<_>>()
+            .join(".")
     }
 }
 
@@ -213,6 +225,10 @@ impl ImagePlan {
     /// An image of a path, half a MiB long.
     #[must_use]
     pub fn new(path: impl Into<String>) -> Self {
-        ImagePlan { path: path.into(), size: 0x8_0000, ..ImagePlan::default() }
+        ImagePlan {
+            path: path.into(),
+            size: 0x8_0000,
+            ..ImagePlan::default()
+        }
     }
 }

@@ -61,7 +61,11 @@ impl EnablePlan {
     /// Whether the filter by executable includes this one.
     #[must_use]
     pub fn is_of(&self, name: &str) -> bool {
-        self.executables.is_empty() || self.executables.iter().any(|e| e.eq_ignore_ascii_case(name))
+        self.executables.is_empty()
+            || self
+                .executables
+                .iter()
+                .any(|e| e.eq_ignore_ascii_case(name))
     }
 }
 
@@ -229,10 +233,16 @@ impl SessionPlan {
 pub(crate) fn number_range(name: &str) -> Option<(core::ops::Range<usize>, usize)> {
     name.match_indices('%').find_map(|(at, _)| {
         let rest = name.get(at + 1..)?;
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).filter(|n| *n <= 2)?;
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .filter(|n| *n <= 2)?;
         let width = rest.get(..digits)?;
         rest.get(digits..)?.starts_with('d').then_some(())?;
-        let width = if width.is_empty() { 0 } else { width.parse().ok()? };
+        let width = if width.is_empty() {
+            0
+        } else {
+            width.parse().ok()?
+        };
         Some((at..at + 1 + digits + 1, width))
     })
 }

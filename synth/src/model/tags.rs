@@ -19,7 +19,10 @@ const MODES: [(LogFileMode, &str); 10] = [
     (LogFileMode::PREALLOCATE, "preallocated file"),
     (LogFileMode::BUFFERING, "in memory"),
     (LogFileMode::REAL_TIME, "real time"),
-    (LogFileMode::NO_PER_PROCESSOR_BUFFERING, "no per-processor buffers"),
+    (
+        LogFileMode::NO_PER_PROCESSOR_BUFFERING,
+        "no per-processor buffers",
+    ),
     (LogFileMode::INDEPENDENT_SESSION, "independent session"),
     (LogFileMode::SECURE, "secure session"),
     (LogFileMode::SYSTEM_LOGGER, "system logger"),
@@ -40,7 +43,11 @@ impl Scenario {
                 found.insert("32-bit process (wow64)".to_owned());
             }
             for clr in &process.clrs {
-                let sku = if clr.sku == Sku::Desktop { "desktop CLR" } else { "core CLR" };
+                let sku = if clr.sku == Sku::Desktop {
+                    "desktop CLR"
+                } else {
+                    "core CLR"
+                };
                 found.insert(sku.to_owned());
             }
             if process.clrs.len() > 1 {
@@ -71,7 +78,10 @@ impl Scenario {
                 Action::Session(_, Request::Kernel(_)) => say("kernel flags changed"),
                 Action::Merge { .. } => say("merge"),
                 Action::Replay { .. }
-                | Action::Work { work: Work::Resolve(_) | Work::Exchange(_), .. } => say("packets"),
+                | Action::Work {
+                    work: Work::Resolve(_) | Work::Exchange(_),
+                    ..
+                } => say("packets"),
                 _ => {}
             }
         }
@@ -112,9 +122,14 @@ fn session(plan: &SessionPlan, say: &mut dyn FnMut(&str)) {
         (kernel.stacks().next().is_some(), "kernel stacks"),
         (kernel.logs(KernelEvent::ContextSwitch), "context switches"),
         (kernel.logs(KernelEvent::ReadyThread), "ready threads"),
-        (kernel.not_simulated().next().is_some(), "kernel flags without events"),
+        (
+            kernel.not_simulated().next().is_some(),
+            "kernel flags without events",
+        ),
     ];
-    tags.into_iter().filter(|(applies, _)| *applies).for_each(|(_, tag)| say(tag));
+    tags.into_iter()
+        .filter(|(applies, _)| *applies)
+        .for_each(|(_, tag)| say(tag));
     for plan in &plan.providers {
         enable(plan, say);
     }
@@ -124,7 +139,11 @@ fn session(plan: &SessionPlan, say: &mut dyn FnMut(&str)) {
 }
 
 fn enable(plan: &EnablePlan, say: &mut dyn FnMut(&str)) {
-    let mask = if plan.rule.any == 0 { u64::MAX } else { plan.rule.any };
+    let mask = if plan.rule.any == 0 {
+        u64::MAX
+    } else {
+        plan.rule.any
+    };
     let runtime = plan.provider == CLR_RUNTIME;
     let rundown = plan.provider == CLR_RUNDOWN;
     let start = mask & keyword::START_RUNDOWN != 0;
@@ -134,11 +153,16 @@ fn enable(plan: &EnablePlan, say: &mut dyn FnMut(&str)) {
         (runtime && mask & keyword::STACK != 0, "CLR stacks"),
         (rundown && start, "start rundown"),
         (rundown && end, "end rundown"),
-        (rundown && !start && !end, "rundown provider without a rundown"),
+        (
+            rundown && !start && !end,
+            "rundown provider without a rundown",
+        ),
         (plan.rule.ids != IdFilter::Any, "filter by id"),
         (!plan.processes.is_empty(), "filter by process"),
         (plan.rule.all != 0, "match-all keywords"),
         (plan.stacks, "stacks as extended data"),
     ];
-    tags.into_iter().filter(|(applies, _)| *applies).for_each(|(_, tag)| say(tag));
+    tags.into_iter()
+        .filter(|(applies, _)| *applies)
+        .for_each(|(_, tag)| say(tag));
 }

@@ -43,7 +43,9 @@ pub(crate) fn packets(bytes: &[u8], own: Option<[u8; 6]>) -> Result<Vec<Packet>,
     found.sort_by_key(|packet| packet.at);
     let first = found.first();
     let start = first.map_or(0, |packet| packet.at);
-    let source = first.and_then(|packet| sender(packet.medium, &packet.bytes)).map(<[u8]>::to_vec);
+    let source = first
+        .and_then(|packet| sender(packet.medium, &packet.bytes))
+        .map(<[u8]>::to_vec);
     let made = found.into_iter().map(|packet| {
         let from = sender(packet.medium, &packet.bytes);
         let is_own = match own {
@@ -89,19 +91,30 @@ struct Numbers {
 impl Numbers {
     fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
         let bytes = *bytes.get(at..)?.first_chunk::<2>()?;
-        Some(if self.big { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
+        Some(if self.big {
+            u16::from_be_bytes(bytes)
+        } else {
+            u16::from_le_bytes(bytes)
+        })
     }
 
     fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let bytes = *bytes.get(at..)?.first_chunk::<4>()?;
-        Some(if self.big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
+        Some(if self.big {
+            u32::from_be_bytes(bytes)
+        } else {
+            u32::from_le_bytes(bytes)
+        })
     }
 }
 
 /// The part of a file from a position, of a length that the file states.
 fn part(bytes: &[u8], at: usize, length: u32) -> Result<&[u8], CaptureError> {
-    let end = usize::try_from(length).ok().and_then(|length| at.checked_add(length));
-    end.and_then(|end| bytes.get(at..end)).ok_or(CaptureError::Cut)
+    let end = usize::try_from(length)
+        .ok()
+        .and_then(|length| at.checked_add(length));
+    end.and_then(|end| bytes.get(at..end))
+        .ok_or(CaptureError::Cut)
 }
 
 fn pcap(bytes: &[u8]) -> Result<Vec<Captured>, CaptureError> {
@@ -125,7 +138,13 @@ fn pcap(bytes: &[u8]) -> Result<Vec<Captured>, CaptureError> {
         let length = field(3)?;
         let data = part(bytes, at + 16, captured)?;
         let time = u128::from(seconds) * u128::from(SECOND) + u128::from(fraction) * unit;
-        out.push(Captured { at: time, sent: None, medium, bytes: data.into(), length });
+        out.push(Captured {
+            at: time,
+            sent: None,
+            medium,
+            bytes: data.into(),
+            length,
+        });
         if out.len() > MAX_PACKETS {
             return Err(CaptureError::TooMany);
         }
@@ -169,11 +188,19 @@ fn pcapng(bytes: &[u8]) -> Result<Vec<Captured>, CaptureError> {
             block::SIMPLE_PACKET => {
                 let length = numbers.u32(body, 0).ok_or(CaptureError::Cut)?;
                 let data = body.get(4..).unwrap_or_default();
-                let data = data.get(..(length as usize).min(data.len())).unwrap_or_default();
+                let data = data
+                    .get(..(length as usize).min(data.len()))
+                    .unwrap_or_default();
                 let of = interfaces.first().ok_or(CaptureError::NoInterface)?;
                 let medium = medium(of.link_type)?;
                 let bytes = data.into();
-                out.push(Captured { at: 0, sent: None, medium, bytes, length });
+                out.push(Captured {
+                    at: 0,
+                    sent: None,
+                    medium,
+                    bytes,
+                    length,
+                });
             }
             _ => {}
         }
@@ -208,7 +235,10 @@ fn interface(numbers: Numbers, body: &[u8]) -> Result<Interface, CaptureError> {
             per_second = base.checked_pow(power).unwrap_or(1_000_000);
         }
     }
-    Ok(Interface { link_type, per_second })
+    Ok(Interface {
+        link_type,
+        per_second,
+    })
 }
 
 fn packet(
@@ -217,12 +247,16 @@ fn packet(
     interfaces: &[Interface],
 ) -> Result<Captured, CaptureError> {
     let field = |n: usize| numbers.u32(body, n * 4).ok_or(CaptureError::Cut);
-    let of = interfaces.get(field(0)? as usize).ok_or(CaptureError::NoInterface)?;
+    let of = interfaces
+        .get(field(0)? as usize)
+        .ok_or(CaptureError::NoInterface)?;
     let ticks = u128::from(field(1)?) << 32 | u128::from(field(2)?);
     let captured = field(3)?;
     let length = field(4)?;
     let data = part(body, 20, captured)?;
-    let rest = body.get(20 + data.len().next_multiple_of(4)..).unwrap_or_default();
+    let rest = body
+        .get(20 + data.len().next_multiple_of(4)..)
+        .unwrap_or_default();
     let flags = options(numbers, rest).find(|(code, _)| *code == 2);
     let flags = flags.and_then(|(_, value)| numbers.u32(value, 0));
     // The direction: 1 is inbound, 2 outbound.
@@ -233,7 +267,13 @@ fn packet(
     };
     let at = ticks * u128::from(SECOND) / of.per_second;
     let medium = medium(of.link_type)?;
-    Ok(Captured { at, sent, medium, bytes: data.into(), length })
+    Ok(Captured {
+        at,
+        sent,
+        medium,
+        bytes: data.into(),
+        length,
+    })
 }
 
 #[cfg(test)]
@@ -241,7 +281,13 @@ mod tests {
     use super::*;
 
     fn words(big: bool, words: &[u32]) -> Vec<u8> {
-        let bytes = |word: &u32| if big { word.to_be_bytes() } else { word.to_le_bytes() };
+        let bytes = |word: &u32| {
+            if big {
+                word.to_be_bytes()
+            } else {
+                word.to_le_bytes()
+            }
+        };
         words.iter().flat_map(bytes).collect()
     }
 
@@ -257,7 +303,13 @@ mod tests {
 
     /// A pcapng file in nanoseconds with an inbound and an outbound packet of five bytes.
     fn next_generation(big: bool) -> Vec<u8> {
-        let half = |n: u16| if big { n.to_be_bytes() } else { n.to_le_bytes() };
+        let half = |n: u16| {
+            if big {
+                n.to_be_bytes()
+            } else {
+                n.to_le_bytes()
+            }
+        };
         let mut out = words(big, &[0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, !0, !0, 28]);
         out.extend(words(big, &[1, 32]));
         out.extend([half(1), half(0)].concat());
@@ -293,7 +345,10 @@ mod tests {
     #[test]
     fn packets_names_what_is_wrong_and_never_panics() {
         assert_eq!(packets(b"", None), Err(CaptureError::OtherFormat));
-        assert_eq!(packets(b"PK\x03\x04....", None), Err(CaptureError::OtherFormat));
+        assert_eq!(
+            packets(b"PK\x03\x04....", None),
+            Err(CaptureError::OtherFormat)
+        );
         let wrong = classic(false, 0xa1b2_c3d4, 147);
         assert_eq!(packets(&wrong, None), Err(CaptureError::LinkType(147)));
         for file in [classic(false, 0xa1b2_c3d4, 1), next_generation(false)] {

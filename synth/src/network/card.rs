@@ -33,7 +33,9 @@ impl Card {
     /// The first card of the machine.
     pub fn new(machine: &MachinePlan) -> Self {
         let plan = machine.network_cards.first();
-        let mac = plan.and_then(|plan| plan.address.first_chunk::<6>().copied()).unwrap_or(OWN);
+        let mac = plan
+            .and_then(|plan| plan.address.first_chunk::<6>().copied())
+            .unwrap_or(OWN);
         let own = addresses(plan.map_or("", |plan| &plan.ip));
         let ipv4 = own.iter().find_map(|ip| match ip {
             IpAddr::V4(v4) => Some(*v4),
@@ -55,8 +57,17 @@ impl Card {
 
     /// This end of a connection to an address.
     pub fn own_end(&self, to: IpAddr, port: u16) -> End {
-        let ip = if to.is_ipv4() { IpAddr::V4(self.ipv4) } else { IpAddr::V6(self.ipv6) };
-        End { mac: self.mac, ip, port, hops: OWN_HOPS }
+        let ip = if to.is_ipv4() {
+            IpAddr::V4(self.ipv4)
+        } else {
+            IpAddr::V6(self.ipv6)
+        };
+        End {
+            mac: self.mac,
+            ip,
+            port,
+            hops: OWN_HOPS,
+        }
     }
 
     pub fn name_server(&self) -> End {
@@ -74,16 +85,32 @@ fn named(plan: &NetworkCardPlan) -> String {
 
 /// The other end of a connection, beyond the gateway.
 pub(super) fn other_end(to: SocketAddr) -> End {
-    End { mac: GATEWAY, ip: to.ip(), port: to.port(), hops: OTHER_HOPS }
+    End {
+        mac: GATEWAY,
+        ip: to.ip(),
+        port: to.port(),
+        hops: OTHER_HOPS,
+    }
 }
 
 /// The link-local address that is made of a physical address.
 fn link_local(mac: Mac) -> Ipv6Addr {
     let [a, b, c, d, e, f] = mac.map(u16::from);
-    Ipv6Addr::new(0xfe80, 0, 0, 0, (a ^ 2) << 8 | b, c << 8 | 0xff, 0xfe00 | d, e << 8 | f)
+    Ipv6Addr::new(
+        0xfe80,
+        0,
+        0,
+        0,
+        (a ^ 2) << 8 | b,
+        c << 8 | 0xff,
+        0xfe00 | d,
+        e << 8 | f,
+    )
 }
 
 /// The IP addresses in a list.
 fn addresses(list: &str) -> Vec<IpAddr> {
-    list.split([';', ' ', ',']).filter_map(|word| word.trim().parse().ok()).collect()
+    list.split([';', ' ', ','])
+        .filter_map(|word| word.trim().parse().ok())
+        .collect()
 }

@@ -31,16 +31,31 @@ impl Packets {
     fn new(rng: &mut Rng) -> Self {
         let own_id = rng.bits() as u16;
         let other_id = rng.bits() as u16;
-        Packets { at: 0, list: Vec::new(), own_id, other_id }
+        Packets {
+            at: 0,
+            list: Vec::new(),
+            own_id,
+            other_id,
+        }
     }
 
     fn add(&mut self, sent: bool, make: impl FnOnce(u16) -> Vec<u8>) {
-        let id = if sent { &mut self.own_id } else { &mut self.other_id };
+        let id = if sent {
+            &mut self.own_id
+        } else {
+            &mut self.other_id
+        };
         *id = id.wrapping_add(1);
         let bytes: Arc<[u8]> = make(*id).into();
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let medium = PacketMedium::Ethernet;
-        self.list.push(Packet { after: self.at, sent, medium, bytes, length });
+        self.list.push(Packet {
+            after: self.at,
+            sent,
+            medium,
+            bytes,
+            length,
+        });
         self.at = self.at.saturating_add(BETWEEN);
     }
 
@@ -61,7 +76,11 @@ pub(super) fn resolve(plan: &ResolvePlan, own: &End, server: &End, rng: &mut Rng
     packets.add(true, |number| udp(own, server, number, &query));
     packets.wait(plan.round_trip);
     // A response, recursion desired and available; 3: there is no such name.
-    let flags = if plan.answers.is_empty() { 0x8183 } else { 0x8180 };
+    let flags = if plan.answers.is_empty() {
+        0x8183
+    } else {
+        0x8180
+    };
     let answers = u16::try_from(plan.answers.len()).unwrap_or(u16::MAX);
     let mut response = [&header(id, flags, answers)[..], &question].concat();
     for address in plan.answers.iter().take(answers.into()) {
@@ -83,7 +102,10 @@ pub(super) fn resolve(plan: &ResolvePlan, own: &End, server: &End, rng: &mut Rng
 
 /// The header of a DNS message with one question.
 fn header(id: u16, flags: u16, answers: u16) -> Vec<u8> {
-    [id, flags, 1, answers, 0, 0].into_iter().flat_map(u16::to_be_bytes).collect()
+    [id, flags, 1, answers, 0, 0]
+        .into_iter()
+        .flat_map(u16::to_be_bytes)
+        .collect()
 }
 
 fn question(name: &str, kind: u16) -> Vec<u8> {
@@ -145,13 +167,27 @@ impl Connection {
             (self.other_sequence, self.own_sequence, WINDOWS.1)
         };
         let acknowledged = if flags & flag::ACK == 0 { 0 } else { next };
-        let segment = Segment { flags, sequence, acknowledged, window };
-        let (from, to) = if sent { (&self.own, &self.other) } else { (&self.other, &self.own) };
-        self.packets.add(sent, |id| tcp(from, to, id, &segment, data));
+        let segment = Segment {
+            flags,
+            sequence,
+            acknowledged,
+            window,
+        };
+        let (from, to) = if sent {
+            (&self.own, &self.other)
+        } else {
+            (&self.other, &self.own)
+        };
+        self.packets
+            .add(sent, |id| tcp(from, to, id, &segment, data));
         // A SYN and a FIN count as a byte each.
         let counted = u32::try_from(data.len()).unwrap_or(0)
             + u32::from(flags & (flag::SYN | flag::FIN) != 0);
-        let used = if sent { &mut self.own_sequence } else { &mut self.other_sequence };
+        let used = if sent {
+            &mut self.own_sequence
+        } else {
+            &mut self.other_sequence
+        };
         *used = used.wrapping_add(counted);
     }
 

@@ -45,7 +45,11 @@ pub(super) fn tcp(from: &End, to: &End, id: u16, segment: &Segment, data: &[u8])
     let largest = LARGEST_SEGMENT.to_be_bytes();
     // Largest segment, no operation, window scale 8, two times no operation, SACK permitted.
     let options = [2, 4, largest[0], largest[1], 1, 3, 3, 8, 1, 1, 4, 2];
-    let options: &[u8] = if segment.flags & flag::SYN != 0 { &options } else { &[] };
+    let options: &[u8] = if segment.flags & flag::SYN != 0 {
+        &options
+    } else {
+        &[]
+    };
     let words = 5 + options.len() / 4;
     let mut out = Vec::with_capacity(words * 4 + data.len());
     out.extend(from.port.to_be_bytes());
@@ -72,8 +76,9 @@ pub(super) fn udp(from: &End, to: &End, id: u16, data: &[u8]) -> Vec<u8> {
     out.extend_from_slice(data);
     set_checksum(&mut out, 6, from, to, UDP);
     // A sum of zero is sent as its other form: zero means that there is none.
-    if let Some(sum @ &mut [0, 0]) =
-        out.get_mut(6..8).and_then(|s| <&mut [u8; 2]>::try_from(s).ok())
+    if let Some(sum @ &mut [0, 0]) = out
+        .get_mut(6..8)
+        .and_then(|s| <&mut [u8; 2]>::try_from(s).ok())
     {
         *sum = [0xff; 2];
     }
@@ -139,8 +144,9 @@ fn frame(from: &End, to: &End, id: u16, protocol: u8, payload: &[u8]) -> Vec<u8>
             let [high, low] = length(20 + payload.len());
             let [id_high, id_low] = id.to_be_bytes();
             // Version and words of the header; no fragments.
-            let mut header =
-                vec![0x45, 0, high, low, id_high, id_low, 0x40, 0, from.hops, protocol, 0, 0];
+            let mut header = vec![
+                0x45, 0, high, low, id_high, id_low, 0x40, 0, from.hops, protocol, 0, 0,
+            ];
             header.extend(source.octets());
             header.extend(target.octets());
             let sum = checksum(&[&header]).to_be_bytes();
@@ -169,7 +175,10 @@ mod tests {
     /// The example of RFC 1071, section 3, and a header with its known sum.
     #[test]
     fn checksum_is_that_of_the_standard() {
-        assert_eq!(checksum(&[&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]]), !0xddf2);
+        assert_eq!(
+            checksum(&[&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]]),
+            !0xddf2
+        );
         let header = [
             0x45, 0, 0, 0x73, 0, 0, 0x40, 0, 0x40, 0x11, 0, 0, 0xc0, 0xa8, 0, 1, 0xc0, 0xa8, 0,
             0xc7,

@@ -44,7 +44,11 @@ pub(crate) struct Passing {
 impl Passing {
     /// Bytes that it owns. The bytes of a capture are in the scenario.
     fn own_bytes(&self) -> usize {
-        if self.thread.is_some() { self.packet.bytes.len() } else { 0 }
+        if self.thread.is_some() {
+            self.packet.bytes.len()
+        } else {
+            0
+        }
     }
 }
 

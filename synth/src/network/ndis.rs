@@ -55,7 +55,12 @@ impl Ndis {
             PacketMedium::Wifi => keyword::WIFI,
             PacketMedium::Raw => keyword::MOBILE_BROADBAND,
         };
-        let common = medium | if packet.sent { keyword::SEND } else { keyword::RECEIVE };
+        let common = medium
+            | if packet.sent {
+                keyword::SEND
+            } else {
+                keyword::RECEIVE
+            };
         if packet.medium == PacketMedium::Wifi && !packet.sent {
             let values = of_card("Metadata", OwnedValue::Binary(wifi_reception()));
             self.driver.log(etw, origin, METADATA, common, &values)?;
@@ -67,10 +72,19 @@ impl Ndis {
         };
         let parts: Vec<&[u8]> = std::iter::once(first).chain(rest.chunks(PART)).collect();
         for (number, part) in (1..).zip(&parts) {
-            let start = if number == 1 { keyword::PACKET_START } else { 0 };
-            let end = if number == parts.len() { keyword::PACKET_END } else { 0 };
+            let start = if number == 1 {
+                keyword::PACKET_START
+            } else {
+                0
+            };
+            let end = if number == parts.len() {
+                keyword::PACKET_END
+            } else {
+                0
+            };
             let values = of_card("Fragment", OwnedValue::Binary(part.to_vec()));
-            self.driver.log(etw, origin, FRAGMENT, common | start | end, &values)?;
+            self.driver
+                .log(etw, origin, FRAGMENT, common | start | end, &values)?;
             origin.at += BETWEEN_LAYERS;
         }
         Ok(())
@@ -102,5 +116,9 @@ fn wifi_reception() -> Vec<u8> {
 /// The fields that name the card, and another field.
 fn of_card(name: &'static str, value: OwnedValue) -> [(&'static str, OwnedValue); 3] {
     let index = OwnedValue::UInt(FIRST_INDEX.into());
-    [("MiniportIfIndex", index.clone()), ("LowerIfIndex", index), (name, value)]
+    [
+        ("MiniportIfIndex", index.clone()),
+        ("LowerIfIndex", index),
+        (name, value),
+    ]
 }

@@ -29,8 +29,9 @@ mod id {
     pub const DROPS: u16 = 80;
     pub const FLOWS: u16 = 90;
     pub const PACKET: u16 = 160;
-    pub const ALL: [u16; 11] =
-        [COMPONENT, NUMBER, GUID, MEDIUM, IPV4, IPV6, BYTES, ETHER_TYPE, DROPS, FLOWS, PACKET];
+    pub const ALL: [u16; 11] = [
+        COMPONENT, NUMBER, GUID, MEDIUM, IPV4, IPV6, BYTES, ETHER_TYPE, DROPS, FLOWS, PACKET,
+    ];
 }
 
 /// Types of properties.
@@ -137,8 +138,10 @@ impl PacketMonitor {
             return Ok(());
         }
         self.packets += 1;
-        let mut edges: Vec<(u16, u16)> =
-            COMPONENTS.iter().flat_map(|c| c.edges.iter().map(|(edge, _)| (c.id, *edge))).collect();
+        let mut edges: Vec<(u16, u16)> = COMPONENTS
+            .iter()
+            .flat_map(|c| c.edges.iter().map(|(edge, _)| (c.id, *edge)))
+            .collect();
         if packet.sent {
             edges.reverse();
         }
@@ -151,7 +154,11 @@ impl PacketMonitor {
         let direction = if packet.sent { TX } else { RX };
         for (appearance, (component, edge)) in (1u64..).zip(edges) {
             let flow = self.flows.entry((component, edge)).or_default();
-            let count = if packet.sent { &mut flow.sent } else { &mut flow.received };
+            let count = if packet.sent {
+                &mut flow.sent
+            } else {
+                &mut flow.received
+            };
             count.packets += 1;
             count.bytes += u64::from(packet.length);
             let number = OwnedValue::UInt;
@@ -163,7 +170,10 @@ impl PacketMonitor {
                 ("PacketType", number(kind)),
                 ("ComponentId", number(component.into())),
                 ("EdgeId", number(edge.into())),
-                ("OriginalPayloadSize", number(packet.length.min(0xffff).into())),
+                (
+                    "OriginalPayloadSize",
+                    number(packet.length.min(0xffff).into()),
+                ),
                 ("Payload", OwnedValue::Binary(logged.to_vec())),
             ];
             self.driver.log(etw, origin, id::PACKET, 0, &values)?;
@@ -191,7 +201,11 @@ impl PacketMonitor {
     fn lines(&self, of: &Component, card: &Card) -> Vec<(u16, Vec<(&'static str, OwnedValue)>)> {
         let number = OwnedValue::UInt;
         let component = ("ComponentId", number(of.id.into()));
-        let description = if of.description.is_empty() { &card.name } else { of.description };
+        let description = if of.description.is_empty() {
+            &card.name
+        } else {
+            of.description
+        };
         let mut out = vec![(
             id::COMPONENT,
             vec![
@@ -202,7 +216,10 @@ impl PacketMonitor {
             ],
         )];
         let mut property = |id: u16, kind: u64, name: &'static str, value: OwnedValue| {
-            out.push((id, vec![component.clone(), ("Type", number(kind)), (name, value)]));
+            out.push((
+                id,
+                vec![component.clone(), ("Type", number(kind)), (name, value)],
+            ));
         };
         let own_index = u64::from(FIRST_INDEX);
         match of.id {
@@ -210,29 +227,57 @@ impl PacketMonitor {
                 let mac = OwnedValue::Binary(card.mac.to_vec());
                 property(id::BYTES, property::ADDRESS, "Value", mac);
                 property(id::MEDIUM, property::MEDIUM, "Value", number(0));
-                property(id::GUID, property::IF_GUID, "Value", OwnedValue::Guid(self.if_guid));
+                property(
+                    id::GUID,
+                    property::IF_GUID,
+                    "Value",
+                    OwnedValue::Guid(self.if_guid),
+                );
                 property(id::NUMBER, property::IF_INDEX, "Value", number(own_index));
             }
             FILTER => {
-                property(id::NUMBER, property::MINIPORT_IF_INDEX, "Value", number(own_index));
-                property(id::NUMBER, property::IF_INDEX, "Value", number(own_index + 11));
+                property(
+                    id::NUMBER,
+                    property::MINIPORT_IF_INDEX,
+                    "Value",
+                    number(own_index),
+                );
+                property(
+                    id::NUMBER,
+                    property::IF_INDEX,
+                    "Value",
+                    number(own_index + 11),
+                );
             }
             _ => {
                 let (ipv4, ipv6) = card.addresses();
                 // The table describes only the second one as an address.
                 let ipv4 = number(u32::from_le_bytes(ipv4.octets()).into());
                 property(id::IPV4, property::IP_ADDRESS, "IpAddress", ipv4);
-                property(id::IPV6, property::IP_ADDRESS, "IpAddress", OwnedValue::Ipv6(ipv6));
+                property(
+                    id::IPV6,
+                    property::IP_ADDRESS,
+                    "IpAddress",
+                    OwnedValue::Ipv6(ipv6),
+                );
                 for ether_type in [0x0806, 0x0800, 0x86dd] {
                     let value = number(ether_type);
                     property(id::ETHER_TYPE, property::ETHER_TYPE, "EtherType", value);
                 }
-                property(id::NUMBER, property::MINIPORT_IF_INDEX, "Value", number(own_index));
+                property(
+                    id::NUMBER,
+                    property::MINIPORT_IF_INDEX,
+                    "Value",
+                    number(own_index),
+                );
             }
         }
         property(id::NUMBER, property::NDIS_OBJECT, "Value", number(1));
         let directions = [("DirTagIn", number(RX)), ("DirTagOut", number(TX))];
-        let drops = [component.clone()].into_iter().chain(directions.clone()).collect();
+        let drops = [component.clone()]
+            .into_iter()
+            .chain(directions.clone())
+            .collect();
         out.push((id::DROPS, drops));
         for (edge, name) in of.edges {
             let flow = self.flows.get(&(of.id, *edge)).copied().unwrap_or_default();

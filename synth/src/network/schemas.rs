@@ -39,11 +39,16 @@ impl Driver {
         more_keywords: u64,
         values: &[(&str, OwnedValue)],
     ) -> Result<()> {
-        let Some(schema) = self.events.get(&id) else { return Ok(()) };
+        let Some(schema) = self.events.get(&id) else {
+            return Ok(());
+        };
         let provider = etw.provider(self.provider, false);
         let mut descriptor = schema.descriptor();
         descriptor.keyword |= more_keywords;
-        if !etw.seen(provider, origin.pid).raises(descriptor.level, descriptor.keyword) {
+        if !etw
+            .seen(provider, origin.pid)
+            .raises(descriptor.level, descriptor.keyword)
+        {
             return Ok(());
         }
         let given = values;
@@ -53,7 +58,10 @@ impl Driver {
             values.push(given.map_or(OwnedValue::Auto, |(_, value)| value.clone()));
         }
         counts::fill(&schema.fields, &mut values);
-        let event = Event { descriptor, ..Event::new(schema, &values) };
+        let event = Event {
+            descriptor,
+            ..Event::new(schema, &values)
+        };
         etw.raise(provider, origin, &event)
     }
 }

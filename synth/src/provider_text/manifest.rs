@@ -55,7 +55,10 @@ fn write(plan: &ProviderPlan, out: &mut String) -> fmt::Result {
         let name = format!("K{bit:x}");
         writeln!(strings, "    <string id=\"{name}\" value=\"{name}\"/>")?;
         let message = format!("$(string.{name})");
-        writeln!(out, "     <keyword name=\"{name}\" mask=\"{bit:#x}\" message=\"{message}\"/>")?;
+        writeln!(
+            out,
+            "     <keyword name=\"{name}\" mask=\"{bit:#x}\" message=\"{message}\"/>"
+        )?;
         keywords &= !bit;
     }
     writeln!(out, "    </keywords>\n    <levels>")?;
@@ -64,14 +67,21 @@ fn write(plan: &ProviderPlan, out: &mut String) -> fmt::Result {
         writeln!(out, "     <level name=\"L{value}\" value=\"{value}\"/>")?;
     }
     writeln!(out, "    </levels>\n    <tasks>")?;
-    let tasks: BTreeSet<u16> =
-        plan.events.iter().map(|e| e.task.value).filter(|t| *t > 0).collect();
+    let tasks: BTreeSet<u16> = plan
+        .events
+        .iter()
+        .map(|e| e.task.value)
+        .filter(|t| *t > 0)
+        .collect();
     for task in tasks {
         writeln!(out, "     <task name=\"T{task}\" value=\"{task}\"/>")?;
     }
     writeln!(out, "    </tasks>\n    <opcodes>")?;
     let opcodes: BTreeSet<u8> = plan.events.iter().map(|e| e.opcode.value).collect();
-    for code in opcodes.into_iter().filter(|code| OPCODES.iter().all(|(known, _)| known != code)) {
+    for code in opcodes
+        .into_iter()
+        .filter(|code| OPCODES.iter().all(|(known, _)| known != code))
+    {
         writeln!(out, "     <opcode name=\"O{code}\" value=\"{code}\"/>")?;
     }
     writeln!(out, "    </opcodes>\n    <templates>")?;
@@ -92,12 +102,16 @@ fn write(plan: &ProviderPlan, out: &mut String) -> fmt::Result {
 
 /// The name of an event's template.
 fn template_of(event: &EventSchema) -> Option<String> {
-    let Identity::Modern { id, version } = event.identity else { return None };
+    let Identity::Modern { id, version } = event.identity else {
+        return None;
+    };
     (!event.fields.is_empty()).then(|| format!("E{id}v{version}"))
 }
 
 fn template(event: &EventSchema, out: &mut String) -> fmt::Result {
-    let Some(id) = template_of(event) else { return Ok(()) };
+    let Some(id) = template_of(event) else {
+        return Ok(());
+    };
     writeln!(out, "     <template tid=\"{id}\">")?;
     for field in &event.fields {
         let name = escape(&field.name);
@@ -105,21 +119,32 @@ fn template(event: &EventSchema, out: &mut String) -> fmt::Result {
             Some(InType::Null) | None => continue,
             // Its length is before it.
             Some(InType::Binary) => {
-                writeln!(out, "      <data name=\"{name}Length\" inType=\"win:UInt16\"/>")?;
+                writeln!(
+                    out,
+                    "      <data name=\"{name}Length\" inType=\"win:UInt16\"/>"
+                )?;
                 ("Binary", format!(" length=\"{name}Length\""))
             }
             Some(InType::SizeT) => ("Pointer", String::new()),
             Some(ty) => (ty.name(), String::new()),
         };
-        writeln!(out, "      <data name=\"{name}\" inType=\"win:{ty}\"{length}/>")?;
+        writeln!(
+            out,
+            "      <data name=\"{name}\" inType=\"win:{ty}\"{length}/>"
+        )?;
     }
     writeln!(out, "     </template>")
 }
 
 fn one(event: &EventSchema, strings: &mut String, out: &mut String) -> fmt::Result {
-    let Identity::Modern { id, version } = event.identity else { return Ok(()) };
+    let Identity::Modern { id, version } = event.identity else {
+        return Ok(());
+    };
     let symbol = escape(&event.name);
-    write!(out, "     <event value=\"{id}\" version=\"{version}\" symbol=\"{symbol}\"")?;
+    write!(
+        out,
+        "     <event value=\"{id}\" version=\"{version}\" symbol=\"{symbol}\""
+    )?;
     match event.level.value {
         value @ 0..=5 => write!(out, " level=\"{}\"", level(value).0)?,
         value @ 6..=15 => write!(out, " level=\"win:ReservedLevel{value}\"")?,
@@ -133,7 +158,9 @@ fn one(event: &EventSchema, strings: &mut String, out: &mut String) -> fmt::Resu
         Some((_, name)) => write!(out, " opcode=\"{name}\"")?,
         None => write!(out, " opcode=\"O{opcode}\"")?,
     }
-    let bits = (0..64).map(|n| 1u64 << n).filter(|bit| event.keywords & bit != 0);
+    let bits = (0..64)
+        .map(|n| 1u64 << n)
+        .filter(|bit| event.keywords & bit != 0);
     let bits: Vec<String> = bits.map(|bit| format!("K{bit:x}")).collect();
     if !bits.is_empty() {
         write!(out, " keywords=\"{}\"", bits.join(" "))?;
@@ -144,7 +171,11 @@ fn one(event: &EventSchema, strings: &mut String, out: &mut String) -> fmt::Resu
     if let Some(message) = &event.message {
         let key = format!("E{id}v{version}.message");
         write!(out, " message=\"$(string.{key})\"")?;
-        writeln!(strings, "    <string id=\"{key}\" value=\"{}\"/>", escape(message))?;
+        writeln!(
+            strings,
+            "    <string id=\"{key}\" value=\"{}\"/>",
+            escape(message)
+        )?;
     }
     writeln!(out, "/>")
 }
@@ -178,11 +209,20 @@ mod tests {
             assert_eq!(&*found.provider_name, plan.name);
             assert_eq!(found.identity, event.identity);
             let numbers = |e: &EventSchema| {
-                (e.level.value, e.task.value, e.opcode.value, e.keywords, e.message.clone())
+                (
+                    e.level.value,
+                    e.task.value,
+                    e.opcode.value,
+                    e.keywords,
+                    e.message.clone(),
+                )
             };
             assert_eq!(numbers(found), numbers(event));
             let fields = |e: &EventSchema| -> Vec<_> {
-                e.fields.iter().map(|f| (f.name.to_string(), f.in_type())).collect()
+                e.fields
+                    .iter()
+                    .map(|f| (f.name.to_string(), f.in_type()))
+                    .collect()
             };
             let mut expected = fields(event);
             if let Some(at) = expected.iter().position(|(name, _)| name == "Blob") {

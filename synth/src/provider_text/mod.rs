@@ -39,7 +39,9 @@ pub(crate) fn description_file(plan: &ProviderPlan) -> Option<(String, String)> 
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('"', "&quot;")
 }
 
 /// The manifest that an `EventSource` writes into a trace.
@@ -48,13 +50,17 @@ pub(crate) fn event_source_manifest(plan: &ProviderPlan) -> String {
     let mut keywords = String::new();
     while mask != 0 {
         let bit = mask & mask.wrapping_neg();
-        keywords.push_str(&format!("   <keyword name=\"K{bit:x}\" mask=\"{bit:#x}\"/>\n"));
+        keywords.push_str(&format!(
+            "   <keyword name=\"K{bit:x}\" mask=\"{bit:#x}\"/>\n"
+        ));
         mask &= !bit;
     }
     let mut events = String::new();
     let mut templates = String::new();
     for event in &plan.events {
-        let Identity::Modern { id, version } = event.identity else { continue };
+        let Identity::Modern { id, version } = event.identity else {
+            continue;
+        };
         let bits: Vec<String> = (0..64)
             .map(|n| 1u64 << n)
             .filter(|bit| event.keywords & bit != 0)
@@ -77,12 +83,14 @@ pub(crate) fn event_source_manifest(plan: &ProviderPlan) -> String {
             let mut length = String::new();
             if field.in_type() == Some(InType::Binary) {
                 // Its length is before it.
-                templates
-                    .push_str(&format!("    <data name=\"{name}Size\" inType=\"win:UInt32\"/>\n"));
+                templates.push_str(&format!(
+                    "    <data name=\"{name}Size\" inType=\"win:UInt32\"/>\n"
+                ));
                 length = format!(" length=\"{name}Size\"");
             }
-            templates
-                .push_str(&format!("    <data name=\"{name}\" inType=\"win:{ty}\"{length}/>\n"));
+            templates.push_str(&format!(
+                "    <data name=\"{name}\" inType=\"win:{ty}\"{length}/>\n"
+            ));
         }
         templates.push_str("   </template>\n");
     }
@@ -110,7 +118,10 @@ const LEVELS: [(&str, &str); 6] = [
 ];
 
 fn level(level: u8) -> (&'static str, &'static str) {
-    LEVELS.get(usize::from(level)).copied().unwrap_or(("win:LogAlways", "NONE"))
+    LEVELS
+        .get(usize::from(level))
+        .copied()
+        .unwrap_or(("win:LogAlways", "NONE"))
 }
 
 /// The TMF file of a WPP provider, as tools extract it from a PDB.
@@ -121,7 +132,9 @@ fn tmf(plan: &ProviderPlan) -> String {
     let guid = plan.events.first().map_or(plan.guid, |e| e.provider);
     text.push_str(&format!("{guid} {name} // SRC={source}.c MJ= MN=\n"));
     for (line, event) in plan.events.iter().enumerate() {
-        let Identity::Message { number } = event.identity else { continue };
+        let Identity::Message { number } = event.identity else {
+            continue;
+        };
         let (_, level) = level(event.level.value);
         let message = event.message.as_deref().unwrap_or_default();
         let flags = format!("0x{:X}", event.keywords);
@@ -173,7 +186,11 @@ mod tests {
     use etl_schema::sources::{manifest, tmf as tmf_source};
 
     fn provider(script: &str) -> ProviderPlan {
-        crate::Script::new("p", script).parse().unwrap().providers.remove(0)
+        crate::Script::new("p", script)
+            .parse()
+            .unwrap()
+            .providers
+            .remove(0)
     }
 
     #[test]
@@ -186,11 +203,20 @@ mod tests {
         assert_eq!(plan.events[0].fields[0].length, Length::U32);
         let text = event_source_manifest(&plan);
         let found = manifest::parse_lenient(&text).unwrap();
-        let fields: Vec<_> =
-            found[0].fields.iter().map(|f| (f.name.to_string(), f.in_type())).collect();
-        let expected =
-            [("BlobSize", InType::UInt32), ("Blob", InType::Binary), ("After", InType::UInt32)];
-        assert_eq!(fields, expected.map(|(name, ty)| (name.to_owned(), Some(ty))));
+        let fields: Vec<_> = found[0]
+            .fields
+            .iter()
+            .map(|f| (f.name.to_string(), f.in_type()))
+            .collect();
+        let expected = [
+            ("BlobSize", InType::UInt32),
+            ("Blob", InType::Binary),
+            ("After", InType::UInt32),
+        ];
+        assert_eq!(
+            fields,
+            expected.map(|(name, ty)| (name.to_owned(), Some(ty)))
+        );
     }
 
     #[test]
@@ -201,6 +227,9 @@ mod tests {
         let found = tmf_source::parse(&tmf(&plan)).unwrap();
         let message = &found.schemas[0];
         assert_eq!(message.identity, plan.events[0].identity);
-        assert_eq!((&*message.provider_name, &*message.task.name), ("My Prov", "Read_all"));
+        assert_eq!(
+            (&*message.provider_name, &*message.task.name),
+            ("My Prov", "Read_all")
+        );
     }
 }

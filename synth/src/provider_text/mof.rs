@@ -22,7 +22,10 @@ fn write(plan: &ProviderPlan, out: &mut String) -> fmt::Result {
     let guid = plan.guid;
     writeln!(out, "#pragma classflags(\"forceupdate\")")?;
     writeln!(out, "#pragma namespace(\"\\\\\\\\.\\\\root\\\\WMI\")\n")?;
-    writeln!(out, "[Dynamic, Description({name}), Guid(\"{{{guid}}}\"), locale(1033)]")?;
+    writeln!(
+        out,
+        "[Dynamic, Description({name}), Guid(\"{{{guid}}}\"), locale(1033)]"
+    )?;
     writeln!(out, "class {root} : EventTrace\n{{\n}};")?;
     let mut versions: BTreeMap<u16, Vec<(u8, &EventSchema)>> = BTreeMap::new();
     for event in &plan.events {
@@ -47,7 +50,10 @@ fn write(plan: &ProviderPlan, out: &mut String) -> fmt::Result {
                  locale(1033)]"
             )?;
             writeln!(out, "class {class}_{named} : {class}\n{{")?;
-            let fields = event.fields.iter().filter_map(|f| Some((f, mof_type(f.in_type()?)?)));
+            let fields = event
+                .fields
+                .iter()
+                .filter_map(|f| Some((f, mof_type(f.in_type()?)?)));
             for (number, (field, (qualifiers, ty))) in (1u32..).zip(fields) {
                 let described = quoted(&field.name);
                 let name = identifier(&field.name);
@@ -66,7 +72,10 @@ fn write(plan: &ProviderPlan, out: &mut String) -> fmt::Result {
 fn mof_type(ty: InType) -> Option<(&'static str, &'static str)> {
     Some(match ty {
         InType::Null => return None,
-        InType::Utf16 => (", StringTermination(\"NullTerminated\"), format(\"w\")", "string"),
+        InType::Utf16 => (
+            ", StringTermination(\"NullTerminated\"), format(\"w\")",
+            "string",
+        ),
         InType::Ansi => (", StringTermination(\"NullTerminated\")", "string"),
         InType::Int8 => ("", "sint8"),
         InType::UInt8 => ("", "uint8"),
@@ -93,7 +102,11 @@ fn mof_type(ty: InType) -> Option<(&'static str, &'static str)> {
 /// A name of letters, digits and underscores that begins with a letter.
 fn identifier(name: &str) -> String {
     let text = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
-    if text.starts_with(|c: char| c.is_ascii_alphabetic()) { text } else { format!("X{text}") }
+    if text.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        text
+    } else {
+        format!("X{text}")
+    }
 }
 
 /// A name as a text of MOF.

@@ -16,7 +16,9 @@ impl Simulator<'_> {
     /// Performs a step; one that repeats is planned again.
     pub(super) fn step(&mut self, index: usize) -> Result<()> {
         let scenario = self.scenario;
-        let Some(step) = scenario.steps.get(index) else { return Ok(()) };
+        let Some(step) = scenario.steps.get(index) else {
+            return Ok(());
+        };
         if let Some(repeat) = &step.repeat {
             if self.now >= repeat.until {
                 return Ok(());
@@ -29,7 +31,9 @@ impl Simulator<'_> {
             };
             self.plan(self.now.saturating_add(period), Task::Step(index));
         }
-        let Some(command) = &step.command else { return self.act(&step.action) };
+        let Some(command) = &step.command else {
+            return self.act(&step.action);
+        };
         if !self.failed_lines.performs(command) {
             return Ok(());
         }
@@ -48,7 +52,11 @@ impl Simulator<'_> {
         match action {
             Action::Start(plan) => self.start(plan),
             Action::Session(name, request) => self.request(name, request),
-            Action::Roll { plan, every, number } => {
+            Action::Roll {
+                plan,
+                every,
+                number,
+            } => {
                 let index = self.etw.running(&plan.name).first().copied();
                 if let Some(index) = index {
                     let at = now.saturating_add((*every).max(1));
@@ -57,17 +65,31 @@ impl Simulator<'_> {
                 }
                 Ok(())
             }
-            Action::Merge { inputs, output, identities, compress } => {
+            Action::Merge {
+                inputs,
+                output,
+                identities,
+                compress,
+            } => {
                 let files = identities.then_some(&self.image_files);
                 self.etw.merge(inputs, output, files, *compress, now)
             }
             Action::Read { files, sessions } => self.etw.read(files, sessions, now),
-            Action::Collector { name, problem: Some(problem) } => {
+            Action::Collector {
+                name,
+                problem: Some(problem),
+            } => {
                 let (code, why) = match problem {
                     CollectorProblem::Missing => (RefusalCode::NotFound, "is not saved"),
                     CollectorProblem::Exists => (RefusalCode::AlreadyExists, "is saved already"),
                 };
-                self.etw.fail(name, "collector", code, format!("session \"{name}\" {why}"), now)
+                self.etw.fail(
+                    name,
+                    "collector",
+                    code,
+                    format!("session \"{name}\" {why}"),
+                    now,
+                )
             }
             Action::Collector { .. } => Ok(()),
             Action::Replay { packets, .. } => self.plan_packets(packets, None),
@@ -83,17 +105,25 @@ impl Simulator<'_> {
             }
             return Ok(());
         }
-        let at = if *request == Request::Leave { self.settled() } else { self.now };
+        let at = if *request == Request::Leave {
+            self.settled()
+        } else {
+            self.now
+        };
         let sessions = self.etw.request(name, request, at)?;
         let mut callbacks = Vec::new();
         match request {
             Request::Stop => {
-                sessions.iter().try_for_each(|index| self.before_stop(*index))?;
+                sessions
+                    .iter()
+                    .try_for_each(|index| self.before_stop(*index))?;
                 callbacks = self.etw.stop(&sessions, self.settled())?;
                 self.controller_leaves()?;
             }
             Request::KernelRundown => {
-                sessions.iter().try_for_each(|index| self.kernel_rundown(*index))?;
+                sessions
+                    .iter()
+                    .try_for_each(|index| self.kernel_rundown(*index))?;
             }
             Request::Kernel(change) => {
                 self.change_kernel(name, &sessions, request.name(), change)?
@@ -133,9 +163,15 @@ impl Simulator<'_> {
         let number = number.saturating_add(1);
         let file = plan.file.as_deref().map(|file| numbered_file(file, number));
         let next = self.etw.sessions.len();
-        self.start(&SessionPlan { file, ..plan.clone() })?;
+        self.start(&SessionPlan {
+            file,
+            ..plan.clone()
+        })?;
         self.rolls.push((next, plan, every, number));
-        self.plan(self.now.saturating_add(every.max(1)), Task::RollFile(self.rolls.len() - 1));
+        self.plan(
+            self.now.saturating_add(every.max(1)),
+            Task::RollFile(self.rolls.len() - 1),
+        );
         Ok(())
     }
 
@@ -148,7 +184,11 @@ impl Simulator<'_> {
 
     /// The latest time up to which any processor was simulated.
     fn settled(&self) -> u64 {
-        self.machine.processors.iter().map(|p| p.horizon).fold(self.now, u64::max)
+        self.machine
+            .processors
+            .iter()
+            .map(|p| p.horizon)
+            .fold(self.now, u64::max)
     }
 
     /// A session starts, or one in each process that it is private to.
@@ -160,8 +200,10 @@ impl Simulator<'_> {
         if let Some(name) = &plan.process {
             // A process that starts now exists, although its first thread has not run.
             let plans = self.processes.iter().zip(&self.scenario.processes);
-            let begins: Vec<usize> =
-                plans.filter(|(_, plan)| plan.start <= self.now).map(|(index, _)| *index).collect();
+            let begins: Vec<usize> = plans
+                .filter(|(_, plan)| plan.start <= self.now)
+                .map(|(index, _)| *index)
+                .collect();
             let mut pid = None;
             for (index, process) in self.machine.processes.iter().enumerate() {
                 let exists =
@@ -178,13 +220,25 @@ impl Simulator<'_> {
                 ));
             };
             let in_process = LogFileMode::PRIVATE | LogFileMode::PRIVATE_IN_PROC;
-            let plan = SessionPlan { mode: plan.mode | in_process, ..plan.clone() };
+            let plan = SessionPlan {
+                mode: plan.mode | in_process,
+                ..plan.clone()
+            };
             return self.start_one(&plan, Some(pid));
         }
-        for pid in self.etw.registered(plan.providers.iter().map(|p| p.provider)) {
+        for pid in self
+            .etw
+            .registered(plan.providers.iter().map(|p| p.provider))
+        {
             // Each process has its own file, with its id after the name.
             let file = plan.file.as_ref().map(|file| format!("{file}_{pid}"));
-            self.start_one(&SessionPlan { file, ..plan.clone() }, Some(pid))?;
+            self.start_one(
+                &SessionPlan {
+                    file,
+                    ..plan.clone()
+                },
+                Some(pid),
+            )?;
         }
         Ok(())
     }
@@ -198,7 +252,13 @@ impl Simulator<'_> {
             self.controller_enters()?;
         }
         let (controller_pid, controller_tid) = self.controller();
-        let request = StartRequest { plan, process, at: self.now, controller_pid, controller_tid };
+        let request = StartRequest {
+            plan,
+            process,
+            at: self.now,
+            controller_pid,
+            controller_tid,
+        };
         if let Some(started) = self.etw.start(&request)? {
             let index = started.index;
             if of_kernel {
@@ -213,7 +273,9 @@ impl Simulator<'_> {
     pub(super) fn controller_enters(&mut self) -> Result<()> {
         let at = self.controller_origin().at;
         let shell = self.machine.processes.iter().find(|p| p.pid == SHELL);
-        let Some(thread) = shell.and_then(|p| p.threads.first().copied()) else { return Ok(()) };
+        let Some(thread) = shell.and_then(|p| p.threads.first().copied()) else {
+            return Ok(());
+        };
         self.enter(0, thread, at)
     }
 
@@ -246,7 +308,10 @@ impl Simulator<'_> {
 fn describe(action: &Action) -> Option<String> {
     Some(match action {
         Action::Start(plan) => {
-            let file = plan.file.as_deref().map_or("memory".to_owned(), |f| format!("\"{f}\""));
+            let file = plan
+                .file
+                .as_deref()
+                .map_or("memory".to_owned(), |f| format!("\"{f}\""));
             let providers: Vec<String> = plan.providers.iter().map(asked).collect();
             let kernel = match plan.kernel.simulated_text() {
                 none if none.is_empty() => String::new(),
@@ -255,7 +320,11 @@ fn describe(action: &Action) -> Option<String> {
             format!(
                 "session \"{}\" starts into {file}{}{}{kernel}",
                 plan.name,
-                if providers.is_empty() { "" } else { ", enables " },
+                if providers.is_empty() {
+                    ""
+                } else {
+                    ", enables "
+                },
                 providers.join(", ")
             )
         }
@@ -267,7 +336,9 @@ fn describe(action: &Action) -> Option<String> {
                 Request::Disable(provider) => format!("disables {provider}"),
                 Request::CaptureState(provider) => format!("asks {provider} for its state"),
                 Request::Flush(file) => {
-                    let into = file.as_ref().map_or(String::new(), |f| format!(" into \"{f}\""));
+                    let into = file
+                        .as_ref()
+                        .map_or(String::new(), |f| format!(" into \"{f}\""));
                     format!("is flushed{into}")
                 }
                 Request::Consume { file, .. } => {
@@ -283,8 +354,17 @@ fn describe(action: &Action) -> Option<String> {
                 Request::Kernel(_) | Request::StopAfter(_) => return None,
             },
         ),
-        Action::Merge { inputs, output, identities, .. } => {
-            let without = if *identities { "" } else { ", without identities of images" };
+        Action::Merge {
+            inputs,
+            output,
+            identities,
+            ..
+        } => {
+            let without = if *identities {
+                ""
+            } else {
+                ", without identities of images"
+            };
             format!("{} become {output}{without}", inputs.join(", "))
         }
         Action::Replay { file, packets } => format!("{} packets of \"{file}\" pass", packets.len()),

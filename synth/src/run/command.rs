@@ -44,34 +44,57 @@ impl Simulator<'_> {
         if refusal.is_some() {
             self.failed_lines.0.insert(command.number);
         }
-        let report = CommandReport { at: self.now, line: command.line.clone(), exit_code, output };
+        let report = CommandReport {
+            at: self.now,
+            line: command.line.clone(),
+            exit_code,
+            output,
+        };
         self.etw.observer.observe(&Fact::Command(&report))
     }
 }
 
 /// The exit code of a tool and what it prints when a request is refused.
 fn tool_error(tool: Tool, refusal: &Refusal) -> (i32, String) {
-    let Refusal { session, request, code, .. } = refusal;
+    let Refusal {
+        session,
+        request,
+        code,
+        ..
+    } = refusal;
     let number = code.number();
     let message = code.message();
     match tool {
         Tool::Logman => {
             let (result, message) = match code {
                 RefusalCode::NotFound => (PLA_E_DCS_NOT_FOUND, "Data Collector Set was not found."),
-                RefusalCode::AlreadyExists => {
-                    (PLA_E_DCS_ALREADY_EXISTS, "Data Collector Set already exists.")
-                }
+                RefusalCode::AlreadyExists => (
+                    PLA_E_DCS_ALREADY_EXISTS,
+                    "Data Collector Set already exists.",
+                ),
                 _ => (0x8007_0000 | number, message),
             };
             (result.cast_signed(), format!("Error:\n{message}"))
         }
-        Tool::Tracelog => {
-            (number.cast_signed(), format!("Operation Status:\t{number}L\t{message}"))
-        }
+        Tool::Tracelog => (
+            number.cast_signed(),
+            format!("Operation Status:\t{number}L\t{message}"),
+        ),
         tool => {
-            let of = if *request == "merge" { "Merge ETL" } else { session };
-            let name = if tool == Tool::Plain { "xperf" } else { tool.name() };
-            (number.cast_signed(), format!("{name}: error: {of}: {message} ({number:#x})."))
+            let of = if *request == "merge" {
+                "Merge ETL"
+            } else {
+                session
+            };
+            let name = if tool == Tool::Plain {
+                "xperf"
+            } else {
+                tool.name()
+            };
+            (
+                number.cast_signed(),
+                format!("{name}: error: {of}: {message} ({number:#x})."),
+            )
         }
     }
 }
@@ -98,7 +121,10 @@ mod tests {
         );
         let (code, text) = said(Tool::Tracelog, RefusalCode::NotFound);
         assert_eq!(code, 4201);
-        assert!(text.starts_with("Operation Status:\t4201L\tThe instance name"), "{text}");
+        assert!(
+            text.starts_with("Operation Status:\t4201L\tThe instance name"),
+            "{text}"
+        );
         let (code, text) = said(Tool::Logman, RefusalCode::NotFound);
         assert_eq!(
             (code, text.as_str()),

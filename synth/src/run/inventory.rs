@@ -17,13 +17,24 @@ impl Simulator<'_> {
             let pid = ProcessId::new(process.pid);
             let observer = &mut *self.etw.observer;
             let mut note = |item: &InventoryItem<'_>| observer.observe(&Fact::Inventory(item));
-            note(&InventoryItem::Process { pid, name: &process.name, exited: process.exited })?;
+            note(&InventoryItem::Process {
+                pid,
+                name: &process.name,
+                exited: process.exited,
+            })?;
             if process.exited.is_some() {
                 continue;
             }
-            for thread in process.threads.iter().filter_map(|t| self.machine.threads.get(*t)) {
+            for thread in process
+                .threads
+                .iter()
+                .filter_map(|t| self.machine.threads.get(*t))
+            {
                 if thread.started && !thread.ended {
-                    note(&InventoryItem::Thread { pid, tid: thread.tid.into() })?;
+                    note(&InventoryItem::Thread {
+                        pid,
+                        tid: thread.tid.into(),
+                    })?;
                 }
             }
             for image in &process.images {

@@ -40,7 +40,12 @@ impl Simulator<'_> {
         let Some(process) = self.machine.threads.get(thread).map(|t| t.process) else {
             return nothing;
         };
-        if !self.machine.processes.get(process).is_some_and(Process::is_alive) {
+        if !self
+            .machine
+            .processes
+            .get(process)
+            .is_some_and(Process::is_alive)
+        {
             return nothing;
         }
         let mut at = self.origin(thread, from);
@@ -49,14 +54,18 @@ impl Simulator<'_> {
                 self.open(thread, process, request, &mut at)?;
             }
             IoOp::Transfer(handle, mut transfer) => {
-                let Some(open) = self.handle(handle) else { return nothing };
+                let Some(open) = self.handle(handle) else {
+                    return nothing;
+                };
                 transfer.since = from;
                 transfer.irp = self.machine.files.irps.take(from);
                 self.ask(thread, transfer.request(), transfer.irp, &open, &at)?;
                 return self.go_on(thread, handle, open, transfer, at);
             }
             IoOp::Continue(handle, transfer) => {
-                let Some(open) = self.handle(handle) else { return nothing };
+                let Some(open) = self.handle(handle) else {
+                    return nothing;
+                };
                 return self.go_on(thread, handle, open, transfer, at);
             }
             IoOp::Flush(handle) => {
@@ -64,7 +73,9 @@ impl Simulator<'_> {
                 return self.perform_io(thread, IoOp::Transfer(handle, flush), from);
             }
             IoOp::Delete(handle) => {
-                let Some(open) = self.handle(handle) else { return nothing };
+                let Some(open) = self.handle(handle) else {
+                    return nothing;
+                };
                 let irp = self.machine.files.irps.take(at.at);
                 self.ask(thread, FileRequest::Delete, irp, &open, &at)?;
                 self.answer(thread, irp, 0, &mut at)?;
@@ -128,12 +139,22 @@ impl Simulator<'_> {
         request: OpenRequest,
         at: &mut Origin,
     ) -> Result<()> {
-        let OpenRequest { handle, file, options, share } = request;
+        let OpenRequest {
+            handle,
+            file,
+            options,
+            share,
+        } = request;
         let since = at.at;
         let irp = self.machine.files.irps.take(at.at);
         let object = self.machine.files.objects.take(at.at);
         let (key, new, created) = self.machine.files.name(file, at.at);
-        let open = Handle { process, file, object, key };
+        let open = Handle {
+            process,
+            file,
+            object,
+            key,
+        };
         self.machine.files.open.insert(handle, open);
         let path = self.path_of(file);
         let kernel_path = self.machine.files.kernel_path(&path);
@@ -149,7 +170,9 @@ impl Simulator<'_> {
 
     /// A thread closes a file: the handle, and then the file object.
     fn close_file(&mut self, thread: usize, handle: u64, at: &mut Origin) -> Result<()> {
-        let Some(open) = self.machine.files.open.remove(&handle) else { return Ok(()) };
+        let Some(open) = self.machine.files.open.remove(&handle) else {
+            return Ok(());
+        };
         let since = at.at;
         for request in [FileRequest::Cleanup, FileRequest::Close] {
             let irp = self.machine.files.irps.take(at.at);
@@ -186,14 +209,24 @@ impl Simulator<'_> {
             at.at = at.at.saturating_add(transfer.bytes / 8);
             let irp = transfer.irp;
             self.answer(thread, irp, transfer.bytes, &mut at)?;
-            self.report_file(transfer.operation, transfer.since, &open, Some(&transfer), &at)?;
+            self.report_file(
+                transfer.operation,
+                transfer.since,
+                &open,
+                Some(&transfer),
+                &at,
+            )?;
             return Ok((at.at, MICROSECOND, Vec::new()));
         }
         at.at = at.at.saturating_add(3 * MICROSECOND);
         let part = if flush { 0 } else { left.min(LARGEST_REQUEST) };
         let file = self.machine.files.get(open.file);
         let (disk, first) = file.map_or((0, 0), |f| (f.disk, f.start));
-        let place = if flush { 0 } else { first.saturating_add(start + transfer.done) };
+        let place = if flush {
+            0
+        } else {
+            first.saturating_add(start + transfer.done)
+        };
         let request = DiskRequest {
             disk,
             start: place,
@@ -206,10 +239,21 @@ impl Simulator<'_> {
         };
         self.etw.log_disk_init(&request, &at)?;
         self.take_stack(request.events().0, Some(thread), &at)?;
-        let ends =
-            self.machine.disks.get_mut(disk as usize).map_or(at.at, |d| d.serve(part, at.at));
+        let ends = self
+            .machine
+            .disks
+            .get_mut(disk as usize)
+            .map_or(at.at, |d| d.serve(part, at.at));
         let path = self.path_of(open.file);
-        self.requests.insert(request.irp, Pending { request, thread, pid: at.pid, path });
+        self.requests.insert(
+            request.irp,
+            Pending {
+                request,
+                thread,
+                pid: at.pid,
+                path,
+            },
+        );
         self.plan(ends, Task::Disk(request.irp));
         self.block(thread);
         transfer.done += if flush { 1 } else { part };
@@ -219,14 +263,25 @@ impl Simulator<'_> {
 
     /// A disk has served a request: it interrupts a processor, and the thread goes on.
     pub(super) fn disk_done(&mut self, irp: u64) -> Result<()> {
-        let Some(pending) = self.requests.remove(&irp) else { return Ok(()) };
-        let Pending { request, thread, pid, path } = pending;
+        let Some(pending) = self.requests.remove(&irp) else {
+            return Ok(());
+        };
+        let Pending {
+            request,
+            thread,
+            pid,
+            path,
+        } = pending;
         // The first processor serves the interrupts of disks. A flush ends where it began.
         let own = self.machine.threads.get(thread).map_or(0, |t| t.processor);
         let processor = if request.bytes == 0 { own } else { 0 };
         let at = self.now.max(self.machine.horizon(processor.into()));
         self.settle(processor.into(), at)?;
-        let current = self.machine.processors.get(usize::from(processor)).and_then(|p| p.current());
+        let current = self
+            .machine
+            .processors
+            .get(usize::from(processor))
+            .and_then(|p| p.current());
         let origin = self.origin_on(processor.into(), current, at);
         self.etw.log_disk_end(&request, &origin)?;
         self.machine.advance(processor.into(), at);
@@ -262,7 +317,9 @@ impl Simulator<'_> {
 
     /// A thread that waited goes on.
     pub(super) fn resume(&mut self, thread: usize) -> Result<()> {
-        let Some(found) = self.machine.threads.get_mut(thread) else { return Ok(()) };
+        let Some(found) = self.machine.threads.get_mut(thread) else {
+            return Ok(());
+        };
         found.blocked = false;
         self.wake(thread)?;
         self.plan(self.now, Task::RunThread(thread));
@@ -318,21 +375,40 @@ impl Simulator<'_> {
 
     /// Whether a process has something open or connected.
     pub(super) fn uses_io(&self, process: usize) -> bool {
-        self.machine.files.open.values().any(|open| open.process == process)
-            || self.machine.network.connected.values().any(|of| *of == process)
+        self.machine
+            .files
+            .open
+            .values()
+            .any(|open| open.process == process)
+            || self
+                .machine
+                .network
+                .connected
+                .values()
+                .any(|of| *of == process)
     }
 
     fn close_all(&mut self, thread: usize, process: usize, at: &mut Origin) -> Result<()> {
         let files = &self.machine.files.open;
-        let open: Vec<u64> =
-            files.iter().filter(|(_, h)| h.process == process).map(|(handle, _)| *handle).collect();
+        let open: Vec<u64> = files
+            .iter()
+            .filter(|(_, h)| h.process == process)
+            .map(|(handle, _)| *handle)
+            .collect();
         for handle in open {
             self.close_file(thread, handle, at)?;
         }
         let connected = &self.machine.network.connected;
-        let of = connected.iter().filter(|(_, of)| **of == process).map(|(sides, _)| *sides);
+        let of = connected
+            .iter()
+            .filter(|(_, of)| **of == process)
+            .map(|(sides, _)| *sides);
         for (local, remote) in of.collect::<Vec<_>>() {
-            let connection = Connection { local, remote, udp: false };
+            let connection = Connection {
+                local,
+                remote,
+                udp: false,
+            };
             at.at = at.at.saturating_add(MICROSECOND);
             self.communicate(process, TcpStep::Disconnect, &connection, at)?;
         }
@@ -351,7 +427,11 @@ impl Simulator<'_> {
     }
 
     fn path_of(&self, file: usize) -> String {
-        self.machine.files.get(file).map(|f| f.path.clone()).unwrap_or_default()
+        self.machine
+            .files
+            .get(file)
+            .map(|f| f.path.clone())
+            .unwrap_or_default()
     }
 
     fn report_file(

@@ -58,11 +58,23 @@ pub(super) struct Transfer {
 
 impl Transfer {
     pub fn new(operation: FileOperation, offset: u64, bytes: u64, cached: bool) -> Self {
-        Transfer { operation, offset, bytes, cached, done: 0, since: 0, irp: 0 }
+        Transfer {
+            operation,
+            offset,
+            bytes,
+            cached,
+            done: 0,
+            since: 0,
+            irp: 0,
+        }
     }
 
     pub fn of(plan: &FileTransfer) -> Self {
-        let operation = if plan.write { FileOperation::Write } else { FileOperation::Read };
+        let operation = if plan.write {
+            FileOperation::Write
+        } else {
+            FileOperation::Read
+        };
         Transfer::new(operation, plan.offset, plan.bytes.into(), plan.cached)
     }
 

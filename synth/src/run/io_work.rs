@@ -66,8 +66,11 @@ impl Simulator<'_> {
             }
             IoWork::Message(message) => {
                 let bytes = message.bytes;
-                let step =
-                    if message.sent { TcpStep::Send(bytes) } else { TcpStep::Receive(bytes) };
+                let step = if message.sent {
+                    TcpStep::Send(bytes)
+                } else {
+                    TcpStep::Receive(bytes)
+                };
                 let remote = message.remote;
                 let udp = message.udp.is_some();
                 let socket = match (self.socket(process, remote, udp), message.udp) {
@@ -95,7 +98,11 @@ impl Simulator<'_> {
     /// The thread that began with something, or `next` if it has ended.
     fn user(&self, process: usize, thread: usize, next: usize) -> usize {
         let threads = self.machine.processes.get(process).map(|p| &p.threads);
-        if threads.is_some_and(|threads| threads.contains(&thread)) { thread } else { next }
+        if threads.is_some_and(|threads| threads.contains(&thread)) {
+            thread
+        } else {
+            next
+        }
     }
 
     fn impossible(&self, what: String) -> Error {
@@ -139,17 +146,33 @@ impl Simulator<'_> {
         let op = op.map(|op| op(handle));
         let reads = matches!(&op, Some(IoOp::Transfer(_, t)) if t.operation == FileOperation::Read);
         let options = if reads { OPEN } else { OPEN_IF };
-        let open = IoOp::Open(OpenRequest { handle, file, options, share: SHARE_READ });
+        let open = IoOp::Open(OpenRequest {
+            handle,
+            file,
+            options,
+            share: SHARE_READ,
+        });
         let close = (!stays).then_some(IoOp::Close(handle));
         let ops = [Some(open), op, close];
         if let Some(found) = self.machine.processes.get_mut(process).filter(|_| stays) {
-            found.files.insert(path.to_lowercase(), OpenFile { handle, thread: next });
+            found.files.insert(
+                path.to_lowercase(),
+                OpenFile {
+                    handle,
+                    thread: next,
+                },
+            );
         }
         self.enqueue(next, ops.into_iter().flatten().map(Op::Io))
     }
 
     fn socket(&self, process: usize, remote: SocketAddr, udp: bool) -> Option<Socket> {
-        self.machine.processes.get(process)?.sockets.get(&(udp, remote)).copied()
+        self.machine
+            .processes
+            .get(process)?
+            .sockets
+            .get(&(udp, remote))
+            .copied()
     }
 
     fn new_socket(
@@ -161,7 +184,10 @@ impl Simulator<'_> {
         udp: bool,
     ) -> Socket {
         let local = self.machine.network.local(remote, port);
-        let socket = Socket { connection: Connection { local, remote, udp }, thread };
+        let socket = Socket {
+            connection: Connection { local, remote, udp },
+            thread,
+        };
         if let Some(found) = self.machine.processes.get_mut(process) {
             found.sockets.insert((udp, remote), socket);
         }

@@ -21,7 +21,9 @@ const SET_INTERVAL: u8 = 72;
 impl Simulator<'_> {
     /// The first events of a session with kernel flags.
     pub(super) fn kernel_begins(&mut self, index: usize) -> Result<()> {
-        let Some(groups) = self.groups(index) else { return Ok(()) };
+        let Some(groups) = self.groups(index) else {
+            return Ok(());
+        };
         let origin = self.controller_origin();
         self.turn(index, GroupMasks::default(), groups, &origin)?;
         self.passed(&origin);
@@ -37,14 +39,21 @@ impl Simulator<'_> {
         request: &'static str,
         change: &KernelChange,
     ) -> Result<()> {
-        for index in self.etw.kernel_sessions(name, sessions, request, self.now)? {
+        for index in self
+            .etw
+            .kernel_sessions(name, sessions, request, self.now)?
+        {
             // What happened before the change is logged by the old flags.
             self.settle_all(self.now)?;
             self.controller_enters()?;
             let origin = self.controller_origin();
             let before = self.interval(index);
             let (old, new) = self.etw.change_kernel(index, change, origin.at)?;
-            let logged = self.etw.sessions.get(index).map(|s| s.kernel.simulated_text());
+            let logged = self
+                .etw
+                .sessions
+                .get(index)
+                .map(|s| s.kernel.simulated_text());
             let logged = logged.filter(|words| !words.is_empty());
             let logged = logged.unwrap_or_else(|| "nothing".to_owned());
             let what = format!("session \"{name}\" logs of the kernel from now on {logged}");
@@ -52,7 +61,8 @@ impl Simulator<'_> {
             self.turn(index, old, new, &origin)?;
             let samples = KernelEvent::Sample.group();
             if old.has(samples) && new.has(samples) && self.interval(index) != before {
-                self.etw.log_interval(index, SET_INTERVAL, before, &origin)?;
+                self.etw
+                    .log_interval(index, SET_INTERVAL, before, &origin)?;
             }
             self.passed(&origin);
             self.watch(index);
@@ -67,7 +77,9 @@ impl Simulator<'_> {
         if !self.etw.sessions.get(index).is_some_and(|s| s.of_kernel) {
             return Ok(());
         }
-        let Some(groups) = self.groups(index) else { return Ok(()) };
+        let Some(groups) = self.groups(index) else {
+            return Ok(());
+        };
         self.settle_all(self.now)?;
         self.controller_enters()?;
         let origin = self.controller_origin();
@@ -83,7 +95,9 @@ impl Simulator<'_> {
 
     /// A controller requests a rundown of the kernel for a session.
     pub(super) fn kernel_rundown(&mut self, index: usize) -> Result<()> {
-        let Some(groups) = self.groups(index) else { return Ok(()) };
+        let Some(groups) = self.groups(index) else {
+            return Ok(());
+        };
         self.controller_enters()?;
         let origin = self.controller_origin();
         let etw = &mut self.etw;
@@ -101,7 +115,10 @@ impl Simulator<'_> {
 
     /// The interval between samples of a session.
     fn interval(&self, index: usize) -> Nanos {
-        self.etw.sessions.get(index).map_or(0, |session| session.sample_interval)
+        self.etw
+            .sessions
+            .get(index)
+            .map_or(0, |session| session.sample_interval)
     }
 
     /// Logs the change of the groups of a session.
@@ -133,7 +150,9 @@ impl Simulator<'_> {
     /// Plans samples and switches for the flags of a session.
     fn watch(&mut self, index: usize) {
         let now = self.now;
-        let Some(session) = self.etw.sessions.get_mut(index) else { return };
+        let Some(session) = self.etw.sessions.get_mut(index) else {
+            return;
+        };
         let samples = session.kernel.logs(KernelEvent::Sample);
         if !samples {
             session.next_sample = None;

@@ -130,13 +130,16 @@ pub(crate) fn run(
     let mut expected = ExpectedFiles::new(scenario, observer);
     Simulator::new(scenario, files, &mut expected)?.run()?;
     let texts = expected.into_files();
-    texts.iter().try_for_each(|(name, text)| write_text(files, name, text))
+    texts
+        .iter()
+        .try_for_each(|(name, text)| write_text(files, name, text))
 }
 
 /// Writes a file that is not a trace.
 fn write_text(files: &mut dyn FileSystem, name: &str, text: &str) -> Result<()> {
     let mut file = files.create(name)?;
-    file.write_at(0, text.as_bytes()).map_err(std::io::Error::other)?;
+    file.write_at(0, text.as_bytes())
+        .map_err(std::io::Error::other)?;
     file.flush().map_err(std::io::Error::other)?;
     Ok(())
 }
@@ -174,7 +177,11 @@ impl<'s> Simulator<'s> {
             failed_lines: FailedLines::default(),
             network: Network::new(&scenario.machine, Source::new(scenario.seed)),
             requests: BTreeMap::new(),
-            sources: scenario.providers.iter().map(provider::Source::new).collect::<Result<_>>()?,
+            sources: scenario
+                .providers
+                .iter()
+                .map(provider::Source::new)
+                .collect::<Result<_>>()?,
         };
         simulator.add_system_processes();
         simulator.register_drivers();
@@ -212,8 +219,12 @@ impl<'s> Simulator<'s> {
         }
         self.etw.lose_power(self.now)?;
         self.report_inventory()?;
-        let schemas: Vec<_> =
-            self.scenario.providers.iter().flat_map(|p| p.events.iter().cloned()).collect();
+        let schemas: Vec<_> = self
+            .scenario
+            .providers
+            .iter()
+            .flat_map(|p| p.events.iter().cloned())
+            .collect();
         for plan in &self.scenario.edits {
             file_faults::edit(plan, &schemas, &mut self.etw.files, self.now)?;
         }
@@ -225,7 +236,8 @@ impl<'s> Simulator<'s> {
             Task::Step(index) => {
                 let step = self.scenario.steps.get(index);
                 let location = step.and_then(|step| step.location.as_ref());
-                self.step(index).map_err(|error| error.with_location(location))
+                self.step(index)
+                    .map_err(|error| error.with_location(location))
             }
             Task::StartProcess(process) => self.start_process(process),
             Task::ExitProcess(process) => self.exit_process(process),
@@ -245,7 +257,8 @@ impl<'s> Simulator<'s> {
     /// Adds a thread to a process of the machine.
     fn add_thread(&mut self, process: usize) -> usize {
         let thread = self.machine.add_thread(process);
-        self.ops.resize_with(self.machine.threads.len(), OpQueue::default);
+        self.ops
+            .resize_with(self.machine.threads.len(), OpQueue::default);
         thread
     }
 
@@ -261,7 +274,9 @@ impl<'s> Simulator<'s> {
         ops: impl IntoIterator<Item = Op>,
     ) -> Result<()> {
         let process = self.machine.processes.get(process).filter(|p| p.is_alive());
-        let Some(thread) = process.and_then(|p| p.callback_thread()) else { return Ok(()) };
+        let Some(thread) = process.and_then(|p| p.callback_thread()) else {
+            return Ok(());
+        };
         self.enqueue(thread, ops)
     }
 
@@ -271,8 +286,11 @@ impl<'s> Simulator<'s> {
         thread: usize,
         ops: impl IntoIterator<Item = (Op, u32)>,
     ) -> Result<()> {
-        let Some(queue) = self.ops.get_mut(thread) else { return Ok(()) };
-        ops.into_iter().for_each(|(op, times)| queue.push(op, times));
+        let Some(queue) = self.ops.get_mut(thread) else {
+            return Ok(());
+        };
+        ops.into_iter()
+            .for_each(|(op, times)| queue.push(op, times));
         let found = self.machine.threads.get(thread);
         // Before its start a thread does nothing, except that the first one starts its process.
         let waits = found.is_none_or(|t| t.busy || !t.started && !queue.starts_process());
@@ -315,7 +333,9 @@ impl<'s> Simulator<'s> {
             pid: process.map_or(0, |p| p.pid),
             tid: found.map_or(0, |t| t.tid),
             pointer_size: process.map_or(self.scenario.machine.pointer_size, |p| p.pointer_size),
-            activity: found.and_then(|t| t.activities.last().copied()).unwrap_or(Guid::ZERO),
+            activity: found
+                .and_then(|t| t.activities.last().copied())
+                .unwrap_or(Guid::ZERO),
             user_time: found.map_or(0, Thread::user_time),
         }
     }
@@ -324,20 +344,28 @@ impl<'s> Simulator<'s> {
     fn run_callbacks(&mut self, callbacks: Vec<EnableCallback>) -> Result<()> {
         for callback in callbacks {
             let Registrant { pid, clr } = callback.registrant;
-            let process = self.machine.processes.iter().position(|p| p.pid == pid && p.is_alive());
+            let process = self
+                .machine
+                .processes
+                .iter()
+                .position(|p| p.pid == pid && p.is_alive());
             let Some(process) = process else { continue };
             if callback.provider == PKTMON && callback.capture_state {
                 self.list_components()?;
                 continue;
             }
-            let source = self.event_source(callback.provider).filter(|_| callback.union.enabled);
+            let source = self
+                .event_source(callback.provider)
+                .filter(|_| callback.union.enabled);
             if let Some(source) = source {
                 self.enqueue_callback(process, [Op::EmitManifest(source)])?;
                 continue;
             }
             // Each CLR has registered its own provider, and answers for itself alone.
             let Some(clr) = clr else { continue };
-            let Some(runtime) = self.clrs.get(clr).filter(|c| c.started) else { continue };
+            let Some(runtime) = self.clrs.get(clr).filter(|c| c.started) else {
+                continue;
+            };
             let ops = match (callback.provider, callback.capture_state) {
                 (CLR_RUNDOWN, false) => runtime.rundown_ops(&callback.union),
                 (CLR_RUNTIME, true) => runtime.capture_ops(),
@@ -356,12 +384,19 @@ fn schedule_rngs(scenario: &Scenario) -> BTreeMap<usize, Rng> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     let mut rngs = BTreeMap::new();
     for (index, step) in scenario.steps.iter().enumerate() {
-        if step.repeat.as_ref().is_none_or(|repeat| repeat.spread.is_none()) {
+        if step
+            .repeat
+            .as_ref()
+            .is_none_or(|repeat| repeat.spread.is_none())
+        {
             continue;
         }
         let of = match &step.action {
             Action::Work { process, .. } => {
-                let name = scenario.processes.get(*process).map_or("", |p| p.name.as_str());
+                let name = scenario
+                    .processes
+                    .get(*process)
+                    .map_or("", |p| p.name.as_str());
                 format!("process {name} {}", namesakes(scenario, *process))
             }
             Action::Start(plan) | Action::Roll { plan, .. } => format!("session {}", plan.name),
@@ -372,7 +407,10 @@ fn schedule_rngs(scenario: &Scenario) -> BTreeMap<usize, Rng> {
             Action::Replay { .. } => "replay".to_owned(),
         };
         let count = counts.entry(of.clone()).or_default();
-        let source = Source::new(scenario.seed).named("step").named(&of).numbered(*count);
+        let source = Source::new(scenario.seed)
+            .named("step")
+            .named(&of)
+            .numbered(*count);
         *count += 1;
         rngs.insert(index, source.rng());
     }

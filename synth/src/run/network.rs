@@ -18,7 +18,11 @@ fn has_packets(scenario: &Scenario) -> bool {
     scenario.steps.iter().any(|step| {
         matches!(
             step.action,
-            Action::Replay { .. } | Action::Work { work: Work::Resolve(_) | Work::Exchange(_), .. }
+            Action::Replay { .. }
+                | Action::Work {
+                    work: Work::Resolve(_) | Work::Exchange(_),
+                    ..
+                }
         )
     })
 }
@@ -27,7 +31,14 @@ impl Simulator<'_> {
     /// The packet monitor is called back when a session asks for its state.
     pub(super) fn register_drivers(&mut self) {
         if has_packets(self.scenario) {
-            self.etw.register(PKTMON, false, Registrant { pid: SYSTEM, clr: None });
+            self.etw.register(
+                PKTMON,
+                false,
+                Registrant {
+                    pid: SYSTEM,
+                    clr: None,
+                },
+            );
         }
     }
 
@@ -36,7 +47,10 @@ impl Simulator<'_> {
     pub(super) fn plan_packets(&mut self, packets: &[Packet], thread: Option<usize>) -> Result<()> {
         for packet in packets {
             let at = self.now.saturating_add(packet.after);
-            match self.network.keep(Passing { packet: packet.clone(), thread }) {
+            match self.network.keep(Passing {
+                packet: packet.clone(),
+                thread,
+            }) {
                 Some(number) => self.plan(at, Task::Packet(number)),
                 None if self.network.reported_full => return Ok(()),
                 None => {
@@ -53,7 +67,9 @@ impl Simulator<'_> {
     /// A packet passes: in its thread if it is sent, otherwise in the thread that the processor
     /// runs.
     pub(super) fn pass(&mut self, number: usize) -> Result<()> {
-        let Some(Passing { packet, thread }) = self.network.take(number) else { return Ok(()) };
+        let Some(Passing { packet, thread }) = self.network.take(number) else {
+            return Ok(());
+        };
         let mut sender = None;
         let mut processor = RECEIVING;
         if packet.sent

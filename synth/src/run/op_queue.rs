@@ -103,7 +103,9 @@ impl OpQueue {
 
 /// Whether two operations are equal. Only operations that are cheap to compare are merged.
 fn repeats(one: &Op, other: &Op) -> bool {
-    let Op::Clr(_, ClrOp::Work(work)) = one else { return false };
+    let Op::Clr(_, ClrOp::Work(work)) = one else {
+        return false;
+    };
     let once = matches!(
         work,
         ClrWork::Gc(_)

@@ -28,8 +28,16 @@ pub(super) const KERNEL: u64 = 0xffff_f800_1000_0000;
 /// Images of the kernel: path, base, size.
 const KERNEL_IMAGES: [(&str, u64, u64); 3] = [
     ("\\SystemRoot\\system32\\ntoskrnl.exe", KERNEL, 0x104_6000),
-    ("\\SystemRoot\\system32\\hal.dll", 0xffff_f800_0fe0_0000, 0x9_4000),
-    ("\\SystemRoot\\System32\\drivers\\Ntfs.sys", 0xffff_f800_1200_0000, 0x2d_8000),
+    (
+        "\\SystemRoot\\system32\\hal.dll",
+        0xffff_f800_0fe0_0000,
+        0x9_4000,
+    ),
+    (
+        "\\SystemRoot\\System32\\drivers\\Ntfs.sys",
+        0xffff_f800_1200_0000,
+        0x2d_8000,
+    ),
 ];
 
 impl Simulator<'_> {
@@ -56,7 +64,10 @@ impl Simulator<'_> {
                     })
                     .collect();
             }
-            process.images.iter().for_each(|image| self.image_files.add(image));
+            process
+                .images
+                .iter()
+                .for_each(|image| self.image_files.add(image));
             if pid == 1000 {
                 process.command_line = "cmd.exe".to_owned();
             }
@@ -79,8 +90,10 @@ impl Simulator<'_> {
             if scenario.machine.pointer_size == PointerSize::P4
                 && plan.pointer_size == Some(PointerSize::P8)
             {
-                let message =
-                    format!("a 32-bit machine cannot run the 64-bit process \"{}\"", plan.name);
+                let message = format!(
+                    "a 32-bit machine cannot run the 64-bit process \"{}\"",
+                    plan.name
+                );
                 return Err(Error::impossible(plan.start, message));
             }
         }
@@ -91,7 +104,11 @@ impl Simulator<'_> {
             }
         }
         for (number, plan) in scenario.processes.iter().enumerate() {
-            let pid = if plan.pid != 0 { plan.pid.get() } else { self.machine.new_id() };
+            let pid = if plan.pid != 0 {
+                plan.pid.get()
+            } else {
+                self.machine.new_id()
+            };
             let index = self.machine.processes.len();
             let process = self.new_process(number, plan, pid, index);
             self.machine.processes.push(process);
@@ -120,17 +137,29 @@ impl Simulator<'_> {
         pid: u32,
         index: usize,
     ) -> Process {
-        let width = plan.pointer_size.unwrap_or(self.scenario.machine.pointer_size);
-        let source = Source::new(self.scenario.seed).named("process").named(&plan.name);
+        let width = plan
+            .pointer_size
+            .unwrap_or(self.scenario.machine.pointer_size);
+        let source = Source::new(self.scenario.seed)
+            .named("process")
+            .named(&plan.name);
         let source = source.numbered(namesakes(self.scenario, number));
         let mut process = Process::new(pid, &plan.name, width, source);
-        process.parent = if plan.parent == 0 { 1000 } else { plan.parent.get() };
+        process.parent = if plan.parent == 0 {
+            1000
+        } else {
+            plan.parent.get()
+        };
         process.command_line = plan.command_line.clone();
         process.user = plan.user.clone();
         for (clr_number, clr) in plan.clrs.iter().enumerate() {
             let source = source.named("clr").numbered(clr_number as u64);
             let default = 9 + clr_number as u16;
-            let instance = if clr.instance == 0 { default } else { clr.instance };
+            let instance = if clr.instance == 0 {
+                default
+            } else {
+                clr.instance
+            };
             let at = self.clrs.len();
             let built = Clr::new(clr, instance, index, at, &mut process.space, source);
             process.clrs.push(at);
@@ -141,9 +170,15 @@ impl Simulator<'_> {
 
     /// A process starts: its first thread loads the images and starts the CLRs.
     pub(super) fn start_process(&mut self, number: usize) -> Result<()> {
-        let Some(&index) = self.processes.get(number) else { return Ok(()) };
-        let Some(plan) = self.scenario.processes.get(number) else { return Ok(()) };
-        let Some(process) = self.machine.processes.get(index) else { return Ok(()) };
+        let Some(&index) = self.processes.get(number) else {
+            return Ok(());
+        };
+        let Some(plan) = self.scenario.processes.get(number) else {
+            return Ok(());
+        };
+        let Some(process) = self.machine.processes.get(index) else {
+            return Ok(());
+        };
         let threads = process.threads.clone();
         let description = format!("process {} \"{}\" starts", process.pid, process.name);
         self.etw.report_action(self.now, &description)?;
@@ -155,7 +190,10 @@ impl Simulator<'_> {
             format!("C:\\App\\{}", plan.name)
         };
         // The script may describe the executable itself.
-        let mut exe = ImagePlan { size: 0x2_8000, ..ImagePlan::new(path.as_str()) };
+        let mut exe = ImagePlan {
+            size: 0x2_8000,
+            ..ImagePlan::new(path.as_str())
+        };
         let mut others = Vec::new();
         for image in &plan.images {
             if image.path.eq_ignore_ascii_case(&path) {
@@ -166,12 +204,22 @@ impl Simulator<'_> {
         }
         ops.push(Op::LoadImage(exe));
         for (path, size) in COMMON_IMAGES {
-            ops.push(Op::LoadImage(ImagePlan { size, ..ImagePlan::new(path) }));
+            ops.push(Op::LoadImage(ImagePlan {
+                size,
+                ..ImagePlan::new(path)
+            }));
         }
         ops.extend(others);
-        ops.extend(threads.iter().skip(1).map(|thread| Op::StartThread(*thread)));
+        ops.extend(
+            threads
+                .iter()
+                .skip(1)
+                .map(|thread| Op::StartThread(*thread)),
+        );
         for &clr in &process.clrs {
-            let Some(runtime) = self.clrs.get(clr) else { continue };
+            let Some(runtime) = self.clrs.get(clr) else {
+                continue;
+            };
             let jit = match runtime.sku {
                 Sku::Desktop => runtime.dll.replace("clr.dll", "clrjit.dll"),
                 Sku::Core => runtime.dll.replace("coreclr.dll", "clrjit.dll"),
@@ -180,10 +228,16 @@ impl Simulator<'_> {
                 size: 0x9c_0000,
                 ..ImagePlan::new(runtime.dll.as_str())
             }));
-            ops.push(Op::LoadImage(ImagePlan { size: 0x12_0000, ..ImagePlan::new(jit) }));
+            ops.push(Op::LoadImage(ImagePlan {
+                size: 0x12_0000,
+                ..ImagePlan::new(jit)
+            }));
             ops.push(Op::Clr(clr, ClrOp::Start));
             // The thread for callbacks runs no managed code.
-            for &thread in threads.split_last().map_or(&threads[..], |(_, managed)| managed) {
+            for &thread in threads
+                .split_last()
+                .map_or(&threads[..], |(_, managed)| managed)
+            {
                 let tid = self.machine.threads.get(thread).map_or(0, |t| t.tid);
                 ops.push(Op::Clr(clr, ClrOp::ThreadCreated(thread, tid, false)));
             }
@@ -196,17 +250,24 @@ impl Simulator<'_> {
 
     /// A process exits: first its CLRs stop.
     pub(super) fn exit_process(&mut self, number: usize) -> Result<()> {
-        let Some(&index) = self.processes.get(number) else { return Ok(()) };
+        let Some(&index) = self.processes.get(number) else {
+            return Ok(());
+        };
         let Some(process) = self.machine.processes.get(index).filter(|p| p.is_alive()) else {
             return Ok(());
         };
-        let Some(&first) = process.threads.first() else { return Ok(()) };
+        let Some(&first) = process.threads.first() else {
+            return Ok(());
+        };
         let clrs = process.clrs.clone();
         // Its pending operations are not performed.
         for thread in &process.threads {
             self.ops.get_mut(*thread).map(OpQueue::clear);
         }
-        let mut ops: Vec<Op> = clrs.into_iter().map(|clr| Op::Clr(clr, ClrOp::Stop)).collect();
+        let mut ops: Vec<Op> = clrs
+            .into_iter()
+            .map(|clr| Op::Clr(clr, ClrOp::Stop))
+            .collect();
         if self.uses_io(index) {
             ops.push(Op::Io(IoOp::CloseAll));
         }
@@ -262,8 +323,10 @@ impl Simulator<'_> {
             }
             Op::UnloadImage(path) => {
                 if let Some(process) = self.machine.processes.get_mut(index) {
-                    let at =
-                        process.images.iter().rposition(|i| i.path.eq_ignore_ascii_case(&path));
+                    let at = process
+                        .images
+                        .iter()
+                        .rposition(|i| i.path.eq_ignore_ascii_case(&path));
                     if let Some(at) = at {
                         let image = process.images.remove(at);
                         self.image_changed(thread, Lifecycle::End, &image, origin)?;
@@ -306,7 +369,9 @@ impl Simulator<'_> {
 
     /// A thread starts, started by thread `by` of its process.
     fn start_thread(&mut self, by: usize, thread: usize, origin: &Origin) -> Result<()> {
-        let Some(found) = self.machine.threads.get_mut(thread) else { return Ok(()) };
+        let Some(found) = self.machine.threads.get_mut(thread) else {
+            return Ok(());
+        };
         let process = self.machine.processes.get(found.process);
         let ntdll = process.and_then(|p| p.images.iter().find(|i| i.path.ends_with("ntdll.dll")));
         // The first thread starts in the executable, before other images are loaded.
@@ -317,7 +382,8 @@ impl Simulator<'_> {
         found.start_address = ntdll.map_or(executable, |i| i.base + 0x5_0000);
         found.started = true;
         found.busy = true;
-        self.etw.log_thread(Lifecycle::Start, origin.pid, found, origin)?;
+        self.etw
+            .log_thread(Lifecycle::Start, origin.pid, found, origin)?;
         if by != thread {
             self.plan(origin.at, Task::RunThread(thread));
         }
@@ -326,23 +392,33 @@ impl Simulator<'_> {
 
     /// A thread ends, ended by thread `by` of its process.
     fn end_thread(&mut self, by: usize, thread: usize, origin: &Origin) -> Result<()> {
-        let Some(found) = self.machine.threads.get_mut(thread) else { return Ok(()) };
+        let Some(found) = self.machine.threads.get_mut(thread) else {
+            return Ok(());
+        };
         if found.ended || !found.started {
             return Ok(());
         }
         found.ended = true;
         self.ops.get_mut(thread).map(OpQueue::clear);
-        self.etw.log_thread(Lifecycle::End, origin.pid, found, origin)?;
+        self.etw
+            .log_thread(Lifecycle::End, origin.pid, found, origin)?;
         self.take_stack(KernelEvent::ThreadEnd, Some(by), origin)?;
         // A thread that ends itself keeps the processor until the operation is done.
-        if by == thread { Ok(()) } else { self.remove_from_processor(thread, origin.at) }
+        if by == thread {
+            Ok(())
+        } else {
+            self.remove_from_processor(thread, origin.at)
+        }
     }
 
     fn end_process(&mut self, by: usize, index: usize, origin: &Origin) -> Result<()> {
-        let Some(process) = self.machine.processes.get_mut(index) else { return Ok(()) };
+        let Some(process) = self.machine.processes.get_mut(index) else {
+            return Ok(());
+        };
         let threads = process.threads.clone();
         for image in std::mem::take(&mut process.images) {
-            self.etw.log_image(Lifecycle::End, origin.pid, &image, origin)?;
+            self.etw
+                .log_image(Lifecycle::End, origin.pid, &image, origin)?;
         }
         process.exited = Some(origin.at);
         let description = format!("process {} \"{}\" exits", process.pid, process.name);

@@ -39,7 +39,10 @@ pub(super) struct Source {
 
 impl Source {
     pub fn new(plan: &ProviderPlan) -> Result<Self> {
-        let named = ProviderTraits { name: plan.name.as_str().into(), ..ProviderTraits::default() };
+        let named = ProviderTraits {
+            name: plan.name.as_str().into(),
+            ..ProviderTraits::default()
+        };
         let mut source = Source {
             traits: Vec::new(),
             metadata: Vec::new(),
@@ -51,7 +54,9 @@ impl Source {
                 source.traits = named.build();
                 for event in &plan.events {
                     let built = tracelogging::build(event);
-                    source.metadata.push(built.map_err(|e| Error::impossible(0, e.to_string()))?);
+                    source
+                        .metadata
+                        .push(built.map_err(|e| Error::impossible(0, e.to_string()))?);
                 }
             }
             ProviderKind::EventSource => {
@@ -60,7 +65,13 @@ impl Source {
                 let pieces: Vec<&[u8]> = text.as_bytes().chunks(MANIFEST_PIECE).collect();
                 let total = u16::try_from(pieces.len()).unwrap_or(u16::MAX);
                 for (number, text) in (0u16..).zip(pieces) {
-                    let chunk = Chunk { major_version: 1, minor_version: 0, total, number, text };
+                    let chunk = Chunk {
+                        major_version: 1,
+                        minor_version: 0,
+                        total,
+                        number,
+                        text,
+                    };
                     source.manifest.push(chunk.build());
                 }
             }
@@ -75,7 +86,10 @@ impl Source {
 
 /// The schema of the events that contain a manifest: binary data.
 fn manifest_schema(provider: Guid) -> EventSchema {
-    let identity = Identity::Modern { id: MANIFEST_EVENT.0, version: 1 };
+    let identity = Identity::Modern {
+        id: MANIFEST_EVENT.0,
+        version: 1,
+    };
     let mut schema = EventSchema::new(provider, identity, SchemaSource::EventSource);
     schema.name = "ManifestData".into();
     schema.fields = vec![Field::new("Manifest", InType::Binary).with_length(Length::Rest)];
@@ -87,7 +101,10 @@ impl Simulator<'_> {
     fn used_providers(&self, place: usize) -> Vec<usize> {
         let mut used: Vec<usize> = Vec::new();
         for step in &self.scenario.steps {
-            if let Action::Work { process, work: Work::Raise(plan) } = &step.action
+            if let Action::Work {
+                process,
+                work: Work::Raise(plan),
+            } = &step.action
                 && *process == place
                 && !used.contains(&plan.provider)
             {
@@ -99,11 +116,18 @@ impl Simulator<'_> {
 
     /// The process registers its providers.
     pub(super) fn register_providers(&mut self, process: usize, origin: &Origin) -> Result<()> {
-        let Some(place) = self.processes.iter().position(|p| *p == process) else { return Ok(()) };
+        let Some(place) = self.processes.iter().position(|p| *p == process) else {
+            return Ok(());
+        };
         for provider in self.used_providers(place) {
-            let Some(plan) = self.scenario.providers.get(provider) else { continue };
+            let Some(plan) = self.scenario.providers.get(provider) else {
+                continue;
+            };
             let classic = plan.kind.is_classic();
-            let registrant = Registrant { pid: origin.pid, clr: None };
+            let registrant = Registrant {
+                pid: origin.pid,
+                clr: None,
+            };
             let (_, notice) = self.etw.register(plan.guid, classic, registrant);
             if notice.is_some() {
                 self.emit_manifest(provider, origin)?;
@@ -114,14 +138,23 @@ impl Simulator<'_> {
 
     /// An `EventSource` writes its manifest.
     pub(super) fn emit_manifest(&mut self, provider: usize, origin: &Origin) -> Result<()> {
-        let Some(plan) = self.scenario.providers.get(provider) else { return Ok(()) };
+        let Some(plan) = self.scenario.providers.get(provider) else {
+            return Ok(());
+        };
         let index = self.etw.provider(plan.guid, false);
-        let Some(source) = self.sources.get(provider) else { return Ok(()) };
+        let Some(source) = self.sources.get(provider) else {
+            return Ok(());
+        };
         let (id, task, opcode) = MANIFEST_EVENT;
         for piece in &source.manifest {
             let values = [OwnedValue::Binary(piece.clone())];
-            let descriptor =
-                EventDescriptor { id, version: 1, opcode, task, ..EventDescriptor::default() };
+            let descriptor = EventDescriptor {
+                id,
+                version: 1,
+                opcode,
+                task,
+                ..EventDescriptor::default()
+            };
             let event = Event {
                 descriptor,
                 traits: &source.traits,
@@ -135,16 +168,24 @@ impl Simulator<'_> {
     /// The provider of the scenario with this GUID, if it is an `EventSource`.
     pub(super) fn event_source(&self, guid: Guid) -> Option<usize> {
         let providers = &self.scenario.providers;
-        providers.iter().position(|p| p.guid == guid && p.kind == ProviderKind::EventSource)
+        providers
+            .iter()
+            .position(|p| p.guid == guid && p.kind == ProviderKind::EventSource)
     }
 
     /// Raises an event and returns its cost.
     pub(super) fn raise(&mut self, thread: usize, plan: &RaisePlan, at: &Origin) -> Result<Nanos> {
-        let Some(provider) = self.scenario.providers.get(plan.provider) else { return Ok(0) };
-        let Some(schema) = provider.events.get(plan.event) else { return Ok(0) };
+        let Some(provider) = self.scenario.providers.get(plan.provider) else {
+            return Ok(0);
+        };
+        let Some(schema) = provider.events.get(plan.event) else {
+            return Ok(0);
+        };
         let mut origin = *at;
         let mut related = None;
-        let Some(found) = self.machine.threads.get_mut(thread) else { return Ok(0) };
+        let Some(found) = self.machine.threads.get_mut(thread) else {
+            return Ok(0);
+        };
         match plan.activity {
             ActivityWork::None => {}
             ActivityWork::Start => {
@@ -173,7 +214,9 @@ impl Simulator<'_> {
                 flags => received.traces(level, flags as u32),
             })
         } else {
-            self.etw.seen(index, origin.pid).raises(level, schema.keywords)
+            self.etw
+                .seen(index, origin.pid)
+                .raises(level, schema.keywords)
         };
         // Values are drawn, and time passes, whether or not the event is recorded.
         let rng = self
@@ -194,11 +237,21 @@ impl Simulator<'_> {
         }
         counts::fill(&schema.fields, &mut values);
         let stacks = !classic && self.etw.wants_stacks(index);
-        let stack = if stacks { self.stack_of(thread, origin.at) } else { Vec::new() };
-        let mut event = Event { related, stack: &stack, ..Event::new(schema, &values) };
+        let stack = if stacks {
+            self.stack_of(thread, origin.at)
+        } else {
+            Vec::new()
+        };
+        let mut event = Event {
+            related,
+            stack: &stack,
+            ..Event::new(schema, &values)
+        };
         let empty = Vec::new();
         let source = self.sources.get(plan.provider);
-        let metadata = source.and_then(|s| s.metadata.get(plan.event)).unwrap_or(&empty);
+        let metadata = source
+            .and_then(|s| s.metadata.get(plan.event))
+            .unwrap_or(&empty);
         event.traits = source.map_or(&[], |s| &s.traits);
         event.metadata = metadata;
         set_header(&mut event, provider.kind, plan.activity);
@@ -232,8 +285,12 @@ fn set_header(event: &mut Event<'_>, kind: ProviderKind, activity: ActivityWork)
 impl Simulator<'_> {
     /// The stack of a thread at a time, with or without managed code.
     fn stack_of(&self, thread: usize, at: Nanos) -> Vec<u64> {
-        let Some(thread) = self.machine.threads.get(thread) else { return Vec::new() };
-        let Some(process) = self.machine.processes.get(thread.process) else { return Vec::new() };
+        let Some(thread) = self.machine.threads.get(thread) else {
+            return Vec::new();
+        };
+        let Some(process) = self.machine.processes.get(thread.process) else {
+            return Vec::new();
+        };
         thread_stack(&self.clrs, process, at, &mut thread.stack_rng(at))
     }
 }
@@ -268,7 +325,11 @@ fn one_usual(field: &Field, clock: &Clock, at: Nanos, user: &[u8]) -> OwnedValue
         InType::Sid if !user.is_empty() => OwnedValue::Sid(user.to_vec()),
         InType::Utf16 | InType::Ansi => OwnedValue::Text(String::new()),
         InType::Binary => {
-            let length = if let Length::Fixed(length) = field.length { length } else { 0 };
+            let length = if let Length::Fixed(length) = field.length {
+                length
+            } else {
+                0
+            };
             OwnedValue::Binary(vec![0; length.into()])
         }
         InType::Guid => OwnedValue::Guid(Guid::ZERO),
@@ -283,7 +344,9 @@ fn drawn(field: &Field, rng: &mut Rng) -> OwnedValue {
     if field.count != Count::One {
         return OwnedValue::Auto;
     }
-    let FieldKind::Value(ty) = field.kind else { return OwnedValue::Auto };
+    let FieldKind::Value(ty) = field.kind else {
+        return OwnedValue::Auto;
+    };
     match ty {
         InType::Utf16 | InType::Ansi => {
             let word = WORDS.get(rng.pick(WORDS.len())).copied();

@@ -25,14 +25,19 @@ const STAGGER: Nanos = 10 * MICROSECOND;
 
 /// When a processor is sampled, after the first one.
 fn offset(processor: usize, interval: Nanos) -> Nanos {
-    (processor as Nanos).saturating_mul(STAGGER).checked_rem(interval).unwrap_or(0)
+    (processor as Nanos)
+        .saturating_mul(STAGGER)
+        .checked_rem(interval)
+        .unwrap_or(0)
 }
 
 impl Simulator<'_> {
     /// A new round: the first processor is sampled now, and the others after it.
     pub(super) fn sample(&mut self, session: usize) -> Result<()> {
         // After a change of the flags the next round has another time.
-        let Some(found) = self.etw.sessions.get_mut(session) else { return Ok(()) };
+        let Some(found) = self.etw.sessions.get_mut(session) else {
+            return Ok(());
+        };
         if !found.is_running() || found.next_sample != Some(self.now) {
             return Ok(());
         }
@@ -49,7 +54,9 @@ impl Simulator<'_> {
 
     /// A processor other than the first one is sampled, if its round still counts.
     pub(super) fn sample_on(&mut self, session: usize, processor: usize) -> Result<()> {
-        let Some(found) = self.etw.sessions.get(session) else { return Ok(()) };
+        let Some(found) = self.etw.sessions.get(session) else {
+            return Ok(());
+        };
         let interval = found.sample_interval;
         let round = self.now.saturating_sub(offset(processor, interval));
         if !found.is_running() || found.next_sample != Some(round.saturating_add(interval)) {
@@ -62,7 +69,11 @@ impl Simulator<'_> {
         // An operation is not interrupted: the sample waits for its end.
         let at = self.now.max(self.machine.horizon(processor));
         self.settle(processor, at)?;
-        let current = self.machine.processors.get(processor).and_then(|p| p.current());
+        let current = self
+            .machine
+            .processors
+            .get(processor)
+            .and_then(|p| p.current());
         let Some(thread) = current else {
             let origin = self.origin_on(processor, None, at);
             let waits = kernel::address(origin.pointer_size, IDLE);
@@ -70,16 +81,24 @@ impl Simulator<'_> {
             self.machine.advance(processor, at);
             return Ok(());
         };
-        let Some(found) = self.machine.threads.get(thread) else { return Ok(()) };
+        let Some(found) = self.machine.threads.get(thread) else {
+            return Ok(());
+        };
         let process = self.machine.processes.get(found.process);
-        let Some(process) = process.filter(|p| p.is_alive()) else { return Ok(()) };
+        let Some(process) = process.filter(|p| p.is_alive()) else {
+            return Ok(());
+        };
         let mut rng = found.stack_rng(at);
         let frames = thread_stack(&self.clrs, process, at, &mut rng);
         let origin = self.origin(thread, at);
-        let origin = Origin { processor: u16::try_from(processor).unwrap_or(0), ..origin };
+        let origin = Origin {
+            processor: u16::try_from(processor).unwrap_or(0),
+            ..origin
+        };
         if let Some(&address) = frames.first() {
             self.etw.log_sample(session, address, FLAGS, &origin)?;
-            self.etw.log_stack_in(session, KernelEvent::Sample, &frames, &origin)?;
+            self.etw
+                .log_stack_in(session, KernelEvent::Sample, &frames, &origin)?;
         }
         self.machine.advance(processor, at);
         Ok(())

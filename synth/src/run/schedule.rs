@@ -21,9 +21,13 @@ impl Simulator<'_> {
     pub(super) fn settle(&mut self, processor: usize, at: Nanos) -> Result<()> {
         loop {
             let threads = &self.machine.threads;
-            let Some(state) = self.machine.processors.get_mut(processor) else { return Ok(()) };
+            let Some(state) = self.machine.processors.get_mut(processor) else {
+                return Ok(());
+            };
             let switch = state.settle(at, |thread| {
-                threads.get(thread).is_some_and(|thread| thread.busy && !thread.blocked)
+                threads
+                    .get(thread)
+                    .is_some_and(|thread| thread.busy && !thread.blocked)
             });
             let Some(switch) = switch else { return Ok(()) };
             self.switched(processor, switch)?;
@@ -38,7 +42,9 @@ impl Simulator<'_> {
     /// A thread takes a processor.
     pub(super) fn enter(&mut self, processor: usize, thread: usize, at: Nanos) -> Result<()> {
         self.settle(processor, at)?;
-        let Some(state) = self.machine.processors.get_mut(processor) else { return Ok(()) };
+        let Some(state) = self.machine.processors.get_mut(processor) else {
+            return Ok(());
+        };
         match state.enter(thread, at) {
             Some(switch) => self.switched(processor, switch),
             None => Ok(()),
@@ -55,12 +61,16 @@ impl Simulator<'_> {
 
     /// A thread has ended and leaves its processor.
     pub(super) fn remove_from_processor(&mut self, thread: usize, at: Nanos) -> Result<()> {
-        let Some(found) = self.machine.threads.get(thread) else { return Ok(()) };
+        let Some(found) = self.machine.threads.get(thread) else {
+            return Ok(());
+        };
         let processor = usize::from(found.processor);
         self.settle(processor, at)?;
         // Whether or not a session logs the switch.
         self.machine.advance(processor, at);
-        let Some(state) = self.machine.processors.get_mut(processor) else { return Ok(()) };
+        let Some(state) = self.machine.processors.get_mut(processor) else {
+            return Ok(());
+        };
         match state.end(thread, at) {
             Some(switch) => self.switched(processor, switch),
             None => Ok(()),
@@ -94,7 +104,10 @@ impl Simulator<'_> {
         let Some(process) = found.and_then(|t| self.machine.processes.get(t.process)) else {
             return 0;
         };
-        let times = process.threads.iter().map(|thread| self.busy_until(*thread));
+        let times = process
+            .threads
+            .iter()
+            .map(|thread| self.busy_until(*thread));
         times.max().unwrap_or(0)
     }
 
@@ -104,8 +117,11 @@ impl Simulator<'_> {
         if !self.etw.logs(KernelEvent::ContextSwitch) {
             return self.now;
         }
-        let switches =
-            self.machine.processors.iter().filter_map(|p| Some(p.until()?.max(p.horizon)));
+        let switches = self
+            .machine
+            .processors
+            .iter()
+            .filter_map(|p| Some(p.until()?.max(p.horizon)));
         switches.fold(self.now, Nanos::min)
     }
 
@@ -114,14 +130,20 @@ impl Simulator<'_> {
     /// are never idle, others are never done.
     pub(super) fn waits_for_others(&mut self, thread: usize, others: Nanos) -> bool {
         let now = self.now;
-        let Some(found) = self.machine.threads.get_mut(thread) else { return false };
+        let Some(found) = self.machine.threads.get_mut(thread) else {
+            return false;
+        };
         found.waited = others > now && !found.waited;
         found.waited
     }
 
     /// Plans the switch at the end of the current thread's time, if a session logs switches.
     pub(super) fn plan_switch(&mut self, processor: usize) {
-        let until = self.machine.processors.get(processor).and_then(|p| p.until());
+        let until = self
+            .machine
+            .processors
+            .get(processor)
+            .and_then(|p| p.until());
         if let Some(until) = until.filter(|_| self.etw.logs(KernelEvent::ContextSwitch)) {
             self.plan(until, Task::Switch(processor));
         }
@@ -135,12 +157,19 @@ impl Simulator<'_> {
             && let Some(old) = self.machine.threads.get_mut(old)
         {
             old.left = at;
-            why = Some(if old.ended { LeaveReason::Ended } else { leaves });
+            why = Some(if old.ended {
+                LeaveReason::Ended
+            } else {
+                leaves
+            });
         }
         if !self.etw.logs(KernelEvent::ContextSwitch) {
             return Ok(());
         }
-        let away = switch.new.and_then(|t| self.machine.threads.get(t)).map_or(0, |t| t.left);
+        let away = switch
+            .new
+            .and_then(|t| self.machine.threads.get(t))
+            .map_or(0, |t| t.left);
         let switched = ContextSwitch {
             old: self.switch_thread(switch.old.map(|(thread, _)| thread), processor),
             new: self.switch_thread(switch.new, processor),
@@ -158,9 +187,11 @@ impl Simulator<'_> {
     /// A thread in the event of a switch, or the idle thread of the processor.
     fn switch_thread(&self, thread: Option<usize>, processor: usize) -> SwitchThread {
         match thread.and_then(|thread| self.machine.threads.get(thread)) {
-            Some(thread) => {
-                SwitchThread { tid: thread.tid, priority: PRIORITY, ideal: thread.processor }
-            }
+            Some(thread) => SwitchThread {
+                tid: thread.tid,
+                priority: PRIORITY,
+                ideal: thread.processor,
+            },
             None => SwitchThread {
                 ideal: u16::try_from(processor).unwrap_or(0),
                 ..SwitchThread::default()
@@ -170,12 +201,16 @@ impl Simulator<'_> {
 
     /// A waiting thread has work: a timer wakes it on its processor.
     pub(super) fn wake(&mut self, thread: usize) -> Result<()> {
-        let Some(found) = self.machine.threads.get(thread) else { return Ok(()) };
+        let Some(found) = self.machine.threads.get(thread) else {
+            return Ok(());
+        };
         let tid = found.tid;
         let processor = usize::from(found.processor);
         let lives = found.started && !found.ended;
         self.settle(processor, self.now)?;
-        let Some(state) = self.machine.processors.get(processor) else { return Ok(()) };
+        let Some(state) = self.machine.processors.get(processor) else {
+            return Ok(());
+        };
         if !lives || !self.etw.logs(KernelEvent::ReadyThread) || state.has(thread) {
             return Ok(());
         }
@@ -195,10 +230,16 @@ impl Simulator<'_> {
         thread: Option<usize>,
         origin: &Origin,
     ) -> Result<()> {
-        let Some(thread) = thread.filter(|_| self.etw.takes_stack(event)) else { return Ok(()) };
-        let Some(found) = self.machine.threads.get(thread) else { return Ok(()) };
+        let Some(thread) = thread.filter(|_| self.etw.takes_stack(event)) else {
+            return Ok(());
+        };
+        let Some(found) = self.machine.threads.get(thread) else {
+            return Ok(());
+        };
         let process = self.machine.processes.get(found.process);
-        let Some(process) = process.filter(|p| p.is_alive()) else { return Ok(()) };
+        let Some(process) = process.filter(|p| p.is_alive()) else {
+            return Ok(());
+        };
         let mut rng = found.stack_rng(origin.at);
         let frames = thread_stack(&self.clrs, process, origin.at, &mut rng);
         self.etw.log_stack(event, &frames, origin)
@@ -208,6 +249,9 @@ impl Simulator<'_> {
     pub(super) fn origin_on(&self, processor: usize, thread: Option<usize>, at: Nanos) -> Origin {
         // No thread has this index: the processor is idle.
         let origin = self.origin(thread.unwrap_or(usize::MAX), at);
-        Origin { processor: u16::try_from(processor).unwrap_or(0), ..origin }
+        Origin {
+            processor: u16::try_from(processor).unwrap_or(0),
+            ..origin
+        }
     }
 }

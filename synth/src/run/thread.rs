@@ -14,7 +14,9 @@ impl Simulator<'_> {
     /// A thread performs its next operation.
     pub(super) fn run_thread(&mut self, index: usize) -> Result<()> {
         let now = self.now;
-        let Some(thread) = self.machine.threads.get_mut(index) else { return Ok(()) };
+        let Some(thread) = self.machine.threads.get_mut(index) else {
+            return Ok(());
+        };
         let processor = usize::from(thread.processor);
         let Some(op) = self.ops.get_mut(index).and_then(OpQueue::pop) else {
             thread.busy = false;
@@ -40,8 +42,12 @@ impl Simulator<'_> {
             self.enter(processor, index, from)?;
         }
         let used = until.saturating_sub(from).saturating_add(cost);
-        let Some(thread) = self.machine.threads.get_mut(index) else { return Ok(()) };
-        let Some(queue) = self.ops.get_mut(index) else { return Ok(()) };
+        let Some(thread) = self.machine.threads.get_mut(index) else {
+            return Ok(());
+        };
+        let Some(queue) = self.ops.get_mut(index) else {
+            return Ok(());
+        };
         thread.used = thread.used.saturating_add(used);
         queue.push_front(then);
         let waits = thread.blocked;
@@ -78,7 +84,9 @@ impl Simulator<'_> {
     ) -> Result<(Nanos, Nanos, Vec<Op>)> {
         let origin = self.origin(index, from);
         let nothing = (from, 0, Vec::new());
-        let Some(runtime) = self.clrs.get_mut(clr) else { return Ok(nothing) };
+        let Some(runtime) = self.clrs.get_mut(clr) else {
+            return Ok(nothing);
+        };
         let process_index = runtime.process;
         let Some(process) = self.machine.processes.get_mut(process_index) else {
             return Ok(nothing);
@@ -97,17 +105,33 @@ impl Simulator<'_> {
             _ => Vec::new(),
         };
         let changes_images = op.changes_images();
-        let images_before = if changes_images { process.images.clone() } else { Vec::new() };
-        let Some(thread) = self.machine.threads.get_mut(index) else { return Ok(nothing) };
+        let images_before = if changes_images {
+            process.images.clone()
+        } else {
+            Vec::new()
+        };
+        let Some(thread) = self.machine.threads.get_mut(index) else {
+            return Ok(nothing);
+        };
         let etw = &mut self.etw;
         let threads = &threads;
         let enumerating = op.enumerates();
-        let mut runtime =
-            Runtime { clr: runtime, etw, process, origin, thread, threads, enumerating };
+        let mut runtime = Runtime {
+            clr: runtime,
+            etw,
+            process,
+            origin,
+            thread,
+            threads,
+            enumerating,
+        };
         let effect = runtime.perform(op)?;
         let until = runtime.origin.at;
         // Images are loaded and unloaded with their modules.
-        let origin = Origin { at: until, ..origin };
+        let origin = Origin {
+            at: until,
+            ..origin
+        };
         if changes_images {
             let images = process.images.clone();
             for image in images.iter().filter(|i| !has_image(&images_before, i.base)) {

@@ -20,8 +20,12 @@ impl Simulator<'_> {
     /// Reports, once per process, work that is ignored because the process or its CLRs have not
     /// started.
     fn too_early(&mut self, index: usize, clrs: &[usize]) -> Result<()> {
-        let waits = !clrs.iter().any(|clr| self.clrs.get(*clr).is_some_and(|c| c.started));
-        let Some(process) = self.machine.processes.get_mut(index) else { return Ok(()) };
+        let waits = !clrs
+            .iter()
+            .any(|clr| self.clrs.get(*clr).is_some_and(|c| c.started));
+        let Some(process) = self.machine.processes.get_mut(index) else {
+            return Ok(());
+        };
         let what = if !process.started {
             "has not begun"
         } else if waits {
@@ -42,14 +46,24 @@ impl Simulator<'_> {
     /// A process performs work: on the next of its threads in turn, in each of its CLRs.
     pub(super) fn work(&mut self, number: usize, work: &Work) -> Result<()> {
         let Some(&index) = self.processes.get(number) else {
-            return Err(Error::impossible(self.now, format!("there is no process {number}")));
+            return Err(Error::impossible(
+                self.now,
+                format!("there is no process {number}"),
+            ));
         };
-        let Some(process) = self.machine.processes.get_mut(index).filter(|p| p.is_alive()) else {
+        let Some(process) = self
+            .machine
+            .processes
+            .get_mut(index)
+            .filter(|p| p.is_alive())
+        else {
             // A process that has not started, or has exited, ignores work.
             return self.too_early(index, &[]);
         };
         let workers = process.workers();
-        let Some(thread) = process.next_worker() else { return Ok(()) };
+        let Some(thread) = process.next_worker() else {
+            return Ok(());
+        };
         let clrs = process.clrs.clone();
         let manages = matches!(work, Work::Exit | Work::StartThread | Work::EndThread);
         if !manages && self.rejects_work(thread)? {
@@ -80,27 +94,41 @@ impl Simulator<'_> {
                 // It is a worker: the others stay last.
                 if let Some(process) = self.machine.processes.get_mut(index) {
                     process.threads.pop();
-                    let at = process.threads.len().saturating_sub(process.service_threads);
+                    let at = process
+                        .threads
+                        .len()
+                        .saturating_sub(process.service_threads);
                     process.threads.insert(at, new);
                 }
                 let tid = self.machine.threads.get(new).map_or(0, |t| t.tid);
                 let creating = clrs.iter().map(|c| Op::Clr(*c, ClrOp::ThreadCreating(new)));
-                let reported =
-                    clrs.iter().map(|c| Op::Clr(*c, ClrOp::ThreadCreated(new, tid, true)));
-                let ops: Vec<Op> = creating.chain([Op::StartThread(new)]).chain(reported).collect();
+                let reported = clrs
+                    .iter()
+                    .map(|c| Op::Clr(*c, ClrOp::ThreadCreated(new, tid, true)));
+                let ops: Vec<Op> = creating
+                    .chain([Op::StartThread(new)])
+                    .chain(reported)
+                    .collect();
                 self.enqueue(thread, ops)?;
             }
             Work::EndThread => {
                 // The first thread cannot end.
                 let process = self.machine.processes.get_mut(index);
-                let Some(process) = process.filter(|p| p.workers() > 1) else { return Ok(()) };
+                let Some(process) = process.filter(|p| p.workers() > 1) else {
+                    return Ok(());
+                };
                 let old = process.threads.remove(process.workers() - 1);
-                let Some(&first) =
-                    self.machine.processes.get(index).and_then(|p| p.threads.first())
+                let Some(&first) = self
+                    .machine
+                    .processes
+                    .get(index)
+                    .and_then(|p| p.threads.first())
                 else {
                     return Ok(());
                 };
-                let reported = clrs.into_iter().map(|c| Op::Clr(c, ClrOp::ThreadTerminated(old)));
+                let reported = clrs
+                    .into_iter()
+                    .map(|c| Op::Clr(c, ClrOp::ThreadTerminated(old)));
                 let ops: Vec<Op> = reported.chain([Op::EndThread(old)]).collect();
                 self.enqueue(first, ops)?;
             }
@@ -144,11 +172,18 @@ impl Simulator<'_> {
                 let ops = runtime.quick.drain(..many).map(ClrOp::Tier);
                 let count = many as u32;
                 let around = [ClrOp::TierBegin(count)].into_iter().chain(ops);
-                if many == 0 { Vec::new() } else { once(around.chain([ClrOp::TierEnd(count)])) }
+                if many == 0 {
+                    Vec::new()
+                } else {
+                    once(around.chain([ClrOp::TierEnd(count)]))
+                }
             }
             Work::Rejit(count) => {
                 let compiled = runtime.live.iter().filter(|m| {
-                    runtime.methods.get(**m).is_some_and(|m| m.kind == CodeKind::Jitted)
+                    runtime
+                        .methods
+                        .get(**m)
+                        .is_some_and(|m| m.kind == CodeKind::Jitted)
                 });
                 once(compiled.take(*count as usize).map(|m| ClrOp::Rejit(*m)))
             }
@@ -156,7 +191,10 @@ impl Simulator<'_> {
             Work::EnterDomain(name) => once([ClrOp::EnterDomain(find_domain(domains, name, now)?)]),
             Work::Forget(count) => {
                 let dynamic = runtime.live.iter().filter(|m| {
-                    runtime.methods.get(**m).is_some_and(|m| m.kind == CodeKind::Dynamic)
+                    runtime
+                        .methods
+                        .get(**m)
+                        .is_some_and(|m| m.kind == CodeKind::Dynamic)
                 });
                 once(dynamic.take(*count as usize).map(|m| ClrOp::Forget(*m)))
             }
@@ -178,7 +216,10 @@ impl Simulator<'_> {
             }
             _ => Vec::new(),
         };
-        Ok(ops.into_iter().map(|(op, times)| (Op::Clr(clr, op), times)).collect())
+        Ok(ops
+            .into_iter()
+            .map(|(op, times)| (Op::Clr(clr, op), times))
+            .collect())
     }
 }
 
@@ -190,6 +231,8 @@ fn find_domain(domains: &[AppDomain], name: &str, now: Nanos) -> Result<usize> {
 
 /// The index of an assembly.
 fn find_assembly(assemblies: &[Assembly], name: &str, now: Nanos) -> Result<usize> {
-    let found = assemblies.iter().position(|assembly| assembly.simple_name == name);
+    let found = assemblies
+        .iter()
+        .position(|assembly| assembly.simple_name == name);
     found.ok_or_else(|| Error::impossible(now, format!("there is no assembly \"{name}\"")))
 }

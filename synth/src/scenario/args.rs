@@ -109,7 +109,12 @@ impl FromEntry for bool {
         };
         if value.is_none() {
             let help = Some("#true or #false");
-            reader.error(entry.span(), format!("{what} is yes or no"), "neither", help);
+            reader.error(
+                entry.span(),
+                format!("{what} is yes or no"),
+                "neither",
+                help,
+            );
         }
         value
     }
@@ -160,7 +165,12 @@ impl FromEntry for Time {
 
 impl<'r, 's> Args<'r, 's> {
     pub fn new(reader: &'r mut Reader<'s>, node: &'r KdlNode) -> Self {
-        Args { reader, node, taken: vec![false; node.entries().len()], names: Vec::new() }
+        Args {
+            reader,
+            node,
+            taken: vec![false; node.entries().len()],
+            names: Vec::new(),
+        }
     }
 
     pub fn span(&self) -> SourceSpan {
@@ -188,7 +198,11 @@ impl<'r, 's> Args<'r, 's> {
     /// Reports that `place` cannot contain this node.
     pub fn unknown(&mut self, place: &str, known: &str) {
         let message = format!("{place} has no {}", self.name());
-        self.error(message, "unknown", Some(&format!("what it can have: {known}")));
+        self.error(
+            message,
+            "unknown",
+            Some(&format!("what it can have: {known}")),
+        );
     }
 
     fn take(&mut self, at: usize) -> Option<&'r KdlEntry> {
@@ -227,12 +241,14 @@ impl<'r, 's> Args<'r, 's> {
 
     /// The next argument, if there is one.
     pub fn maybe<T: FromEntry>(&mut self, what: &str) -> Option<T> {
-        self.maybe_entry().and_then(|entry| T::from_entry(self.reader, entry, what))
+        self.maybe_entry()
+            .and_then(|entry| T::from_entry(self.reader, entry, what))
     }
 
     /// The next argument.
     pub fn next<T: FromEntry>(&mut self, what: &str) -> Option<T> {
-        self.next_entry(what).and_then(|entry| T::from_entry(self.reader, entry, what))
+        self.next_entry(what)
+            .and_then(|entry| T::from_entry(self.reader, entry, what))
     }
 
     /// A property.
@@ -270,7 +286,8 @@ impl<'r, 's> Args<'r, 's> {
         if range.contains(&value) {
             return Some(value);
         }
-        self.reader.error(entry.span(), message, value.to_string(), None);
+        self.reader
+            .error(entry.span(), message, value.to_string(), None);
         None
     }
 
@@ -333,7 +350,12 @@ impl<'r, 's> Args<'r, 's> {
     /// A property that is a version: up to `N` numbers between dots.
     pub fn version<const N: usize>(&mut self, name: &'static str) -> Option<[u32; N]> {
         let help = format!("up to {N} numbers with dots between them");
-        self.parsed(name, version, &format!("{name}: not a version"), Some(&help))
+        self.parsed(
+            name,
+            version,
+            &format!("{name}: not a version"),
+            Some(&help),
+        )
     }
 
     /// A property that is a range and a distribution: `uniform 32..2048`.
@@ -355,7 +377,12 @@ impl<'r, 's> Args<'r, 's> {
             return Some(RandomRange::new(min, max, distribution));
         }
         let help = "a number, or minimum and maximum: \"32..2048\", \"uniform 32..2048\"";
-        self.reader.error(entry.span(), format!("{name}: not a range"), "here", Some(help));
+        self.reader.error(
+            entry.span(),
+            format!("{name}: not a range"),
+            "here",
+            Some(help),
+        );
         None
     }
 
@@ -385,7 +412,8 @@ impl<'r, 's> Args<'r, 's> {
                 let names = table.map(|t| t.keywords.iter().map(|k| k.name.as_str()));
                 let names = names.map(|names| names.collect::<Vec<_>>().join(", "));
                 let message = format!("the provider has no keyword \"{word}\"");
-                self.reader.error(entry.span(), message, "unknown", names.as_deref());
+                self.reader
+                    .error(entry.span(), message, "unknown", names.as_deref());
             }
             mask |= bit.unwrap_or(0);
         }
@@ -395,7 +423,12 @@ impl<'r, 's> Args<'r, 's> {
     /// Reports the arguments and properties that were not read.
     pub(super) fn finish_entries(&mut self) {
         let name = self.name();
-        for (entry, _) in self.node.entries().iter().zip(&self.taken).filter(|(_, taken)| !**taken)
+        for (entry, _) in self
+            .node
+            .entries()
+            .iter()
+            .zip(&self.taken)
+            .filter(|(_, taken)| !**taken)
         {
             match entry.name() {
                 Some(property) => {
@@ -404,11 +437,13 @@ impl<'r, 's> Args<'r, 's> {
                         names => format!("{name} has {}", names.join(", ")),
                     };
                     let message = format!("{name} has no property {}", property.value());
-                    self.reader.error(entry.span(), message, "unknown", Some(&help));
+                    self.reader
+                        .error(entry.span(), message, "unknown", Some(&help));
                 }
                 None => {
                     let message = format!("too many arguments for {name}");
-                    self.reader.error(entry.span(), message, "one too many", None);
+                    self.reader
+                        .error(entry.span(), message, "one too many", None);
                 }
             }
         }
@@ -419,7 +454,8 @@ impl<'r, 's> Args<'r, 's> {
         self.finish_entries();
         if let Some(first) = self.node.children().and_then(|c| c.nodes().first()) {
             let message = format!("{} contains no nodes", self.name());
-            self.reader.error(first.name().span(), message, "not expected here", None);
+            self.reader
+                .error(first.name().span(), message, "not expected here", None);
         }
     }
 }
@@ -464,11 +500,19 @@ fn choose<T: Copy>(
     what: &str,
     choices: &[(&str, T)],
 ) -> Option<T> {
-    let found = choices.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)).map(|(_, t)| *t);
+    let found = choices
+        .iter()
+        .find(|(word, _)| word.eq_ignore_ascii_case(text))
+        .map(|(_, t)| *t);
     if found.is_none() {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
         let help = format!("one of {}", words.join(", "));
-        reader.error(at, format!("{what} cannot be \"{text}\""), "unknown", Some(&help));
+        reader.error(
+            at,
+            format!("{what} cannot be \"{text}\""),
+            "unknown",
+            Some(&help),
+        );
     }
     found
 }

@@ -31,7 +31,10 @@ fn open(path: &Path, most: usize) -> io::Result<Take<File>> {
     // Opening a pipe would wait for its other end, and a device may have no end.
     let about = fs::metadata(path)?;
     if !about.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
     }
     let most = most as u64;
     if about.len() > most {

@@ -16,7 +16,10 @@ const MAX_NAMES: usize = 12;
 /// Reports sessions whose clocks count beyond 63 bits before the scenario ends.
 fn check_clocks(reader: &mut Reader<'_>, scenario: &Scenario) {
     let machine = &scenario.machine;
-    let ends = scenario.steps.iter().map(|step| step.repeat.map_or(step.at, |r| r.until));
+    let ends = scenario
+        .steps
+        .iter()
+        .map(|step| step.repeat.map_or(step.at, |r| r.until));
     let end = scenario.end.or(ends.max()).unwrap_or(0);
     let seconds = (u128::from(machine.uptime) + u128::from(end)) / u128::from(SECOND) + 1;
     let highest = i64::MAX as u128 / 2 / seconds;
@@ -40,18 +43,39 @@ pub(super) fn check(reader: &mut Reader<'_>, scenario: &Scenario) {
     let symbols = &ScriptSymbols::of(scenario);
     let mut spelled = BTreeMap::new();
     for (session, location) in &std::mem::take(&mut reader.faulted) {
-        Check { symbols, scenario, reader, location, by_tool: false }.session(session);
+        Check {
+            symbols,
+            scenario,
+            reader,
+            location,
+            by_tool: false,
+        }
+        .session(session);
     }
     for location in std::mem::take(&mut reader.wide) {
         if scenario.machine.pointer_size == PointerSize::P4 {
             let help = Some("machine bits=64, or a process without bits");
-            reader.error_at(&location, "a 32-bit machine runs no 64-bit process", "bits=64", help);
+            reader.error_at(
+                &location,
+                "a 32-bit machine runs no 64-bit process",
+                "bits=64",
+                help,
+            );
         }
     }
     for step in &scenario.steps {
-        let Some(location) = &step.location else { continue };
+        let Some(location) = &step.location else {
+            continue;
+        };
         let by_tool = step.command.is_some();
-        Check { symbols, scenario, reader, location, by_tool }.step(step);
+        Check {
+            symbols,
+            scenario,
+            reader,
+            location,
+            by_tool,
+        }
+        .step(step);
         if let Some(file) = output(&step.action) {
             let before = spelled.entry(file.to_lowercase()).or_insert(file);
             if *before != file {
@@ -61,13 +85,28 @@ pub(super) fn check(reader: &mut Reader<'_>, scenario: &Scenario) {
         }
     }
     for expected in &scenario.expectations {
-        let Some(location) = &expected.location else { continue };
-        let mut check = Check { symbols, scenario, reader, location, by_tool: false };
+        let Some(location) = &expected.location else {
+            continue;
+        };
+        let mut check = Check {
+            symbols,
+            scenario,
+            reader,
+            location,
+            by_tool: false,
+        };
         expected.files.iter().for_each(|file| check.file(file));
     }
     for edit in &scenario.edits {
         if let Some(location) = &edit.location {
-            Check { symbols, scenario, reader, location, by_tool: false }.file(&edit.file);
+            Check {
+                symbols,
+                scenario,
+                reader,
+                location,
+                by_tool: false,
+            }
+            .file(&edit.file);
         }
     }
 }
@@ -104,11 +143,17 @@ impl<'s> ScriptSymbols<'s> {
         let mut symbols = ScriptSymbols::default();
         for (index, plan) in scenario.processes.iter().enumerate() {
             symbols.processes.insert(plan.name.clone());
-            symbols.processes.extend((plan.pid != 0).then(|| plan.pid.to_string()));
-            symbols.images.extend(plan.images.iter().map(|image| (index, image.path.as_str())));
+            symbols
+                .processes
+                .extend((plan.pid != 0).then(|| plan.pid.to_string()));
+            symbols
+                .images
+                .extend(plan.images.iter().map(|image| (index, image.path.as_str())));
         }
         let descriptions = scenario.providers.iter().filter_map(description_name);
-        symbols.descriptions.extend(descriptions.map(|name| name.to_lowercase()));
+        symbols
+            .descriptions
+            .extend(descriptions.map(|name| name.to_lowercase()));
         for step in &scenario.steps {
             match &step.action {
                 Action::Start(plan) => {
@@ -123,15 +168,24 @@ impl<'s> ScriptSymbols<'s> {
                 }
                 Action::Session(
                     _,
-                    Request::Flush(Some(file)) | Request::Consume { file: Some(file), .. },
+                    Request::Flush(Some(file))
+                    | Request::Consume {
+                        file: Some(file), ..
+                    },
                 ) => {
                     symbols.makes(file, false);
                 }
                 Action::Merge { output, .. } => symbols.makes(output, false),
-                Action::Work { process, work: Work::StartThread } => {
+                Action::Work {
+                    process,
+                    work: Work::StartThread,
+                } => {
                     symbols.starting.insert(*process);
                 }
-                Action::Work { process, work: Work::LoadImage(image) } => {
+                Action::Work {
+                    process,
+                    work: Work::LoadImage(image),
+                } => {
                     symbols.images.insert((*process, &image.path));
                 }
                 _ => {}
@@ -172,7 +226,11 @@ impl<'c> Check<'c, '_> {
             names.truncate(MAX_NAMES);
             names.push("...");
         }
-        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let names = if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        };
         self.error(message, "here", Some(&format!("{what}: {names}")));
     }
 
@@ -206,8 +264,10 @@ impl<'c> Check<'c, '_> {
             | Action::Read { .. } => {}
             Action::Session(session, request) => {
                 self.session(session);
-                if let Request::Flush(Some(file)) | Request::Consume { file: Some(file), .. } =
-                    request
+                if let Request::Flush(Some(file))
+                | Request::Consume {
+                    file: Some(file), ..
+                } = request
                 {
                     self.new_file(file);
                 }
@@ -228,7 +288,11 @@ impl<'c> Check<'c, '_> {
         let sessions = &self.symbols.sessions;
         if !self.by_tool && !sessions.contains(&name.to_ascii_lowercase()) {
             let message = format!("no session is called \"{name}\"");
-            self.missing(message, "sessions of the script", sessions.iter().map(String::as_str));
+            self.missing(
+                message,
+                "sessions of the script",
+                sessions.iter().map(String::as_str),
+            );
         }
     }
 
@@ -254,7 +318,11 @@ impl<'c> Check<'c, '_> {
         let problem = problem.or(described.then_some("the definition of a provider is there"));
         if let Some(problem) = problem.or_else(|| file_name_problem(name)) {
             let help = "a file name without a directory that is valid on every system";
-            self.error(format!("\"{name}\" cannot be a file here"), problem, Some(help));
+            self.error(
+                format!("\"{name}\" cannot be a file here"),
+                problem,
+                Some(help),
+            );
         }
     }
 
@@ -295,7 +363,11 @@ impl<'c> Check<'c, '_> {
             // A CLR performs all other work.
             _ if plan.clrs.is_empty() => {
                 let help = "process \"App.exe\" { clr \"core\" { ... } }";
-                self.error(format!("\"{process}\" has no clr"), "a clr does this", Some(help));
+                self.error(
+                    format!("\"{process}\" has no clr"),
+                    "a clr does this",
+                    Some(help),
+                );
             }
             Work::EnterDomain(name) | Work::LoadDomain(name) | Work::UnloadDomain(name) => {
                 let mut names = domains.map(|d| d.name.as_str());

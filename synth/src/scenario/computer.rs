@@ -44,11 +44,22 @@ fn disk(mut args: Args<'_, '_>) -> Option<DiskPlan> {
         "volume" => args.error("more volumes than letters", "here", None),
         _ => args.unknown("a disk", "volume"),
     });
-    let used = volumes.iter().fold(0, |sum: u64, v: &VolumePlan| sum.saturating_add(v.bytes));
+    let used = volumes
+        .iter()
+        .fold(0, |sum: u64, v: &VolumePlan| sum.saturating_add(v.bytes));
     if used > bytes {
-        reader.error_at(&at, "the volumes are larger than the disk", "the disk", None);
+        reader.error_at(
+            &at,
+            "the volumes are larger than the disk",
+            "the disk",
+            None,
+        );
     }
-    Some(DiskPlan { name, bytes, volumes })
+    Some(DiskPlan {
+        name,
+        bytes,
+        volumes,
+    })
 }
 
 fn volume(mut args: Args<'_, '_>) -> Option<VolumePlan> {
@@ -74,7 +85,12 @@ fn network_card(mut args: Args<'_, '_>) -> Option<NetworkCardPlan> {
     let ip = args.text("ip", 4096).unwrap_or_default();
     let dns = args.text("dns", 4096).unwrap_or_default();
     args.finish();
-    Some(NetworkCardPlan { name, address: address.unwrap_or_default(), ip, dns })
+    Some(NetworkCardPlan {
+        name,
+        address: address.unwrap_or_default(),
+        ip,
+        dns,
+    })
 }
 
 /// Up to eight bytes in hexadecimal digits, perhaps with hyphens or colons between.
@@ -103,9 +119,15 @@ fn service(mut args: Args<'_, '_>) -> Option<ServicePlan> {
     let process = args.get("process").unwrap_or_default();
     let group = args.text("group", 1024).unwrap_or_default();
     args.finish();
-    Some(ServicePlan { name, display, process, group })
+    Some(ServicePlan {
+        name,
+        display,
+        process,
+        group,
+    })
 }
 
 fn gigabytes(args: &mut Args<'_, '_>, name: &'static str, default: u64) -> u64 {
-    args.get(name).map_or(default, |number: u64| number.saturating_mul(GB))
+    args.get(name)
+        .map_or(default, |number: u64| number.saturating_mul(GB))
 }

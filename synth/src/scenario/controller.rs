@@ -41,11 +41,22 @@ pub(super) fn run(mut args: Args<'_, '_>) -> Vec<(Action, ToolCommand)> {
     let number = args.reader.controllers.lines;
     args.reader.controllers.lines += 1;
     args.finish();
-    let Some((tool, line)) = read else { return Vec::new() };
+    let Some((tool, line)) = read else {
+        return Vec::new();
+    };
     let parts = actions.len();
     let mut performed = Vec::with_capacity(parts);
     for (part, action) in actions.into_iter().enumerate() {
-        performed.push((action, ToolCommand { tool, line: line.clone(), number, part, parts }));
+        performed.push((
+            action,
+            ToolCommand {
+                tool,
+                line: line.clone(),
+                number,
+                part,
+                parts,
+            },
+        ));
     }
     performed
 }
@@ -58,8 +69,16 @@ fn perform(
 ) -> Result<(), String> {
     resolve(reader, &mut command)?;
     let state = &mut reader.controllers;
-    let mut controller = Controller { tool: command.tool, state, stopped: Vec::new(), add };
-    command.actions.iter().try_for_each(|action| controller.translate(action))
+    let mut controller = Controller {
+        tool: command.tool,
+        state,
+        stopped: Vec::new(),
+        add,
+    };
+    command
+        .actions
+        .iter()
+        .try_for_each(|action| controller.translate(action))
 }
 
 /// Replaces names of files by the providers that they list, and names of declared providers by
@@ -131,28 +150,48 @@ impl Controller<'_> {
             Command::Create(session) => {
                 let is_saved = self.saved(&session.name).is_some();
                 if !is_saved {
-                    self.state.saved.push(SavedSession { settings: (**session).clone() });
+                    self.state.saved.push(SavedSession {
+                        settings: (**session).clone(),
+                    });
                 }
                 self.collector(&session.name, is_saved.then_some(CollectorProblem::Exists));
             }
             Command::Start(session) => self.start(session)?,
             Command::Update(session) => self.update(session)?,
-            Command::Enable { session, providers, kernel } => {
+            Command::Enable {
+                session,
+                providers,
+                kernel,
+            } => {
                 let TracelogChanges { added, removed, .. } = tracelog_changes(kernel);
-                let change = KernelChange { added, removed, ..KernelChange::default() };
+                let change = KernelChange {
+                    added,
+                    removed,
+                    ..KernelChange::default()
+                };
                 let requests = providers.iter().map(|p| Ok(Request::Enable(enable(p)?)));
                 self.request(session, change, requests)?;
             }
-            Command::Disable { session, providers, kernel } => {
+            Command::Disable {
+                session,
+                providers,
+                kernel,
+            } => {
                 let TracelogChanges { added, removed, .. } = tracelog_changes(kernel);
                 let removed = added.with(removed);
-                let change = KernelChange { removed, ..KernelChange::default() };
-                let requests = providers.iter().map(|p| Ok(Request::Disable(enable(p)?.provider)));
+                let change = KernelChange {
+                    removed,
+                    ..KernelChange::default()
+                };
+                let requests = providers
+                    .iter()
+                    .map(|p| Ok(Request::Disable(enable(p)?.provider)));
                 self.request(session, change, requests)?;
             }
             Command::CaptureState { session, providers } => {
-                let requests =
-                    providers.iter().map(|p| Ok(Request::CaptureState(enable(p)?.provider)));
+                let requests = providers
+                    .iter()
+                    .map(|p| Ok(Request::CaptureState(enable(p)?.provider)));
                 self.request(session, KernelChange::default(), requests)?;
             }
             Command::Flush { session, file, .. } => {
@@ -165,11 +204,17 @@ impl Controller<'_> {
             }
             Command::Delete { session } => {
                 let all = self.state.saved.len();
-                self.state.saved.retain(|s| !s.settings.name.eq_ignore_ascii_case(session));
+                self.state
+                    .saved
+                    .retain(|s| !s.settings.name.eq_ignore_ascii_case(session));
                 let is_gone = self.state.saved.len() < all;
                 self.collector(session, (!is_gone).then_some(CollectorProblem::Missing));
             }
-            Command::Merge { inputs, output, options } => {
+            Command::Merge {
+                inputs,
+                output,
+                options,
+            } => {
                 let of_stopped = |name: &String| {
                     let known = self.state.files.iter().rev();
                     let mut known = known.filter(|(n, _)| n.eq_ignore_ascii_case(name));
@@ -182,17 +227,30 @@ impl Controller<'_> {
                 };
                 let identities = !options.iter().any(|option| option == "mergeonly");
                 let compress = options.iter().any(|option| option == "compress");
-                (self.add)(Action::Merge { inputs, output: base(output), identities, compress });
+                (self.add)(Action::Merge {
+                    inputs,
+                    output: base(output),
+                    identities,
+                    compress,
+                });
             }
             Command::SystemRundown { session } => {
                 self.add(session, Request::KernelRundown);
             }
-            Command::Decode { files, sessions, .. } => {
+            Command::Decode {
+                files, sessions, ..
+            } => {
                 let files = files.iter().map(|file| base(file)).collect();
-                (self.add)(Action::Read { files, sessions: sessions.clone() });
+                (self.add)(Action::Read {
+                    files,
+                    sessions: sessions.clone(),
+                });
             }
             // A query leaves nothing in a trace.
-            Command::Query { session: Some(session), direct: true } => {
+            Command::Query {
+                session: Some(session),
+                direct: true,
+            } => {
                 let files = Vec::new();
                 let sessions = vec![session.clone()];
                 (self.add)(Action::Read { files, sessions });
@@ -221,7 +279,11 @@ impl Controller<'_> {
         }
         let mut plan = plan(self.tool, &settings)?;
         let option = |name: &str| settings.others.iter().find(|o| o.name == name);
-        let value = |name: &str| option(name).and_then(|o| o.values.first()).map(String::as_str);
+        let value = |name: &str| {
+            option(name)
+                .and_then(|o| o.values.first())
+                .map(String::as_str)
+        };
         let every = value("cnf").and_then(seconds);
         let news = plan.mode.has(LogFileMode::NEWFILE) || every.is_some();
         if let Some(file) = &mut plan.file {
@@ -249,7 +311,11 @@ impl Controller<'_> {
             let pattern = plan.clone();
             plan.file = plan.file.as_deref().map(|file| numbered_file(file, 1));
             (self.add)(Action::Start(Box::new(plan)));
-            (self.add)(Action::Roll { plan: Box::new(pattern), every, number: 1 });
+            (self.add)(Action::Roll {
+                plan: Box::new(pattern),
+                every,
+                number: 1,
+            });
         } else {
             (self.add)(Action::Start(Box::new(plan)));
         }
@@ -280,7 +346,13 @@ impl Controller<'_> {
         let buffers = session.max_buffers;
         let flush_timer = session.flush_seconds.map(|s| u64::from(s) * SECOND);
         if buffers.is_some() || flush_timer.is_some() {
-            self.add(name, Request::Update { buffers, flush_timer });
+            self.add(
+                name,
+                Request::Update {
+                    buffers,
+                    flush_timer,
+                },
+            );
         }
         if session.others.iter().any(|o| o.name == "fd") {
             let file = session.file.as_deref().map(base);
@@ -291,12 +363,18 @@ impl Controller<'_> {
 
     /// The saved settings of a session.
     fn saved(&self, name: &str) -> Option<&SavedSession> {
-        self.state.saved.iter().find(|s| s.settings.name.eq_ignore_ascii_case(name))
+        self.state
+            .saved
+            .iter()
+            .find(|s| s.settings.name.eq_ignore_ascii_case(name))
     }
 
     /// Adds what becomes of saved settings.
     fn collector(&mut self, name: &str, problem: Option<CollectorProblem>) {
-        (self.add)(Action::Collector { name: name.to_owned(), problem });
+        (self.add)(Action::Collector {
+            name: name.to_owned(),
+            problem,
+        });
     }
 
     /// Adds a request to a session.
@@ -346,7 +424,11 @@ impl SavedSession {
 /// The name of a file without its directory: files of a scenario have no directories.
 fn base(path: &str) -> String {
     let name = file_name(path);
-    if name.contains('.') { name.to_owned() } else { format!("{name}.etl") }
+    if name.contains('.') {
+        name.to_owned()
+    } else {
+        format!("{name}.etl")
+    }
 }
 
 /// A path without its directory.
@@ -459,11 +541,24 @@ fn enable(spec: &ProviderSpec) -> Result<EnablePlan, String> {
     let registry = Registry::builtin();
     let guid = spec.provider.guid(registry);
     let provider = guid.ok_or_else(|| format!("provider {} is not known", spec.provider))?;
-    let rule = spec.enablement(registry).map_err(|error| error.to_string())?;
-    let mut plan = EnablePlan { rule, ..EnablePlan::new(provider, 0, 0) };
-    plan.processes = spec.scope.processes.iter().copied().map(ProcessId::new).collect();
+    let rule = spec
+        .enablement(registry)
+        .map_err(|error| error.to_string())?;
+    let mut plan = EnablePlan {
+        rule,
+        ..EnablePlan::new(provider, 0, 0)
+    };
+    plan.processes = spec
+        .scope
+        .processes
+        .iter()
+        .copied()
+        .map(ProcessId::new)
+        .collect();
     plan.executables = spec.scope.executables.clone();
     plan.stack_ids = spec.stack_ids.clone();
-    plan.stacks = spec.properties.has(etl_control::enable::EnableProperties::STACK_TRACE);
+    plan.stacks = spec
+        .properties
+        .has(etl_control::enable::EnableProperties::STACK_TRACE);
     Ok(plan)
 }

@@ -15,7 +15,11 @@ pub(super) fn edit(mut args: Args<'_, '_>) -> Option<EditPlan> {
         let location = Some(args.location());
         edits.extend(one(args).map(|edit| EditStep { edit, location }));
     });
-    Some(EditPlan { file: file?, edits, location })
+    Some(EditPlan {
+        file: file?,
+        edits,
+        location,
+    })
 }
 
 fn one(mut args: Args<'_, '_>) -> Option<Edit> {
@@ -24,17 +28,28 @@ fn one(mut args: Args<'_, '_>) -> Option<Edit> {
         "header" => {
             let choices = HeaderField::OF_FILE.map(|field| (field.name, field));
             let field = args.next_choice("a field of the header", &choices)?;
-            Edit::Header { field, amount: amount(&mut args, field.width)? }
+            Edit::Header {
+                field,
+                amount: amount(&mut args, field.width)?,
+            }
         }
         "buffer" => {
             let nth = nth(&mut args)?;
             let choices = HeaderField::OF_BUFFER.map(|field| (field.name, field));
             let field = args.next_choice("a field of its header", &choices)?;
-            Edit::Buffer { nth, field, amount: amount(&mut args, field.width)? }
+            Edit::Buffer {
+                nth,
+                field,
+                amount: amount(&mut args, field.width)?,
+            }
         }
         "damage" => Edit::Damage(nth(&mut args)?),
         "copy" | "alter" => {
-            let times = if name == "copy" { args.get("times").unwrap_or(1) } else { 1 };
+            let times = if name == "copy" {
+                args.get("times").unwrap_or(1)
+            } else {
+                1
+            };
             let mut changes = Box::new(changes(&mut args));
             let select = select(&mut args)?;
             args.children(&mut |args| changes.fields.extend(field(args)));
@@ -51,7 +66,10 @@ fn one(mut args: Args<'_, '_>) -> Option<Edit> {
                 "disorder" => RecordAction::Disorder,
                 _ => displacement(&mut args)?,
             };
-            Edit::Records(Box::new(RecordEdit { select: select(&mut args)?, action }))
+            Edit::Records(Box::new(RecordEdit {
+                select: select(&mut args)?,
+                action,
+            }))
         }
         _ => {
             let known = "delete, copy, alter, move, swap, disorder, header, buffer, damage";
@@ -88,7 +106,14 @@ fn displacement(args: &mut Args<'_, '_>) -> Option<RecordAction> {
         args.error("move needs a position", "before or after is missing", help);
         return None;
     };
-    Some(RecordAction::Move(RecordSelector { event, pid, ..RecordSelector::default() }, side))
+    Some(RecordAction::Move(
+        RecordSelector {
+            event,
+            pid,
+            ..RecordSelector::default()
+        },
+        side,
+    ))
 }
 
 /// `set=5` or `raise=-1`, for a field of so many bytes.
@@ -96,11 +121,21 @@ fn amount(args: &mut Args<'_, '_>, width: usize) -> Option<Amount> {
     let set: Option<i64> = args.get("set");
     // A negative number is meant for a signed field.
     if set.is_some_and(|n| width < 8 && !(-1 << (8 * width - 1)..1 << (8 * width)).contains(&n)) {
-        args.error("set does not fit into the field", format!("it has {width} bytes"), None);
+        args.error(
+            "set does not fit into the field",
+            format!("it has {width} bytes"),
+            None,
+        );
     }
-    let amount = set.map(Amount::Set).or(args.get("raise").map(Amount::Raise));
+    let amount = set
+        .map(Amount::Set)
+        .or(args.get("raise").map(Amount::Raise));
     if amount.is_none() {
-        args.error("no amount", "set or raise is missing", Some("set=5, or raise=-1"));
+        args.error(
+            "no amount",
+            "set or raise is missing",
+            Some("set=5, or raise=-1"),
+        );
     }
     amount
 }
@@ -124,10 +159,19 @@ fn narrowed(args: &mut Args<'_, '_>, event: String) -> RecordSelector {
         args.error("with and is go together", "one is missing", help);
     }
     let with = match (field, value) {
-        (Some(name), Some(number)) => Some(NamedValue { name, value: FieldValue::Number(number) }),
+        (Some(name), Some(number)) => Some(NamedValue {
+            name,
+            value: FieldValue::Number(number),
+        }),
         _ => None,
     };
-    RecordSelector { event, pid, provider, nth, with }
+    RecordSelector {
+        event,
+        pid,
+        provider,
+        nth,
+        with,
+    }
 }
 
 fn changes(args: &mut Args<'_, '_>) -> Changes {
@@ -156,10 +200,17 @@ fn field(mut args: Args<'_, '_>) -> Option<NamedValue<FieldValue>> {
     let value = if let Some(event) = args.get("of") {
         let record = Box::new(narrowed(&mut args, event));
         let field = args.get("take").unwrap_or_else(|| name.clone());
-        Some(FieldValue::Of { record, field, plus: args.get("plus").unwrap_or(0) })
+        Some(FieldValue::Of {
+            record,
+            field,
+            plus: args.get("plus").unwrap_or(0),
+        })
     } else {
         args.next("a value")
     };
     args.finish();
-    Some(NamedValue { name, value: value? })
+    Some(NamedValue {
+        name,
+        value: value?,
+    })
 }

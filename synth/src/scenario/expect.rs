@@ -18,14 +18,23 @@ pub(super) fn expect(mut args: Args<'_, '_>, scenario: &mut Scenario) {
     };
     if files.is_empty() && scenario.expectations.iter().any(|e| e.files.is_empty()) {
         args.error("two expect are for all other files", "the second", None);
-    } else if let Some(file) =
-        files.iter().find(|file| scenario.expectations.iter().any(|e| e.files.contains(file)))
+    } else if let Some(file) = files
+        .iter()
+        .find(|file| scenario.expectations.iter().any(|e| e.files.contains(file)))
     {
         args.error(format!("two expect are for \"{file}\""), "the second", None);
     }
-    let rules = rules.split([' ', ',']).filter(|rule| !rule.is_empty()).map(str::to_owned);
+    let rules = rules
+        .split([' ', ','])
+        .filter(|rule| !rule.is_empty())
+        .map(str::to_owned);
     let rules = rules.collect();
     let location = Some(args.location());
-    scenario.expectations.push(Expectation { files, verdict, rules, location });
+    scenario.expectations.push(Expectation {
+        files,
+        verdict,
+        rules,
+        location,
+    });
     args.finish();
 }

@@ -25,7 +25,10 @@ pub(super) fn values(args: Args<'_, '_>, fields: &[Field]) -> Vec<NamedValue<Own
     let mut set = Vec::new();
     for (field, value) in fields.iter().zip(list.set) {
         if let Some(value) = value {
-            set.push(NamedValue { name: field.name.to_string(), value });
+            set.push(NamedValue {
+                name: field.name.to_string(),
+                value,
+            });
         }
     }
     set
@@ -40,12 +43,19 @@ struct List<'f> {
 
 impl<'f> List<'f> {
     fn new(fields: &'f [Field]) -> Self {
-        List { fields, set: vec![None; fields.len()], is_valid: true }
+        List {
+            fields,
+            set: vec![None; fields.len()],
+            is_valid: true,
+        }
     }
 
     /// The values of all fields.
     fn values(&self) -> Vec<OwnedValue> {
-        self.set.iter().map(|value| value.clone().unwrap_or(OwnedValue::Auto)).collect()
+        self.set
+            .iter()
+            .map(|value| value.clone().unwrap_or(OwnedValue::Auto))
+            .collect()
     }
 
     /// A node: the value of one field. `place` is what the fields are in.
@@ -55,7 +65,9 @@ impl<'f> List<'f> {
             self.is_valid = false;
             return unknown(args, place, self.fields);
         };
-        let (Some(field), Some(slot)) = (self.fields.get(at), self.set.get_mut(at)) else { return };
+        let (Some(field), Some(slot)) = (self.fields.get(at), self.set.get_mut(at)) else {
+            return;
+        };
         if slot.is_some() && field.count == Count::One {
             self.is_valid = false;
             return args.error(format!("{name} is set twice"), "the second", None);
@@ -93,8 +105,16 @@ impl<'f> List<'f> {
 
 /// The values of a node: one, or any number for an array.
 fn given(args: &mut Args<'_, '_>, field: &Field) -> Vec<OwnedValue> {
-    let entries = args.node.entries().iter().filter(|entry| entry.name().is_none());
-    let most = if field.count == Count::One { 1 } else { usize::MAX };
+    let entries = args
+        .node
+        .entries()
+        .iter()
+        .filter(|entry| entry.name().is_none());
+    let most = if field.count == Count::One {
+        1
+    } else {
+        usize::MAX
+    };
     let mut out = Vec::new();
     for entry in entries.take(most) {
         let text = args.maybe("a value").unwrap_or_default();
@@ -114,7 +134,11 @@ fn given(args: &mut Args<'_, '_>, field: &Field) -> Vec<OwnedValue> {
 fn not_of_type(args: &mut Args<'_, '_>, field: &Field, why: &str) {
     let of = field.in_type().map_or("a structure", InType::name);
     let help = format!("{} is of type {of}", field.name);
-    args.error(format!("{} cannot have this value", field.name), why, Some(&help));
+    args.error(
+        format!("{} cannot have this value", field.name),
+        why,
+        Some(&help),
+    );
 }
 
 /// Whether a value fits its field, independently of other fields.

@@ -42,7 +42,12 @@ pub(super) fn work(mut args: Args<'_, '_>) -> Option<Work> {
                 let help = Some("udp=#true; a connection has the port of its beginning");
                 args.error("only messages by UDP choose their port", "port", help);
             }
-            IoWork::Message(NetworkMessage { remote, sent, bytes, udp: udp.then_some(port) })
+            IoWork::Message(NetworkMessage {
+                remote,
+                sent,
+                bytes,
+                udp: udp.then_some(port),
+            })
         }
         _ => return None,
     };
@@ -51,7 +56,8 @@ pub(super) fn work(mut args: Args<'_, '_>) -> Option<Work> {
 }
 
 fn bytes(args: &mut Args<'_, '_>) -> u32 {
-    args.within("bytes", 1..=u32::MAX, "at least 1 byte").unwrap_or(PAGE)
+    args.within("bytes", 1..=u32::MAX, "at least 1 byte")
+        .unwrap_or(PAGE)
 }
 
 fn path(args: &mut Args<'_, '_>) -> Option<String> {

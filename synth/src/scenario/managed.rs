@@ -45,7 +45,11 @@ const MAX_FRAMES: u32 = 190;
 /// `clr "core" version="6.0.100" { ... }`
 pub(super) fn clr(mut args: Args<'_, '_>, process: &str) -> Option<ClrPlan> {
     let sku = args.next_choice("a product", &SKUS)?;
-    let default = if sku == Sku::Core { [6, 0, 100, 0] } else { [4, 0, 30319, 0] };
+    let default = if sku == Sku::Core {
+        [6, 0, 100, 0]
+    } else {
+        [4, 0, 30319, 0]
+    };
     let mut plan = ClrPlan::new(sku, default);
     if let Some(version) = version(&mut args) {
         plan.version = version;
@@ -53,12 +57,17 @@ pub(super) fn clr(mut args: Args<'_, '_>, process: &str) -> Option<ClrPlan> {
             Sku::Desktop => (4..=4, "a .NET Framework of version 4: \"4.8.4000\""),
             Sku::Core => (1..=u16::MAX, "a .NET of version 1 or later: \"8.0.0\""),
         };
-        if version.first().is_some_and(|major| !simulated.contains(major)) {
+        if version
+            .first()
+            .is_some_and(|major| !simulated.contains(major))
+        {
             args.error("no such version is simulated", "version", Some(help));
         }
     }
     args.set("instance", &mut plan.instance);
-    plan.enumeration_cost = args.time("enumeration-cost").unwrap_or(plan.enumeration_cost);
+    plan.enumeration_cost = args
+        .time("enumeration-cost")
+        .unwrap_or(plan.enumeration_cost);
     if let Some(depth) = args.range("stack-depth") {
         let min = depth.min.min(MAX_FRAMES);
         let max = depth.max.min(MAX_FRAMES);
@@ -68,7 +77,9 @@ pub(super) fn clr(mut args: Args<'_, '_>, process: &str) -> Option<ClrPlan> {
             args.error(message, "stack-depth", None);
         }
     }
-    plan.heaps = args.within("heaps", 1..=64, "a clr has 1 to 64 heaps").unwrap_or(plan.heaps);
+    plan.heaps = args
+        .within("heaps", 1..=64, "a clr has 1 to 64 heaps")
+        .unwrap_or(plan.heaps);
     // Assemblies outside of domains belong to the default domain.
     let mut default = AppDomainPlan::new(if sku == Sku::Core { "clrhost" } else { process });
     let mut domains = Vec::new();
@@ -125,7 +136,12 @@ fn module(mut args: Args<'_, '_>) -> Option<ModulePlan> {
 }
 
 fn pdb(mut args: Args<'_, '_>) -> PdbPlan {
-    let signature = args.parsed("signature", |t| t.parse().ok(), "signature: not a GUID", None);
+    let signature = args.parsed(
+        "signature",
+        |t| t.parse().ok(),
+        "signature: not a GUID",
+        None,
+    );
     let plan = PdbPlan {
         signature: signature.unwrap_or_default(),
         age: args.get("age").unwrap_or(1),
@@ -154,7 +170,11 @@ fn methods(mut args: Args<'_, '_>, module: ModuleKind) -> Option<MethodPlan> {
         args.error("a method needs its full name", plan.name.clone(), help);
     }
     if plan.count > 1_000_000 {
-        args.error("a module has at most 1000000 methods", plan.count.to_string(), None);
+        args.error(
+            "a module has at most 1000000 methods",
+            plan.count.to_string(),
+            None,
+        );
         plan.count = 0;
     }
     if !args.reader.charge(args.span(), plan.count) {

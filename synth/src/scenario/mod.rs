@@ -64,7 +64,9 @@ pub struct Script<'a> {
 
 impl fmt::Debug for Script<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Script").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Script")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -88,7 +90,8 @@ impl<'a> Script<'a> {
         mut self,
         parameters: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
-        self.parameters.extend(parameters.into_iter().map(|(n, v)| (n.into(), v.into())));
+        self.parameters
+            .extend(parameters.into_iter().map(|(n, v)| (n.into(), v.into())));
         self
     }
 
@@ -147,7 +150,11 @@ impl<'a> Script<'a> {
         if reader.errors.is_empty() {
             check::check(&mut reader, &scenario);
         }
-        if reader.errors.is_empty() { Ok(scenario) } else { Err(ScriptErrors::new(reader.errors)) }
+        if reader.errors.is_empty() {
+            Ok(scenario)
+        } else {
+            Err(ScriptErrors::new(reader.errors))
+        }
     }
 }
 

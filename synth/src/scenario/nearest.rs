@@ -23,7 +23,11 @@ pub(super) fn nearest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> V
         .collect();
     found.sort_unstable();
     found.dedup();
-    found.into_iter().take(MAX_NAMES).map(|(.., name)| name).collect()
+    found
+        .into_iter()
+        .take(MAX_NAMES)
+        .map(|(.., name)| name)
+        .collect()
 }
 
 #[cfg(test)]
@@ -34,7 +38,10 @@ mod tests {
     fn nearest_prefers_names_that_contain_the_word() {
         let names = ["QueryName", "QueryType", "Name", "Status"];
         assert_eq!(nearest("name", names.into_iter()), ["Name", "QueryName"]);
-        assert_eq!(nearest("QueryNmae", names.into_iter()), ["QueryName", "QueryType"]);
+        assert_eq!(
+            nearest("QueryNmae", names.into_iter()),
+            ["QueryName", "QueryType"]
+        );
         assert!(nearest("elsewhere", names.into_iter()).is_empty());
     }
 }

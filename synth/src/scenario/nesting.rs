@@ -85,7 +85,9 @@ fn quoted(text: &str) -> usize {
 /// The length of text up to and including its end mark, on any number of lines.
 fn long(text: &str, start: usize, end: &str) -> usize {
     let inner = text.get(start..).unwrap_or_default();
-    inner.find(end).map_or(text.len(), |at| start + at + end.len())
+    inner
+        .find(end)
+        .map_or(text.len(), |at| start + at + end.len())
 }
 
 /// Number of opening braces.
@@ -95,11 +97,13 @@ fn opened(text: &str, len: usize) -> usize {
 
 /// Number of opening braces that are not closed in the text.
 fn unpaired(text: &str, len: usize) -> usize {
-    text.bytes().take(len).fold(0usize, |open, byte| match byte {
-        b'{' => open + 1,
-        b'}' => open.saturating_sub(1),
-        _ => open,
-    })
+    text.bytes()
+        .take(len)
+        .fold(0usize, |open, byte| match byte {
+            b'{' => open + 1,
+            b'}' => open.saturating_sub(1),
+            _ => open,
+        })
 }
 
 #[cfg(test)]

@@ -31,7 +31,11 @@ pub(super) fn resolve(mut args: Args<'_, '_>) -> Option<ResolvePlan> {
     let answers = args.parsed("answer", answers, message, Some("answer=\"192.0.2.7\""));
     let round_trip = args.time("round-trip").unwrap_or(8 * MILLISECOND);
     args.finish();
-    Some(ResolvePlan { name, answers: answers.unwrap_or_default(), round_trip })
+    Some(ResolvePlan {
+        name,
+        answers: answers.unwrap_or_default(),
+        round_trip,
+    })
 }
 
 /// `exchange "192.0.2.7:443" send=517 receive=4200 round-trip="20ms"`
@@ -44,8 +48,12 @@ pub(super) fn exchange(mut args: Args<'_, '_>) -> Option<ExchangePlan> {
     };
     let mut plan = ExchangePlan::new(to);
     let message = "at most 16 MB in one direction";
-    plan.send = args.within("send", 0..=MAX_BYTES, message).unwrap_or(plan.send);
-    plan.receive = args.within("receive", 0..=MAX_BYTES, message).unwrap_or(plan.receive);
+    plan.send = args
+        .within("send", 0..=MAX_BYTES, message)
+        .unwrap_or(plan.send);
+    plan.receive = args
+        .within("receive", 0..=MAX_BYTES, message)
+        .unwrap_or(plan.receive);
     plan.round_trip = args.time("round-trip").unwrap_or(plan.round_trip);
     args.finish();
     Some(plan)
@@ -68,7 +76,10 @@ pub(super) fn replay(mut args: Args<'_, '_>) -> Option<Action> {
         _ => Err("more than 256 MB".to_owned()),
     });
     let found = match read {
-        Ok(found) => Some(Action::Replay { file, packets: found.into() }),
+        Ok(found) => Some(Action::Replay {
+            file,
+            packets: found.into(),
+        }),
         Err(problem) => {
             let help = Some("a pcap or pcapng file beside the script");
             args.error(format!("{file}: {problem}"), "cannot be replayed", help);

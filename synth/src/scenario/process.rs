@@ -15,7 +15,9 @@ pub(super) const BITS: [(&str, PointerSize); 2] =
 
 /// `process "App.exe" { ... }`
 pub(super) fn process(mut args: Args<'_, '_>, scenario: &mut Scenario) {
-    let Some(name) = args.next::<String>("the name of its executable") else { return };
+    let Some(name) = args.next::<String>("the name of its executable") else {
+        return;
+    };
     let mut plan = ProcessPlan::new(name.as_str());
     if let Some(pid) = args.get("pid") {
         plan.pid = ProcessId::new(pid);
@@ -33,7 +35,9 @@ pub(super) fn process(mut args: Args<'_, '_>, scenario: &mut Scenario) {
     args.set("parent", &mut plan.parent);
     args.set("command-line", &mut plan.command_line);
     let help = Some("system, local-service, network-service, or a SID: S-1-5-21-...");
-    plan.user = args.parsed("user", sid, "user: not a SID", help).unwrap_or_default();
+    plan.user = args
+        .parsed("user", sid, "user: not a SID", help)
+        .unwrap_or_default();
     plan.pointer_size = args.choice("bits", &BITS);
     if plan.pointer_size == Some(PointerSize::P8) {
         let location = args.location();
@@ -52,7 +56,9 @@ pub(super) fn process(mut args: Args<'_, '_>, scenario: &mut Scenario) {
     }
     let index = scenario.process(plan);
     args.children(&mut |mut args| {
-        let Some(plan) = scenario.processes.get_mut(index) else { return };
+        let Some(plan) = scenario.processes.get_mut(index) else {
+            return;
+        };
         match args.name() {
             "image" => plan.images.extend(image(args)),
             "clr" => plan.clrs.extend(managed::clr(args, &name)),
@@ -76,7 +82,9 @@ pub(super) fn image(mut args: Args<'_, '_>) -> Option<ImagePlan> {
         None,
     );
     image.no_pdb = pdb == Some(None);
-    image.pdb = pdb.flatten().map(|signature| PdbIdentity { signature, age: 1 });
+    image.pdb = pdb
+        .flatten()
+        .map(|signature| PdbIdentity { signature, age: 1 });
     if let Some(age) = args.get("age") {
         match &mut image.pdb {
             Some(pdb) => pdb.age = age,
@@ -99,10 +107,21 @@ fn about(args: &mut Args<'_, '_>) -> VersionInfo {
         language: args.get("language"),
         nothing: false,
     };
-    let Some(version) = about.version.as_deref().filter(|version| *version != "none") else {
-        return VersionInfo { nothing: about.version.is_some(), ..about };
+    let Some(version) = about
+        .version
+        .as_deref()
+        .filter(|version| *version != "none")
+    else {
+        return VersionInfo {
+            nothing: about.version.is_some(),
+            ..about
+        };
     };
-    let numbers = version.split_whitespace().next().unwrap_or_default().split('.');
+    let numbers = version
+        .split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .split('.');
     let numbers: Vec<Option<u16>> = numbers.map(|part| part.parse().ok()).collect();
     if numbers.len() > 4 || numbers.contains(&None) {
         let help = Some("up to four numbers, and perhaps text after them, or none");

@@ -27,7 +27,11 @@ pub(super) fn provider(mut args: Args<'_, '_>) -> Option<ProviderPlan> {
     let guid = guid.unwrap_or_else(|| provider_guid(&name));
     let keys = &mut args.reader.declared.provider_keys;
     if !keys.insert(name.to_lowercase()) {
-        args.error(format!("two providers are called \"{name}\""), "the second", None);
+        args.error(
+            format!("two providers are called \"{name}\""),
+            "the second",
+            None,
+        );
     } else if !keys.insert(guid.to_string()) {
         args.error("two providers have one GUID", guid.to_string(), None);
     }
@@ -38,7 +42,12 @@ pub(super) fn provider(mut args: Args<'_, '_>) -> Option<ProviderPlan> {
         args.error(format!("\"{file}\" cannot be a file here"), problem, help);
     }
     args.reader.declared.providers.push((name.clone(), guid));
-    let mut plan = ProviderPlan { name, guid, kind, events: Vec::new() };
+    let mut plan = ProviderPlan {
+        name,
+        guid,
+        kind,
+        events: Vec::new(),
+    };
     let mut names = BTreeSet::new();
     let mut identities = BTreeSet::new();
     args.children(&mut |mut args| {
@@ -46,7 +55,9 @@ pub(super) fn provider(mut args: Args<'_, '_>) -> Option<ProviderPlan> {
             return args.unknown("a provider", "event");
         }
         let at = args.location();
-        let Some((event, reader)) = event(args, &plan) else { return };
+        let Some((event, reader)) = event(args, &plan) else {
+            return;
+        };
         let distinct = kind == ProviderKind::TraceLogging
             || identities.insert(format!("{:?}", event.identity));
         if !names.insert(event.name.to_string()) {
@@ -63,7 +74,12 @@ pub(super) fn provider(mut args: Args<'_, '_>) -> Option<ProviderPlan> {
         } else if kind == ProviderKind::TraceLogging
             && let Err(error) = tracelogging::build(&event)
         {
-            reader.error_at(&at, error.to_string(), "cannot be described by its metadata", None);
+            reader.error_at(
+                &at,
+                error.to_string(),
+                "cannot be described by its metadata",
+                None,
+            );
         }
         plan.events.push(event);
     });
@@ -75,7 +91,9 @@ fn event<'r, 's>(
     plan: &ProviderPlan,
 ) -> Option<(EventSchema, &'r mut super::reader::Reader<'s>)> {
     let name: String = args.next("a name")?;
-    let next = u16::try_from(plan.events.len()).unwrap_or(u16::MAX).saturating_add(1);
+    let next = u16::try_from(plan.events.len())
+        .unwrap_or(u16::MAX)
+        .saturating_add(1);
     let id = args.get("id").unwrap_or(next);
     let version: u8 = args.get("version").unwrap_or(0);
     let opcode = args.get("opcode").unwrap_or(0);
@@ -84,11 +102,20 @@ fn event<'r, 's>(
         ProviderKind::Manifest | ProviderKind::Windows => (modern, SchemaSource::Manifest),
         ProviderKind::EventSource => (modern, SchemaSource::EventSource),
         ProviderKind::TraceLogging => (Identity::SelfDescribing, SchemaSource::TraceLogging),
-        ProviderKind::Classic => {
-            (Identity::Classic { opcode, version: version.into() }, SchemaSource::Manifest)
-        }
+        ProviderKind::Classic => (
+            Identity::Classic {
+                opcode,
+                version: version.into(),
+            },
+            SchemaSource::Manifest,
+        ),
         // Message numbers begin at 10.
-        ProviderKind::Wpp => (Identity::Message { number: id.max(next + 9) }, SchemaSource::Tmf),
+        ProviderKind::Wpp => (
+            Identity::Message {
+                number: id.max(next + 9),
+            },
+            SchemaSource::Tmf,
+        ),
     };
     // The messages of a source file have another GUID than their provider.
     let guid = match plan.kind {
@@ -122,12 +149,20 @@ fn field(mut args: Args<'_, '_>, kind: ProviderKind) -> Option<Field> {
     let ty = ty?;
     let Some(found) = InType::from_name(&ty) else {
         let names: Vec<&str> = InType::ALL.iter().map(|t| t.name()).collect();
-        args.error(format!("there is no type \"{ty}\""), "unknown", Some(&names.join(", ")));
+        args.error(
+            format!("there is no type \"{ty}\""),
+            "unknown",
+            Some(&names.join(", ")),
+        );
         return None;
     };
     if kind == ProviderKind::Wpp && tmf_item(found).is_none() {
         let help = Some("integers, Double, Pointer, GUID, AnsiString, UnicodeString");
-        args.error(format!("a message has no field of type \"{ty}\""), "here", help);
+        args.error(
+            format!("a message has no field of type \"{ty}\""),
+            "here",
+            help,
+        );
         return None;
     }
     args.finish();

@@ -4,8 +4,11 @@ use super::args::Args;
 use super::{fields, windows};
 use crate::model::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan, Scenario, Work};
 
-const ACTIVITIES: [(&str, ActivityWork); 3] =
-    [("none", ActivityWork::None), ("start", ActivityWork::Start), ("stop", ActivityWork::Stop)];
+const ACTIVITIES: [(&str, ActivityWork); 3] = [
+    ("none", ActivityWork::None),
+    ("start", ActivityWork::Start),
+    ("stop", ActivityWork::Stop),
+];
 
 /// `raise "Contoso-Orders" "Placed" activity="start" thread=0 { Id 7 }`
 pub(super) fn raise(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
@@ -17,12 +20,21 @@ pub(super) fn raise(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<W
     let declaration =
         providers.position(|plan| plan.kind != ProviderKind::Windows && plan.name == name);
     let (provider, event) = match declaration {
-        Some(at) => (at, declared(&mut args, scenario.providers.get(at)?, &event)?),
+        Some(at) => (
+            at,
+            declared(&mut args, scenario.providers.get(at)?, &event)?,
+        ),
         None => windows::event(&mut args, scenario, &name, &event)?,
     };
     let schema = scenario.providers.get(provider)?.events.get(event)?;
     let values = fields::values(args, &schema.fields);
-    Some(Work::Raise(Box::new(RaisePlan { provider, event, values, activity, thread })))
+    Some(Work::Raise(Box::new(RaisePlan {
+        provider,
+        event,
+        values,
+        activity,
+        thread,
+    })))
 }
 
 /// The index of an event of a provider that the script declares.
@@ -31,7 +43,11 @@ fn declared(args: &mut Args<'_, '_>, plan: &ProviderPlan, event: &str) -> Option
     if found.is_none() {
         let names: Vec<&str> = plan.events.iter().map(|known| &*known.name).collect();
         let help = format!("its events: {}", names.join(", "));
-        args.error(format!("the provider has no event \"{event}\""), "here", Some(&help));
+        args.error(
+            format!("the provider has no event \"{event}\""),
+            "here",
+            Some(&help),
+        );
     }
     found
 }

@@ -90,7 +90,10 @@ impl<'s> Reader<'s> {
             directory: String::new(),
             errors: Vec::new(),
             variables: Vec::new(),
-            used: Used { included: script.text.len(), ..Used::default() },
+            used: Used {
+                included: script.text.len(),
+                ..Used::default()
+            },
             declared: Declared::default(),
             faulted: Vec::new(),
             wide: Vec::new(),
@@ -100,7 +103,11 @@ impl<'s> Reader<'s> {
 
     /// The name of a file next to the script that is read, relative to the script above.
     pub fn beside(&self, name: &str) -> String {
-        let directory = if Path::new(name).is_absolute() { "" } else { &self.directory };
+        let directory = if Path::new(name).is_absolute() {
+            ""
+        } else {
+            &self.directory
+        };
         format!("{directory}{name}")
     }
 
@@ -141,7 +148,12 @@ impl<'s> Reader<'s> {
     ) {
         if self.errors.len() < MAX_ERRORS {
             let help = help.map(str::to_owned);
-            self.errors.push(ScriptError::new(location, message.into(), label.into(), help));
+            self.errors.push(ScriptError::new(
+                location,
+                message.into(),
+                label.into(),
+                help,
+            ));
         }
     }
 
@@ -153,7 +165,9 @@ impl<'s> Reader<'s> {
     /// The GUID of a provider that the script has declared so far.
     pub fn declared(&self, name: &str) -> Option<Guid> {
         let mut providers = self.declared.providers.iter();
-        providers.find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, guid)| *guid)
+        providers
+            .find(|(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, guid)| *guid)
     }
 
     /// Text with its `{variables}` filled in; `{{` is a brace.

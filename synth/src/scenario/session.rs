@@ -16,8 +16,11 @@ const MIN_INTERVAL: Nanos = 100_000;
 /// Processes of a filter.
 const MAX_PROCESSES: usize = 8;
 
-const CLOCKS: [(&str, ClockType); 3] =
-    [("qpc", ClockType::QPC), ("system", ClockType::SYSTEM_TIME), ("cycle", ClockType::CPU_CYCLE)];
+const CLOCKS: [(&str, ClockType); 3] = [
+    ("qpc", ClockType::QPC),
+    ("system", ClockType::SYSTEM_TIME),
+    ("cycle", ClockType::CPU_CYCLE),
+];
 
 /// Words for modes.
 const MODES: [(&str, LogFileMode); 14] = [
@@ -95,12 +98,18 @@ pub(super) fn enable(mut args: Args<'_, '_>) -> Option<EnablePlan> {
         Some(ids) => ids,
         None => IdFilter::Any,
     };
-    let mut plan = EnablePlan { rule, ..EnablePlan::new(provider, 0, 0) };
+    let mut plan = EnablePlan {
+        rule,
+        ..EnablePlan::new(provider, 0, 0)
+    };
     let processes: Vec<u32> = args.list("processes", MAX_PROCESSES).unwrap_or_default();
     plan.processes = processes.into_iter().map(ProcessId::new).collect();
     if let Some(text) = args.get::<String>("executables") {
         // As ETW separates them: names can contain spaces.
-        let names = text.split(';').map(str::trim).filter(|name| !name.is_empty());
+        let names = text
+            .split(';')
+            .map(str::trim)
+            .filter(|name| !name.is_empty());
         plan.executables = names.map(str::to_owned).collect();
     }
     plan.stacks = args.flag("stacks");
@@ -128,7 +137,11 @@ pub(super) fn kernel(mut args: Args<'_, '_>) -> (KernelFlags, Option<Nanos>) {
         } else {
             let names = KERNEL_WORDS.map(|(name, _)| name).join(", ");
             let help = format!("{names}, stacks, or a flag of xperf or logman");
-            args.error(format!("the kernel does not log \"{word}\""), "here", Some(&help));
+            args.error(
+                format!("the kernel does not log \"{word}\""),
+                "here",
+                Some(&help),
+            );
         }
     }
     let interval = args.time("interval");
@@ -144,7 +157,8 @@ pub(super) fn kernel(mut args: Args<'_, '_>) -> (KernelFlags, Option<Nanos>) {
 
 /// Words of a text, separated by spaces, plus signs, bars or commas.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split([' ', '+', '|', ',']).filter(|word| !word.is_empty())
+    text.split([' ', '+', '|', ','])
+        .filter(|word| !word.is_empty())
 }
 
 /// `fault "truncated" in="clr" percent=60`: a fault of a session that a command line starts.
@@ -161,7 +175,10 @@ pub(super) fn named_fault(mut args: Args<'_, '_>) -> Option<SessionFault> {
         }
     }
     let fault = fault(args)?;
-    Some(SessionFault { session: session?, fault })
+    Some(SessionFault {
+        session: session?,
+        fault,
+    })
 }
 
 /// `fault "truncated" percent=60`
@@ -169,7 +186,9 @@ fn fault(mut args: Args<'_, '_>) -> Option<Fault> {
     let fault = args.next_choice("its name", &Fault::ALL)?;
     let fault = match fault {
         Fault::Truncated(percent) => {
-            let percent = args.within("percent", 1..=99, "percent is 1 to 99").unwrap_or(percent);
+            let percent = args
+                .within("percent", 1..=99, "percent is 1 to 99")
+                .unwrap_or(percent);
             Fault::Truncated(percent)
         }
         Fault::Flipped(bits) => Fault::Flipped(count(&mut args, "bits", bits)),
@@ -186,5 +205,6 @@ fn fault(mut args: Args<'_, '_>) -> Option<Fault> {
 
 /// A property that is a number from 1, or the default.
 fn count(args: &mut Args<'_, '_>, name: &'static str, default: u32) -> u32 {
-    args.within(name, 1..=u32::MAX, &format!("{name} is at least 1")).unwrap_or(default)
+    args.within(name, 1..=u32::MAX, &format!("{name} is at least 1"))
+        .unwrap_or(default)
 }

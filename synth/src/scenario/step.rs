@@ -28,7 +28,13 @@ pub(super) fn timed_block(mut args: Args<'_, '_>, scenario: &mut Scenario, proce
     args.children(&mut |args| {
         let location = args.location();
         let mut add = |action, location| {
-            steps.push(Step { at, repeat, action, location: Some(location), command: None });
+            steps.push(Step {
+                at,
+                repeat,
+                action,
+                location: Some(location),
+                command: None,
+            });
         };
         match process {
             Some(process) => {
@@ -40,7 +46,13 @@ pub(super) fn timed_block(mut args: Args<'_, '_>, scenario: &mut Scenario, proce
             None if args.name() == "run" => {
                 for (action, command) in controller::run(args) {
                     let location = Some(location.clone());
-                    steps.push(Step { at, repeat, action, location, command: Some(command) });
+                    steps.push(Step {
+                        at,
+                        repeat,
+                        action,
+                        location,
+                        command: Some(command),
+                    });
                 }
             }
             None => global(args, &mut |action| add(action, location.clone())),
@@ -67,7 +79,14 @@ fn every(args: &mut Args<'_, '_>) -> (u64, Option<Repeat>) {
         args.error("the period is at least a nanosecond", "0", None);
     }
     let spread = args.choice("spread", &Distribution::WORDS);
-    (from, Some(Repeat { period: period.max(1), until: until.unwrap_or(0), spread }))
+    (
+        from,
+        Some(Repeat {
+            period: period.max(1),
+            until: until.unwrap_or(0),
+            spread,
+        }),
+    )
 }
 
 /// A request of a controller.
@@ -75,17 +94,30 @@ fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
     let name = args.name();
     match name {
         "session" => {
-            session::session(args).into_iter().for_each(|plan| add(Action::Start(Box::new(plan))));
+            session::session(args)
+                .into_iter()
+                .for_each(|plan| add(Action::Start(Box::new(plan))));
         }
         "stop" | "leave" | "flush" | "consume" => {
-            let file = if matches!(name, "flush" | "consume") { args.get("into") } else { None };
-            let speed = if name == "consume" { args.get("bytes-per-second") } else { None };
+            let file = if matches!(name, "flush" | "consume") {
+                args.get("into")
+            } else {
+                None
+            };
+            let speed = if name == "consume" {
+                args.get("bytes-per-second")
+            } else {
+                None
+            };
             if let Some(session) = args.next("a session") {
                 let request = match name {
                     "stop" => Request::Stop,
                     "leave" => Request::Leave,
                     "flush" => Request::Flush(file),
-                    _ => Request::Consume { speed: speed.unwrap_or(100_000_000), file },
+                    _ => Request::Consume {
+                        speed: speed.unwrap_or(100_000_000),
+                        file,
+                    },
                 };
                 add(Action::Session(session, request));
             }
@@ -93,7 +125,9 @@ fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
         }
         "replay" => network::replay(args).into_iter().for_each(add),
         "merge" => {
-            let first: String = args.next("the files, separated by spaces").unwrap_or_default();
+            let first: String = args
+                .next("the files, separated by spaces")
+                .unwrap_or_default();
             let mut inputs: Vec<String> = vec![first];
             inputs.extend(core::iter::from_fn(|| args.maybe("a file")));
             // If there are several arguments, each is a name and may contain spaces.
@@ -103,7 +137,12 @@ fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
             let identities = args.get("identities").unwrap_or(true);
             let compress = args.flag("compress");
             match args.get("into") {
-                Some(output) => add(Action::Merge { inputs, output, identities, compress }),
+                Some(output) => add(Action::Merge {
+                    inputs,
+                    output,
+                    identities,
+                    compress,
+                }),
                 None => args.error("merge needs an output file", "into is missing", None),
             }
             args.finish();
@@ -114,23 +153,38 @@ fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
                     "kernel" => "kernel \"processes images\" in=\"kernel\"".to_owned(),
                     _ => format!("{name} \"runtime\" in=\"clr\""),
                 };
-                return args.error(format!("{name} needs a session"), "in is missing", Some(&help));
+                return args.error(
+                    format!("{name} needs a session"),
+                    "in is missing",
+                    Some(&help),
+                );
             };
             let request = match name {
                 "enable" => session::enable(args).map(Request::Enable),
                 "kernel" => {
                     let (flags, interval) = session::kernel(args);
-                    Some(Request::Kernel(KernelChange { interval, ..KernelChange::to(flags) }))
+                    Some(Request::Kernel(KernelChange {
+                        interval,
+                        ..KernelChange::to(flags)
+                    }))
                 }
                 _ => {
-                    let Some(provider) = args.next("a provider") else { return };
+                    let Some(provider) = args.next("a provider") else {
+                        return;
+                    };
                     args.finish();
                     let disable = name == "disable";
-                    let request = if disable { Request::Disable } else { Request::CaptureState };
+                    let request = if disable {
+                        Request::Disable
+                    } else {
+                        Request::CaptureState
+                    };
                     Some(request(provider))
                 }
             };
-            request.into_iter().for_each(|request| add(Action::Session(session.clone(), request)));
+            request
+                .into_iter()
+                .for_each(|request| add(Action::Session(session.clone(), request)));
         }
         _ => {
             let known = "run, session, stop, merge, enable, kernel, disable, capture-state, \
@@ -150,12 +204,18 @@ fn inside(
     let plans = &scenario.processes;
     let mut found = plans.iter().position(|p| p.name == name);
     if found.is_none() {
-        found = plans.iter().position(|p| p.pid != 0 && p.pid.to_string() == name);
+        found = plans
+            .iter()
+            .position(|p| p.pid != 0 && p.pid.to_string() == name);
     }
     if found.is_none() {
         let names: Vec<&str> = plans.iter().map(|p| p.name.as_str()).collect();
         let help = format!("processes so far: {}", names.join(", "));
-        args.error(format!("there is no process \"{name}\""), "here", Some(&help));
+        args.error(
+            format!("there is no process \"{name}\""),
+            "here",
+            Some(&help),
+        );
     }
     args.children(&mut |args| {
         let location = args.location();
@@ -216,16 +276,37 @@ fn work(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
             let by = i32::try_from(count(&mut args)).unwrap_or(i32::MAX);
             let by = if args.name() == "grow-pool" { by } else { -by };
             let io = args.flag("io");
-            Work::Clr(if io { ClrWork::IoPool(by) } else { ClrWork::Pool(by) }, 1)
+            Work::Clr(
+                if io {
+                    ClrWork::IoPool(by)
+                } else {
+                    ClrWork::Pool(by)
+                },
+                1,
+            )
         }
         "retire-threads" | "return-threads" => {
             let by = i32::try_from(count(&mut args)).unwrap_or(i32::MAX);
-            let by = if args.name() == "retire-threads" { by } else { -by };
-            Work::Clr(ClrWork::Retire { threads: by, io: args.flag("io") }, 1)
+            let by = if args.name() == "retire-threads" {
+                by
+            } else {
+                -by
+            };
+            Work::Clr(
+                ClrWork::Retire {
+                    threads: by,
+                    io: args.flag("io"),
+                },
+                1,
+            )
         }
         "suspend-threads" | "resume-threads" => {
             let by = i32::try_from(count(&mut args)).unwrap_or(i32::MAX);
-            let by = if args.name() == "suspend-threads" { by } else { -by };
+            let by = if args.name() == "suspend-threads" {
+                by
+            } else {
+                -by
+            };
             Work::Clr(ClrWork::Suspend(by), 1)
         }
         "load" => Work::LoadAssembly(args.next("an assembly")?),
@@ -247,7 +328,10 @@ fn work(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
                          suspend-threads, resume-threads, stub, resolve, exchange, run, raise, \
                          load, unload, load-domain, unload-domain, enter-domain, load-image, \
                          unload-image, start-thread, end-thread, exit";
-            args.unknown("the work of a process", &format!("{known}, {}", io_work::WORDS));
+            args.unknown(
+                "the work of a process",
+                &format!("{known}, {}", io_work::WORDS),
+            );
             return None;
         }
     };

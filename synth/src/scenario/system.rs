@@ -31,7 +31,13 @@ pub(super) fn top(mut args: Args<'_, '_>, scenario: &mut Scenario) {
             let location = Some(args.location());
             if let Some(plan) = session::session(args) {
                 let action = Action::Start(Box::new(plan));
-                scenario.steps.push(Step { at: 0, repeat: None, action, location, command: None });
+                scenario.steps.push(Step {
+                    at: 0,
+                    repeat: None,
+                    action,
+                    location,
+                    command: None,
+                });
             }
         }
         "fault" => scenario.faults.extend(session::named_fault(args)),
@@ -54,7 +60,11 @@ fn machine(mut args: Args<'_, '_>, machine: &mut MachinePlan) {
     if let Some([major, minor, build]) = args.version::<3>("os") {
         if args.reader.declared.needs_build && build != m.os.build {
             let help = Some("their fields are those of its version");
-            args.error("os: events of Windows were raised before the machine", "os", help);
+            args.error(
+                "os: events of Windows were raised before the machine",
+                "os",
+                help,
+            );
         }
         match (u8::try_from(major), u8::try_from(minor)) {
             (Ok(major), Ok(minor)) if build > 0 => m.os = WindowsVersion::new(major, minor, build),
@@ -70,28 +80,54 @@ fn machine(mut args: Args<'_, '_>, machine: &mut MachinePlan) {
         args.error("Windows 11 has no 32-bit version", "bits=32", help);
     }
     let message = "a machine has 1 to 2048 processors";
-    m.processors = args.within("processors", 1..=2048, message).unwrap_or(m.processors);
+    m.processors = args
+        .within("processors", 1..=2048, message)
+        .unwrap_or(m.processors);
     let message = "a processor has at least 1 MHz";
-    m.cpu_mhz = args.within("mhz", 1..=u32::MAX, message).unwrap_or(m.cpu_mhz);
+    m.cpu_mhz = args
+        .within("mhz", 1..=u32::MAX, message)
+        .unwrap_or(m.cpu_mhz);
     let message = "a clock ticks 1 to 10^10 times in a second";
-    m.frequency = args.within("frequency", 1..=10_000_000_000, message).unwrap_or(m.frequency);
+    m.frequency = args
+        .within("frequency", 1..=10_000_000_000, message)
+        .unwrap_or(m.frequency);
     let help = Some("a time in UTC: \"2026-01-05T08:30:00Z\"");
-    let start = args.parsed("start", value::utc_time, "start: not a time since 1601", help);
-    m.start = start.and_then(|start| i64::try_from(start).ok()).map_or(m.start, FileTime::new);
+    let start = args.parsed(
+        "start",
+        value::utc_time,
+        "start: not a time since 1601",
+        help,
+    );
+    m.start = start
+        .and_then(|start| i64::try_from(start).ok())
+        .map_or(m.start, FileTime::new);
     m.uptime = args.time("uptime").unwrap_or(m.uptime);
     if i64::try_from(m.uptime / 100).is_ok_and(|uptime| uptime > m.start.get()) {
         let help = Some("a later start, or a shorter uptime");
-        args.error("the machine was started before 1601, where its clock begins", "here", help);
+        args.error(
+            "the machine was started before 1601, where its clock begins",
+            "here",
+            help,
+        );
     }
     let message = "a machine has at least 1 MB";
-    m.memory_mb = args.within("memory-mb", 1..=u32::MAX, message).unwrap_or(m.memory_mb);
+    m.memory_mb = args
+        .within("memory-mb", 1..=u32::MAX, message)
+        .unwrap_or(m.memory_mb);
     args.set("time-zone", &mut m.zone);
-    let bias = args.parsed("bias", |text| text.parse().ok(), "bias: minutes to add for UTC", None);
+    let bias = args.parsed(
+        "bias",
+        |text| text.parse().ok(),
+        "bias: minutes to add for UTC",
+        None,
+    );
     m.bias = bias.unwrap_or(m.bias);
     m.packet_bytes = args.get("packet-bytes").or(m.packet_bytes);
     args.set("disk-bytes-per-second", &mut m.disk_speed);
     m.disk_speed = m.disk_speed.max(1);
-    m.computer = args.text("computer", 255).unwrap_or_else(|| m.computer.clone());
+    m.computer = args
+        .text("computer", 255)
+        .unwrap_or_else(|| m.computer.clone());
     m.domain = args.text("domain", 133).unwrap_or_else(|| m.domain.clone());
     computer::parts(args, machine);
 }

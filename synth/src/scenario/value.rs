@@ -24,9 +24,10 @@ pub(super) fn value(field: &Field, given: &KdlValue, text: String) -> Option<Own
             return Some(OwnedValue::Float(number));
         }
         (Some(InType::Double), _) => text.parse().ok().map(OwnedValue::Double),
-        (Some(InType::SystemTime), KdlValue::Integer(n)) => {
-            u64::try_from(*n).ok().and_then(file_time_parts).map(OwnedValue::SystemTime)
-        }
+        (Some(InType::SystemTime), KdlValue::Integer(n)) => u64::try_from(*n)
+            .ok()
+            .and_then(file_time_parts)
+            .map(OwnedValue::SystemTime),
         (Some(InType::Boolean), KdlValue::Integer(n)) if !matches!(n, 0 | 1) => return None,
         (_, KdlValue::Integer(n)) => Some(whole_number(*n)),
         (_, KdlValue::Float(n)) => Some(OwnedValue::Double(*n)),
@@ -49,7 +50,9 @@ pub(super) fn value(field: &Field, given: &KdlValue, text: String) -> Option<Own
         },
         (Some(InType::Utf16 | InType::Ansi), _) => None,
         // A parameter or a variable is text.
-        _ => whole(&text).map(whole_number).or_else(|| named(field, &text)),
+        _ => whole(&text)
+            .map(whole_number)
+            .or_else(|| named(field, &text)),
     };
     Some(read.unwrap_or(OwnedValue::Text(text)))
 }
@@ -67,11 +70,17 @@ fn named(field: &Field, text: &str) -> Option<OwnedValue> {
     }
     let map = field.map.as_deref()?;
     let words = text.split('|').map(str::trim);
-    let words: Vec<&str> = if map.kind() == MapKind::Bits { words.collect() } else { vec![text] };
+    let words: Vec<&str> = if map.kind() == MapKind::Bits {
+        words.collect()
+    } else {
+        vec![text]
+    };
     let mut number = 0;
     for word in words {
         let mut entries = map.entries().iter();
-        number |= entries.find(|entry| entry.name.eq_ignore_ascii_case(word))?.value;
+        number |= entries
+            .find(|entry| entry.name.eq_ignore_ascii_case(word))?
+            .value;
     }
     Some(OwnedValue::UInt(number))
 }
@@ -115,7 +124,9 @@ fn socket_address(address: SocketAddr) -> Vec<u8> {
 }
 
 fn whole(text: &str) -> Option<i128> {
-    etl_format::parse_number::<u64>(text).map(i128::from).or_else(|| text.parse().ok())
+    etl_format::parse_number::<u64>(text)
+        .map(i128::from)
+        .or_else(|| text.parse().ok())
 }
 
 fn file_time(text: &str) -> Option<u64> {
@@ -143,11 +154,16 @@ pub(super) fn bytes(text: &str) -> Option<Vec<u8>> {
         .into_iter()
         .find(|by| text.contains(*by) && text.split(*by).all(|byte| byte.len() == 2));
     let digits = text.chars().filter(|c| Some(*c) != separator);
-    let digits: Option<Vec<u8>> =
-        digits.map(|c| c.to_digit(16).and_then(|d| u8::try_from(d).ok())).collect();
+    let digits: Option<Vec<u8>> = digits
+        .map(|c| c.to_digit(16).and_then(|d| u8::try_from(d).ok()))
+        .collect();
     let digits = digits.filter(|d| d.len().is_multiple_of(2))?;
     let pairs = digits.chunks(2);
-    Some(pairs.map(|pair| pair.iter().fold(0u8, |byte, digit| byte << 4 | digit)).collect())
+    Some(
+        pairs
+            .map(|pair| pair.iter().fold(0u8, |byte, digit| byte << 4 | digit))
+            .collect(),
+    )
 }
 
 /// A SID from its text, or from the name of a system account.

@@ -33,7 +33,12 @@ pub(super) fn script(reader: &mut Reader<'_>, each: Each<'_>) {
     let text = reader.script.text;
     if text.len() > MAX_INCLUDED {
         let help = format!("at most {} KiB", MAX_INCLUDED >> 10);
-        reader.error((0, 0).into(), "the script is too long", "its beginning", Some(&help));
+        reader.error(
+            (0, 0).into(),
+            "the script is too long",
+            "its beginning",
+            Some(&help),
+        );
     } else if let Some(document) = parse(reader, text) {
         list(reader, document.nodes(), each);
     }
@@ -44,7 +49,12 @@ pub(super) fn script(reader: &mut Reader<'_>, each: Each<'_>) {
 fn parse(reader: &mut Reader<'_>, text: &str) -> Option<KdlDocument> {
     if let Some(at) = too_deep(text, MAX_NESTING) {
         let help = format!("at most {MAX_NESTING} braces or comments in each other");
-        reader.error((at, 1).into(), "nested too deeply", "one too many", Some(&help));
+        reader.error(
+            (at, 1).into(),
+            "nested too deeply",
+            "one too many",
+            Some(&help),
+        );
         return None;
     }
     let report = |error: kdl::KdlError| {
@@ -116,7 +126,12 @@ fn param(mut args: Args<'_, '_>) {
     let set = set.find(|(n, _)| *n == name).map(|(_, v)| v.clone());
     if reader.variables.len() >= MAX_VARIABLES {
         let help = format!("at most {MAX_VARIABLES} are valid at one place");
-        reader.error(node.span(), "too many parameters", "one too many", Some(&help));
+        reader.error(
+            node.span(),
+            "too many parameters",
+            "one too many",
+            Some(&help),
+        );
     } else {
         if !reader.declared.parameters.contains(&name) {
             reader.declared.parameters.push(name.clone());
@@ -170,7 +185,12 @@ fn include(mut args: Args<'_, '_>, each: Each<'_>) {
     let text = match (reader.script.include)(&name) {
         Ok(text) => text,
         Err(error) => {
-            reader.error(node.span(), format!("{name}: {error}"), "cannot be included", None);
+            reader.error(
+                node.span(),
+                format!("{name}: {error}"),
+                "cannot be included",
+                None,
+            );
             return;
         }
     };
@@ -187,7 +207,10 @@ fn include(mut args: Args<'_, '_>, each: Each<'_>) {
     let outer_directory = std::mem::replace(&mut reader.directory, directory);
     reader.used.include_depth += 1;
     if let Some(document) = parse(reader, &text) {
-        document.nodes().iter().for_each(|node| one(reader, node, each));
+        document
+            .nodes()
+            .iter()
+            .for_each(|node| one(reader, node, each));
     }
     reader.used.include_depth -= 1;
     reader.source = outer;

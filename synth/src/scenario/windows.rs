@@ -26,7 +26,11 @@ pub(super) fn event(
     args.reader.declared.needs_build = true;
     let found = windows::in_build(guid, listed.id, listed.version, build)?;
     if !found.is_complete {
-        let last = found.schema.fields.last().map(|f| format!("the last one known is {}", f.name));
+        let last = found
+            .schema
+            .fields
+            .last()
+            .map(|f| format!("the last one known is {}", f.name));
         let message = format!("not all fields of event {} are known", listed.id);
         args.error(message, "cannot be raised", last.as_deref());
     }
@@ -48,7 +52,11 @@ fn provider(args: &mut Args<'_, '_>, scenario: &Scenario, name: &str) -> Option<
             [] => format!("providers declared so far: {}", declared.join(", ")),
             near => format!("nearest ones of Windows: {}", near.join(", ")),
         };
-        args.error(format!("no provider is called \"{name}\""), "here", Some(&help));
+        args.error(
+            format!("no provider is called \"{name}\""),
+            "here",
+            Some(&help),
+        );
         return None;
     };
     if Registry::builtin().has(guid) {
@@ -63,7 +71,9 @@ fn provider(args: &mut Args<'_, '_>, scenario: &Scenario, name: &str) -> Option<
 fn listed(args: &mut Args<'_, '_>, provider: Guid, event: &str) -> Option<ListedEvent> {
     let events = windows::events(provider);
     let version: Option<u8> = args.get("version");
-    let named = events.iter().find(|listed| listed.name.eq_ignore_ascii_case(event));
+    let named = events
+        .iter()
+        .find(|listed| listed.name.eq_ignore_ascii_case(event));
     let (id, own) = match (event.parse::<u16>(), named) {
         (Ok(id), _) => (id, None),
         (_, Some(named)) => (named.id, Some(named.version)),
@@ -86,7 +96,11 @@ fn listed(args: &mut Args<'_, '_>, provider: Guid, event: &str) -> Option<Listed
         } else {
             format!("nearest: {}", nearest_ids(&events, id))
         };
-        args.error(format!("the provider has no event {id}"), "here", Some(&help));
+        args.error(
+            format!("the provider has no event {id}"),
+            "here",
+            Some(&help),
+        );
         return None;
     }
     let wanted = version.or(own);
@@ -98,7 +112,11 @@ fn listed(args: &mut Args<'_, '_>, provider: Guid, event: &str) -> Option<Listed
         let versions: Vec<String> = of_id.iter().map(|e| e.version.to_string()).collect();
         let help = format!("its versions: {}", versions.join(", "));
         let version = wanted.unwrap_or_default();
-        args.error(format!("event {id} has no version {version}"), "here", Some(&help));
+        args.error(
+            format!("event {id} has no version {version}"),
+            "here",
+            Some(&help),
+        );
     }
     found.map(|listed| (*listed).clone())
 }
@@ -110,7 +128,10 @@ fn nearest_ids(events: &[ListedEvent], id: u16) -> String {
     ids.sort_by_key(|other| other.abs_diff(id));
     ids.truncate(MAX_IDS);
     ids.sort_unstable();
-    ids.iter().map(u16::to_string).collect::<Vec<_>>().join(", ")
+    ids.iter()
+        .map(u16::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Adds an event and its provider to the scenario unless it has them.
@@ -121,20 +142,33 @@ fn add(
     schema: EventSchema,
 ) -> (usize, usize) {
     let providers = &mut scenario.providers;
-    let known = providers.iter().position(|p| p.kind == ProviderKind::Windows && p.guid == guid);
+    let known = providers
+        .iter()
+        .position(|p| p.kind == ProviderKind::Windows && p.guid == guid);
     let at = known.unwrap_or_else(|| {
         let name = schema.provider_name.to_string();
         // A later declaration cannot take its name or GUID.
         let keys = &mut args.reader.declared.provider_keys;
         keys.extend([name.to_lowercase(), guid.to_string()]);
         let kind = ProviderKind::Windows;
-        providers.push(ProviderPlan { name, guid, kind, events: Vec::new() });
+        providers.push(ProviderPlan {
+            name,
+            guid,
+            kind,
+            events: Vec::new(),
+        });
         providers.len() - 1
     });
-    let Some(plan) = providers.get_mut(at) else { return (at, 0) };
-    let event = plan.events.iter().position(|known| *known == schema).unwrap_or_else(|| {
-        plan.events.push(schema);
-        plan.events.len() - 1
-    });
+    let Some(plan) = providers.get_mut(at) else {
+        return (at, 0);
+    };
+    let event = plan
+        .events
+        .iter()
+        .position(|known| *known == schema)
+        .unwrap_or_else(|| {
+            plan.events.push(schema);
+            plan.events.len() - 1
+        });
     (at, event)
 }

@@ -73,16 +73,20 @@ fn fields(
     schema: &EventSchema,
     values: &[OwnedValue],
 ) -> serde_json::Result<()> {
-    list(out, schema.fields.iter().zip(values), |out, (field, value)| {
-        escape_json(out, &field.name);
-        out.push(b':');
-        match value {
-            OwnedValue::UInt(v) => decimal(out, *v),
-            OwnedValue::Text(v) => escape_json(out, v),
-            value => serde_json::to_writer(out, &Value(value))?,
-        }
-        Ok(())
-    })
+    list(
+        out,
+        schema.fields.iter().zip(values),
+        |out, (field, value)| {
+            escape_json(out, &field.name);
+            out.push(b':');
+            match value {
+                OwnedValue::UInt(v) => decimal(out, *v),
+                OwnedValue::Text(v) => escape_json(out, v),
+                value => serde_json::to_writer(out, &Value(value))?,
+            }
+            Ok(())
+        },
+    )
 }
 
 /// The name of a session.

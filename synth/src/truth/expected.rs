@@ -53,12 +53,22 @@ struct Content<'a> {
 
 impl<'a> ExpectedFiles<'a> {
     pub fn new(scenario: &'a Scenario, observer: &'a mut dyn Observer) -> Self {
-        ExpectedFiles { scenario, observer, traces: BTreeMap::new() }
+        ExpectedFiles {
+            scenario,
+            observer,
+            traces: BTreeMap::new(),
+        }
     }
 
     /// Names and texts of the files. Traces without an expectation have none.
     pub fn into_files(mut self) -> Vec<(String, String)> {
-        let Scenario { name, about, seed, edits, .. } = self.scenario;
+        let Scenario {
+            name,
+            about,
+            seed,
+            edits,
+            ..
+        } = self.scenario;
         for edit in edits {
             if let Some(trace) = self.traces.get_mut(&edit.file) {
                 trace.edited = true;
@@ -66,7 +76,9 @@ impl<'a> ExpectedFiles<'a> {
         }
         let mut files = Vec::new();
         for (trace, known) in &self.traces {
-            let Some(expected) = self.scenario.expectation(trace) else { continue };
+            let Some(expected) = self.scenario.expectation(trace) else {
+                continue;
+            };
             let content = Content {
                 trace,
                 scenario: name,
@@ -78,7 +90,9 @@ impl<'a> ExpectedFiles<'a> {
                 known,
             };
             // If there are traces "a" and "a.etl", the file of "a.etl" has its whole name.
-            let stem = trace.strip_suffix(".etl").filter(|stem| !self.traces.contains_key(*stem));
+            let stem = trace
+                .strip_suffix(".etl")
+                .filter(|stem| !self.traces.contains_key(*stem));
             let stem = stem.unwrap_or(trace);
             if let Ok(text) = serde_json::to_string_pretty(&content) {
                 files.push((format!("{stem}.expected.json"), text + "\n"));
@@ -98,7 +112,9 @@ impl<'a> ExpectedFiles<'a> {
                     report.file.iter().chain(&report.all_files).collect();
                 for file in files {
                     let trace = self.trace(file);
-                    trace.faults.extend(report.plan.faults.iter().map(|fault| fault.name()));
+                    trace
+                        .faults
+                        .extend(report.plan.faults.iter().map(|fault| fault.name()));
                     // A file that is not appended to is replaced.
                     if !report.plan.mode.has(LogFileMode::APPEND) {
                         trace.sessions.clear();

@@ -71,14 +71,20 @@ impl KnownEvent {
     /// The outcome in a session, if it enables or has enabled the provider.
     #[must_use]
     pub fn outcome(&self, session: usize) -> Option<EventOutcome> {
-        let entry = self.outcomes.iter().find(|entry| entry.session == session)?;
+        let entry = self
+            .outcomes
+            .iter()
+            .find(|entry| entry.session == session)?;
         Some(entry.outcome)
     }
 
     fn new(e: &RaisedEvent<'_>) -> Self {
         let mut fields = Vec::with_capacity(e.values.len());
         for (field, value) in e.schema.fields.iter().zip(e.values) {
-            fields.push(NamedValue { name: field.name.to_string(), value: value.clone() });
+            fields.push(NamedValue {
+                name: field.name.to_string(),
+                value: value.clone(),
+            });
         }
         KnownEvent {
             number: e.number,
@@ -264,7 +270,9 @@ pub struct InMemoryTruth {
 impl InMemoryTruth {
     /// Events that a session recorded.
     pub fn recorded(&self, session: usize) -> impl Iterator<Item = &KnownEvent> {
-        self.events.iter().filter(move |e| e.outcome(session) == Some(EventOutcome::Recorded))
+        self.events
+            .iter()
+            .filter(move |e| e.outcome(session) == Some(EventOutcome::Recorded))
     }
 }
 
@@ -274,29 +282,52 @@ impl Observer for InMemoryTruth {
             Fact::Event(event) => self.events.push(KnownEvent::new(event)),
             Fact::SessionEnded(report) => self.sessions.push(report.clone()),
             Fact::Buffer { session, buffer } => {
-                self.buffers.push(KnownBuffer { session, report: buffer.clone() });
+                self.buffers.push(KnownBuffer {
+                    session,
+                    report: buffer.clone(),
+                });
             }
             Fact::Refused(refusal) => self.refused.push(refusal.clone()),
             Fact::Command(report) => self.commands.push(report.clone()),
-            Fact::Fault { session, fault, file, bytes } => {
+            Fact::Fault {
+                session,
+                fault,
+                file,
+                bytes,
+            } => {
                 let file = file.to_owned();
-                self.faults.push(KnownFault { session, fault, file, bytes: bytes.clone() });
+                self.faults.push(KnownFault {
+                    session,
+                    fault,
+                    file,
+                    bytes: bytes.clone(),
+                });
             }
             Fact::Identity { file, image } => {
                 let file = file.to_owned();
-                self.identities.push(KnownIdentity { file, image: image.clone() });
+                self.identities.push(KnownIdentity {
+                    file,
+                    image: image.clone(),
+                });
             }
             Fact::KernelFlags { session, flags, .. } => {
-                self.kernel.push(KnownKernelFlags { session, flags: flags.clone() });
+                self.kernel.push(KnownKernelFlags {
+                    session,
+                    flags: flags.clone(),
+                });
             }
             Fact::Merged { output, inputs } => {
                 let output = output.to_owned();
-                self.merges.push(KnownMerge { output, inputs: inputs.to_vec() });
+                self.merges.push(KnownMerge {
+                    output,
+                    inputs: inputs.to_vec(),
+                });
             }
             Fact::Io(report) => self.io.push(report.clone()),
             Fact::Code { at, loaded, code } => self.code.extend(KnownCode::new(at, loaded, code)),
             Fact::Inventory(item) => {
-                self.inventory.push(serde_json::to_string(item).map_err(std::io::Error::from)?);
+                self.inventory
+                    .push(serde_json::to_string(item).map_err(std::io::Error::from)?);
             }
             _ => {}
         }

@@ -122,7 +122,11 @@ fn name(sessions: &[String], session: usize) -> &str {
 impl<W: Write> JsonlWriter<W> {
     /// Writes to `out`, which should be buffered.
     pub fn new(out: W) -> Self {
-        JsonlWriter { out, line: Vec::new(), sessions: Vec::new() }
+        JsonlWriter {
+            out,
+            line: Vec::new(),
+            sessions: Vec::new(),
+        }
     }
 
     /// Returns the underlying writer.
@@ -159,41 +163,67 @@ impl<W: Write> Observer for JsonlWriter<W> {
                 Ok(self.out.write_all(&self.line)?)
             }
             Fact::SessionStarted { session, name, .. } => {
-                self.sessions.resize(self.sessions.len().max(session + 1), String::new());
+                self.sessions
+                    .resize(self.sessions.len().max(session + 1), String::new());
                 // A name that was used before gets the index of the session.
                 let used = self.sessions.iter().any(|n| n == name);
                 if let Some(slot) = self.sessions.get_mut(session) {
-                    *slot = if used { format!("{name}#{session}") } else { name.to_owned() };
+                    *slot = if used {
+                        format!("{name}#{session}")
+                    } else {
+                        name.to_owned()
+                    };
                 }
                 Ok(())
             }
-            Fact::Buffer { session, buffer } => {
-                self.write(|sessions| Line::Buffer { session: name(sessions, session), buffer })
-            }
+            Fact::Buffer { session, buffer } => self.write(|sessions| Line::Buffer {
+                session: name(sessions, session),
+                buffer,
+            }),
             Fact::Refused(refusal) => self.write(|_| Line::Refused(refusal)),
             Fact::Command(report) => self.write(|_| Line::Command(report)),
-            Fact::ProviderEnabled { session, plan, at, filetime } => {
-                self.write(|sessions| enable_line(name(sessions, session), plan, at, filetime))
-            }
-            Fact::ProviderDisabled { session, provider, at, filetime } => {
-                self.write(|sessions| Line::Disable {
-                    session: name(sessions, session),
-                    at_ns: at,
-                    filetime: filetime.get(),
-                    provider_guid: provider,
-                })
-            }
+            Fact::ProviderEnabled {
+                session,
+                plan,
+                at,
+                filetime,
+            } => self.write(|sessions| enable_line(name(sessions, session), plan, at, filetime)),
+            Fact::ProviderDisabled {
+                session,
+                provider,
+                at,
+                filetime,
+            } => self.write(|sessions| Line::Disable {
+                session: name(sessions, session),
+                at_ns: at,
+                filetime: filetime.get(),
+                provider_guid: provider,
+            }),
             Fact::KernelFlags { session, flags, at } => {
                 self.write(|sessions| kernel_line(name(sessions, session), flags, at))
             }
-            Fact::Fault { session, fault, file, bytes } => self.write(|sessions| Line::Fault {
+            Fact::Fault {
+                session,
+                fault,
+                file,
+                bytes,
+            } => self.write(|sessions| Line::Fault {
                 session: name(sessions, session),
                 fault: fault.name(),
-                location: FileRange { file: file.into(), start: bytes.start, end: bytes.end },
+                location: FileRange {
+                    file: file.into(),
+                    start: bytes.start,
+                    end: bytes.end,
+                },
             }),
-            Fact::SessionEnded(report) => self
-                .write(|sessions| Line::Session { session: name(sessions, report.index), report }),
-            Fact::Merged { output, inputs } => self.write(|_| Line::Merge { file: output, inputs }),
+            Fact::SessionEnded(report) => self.write(|sessions| Line::Session {
+                session: name(sessions, report.index),
+                report,
+            }),
+            Fact::Merged { output, inputs } => self.write(|_| Line::Merge {
+                file: output,
+                inputs,
+            }),
             Fact::Identity { file, image } => self.write(|_| Line::Identity { file, image }),
             Fact::Inventory(item) => self.write(|_| item),
             Fact::Io(report) => self.write(|_| report),
@@ -235,7 +265,12 @@ fn kernel_line<'a>(session: &'a str, flags: &'a KernelFlags, at: Nanos) -> Line<
     Line::Kernel {
         session,
         at_ns: at,
-        group_masks: flags.groups.0.iter().map(|word| hex((*word).into())).collect(),
+        group_masks: flags
+            .groups
+            .0
+            .iter()
+            .map(|word| hex((*word).into()))
+            .collect(),
         flags: flags.simulated().collect(),
         flags_not_simulated: flags.not_simulated().collect(),
         stack_events: flags.stacks().map(KernelEvent::name).collect(),

@@ -171,9 +171,11 @@ impl RefusalCode {
     /// Number, name, and the text of the system.
     const fn entry(self) -> (u32, &'static str, &'static str) {
         match self {
-            RefusalCode::FileNotFound => {
-                (2, "ERROR_FILE_NOT_FOUND", "The system cannot find the file specified.")
-            }
+            RefusalCode::FileNotFound => (
+                2,
+                "ERROR_FILE_NOT_FOUND",
+                "The system cannot find the file specified.",
+            ),
             RefusalCode::SharingViolation => (
                 32,
                 "ERROR_SHARING_VIOLATION",
@@ -187,9 +189,11 @@ impl RefusalCode {
                 "ERROR_INVALID_NAME",
                 "The filename, directory name, or volume label syntax is incorrect.",
             ),
-            RefusalCode::AlreadyExists => {
-                (183, "ERROR_ALREADY_EXISTS", "Cannot create a file when that file already exists.")
-            }
+            RefusalCode::AlreadyExists => (
+                183,
+                "ERROR_ALREADY_EXISTS",
+                "Cannot create a file when that file already exists.",
+            ),
             RefusalCode::NoSystemResources => (
                 1450,
                 "ERROR_NO_SYSTEM_RESOURCES",
@@ -242,10 +246,19 @@ pub struct Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Refusal { session, request, code, message, .. } = self;
+        let Refusal {
+            session,
+            request,
+            code,
+            message,
+            ..
+        } = self;
         let name = code.name();
         let number = code.number();
-        write!(f, "session \"{session}\": {request} is refused, {name} ({number}): {message}")
+        write!(
+            f,
+            "session \"{session}\": {request} is refused, {name} ({number}): {message}"
+        )
     }
 }
 

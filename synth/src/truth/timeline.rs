@@ -52,7 +52,13 @@ struct Run {
 impl<W: Write> Timeline<W> {
     /// Writes to `out`, which should be buffered.
     pub fn new(out: W) -> Self {
-        Timeline { out, names: Vec::new(), run: None, faults: Vec::new(), flipped: 0 }
+        Timeline {
+            out,
+            names: Vec::new(),
+            run: None,
+            faults: Vec::new(),
+            flipped: 0,
+        }
     }
 
     /// Returns the underlying writer.
@@ -71,7 +77,9 @@ impl<W: Write> Timeline<W> {
     }
 
     fn end_run(&mut self) -> Result<()> {
-        let Some(run) = self.run.take() else { return Ok(()) };
+        let Some(run) = self.run.take() else {
+            return Ok(());
+        };
         let mut to = String::new();
         for SessionOutcome { session, outcome } in &run.outcomes {
             let name = self.names.get(*session).map_or("", String::as_str);
@@ -111,7 +119,9 @@ impl<W: Write> Timeline<W> {
     }
 
     fn session_ended(&mut self, s: &SessionReport) -> Result<()> {
-        let end = s.stopped.map_or("never stopped".to_owned(), format_duration);
+        let end = s
+            .stopped
+            .map_or("never stopped".to_owned(), format_duration);
         let mut line = format!(
             "session \"{}\": {} events recorded, {} lost, {} lost in {} buffers",
             s.name, s.events_recorded, s.events_lost, s.events_in_lost_buffers, s.buffers_lost,
@@ -124,7 +134,9 @@ impl<W: Write> Timeline<W> {
         }
         self.line(&end, &line)?;
         self.flipped = 0;
-        std::mem::take(&mut self.faults).iter().try_for_each(|fault| self.line(&end, fault))
+        std::mem::take(&mut self.faults)
+            .iter()
+            .try_for_each(|fault| self.line(&end, fault))
     }
 }
 
@@ -135,13 +147,16 @@ impl<W: Write> Observer for Timeline<W> {
         }
         match *fact {
             Fact::SessionStarted { session, name, .. } => {
-                self.names.resize(self.names.len().max(session + 1), String::new());
+                self.names
+                    .resize(self.names.len().max(session + 1), String::new());
                 if let Some(slot) = self.names.get_mut(session) {
                     name.clone_into(slot);
                 }
                 Ok(())
             }
-            Fact::Fault { fault, file, bytes, .. } => {
+            Fact::Fault {
+                fault, file, bytes, ..
+            } => {
                 self.end_run()?;
                 let start = bytes.start;
                 let end = bytes.end;
@@ -153,7 +168,8 @@ impl<W: Write> Observer for Timeline<W> {
                     }
                 } else {
                     let name = fault.name();
-                    self.faults.push(format!("{file} is {name}: bytes {start} to {end}"));
+                    self.faults
+                        .push(format!("{file} is {name}: bytes {start} to {end}"));
                 }
                 Ok(())
             }

@@ -6,12 +6,18 @@ use super::outcome;
 /// The `enable` lines of a session in the truth: provider, mask and level.
 fn enabled(truth: &str, session: &str) -> Vec<(String, String, u64)> {
     let of = format!("\"session\":\"{session}\"");
-    let lines = truth.lines().filter(|l| l.contains("\"kind\":\"enable\"") && l.contains(&of));
+    let lines = truth
+        .lines()
+        .filter(|l| l.contains("\"kind\":\"enable\"") && l.contains(&of));
     lines
         .map(|line| {
             let line: serde_json::Value = serde_json::from_str(line).unwrap();
             let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
-            (text("provider_guid"), text("match_any_keyword"), line["level"].as_u64().unwrap())
+            (
+                text("provider_guid"),
+                text("match_any_keyword"),
+                line["level"].as_u64().unwrap(),
+            )
         })
         .collect()
 }
@@ -61,7 +67,10 @@ fn run_accepts_names_of_declared_providers() {
         at "3s" { run "xperf -stop x -stop t"; run "logman stop l -ets" }"#;
     let out = outcome(script, &[]).unwrap();
     assert_eq!(enabled(&out, "x"), [(OWN.to_owned(), "0x2".to_owned(), 3)]);
-    assert!(out.contains(r#""sessions":{"x":"recorded","l":"keyword","t":"recorded"}"#), "{out}");
+    assert!(
+        out.contains(r#""sessions":{"x":"recorded","l":"keyword","t":"recorded"}"#),
+        "{out}"
+    );
 }
 
 #[test]
@@ -81,7 +90,9 @@ fn load_selects_the_clr_that_has_the_assembly() {
     let out = outcome(&script, &[]).unwrap();
     for name in ["New", "Old"] {
         let path = format!(r#""ModuleILPath":"C:\\App\\{name}.dll""#);
-        let loads = out.lines().filter(|l| l.contains("\"ModuleLoad") && l.contains(&path));
+        let loads = out
+            .lines()
+            .filter(|l| l.contains("\"ModuleLoad") && l.contains(&path));
         assert_eq!(loads.count(), 1, "{name}");
     }
 }
@@ -96,10 +107,15 @@ fn private_session_records_its_process_only() {
         at "1.5s" { in "400" { raise "p" "E" } }
         at "2s" { stop "mine" }"#;
     let out = outcome(script, &[]).unwrap();
-    let events: Vec<_> = out.lines().filter(|l| l.contains("\"kind\":\"event\"")).collect();
+    let events: Vec<_> = out
+        .lines()
+        .filter(|l| l.contains("\"kind\":\"event\""))
+        .collect();
     assert_eq!(events.len(), 2, "{events:#?}");
     assert!(
-        events.iter().all(|l| l.contains("\"pid\":400") && l.contains("\"mine\":\"recorded\""))
+        events
+            .iter()
+            .all(|l| l.contains("\"pid\":400") && l.contains("\"mine\":\"recorded\""))
     );
 }
 
@@ -119,18 +135,33 @@ fn process_ids_of_the_script_are_not_used_twice() {
         .map(|l| l["tid"].as_u64().or(l["pid"].as_u64()).unwrap())
         .collect();
     let different: std::collections::BTreeSet<_> = ids.iter().filter(|id| **id != 0).collect();
-    assert_eq!(different.len(), ids.iter().filter(|id| **id != 0).count(), "{ids:?}");
+    assert_eq!(
+        different.len(),
+        ids.iter().filter(|id| **id != 0).count(),
+        "{ids:?}"
+    );
 }
 
 #[test]
 fn simulation_error_has_its_location() {
     let script = "session \"s\" file=\"s.etl\"\nat \"1s\" { stop \"s\" }\nat \"2s\" { stop \"s\" }";
     let scenario = super::parse(script, &[]).unwrap();
-    let error = etl_synth::Simulation::new(&scenario).run_in_memory().unwrap_err();
-    let etl_synth::Error::Scenario { at, message, location: Some(location), .. } = error else {
+    let error = etl_synth::Simulation::new(&scenario)
+        .run_in_memory()
+        .unwrap_err();
+    let etl_synth::Error::Scenario {
+        at,
+        message,
+        location: Some(location),
+        ..
+    } = error
+    else {
         panic!("{error}")
     };
-    assert_eq!((at, message.as_str()), (2_000_000_000, "no session \"s\" is running"));
+    assert_eq!(
+        (at, message.as_str()),
+        (2_000_000_000, "no session \"s\" is running")
+    );
     assert_eq!(location.span().offset(), script.rfind("stop").unwrap());
     assert_eq!(location.source().name(), "script.kdl");
 }
@@ -146,6 +177,15 @@ fn timeline_reports_work_before_the_start_once() {
         .run(&mut etl_synth::MemoryFileSystem::default())
         .unwrap();
     let text = String::from_utf8(timeline.into_inner()).unwrap();
-    assert_eq!(text.matches("\"App.exe\" has not begun yet").count(), 1, "{text}");
-    assert_eq!(text.matches("\"Late.exe\" has no clr that runs yet").count(), 1, "{text}");
+    assert_eq!(
+        text.matches("\"App.exe\" has not begun yet").count(),
+        1,
+        "{text}"
+    );
+    assert_eq!(
+        text.matches("\"Late.exe\" has no clr that runs yet")
+            .count(),
+        1,
+        "{text}"
+    );
 }

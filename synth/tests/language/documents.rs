@@ -14,14 +14,25 @@ fn run(lines: &[&str]) -> (Vec<i32>, Vec<String>, InMemoryTruth) {
     }
     let scenario = super::parse(&script, &[]).unwrap_or_else(|e| panic!("{e:#?}"));
     let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
-    Simulation::new(&scenario).observer(&mut truth).run(&mut files).unwrap();
+    Simulation::new(&scenario)
+        .observer(&mut truth)
+        .run(&mut files)
+        .unwrap();
     let codes = truth.commands.iter().map(|c| c.exit_code).collect();
-    let names = files.into_files().into_iter().map(|file| file.name).collect();
+    let names = files
+        .into_files()
+        .into_iter()
+        .map(|file| file.name)
+        .collect();
     (codes, names, truth)
 }
 
 fn count(truth: &InMemoryTruth, name: &str) -> usize {
-    truth.events.iter().filter(|e| e.name.starts_with(name)).count()
+    truth
+        .events
+        .iter()
+        .filter(|e| e.name.starts_with(name))
+        .count()
 }
 
 #[test]
@@ -105,7 +116,16 @@ fn logman_and_tracelog_answer_in_their_own_words() {
         "logman start clr -p {e13c0d23-ccbc-4e12-931b-d9cc2eee27e4} 0x10 5 -o b.etl -ets",
         "xperf -stop clr -stop other -merge clr.etl b.etl m.etl",
     ]);
-    assert_eq!(codes, [0x8030_0002u32.cast_signed(), 4201, 0, 0x8030_00b7u32.cast_signed(), 4201]);
+    assert_eq!(
+        codes,
+        [
+            0x8030_0002u32.cast_signed(),
+            4201,
+            0,
+            0x8030_00b7u32.cast_signed(),
+            4201
+        ]
+    );
     assert!(truth.commands[1].output.contains("4201L"));
     // After a failure the other requests of the line are not performed.
     assert!(truth.merges.is_empty());

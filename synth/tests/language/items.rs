@@ -62,7 +62,10 @@ at "4s" { stop "s" }"#,
 session "s" file="s.etl" { enable "Microsoft-Windows-Kernel-Process" keywords="WINEVENT_KEYWORD_THREAD" level=3 }
 at "3s" { stop "s" }"#,
         &[
-            (r#""id":1,"version":0,"level":3,"opcode":9,"task":8,"keyword":"0x30""#, 1),
+            (
+                r#""id":1,"version":0,"level":3,"opcode":9,"task":8,"keyword":"0x30""#,
+                1,
+            ),
             ("id 1 v0 level 3 keyword 0x30", 1),
         ],
     ),
@@ -227,7 +230,10 @@ process "New.exe" threads=1 start="1.5s" { clr "desktop" version="4.8.4000" { <<
             (r#""event":"IOThreadUnretire_V1""#, 1),
             (r#""event":"ThreadPoolWorkerThreadRetirementStart""#, 2),
             (r#""event":"ThreadPoolWorkerThreadRetirementStop""#, 1),
-            (r#""ActiveWorkerThreadCount":1,"RetiredWorkerThreadCount":2"#, 1),
+            (
+                r#""ActiveWorkerThreadCount":1,"RetiredWorkerThreadCount":2"#,
+                1,
+            ),
         ],
     ),
     (
@@ -272,7 +278,10 @@ at "1s" { session "d" file="d.etl" { enable "runtime" all=0x8000 ignore-keyword-
 at "3s" { disable "runtime" in="a" }
 at "5s" { stop "a"; stop "b"; stop "c"; stop "d" }"#,
         &[
-            (r#""match_any_keyword":"0xc000","match_all_keyword":"0x4000""#, 1),
+            (
+                r#""match_any_keyword":"0xc000","match_all_keyword":"0x4000""#,
+                1,
+            ),
             (r#""ids":[81,91]"#, 1),
             (r#""not_ids":[81],"pids":[4004]"#, 1),
             (r#""executables":["Other.exe"]"#, 1),
@@ -322,7 +331,11 @@ at "3s" { stop "s" }"#,
 at "1s" { session "k" file="k.etl" { kernel "processes" } }
 at "2s" { kernel "images" in="k" }
 at "3s" { stop "k" }"#,
-        &[(r#""flags":["LOADER"]"#, 1), (r#""event":"Start""#, 2), (r#""k":"disabled""#, 1)],
+        &[
+            (r#""flags":["LOADER"]"#, 1),
+            (r#""event":"Start""#, 2),
+            (r#""k":"disabled""#, 1),
+        ],
     ),
     (
         "machine.computer, machine.domain, disk, disk.gb, volume, volume.gb, volume.free-gb, volume.file-system, network-card, network-card.address, network-card.ip, network-card.dns, display, display.width, display.height, display.bits, display.refresh, display.memory-mb, display.dpi, service, service.display, service.process, service.group, kernel.stackwalk",
@@ -369,21 +382,31 @@ at "1s" {
 }
 at "2s" { flush "ring" into="snapshot.etl"; leave "live" }
 at "4s" { stop "ring"; stop "live" }"#,
-        &[("file snapshot.etl", 1), ("file seen.etl", 1), (r#""live":"lost""#, 100)],
+        &[
+            ("file snapshot.etl", 1),
+            ("file seen.etl", 1),
+            (r#""live":"lost""#, 100),
+        ],
     ),
     (
         "capture-state, capture-state.in",
         r#"<<process>> }
 <<session>>
 at "2s" { capture-state "runtime" in="s" }"#,
-        &[(r#""event":"AppDomainLoad_V1""#, 1), (r#""event":"MethodLoadVerbose_V1""#, 10)],
+        &[
+            (r#""event":"AppDomainLoad_V1""#, 1),
+            (r#""event":"MethodLoadVerbose_V1""#, 10),
+        ],
     ),
     (
         "merge, merge.into, merge.identities, merge.compress",
         r#"<<process>>; at "2s" { contend } }
 at "1s" { session "a" file="a.etl" { enable "runtime" } ; session "b" file="b.etl" { enable "runtime" } }
 at "3s" { stop "a"; stop "b"; merge "a.etl b.etl" into="c.etl" identities=#false compress=#true }"#,
-        &[(r#""file":"c.etl","inputs":["a.etl","b.etl"]"#, 1), ("file c.etl", 1)],
+        &[
+            (r#""file":"c.etl","inputs":["a.etl","b.etl"]"#, 1),
+            ("file c.etl", 1),
+        ],
     ),
     (
         "tier, rejit",
@@ -434,7 +457,10 @@ at "3s" { stop "a"; stop "b"; merge "a.etl b.etl" into="c.etl" identities=#false
             (r#""BytesAllocated":4096"#, 1),
             (r#""BytesFreed":96"#, 1),
             (r#""event":"PinObjectAtGCTime""#, 3),
-            (r#""PinnedObjectCount":3,"SinkBlockCount":1,"GCHandleCount":4"#, 1),
+            (
+                r#""PinnedObjectCount":3,"SinkBlockCount":1,"GCHandleCount":4"#,
+                1,
+            ),
         ],
     ),
     (
@@ -482,7 +508,10 @@ at "3s" { stop "a"; stop "b"; merge "a.etl b.etl" into="c.etl" identities=#false
             (r#""event":"ThreadPoolIODequeue""#, 2),
             (r#""event":"IOThreadCreate_V1""#, 3),
             (r#""event":"IOThreadTerminate_V1""#, 1),
-            (r#""event":"ThreadPoolWorkerThreadStart","fields":{"ActiveWorkerThreadCount":4"#, 1),
+            (
+                r#""event":"ThreadPoolWorkerThreadStart","fields":{"ActiveWorkerThreadCount":4"#,
+                1,
+            ),
             (r#""event":"ThreadPoolWorkerThreadStop""#, 2),
             (r#""event":"ThreadPoolWorkerThreadAdjustmentSample""#, 2),
             (r#""event":"ThreadPoolWorkerThreadAdjustmentAdjustment""#, 2),
@@ -535,7 +564,11 @@ repeat 1 { session "last{n}" file="t.etl" }"#,
         r#"<<process>>; at "2s" { contend 4 } }
 <<session>>
 edit "s.etl" { delete "ContentionStart" nth=1; copy "ContentionStop" nth=-1 times=3 }"#,
-        &[("id 81 v1", 3), ("id 81 v1 level 4 keyword 0x4000 hook 0x0 pid 1", 3), ("id 91 v1", 7)],
+        &[
+            ("id 81 v1", 3),
+            ("id 81 v1 level 4 keyword 0x4000 hook 0x0 pid 1", 3),
+            ("id 91 v1", 7),
+        ],
     ),
     (
         "edit alter, edit alter.set-pid, edit alter.set-tid, edit alter.set-processor, edit alter.set-provider, edit alter.set-id, edit alter.set-version, edit alter.set-level, edit alter.set-opcode, edit alter.set-keyword, edit alter.set-hook, edit alter.shift, edit alter.cut, edit alter.keep, edit alter.grow",
@@ -568,7 +601,11 @@ edit "s.etl" { move "ExceptionThrown" after="ContentionStop" of-pid=4004 }"#,
         r#"<<process>>; at "2s" { contend 4; throw } }
 <<session>>
 edit "s.etl" { header "events-lost" set=33; header "build" raise=2; buffer 2 "sequence" set=99; damage -1 }"#,
-        &[("events_lost: 33", 1), ("build: 19047", 1), ("number: 99, expected:", 1)],
+        &[
+            ("events_lost: 33", 1),
+            ("build: 19047", 1),
+            ("number: 99, expected:", 1),
+        ],
     ),
     (
         "fault lost-events, fault lost-events.every, fault lost-buffers, fault lost-buffers.every",
@@ -700,7 +737,9 @@ fn each_example_does_what_it_says() {
         for (text, times) in *expected {
             let count = found.matches(text).count();
             if count < *times || *times == 0 && count > 0 {
-                wrong.push(format!("{words}: {text} is there {count} times, not {times}"));
+                wrong.push(format!(
+                    "{words}: {text} is there {count} times, not {times}"
+                ));
             }
         }
     }

@@ -21,13 +21,21 @@ fn outcomes(bytes: usize) -> ([EventOutcome; 2], [u32; 2]) {
     );
     let scenario = super::parse(&script, &[]).unwrap_or_else(|e| panic!("{e:#?}"));
     let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
-    Simulation::new(&scenario).observer(&mut truth).run(&mut files).unwrap();
-    let [event] = &truth.events[..] else { panic!("{} events", truth.events.len()) };
+    Simulation::new(&scenario)
+        .observer(&mut truth)
+        .run(&mut files)
+        .unwrap();
+    let [event] = &truth.events[..] else {
+        panic!("{} events", truth.events.len())
+    };
     let outcome = |session| event.outcome(session).unwrap();
     let mut files = files.into_files();
     files.retain(|file| file.name.ends_with(".etl"));
     let lost = |at: usize| {
-        Trace::open(&files[at].bytes[..], &Options::default()).unwrap().header().events_lost
+        Trace::open(&files[at].bytes[..], &Options::default())
+            .unwrap()
+            .header()
+            .events_lost
     };
     ([outcome(0), outcome(1)], [lost(0), lost(1)])
 }

@@ -1,7 +1,12 @@
 //! The scenario language: an example of each node and property of docs/scenario.md whose truth
 //! shows its effect, and the report of each kind of error.
 // Tests fail by panicking.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 mod command_lines;
 mod documents;
@@ -41,13 +46,20 @@ fn captured(file: &str) -> std::io::Result<Vec<u8>> {
             Ok([&words.map(u32::to_le_bytes).concat()[..], b"\x45abc"].concat())
         }
         "page.pcap" => Ok(b"<html>".to_vec()),
-        _ => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "file not found")),
+        _ => Err(std::io::Error::new(
+            std::io::ErrorKind::NotFound,
+            "file not found",
+        )),
     }
 }
 
 fn parse(script: &str, set: &[(&str, &str)]) -> Result<etl_synth::model::Scenario, ScriptErrors> {
     let set = set.iter().copied();
-    Script::new("script.kdl", script).parameters(set).include(&included).files(&captured).parse()
+    Script::new("script.kdl", script)
+        .parameters(set)
+        .include(&included)
+        .files(&captured)
+        .parse()
 }
 
 /// A session with all events of CLRs, and the kernel's events of processes and images.
@@ -75,7 +87,10 @@ fn outcome(script: &str, set: &[(&str, &str)]) -> Result<String, String> {
     let script = whole(script);
     let scenario = parse(&script, set).map_err(|e| format!("{:#?}", e))?;
     let (mut files, mut truth) = (MemoryFileSystem::default(), JsonlWriter::new(Vec::new()));
-    Simulation::new(&scenario).observer(&mut truth).run(&mut files).map_err(|e| e.to_string())?;
+    Simulation::new(&scenario)
+        .observer(&mut truth)
+        .run(&mut files)
+        .map_err(|e| e.to_string())?;
     let mut out = String::from_utf8(truth.into_inner()).unwrap();
     for SimulatedFile { name, bytes } in files.into_files() {
         writeln!(out, "file {name} of {} bytes", bytes.len()).unwrap();
@@ -88,7 +103,9 @@ fn outcome(script: &str, set: &[(&str, &str)]) -> Result<String, String> {
             }
             writeln!(out, "notes {:?}", trace.notes()).unwrap();
             let mut trace = trace;
-            let Ok(mut records) = trace.records(Order::File) else { continue };
+            let Ok(mut records) = trace.records(Order::File) else {
+                continue;
+            };
             while let Ok(Some(r)) = records.next_record() {
                 let of = r.provider().map(|p| p.to_string()).unwrap_or_default();
                 let d = r.descriptor().unwrap_or_default();

@@ -29,13 +29,20 @@ fn words(piece: &str, above: &str, out: &mut BTreeSet<String>) {
 
 /// Rows of the tables in a section: the first cell's pieces in backquotes.
 fn table<'p>(page: &'p str, heading: &str) -> impl Iterator<Item = &'p str> {
-    let (_, rest) =
-        page.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("{heading}"));
+    let (_, rest) = page
+        .split_once(&format!("\n{heading}\n"))
+        .unwrap_or_else(|| panic!("{heading}"));
     rest.lines()
         .take_while(|line| !line.starts_with("## "))
         .filter(|line| line.starts_with('|'))
         .flat_map(|row| row.replace("\\|", "/").split('|').nth(1).map(str::to_owned))
-        .flat_map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>())
+        .flat_map(|cell| {
+            cell.split('`')
+                .skip(1)
+                .step_by(2)
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        })
         .map(|piece| &*Box::leak(piece.into_boxed_str()))
 }
 
@@ -52,8 +59,10 @@ fn each_word_of_the_reference_has_an_example() {
     table(&page, "## Edits").for_each(|piece| words(piece, "", &mut edits));
     named.extend(edits.iter().map(|word| format!("edit {word}")));
     assert!(named.len() > 150, "{}: {named:?}", named.len());
-    let shown: BTreeSet<String> =
-        EXAMPLES.iter().flat_map(|e| e.0.split(", ").map(str::to_owned)).collect();
+    let shown: BTreeSet<String> = EXAMPLES
+        .iter()
+        .flat_map(|e| e.0.split(", ").map(str::to_owned))
+        .collect();
     let missing: Vec<_> = named.difference(&shown).collect();
     assert!(missing.is_empty(), "no example for {missing:?}");
     let odd: Vec<_> = shown.difference(&named).collect();

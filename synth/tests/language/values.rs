@@ -33,15 +33,23 @@ fn raise_accepts_values_of_each_type() {
         ),
         ("FILETIME", "\"1601-01-01T00:00:01Z\"", "10000000"),
         ("FILETIME", "116444736000000000", "116444736000000000"),
-        ("SYSTEMTIME", "\"2026-01-05T08:30:07.5Z\"", "[2026,1,1,5,8,30,7,500]"),
+        (
+            "SYSTEMTIME",
+            "\"2026-01-05T08:30:07.5Z\"",
+            "[2026,1,1,5,8,30,7,500]",
+        ),
         ("SYSTEMTIME", "116444736000000000", "[1970,1,4,1,0,0,0,0]"),
         ("SID", "\"system\"", "\"010100000000000512000000\""),
     ];
     for kind in ["manifest", "tracelogging"] {
-        let declared: String =
-            (0..).zip(fields).map(|(n, (ty, ..))| format!("field \"f{n}\" \"{ty}\"; ")).collect();
-        let given: String =
-            (0..).zip(fields).map(|(n, (_, value, _))| format!("f{n} {value}; ")).collect();
+        let declared: String = (0..)
+            .zip(fields)
+            .map(|(n, (ty, ..))| format!("field \"f{n}\" \"{ty}\"; "))
+            .collect();
+        let given: String = (0..)
+            .zip(fields)
+            .map(|(n, (_, value, _))| format!("f{n} {value}; "))
+            .collect();
         let script = format!(
             r#"param "n" 3
             provider "p" kind="{kind}" {{ event "E" {{ {declared} }} }}
@@ -50,10 +58,15 @@ fn raise_accepts_values_of_each_type() {
             at "2s" {{ stop "s" }}"#
         );
         let out = outcome(&script, &[]).unwrap();
-        let event = out.lines().find(|l| l.contains("\"kind\":\"event\"")).unwrap();
+        let event = out
+            .lines()
+            .find(|l| l.contains("\"kind\":\"event\""))
+            .unwrap();
         for (n, (ty, given, expected)) in (0..).zip(fields) {
             let field = format!("\"f{n}\":{expected}");
-            let ends = event.split_once(&field).map(|(_, rest)| rest.starts_with([',', '}']));
+            let ends = event
+                .split_once(&field)
+                .map(|(_, rest)| rest.starts_with([',', '}']));
             assert_eq!(ends, Some(true), "{kind} {ty} {given}: {field} in {event}");
         }
     }
@@ -81,7 +94,11 @@ fn raise_rejects_values_of_other_types() {
             process "App.exe" {{ at "1s" {{ raise "p" "E" {{ f {value} }} }} }}"#
         );
         let errors = super::parse(&script, &[]).expect_err(ty);
-        assert_eq!(errors.as_slice()[0].message(), "f cannot have this value", "{ty} {value}");
+        assert_eq!(
+            errors.as_slice()[0].message(),
+            "f cannot have this value",
+            "{ty} {value}"
+        );
     }
 }
 

@@ -15,7 +15,10 @@ fn recorded(script: &str, provider: &str) -> Vec<(String, u16, u64, Vec<u8>)> {
         let mut trace = Trace::open(&bytes[..], &Options::default()).unwrap();
         let mut records = trace.records(Order::File).unwrap();
         while let Some(record) = records.next_record().unwrap() {
-            if record.provider().is_some_and(|guid| guid.to_string() == provider) {
+            if record
+                .provider()
+                .is_some_and(|guid| guid.to_string() == provider)
+            {
                 let d = record.descriptor().unwrap();
                 out.push((name.clone(), d.id, d.keyword, record.payload().to_vec()));
             }
@@ -33,7 +36,10 @@ fn script(provider: &str, work: &str) -> String {
 }
 
 fn utf16(text: &str) -> Vec<u8> {
-    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+    text.encode_utf16()
+        .chain([0])
+        .flat_map(u16::to_le_bytes)
+        .collect()
 }
 
 const DNS_CLIENT: &str = "1c95126e-7eea-49a9-a3fe-a378b03ddb4d";
@@ -50,7 +56,10 @@ fn raise_writes_the_fields_of_an_event_of_windows_in_their_order() {
         0u32.to_le_bytes().to_vec(),
         utf16("::ffff:192.0.2.7;"),
     ];
-    assert_eq!(recorded(&script, DNS_CLIENT), [("s.etl".to_owned(), 3008, 0, expected.concat())]);
+    assert_eq!(
+        recorded(&script, DNS_CLIENT),
+        [("s.etl".to_owned(), 3008, 0, expected.concat())]
+    );
 }
 
 #[test]
@@ -96,7 +105,10 @@ fn raise_takes_addresses_and_names_of_values() {
     assert_eq!(found[0].3, [0, 0, 0, 0, 192, 0, 2, 1]);
     let ipv6 = [&[0; 4][..], &[0x20, 0x01, 0x0d, 0xb8], &[0; 11], &[1]].concat();
     assert_eq!(found[1].3, ipv6);
-    assert_eq!(found[2].3, [0, 0, 0, 0, 6, 0, 0, 0, 0x00, 0x15, 0x5d, 0x7c, 0x58, 0x28]);
+    assert_eq!(
+        found[2].3,
+        [0, 0, 0, 0, 6, 0, 0, 0, 0x00, 0x15, 0x5d, 0x7c, 0x58, 0x28]
+    );
     let found = recorded(&both, "2ed6006e-4729-4609-b423-3ee7bcd678ef");
     assert_eq!(found[0].3, [12, 0, 0, 0]);
 }
@@ -107,7 +119,12 @@ fn raise_takes_socket_addresses() {
     let work = "raise Microsoft-Windows-DNS-Client 1001 { Address \"192.0.2.1:443\" }";
     let found = recorded(&script("DNS-Client", work), DNS_CLIENT);
     let address = [2, 0, 1, 0xbb, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0];
-    assert!(found[0].3.ends_with(&[&[16, 0, 0, 0][..], &address].concat()), "{found:?}");
+    assert!(
+        found[0]
+            .3
+            .ends_with(&[&[16, 0, 0, 0][..], &address].concat()),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -121,9 +138,15 @@ fn fields_that_are_not_set_are_zero_or_from_the_time_and_user_of_the_event() {
         &[],
     )
     .unwrap();
-    let event = out.lines().find(|l| l.contains("\"kind\":\"event\"")).unwrap();
+    let event = out
+        .lines()
+        .find(|l| l.contains("\"kind\":\"event\""))
+        .unwrap();
     // Two seconds after the start of the machine's clock, and a little.
-    assert!(event.contains("\"fields\":{\"ProcessID\":0,\"CreateTime\":13412075402"), "{event}");
+    assert!(
+        event.contains("\"fields\":{\"ProcessID\":0,\"CreateTime\":13412075402"),
+        "{event}"
+    );
     assert!(event.contains("\"ImageName\":\"a.exe\""), "{event}");
 }
 
@@ -140,12 +163,25 @@ session \"a\" file=\"a.etl\" { enable \"Microsoft-Windows-Kernel-Process\" keywo
 at \"1s\" { run \"logman start b -p Microsoft-Windows-Kernel-Process (WINEVENT_KEYWORD_PROCESS) 5 -o b.etl -ets\" }
 at \"3s\" { stop \"a\"; stop \"b\" }";
     let found = recorded(script, "22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716");
-    let seen: Vec<_> = found.iter().map(|(file, id, mask, _)| (&**file, *id, *mask)).collect();
+    let seen: Vec<_> = found
+        .iter()
+        .map(|(file, id, mask, _)| (&**file, *id, *mask))
+        .collect();
     // Bit 63 is that of the channel.
     let (process, image) = (0x10, 0x40);
     let of = |mask: u64| mask & 0xffff;
-    let seen: Vec<_> = seen.into_iter().map(|(f, id, mask)| (f, id, of(mask))).collect();
-    assert_eq!(seen, [("a.etl", 5, image), ("b.etl", 1, process), ("b.etl", 5, process)]);
+    let seen: Vec<_> = seen
+        .into_iter()
+        .map(|(f, id, mask)| (f, id, of(mask)))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("a.etl", 5, image),
+            ("b.etl", 1, process),
+            ("b.etl", 5, process)
+        ]
+    );
 }
 
 #[test]
@@ -158,6 +194,9 @@ fn raise_uses_the_layout_of_the_build() {
         );
         let found = recorded(&format!("machine os=\"{os}\"\n{raised}"), capture);
         let payload = &found[0].3;
-        assert_eq!((payload.len(), &payload[8..14]), (expected, &[2, 0, 0, 0, 0xab, 0xcd][..]));
+        assert_eq!(
+            (payload.len(), &payload[8..14]),
+            (expected, &[2, 0, 0, 0, 0xab, 0xcd][..])
+        );
     }
 }

@@ -88,7 +88,11 @@ fn is_plain(c: char) -> bool {
 pub(super) fn word(text: &str) -> String {
     let plain = |c: char| if is_plain(c) { c } else { '_' };
     let word: String = text.chars().take(MAX_WORD).map(plain).collect();
-    if word.trim_matches('.').is_empty() { "_".to_owned() } else { word }
+    if word.trim_matches('.').is_empty() {
+        "_".to_owned()
+    } else {
+        word
+    }
 }
 
 /// The name of the folder of the events of one kind; the hash of a long one keeps it apart from
@@ -193,18 +197,28 @@ impl Files {
 
     /// Writes the rows of each value of a column to a file of its own.
     pub fn write_by(&mut self, name: &str, column: &str, batch: &RecordBatch) -> Result<()> {
-        let Some(values) = batch.column_by_name(column) else { return Ok(()) };
-        let Some(words) = values.as_dictionary_opt::<Int32Type>() else { return Ok(()) };
+        let Some(values) = batch.column_by_name(column) else {
+            return Ok(());
+        };
+        let Some(words) = values.as_dictionary_opt::<Int32Type>() else {
+            return Ok(());
+        };
         let texts = words.values().as_string::<i32>();
         let mut rows: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
         for row in 0..batch.num_rows() {
             let text = words.key(row).map_or("", |key| texts.value(key));
-            rows.entry(text).or_default().push(u32::try_from(row).unwrap_or(u32::MAX));
+            rows.entry(text)
+                .or_default()
+                .push(u32::try_from(row).unwrap_or(u32::MAX));
         }
         for (text, rows) in rows {
             let some = take(batch, &UInt32Array::from(rows))?;
             // As Hive calls the partition of rows without a value.
-            let value = if text.is_empty() { "__HIVE_DEFAULT_PARTITION__" } else { text };
+            let value = if text.is_empty() {
+                "__HIVE_DEFAULT_PARTITION__"
+            } else {
+                text
+            };
             let partition = format!("{column}={}", partition(value));
             self.group(name, &partition, &["trace", column], &some)?;
         }
@@ -230,9 +244,15 @@ impl Files {
     /// The open file of a table; the one that was used longest ago is closed for it.
     fn writer(&mut self, name: &str, partition: &str, schema: SchemaRef) -> Result<&mut Writer> {
         let key = format!("{name}/trace={}/{partition}", self.trace);
-        let is_open = self.tables.get(&key).is_some_and(|table| table.writer.is_some());
+        let is_open = self
+            .tables
+            .get(&key)
+            .is_some_and(|table| table.writer.is_some());
         if !is_open && self.open >= MAX_OPEN {
-            let open = self.tables.values_mut().filter(|table| table.writer.is_some());
+            let open = self
+                .tables
+                .values_mut()
+                .filter(|table| table.writer.is_some());
             if let Some(oldest) = open.min_by_key(|table| table.used) {
                 self.bytes += close(oldest.writer.take())?;
                 self.open -= 1;
@@ -271,7 +291,9 @@ impl Files {
 
 /// Closes a file; returns its size.
 fn close(writer: Option<Writer>) -> Result<u64> {
-    let Some(mut writer) = writer else { return Ok(0) };
+    let Some(mut writer) = writer else {
+        return Ok(0);
+    };
     let finished = writer.to.finish();
     finished.map_err(|error| writer.unwritten(error))?;
     Ok(writer.to.bytes_written() as u64)

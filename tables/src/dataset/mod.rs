@@ -132,7 +132,10 @@ impl Dataset {
     /// Whether the rows of `events` are in a file for each provider. Default: off.
     #[must_use]
     pub fn by_provider(self, by_provider: bool) -> Self {
-        Dataset { by_provider, ..self }
+        Dataset {
+            by_provider,
+            ..self
+        }
     }
 
     /// How pages are compressed. Default: Snappy.
@@ -148,8 +151,15 @@ impl Dataset {
     /// When the data set has a trace with another selection.
     pub fn selection(self, selection: impl Into<String>) -> Result<Self> {
         let selection = selection.into();
-        match self.entries.iter().find(|entry| entry.selection != selection) {
-            Some(entry) => Err(Error::OtherSelection(entry.trace.clone(), entry.selection.clone())),
+        match self
+            .entries
+            .iter()
+            .find(|entry| entry.selection != selection)
+        {
+            Some(entry) => Err(Error::OtherSelection(
+                entry.trace.clone(),
+                entry.selection.clone(),
+            )),
             None => Ok(Dataset { selection, ..self }),
         }
     }
@@ -167,8 +177,15 @@ impl Dataset {
     /// Whether all tables that are wanted of a trace are there.
     #[must_use]
     pub fn has(&self, hash: &Hash) -> bool {
-        let entry = self.entries.iter().find(|entry| entry.hash == hash.to_string());
-        entry.is_some_and(|entry| self.wanted().iter().all(|table| entry.tables.contains(table)))
+        let entry = self
+            .entries
+            .iter()
+            .find(|entry| entry.hash == hash.to_string());
+        entry.is_some_and(|entry| {
+            self.wanted()
+                .iter()
+                .all(|table| entry.tables.contains(table))
+        })
     }
 
     /// Adds the tables of a trace that are not there yet. `file` is the name of its file. Several
@@ -183,10 +200,18 @@ impl Dataset {
         hash: &Hash,
         options: Options,
     ) -> Result<Added> {
-        let known = self.entries.iter().find(|entry| entry.hash == hash.to_string());
-        let mut entry = known.cloned().unwrap_or_else(|| Entry::new(file, hash, &self.selection));
-        let missing: Vec<String> =
-            self.wanted().into_iter().filter(|table| !entry.tables.contains(table)).collect();
+        let known = self
+            .entries
+            .iter()
+            .find(|entry| entry.hash == hash.to_string());
+        let mut entry = known
+            .cloned()
+            .unwrap_or_else(|| Entry::new(file, hash, &self.selection));
+        let missing: Vec<String> = self
+            .wanted()
+            .into_iter()
+            .filter(|table| !entry.tables.contains(table))
+            .collect();
         if missing.is_empty() {
             return Ok(Added::Known);
         }
@@ -208,10 +233,17 @@ impl Dataset {
         let ((rows, bytes), faults) = moved?;
         removed?;
         let layout = |name: &str| name.split(' ').next().map(str::to_owned);
-        entry.tables.retain(|old| !missing.iter().any(|new| layout(new) == layout(old)));
+        entry
+            .tables
+            .retain(|old| !missing.iter().any(|new| layout(new) == layout(old)));
         entry.tables.extend(missing);
         entry.write(&self.root)?;
-        Ok(Added::Written { trace, rows, bytes, faults })
+        Ok(Added::Written {
+            trace,
+            rows,
+            bytes,
+            faults,
+        })
     }
 
     /// Removes the folder of unfinished traces, if it is empty. Call it once all traces were added.
@@ -232,7 +264,11 @@ impl Dataset {
             let is_it = |word: &String| word.split(' ').next() == Some(name);
             missing.iter().any(is_it)
         };
-        let options = Options { trace: trace.to_owned(), columns: Vec::new(), ..options };
+        let options = Options {
+            trace: trace.to_owned(),
+            columns: Vec::new(),
+            ..options
+        };
         let mut recorded = Recorded::open(source, options)?;
         let facts: Vec<&'static Table> = self
             .tables
@@ -260,7 +296,10 @@ impl Dataset {
         if wants(TYPED) {
             let tables = recorded.typed()?;
             recorded.write_typed(&tables, &mut |table, batch| {
-                files.write(&format!("{TYPED}/{}", files::typed_folder(&table.name)), &batch)
+                files.write(
+                    &format!("{TYPED}/{}", files::typed_folder(&table.name)),
+                    &batch,
+                )
             })?;
         }
         Ok(recorded.into_faults())
@@ -269,7 +308,8 @@ impl Dataset {
     /// Moves the folder of a table of a trace, and those in it, to their place.
     fn place(&self, from: &Path, to: &Path) -> Result<()> {
         let is_trace = |path: &Path| {
-            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("trace="))
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("trace="))
         };
         let entries = fs::read_dir(from).map_err(|error| failed(from, error))?;
         for entry in entries {

@@ -147,17 +147,25 @@ impl Behaviors {
             rows.add_all(gcs);
         }
         if let Some(compilations) = &self.compilations {
-            rows.add_all(compilations::compilations(machine, compilations, &selection));
+            rows.add_all(compilations::compilations(
+                machine,
+                compilations,
+                &selection,
+            ));
         }
         if let Some(exceptions) = &self.exceptions {
-            rows.add_all(exceptions::exceptions(machine, exceptions, None, &selection));
+            rows.add_all(exceptions::exceptions(
+                machine, exceptions, None, &selection,
+            ));
         }
         if let Some(contention) = &self.contention {
             rows.add_all(lock_waits::lock_waits(machine, contention, &selection));
         }
         if let Some(pools) = &self.pools {
             rows.add_all(thread_pools::thread_pools(machine, pools, &selection));
-            rows.add_all(thread_pools::thread_pool_changes(machine, pools, &selection));
+            rows.add_all(thread_pools::thread_pool_changes(
+                machine, pools, &selection,
+            ));
             rows.add_all(thread_pools::thread_pool_queues(machine, pools, &selection));
         }
         if let Some(loads) = &self.loads {
@@ -182,5 +190,9 @@ impl Behaviors {
 /// The analysis of input and output; it keeps operations of disks if their table is requested.
 fn new_io(options: &Options, rows: &Rows<'_>) -> Io {
     let io = Io::new().within(options.filter.time);
-    if rows.wants_table(DISK_OPERATIONS.name) { io.keep_disk_operations() } else { io }
+    if rows.wants_table(DISK_OPERATIONS.name) {
+        io.keep_disk_operations()
+    } else {
+        io
+    }
 }

@@ -68,8 +68,17 @@ fn findings<S: Source>(
     clock: &Clock,
     rows: &mut Rows<'_>,
 ) -> Result<()> {
-    let verifier = Verifier::new().limits(options.limits).threads(options.threads);
-    let report = { verifier }.verify(source, &options.trace).map_err(crate::Error::Verify)?;
-    rows.add_all(report.findings.iter().map(|finding| FindingRow { clock, finding }));
+    let verifier = Verifier::new()
+        .limits(options.limits)
+        .threads(options.threads);
+    let report = { verifier }
+        .verify(source, &options.trace)
+        .map_err(crate::Error::Verify)?;
+    rows.add_all(
+        report
+            .findings
+            .iter()
+            .map(|finding| FindingRow { clock, finding }),
+    );
     Ok(())
 }

@@ -46,7 +46,9 @@ pub(super) struct Facts<'f, 'o> {
 
 impl<'f, 'o> Facts<'f, 'o> {
     pub fn new(before: &'f Before, options: &'f Options, rows: &'f mut Rows<'o>) -> Self {
-        let Before { machine, intervals, .. } = before;
+        let Before {
+            machine, intervals, ..
+        } = before;
         let packets = rows.wants::<PacketRow<'_>>();
         Facts {
             machine,
@@ -59,11 +61,19 @@ impl<'f, 'o> Facts<'f, 'o> {
             text: String::new(),
             switch: FieldReader::of_hook(
                 hook::CSWITCH,
-                ["NewThreadId", "OldThreadId", "OldThreadState", "OldThreadWaitReason"],
+                [
+                    "NewThreadId",
+                    "OldThreadId",
+                    "OldThreadState",
+                    "OldThreadWaitReason",
+                ],
             ),
             behaviors: Behaviors::new(options, rows),
             packets: packets.then(|| {
-                (EventDecoder::new(*machine.clock(), options.store.clone()), Packets::new())
+                (
+                    EventDecoder::new(*machine.clock(), options.store.clone()),
+                    Packets::new(),
+                )
             }),
             switches: rows.wants::<ContextSwitchRow<'_>>(),
             rows,
@@ -83,8 +93,12 @@ impl<'f, 'o> Facts<'f, 'o> {
     }
 
     fn context_switch(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        let Some(fields) = self.switch.read(record) else { return };
-        let (Some(new), Some(old)) = (fields.uint(0), fields.uint(1)) else { return };
+        let Some(fields) = self.switch.read(record) else {
+            return;
+        };
+        let (Some(new), Some(old)) = (fields.uint(0), fields.uint(1)) else {
+            return;
+        };
         let state = fields.uint(2);
         let reason = fields.uint(3);
         let owner = |tid: u64| {
@@ -95,10 +109,17 @@ impl<'f, 'o> Facts<'f, 'o> {
         };
         let old_process = owner(old);
         let new_process = owner(new);
-        let selected = [(old_process, old), (new_process, new)].iter().any(|&(process, tid)| {
-            let tid = u32::try_from(tid).ok().map(ThreadId::new);
-            admits(self.options, self.pid(process).map(ProcessId::new), tid, event.time)
-        });
+        let selected = [(old_process, old), (new_process, new)]
+            .iter()
+            .any(|&(process, tid)| {
+                let tid = u32::try_from(tid).ok().map(ThreadId::new);
+                admits(
+                    self.options,
+                    self.pid(process).map(ProcessId::new),
+                    tid,
+                    event.time,
+                )
+            });
         if !selected {
             return;
         }
@@ -118,8 +139,12 @@ impl<'f, 'o> Facts<'f, 'o> {
     }
 
     fn packet(&mut self, record: &Record<'_>, event: &EventRef) {
-        let Some((decoder, packets)) = &mut self.packets else { return };
-        let Some(packet) = packets.record(decoder, record) else { return };
+        let Some((decoder, packets)) = &mut self.packets else {
+            return;
+        };
+        let Some(packet) = packets.record(decoder, record) else {
+            return;
+        };
         let pid = record.known_process_id();
         let tid = record.known_thread_id();
         if !admits(self.options, pid, tid, event.time) {
@@ -160,7 +185,10 @@ impl<'f, 'o> Facts<'f, 'o> {
         let symbols: Vec<_> = self
             .addresses
             .iter()
-            .map(|&address| self.symbols.at(ProcessId::new(pid.unwrap_or(0)), address, event.time))
+            .map(|&address| {
+                self.symbols
+                    .at(ProcessId::new(pid.unwrap_or(0)), address, event.time)
+            })
             .collect();
         for symbol in symbols.iter().rev() {
             if !self.text.is_empty() {
@@ -212,7 +240,13 @@ fn parts<'s>(symbol: Option<&Symbol<'s>>, address: u64) -> (&'s str, String, Opt
 
 /// Module and method, as profiles show them.
 fn label(symbol: Option<&Symbol<'_>>) -> String {
-    let known = |name: &str| if name.is_empty() { "?".to_owned() } else { name.to_owned() };
+    let known = |name: &str| {
+        if name.is_empty() {
+            "?".to_owned()
+        } else {
+            name.to_owned()
+        }
+    };
     match symbol {
         Some(Symbol::Image(image)) => format!("{}!?", known(file_name(image.path))),
         Some(Symbol::Method(method)) => {
@@ -236,7 +270,12 @@ impl Observer for Facts<'_, '_> {
     }
 
     fn sample(&mut self, _: &Machine, sample: &Sample<'_>) {
-        let Sample { event, address, frames, .. } = sample;
+        let Sample {
+            event,
+            address,
+            frames,
+            ..
+        } = sample;
         let event = &self.with_process(event);
         let pid = self.pid(event.process);
         if self.is_disordered
@@ -252,7 +291,9 @@ impl Observer for Facts<'_, '_> {
         if !self.rows.wants::<SampleRow<'_>>() {
             return;
         }
-        let symbol = self.symbols.at(ProcessId::new(pid.unwrap_or(0)), *address, event.time);
+        let symbol = self
+            .symbols
+            .at(ProcessId::new(pid.unwrap_or(0)), *address, event.time);
         let (module, method, _) = parts(symbol.as_ref(), *address);
         self.rows.add(&SampleRow {
             sequence: event.number,

@@ -33,7 +33,12 @@ impl<'o> Rows<'o> {
             let builder = Builder::new(&slots, &wanted, options.bounds);
             open.push(Filling { table, builder });
         }
-        Ok(Rows { trace: options.trace.clone(), tables: open, out, failed: Ok(()) })
+        Ok(Rows {
+            trace: options.trace.clone(),
+            tables: open,
+            out,
+            failed: Ok(()),
+        })
     }
 
     /// Whether the table with these rows is requested.
@@ -48,13 +53,24 @@ impl<'o> Rows<'o> {
 
     /// Adds a row to its table, if that is requested.
     pub fn add<R: Row>(&mut self, row: &R) {
-        let Rows { trace, tables, out, failed } = self;
-        let Some(open) = tables.iter_mut().find(|open| open.table.name == R::NAME) else { return };
+        let Rows {
+            trace,
+            tables,
+            out,
+            failed,
+        } = self;
+        let Some(open) = tables.iter_mut().find(|open| open.table.name == R::NAME) else {
+            return;
+        };
         if failed.is_err() {
             return;
         }
         open.builder.set(0, Cell::Text(trace));
-        R::columns(&mut Values { row, builder: &mut open.builder, place: 1 });
+        R::columns(&mut Values {
+            row,
+            builder: &mut open.builder,
+            place: 1,
+        });
         if open.builder.end_row() {
             let batch = open.builder.take().map_err(Into::into);
             *failed = batch.and_then(|batch| out(open.table, batch));
@@ -70,7 +86,12 @@ impl<'o> Rows<'o> {
 
     /// Passes the last batches on.
     pub fn finish(self) -> Result<()> {
-        let Rows { tables, out, failed, .. } = self;
+        let Rows {
+            tables,
+            out,
+            failed,
+            ..
+        } = self;
         failed?;
         for mut open in tables {
             if open.builder.len() > 0 {

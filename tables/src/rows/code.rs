@@ -44,18 +44,22 @@ impl Row for ModuleRow<'_> {
         add_process(columns);
         columns.add(CLR, |row| Cell::int(Some(row.clr)));
         columns.add(ID, |row| Cell::bits(Some(row.module.id)));
-        columns.add(Column::new("path", Kind::Text, "Path of its IL").or_null(), |row| {
-            Cell::text(row.module.path)
-        });
+        columns.add(
+            Column::new("path", Kind::Text, "Path of its IL").or_null(),
+            |row| Cell::text(row.module.path),
+        );
         columns.add(NATIVE.or_null(), |row| Cell::text(row.module.native_path));
         columns.add(ASSEMBLY.or_null(), |row| Cell::text(row.module.assembly));
         columns.add(DOMAIN.or_null(), |row| Cell::text(row.module.domain));
         columns.add(PDB.or_null(), |row| Cell::text(&row.pdb_guid));
-        columns.add(Column::count("pdb_age", "Age of that PDB").or_null(), |row| {
-            Cell::int(row.module.il_pdb.map(|pdb| pdb.age))
-        });
+        columns.add(
+            Column::count("pdb_age", "Age of that PDB").or_null(),
+            |row| Cell::int(row.module.il_pdb.map(|pdb| pdb.age)),
+        );
         columns.add(LOADED, |row| Cell::time(row.machine.clock(), row.loaded));
-        columns.add(UNLOADED, |row| Cell::time(row.machine.clock(), row.unloaded));
+        columns.add(UNLOADED, |row| {
+            Cell::time(row.machine.clock(), row.unloaded)
+        });
     }
 }
 
@@ -116,16 +120,22 @@ impl Row for MethodRow<'_> {
         add_process(columns);
         columns.add(CLR, |row| Cell::int(Some(row.method.clr)));
         columns.add(ID, |row| Cell::bits(Some(row.method.id)));
-        columns.add(Column::count("module_id", "Its module, in `modules`").or_null(), |row| {
-            Cell::bits(row.method.module.map(|module| module.id))
-        });
+        columns.add(
+            Column::count("module_id", "Its module, in `modules`").or_null(),
+            |row| Cell::bits(row.method.module.map(|module| module.id)),
+        );
         columns.add(MODULE.or_null(), |row| {
-            Cell::text(row.method.module.map_or("", |module| file_name(module.path)))
+            Cell::text(
+                row.method
+                    .module
+                    .map_or("", |module| file_name(module.path)),
+            )
         });
         columns.add(TYPE.or_null(), |row| Cell::text(row.method.namespace));
-        columns.add(Column::new("method", Kind::Text, "Its name").or_null(), |row| {
-            Cell::text(row.method.name)
-        });
+        columns.add(
+            Column::new("method", Kind::Text, "Its name").or_null(),
+            |row| Cell::text(row.method.name),
+        );
         columns.add(SIGNATURE.or_null(), |row| Cell::text(row.method.signature));
         columns.add(TOKEN, |row| Cell::int(Some(row.method.token)));
         columns.add(ADDRESS, |row| Cell::bits(Some(row.method.start)));
@@ -134,8 +144,12 @@ impl Row for MethodRow<'_> {
         });
         columns.add(JITTED, |row| Cell::Bool(row.method.jitted));
         columns.add(DYNAMIC, |row| Cell::Bool(row.method.dynamic));
-        columns.add(LOADED, |row| Cell::time(row.machine.clock(), row.method.from));
-        columns.add(UNLOADED, |row| Cell::time(row.machine.clock(), row.method.to));
+        columns.add(LOADED, |row| {
+            Cell::time(row.machine.clock(), row.method.from)
+        });
+        columns.add(UNLOADED, |row| {
+            Cell::time(row.machine.clock(), row.method.to)
+        });
     }
 }
 
@@ -148,7 +162,11 @@ pub fn for_each_method<'m>(
     let symbols = machine.symbols();
     for (process, method) in symbols.methods() {
         if selection.has_process(Some(process)) {
-            add(MethodRow { machine, process: process_label(machine, Some(process)), method });
+            add(MethodRow {
+                machine,
+                process: process_label(machine, Some(process)),
+                method,
+            });
         }
     }
 }

@@ -35,22 +35,35 @@ impl Row for CompilationRow<'_> {
     const ABOUT: &'static str = "As `analyze jit` reports them.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const DURATION: Column =
-            Column::micros("duration_us", "How long it took; null if its start was not recorded");
+        const DURATION: Column = Column::micros(
+            "duration_us",
+            "How long it took; null if its start was not recorded",
+        );
         const TIER: Column = Column::new("tier", Kind::Word, "Optimization tier");
         const IL: Column = Column::bytes("il_bytes", "Size of its IL").style(Style::Plain);
         const CODE: Column = Column::bytes("code_bytes", "Size of its code").style(Style::Plain);
         const METHOD: Column = Column::new("method", Kind::Text, "Type and method");
         add_process(columns);
-        columns.add(DURATION.or_null().heading("ms"), |row| Cell::micros(row.duration()));
-        columns.add(TIER.or_null().heading("tier"), |row| Cell::text(row.compilation.tier_name()));
-        columns.add(IL.or_null().heading("IL"), |row| Cell::int(row.compilation.il_size));
-        columns.add(CODE.heading("code"), |row| Cell::int(Some(row.compilation.code_size)));
-        columns.add(Column::time("loaded", "When its code was loaded").heading("time"), |row| {
-            Cell::time(row.machine.clock(), Some(row.compilation.loaded))
+        columns.add(DURATION.or_null().heading("ms"), |row| {
+            Cell::micros(row.duration())
         });
+        columns.add(TIER.or_null().heading("tier"), |row| {
+            Cell::text(row.compilation.tier_name())
+        });
+        columns.add(IL.or_null().heading("IL"), |row| {
+            Cell::int(row.compilation.il_size)
+        });
+        columns.add(CODE.heading("code"), |row| {
+            Cell::int(Some(row.compilation.code_size))
+        });
+        columns.add(
+            Column::time("loaded", "When its code was loaded").heading("time"),
+            |row| Cell::time(row.machine.clock(), Some(row.compilation.loaded)),
+        );
         columns.add(TID.heading("tid"), |row| Cell::int(row.compilation.tid));
-        columns.add(METHOD.or_null().heading("method"), |row| Cell::text(&row.compilation.method));
+        columns.add(METHOD.or_null().heading("method"), |row| {
+            Cell::text(&row.compilation.method)
+        });
     }
 }
 
@@ -111,9 +124,10 @@ impl Row for CompilationProcessRow<'_> {
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         add_process(columns);
-        columns.add(Column::count("methods", "Compiled methods").heading("methods"), |row| {
-            Cell::int(Some(row.methods))
-        });
+        columns.add(
+            Column::count("methods", "Compiled methods").heading("methods"),
+            |row| Cell::int(Some(row.methods)),
+        );
         add_durations(columns);
     }
 }
@@ -126,7 +140,10 @@ pub fn compilation_processes<'m>(
 ) -> Vec<CompilationProcessRow<'m>> {
     let mut by_process: BTreeMap<usize, Vec<&CompilationRow<'m>>> = BTreeMap::new();
     for row in rows {
-        by_process.entry(row.compilation.process).or_default().push(row);
+        by_process
+            .entry(row.compilation.process)
+            .or_default()
+            .push(row);
     }
     let mut sums = Vec::new();
     for (process, rows) in by_process {

@@ -33,8 +33,11 @@ impl Row for ContextSwitchRow<'_> {
         const OLD_PROCESS: Column =
             Column::new("old_process", Kind::Word, "File name of its image");
         const OLD_STATE: Column = Column::new("old_state", Kind::Int32, "Its state: 5 for waiting");
-        const REASON: Column =
-            Column::new("wait_reason", Kind::Word, "Why it waits, by its name or its number");
+        const REASON: Column = Column::new(
+            "wait_reason",
+            Kind::Word,
+            "Why it waits, by its name or its number",
+        );
         const NEW_TID: Column = Column::count("new_tid", "Thread that begins to run; 0 for idle");
         const NEW_PID: Column = Column::count("new_pid", "Its process");
         const NEW_PROCESS: Column =

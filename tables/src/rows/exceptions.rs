@@ -57,16 +57,23 @@ impl Row for ExceptionRow<'_> {
         columns.add(Column::count("count", "How many").heading("count"), |row| {
             Cell::int(Some(row.thrown.count))
         });
-        columns.add(TYPE.or_null().heading("type"), |row| Cell::text(row.exception));
-        columns.add(METHOD.or_null().heading("thrown in"), |row| Cell::text(&row.method));
-        columns.add(Column::time("first", "Time of the first").heading("first"), |row| {
-            Cell::time(row.machine.clock(), Some(row.thrown.first))
+        columns.add(TYPE.or_null().heading("type"), |row| {
+            Cell::text(row.exception)
         });
-        columns.add(Column::time("last", "Time of the last").heading("last"), |row| {
-            Cell::time(row.machine.clock(), Some(row.thrown.last))
+        columns.add(METHOD.or_null().heading("thrown in"), |row| {
+            Cell::text(&row.method)
         });
-        columns
-            .add(MESSAGE.or_null().heading("first message"), |row| Cell::text(row.thrown.message));
+        columns.add(
+            Column::time("first", "Time of the first").heading("first"),
+            |row| Cell::time(row.machine.clock(), Some(row.thrown.first)),
+        );
+        columns.add(
+            Column::time("last", "Time of the last").heading("last"),
+            |row| Cell::time(row.machine.clock(), Some(row.thrown.last)),
+        );
+        columns.add(MESSAGE.or_null().heading("first message"), |row| {
+            Cell::text(row.thrown.message)
+        });
     }
 }
 
@@ -115,12 +122,14 @@ pub fn exceptions<'m>(
         let pid = process.map_or(u32::MAX, |process| process.pid().get());
         let symbol = symbols.at(ProcessId::new(pid), thrown.address, thrown.first);
         let method = method_label(machine, symbol, functions);
-        let all = by_method.entry((thrown.process, &*thrown.exception, method)).or_insert(Thrown {
-            count: 0,
-            first: thrown.first,
-            last: thrown.last,
-            message: &thrown.message,
-        });
+        let all = by_method
+            .entry((thrown.process, &*thrown.exception, method))
+            .or_insert(Thrown {
+                count: 0,
+                first: thrown.first,
+                last: thrown.last,
+                message: &thrown.message,
+            });
         all.count += thrown.count;
         all.last = all.last.max(thrown.last);
         if thrown.first < all.first {
@@ -131,7 +140,13 @@ pub fn exceptions<'m>(
     let mut rows: Vec<ExceptionRow<'_>> = Vec::with_capacity(by_method.len());
     for ((process, exception, method), thrown) in by_method {
         let process = process_label(machine, Some(process));
-        rows.push(ExceptionRow { machine, process, exception, method, thrown });
+        rows.push(ExceptionRow {
+            machine,
+            process,
+            exception,
+            method,
+            thrown,
+        });
     }
     rows.sort_by_key(|row| (Reverse(row.thrown.count), row.thrown.first));
     rows
@@ -150,7 +165,10 @@ mod tests {
     impl FunctionNames for Named {
         fn function(&self, _: &Machine, image: &Image<'_>) -> Option<FunctionOffset> {
             let is_inside = image.offset >= 0x100;
-            is_inside.then(|| FunctionOffset { name: "Cart::add".into(), offset: 4 })
+            is_inside.then(|| FunctionOffset {
+                name: "Cart::add".into(),
+                offset: 4,
+            })
         }
     }
 
@@ -169,8 +187,14 @@ mod tests {
     fn throwing_code_of_images_has_its_function() {
         let mut recording = Recording::open([] as [(&[u8], &str); 0]).unwrap();
         let machine = Analysis::new().run(&mut recording, &mut ()).unwrap();
-        assert_eq!(method_label(&machine, symbol_at(0x104), Some(&Named)), "a+b.dll!Cart::add");
-        assert_eq!(method_label(&machine, symbol_at(4), Some(&Named)), "a+b.dll!?");
+        assert_eq!(
+            method_label(&machine, symbol_at(0x104), Some(&Named)),
+            "a+b.dll!Cart::add"
+        );
+        assert_eq!(
+            method_label(&machine, symbol_at(4), Some(&Named)),
+            "a+b.dll!?"
+        );
         let mut recording = Recording::open([] as [(&[u8], &str); 0]).unwrap();
         let machine = Analysis::new().run(&mut recording, &mut ()).unwrap();
         assert_eq!(method_label(&machine, symbol_at(0x104), None), "a+b.dll!?");

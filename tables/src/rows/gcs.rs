@@ -20,8 +20,10 @@ use crate::selection::Selection;
 const SECOND: u128 = 10_000_000;
 
 const NUMBER: Column = Column::count("number", "Number of the collection in its runtime");
-const FRAGMENTED: Column =
-    Column::bytes("fragmented_bytes", "Free space within the generations afterwards");
+const FRAGMENTED: Column = Column::bytes(
+    "fragmented_bytes",
+    "Free space within the generations afterwards",
+);
 const GEN0: Column = Column::bytes("gen0_bytes", "Size of generation 0 when it ended");
 const GEN1: Column = Column::bytes("gen1_bytes", "Size of generation 1");
 const GEN2: Column = Column::bytes("gen2_bytes", "Size of generation 2");
@@ -51,8 +53,11 @@ impl Row for GcRow<'_> {
     const ABOUT: &'static str = "As `analyze gc` reports them.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const GENERATION: Column =
-            Column::new("generation", Kind::Int32, "Oldest generation that it collects");
+        const GENERATION: Column = Column::new(
+            "generation",
+            Kind::Int32,
+            "Oldest generation that it collects",
+        );
         const REASON: Column = Column::new("reason", Kind::Word, "Why, by its name or its number");
         const TYPE: Column = Column::new("type", Kind::Word, "Its type, by its name or its number");
         const ENDED: Column =
@@ -61,8 +66,10 @@ impl Row for GcRow<'_> {
             "duration_us",
             "From its start to its end: a background collection runs while threads do",
         );
-        const PAUSES: Column =
-            Column::count("pauses", "How often the threads of the process were suspended for it");
+        const PAUSES: Column = Column::count(
+            "pauses",
+            "How often the threads of the process were suspended for it",
+        );
         const PAUSE: Column = Column::micros(
             "pause_us",
             "For how long: from the beginning of each suspension to the end of the restart",
@@ -81,27 +88,47 @@ impl Row for GcRow<'_> {
             Column::bytes("heap_before_bytes", "Size of all generations before it");
         const HEAP: Column = Column::bytes("heap_bytes", "Size of all generations when it ended");
         const PROMOTED: Column = Column::bytes("promoted_bytes", "Bytes that were promoted");
-        const SHARE: Column =
-            Column::percent("fragmented_percent", "Share of free space within the generations");
+        const SHARE: Column = Column::percent(
+            "fragmented_percent",
+            "Share of free space within the generations",
+        );
         add_process(columns);
         columns.add(CLR, |row| Cell::int(Some(row.gc.clr)));
         columns.add(NUMBER.heading("gc"), |row| Cell::int(Some(row.gc.number)));
-        columns.add(GENERATION.heading("gen"), |row| Cell::int(Some(row.gc.generation)));
+        columns.add(GENERATION.heading("gen"), |row| {
+            Cell::int(Some(row.gc.generation))
+        });
         columns.add(REASON.heading("reason"), |row| Cell::Text(&row.reason));
         columns.add(TYPE.heading("type"), |row| Cell::Text(&row.kind));
-        columns.add(Column::time("started", "When it started").heading("start"), |row| {
-            Cell::time(row.machine.clock(), Some(row.gc.started))
+        columns.add(
+            Column::time("started", "When it started").heading("start"),
+            |row| Cell::time(row.machine.clock(), Some(row.gc.started)),
+        );
+        columns.add(ENDED.or_null(), |row| {
+            Cell::time(row.machine.clock(), row.gc.ended)
         });
-        columns.add(ENDED.or_null(), |row| Cell::time(row.machine.clock(), row.gc.ended));
-        columns.add(DURATION.or_null().heading("ms"), |row| Cell::micros(row.duration()));
+        columns.add(DURATION.or_null().heading("ms"), |row| {
+            Cell::micros(row.duration())
+        });
         columns.add(PAUSES, |row| Cell::int(Some(row.gc.pauses)));
-        columns.add(PAUSE.or_null().heading("pause ms"), |row| Cell::micros(row.pause()));
-        columns.add(ALLOCATED.or_null().heading("allocated"), |row| Cell::bits(row.allocated()));
-        columns.add(RATE.or_null().heading("per second"), |row| Cell::bits(row.allocation_rate()));
-        columns
-            .add(BEFORE.or_null().heading("heap before"), |row| Cell::bits(row.gc.heap_before()));
-        columns.add(HEAP.or_null().heading("after"), |row| Cell::bits(row.gc.heap_size()));
-        columns.add(PROMOTED.or_null().heading("promoted"), |row| Cell::bits(row.gc.promoted));
+        columns.add(PAUSE.or_null().heading("pause ms"), |row| {
+            Cell::micros(row.pause())
+        });
+        columns.add(ALLOCATED.or_null().heading("allocated"), |row| {
+            Cell::bits(row.allocated())
+        });
+        columns.add(RATE.or_null().heading("per second"), |row| {
+            Cell::bits(row.allocation_rate())
+        });
+        columns.add(BEFORE.or_null().heading("heap before"), |row| {
+            Cell::bits(row.gc.heap_before())
+        });
+        columns.add(HEAP.or_null().heading("after"), |row| {
+            Cell::bits(row.gc.heap_size())
+        });
+        columns.add(PROMOTED.or_null().heading("promoted"), |row| {
+            Cell::bits(row.gc.promoted)
+        });
         columns.add(FRAGMENTED.or_null().heading("free inside"), |row| {
             Cell::bits(row.gc.fragmented())
         });
@@ -132,12 +159,20 @@ impl<'m> GcRow<'m> {
     /// recorded.
     #[must_use]
     pub fn allocated(&self) -> Option<u64> {
-        if self.has_allocations { Some(self.gc.allocated) } else { None }
+        if self.has_allocations {
+            Some(self.gc.allocated)
+        } else {
+            None
+        }
     }
 
     fn duration(&self) -> Option<u64> {
         let ended = self.gc.ended?;
-        Some(duration(self.machine.clock(), self.gc.started.get(), ended.get()))
+        Some(duration(
+            self.machine.clock(),
+            self.gc.started.get(),
+            ended.get(),
+        ))
     }
 
     fn allocation_rate(&self) -> Option<u64> {
@@ -226,14 +261,18 @@ impl Row for GcHeapRow<'_> {
         const BEFORE: Column = Column::bytes("before_bytes", "Size before the collection");
         const AFTER: Column = Column::bytes("after_bytes", "Size after the collection");
         const SURVIVED: Column = Column::bytes("survived_bytes", "Bytes that survived");
-        const GEN0_BEFORE: Column =
-            Column::bytes("gen0_before_bytes", "Size of generation 0 before the collection");
+        const GEN0_BEFORE: Column = Column::bytes(
+            "gen0_before_bytes",
+            "Size of generation 0 before the collection",
+        );
         const GEN1_BEFORE: Column =
             Column::bytes("gen1_before_bytes", "Size of generation 1 before");
         const GEN2_BEFORE: Column =
             Column::bytes("gen2_before_bytes", "Size of generation 2 before");
-        const LARGE_BEFORE: Column =
-            Column::bytes("large_object_before_bytes", "Size of the heap of large objects before");
+        const LARGE_BEFORE: Column = Column::bytes(
+            "large_object_before_bytes",
+            "Size of the heap of large objects before",
+        );
         const PINNED_BEFORE: Column = Column::bytes(
             "pinned_object_before_bytes",
             "Size of the heap of pinned objects before",
@@ -241,15 +280,26 @@ impl Row for GcHeapRow<'_> {
         add_process(columns);
         columns.add(CLR, |row| Cell::int(Some(row.gc.clr)));
         columns.add(NUMBER.heading("gc"), |row| Cell::int(Some(row.gc.number)));
-        columns.add(Column::count("heap", "Number of the heap").heading("heap"), |row| {
-            Cell::int(Some(row.heap.heap))
+        columns.add(
+            Column::count("heap", "Number of the heap").heading("heap"),
+            |row| Cell::int(Some(row.heap.heap)),
+        );
+        columns.add(BEFORE.heading("before"), |row| {
+            Cell::bits(Some(row.heap.before.iter().sum()))
         });
-        columns.add(BEFORE.heading("before"), |row| Cell::bits(Some(row.heap.before.iter().sum())));
-        columns.add(AFTER.heading("after"), |row| Cell::bits(Some(row.heap.after.iter().sum())));
-        columns.add(SURVIVED.heading("survived"), |row| Cell::bits(Some(row.heap.survived)));
-        columns.add(FRAGMENTED.heading("free inside"), |row| Cell::bits(Some(row.heap.fragmented)));
+        columns.add(AFTER.heading("after"), |row| {
+            Cell::bits(Some(row.heap.after.iter().sum()))
+        });
+        columns.add(SURVIVED.heading("survived"), |row| {
+            Cell::bits(Some(row.heap.survived))
+        });
+        columns.add(FRAGMENTED.heading("free inside"), |row| {
+            Cell::bits(Some(row.heap.fragmented))
+        });
         columns.add(GEN0_BEFORE, |row| size_in(&row.heap.before, 0));
-        columns.add(GEN0.heading("gen 0 after"), |row| size_in(&row.heap.after, 0));
+        columns.add(GEN0.heading("gen 0 after"), |row| {
+            size_in(&row.heap.after, 0)
+        });
         columns.add(GEN1_BEFORE, |row| size_in(&row.heap.before, 1));
         columns.add(GEN1.heading("gen 1"), |row| size_in(&row.heap.after, 1));
         columns.add(GEN2_BEFORE, |row| size_in(&row.heap.before, 2));
@@ -272,7 +322,11 @@ pub fn gc_heaps<'m>(rows: &[GcRow<'m>]) -> Vec<GcHeapRow<'m>> {
     let mut heaps = Vec::new();
     for row in rows {
         for heap in &row.gc.heaps {
-            heaps.push(GcHeapRow { process: row.process, gc: row.gc, heap });
+            heaps.push(GcHeapRow {
+                process: row.process,
+                gc: row.gc,
+                heap,
+            });
         }
     }
     heaps
@@ -316,8 +370,10 @@ impl Row for GcProcessRow<'_> {
         const GEN1: Column = Column::count("gen1", "Collections of generation 1");
         const GEN2: Column = Column::count("gen2", "Collections of generation 2");
         const INDUCED: Column = Column::count("induced", "Collections that the program asked for");
-        const ALLOCATED: Column =
-            Column::bytes("allocated_bytes", "Allocated; null if allocations were not recorded");
+        const ALLOCATED: Column = Column::bytes(
+            "allocated_bytes",
+            "Allocated; null if allocations were not recorded",
+        );
         const HEAP: Column = Column::bytes(
             "largest_heap_bytes",
             "Largest size of all generations after a collection",
@@ -325,14 +381,30 @@ impl Row for GcProcessRow<'_> {
         const SHARE: Column =
             Column::percent("pause_percent", "Share of the pauses in the selected time");
         add_process(columns);
-        columns.add(COLLECTIONS.heading("gcs"), |row| Cell::int(Some(row.collections)));
-        columns.add(GEN0.heading("gen 0"), |row| Cell::int(row.generations.first().copied()));
-        columns.add(GEN1.heading("gen 1"), |row| Cell::int(row.generations.get(1).copied()));
-        columns.add(GEN2.heading("gen 2"), |row| Cell::int(row.generations.get(2).copied()));
-        columns.add(INDUCED.heading("induced"), |row| Cell::int(Some(row.induced)));
-        columns.add(ALLOCATED.or_null().heading("allocated"), |row| Cell::int(row.allocated));
-        columns.add(HEAP.or_null().heading("largest heap"), |row| Cell::int(row.largest_heap));
-        columns.add(SHARE.heading("pause %"), |row| Cell::share(row.paused, row.time));
+        columns.add(COLLECTIONS.heading("gcs"), |row| {
+            Cell::int(Some(row.collections))
+        });
+        columns.add(GEN0.heading("gen 0"), |row| {
+            Cell::int(row.generations.first().copied())
+        });
+        columns.add(GEN1.heading("gen 1"), |row| {
+            Cell::int(row.generations.get(1).copied())
+        });
+        columns.add(GEN2.heading("gen 2"), |row| {
+            Cell::int(row.generations.get(2).copied())
+        });
+        columns.add(INDUCED.heading("induced"), |row| {
+            Cell::int(Some(row.induced))
+        });
+        columns.add(ALLOCATED.or_null().heading("allocated"), |row| {
+            Cell::int(row.allocated)
+        });
+        columns.add(HEAP.or_null().heading("largest heap"), |row| {
+            Cell::int(row.largest_heap)
+        });
+        columns.add(SHARE.heading("pause %"), |row| {
+            Cell::share(row.paused, row.time)
+        });
         add_durations(columns);
     }
 }
@@ -354,7 +426,9 @@ pub fn gc_processes<'m>(
     // Of a pause that crosses the ends of the selected time, only the part inside is a share of it.
     let mut paused: BTreeMap<usize, u64> = BTreeMap::new();
     for (pause, time) in collections.selected_pauses() {
-        let gc = pause.collection.and_then(|index| collections.list().get(index));
+        let gc = pause
+            .collection
+            .and_then(|index| collections.list().get(index));
         if let Some(gc) = gc
             && selection.has_thread(gc.started_by)
         {

@@ -38,25 +38,43 @@ impl Row for ImageRow<'_> {
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const ADDRESS: Column = Column::address("address", "First address, as bits");
         const SIZE: Column = Column::bytes("size_bytes", "Size in memory").style(Style::Plain);
-        const PDB: Column =
-            Column::new("pdb_guid", Kind::Text, "GUID of its PDB, if a merge recorded it");
-        const PATH: Column =
-            Column::new("path", Kind::Text, "Path of its file, with the drive if it is known");
+        const PDB: Column = Column::new(
+            "pdb_guid",
+            Kind::Text,
+            "GUID of its PDB, if a merge recorded it",
+        );
+        const PATH: Column = Column::new(
+            "path",
+            Kind::Text,
+            "Path of its file, with the drive if it is known",
+        );
         add_process(columns);
-        columns.add(ADDRESS.heading("address"), |row| Cell::bits(Some(row.image.start)));
+        columns.add(ADDRESS.heading("address"), |row| {
+            Cell::bits(Some(row.image.start))
+        });
         columns.add(SIZE.heading("bytes"), |row| {
             Cell::bits(Some(row.image.end.saturating_sub(row.image.start)))
         });
-        columns.add(LOADED, |row| Cell::time(row.machine.clock(), row.image.loaded));
-        columns.add(UNLOADED, |row| Cell::time(row.machine.clock(), row.image.unloaded));
-        columns.add(PDB.or_null().heading("PDB"), |row| Cell::text(&row.pdb_guid));
-        columns.add(Column::count("pdb_age", "Age of that PDB").or_null().heading("age"), |row| {
-            Cell::int(row.pdb_age)
+        columns.add(LOADED, |row| {
+            Cell::time(row.machine.clock(), row.image.loaded)
         });
+        columns.add(UNLOADED, |row| {
+            Cell::time(row.machine.clock(), row.image.unloaded)
+        });
+        columns.add(PDB.or_null().heading("PDB"), |row| {
+            Cell::text(&row.pdb_guid)
+        });
+        columns.add(
+            Column::count("pdb_age", "Age of that PDB")
+                .or_null()
+                .heading("age"),
+            |row| Cell::int(row.pdb_age),
+        );
         columns.add(PATH.or_null().heading("path"), |row| Cell::text(&row.path));
-        columns.add(Column::new("image", Kind::Word, "File name").or_null(), |row| {
-            Cell::text(file_name(&row.path))
-        });
+        columns.add(
+            Column::new("image", Kind::Word, "File name").or_null(),
+            |row| Cell::text(file_name(&row.path)),
+        );
     }
 }
 

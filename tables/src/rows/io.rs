@@ -56,12 +56,21 @@ impl Row for IoRow<'_> {
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         add_process(columns);
-        columns.add(OPERATION.heading("operation"), |row| Cell::Text(row.operation.name()));
-        columns.add(Column::new("path", Kind::Text, "Path").or_null().heading("path"), |row| {
-            Cell::text(&row.path)
+        columns.add(OPERATION.heading("operation"), |row| {
+            Cell::Text(row.operation.name())
         });
-        columns.add(COUNT.heading("count"), |row| Cell::bits(Some(row.total.count)));
-        columns.add(BYTES.heading("bytes"), |row| Cell::bits(Some(row.total.bytes)));
+        columns.add(
+            Column::new("path", Kind::Text, "Path")
+                .or_null()
+                .heading("path"),
+            |row| Cell::text(&row.path),
+        );
+        columns.add(COUNT.heading("count"), |row| {
+            Cell::bits(Some(row.total.count))
+        });
+        columns.add(BYTES.heading("bytes"), |row| {
+            Cell::bits(Some(row.total.bytes))
+        });
         columns.add(TIMED, |row| Cell::bits(Some(row.total.latency.count())));
         add_durations(columns);
     }
@@ -114,9 +123,15 @@ impl Row for IoProcessRow<'_> {
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         add_process(columns);
-        columns.add(OPERATION.heading("operation"), |row| Cell::Text(row.operation.name()));
-        columns.add(COUNT.heading("count"), |row| Cell::bits(Some(row.total.count)));
-        columns.add(BYTES.heading("bytes"), |row| Cell::bits(Some(row.total.bytes)));
+        columns.add(OPERATION.heading("operation"), |row| {
+            Cell::Text(row.operation.name())
+        });
+        columns.add(COUNT.heading("count"), |row| {
+            Cell::bits(Some(row.total.count))
+        });
+        columns.add(BYTES.heading("bytes"), |row| {
+            Cell::bits(Some(row.total.bytes))
+        });
         columns.add(TIMED, |row| Cell::bits(Some(row.total.latency.count())));
         add_durations(columns);
     }
@@ -135,7 +150,9 @@ impl IoProcessRow<'_> {
 pub fn io_processes<'m>(machine: &'m Machine, rows: &[IoRow<'m>]) -> Vec<IoProcessRow<'m>> {
     let mut by_process: BTreeMap<(Option<usize>, Operation), IoTotal> = BTreeMap::new();
     for row in rows {
-        *by_process.entry((row.process_index, row.operation)).or_default() += &row.total;
+        *by_process
+            .entry((row.process_index, row.operation))
+            .or_default() += &row.total;
     }
     let mut sums = Vec::new();
     for ((process, operation), total) in by_process {
@@ -177,14 +194,17 @@ impl Row for DiskOperationRow<'_> {
             Column::count("offset", "Offset on the disk, in bytes; null for a flush").or_null();
         const DURATION: Column = Column::micros("duration_us", "How long it took").or_null();
         columns.add(SEQUENCE, |row| Cell::int(Some(row.operation.number)));
-        columns.add(TIME, |row| Cell::time(row.machine.clock(), Some(row.operation.time)));
+        columns.add(TIME, |row| {
+            Cell::time(row.machine.clock(), Some(row.operation.time))
+        });
         columns.add(CPU, |row| Cell::int(Some(row.operation.processor)));
         add_process(columns);
         columns.add(TID, |row| Cell::int(row.operation.tid));
         columns.add(OPERATION, |row| Cell::Text(row.operation.operation.name()));
-        columns.add(Column::new("path", Kind::Text, "Path of the file").or_null(), |row| {
-            Cell::text(&row.path)
-        });
+        columns.add(
+            Column::new("path", Kind::Text, "Path of the file").or_null(),
+            |row| Cell::text(&row.path),
+        );
         columns.add(DISK, |row| Cell::int(row.operation.disk));
         columns.add(OFFSET, |row| Cell::bits(row.operation.offset));
         columns.add(BYTES, |row| Cell::bits(Some(row.operation.bytes)));

@@ -42,8 +42,11 @@ impl Row for LoadRow<'_> {
         recording is in `images` and `modules`.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const KIND: Column =
-            Column::new("kind", Kind::Word, "`image`, `domain`, `assembly` or `module`");
+        const KIND: Column = Column::new(
+            "kind",
+            Kind::Word,
+            "`image`, `domain`, `assembly` or `module`",
+        );
         const DURATION: Column = Column::micros(
             "duration_us",
             "How long the search for an assembly took: .NET 5 and later state it",
@@ -56,22 +59,35 @@ impl Row for LoadRow<'_> {
             Kind::Text,
             "File name, name of the domain, or full name of the assembly",
         );
-        const NATIVE: Column =
-            Column::new("native_path", Kind::Text, "Path of the native image of a module");
+        const NATIVE: Column = Column::new(
+            "native_path",
+            Kind::Text,
+            "Path of the native image of a module",
+        );
         add_process(columns);
-        columns.add(Column::time("loaded", "When it was loaded").heading("time"), |row| {
-            Cell::time(row.machine.clock(), Some(row.loaded))
-        });
+        columns.add(
+            Column::time("loaded", "When it was loaded").heading("time"),
+            |row| Cell::time(row.machine.clock(), Some(row.loaded)),
+        );
         columns.add(KIND.heading("kind"), |row| Cell::Text(row.kind));
-        columns.add(DURATION.or_null().heading("ms"), |row| Cell::micros(row.duration()));
-        columns.add(UNLOADED, |row| Cell::time(row.machine.clock(), row.unloaded));
+        columns.add(DURATION.or_null().heading("ms"), |row| {
+            Cell::micros(row.duration())
+        });
+        columns.add(UNLOADED, |row| {
+            Cell::time(row.machine.clock(), row.unloaded)
+        });
         columns.add(TID, |row| Cell::int(row.load.and_then(|load| load.tid)));
-        columns.add(CLR.or_null(), |row| Cell::int(row.load.map(|load| load.clr)));
+        columns.add(CLR.or_null(), |row| {
+            Cell::int(row.load.map(|load| load.clr))
+        });
         columns.add(RESULT, |row| Cell::Text(row.result()));
         columns.add(NAME.or_null().heading("name"), |row| Cell::text(&row.name));
-        columns.add(Column::new("path", Kind::Text, "Path").or_null().heading("path"), |row| {
-            Cell::text(&row.path)
-        });
+        columns.add(
+            Column::new("path", Kind::Text, "Path")
+                .or_null()
+                .heading("path"),
+            |row| Cell::text(&row.path),
+        );
         columns.add(NATIVE.or_null(), |row| Cell::text(row.native_path));
     }
 }
@@ -141,7 +157,11 @@ fn clr_load<'m>(machine: &'m Machine, load: &'m Load) -> LoadRow<'m> {
         LoadKind::Domain | LoadKind::Assembly => (&load.name, &load.path, ""),
         _ => (&load.name, "", ""),
     };
-    let name = if load.has_failed { format!("{name} (not found)") } else { name.to_owned() };
+    let name = if load.has_failed {
+        format!("{name} (not found)")
+    } else {
+        name.to_owned()
+    };
     LoadRow {
         machine,
         process: process_label(machine, Some(load.process)),

@@ -50,14 +50,18 @@ impl Row for LockWaitRow<'_> {
         );
         const LONGEST: Column = Column::time("longest_at", "When the longest wait began").or_null();
         add_process(columns);
-        columns.add(Column::count("tid", "Id of the thread").heading("tid"), |row| {
-            Cell::int(Some(row.tid))
-        });
+        columns.add(
+            Column::count("tid", "Id of the thread").heading("tid"),
+            |row| Cell::int(Some(row.tid)),
+        );
         columns.add(THREAD.heading("thread"), |row| Cell::text(row.thread));
-        columns.add(Column::count("count", "Waits that ended").heading("waits"), |row| {
-            Cell::int(Some(row.count))
+        columns.add(
+            Column::count("count", "Waits that ended").heading("waits"),
+            |row| Cell::int(Some(row.count)),
+        );
+        columns.add(UNENDED.heading("unended"), |row| {
+            Cell::int(Some(row.waits.unended))
         });
-        columns.add(UNENDED.heading("unended"), |row| Cell::int(Some(row.waits.unended)));
         add_durations(columns);
         columns.add(LONGEST.heading("longest at"), |row| {
             Cell::time(row.machine.clock(), row.waits.longest.map(|(_, time)| time))
@@ -78,13 +82,18 @@ pub fn lock_waits<'m>(
         if !selection.has_thread(Some(tid)) || !selection.has_process(Some(process)) {
             continue;
         }
-        let durations = waits.durations.iter().map(|&duration| ticks(clock, duration));
+        let durations = waits
+            .durations
+            .iter()
+            .map(|&duration| ticks(clock, duration));
         let all = Distribution::new(durations);
         rows.push(LockWaitRow {
             machine,
             process: process_label(machine, Some(process)),
             tid: tid.get(),
-            thread: machine.thread_of(Some(process), tid).map_or("", |thread| &thread.name),
+            thread: machine
+                .thread_of(Some(process), tid)
+                .map_or("", |thread| &thread.name),
             count: all.count(),
             waits,
             durations: Durations::of_distribution(&all),

@@ -28,15 +28,18 @@ impl Row for LossRow<'_> {
             "`events_lost`, `buffers_lost`, `file_damaged`, `end_missing` or `overwritten`",
         );
         columns.add(KIND, |row| Cell::Text(word(row.loss.what)));
-        columns.add(Column::time("from", "Since when; null for the beginning").or_null(), |row| {
-            Cell::time(row.machine.clock(), row.loss.from)
-        });
-        columns.add(Column::time("to", "Until when; null for the end").or_null(), |row| {
-            Cell::time(row.machine.clock(), row.loss.to)
-        });
-        columns.add(CPU.meaning("Processor; null if it is not known").or_null(), |row| {
-            Cell::int(row.loss.processor)
-        });
+        columns.add(
+            Column::time("from", "Since when; null for the beginning").or_null(),
+            |row| Cell::time(row.machine.clock(), row.loss.from),
+        );
+        columns.add(
+            Column::time("to", "Until when; null for the end").or_null(),
+            |row| Cell::time(row.machine.clock(), row.loss.to),
+        );
+        columns.add(
+            CPU.meaning("Processor; null if it is not known").or_null(),
+            |row| Cell::int(row.loss.processor),
+        );
     }
 }
 
@@ -54,5 +57,8 @@ const fn word(kind: LossKind) -> &'static str {
 
 /// A row for each loss of a recording.
 pub fn losses(machine: &Machine) -> impl Iterator<Item = LossRow<'_>> {
-    machine.losses().iter().map(move |loss| LossRow { machine, loss })
+    machine
+        .losses()
+        .iter()
+        .map(move |loss| LossRow { machine, loss })
 }

@@ -38,10 +38,13 @@ use crate::row::Columns;
 
 /// Columns that many tables have.
 pub(crate) const PID: Column = Column::new("pid", Kind::Int64, "Id of the process").or_null();
-pub(crate) const PROCESS: Column =
-    Column::new("process", Kind::Word, "File name of the image of the process")
-        .or_null()
-        .heading("process");
+pub(crate) const PROCESS: Column = Column::new(
+    "process",
+    Kind::Word,
+    "File name of the image of the process",
+)
+.or_null()
+.heading("process");
 pub(crate) const TID: Column = Column::new("tid", Kind::Int64, "Id of the thread").or_null();
 pub(crate) const THREAD: Column = Column::new("thread", Kind::Word, "Name of the thread").or_null();
 pub(crate) const CPU: Column = Column::new("cpu", Kind::Int32, "Processor");
@@ -50,14 +53,19 @@ pub(crate) const CLR: Column =
 pub(crate) const SEQUENCE: Column =
     Column::new("sequence", Kind::Int64, "The event, as in `events`");
 pub(crate) const TIME: Column = Column::time("time", "Time in UTC");
-pub(crate) const FILETIME: Column =
-    Column::new("filetime", Kind::Int64, "The same, exact: since 1601-01-01 UTC").unit("100 ns");
+pub(crate) const FILETIME: Column = Column::new(
+    "filetime",
+    Kind::Int64,
+    "The same, exact: since 1601-01-01 UTC",
+)
+.unit("100 ns");
 pub(crate) const STARTED: Column =
     Column::time("started", "When it started; null for before the trace")
         .or_null()
         .heading("start");
-pub(crate) const ENDED: Column =
-    Column::time("ended", "When it ended; null for after the trace").or_null().heading("end");
+pub(crate) const ENDED: Column = Column::time("ended", "When it ended; null for after the trace")
+    .or_null()
+    .heading("end");
 pub(crate) const LOADED: Column =
     Column::time("loaded", "When it was loaded; null for before the trace")
         .or_null()
@@ -83,8 +91,14 @@ pub(crate) fn add_process<R: OfProcess, C: Columns<R>>(columns: &mut C) {
 pub fn process_label(machine: &Machine, process: Option<usize>) -> Label<'_> {
     let process = process.and_then(|index| machine.processes().get(index));
     match process {
-        Some(process) => Label::Process { name: process.name(), pid: Some(process.pid().get()) },
-        None => Label::Process { name: "", pid: None },
+        Some(process) => Label::Process {
+            name: process.name(),
+            pid: Some(process.pid().get()),
+        },
+        None => Label::Process {
+            name: "",
+            pid: None,
+        },
     }
 }
 
@@ -110,7 +124,11 @@ impl Durations {
     /// The durations of a histogram in 100 ns. `None` as their sum if there are none.
     #[must_use]
     pub fn of_histogram(histogram: &Histogram) -> Self {
-        let total = if histogram.count() > 0 { Some(histogram.total()) } else { None };
+        let total = if histogram.count() > 0 {
+            Some(histogram.total())
+        } else {
+            None
+        };
         Durations {
             total,
             mean: histogram.mean(),
@@ -167,8 +185,12 @@ pub(crate) fn add_durations<R: HasDurations, C: Columns<R>>(columns: &mut C) {
     const P99: Column =
         Column::micros("p99_us", "99 of 100 took no longer; at most 1/32 above").or_null();
     const MAX: Column = Column::micros("max_us", "The longest one").or_null();
-    columns.add(TOTAL.heading("total ms"), |row| Cell::micros(row.durations().total));
-    columns.add(MEAN.heading("mean"), |row| Cell::micros(row.durations().mean));
+    columns.add(TOTAL.heading("total ms"), |row| {
+        Cell::micros(row.durations().total)
+    });
+    columns.add(MEAN.heading("mean"), |row| {
+        Cell::micros(row.durations().mean)
+    });
     columns.add(P50.heading("p50"), |row| Cell::micros(row.durations().p50));
     columns.add(P95.heading("p95"), |row| Cell::micros(row.durations().p95));
     columns.add(P99.heading("p99"), |row| Cell::micros(row.durations().p99));
@@ -178,8 +200,10 @@ pub(crate) fn add_durations<R: HasDurations, C: Columns<R>>(columns: &mut C) {
 /// The time between two ticks of a clock, in 100 ns.
 #[must_use]
 pub fn duration(clock: &Clock, from: i64, to: i64) -> u64 {
-    let elapsed =
-        clock.time(Ticks::new(to)).get().saturating_sub(clock.time(Ticks::new(from)).get());
+    let elapsed = clock
+        .time(Ticks::new(to))
+        .get()
+        .saturating_sub(clock.time(Ticks::new(from)).get());
     u64::try_from(elapsed).unwrap_or(0)
 }
 

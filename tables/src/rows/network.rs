@@ -47,11 +47,16 @@ impl Row for ConnectionRow<'_> {
         columns.add(Column::count("sends", "Sends").heading("sends"), |row| {
             Cell::int(Some(row.traffic.sends))
         });
-        columns.add(SENT.heading("sent"), |row| Cell::int(Some(row.traffic.sent)));
-        columns.add(Column::count("receives", "Receives").heading("receives"), |row| {
-            Cell::int(Some(row.traffic.receives))
+        columns.add(SENT.heading("sent"), |row| {
+            Cell::int(Some(row.traffic.sent))
         });
-        columns.add(RECEIVED.heading("received"), |row| Cell::int(Some(row.traffic.received)));
+        columns.add(
+            Column::count("receives", "Receives").heading("receives"),
+            |row| Cell::int(Some(row.traffic.receives)),
+        );
+        columns.add(RECEIVED.heading("received"), |row| {
+            Cell::int(Some(row.traffic.received))
+        });
         columns.add(Column::count("connects", "Connects"), |row| {
             Cell::int(Some(row.traffic.connects))
         });
@@ -61,15 +66,18 @@ impl Row for ConnectionRow<'_> {
         columns.add(Column::count("disconnects", "Disconnects"), |row| {
             Cell::int(Some(row.traffic.disconnects))
         });
-        columns.add(Column::count("retransmits", "Retransmits").heading("retransmits"), |row| {
-            Cell::int(Some(row.traffic.retransmits))
-        });
-        columns.add(Column::time("first", "Time of the first event").heading("first"), |row| {
-            Cell::time(row.machine.clock(), Some(row.traffic.first))
-        });
-        columns.add(Column::time("last", "Time of the last event").heading("last"), |row| {
-            Cell::time(row.machine.clock(), Some(row.traffic.last))
-        });
+        columns.add(
+            Column::count("retransmits", "Retransmits").heading("retransmits"),
+            |row| Cell::int(Some(row.traffic.retransmits)),
+        );
+        columns.add(
+            Column::time("first", "Time of the first event").heading("first"),
+            |row| Cell::time(row.machine.clock(), Some(row.traffic.first)),
+        );
+        columns.add(
+            Column::time("last", "Time of the last event").heading("last"),
+            |row| Cell::time(row.machine.clock(), Some(row.traffic.last)),
+        );
     }
 }
 
@@ -88,7 +96,10 @@ pub fn connections<'m>(
         }
         let process = match process {
             Some(_) => process_label(machine, process),
-            None => Label::Process { name: "", pid: Some(connection.pid.get()) },
+            None => Label::Process {
+                name: "",
+                pid: Some(connection.pid.get()),
+            },
         };
         rows.push(ConnectionRow {
             machine,

@@ -47,14 +47,19 @@ impl Row for PacketRow<'_> {
         columns.add(PROVIDER, |row| Cell::Text(row.provider));
         columns.add(PLACE, |row| Cell::Text(&row.packet.place));
         columns.add(LINK, |row| Cell::Text(row.packet.link));
-        columns.add(SENT.or_null(), |row| row.packet.is_sent.map_or(Cell::Null, Cell::Bool));
-        columns.add(Column::bytes("length_bytes", "Length on the network"), |row| {
-            Cell::int(Some(row.packet.length))
+        columns.add(SENT.or_null(), |row| {
+            row.packet.is_sent.map_or(Cell::Null, Cell::Bool)
         });
-        columns
-            .add(REASON.or_null(), |row| Cell::bits(row.packet.dropped.map(|dropped| dropped.0)));
-        columns.add(Column::new("data", Kind::Bytes, "What was captured of it"), |row| {
-            Cell::Bytes(&row.packet.bytes)
+        columns.add(
+            Column::bytes("length_bytes", "Length on the network"),
+            |row| Cell::int(Some(row.packet.length)),
+        );
+        columns.add(REASON.or_null(), |row| {
+            Cell::bits(row.packet.dropped.map(|dropped| dropped.0))
         });
+        columns.add(
+            Column::new("data", Kind::Bytes, "What was captured of it"),
+            |row| Cell::Bytes(&row.packet.bytes),
+        );
     }
 }

@@ -34,8 +34,11 @@ impl Row for ProcessRow<'_> {
         const PARENT: Column =
             Column::count("parent_pid", "Id of the process that started it").or_null();
         const PROCESS: Column = Column::new("process", Kind::Word, "File name of its image");
-        const EXIT: Column =
-            Column::new("exit_status", Kind::Int32, "Exit status, if it ended in the trace");
+        const EXIT: Column = Column::new(
+            "exit_status",
+            Kind::Int32,
+            "Exit status, if it ended in the trace",
+        );
         const THREADS: Column = Column::count("threads", "Its known threads");
         const USER: Column = Column::new("user", Kind::Word, "Its user as a SID");
         const SESSION: Column = Column::count("session_id", "Terminal session");
@@ -46,14 +49,24 @@ impl Row for ProcessRow<'_> {
             "Known ancestors: its parent, the parent of its parent, and so on",
         );
         columns.add(PID.heading("pid"), |row| Cell::int(Some(row.process.pid())));
-        columns.add(PARENT.heading("parent"), |row| Cell::int(row.process.parent_pid()));
-        columns.add(PROCESS.or_null().heading("process"), |row| Cell::Label(&row.label));
-        columns.add(STARTED, |row| Cell::time(row.machine.clock(), row.process.started()));
-        columns.add(ENDED, |row| Cell::time(row.machine.clock(), row.process.ended()));
+        columns.add(PARENT.heading("parent"), |row| {
+            Cell::int(row.process.parent_pid())
+        });
+        columns.add(PROCESS.or_null().heading("process"), |row| {
+            Cell::Label(&row.label)
+        });
+        columns.add(STARTED, |row| {
+            Cell::time(row.machine.clock(), row.process.started())
+        });
+        columns.add(ENDED, |row| {
+            Cell::time(row.machine.clock(), row.process.ended())
+        });
         columns.add(EXIT.or_null().heading("exit").style(Style::Plain), |row| {
             Cell::int(row.process.exit_status())
         });
-        columns.add(THREADS.heading("threads"), |row| Cell::int(Some(row.threads)));
+        columns.add(THREADS.heading("threads"), |row| {
+            Cell::int(Some(row.threads))
+        });
         columns.add(USER.or_null(), |row| Cell::text(row.process.user()));
         columns.add(SESSION.or_null(), |row| Cell::int(row.process.session_id()));
         columns.add(LINE.or_null().heading("command line"), |row| {
@@ -85,7 +98,9 @@ fn rows<'m>(
     let threads = thread_counts(machine);
     let mut rows = Vec::new();
     for entry in entries {
-        let Some(process) = machine.processes().get(entry.process) else { continue };
+        let Some(process) = machine.processes().get(entry.process) else {
+            continue;
+        };
         if !selection.has_process(Some(entry.process))
             || !selection.has_lifetime(process.started(), process.ended())
         {
@@ -95,7 +110,10 @@ fn rows<'m>(
         rows.push(ProcessRow {
             machine,
             process,
-            label: Label::Indented { name: process.name(), depth },
+            label: Label::Indented {
+                name: process.name(),
+                depth,
+            },
             threads: threads.get(entry.process).copied().unwrap_or(0),
             depth: entry.depth,
         });
@@ -145,7 +163,10 @@ fn tree(machine: &Machine) -> Vec<TreeEntry> {
     // Processes that are their own ancestors come last, as roots.
     let roots = (0..parents.len()).filter(|&index| parents.get(index) == Some(&None));
     for root in roots.chain(0..parents.len()) {
-        open.push(TreeEntry { process: root, depth: 0 });
+        open.push(TreeEntry {
+            process: root,
+            depth: 0,
+        });
         while let Some(entry) = open.pop() {
             if std::mem::replace(seen.get_mut(entry.process).unwrap_or(&mut true), true) {
                 continue;
@@ -153,7 +174,10 @@ fn tree(machine: &Machine) -> Vec<TreeEntry> {
             order.push(entry);
             let children = children.get(entry.process).map_or(&[][..], Vec::as_slice);
             for &child in children.iter().rev() {
-                open.push(TreeEntry { process: child, depth: entry.depth + 1 });
+                open.push(TreeEntry {
+                    process: child,
+                    depth: entry.depth + 1,
+                });
             }
         }
     }

@@ -63,13 +63,20 @@ impl<'p> ProfileComparison<'p> {
     /// Compares an earlier profile with a later one.
     #[must_use]
     pub fn new(before: &'p Profile, after: &'p Profile) -> Self {
-        ProfileComparison { before, after, is_scaled: false }
+        ProfileComparison {
+            before,
+            after,
+            is_scaled: false,
+        }
     }
 
     /// Scales the earlier profile to the total of the later one.
     #[must_use]
     pub fn scaled(self) -> Self {
-        ProfileComparison { is_scaled: true, ..self }
+        ProfileComparison {
+            is_scaled: true,
+            ..self
+        }
     }
 
     /// Whether both recordings state an interval of samples: else there are no times.
@@ -136,7 +143,10 @@ impl<'p> ProfileComparison<'p> {
         if !self.is_scaled {
             return total;
         }
-        Total::new(self.scale_weight(total.inclusive), self.scale_weight(total.exclusive))
+        Total::new(
+            self.scale_weight(total.inclusive),
+            self.scale_weight(total.exclusive),
+        )
     }
 
     fn scale_weight(&self, weight: Weight) -> Weight {
@@ -150,7 +160,11 @@ impl<'p> ProfileComparison<'p> {
 
     fn change(&self, before: Weight, after: Weight) -> Change {
         let all_after = self.after.total();
-        let all_before = if self.is_scaled { all_after } else { self.before.total() };
+        let all_before = if self.is_scaled {
+            all_after
+        } else {
+            self.before.total()
+        };
         Change {
             before,
             after,
@@ -173,7 +187,11 @@ impl<'p> ProfileComparison<'p> {
 
     /// The measure of weights that both profiles have.
     fn size(&self, weight: Weight) -> u64 {
-        if self.has_times() { weight.time } else { weight.samples }
+        if self.has_times() {
+            weight.time
+        } else {
+            weight.samples
+        }
     }
 }
 
@@ -190,14 +208,31 @@ fn totals(profile: &Profile, part: ComparedPart) -> BTreeMap<Key, Total> {
     match part {
         ComparedPart::Method => {
             for (frame, total) in profile.by_frame() {
-                let code = profile.frames().get(frame).map_or("", |frame| frame.kind.name());
-                add(&mut totals, Key { name: profile.label(frame), code }, total);
+                let code = profile
+                    .frames()
+                    .get(frame)
+                    .map_or("", |frame| frame.kind.name());
+                add(
+                    &mut totals,
+                    Key {
+                        name: profile.label(frame),
+                        code,
+                    },
+                    total,
+                );
             }
         }
         ComparedPart::Module => {
             // Paths have the case that each recording states.
             for (name, total) in profile.by_module() {
-                add(&mut totals, Key { name: name.to_lowercase(), code: "" }, total);
+                add(
+                    &mut totals,
+                    Key {
+                        name: name.to_lowercase(),
+                        code: "",
+                    },
+                    total,
+                );
             }
         }
         ComparedPart::Process => {
@@ -205,8 +240,15 @@ fn totals(profile: &Profile, part: ComparedPart) -> BTreeMap<Key, Total> {
             for root in profile.roots() {
                 let node = profile.nodes().get(root.first);
                 let weight = node.map(|node| node.inclusive).unwrap_or_default();
-                let name = if root.process_name.is_empty() { "?" } else { &root.process_name };
-                let key = Key { name: name.to_owned(), code: "" };
+                let name = if root.process_name.is_empty() {
+                    "?"
+                } else {
+                    &root.process_name
+                };
+                let key = Key {
+                    name: name.to_owned(),
+                    code: "",
+                };
                 add(&mut totals, key, Total::new(weight, Weight::default()));
             }
         }
@@ -265,12 +307,18 @@ pub struct Change {
 
 impl Change {
     fn samples(&self) -> i64 {
-        self.after.samples.cast_signed().saturating_sub(self.before.samples.cast_signed())
+        self.after
+            .samples
+            .cast_signed()
+            .saturating_sub(self.before.samples.cast_signed())
     }
 
     /// In 100 ns.
     fn time(&self) -> i64 {
-        self.after.time.cast_signed().saturating_sub(self.before.time.cast_signed())
+        self.after
+            .time
+            .cast_signed()
+            .saturating_sub(self.before.time.cast_signed())
     }
 }
 
@@ -291,7 +339,11 @@ pub struct ProfileChangeRow {
 
 impl ProfileChangeRow {
     fn micros(&self, ticks: i64) -> Cell<'static> {
-        if self.has_times { Cell::Float(ticks as f64 / 10.0) } else { Cell::Null }
+        if self.has_times {
+            Cell::Float(ticks as f64 / 10.0)
+        } else {
+            Cell::Null
+        }
     }
 }
 
@@ -303,8 +355,10 @@ impl Row for ProfileChangeRow {
         const OWN: Column = Column::micros("self_delta_us", "Growth of its own time");
         const OWN_BEFORE: Column = Column::micros("self_before_us", "Its own time before");
         const OWN_AFTER: Column = Column::micros("self_after_us", "Its own time after");
-        const OWN_SHARE: Column =
-            Column::percent("self_delta_percent", "Growth of its own share, in points of percent");
+        const OWN_SHARE: Column = Column::percent(
+            "self_delta_percent",
+            "Growth of its own share, in points of percent",
+        );
         const TOTAL: Column = Column::micros("total_delta_us", "Growth of its total time");
         const TOTAL_BEFORE: Column = Column::micros("total_before_us", "Its total time before");
         const TOTAL_AFTER: Column = Column::micros("total_after_us", "Its total time after");
@@ -315,9 +369,10 @@ impl Row for ProfileChangeRow {
         const SELF_DELTA: Column = Column::count("self_delta_samples", "Growth of its own samples");
         const TOTAL_DELTA: Column =
             Column::count("total_delta_samples", "Growth of its total samples");
-        columns.add(OWN.or_null().style(Style::Signed).heading("self ms +"), |row| {
-            row.micros(row.own.time())
-        });
+        columns.add(
+            OWN.or_null().style(Style::Signed).heading("self ms +"),
+            |row| row.micros(row.own.time()),
+        );
         columns.add(OWN_BEFORE.or_null().heading("before"), |row| {
             row.micros(row.own.before.time.cast_signed())
         });
@@ -325,18 +380,21 @@ impl Row for ProfileChangeRow {
             row.micros(row.own.after.time.cast_signed())
         });
         columns.add(SELF_DELTA, |row| Cell::Int(row.own.samples()));
-        columns.add(Column::count("self_before_samples", "Its own samples before"), |row| {
-            Cell::int(Some(row.own.before.samples))
-        });
-        columns.add(Column::count("self_after_samples", "Its own samples after"), |row| {
-            Cell::int(Some(row.own.after.samples))
-        });
+        columns.add(
+            Column::count("self_before_samples", "Its own samples before"),
+            |row| Cell::int(Some(row.own.before.samples)),
+        );
+        columns.add(
+            Column::count("self_after_samples", "Its own samples after"),
+            |row| Cell::int(Some(row.own.after.samples)),
+        );
         columns.add(OWN_SHARE.heading("self % +"), |row| {
             Cell::Share(row.own.after_share - row.own.before_share)
         });
-        columns.add(TOTAL.or_null().style(Style::Signed).heading("total ms +"), |row| {
-            row.micros(row.total.time())
-        });
+        columns.add(
+            TOTAL.or_null().style(Style::Signed).heading("total ms +"),
+            |row| row.micros(row.total.time()),
+        );
         columns.add(TOTAL_BEFORE.or_null().heading("before"), |row| {
             row.micros(row.total.before.time.cast_signed())
         });
@@ -344,22 +402,25 @@ impl Row for ProfileChangeRow {
             row.micros(row.total.after.time.cast_signed())
         });
         columns.add(TOTAL_DELTA, |row| Cell::Int(row.total.samples()));
-        columns.add(Column::count("total_before_samples", "Its total samples before"), |row| {
-            Cell::int(Some(row.total.before.samples))
-        });
-        columns.add(Column::count("total_after_samples", "Its total samples after"), |row| {
-            Cell::int(Some(row.total.after.samples))
-        });
+        columns.add(
+            Column::count("total_before_samples", "Its total samples before"),
+            |row| Cell::int(Some(row.total.before.samples)),
+        );
+        columns.add(
+            Column::count("total_after_samples", "Its total samples after"),
+            |row| Cell::int(Some(row.total.after.samples)),
+        );
         columns.add(TOTAL_SHARE.heading("total % +"), |row| {
             Cell::Share(row.total.after_share - row.total.before_share)
         });
-        columns.add(Column::new("name", Kind::Text, "`module!method`").heading("method"), |row| {
-            Cell::Text(&row.name)
-        });
-        columns
-            .add(Column::new("module", Kind::Word, "Module or image").heading("module"), |row| {
-                Cell::Text(&row.name)
-            });
+        columns.add(
+            Column::new("name", Kind::Text, "`module!method`").heading("method"),
+            |row| Cell::Text(&row.name),
+        );
+        columns.add(
+            Column::new("module", Kind::Word, "Module or image").heading("module"),
+            |row| Cell::Text(&row.name),
+        );
         columns.add(PROCESS, |row| Cell::Text(&row.name));
         columns.add(CODE, |row| Cell::text(row.code));
     }

@@ -37,7 +37,11 @@ impl Weights {
 
     /// The time of a weight; not known without the interval of samples.
     fn time(&self, weight: Weight) -> Cell<'static> {
-        Cell::micros(if self.has_times { Some(weight.time) } else { None })
+        Cell::micros(if self.has_times {
+            Some(weight.time)
+        } else {
+            None
+        })
     }
 }
 
@@ -54,25 +58,39 @@ const WAITS: &[&str] = &["total_waits", "self_waits"];
 fn add_weights<R: HasWeights, C: Columns<R>>(columns: &mut C) {
     const TOTAL: Column = Column::count("total_samples", "Samples in it and in what it called");
     const TOTAL_WAITS: Column = Column::count("total_waits", "Waits in it and in what it called");
-    const TOTAL_TIME: Column =
-        Column::micros("total_us", "Their time; null if the interval of samples is not known");
+    const TOTAL_TIME: Column = Column::micros(
+        "total_us",
+        "Their time; null if the interval of samples is not known",
+    );
     const TOTAL_SHARE: Column = Column::percent("total_percent", "Their share of all");
     const OWN: Column = Column::count("self_samples", "Samples in itself");
     const OWN_WAITS: Column = Column::count("self_waits", "Waits in itself");
-    const OWN_TIME: Column =
-        Column::micros("self_us", "Their time; null if the interval of samples is not known");
+    const OWN_TIME: Column = Column::micros(
+        "self_us",
+        "Their time; null if the interval of samples is not known",
+    );
     const OWN_SHARE: Column = Column::percent("self_percent", "Their share of all");
-    columns.add(TOTAL.heading("total"), |row| Cell::int(Some(row.weights().total.samples)));
-    columns.add(TOTAL_WAITS.heading("total"), |row| Cell::int(Some(row.weights().total.samples)));
+    columns.add(TOTAL.heading("total"), |row| {
+        Cell::int(Some(row.weights().total.samples))
+    });
+    columns.add(TOTAL_WAITS.heading("total"), |row| {
+        Cell::int(Some(row.weights().total.samples))
+    });
     columns.add(TOTAL_TIME.or_null().heading("total ms"), |row| {
         row.weights().time(row.weights().total)
     });
     columns.add(TOTAL_SHARE.heading("total %"), |row| {
         Cell::share(row.weights().total_size, row.weights().all_size)
     });
-    columns.add(OWN.heading("self"), |row| Cell::int(Some(row.weights().own.samples)));
-    columns.add(OWN_WAITS.heading("self"), |row| Cell::int(Some(row.weights().own.samples)));
-    columns.add(OWN_TIME.or_null().heading("self ms"), |row| row.weights().time(row.weights().own));
+    columns.add(OWN.heading("self"), |row| {
+        Cell::int(Some(row.weights().own.samples))
+    });
+    columns.add(OWN_WAITS.heading("self"), |row| {
+        Cell::int(Some(row.weights().own.samples))
+    });
+    columns.add(OWN_TIME.or_null().heading("self ms"), |row| {
+        row.weights().time(row.weights().own)
+    });
     columns.add(OWN_SHARE.heading("self %"), |row| {
         Cell::share(row.weights().own_size, row.weights().all_size)
     });
@@ -86,8 +104,12 @@ fn without_other_measure<'r>(profile: &Profile, table: ReportTable<'r>) -> Repor
     }
 }
 
-pub(super) const CODE: Column =
-    Column::new("code", Kind::Word, "`managed`, `native`, `kernel` or `unknown`").or_null();
+pub(super) const CODE: Column = Column::new(
+    "code",
+    Kind::Word,
+    "`managed`, `native`, `kernel` or `unknown`",
+)
+.or_null();
 
 /// A row of methods.
 #[derive(Clone, Debug)]
@@ -117,20 +139,30 @@ impl Row for ProfileMethodRow<'_> {
             Column::new("source", Kind::Text, "File name and line of the source");
         const FILE: Column = Column::new("file", Kind::Word, "Path of the source file");
         add_weights(columns);
-        columns.add(NAME.or_null().heading("method"), |row| Cell::text(&row.name));
+        columns.add(NAME.or_null().heading("method"), |row| {
+            Cell::text(&row.name)
+        });
         columns.add(MODULE.or_null(), |row| Cell::text(row.module));
-        columns
-            .add(METHOD.or_null(), |row| Cell::text(row.frame.map_or("", |frame| &frame.method)));
+        columns.add(METHOD.or_null(), |row| {
+            Cell::text(row.frame.map_or("", |frame| &frame.method))
+        });
         columns.add(CODE.heading("code"), |row| {
             Cell::text(row.frame.map_or("", |frame| frame.kind.name()))
         });
-        columns.add(SOURCE.or_null().heading("source"), |row| Cell::text(&row.source));
+        columns.add(SOURCE.or_null().heading("source"), |row| {
+            Cell::text(&row.source)
+        });
         columns.add(FILE.or_null(), |row| {
-            Cell::text(row.frame.and_then(|frame| frame.file.as_deref()).unwrap_or_default())
+            Cell::text(
+                row.frame
+                    .and_then(|frame| frame.file.as_deref())
+                    .unwrap_or_default(),
+            )
         });
-        columns.add(Column::count("line", "Line of the source, from 1").or_null(), |row| {
-            Cell::int(row.frame.and_then(|frame| frame.line))
-        });
+        columns.add(
+            Column::count("line", "Line of the source, from 1").or_null(),
+            |row| Cell::int(row.frame.and_then(|frame| frame.line)),
+        );
     }
 }
 
@@ -175,7 +207,9 @@ impl Row for ProfileModuleRow<'_> {
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const MODULE: Column = Column::new("module", Kind::Word, "Name of the module or the image");
         add_weights(columns);
-        columns.add(MODULE.or_null().heading("module"), |row| Cell::text(row.module));
+        columns.add(MODULE.or_null().heading("module"), |row| {
+            Cell::text(row.module)
+        });
     }
 }
 
@@ -184,7 +218,10 @@ impl Row for ProfileModuleRow<'_> {
 pub fn by_module(profile: &Profile) -> ReportTable<'_> {
     let mut rows = Vec::new();
     for (module, total) in profile.by_module() {
-        rows.push(ProfileModuleRow { weights: Weights::new(profile, total), module });
+        rows.push(ProfileModuleRow {
+            weights: Weights::new(profile, total),
+            module,
+        });
     }
     without_other_measure(profile, ReportTable::new("", rows))
 }
@@ -224,7 +261,10 @@ impl Row for ProfileRootRow<'_> {
 
 /// The label of the process of a root.
 fn root_label(root: &Root) -> Label<'_> {
-    Label::Process { name: &root.process_name, pid: root.pid.map(ProcessId::get) }
+    Label::Process {
+        name: &root.process_name,
+        pid: root.pid.map(ProcessId::get),
+    }
 }
 
 /// The roots with their weights. Nothing calls them, so their totals are all that they have.
@@ -236,7 +276,10 @@ fn roots(profile: &Profile) -> ReportTable<'_> {
         rows.push(ProfileRootRow {
             weights: Weights::new(profile, Total::new(weight, Weight::default())),
             process: root_label(root),
-            thread: Label::Thread { name: &root.thread_name, tid: root.tid.map(ThreadId::get) },
+            thread: Label::Thread {
+                name: &root.thread_name,
+                tid: root.tid.map(ThreadId::get),
+            },
             tid: root.tid,
         });
     }
@@ -287,12 +330,15 @@ impl Row for ProfileTreeRow<'_> {
         const NAME: Column = Column::new("name", Kind::Text, "`module!method`, indented by depth");
         add_weights(columns);
         columns.add(NAME.heading("call tree"), |row| Cell::text(&row.name));
-        columns.add(Column::new("depth", Kind::Int32, "Depth in the tree"), |row| {
-            Cell::int(Some(row.depth))
-        });
+        columns.add(
+            Column::new("depth", Kind::Int32, "Depth in the tree"),
+            |row| Cell::int(Some(row.depth)),
+        );
         columns.add(super::PID, |row| Cell::int(row.process.pid()));
         columns.add(PROCESS.heading(""), |row| Cell::Label(&row.process));
-        columns.add(CODE, |row| Cell::text(row.frame.map_or("", |frame| frame.kind.name())));
+        columns.add(CODE, |row| {
+            Cell::text(row.frame.map_or("", |frame| frame.kind.name()))
+        });
     }
 }
 
@@ -302,7 +348,11 @@ pub fn tree(profile: &Profile, min_percent: f64) -> ReportTable<'_> {
     let min_size = profile.size(profile.total()) as f64 * min_percent / 100.0;
     let mut rows = Vec::new();
     for root in profile.roots() {
-        for node in profile.nodes().get(root.first..root.end).unwrap_or_default() {
+        for node in profile
+            .nodes()
+            .get(root.first..root.end)
+            .unwrap_or_default()
+        {
             if (profile.size(node.inclusive) as f64) < min_size {
                 continue;
             }
@@ -346,7 +396,9 @@ impl Row for ProfileFocusRow {
         const NAME: Column = Column::new("name", Kind::Text, "`module!method`");
         add_weights(columns);
         columns.add(RELATION.heading("relation"), |row| Cell::Text(row.relation));
-        columns.add(NAME.or_null().heading("method"), |row| Cell::text(&row.name));
+        columns.add(NAME.or_null().heading("method"), |row| {
+            Cell::text(&row.name)
+        });
     }
 }
 
@@ -356,20 +408,28 @@ impl Row for ProfileFocusRow {
 pub fn focus<'p>(profile: &'p Profile, text: &str) -> Option<ReportTable<'p>> {
     let wanted = text.to_lowercase();
     let frames = 0..profile.frames().len();
-    let in_focus: Vec<bool> =
-        frames.map(|frame| label(profile, frame).to_lowercase().contains(&wanted)).collect();
+    let in_focus: Vec<bool> = frames
+        .map(|frame| label(profile, frame).to_lowercase().contains(&wanted))
+        .collect();
     if !in_focus.contains(&true) {
         return None;
     }
     let is_focus = |frame: usize| in_focus.get(frame) == Some(&true);
-    let Focus { total, callers, callees, .. } = profile.focus(is_focus);
+    let Focus {
+        total,
+        callers,
+        callees,
+        ..
+    } = profile.focus(is_focus);
     let mut rows = Vec::new();
     for (caller, weight) in callers {
         rows.push(ProfileFocusRow {
             weights: Weights::new(profile, Total::new(weight, Weight::default())),
             relation: "caller",
-            name: caller
-                .map_or_else(|| "(start of a thread)".to_owned(), |caller| label(profile, caller)),
+            name: caller.map_or_else(
+                || "(start of a thread)".to_owned(),
+                |caller| label(profile, caller),
+            ),
         });
     }
     rows.push(ProfileFocusRow {

@@ -43,8 +43,10 @@ impl Row for SampleRow<'_> {
             "File name of the module or the image at the address",
         );
         const METHOD: Column = Column::new("method", Kind::Word, "Type and method at the address");
-        const STACK: Column =
-            Column::count("stack_id", "Its stack, in `stacks`; null if none was recorded");
+        const STACK: Column = Column::count(
+            "stack_id",
+            "Its stack, in `stacks`; null if none was recorded",
+        );
         const WEIGHT: Column = Column::micros(
             "weight_us",
             "Time that the sample stands for; 0 if the trace states no interval",

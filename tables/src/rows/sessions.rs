@@ -25,10 +25,13 @@ impl Row for SessionRow<'_> {
         const SESSION: Column = Column::new("session", Kind::Word, "Name of the session").or_null();
         const STARTED: Column = Column::time("started", "When it started");
         const DURATION: Column = Column::micros("duration_us", "How long it lasted").or_null();
-        columns.add(SESSION.heading("session"), |row| Cell::text(&row.session.name));
-        columns.add(Column::new("file", Kind::Word, "The file").heading("file"), |row| {
-            Cell::text(row.file)
+        columns.add(SESSION.heading("session"), |row| {
+            Cell::text(&row.session.name)
         });
+        columns.add(
+            Column::new("file", Kind::Word, "The file").heading("file"),
+            |row| Cell::text(row.file),
+        );
         columns.add(STARTED.heading("start"), |row| {
             Cell::time(row.machine.clock(), Some(row.session.from))
         });
@@ -51,7 +54,11 @@ impl SessionRow<'_> {
     /// How long it lasted, in 100 ns; `None` if it was not closed.
     fn duration(&self) -> Option<u64> {
         let to = self.session.to?;
-        Some(duration(self.machine.clock(), self.session.from.get(), to.get()))
+        Some(duration(
+            self.machine.clock(),
+            self.session.from.get(),
+            to.get(),
+        ))
     }
 }
 
@@ -59,6 +66,10 @@ impl SessionRow<'_> {
 pub fn sessions(machine: &Machine) -> impl Iterator<Item = SessionRow<'_>> {
     machine.files().iter().flat_map(move |file| {
         let sessions = file.sessions.iter();
-        sessions.map(move |session| SessionRow { machine, file: &file.name, session })
+        sessions.map(move |session| SessionRow {
+            machine,
+            file: &file.name,
+            session,
+        })
     })
 }

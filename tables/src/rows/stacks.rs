@@ -61,8 +61,11 @@ impl Row for StackRow<'_> {
         it is the same in every run and differs between traces: join by `trace` and `stack_id`.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const DEPTH: Column =
-            Column::new("depth", Kind::Int32, "Number of its addresses, which are in `frames`");
+        const DEPTH: Column = Column::new(
+            "depth",
+            Kind::Int32,
+            "Number of its addresses, which are in `frames`",
+        );
         const KERNEL: Column =
             Column::new("kernel", Kind::Int32, "How many of them are in the kernel");
         const TEXT: Column = Column::new(
@@ -70,13 +73,16 @@ impl Row for StackRow<'_> {
             Kind::Text,
             "The names of its frames, outermost first, with `;` between them",
         );
-        columns.add(Column::count("stack_id", "Its id"), |row| Cell::Int(row.stack_id));
+        columns.add(Column::count("stack_id", "Its id"), |row| {
+            Cell::Int(row.stack_id)
+        });
         add_process(columns);
         columns.add(DEPTH, |row| Cell::int(Some(row.depth)));
         columns.add(KERNEL, |row| Cell::int(Some(row.kernel)));
-        columns.add(Column::new("partial", Kind::Bool, "Whether a part is missing"), |row| {
-            Cell::Bool(row.is_partial)
-        });
+        columns.add(
+            Column::new("partial", Kind::Bool, "Whether a part is missing"),
+            |row| Cell::Bool(row.is_partial),
+        );
         columns.add(TEXT, |row| Cell::Text(row.text));
     }
 }
@@ -101,12 +107,18 @@ impl Row for FrameRow<'_> {
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const STACK: Column = Column::count("stack_id", "The stack, in `stacks`");
-        const DEPTH: Column =
-            Column::new("depth", Kind::Int32, "Place in the stack, 0 for the innermost");
+        const DEPTH: Column = Column::new(
+            "depth",
+            Kind::Int32,
+            "Place in the stack, 0 for the innermost",
+        );
         const MODULE: Column =
             Column::new("module", Kind::Word, "File name of the module or the image");
-        const METHOD: Column =
-            Column::new("method", Kind::Word, "Type and method; null if only the image is known");
+        const METHOD: Column = Column::new(
+            "method",
+            Kind::Word,
+            "Type and method; null if only the image is known",
+        );
         const OFFSET: Column =
             Column::count("offset", "Offset in the method or the image, in bytes");
         const KERNEL: Column = Column::new("is_kernel", Kind::Bool, "Whether it is in the kernel");
@@ -117,7 +129,9 @@ impl Row for FrameRow<'_> {
         });
         columns.add(MODULE.or_null(), |row| Cell::text(row.module));
         columns.add(METHOD.or_null(), |row| Cell::text(row.method));
-        columns.add(OFFSET.or_null().style(Style::Plain), |row| Cell::bits(row.offset));
+        columns.add(OFFSET.or_null().style(Style::Plain), |row| {
+            Cell::bits(row.offset)
+        });
         columns.add(KERNEL, |row| Cell::Bool(row.is_kernel));
     }
 }

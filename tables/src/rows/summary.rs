@@ -74,8 +74,10 @@ impl Row for SummaryProcessRow<'_> {
     const ROW: &'static str = "One process";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const CPU: Column =
-            Column::micros("cpu_us", "Time of its samples; null if their interval is not known");
+        const CPU: Column = Column::micros(
+            "cpu_us",
+            "Time of its samples; null if their interval is not known",
+        );
         const CPU_SHARE: Column = Column::percent("cpu_percent", "Share of all samples");
         const GC_SHARE: Column = Column::percent("gc_percent", "Share of these suspensions");
         add_process(columns);
@@ -83,24 +85,39 @@ impl Row for SummaryProcessRow<'_> {
             Cell::int(Some(row.usage.cpu.samples))
         });
         columns.add(CPU.or_null().heading("CPU ms"), |row| {
-            Cell::micros(if row.has_times { Some(row.usage.cpu.time) } else { None })
+            Cell::micros(if row.has_times {
+                Some(row.usage.cpu.time)
+            } else {
+                None
+            })
         });
-        columns.add(CPU_SHARE.heading("CPU %"), |row| Cell::share(row.cpu_size, row.all_size));
-        columns
-            .add(facts::COLLECTIONS.heading("gcs"), |row| Cell::int(Some(row.usage.collections)));
-        columns
-            .add(facts::PAUSE.heading("gc pause ms"), |row| Cell::micros(Some(row.usage.paused)));
-        columns.add(GC_SHARE.heading("gc %"), |row| Cell::share(row.usage.paused, row.time));
+        columns.add(CPU_SHARE.heading("CPU %"), |row| {
+            Cell::share(row.cpu_size, row.all_size)
+        });
+        columns.add(facts::COLLECTIONS.heading("gcs"), |row| {
+            Cell::int(Some(row.usage.collections))
+        });
+        columns.add(facts::PAUSE.heading("gc pause ms"), |row| {
+            Cell::micros(Some(row.usage.paused))
+        });
+        columns.add(GC_SHARE.heading("gc %"), |row| {
+            Cell::share(row.usage.paused, row.time)
+        });
         columns.add(facts::EXCEPTIONS.heading("exceptions"), |row| {
             Cell::int(Some(row.usage.exceptions))
         });
-        columns
-            .add(facts::DISK_READ.heading("disk read"), |row| Cell::int(Some(row.usage.disk_read)));
+        columns.add(facts::DISK_READ.heading("disk read"), |row| {
+            Cell::int(Some(row.usage.disk_read))
+        });
         columns.add(facts::DISK_WRITTEN.heading("disk written"), |row| {
             Cell::int(Some(row.usage.disk_written))
         });
-        columns.add(facts::SENT.heading("sent"), |row| Cell::int(Some(row.usage.sent)));
-        columns.add(facts::RECEIVED.heading("received"), |row| Cell::int(Some(row.usage.received)));
+        columns.add(facts::SENT.heading("sent"), |row| {
+            Cell::int(Some(row.usage.sent))
+        });
+        columns.add(facts::RECEIVED.heading("received"), |row| {
+            Cell::int(Some(row.usage.received))
+        });
     }
 }
 
@@ -139,14 +156,21 @@ impl Row for SummaryMethodRow {
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const OWN: Column = Column::count("self_samples", "Samples in itself");
         const OWN_SHARE: Column = Column::percent("self_percent", "Their share of all");
-        const TOTAL_SHARE: Column =
-            Column::percent("total_percent", "Share of samples in it and in what it called");
+        const TOTAL_SHARE: Column = Column::percent(
+            "total_percent",
+            "Share of samples in it and in what it called",
+        );
         const NAME: Column = Column::new("name", Kind::Text, "`module!method`");
         columns.add(OWN.heading("self"), |row| Cell::int(Some(row.samples)));
-        columns.add(OWN_SHARE.heading("self %"), |row| Cell::share(row.own_size, row.all_size));
-        columns
-            .add(TOTAL_SHARE.heading("total %"), |row| Cell::share(row.total_size, row.all_size));
-        columns.add(NAME.or_null().heading("method"), |row| Cell::text(&row.name));
+        columns.add(OWN_SHARE.heading("self %"), |row| {
+            Cell::share(row.own_size, row.all_size)
+        });
+        columns.add(TOTAL_SHARE.heading("total %"), |row| {
+            Cell::share(row.total_size, row.all_size)
+        });
+        columns.add(NAME.or_null().heading("method"), |row| {
+            Cell::text(&row.name)
+        });
     }
 }
 
@@ -186,10 +210,13 @@ impl Row for SubjectRow {
         const SUBJECT: Column = Column::new("subject", Kind::Word, "What the events are about");
         const RECORDED: Column = Column::new("recorded_by", Kind::Text, "What records them");
         const COMMAND: Column = Column::new("command", Kind::Word, "What shows them");
-        columns.add(SUBJECT.heading("recorded"), |row| Cell::text(row.subject.name()));
-        columns.add(Column::count("events", "How many").heading("events"), |row| {
-            Cell::int(Some(row.events))
+        columns.add(SUBJECT.heading("recorded"), |row| {
+            Cell::text(row.subject.name())
         });
+        columns.add(
+            Column::count("events", "How many").heading("events"),
+            |row| Cell::int(Some(row.events)),
+        );
         columns.add(RECORDED, |row| Cell::text(row.subject.recorded_by()));
         columns.add(COMMAND.heading("see"), |row| Cell::text(&row.command));
     }
@@ -203,7 +230,11 @@ pub fn subjects(presence: &Presence) -> Vec<SubjectRow> {
         let events = presence.count(subject);
         if events > 0 {
             let command = format!("etlkit analyze {}", subject.analysis());
-            rows.push(SubjectRow { subject, events, command });
+            rows.push(SubjectRow {
+                subject,
+                events,
+                command,
+            });
         }
     }
     rows

@@ -49,16 +49,25 @@ impl Row for ThreadPoolChangeRow<'_> {
         );
         add_process(columns);
         columns.add(CLR, |row| Cell::int(Some(row.event.clr)));
-        columns
-            .add(TIME.heading("time"), |row| Cell::time(row.machine.clock(), Some(row.event.time)));
+        columns.add(TIME.heading("time"), |row| {
+            Cell::time(row.machine.clock(), Some(row.event.time))
+        });
         columns.add(TID.heading("tid"), |row| Cell::int(row.event.tid));
         columns.add(KIND.heading("threads"), |row| {
             Cell::Text(if row.event.is_io { "I/O" } else { "workers" })
         });
-        columns.add(CHANGE.heading("change"), |row| Cell::Text(row.event.change.name()));
-        columns.add(COUNT.heading("now"), |row| Cell::int(Some(row.event.threads)));
-        columns.add(RETIRED.or_null().heading("retired"), |row| Cell::int(row.event.retired));
-        columns.add(REASON.or_null().heading("reason"), |row| Cell::text(&row.reason));
+        columns.add(CHANGE.heading("change"), |row| {
+            Cell::Text(row.event.change.name())
+        });
+        columns.add(COUNT.heading("now"), |row| {
+            Cell::int(Some(row.event.threads))
+        });
+        columns.add(RETIRED.or_null().heading("retired"), |row| {
+            Cell::int(row.event.retired)
+        });
+        columns.add(REASON.or_null().heading("reason"), |row| {
+            Cell::text(&row.reason)
+        });
         columns.add(RATE.unit("1/s").or_null().heading("items/s"), |row| {
             row.event.throughput.map_or(Cell::Null, Cell::Float)
         });
@@ -82,7 +91,12 @@ pub fn thread_pool_changes<'m>(
             None => Cow::Borrowed(""),
         };
         let process = process_label(machine, Some(event.process));
-        rows.push(ThreadPoolChangeRow { machine, process, event, reason });
+        rows.push(ThreadPoolChangeRow {
+            machine,
+            process,
+            event,
+            reason,
+        });
     }
     rows
 }
@@ -119,13 +133,18 @@ impl Row for ThreadPoolRow<'_> {
         const STARTED: Column = Column::count("threads_started", "Worker threads that started");
         const ENDED: Column = Column::count("threads_ended", "Worker threads that ended");
         const THREADS: Column = Column::count("most_threads", "Most worker threads at a time");
-        const WORKING: Column =
-            Column::count("most_working", "Most worker threads that were busy at a time");
+        const WORKING: Column = Column::count(
+            "most_working",
+            "Most worker threads that were busy at a time",
+        );
         const IO: Column = Column::count("most_io_threads", "Most I/O threads at a time");
         const ADJUSTMENTS: Column =
             Column::count("adjustments", "Adjustments of the number of worker threads");
-        const REASON: Column =
-            Column::new("main_reason", Kind::Word, "The most frequent reason of adjustments");
+        const REASON: Column = Column::new(
+            "main_reason",
+            Kind::Word,
+            "The most frequent reason of adjustments",
+        );
         add_process(columns);
         columns.add(CLR, |row| Cell::int(Some(row.clr)));
         columns.add(MIN.or_null().heading("least"), |row| {
@@ -134,13 +153,25 @@ impl Row for ThreadPoolRow<'_> {
         columns.add(MAX.or_null().heading("most allowed"), |row| {
             Cell::int(row.pool.limits.map(|(_, max)| max))
         });
-        columns.add(STARTED.heading("started"), |row| Cell::int(Some(row.started)));
+        columns.add(STARTED.heading("started"), |row| {
+            Cell::int(Some(row.started))
+        });
         columns.add(ENDED.heading("ended"), |row| Cell::int(Some(row.ended)));
-        columns.add(THREADS.or_null().heading("most workers"), |row| Cell::int(row.most_threads));
-        columns.add(WORKING.or_null().heading("most busy"), |row| Cell::int(row.pool.most_working));
-        columns.add(IO.or_null().heading("most I/O"), |row| Cell::int(row.most_io_threads));
-        columns.add(ADJUSTMENTS.heading("adjustments"), |row| Cell::int(Some(row.adjustments)));
-        columns.add(REASON.or_null().heading("main reason"), |row| Cell::text(&row.main_reason));
+        columns.add(THREADS.or_null().heading("most workers"), |row| {
+            Cell::int(row.most_threads)
+        });
+        columns.add(WORKING.or_null().heading("most busy"), |row| {
+            Cell::int(row.pool.most_working)
+        });
+        columns.add(IO.or_null().heading("most I/O"), |row| {
+            Cell::int(row.most_io_threads)
+        });
+        columns.add(ADJUSTMENTS.heading("adjustments"), |row| {
+            Cell::int(Some(row.adjustments))
+        });
+        columns.add(REASON.or_null().heading("main reason"), |row| {
+            Cell::text(&row.main_reason)
+        });
     }
 }
 
@@ -153,7 +184,10 @@ pub fn thread_pools<'m>(
 ) -> Vec<ThreadPoolRow<'m>> {
     let mut by_pool: BTreeMap<(usize, u16), Vec<&PoolEvent>> = BTreeMap::new();
     for event in pools.changes() {
-        by_pool.entry((event.process, event.clr)).or_default().push(event);
+        by_pool
+            .entry((event.process, event.clr))
+            .or_default()
+            .push(event);
     }
     let mut rows = Vec::new();
     for (&(process, clr), pool) in pools.pools() {
@@ -177,7 +211,10 @@ pub fn thread_pools<'m>(
 
 /// The number of changes of one kind of worker threads.
 fn count_workers(changes: &[&PoolEvent], change: PoolChange) -> u64 {
-    changes.iter().filter(|event| event.change == change && !event.is_io).count() as u64
+    changes
+        .iter()
+        .filter(|event| event.change == change && !event.is_io)
+        .count() as u64
 }
 
 /// The most threads at a time.
@@ -197,7 +234,9 @@ fn main_reason(changes: &[&PoolEvent], pools: &ThreadPool) -> Cow<'static, str> 
     for reason in changes.iter().filter_map(|event| event.reason) {
         *counts.entry(reason).or_default() += 1;
     }
-    let main = counts.into_iter().max_by_key(|&(reason, count)| (count, Reverse(reason)));
+    let main = counts
+        .into_iter()
+        .max_by_key(|&(reason, count)| (count, Reverse(reason)));
     match main {
         Some((reason, _)) => name_or_number(pools.reason_name(reason), reason),
         None => Cow::Borrowed(""),
@@ -236,8 +275,10 @@ impl Row for ThreadPoolQueueRow<'_> {
         const QUEUE: Column = Column::new("queue", Kind::Word, "`work` or `I/O`");
         const QUEUED: Column = Column::count("queued", "Items that were queued");
         const TAKEN: Column = Column::count("taken", "Items that a thread took");
-        const WAITING: Column =
-            Column::count("waiting", "Items that were queued and not taken in the recording");
+        const WAITING: Column = Column::count(
+            "waiting",
+            "Items that were queued and not taken in the recording",
+        );
         const BEFORE: Column = Column::count(
             "queued_before",
             "Items that were taken, and queued before the recording",
@@ -245,9 +286,15 @@ impl Row for ThreadPoolQueueRow<'_> {
         add_process(columns);
         columns.add(CLR, |row| Cell::int(Some(row.clr)));
         columns.add(QUEUE.heading("queue"), |row| Cell::Text(row.name));
-        columns.add(QUEUED.heading("queued"), |row| Cell::int(Some(row.queue.queued)));
-        columns.add(TAKEN.heading("taken"), |row| Cell::int(Some(row.queue.waits.count())));
-        columns.add(WAITING.heading("waiting"), |row| Cell::int(Some(row.queue.waiting)));
+        columns.add(QUEUED.heading("queued"), |row| {
+            Cell::int(Some(row.queue.queued))
+        });
+        columns.add(TAKEN.heading("taken"), |row| {
+            Cell::int(Some(row.queue.waits.count()))
+        });
+        columns.add(WAITING.heading("waiting"), |row| {
+            Cell::int(Some(row.queue.waiting))
+        });
         columns.add(BEFORE, |row| Cell::int(Some(row.queue.unknown)));
         add_durations(columns);
     }

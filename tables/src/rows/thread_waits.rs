@@ -17,10 +17,16 @@ use crate::selection::Selection;
 const TID: Column = Column::count("tid", "Id of the thread");
 const WAITS: Column = Column::count("waits", "Waits that ended");
 const WAIT: Column = Column::micros("wait_us", "Sum of the waits");
-const WAIT_P50: Column =
-    Column::micros("wait_p50_us", "Half of the waits were no longer; at most 1/32 above").or_null();
-const WAIT_P99: Column =
-    Column::micros("wait_p99_us", "99 of 100 were no longer; at most 1/32 above").or_null();
+const WAIT_P50: Column = Column::micros(
+    "wait_p50_us",
+    "Half of the waits were no longer; at most 1/32 above",
+)
+.or_null();
+const WAIT_P99: Column = Column::micros(
+    "wait_p99_us",
+    "99 of 100 were no longer; at most 1/32 above",
+)
+.or_null();
 const WAIT_MAX: Column = Column::micros("wait_max_us", "The longest wait").or_null();
 const WAKER_PID: Column =
     Column::count("waker_pid", "Process of the thread that ended the waits").or_null();
@@ -34,7 +40,11 @@ fn reason_name(waits: &Waits, reason: u8) -> Cow<'static, str> {
 /// The label of a thread: the name of its process.
 fn thread_label(machine: &Machine, key: ThreadKey) -> Label<'_> {
     let process = process_label(machine, key.0);
-    Label::ThreadOf { name: process.value(), pid: process.pid(), tid: key.1.get() }
+    Label::ThreadOf {
+        name: process.value(),
+        pid: process.pid(),
+        tid: key.1.get(),
+    }
 }
 
 /// A row of `thread_waits`.
@@ -76,8 +86,10 @@ impl Row for ThreadWaitRow<'_> {
         const READY_COUNT: Column = Column::count("ready", "How often it was ready to run");
         const READY: Column =
             Column::micros("ready_us", "Time from when it was ready until it ran");
-        const READY_P99: Column =
-            Column::micros("ready_p99_us", "99 of 100 were no longer; at most 1/32 above");
+        const READY_P99: Column = Column::micros(
+            "ready_p99_us",
+            "99 of 100 were no longer; at most 1/32 above",
+        );
         const READY_MAX: Column = Column::micros("ready_max_us", "The longest of them");
         const REASON: Column =
             Column::new("reason", Kind::Word, "The reason with the longest waits");
@@ -91,25 +103,53 @@ impl Row for ThreadWaitRow<'_> {
         add_process(columns);
         columns.add(TID.heading("tid"), |row| Cell::int(Some(row.key.1)));
         columns.add(THREAD.heading("thread"), |row| Cell::text(row.thread));
-        columns.add(RUNNING.heading("running ms"), |row| row.time(Some(row.times.running)));
-        columns.add(SWITCHES.heading("switches"), |row| Cell::int(Some(row.times.switches)));
-        columns.add(WAITS.heading("waits"), |row| Cell::int(Some(row.waits.count())));
-        columns.add(WAIT.heading("waiting ms"), |row| row.time(Some(row.waits.total())));
-        columns.add(WAIT_P50.heading("p50"), |row| row.time(row.waits.percentile(50)));
-        columns.add(WAIT_P99.heading("p99"), |row| row.time(row.waits.percentile(99)));
+        columns.add(RUNNING.heading("running ms"), |row| {
+            row.time(Some(row.times.running))
+        });
+        columns.add(SWITCHES.heading("switches"), |row| {
+            Cell::int(Some(row.times.switches))
+        });
+        columns.add(WAITS.heading("waits"), |row| {
+            Cell::int(Some(row.waits.count()))
+        });
+        columns.add(WAIT.heading("waiting ms"), |row| {
+            row.time(Some(row.waits.total()))
+        });
+        columns.add(WAIT_P50.heading("p50"), |row| {
+            row.time(row.waits.percentile(50))
+        });
+        columns.add(WAIT_P99.heading("p99"), |row| {
+            row.time(row.waits.percentile(99))
+        });
         columns.add(WAIT_MAX.heading("max"), |row| row.time(row.waits.max()));
         columns.add(READY_COUNT, |row| Cell::int(Some(row.times.ready.count())));
-        columns.add(READY.heading("ready ms"), |row| row.time(Some(row.times.ready.total())));
-        columns.add(READY_P99.or_null(), |row| row.time(row.times.ready.percentile(99)));
-        columns.add(READY_MAX.or_null().heading("max"), |row| row.time(row.times.ready.max()));
-        columns.add(REASON.or_null().heading("reason"), |row| Cell::text(&row.reason));
-        columns.add(WAKER.or_null().heading("ended by"), |row| match &row.waker {
-            Some(waker) => Cell::Label(&waker.label),
-            None => Cell::Null,
+        columns.add(READY.heading("ready ms"), |row| {
+            row.time(Some(row.times.ready.total()))
         });
-        columns.add(WAKER_PID, |row| Cell::int(row.waker.and_then(|waker| waker.label.pid())));
-        columns.add(WAKER_TID.or_null(), |row| Cell::int(row.waker.map(|waker| waker.tid)));
-        columns.add(WAKER_TIME.or_null(), |row| row.time(row.waker.map(|waker| waker.time)));
+        columns.add(READY_P99.or_null(), |row| {
+            row.time(row.times.ready.percentile(99))
+        });
+        columns.add(READY_MAX.or_null().heading("max"), |row| {
+            row.time(row.times.ready.max())
+        });
+        columns.add(REASON.or_null().heading("reason"), |row| {
+            Cell::text(&row.reason)
+        });
+        columns.add(WAKER.or_null().heading("ended by"), |row| {
+            match &row.waker {
+                Some(waker) => Cell::Label(&waker.label),
+                None => Cell::Null,
+            }
+        });
+        columns.add(WAKER_PID, |row| {
+            Cell::int(row.waker.and_then(|waker| waker.label.pid()))
+        });
+        columns.add(WAKER_TID.or_null(), |row| {
+            Cell::int(row.waker.map(|waker| waker.tid))
+        });
+        columns.add(WAKER_TIME.or_null(), |row| {
+            row.time(row.waker.map(|waker| waker.time))
+        });
     }
 }
 
@@ -142,7 +182,9 @@ pub fn thread_waits<'m>(
             machine,
             key,
             process: process_label(machine, key.0),
-            thread: machine.thread_of(key.0, key.1).map_or("", |thread| &thread.name),
+            thread: machine
+                .thread_of(key.0, key.1)
+                .map_or("", |thread| &thread.name),
             times,
             waits: all,
             reason: reason.map_or(Cow::Borrowed(""), |(&reason, _)| reason_name(waits, reason)),
@@ -181,10 +223,18 @@ impl Row for WaitReasonRow<'_> {
         const REASON: Column = Column::new("reason", Kind::Word, "Why, by its name or its number");
         add_process(columns);
         columns.add(REASON.heading("reason"), |row| Cell::Text(&row.reason));
-        columns.add(WAITS.heading("waits"), |row| Cell::int(Some(row.waits.count())));
-        columns.add(WAIT.heading("waiting ms"), |row| row.time(Some(row.waits.total())));
-        columns.add(WAIT_P50.heading("p50"), |row| row.time(row.waits.percentile(50)));
-        columns.add(WAIT_P99.heading("p99"), |row| row.time(row.waits.percentile(99)));
+        columns.add(WAITS.heading("waits"), |row| {
+            Cell::int(Some(row.waits.count()))
+        });
+        columns.add(WAIT.heading("waiting ms"), |row| {
+            row.time(Some(row.waits.total()))
+        });
+        columns.add(WAIT_P50.heading("p50"), |row| {
+            row.time(row.waits.percentile(50))
+        });
+        columns.add(WAIT_P99.heading("p99"), |row| {
+            row.time(row.waits.percentile(99))
+        });
         columns.add(WAIT_MAX.heading("max"), |row| row.time(row.waits.max()));
     }
 }
@@ -255,7 +305,9 @@ impl Row for WakerRow<'_> {
         );
         add_process(columns);
         columns.add(TID.heading("tid"), |row| Cell::int(Some(row.key.1)));
-        columns.add(WAKER.or_null().heading("ended by"), |row| Cell::Label(&row.waker));
+        columns.add(WAKER.or_null().heading("ended by"), |row| {
+            Cell::Label(&row.waker)
+        });
         columns.add(WAKER_PID, |row| Cell::int(row.waker.pid()));
         columns.add(WAKER_TID, |row| Cell::int(Some(row.waker_key.1)));
         columns.add(WAITS.heading("waits"), |row| Cell::int(Some(row.waits)));

@@ -23,11 +23,25 @@ impl Row for ThreadRow<'_> {
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const START: Column =
             Column::address("start_address", "Where its own code begins, as bits");
-        columns.add(Column::count("tid", "Its id"), |row| Cell::int(Some(row.thread.tid)));
-        columns.add(Column::count("pid", "Its process"), |row| Cell::int(Some(row.thread.pid)));
-        columns.add(Column { kind: Kind::Text, ..THREAD }, |row| Cell::text(&row.thread.name));
-        columns.add(STARTED, |row| Cell::time(row.machine.clock(), row.thread.started));
-        columns.add(ENDED, |row| Cell::time(row.machine.clock(), row.thread.ended));
+        columns.add(Column::count("tid", "Its id"), |row| {
+            Cell::int(Some(row.thread.tid))
+        });
+        columns.add(Column::count("pid", "Its process"), |row| {
+            Cell::int(Some(row.thread.pid))
+        });
+        columns.add(
+            Column {
+                kind: Kind::Text,
+                ..THREAD
+            },
+            |row| Cell::text(&row.thread.name),
+        );
+        columns.add(STARTED, |row| {
+            Cell::time(row.machine.clock(), row.thread.started)
+        });
+        columns.add(ENDED, |row| {
+            Cell::time(row.machine.clock(), row.thread.ended)
+        });
         columns.add(START.or_null(), |row| match row.thread.start_address {
             0 => Cell::Null,
             address => Cell::bits(Some(address)),

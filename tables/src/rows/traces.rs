@@ -23,31 +23,42 @@ impl Row for TraceRow<'_> {
     const ABOUT: &'static str = "What the header of the file says, and when its events are.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const SESSION: Column =
-            Column::new("session", Kind::Word, "Name of the session that recorded it");
+        const SESSION: Column = Column::new(
+            "session",
+            Kind::Word,
+            "Name of the session that recorded it",
+        );
         const BOOTED: Column = Column::time("booted", "When the computer was started");
-        columns.add(SESSION.or_null(), |row| Cell::text(row.session.trim_end_matches('\0')));
-        columns.add(Column::count("events", "Events, as `info` counts them"), |row| {
-            Cell::int(Some(row.machine.records()))
+        columns.add(SESSION.or_null(), |row| {
+            Cell::text(row.session.trim_end_matches('\0'))
         });
-        columns.add(Column::time("first", "Time of the first event").or_null(), |row| {
-            Cell::time(row.machine.clock(), row.machine.span().map(|span| span.0))
-        });
-        columns.add(Column::time("last", "Time of the last event").or_null(), |row| {
-            Cell::time(row.machine.clock(), row.machine.span().map(|span| span.1))
-        });
+        columns.add(
+            Column::count("events", "Events, as `info` counts them"),
+            |row| Cell::int(Some(row.machine.records())),
+        );
+        columns.add(
+            Column::time("first", "Time of the first event").or_null(),
+            |row| Cell::time(row.machine.clock(), row.machine.span().map(|span| span.0)),
+        );
+        columns.add(
+            Column::time("last", "Time of the last event").or_null(),
+            |row| Cell::time(row.machine.clock(), row.machine.span().map(|span| span.1)),
+        );
         columns.add(Column::time("started", "When the session started"), |row| {
             Cell::Time(row.machine.clock().start_time.get())
         });
-        columns.add(Column::new("os", Kind::Word, "Version of Windows: `10.0`"), |row| {
-            Cell::Text(&row.os)
-        });
-        columns.add(Column::new("build", Kind::Int32, "Build of Windows"), |row| {
-            Cell::int(Some(row.header.build))
-        });
-        columns.add(Column::new("processors", Kind::Int32, "Processors of the computer"), |row| {
-            Cell::int(Some(row.header.processors))
-        });
+        columns.add(
+            Column::new("os", Kind::Word, "Version of Windows: `10.0`"),
+            |row| Cell::Text(&row.os),
+        );
+        columns.add(
+            Column::new("build", Kind::Int32, "Build of Windows"),
+            |row| Cell::int(Some(row.header.build)),
+        );
+        columns.add(
+            Column::new("processors", Kind::Int32, "Processors of the computer"),
+            |row| Cell::int(Some(row.header.processors)),
+        );
         columns.add(
             Column::new("pointer_bytes", Kind::Int32, "Width of its pointers").unit("bytes"),
             |row| Cell::int(Some(row.header.pointer_size.bytes())),
@@ -59,22 +70,26 @@ impl Row for TraceRow<'_> {
                 Cell::Null
             }
         });
-        columns.add(Column::new("clock", Kind::Word, "Clock of the timestamps"), |row| {
-            Cell::Text(&row.clock)
-        });
-        columns.add(Column::count("clock_hz", "Its ticks in a second").unit("Hz"), |row| {
-            Cell::bits(Some(row.machine.clock().frequency))
-        });
-        columns.add(Column::count("buffers", "Buffers that the header counts"), |row| {
-            Cell::int(Some(row.header.buffers_written))
-        });
-        columns.add(Column::count("events_lost", "Events that the header counts as lost"), |row| {
-            Cell::int(Some(row.header.events_lost))
-        });
-        columns
-            .add(Column::count("buffers_lost", "Buffers that the header counts as lost"), |row| {
-                Cell::int(Some(row.header.buffers_lost))
-            });
+        columns.add(
+            Column::new("clock", Kind::Word, "Clock of the timestamps"),
+            |row| Cell::Text(&row.clock),
+        );
+        columns.add(
+            Column::count("clock_hz", "Its ticks in a second").unit("Hz"),
+            |row| Cell::bits(Some(row.machine.clock().frequency)),
+        );
+        columns.add(
+            Column::count("buffers", "Buffers that the header counts"),
+            |row| Cell::int(Some(row.header.buffers_written)),
+        );
+        columns.add(
+            Column::count("events_lost", "Events that the header counts as lost"),
+            |row| Cell::int(Some(row.header.events_lost)),
+        );
+        columns.add(
+            Column::count("buffers_lost", "Buffers that the header counts as lost"),
+            |row| Cell::int(Some(row.header.buffers_lost)),
+        );
     }
 }
 

@@ -94,7 +94,10 @@ impl UsageObserver {
     /// An observer of this time.
     #[must_use]
     pub fn new(range: TimeRange) -> Self {
-        let in_range = InRange { network: Network::new(), exceptions: Exceptions::new() };
+        let in_range = InRange {
+            network: Network::new(),
+            exceptions: Exceptions::new(),
+        };
         UsageObserver {
             samples: SampleCollector::new().within(range),
             io: Io::new().within(range),

@@ -58,7 +58,11 @@ fn named(fields: &[(&str, Place)], name: &str) -> Place {
 /// When the change cannot be read, or a step finds no record.
 #[must_use]
 pub fn change(image: &Image, change: &str) -> Vec<u8> {
-    let mut edits = Edits { image, changed: BTreeMap::new(), added: BTreeMap::new() };
+    let mut edits = Edits {
+        image,
+        changed: BTreeMap::new(),
+        added: BTreeMap::new(),
+    };
     let mut later: Vec<Vec<&str>> = Vec::new();
     for step in change.split(';') {
         let words: Vec<&str> = step.split_whitespace().collect();
@@ -131,7 +135,9 @@ impl Edits<'_> {
         assert!(!found.is_empty(), "{verb}: there is no such record");
         let rest = words;
         match verb {
-            "drop" => self.changed.extend(found.into_iter().map(|index| (index, None))),
+            "drop" => self
+                .changed
+                .extend(found.into_iter().map(|index| (index, None))),
             "double" => {
                 for index in found {
                     let record = &image.records[index];
@@ -167,7 +173,11 @@ impl Edits<'_> {
                 for index in found {
                     let mut bytes = self.bytes(index);
                     let by = parse(rest[0]) as usize;
-                    let size = if verb == "cut" { bytes.len() - by } else { bytes.len() + by };
+                    let size = if verb == "cut" {
+                        bytes.len() - by
+                    } else {
+                        bytes.len() + by
+                    };
                     bytes.resize(size, 0);
                     let place = (Record::size_at(&bytes), 2);
                     put(&mut bytes, place, size as u64);

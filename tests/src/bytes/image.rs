@@ -49,23 +49,44 @@ impl Record {
             0x0a | 0x14 => (Name::Classic(guid(), bytes[4]), 0, 0x10, process, 0x30),
             0x12 | 0x13 => {
                 let payload = 0x50 + extended(bytes);
-                (Name::Event(guid(), number(0x28, 2) as u16), 0, 0x10, process, payload)
+                (
+                    Name::Event(guid(), number(0x28, 2) as u16),
+                    0,
+                    0x10,
+                    process,
+                    payload,
+                )
             }
             kind => panic!("an unknown kind of record: {kind:#x}"),
         };
         let size = number(size_at, 2) as usize;
         let time = number(time_at, 8) as i64;
-        Record { name, time, process, buffer, place: start..start + size, payload }
+        Record {
+            name,
+            time,
+            process,
+            buffer,
+            place: start..start + size,
+            payload,
+        }
     }
 
     /// Where the header has the timestamp.
     pub fn time_at(bytes: &[u8]) -> usize {
-        if matches!(bytes[2], 0x10 | 0x11) { 8 } else { 0x10 }
+        if matches!(bytes[2], 0x10 | 0x11) {
+            8
+        } else {
+            0x10
+        }
     }
 
     /// Where the header has the size of the record.
     pub fn size_at(bytes: &[u8]) -> usize {
-        if matches!(bytes[2], 1..=4 | 0x10 | 0x11) { 4 } else { 0 }
+        if matches!(bytes[2], 1..=4 | 0x10 | 0x11) {
+            4
+        } else {
+            0
+        }
     }
 }
 
@@ -135,14 +156,25 @@ impl Image {
                 records.push(record);
             }
             let processor = get(&header, (0x28, 2)) as u16;
-            buffers.push(Buffer { header, body, processor, records: first..records.len() });
+            buffers.push(Buffer {
+                header,
+                body,
+                processor,
+                records: first..records.len(),
+            });
             rest = next;
         }
         let mut by_time: Vec<usize> = (0..records.len()).collect();
         by_time.sort_by_key(|&index| records[index].time);
         let start = records[0].time;
         let buffer_size = get(&buffers[0].body, (0x20, 4)) as usize;
-        Image { buffers, records, by_time, start, buffer_size }
+        Image {
+            buffers,
+            records,
+            by_time,
+            start,
+            buffer_size,
+        }
     }
 
     /// The bytes of a record.

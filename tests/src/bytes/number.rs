@@ -5,7 +5,10 @@ pub type Place = (usize, usize);
 
 /// The number at a place.
 pub fn get(bytes: &[u8], (at, width): Place) -> u64 {
-    bytes[at..at + width].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
+    bytes[at..at + width]
+        .iter()
+        .rev()
+        .fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
 /// Writes a number to a place; what does not fit is cut off.

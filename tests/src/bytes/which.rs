@@ -5,23 +5,47 @@ use super::number::{get, parse, ticks};
 
 /// Names of providers and classes in the table, and their GUIDs as they stand in a file.
 const PROVIDERS: &[(&str, [u8; 16])] = &[
-    ("runtime", guid(0xe13c_0d23, 0xccbc, 0x4e12, 0x931b_d9cc_2eee_27e4)),
-    ("rundown", guid(0xa669_021c, 0xc450, 0x4609, 0xa035_5af5_9af4_df18)),
-    ("perfview", guid(0xa8a7_1ac1, 0x040f, 0x54a2, 0x07ca_00a8_9b5a_b761)),
-    ("tpl", guid(0x2e5d_ba47, 0xa3d2, 0x4d16, 0x8ee0_6671_ffdc_d7b5)),
-    ("imageid", guid(0xb3e6_75d7, 0x2554, 0x4f18, 0x830b_2762_7325_60de)),
+    (
+        "runtime",
+        guid(0xe13c_0d23, 0xccbc, 0x4e12, 0x931b_d9cc_2eee_27e4),
+    ),
+    (
+        "rundown",
+        guid(0xa669_021c, 0xc450, 0x4609, 0xa035_5af5_9af4_df18),
+    ),
+    (
+        "perfview",
+        guid(0xa8a7_1ac1, 0x040f, 0x54a2, 0x07ca_00a8_9b5a_b761),
+    ),
+    (
+        "tpl",
+        guid(0x2e5d_ba47, 0xa3d2, 0x4d16, 0x8ee0_6671_ffdc_d7b5),
+    ),
+    (
+        "imageid",
+        guid(0xb3e6_75d7, 0x2554, 0x4f18, 0x830b_2762_7325_60de),
+    ),
 ];
 
 const fn guid(first: u32, second: u16, third: u16, last: u64) -> [u8; 16] {
-    let (a, b, c) = (first.to_le_bytes(), second.to_le_bytes(), third.to_le_bytes());
+    let (a, b, c) = (
+        first.to_le_bytes(),
+        second.to_le_bytes(),
+        third.to_le_bytes(),
+    );
     let d = last.to_be_bytes();
-    [a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7]]
+    [
+        a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], d[0], d[1], d[2], d[3], d[4], d[5], d[6],
+        d[7],
+    ]
 }
 
 /// The GUID of a provider that the table names.
 pub fn provider(name: &str) -> [u8; 16] {
     let known = PROVIDERS.iter().find(|(known, _)| *known == name);
-    known.unwrap_or_else(|| panic!("{name} is no provider of the table")).1
+    known
+        .unwrap_or_else(|| panic!("{name} is no provider of the table"))
+        .1
 }
 
 /// `PROVIDER:EVENTS` and filters: the records that a step changes.
@@ -45,7 +69,11 @@ impl<'t> Filter<'t> {
     fn new(word: &'t str) -> Option<Self> {
         let at = word.find(['=', '&']).filter(|&at| at > 0)?;
         let bits = word.as_bytes()[at] == b'&';
-        Some(Filter { name: &word[..at], value: &word[at + 1..], bits })
+        Some(Filter {
+            name: &word[..at],
+            value: &word[at + 1..],
+            bits,
+        })
     }
 }
 
@@ -64,9 +92,16 @@ impl<'t> Which<'t> {
             "*" => Vec::new(),
             events => events.split(',').map(parse).collect(),
         };
-        let filters: Vec<_> = words[1..].iter().map_while(|word| Filter::new(word)).collect();
+        let filters: Vec<_> = words[1..]
+            .iter()
+            .map_while(|word| Filter::new(word))
+            .collect();
         *words = &words[1 + filters.len()..];
-        Which { provider, events, filters }
+        Which {
+            provider,
+            events,
+            filters,
+        }
     }
 
     /// Indexes of the records, in time order.
@@ -117,7 +152,11 @@ impl Filter<'_> {
                 found.retain(|i| {
                     let at = record(i).payload.checked_add_signed(at).expect("a place");
                     let value = get(image.bytes(record(i)), (at, width));
-                    if self.bits { value & wanted != 0 } else { value == wanted }
+                    if self.bits {
+                        value & wanted != 0
+                    } else {
+                        value == wanted
+                    }
                 });
             }
         }

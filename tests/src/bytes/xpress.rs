@@ -4,7 +4,10 @@
 fn take(input: &[u8], at: &mut usize, width: usize) -> usize {
     let bytes = &input[*at..*at + width];
     *at += width;
-    bytes.iter().rev().fold(0, |value, byte| value << 8 | usize::from(*byte))
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |value, byte| value << 8 | usize::from(*byte))
 }
 
 /// The decompressed bytes: as many as `size`.

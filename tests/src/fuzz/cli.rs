@@ -32,19 +32,41 @@ const PRINTING: [(&[&str], Form); 17] = [
     (&["dump"], Form::Text),
     (&["dump", "--raw", "--file-order"], Form::Text),
     (&["dump", "--format", "jsonl"], Form::JsonLines),
-    (&["dump", "--format", "jsonl", "--raw", "--no-mmap"], Form::JsonLines),
+    (
+        &["dump", "--format", "jsonl", "--raw", "--no-mmap"],
+        Form::JsonLines,
+    ),
     (&["dump", "--format", "csv"], Form::Csv),
     (
-        &["dump", "--format", "csv", "--columns", "time,event,message,MethodName,related_activity"],
+        &[
+            "dump",
+            "--format",
+            "csv",
+            "--columns",
+            "time,event,message,MethodName,related_activity",
+        ],
         Form::Csv,
     ),
     (&["dump", "--format", "xml"], Form::Xml),
-    (&["dump", "--format", "xml", "--file-order", "--event-tables", "documented"], Form::Xml),
+    (
+        &[
+            "dump",
+            "--format",
+            "xml",
+            "--file-order",
+            "--event-tables",
+            "documented",
+        ],
+        Form::Xml,
+    ),
     (&["verify", "--no-config"], Form::Text),
     (&["verify", "--no-config", "--format", "json"], Form::Json),
     (&["verify", "--no-config", "--format", "sarif"], Form::Json),
     (&["verify", "--no-config", "--format", "junit"], Form::Xml),
-    (&["verify", "--no-config", "--format", "github"], Form::Github),
+    (
+        &["verify", "--no-config", "--format", "github"],
+        Form::Github,
+    ),
     (&["verify", "--no-config", "--format", "html"], Form::Html),
     (&["verify", "--no-config", "--color", "always"], Form::Text),
 ];
@@ -54,7 +76,9 @@ pub(super) const WAYS: usize = PRINTING.len();
 
 /// Prints a trace: no output acts on a terminal, and each is valid in its format.
 pub(super) fn printed(data: &[u8]) {
-    let Some((way, trace)) = data.split_last() else { return };
+    let Some((way, trace)) = data.split_last() else {
+        return;
+    };
     let (args, form) = PRINTING[usize::from(way & 0x7f) % WAYS];
     let file = put(trace);
     let threads = ["1", "2"][usize::from(way >> 7)];
@@ -82,8 +106,15 @@ pub(super) fn unpack(data: &[u8]) {
         _ => data.to_vec(),
     };
     let file = put(&packed);
-    for reading in [&["info", "--format", "json"][..], &["dump", "--limit", "9", "--raw"]] {
-        let output = run(reading, &["--threads", "1", "--max-unpacked", "1M"], &[file.path()]);
+    for reading in [
+        &["info", "--format", "json"][..],
+        &["dump", "--limit", "9", "--raw"],
+    ] {
+        let output = run(
+            reading,
+            &["--threads", "1", "--max-unpacked", "1M"],
+            &[file.path()],
+        );
         inert(&output.out, false);
         inert(&output.err, false);
         if output.code == 2 {
@@ -130,13 +161,20 @@ pub(super) fn arguments(data: &[u8]) {
 
 /// A temporary file of these bytes.
 fn put(bytes: &[u8]) -> tempfile::NamedTempFile {
-    let mut file = tempfile::Builder::new().suffix(".etl").tempfile().expect("a temporary file");
+    let mut file = tempfile::Builder::new()
+        .suffix(".etl")
+        .tempfile()
+        .expect("a temporary file");
     file.write_all(bytes).expect("the disk is not full");
     file
 }
 
 fn run(command: &[&str], more: &[&str], files: &[&std::path::Path]) -> CommandOutput {
-    let words = ["etlkit"].iter().chain(command).chain(more).map(OsString::from);
+    let words = ["etlkit"]
+        .iter()
+        .chain(command)
+        .chain(more)
+        .map(OsString::from);
     let output = run_captured(words.chain(files.iter().map(|f| f.as_os_str().to_owned())));
     assert!(output.code <= 2, "{}", output.code);
     output
@@ -152,7 +190,10 @@ fn inert(output: &[u8], coloured: bool) {
         panic!("is_terminal_unsafe: {line:?}");
     }
     for part in output.split('\x1b').skip(1) {
-        let code = part.strip_prefix('[').and_then(|p| p.split_once('m')).map(|(code, _)| code);
+        let code = part
+            .strip_prefix('[')
+            .and_then(|p| p.split_once('m'))
+            .map(|(code, _)| code);
         assert!(
             code.is_some_and(|c| c.bytes().all(|b| b.is_ascii_digit() || b == b';')),
             "{part:?}"
@@ -164,25 +205,36 @@ fn well_formed(out: &str, form: Form) {
     use serde::de::IgnoredAny;
     match form {
         Form::Text => {}
-        Form::Json => assert!(serde_json::from_str::<IgnoredAny>(out).is_ok(), "no JSON: {out}"),
+        Form::Json => assert!(
+            serde_json::from_str::<IgnoredAny>(out).is_ok(),
+            "no JSON: {out}"
+        ),
         Form::JsonLines => out.lines().for_each(|line| {
             let done = serde_json::from_str::<IgnoredAny>(line);
             assert!(done.is_ok(), "{done:?}: {line}");
         }),
         Form::Csv => table(out),
         Form::Xml => {
-            let options = roxmltree::ParsingOptions { nodes_limit: u32::MAX, ..Default::default() };
+            let options = roxmltree::ParsingOptions {
+                nodes_limit: u32::MAX,
+                ..Default::default()
+            };
             roxmltree::Document::parse_with_options(out, options)
                 .unwrap_or_else(|e| panic!("{e}: {out}"));
         }
         Form::Html => {
             assert!(out.starts_with("<!doctype html>") || out.starts_with("<!DOCTYPE html>"));
             assert!(out.trim_end().ends_with("</html>"));
-            assert_eq!(out.matches("<script").count(), out.matches("</script").count());
+            assert_eq!(
+                out.matches("<script").count(),
+                out.matches("</script").count()
+            );
         }
         Form::Github => out.lines().for_each(|line| {
             assert!(
-                ["::error ", "::warning ", "::notice "].iter().any(|c| line.starts_with(c))
+                ["::error ", "::warning ", "::notice "]
+                    .iter()
+                    .any(|c| line.starts_with(c))
                     || !line.trim_start().starts_with("::"),
                 "{line}"
             );
@@ -220,7 +272,8 @@ pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 pub(super) fn archive(bytes: &[u8]) -> Vec<u8> {
     let mut out = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    out.start_file("a.etl", zip::write::SimpleFileOptions::default()).expect("memory");
+    out.start_file("a.etl", zip::write::SimpleFileOptions::default())
+        .expect("memory");
     out.write_all(bytes).expect("memory");
     out.finish().expect("memory").into_inner()
 }

@@ -10,18 +10,26 @@ use super::made::common::reading::{Outcome, salvage, salvage_within};
 use super::made::common::{Buffer, File, Out, system};
 
 /// Memory limits of a trace.
-const LIMITS: Limits = Limits { buffer: 1 << 20, held: 64 << 20, budget: None };
+const LIMITS: Limits = Limits {
+    buffer: 1 << 20,
+    held: 64 << 20,
+    budget: None,
+};
 
 /// Reads a trace in every way, compares the results, and calls every accessor of every record.
 pub(super) fn file(data: &[u8]) {
-    let options = Options { limits: LIMITS, ..Options::salvage() };
+    let options = Options {
+        limits: LIMITS,
+        ..Options::salvage()
+    };
     let Ok(mut reader) = Records::stream(data, &options) else {
         assert!(salvage_within(data, LIMITS).records.is_empty());
         return;
     };
     let mut records = 0usize;
-    while let Some(record) =
-        reader.next_record().expect("reading a slice in salvage mode has no error")
+    while let Some(record) = reader
+        .next_record()
+        .expect("reading a slice in salvage mode has no error")
     {
         interrogate(&record);
         records += 1;
@@ -29,7 +37,10 @@ pub(super) fn file(data: &[u8]) {
     assert!(reader.next_record().expect("the end stays").is_none());
     let clock = reader.header().clock();
     for timestamp in [i64::MIN, -1, 0, 1, i64::MAX] {
-        let _ = (clock.time(Ticks::new(timestamp)).get(), reader.header().logger_name());
+        let _ = (
+            clock.time(Ticks::new(timestamp)).get(),
+            reader.header().logger_name(),
+        );
     }
     if records < 1 << 16 {
         sane(&salvage_within(data, LIMITS), data);
@@ -56,8 +67,20 @@ pub(super) fn interrogate(r: &Record<'_>) {
     assert!(r.bytes().ends_with(r.payload()));
     let mut items = r.extended();
     assert!(items.by_ref().count() <= r.bytes().len() / 8);
-    let _ = (r.header(), r.identity(), r.provider(), r.pointer_size(), r.hook());
-    let _ = (r.thread_id(), r.process_id(), r.event(), r.descriptor(), items.is_broken());
+    let _ = (
+        r.header(),
+        r.identity(),
+        r.provider(),
+        r.pointer_size(),
+        r.hook(),
+    );
+    let _ = (
+        r.thread_id(),
+        r.process_id(),
+        r.event(),
+        r.descriptor(),
+        items.is_broken(),
+    );
     let _ = FileHeader::parse(r.bytes(), 0);
     if let Header::PerfInfo(h) = r.header() {
         assert!(h.counters().count() <= 7);
@@ -75,7 +98,11 @@ pub(super) fn interrogate(r: &Record<'_>) {
 pub(super) fn header(data: &[u8]) {
     if let Ok(header) = FileHeader::parse(data, 0x48) {
         let clock = header.clock();
-        let _ = (header.is_closed(), header.logger_name(), header.log_file_name());
+        let _ = (
+            header.is_closed(),
+            header.logger_name(),
+            header.log_file_name(),
+        );
         for timestamp in [i64::MIN, 0, i64::MAX] {
             let _ = clock.time(Ticks::new(timestamp)).get();
         }
@@ -172,7 +199,11 @@ pub(super) fn extended(data: &[u8]) {
                 let mut out = Vec::new();
                 etl_schema::render::Renderer::new().json_fields(&mut out, &mut fields.clone());
             }
-            let pointers = if wide { PointerSize::P8 } else { PointerSize::P4 };
+            let pointers = if wide {
+                PointerSize::P8
+            } else {
+                PointerSize::P4
+            };
             assert!(!record.is_event() || record.pointer_size() == Some(pointers));
         }
     }

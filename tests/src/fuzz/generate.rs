@@ -17,9 +17,14 @@ use super::{format, mutate};
 /// Writes a trace of records that the bytes choose, reads it, damages it, and reads it again.
 pub(super) fn run(data: &[u8]) {
     let mut u = Unstructured::new(data);
-    let Ok((mut bytes, written)) = trace(&mut u) else { return };
-    let strict =
-        Options { mode: Mode::Strict, order_check: OrderCheck::Scan, ..Options::default() };
+    let Ok((mut bytes, written)) = trace(&mut u) else {
+        return;
+    };
+    let strict = Options {
+        mode: Mode::Strict,
+        order_check: OrderCheck::Scan,
+        ..Options::default()
+    };
     let mut trace = Trace::open(bytes.as_slice(), &strict).expect("the writer writes traces");
     let mut records = trace.records(Order::Time).expect("in time order");
     let (mut count, mut last) = (0, i64::MIN);
@@ -28,7 +33,11 @@ pub(super) fn run(data: &[u8]) {
             record.timestamp() >= Ticks::new(last) || record.location().buffer_offset == 0,
             "out of order"
         );
-        last = if record.location().buffer_offset == 0 { last } else { record.timestamp().get() };
+        last = if record.location().buffer_offset == 0 {
+            last
+        } else {
+            record.timestamp().get()
+        };
         count += 1;
     }
     assert_eq!(count, written + 1, "records are missing, or made up");
@@ -104,7 +113,10 @@ fn extended<'n, 'u: 'n>(u: &mut Unstructured<'u>, addresses: &'n [u64]) -> Resul
     let data = u.bytes(len.min(u.len()))?;
     Ok(match u.int_in_range(0..=13)? {
         0 => Extended::RelatedActivity(guid(u)?),
-        1 => Extended::Stack64 { match_id: u.arbitrary()?, addresses },
+        1 => Extended::Stack64 {
+            match_id: u.arbitrary()?,
+            addresses,
+        },
         2 => Extended::Schema(data),
         3 => Extended::ProviderTraits(data),
         4 => Extended::Other(ExtendedType(u.arbitrary()?), data),
@@ -118,9 +130,17 @@ fn record(
     session: &mut Session<Vec<u8>>,
     processor: u16,
 ) -> Result<etl_format::Result<()>> {
-    let pointer_size = if u.arbitrary()? { PointerSize::P8 } else { PointerSize::P4 };
+    let pointer_size = if u.arbitrary()? {
+        PointerSize::P8
+    } else {
+        PointerSize::P4
+    };
     // Small steps, or anything.
-    let timestamp = if u.ratio(9, 10)? { i64::from(u.arbitrary::<u16>()?) } else { u.arbitrary()? };
+    let timestamp = if u.ratio(9, 10)? {
+        i64::from(u.arbitrary::<u16>()?)
+    } else {
+        u.arbitrary()?
+    };
     let (thread_id, process_id) = (u.arbitrary()?, u.arbitrary::<u8>()?.into());
     let (kernel_time, user_time) = (u.arbitrary::<u8>()?.into(), 0);
     let version: u8 = u.int_in_range(0..=5)?;
@@ -128,9 +148,14 @@ fn record(
     let kind = u.int_in_range(0..=7)?;
     let class = guid(u)?;
     let numbers: [u64; 3] = u.arbitrary()?;
-    let items: Vec<Extended<'_>> =
-        (0..u.int_in_range(0..=3)?).map(|_| extended(u, &numbers)).collect::<Result<_>>()?;
-    let len = if u.ratio(1, 50)? { 3000 } else { u.int_in_range(0..=80)? };
+    let items: Vec<Extended<'_>> = (0..u.int_in_range(0..=3)?)
+        .map(|_| extended(u, &numbers))
+        .collect::<Result<_>>()?;
+    let len = if u.ratio(1, 50)? {
+        3000
+    } else {
+        u.int_in_range(0..=80)?
+    };
     let payload = u.bytes(len.min(u.len()))?;
     let full = Full::new(class, hook as u8, timestamp)
         .pointer_size(pointer_size)
@@ -170,15 +195,24 @@ fn record(
             session.write(processor, &sample)
         }
         3 => session.write(processor, &full),
-        4 => session.write(processor, &Instance::new(full, thread_id).parent(class, process_id)),
+        4 => session.write(
+            processor,
+            &Instance::new(full, thread_id).parent(class, process_id),
+        ),
         5 => session.write(
             processor,
             &Message::new(class, hook, timestamp)
-                .marker(if version > 2 { MessageMarker::Kind } else { MessageMarker::Wpp })
+                .marker(if version > 2 {
+                    MessageMarker::Kind
+                } else {
+                    MessageMarker::Wpp
+                })
                 .sequence(thread_id)
                 .component(process_id)
                 .process(process_id, thread_id)
-                .flags(MessageFlags(u16::from(numbers[0] as u8) | MessageFlags::TIMESTAMP.0))
+                .flags(MessageFlags(
+                    u16::from(numbers[0] as u8) | MessageFlags::TIMESTAMP.0,
+                ))
                 .payload(payload),
         ),
         _ => session.write(

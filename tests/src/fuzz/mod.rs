@@ -37,17 +37,38 @@ pub struct Target {
 }
 
 const fn target(name: &'static str, about: &'static str, run: fn(&[u8])) -> Target {
-    Target { name, about, longest: 4096, trace: false, text: false, run }
+    Target {
+        name,
+        about,
+        longest: 4096,
+        trace: false,
+        text: false,
+        run,
+    }
 }
 
 /// A target whose inputs are text.
 const fn written(name: &'static str, about: &'static str, run: fn(&[u8])) -> Target {
-    Target { name, about, longest: 4096, trace: false, text: true, run }
+    Target {
+        name,
+        about,
+        longest: 4096,
+        trace: false,
+        text: true,
+        run,
+    }
 }
 
 /// A target whose inputs are traces.
 const fn trace(name: &'static str, about: &'static str, run: fn(&[u8])) -> Target {
-    Target { name, about, longest: 1 << 14, trace: true, text: false, run }
+    Target {
+        name,
+        about,
+        longest: 1 << 14,
+        trace: true,
+        text: false,
+        run,
+    }
 }
 
 /// All targets.
@@ -57,41 +78,105 @@ pub const TARGETS: &[Target] = &[
         "a file: slice, file, pipe; strict and salvage; file and time order",
         format::file,
     ),
-    target("generated", "a written trace of any records, then damaged", generate::run),
-    target("header", "the header event and the records beside it in buffer 0", format::header),
-    target("buffer", "one buffer after an intact buffer", format::buffer),
-    target("record", "one record of any kind in an intact buffer", format::record),
-    target("extended", "the extended items of an EVENT record", format::extended),
+    target(
+        "generated",
+        "a written trace of any records, then damaged",
+        generate::run,
+    ),
+    target(
+        "header",
+        "the header event and the records beside it in buffer 0",
+        format::header,
+    ),
+    target(
+        "buffer",
+        "one buffer after an intact buffer",
+        format::buffer,
+    ),
+    target(
+        "record",
+        "one record of any kind in an intact buffer",
+        format::record,
+    ),
+    target(
+        "extended",
+        "the extended items of an EVENT record",
+        format::extended,
+    ),
     target("xpress", "XPRESS, both ways", packed::xpress),
     target("lznt1", "LZNT1, both ways", packed::lznt1),
-    target("huffman", "XPRESS with Huffman coding, both ways", packed::huffman),
+    target(
+        "huffman",
+        "XPRESS with Huffman coding, both ways",
+        packed::huffman,
+    ),
     target(
         "tracelogging",
         "TraceLogging metadata, provider traits, and payloads by them",
         schemas::tracelogging,
     ),
-    written("eventsource", "manifests that event sources write in chunks", schemas::eventsource),
+    written(
+        "eventsource",
+        "manifests that event sources write in chunks",
+        schemas::eventsource,
+    ),
     written("manifest", "XML manifests", schemas::manifest),
     written("tmf", "message formats of WPP", schemas::tmf),
-    target("event_info", "TRACE_EVENT_INFO and map records of merged traces", schemas::event_info),
-    target("payload", "a payload by a schema of any shape", schemas::payload),
+    target(
+        "event_info",
+        "TRACE_EVENT_INFO and map records of merged traces",
+        schemas::event_info,
+    ),
+    target(
+        "payload",
+        "a payload by a schema of any shape",
+        schemas::payload,
+    ),
     trace("decode", "every payload of a trace as text", tools::decode),
     written("scenario", "scenario scripts", texts::scenario),
     written("config", "etlverify.toml", texts::config),
     written("mask", "provider masks: NAME:MASK:LEVEL", texts::mask),
-    written("controller", "command lines of xperf, logman and tracelog", texts::controller),
+    written(
+        "controller",
+        "command lines of xperf, logman and tracelog",
+        texts::controller,
+    ),
     written("table", "spec tables of providers", texts::table),
     trace("merge", "traces merged", tools::merge),
     trace("slice", "a piece cut out", tools::slice),
     trace("scrub", "names and texts replaced", tools::scrub),
     trace("diff", "two traces compared", tools::diff),
-    trace("repair", "an intact trace from a damaged one", tools::repair),
-    trace("repack", "buffers compressed and decompressed", tools::repack),
-    trace("verify", "a trace verified, and the report in every format", tools::verify),
-    trace("printed", "what etlkit prints about a trace, in every format", cli::printed),
+    trace(
+        "repair",
+        "an intact trace from a damaged one",
+        tools::repair,
+    ),
+    trace(
+        "repack",
+        "buffers compressed and decompressed",
+        tools::repack,
+    ),
+    trace(
+        "verify",
+        "a trace verified, and the report in every format",
+        tools::verify,
+    ),
+    trace(
+        "printed",
+        "what etlkit prints about a trace, in every format",
+        cli::printed,
+    ),
     target("unpack", "gzip, Zstandard and ZIP", cli::unpack),
-    written("arguments", "arguments of etlkit's commands", cli::arguments),
-    written("truth", "truth.jsonl, the sessions of a simulation", texts::truth),
+    written(
+        "arguments",
+        "arguments of etlkit's commands",
+        cli::arguments,
+    ),
+    written(
+        "truth",
+        "truth.jsonl, the sessions of a simulation",
+        texts::truth,
+    ),
 ];
 
 /// The target of a name.
@@ -100,12 +185,16 @@ pub const TARGETS: &[Target] = &[
 /// When there is none.
 #[must_use]
 pub fn find(name: &str) -> &'static Target {
-    TARGETS.iter().find(|t| t.name == name).expect("a target of that name")
+    TARGETS
+        .iter()
+        .find(|t| t.name == name)
+        .expect("a target of that name")
 }
 
 /// Splits off the first byte, which selects a variant of the test.
 fn choice(data: &[u8]) -> (u8, &[u8]) {
-    data.split_first().map_or((0, data), |(first, rest)| (*first, rest))
+    data.split_first()
+        .map_or((0, data), |(first, rest)| (*first, rest))
 }
 
 /// The bytes as text.

@@ -61,7 +61,8 @@ impl Dice {
 type Span = (usize, usize);
 
 fn u16_at(data: &[u8], at: usize) -> usize {
-    data.get(at..at + 2).map_or(0, |b| usize::from(b[0]) | usize::from(b[1]) << 8)
+    data.get(at..at + 2)
+        .map_or(0, |b| usize::from(b[0]) | usize::from(b[1]) << 8)
 }
 
 fn u32_at(data: &[u8], at: usize) -> usize {
@@ -128,8 +129,16 @@ fn one(data: &mut Vec<u8>, most: usize, dice: &mut Dice) {
     match (dice.below(14), record) {
         // A field of the buffer header.
         (0, _) => {
-            let fields =
-                [(0, 4), (4, 4), (8, 4), (0x10, 8), (0x18, 8), (0x28, 2), (0x2a, 2), (0x2c, 4)];
+            let fields = [
+                (0, 4),
+                (4, 4),
+                (8, 4),
+                (0x10, 8),
+                (0x18, 8),
+                (0x28, 2),
+                (0x2a, 2),
+                (0x2c, 4),
+            ];
             let more = [(0x30, 4), (0x34, 2), (0x36, 2)];
             let at = dice.below(fields.len() + more.len());
             let (at, width) = *fields.iter().chain(&more).nth(at).unwrap_or(&(0, 4));
@@ -156,8 +165,9 @@ fn one(data: &mut Vec<u8>, most: usize, dice: &mut Dice) {
         }
         // Its kind.
         (5, Some((at, _))) => {
-            let kinds =
-                [1, 2, 3, 4, 0x0a, 0x0b, 0x0c, 0x0d, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x1e];
+            let kinds = [
+                1, 2, 3, 4, 0x0a, 0x0b, 0x0c, 0x0d, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x1e,
+            ];
             put(data, at + 2, 1, kinds[dice.below(kinds.len())]);
         }
         // A value in its payload or its extended items.

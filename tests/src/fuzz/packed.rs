@@ -27,13 +27,21 @@ fn both(format: CompressionFormat, data: &[u8]) {
     let produced = match decompress(format, data, &mut whole) {
         Ok(()) => OUTPUT,
         Err(fault) => {
-            assert!(fault.produced <= OUTPUT && fault.consumed <= data.len(), "{fault:?}");
+            assert!(
+                fault.produced <= OUTPUT && fault.consumed <= data.len(),
+                "{fault:?}"
+            );
             assert!(!fault.to_string().is_empty());
             fault.produced
         }
     };
     // A shorter output is a prefix of a longer one.
-    for len in [produced, produced / 2, produced.saturating_sub(1), usize::from(way)] {
+    for len in [
+        produced,
+        produced / 2,
+        produced.saturating_sub(1),
+        usize::from(way),
+    ] {
         let mut piece = vec![0x5a; len];
         let done = decompress(format, data, &mut piece);
         if len <= produced {

@@ -23,12 +23,25 @@ pub fn regressions() -> io::Result<Vec<Regression>> {
     for entry in fs::read_dir(etl_test_support::root().join("tests/regressions"))? {
         let path = entry?.path();
         let wrong = |what: &str| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("{}: {what}", path.display()))
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("{}: {what}", path.display()),
+            )
         };
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let (target, _) = name.split_once('-').ok_or_else(|| wrong("no target in its name"))?;
+        let name = path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let (target, _) = name
+            .split_once('-')
+            .ok_or_else(|| wrong("no target in its name"))?;
         let bytes = unhex(&fs::read_to_string(&path)?).ok_or_else(|| wrong("no hexadecimal"))?;
-        out.push(Regression { target: target.to_owned(), name, bytes });
+        out.push(Regression {
+            target: target.to_owned(),
+            name,
+            bytes,
+        });
     }
     out.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(out)
@@ -44,7 +57,12 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
         .map(|c| c.to_digit(16).map(|digit| digit as u8))
         .collect::<Option<Vec<u8>>>()?;
     let whole = digits.len().is_multiple_of(2);
-    whole.then(|| digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+    whole.then(|| {
+        digits
+            .chunks_exact(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect()
+    })
 }
 
 #[cfg(test)]

@@ -29,7 +29,10 @@ fn exercise(schema: EventSchema, payload: &[u8]) {
             .unwrap_or_else(|e| panic!("no JSON: {e}: {}", String::from_utf8_lossy(&out)));
         out.clear();
         render::Renderer::new().text_fields(&mut out, &mut fields.clone());
-        assert!(!out.iter().any(|b| b.is_ascii_control()), "a control character comes through");
+        assert!(
+            !out.iter().any(|b| b.is_ascii_control()),
+            "a control character comes through"
+        );
         let schema = decoder.schema();
         if let Some(message) = &schema.message {
             out.clear();
@@ -78,13 +81,18 @@ pub(super) fn eventsource(data: &[u8]) {
         let len = (usize::from(len) | usize::from(more & 3) << 8).min(after.len());
         let (payload, after) = after.split_at(len);
         rest = after;
-        let Some(chunk) = Chunk::parse(payload) else { continue };
+        let Some(chunk) = Chunk::parse(payload) else {
+            continue;
+        };
         assert_eq!(Chunk::parse(&chunk.build()), Some(chunk));
         let provider = Guid::new(u32::from(provider & 3), 0, 0, [0; 8]);
         if let Some(text) = reassembler.add(provider, u32::from(process & 3), chunk) {
             assert!(text.len() <= 3 << 16);
             if let Ok(schemas) = manifest::parse_lenient(&text) {
-                schemas.into_iter().take(4).for_each(|schema| exercise(schema, after));
+                schemas
+                    .into_iter()
+                    .take(4)
+                    .for_each(|schema| exercise(schema, after));
             }
         }
     }
@@ -96,8 +104,14 @@ pub(super) fn manifest(data: &[u8]) {
     let lenient = manifest::parse_lenient(&xml);
     match strict {
         Ok(schemas) => {
-            assert_eq!(lenient.expect("a valid manifest is read").len(), schemas.len());
-            schemas.into_iter().take(8).for_each(|schema| exercise(schema, data));
+            assert_eq!(
+                lenient.expect("a valid manifest is read").len(),
+                schemas.len()
+            );
+            schemas
+                .into_iter()
+                .take(8)
+                .for_each(|schema| exercise(schema, data));
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
@@ -105,14 +119,20 @@ pub(super) fn manifest(data: &[u8]) {
 
 pub(super) fn tmf(data: &[u8]) {
     match tmf::parse(&text(data)) {
-        Ok(tmf) => tmf.schemas.into_iter().take(8).for_each(|schema| exercise(schema, data)),
+        Ok(tmf) => tmf
+            .schemas
+            .into_iter()
+            .take(8)
+            .for_each(|schema| exercise(schema, data)),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }
 
 /// A map record, the description of an event, and a payload; lengths of the first two come first.
 pub(super) fn event_info(data: &[u8]) {
-    let Some((head, rest)) = data.split_first_chunk::<4>() else { return };
+    let Some((head, rest)) = data.split_first_chunk::<4>() else {
+        return;
+    };
     let [a, b, c, d] = *head;
     let (map, rest) = rest.split_at(rest.len().min(usize::from(u16::from_le_bytes([a, b]))));
     let (info, payload) = rest.split_at(rest.len().min(usize::from(u16::from_le_bytes([c, d]))));
@@ -121,7 +141,9 @@ pub(super) fn event_info(data: &[u8]) {
         if !late {
             maps.add(map);
         }
-        let Ok(mut schema) = trace_event_info::parse(info, &maps) else { continue };
+        let Ok(mut schema) = trace_event_info::parse(info, &maps) else {
+            continue;
+        };
         if late && let Some(ProviderMap { map, .. }) = maps.add(map) {
             trace_event_info::attach(&mut schema, &map);
         }
@@ -138,7 +160,9 @@ pub(super) fn payload(data: &[u8]) {
         SchemaSource::Manifest,
     );
     let mut left = 64;
-    let Ok(fields) = fields(&mut u, 0, &mut left) else { return };
+    let Ok(fields) = fields(&mut u, 0, &mut left) else {
+        return;
+    };
     schema.fields = fields;
     if u.arbitrary().unwrap_or(false) {
         schema.message = Some("%1 %2!d! %99 %%n %n%!S! %3".into());
@@ -160,7 +184,11 @@ fn fields(
         *left -= 1;
         let reference = |u: &mut Unstructured<'_>| -> arbitrary::Result<FieldRef> {
             let at = u.int_in_range(0..=7)?;
-            Ok(if u.arbitrary()? { FieldRef::Top(at) } else { FieldRef::Here(at) })
+            Ok(if u.arbitrary()? {
+                FieldRef::Top(at)
+            } else {
+                FieldRef::Here(at)
+            })
         };
         let name = format!("f{depth}_{index}");
         let mut field = if depth < 20 && u.ratio(1, 4)? {

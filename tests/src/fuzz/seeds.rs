@@ -59,13 +59,19 @@ impl Material {
         files.sort();
         let mut out = Material::default();
         for path in files {
-            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            let name = path
+                .file_stem()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned();
             if names.is_some_and(|names| !names.contains(&name.as_str())) {
                 continue;
             }
             let script = fs::read_to_string(&path).expect("a script");
             let (files, truth) = recorded(&name, &script, &corpus);
-            let files = files.iter().map(|(file, bytes)| (file.as_str(), bytes.as_slice()));
+            let files = files
+                .iter()
+                .map(|(file, bytes)| (file.as_str(), bytes.as_slice()));
             out.add_scenario(&name, script, files, &truth);
         }
         out
@@ -79,7 +85,8 @@ impl Material {
         files: impl Iterator<Item = (&'f str, &'f [u8])>,
         truth: &[u8],
     ) {
-        self.truths.push((name.to_owned(), lines_of_each_kind(truth)));
+        self.truths
+            .push((name.to_owned(), lines_of_each_kind(truth)));
         for (file, bytes) in files {
             let stem = file.trim_end_matches(".etl").replace(['/', '\\'], "-");
             self.add_trace(format!("{name}-{stem}"), bytes);
@@ -91,7 +98,9 @@ impl Material {
         let mut kinds = BTreeMap::new();
         let mut kept: Vec<(u16, Vec<u8>, Option<i64>)> = Vec::new();
         // Some scenarios damage the header event.
-        let Ok(mut trace) = Trace::open(bytes, &Options::salvage()) else { return };
+        let Ok(mut trace) = Trace::open(bytes, &Options::salvage()) else {
+            return;
+        };
         {
             let mut records = trace.records(Order::Time).expect("in time order");
             while let Ok(Some(record)) = records.next_record() {
@@ -102,7 +111,11 @@ impl Material {
                     continue;
                 }
                 let timestamp = record.has_own_timestamp().then(|| record.timestamp());
-                kept.push((record.processor(), record.bytes().to_vec(), timestamp.map(Ticks::get)));
+                kept.push((
+                    record.processor(),
+                    record.bytes().to_vec(),
+                    timestamp.map(Ticks::get),
+                ));
                 if self.kinds.insert(format!("{kind:?}")) {
                     self.records.push(record.bytes().to_vec());
                 }
@@ -124,9 +137,14 @@ impl Material {
             let compressor = packing.map(|format| -> BufferCompressor {
                 BufferCompressor::new(format, Effort::Default).expect("a known format")
             });
-            let Ok(mut relog) = Relogger::start(plan, Vec::new(), compressor) else { continue };
+            let Ok(mut relog) = Relogger::start(plan, Vec::new(), compressor) else {
+                continue;
+            };
             for (processor, bytes, timestamp) in kept.iter().skip(1) {
-                let raw = Raw { bytes, timestamp: timestamp.map(Ticks::new) };
+                let raw = Raw {
+                    bytes,
+                    timestamp: timestamp.map(Ticks::new),
+                };
                 // A record that is too long for the small buffers is left out.
                 let _ = relog.insert(*processor, &raw);
             }
@@ -155,9 +173,11 @@ impl Material {
             "eventsource" => self.chunks(),
             "manifest" => self.manifests(),
             "event_info" => self.event_infos(),
-            "scenario" => {
-                self.scripts.iter().map(|(n, s)| (n.clone(), s.clone().into_bytes())).collect()
-            }
+            "scenario" => self
+                .scripts
+                .iter()
+                .map(|(n, s)| (n.clone(), s.clone().into_bytes()))
+                .collect(),
             "table" => tables(),
             name => texts(name),
         };
@@ -183,10 +203,17 @@ impl Material {
         for (_, bytes) in self.seeds(target).iter().filter(|_| target.text) {
             let text = String::from_utf8_lossy(bytes);
             let all = text.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.:$%#!".contains(c));
-            words.extend(all.filter(|w| (2..=24).contains(&w.len())).map(str::to_owned));
+            words.extend(
+                all.filter(|w| (2..=24).contains(&w.len()))
+                    .map(str::to_owned),
+            );
         }
         // More words make libFuzzer slow.
-        words.into_iter().take(2000).map(|word| format!("\"{word}\"\n")).collect()
+        words
+            .into_iter()
+            .take(2000)
+            .map(|word| format!("\"{word}\"\n"))
+            .collect()
     }
 
     fn traces(&self) -> Vec<(String, Vec<u8>)> {
@@ -207,7 +234,10 @@ impl Material {
             let way = (number * 5 % super::cli::WAYS) as u8 | ((number & 1) << 7) as u8;
             // The target's size limit includes the byte after the trace.
             let len = bytes.len().min((1 << 14) - 1);
-            (format!("{name}-{way:02x}"), [&bytes[..len], &[way]].concat())
+            (
+                format!("{name}-{way:02x}"),
+                [&bytes[..len], &[way]].concat(),
+            )
         };
         traces.iter().enumerate().map(each).collect()
     }
@@ -215,15 +245,21 @@ impl Material {
     /// Packed traces, and plain ones that the target packs.
     fn archives(&self) -> Vec<(String, Vec<u8>)> {
         let mut out = Vec::new();
-        for (name, bytes) in self.traces().iter().filter(|(_, bytes)| bytes.len() < 0x3000).take(6)
+        for (name, bytes) in self
+            .traces()
+            .iter()
+            .filter(|(_, bytes)| bytes.len() < 0x3000)
+            .take(6)
         {
             let zst = ruzstd::encoding::compress_to_vec(
                 &bytes[..],
                 ruzstd::encoding::CompressionLevel::Fastest,
             );
-            for (form, packed) in
-                [("gz", super::cli::gzip(bytes)), ("zst", zst), ("zip", super::cli::archive(bytes))]
-            {
+            for (form, packed) in [
+                ("gz", super::cli::gzip(bytes)),
+                ("zst", zst),
+                ("zip", super::cli::archive(bytes)),
+            ] {
                 out.push((format!("{name}-{form}"), packed));
             }
             for way in [0xf0, 0xf1, 0xf2] {
@@ -238,20 +274,30 @@ impl Material {
 
     fn beginnings(&self) -> Vec<(String, Vec<u8>)> {
         let of = |(name, bytes): &(String, Vec<u8>)| {
-            let size = bytes.first_chunk().map_or(0, |b| u32::from_le_bytes(*b) as usize);
+            let size = bytes
+                .first_chunk()
+                .map_or(0, |b| u32::from_le_bytes(*b) as usize);
             let used = bytes.get(4..8)?.try_into().map(u32::from_le_bytes).ok()? as usize;
             Some((name.clone(), bytes.get(0x48..used.min(size))?.to_vec()))
         };
-        self.traces.iter().filter(|(name, _)| name.ends_with("plain")).filter_map(of).collect()
+        self.traces
+            .iter()
+            .filter(|(name, _)| name.ends_with("plain"))
+            .filter_map(of)
+            .collect()
     }
 
     fn buffers(&self) -> Vec<(String, Vec<u8>)> {
         let of = |(name, bytes): &(String, Vec<u8>)| {
-            let size = bytes.first_chunk().map_or(0, |b| u32::from_le_bytes(*b) as usize);
+            let size = bytes
+                .first_chunk()
+                .map_or(0, |b| u32::from_le_bytes(*b) as usize);
             let way = [0x80, 0x01, 0x02, 0x03]
                 [usize::from(name.ends_with("packed")) * (1 + name.len() % 3)];
             let buffer = bytes.get(size..)?;
-            let len = buffer.first_chunk().map(|b| u32::from_le_bytes(*b) as usize)?;
+            let len = buffer
+                .first_chunk()
+                .map(|b| u32::from_le_bytes(*b) as usize)?;
             Some((name.clone(), [&[way], buffer.get(..len)?].concat()))
         };
         self.traces.iter().filter_map(of).collect()
@@ -261,7 +307,9 @@ impl Material {
     fn items(&self, wanted: Option<ExtendedType>) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
         for record in &self.records {
-            let bytes = Made::new(0x1_0000).buffer(0, std::slice::from_ref(record)).bytes();
+            let bytes = Made::new(0x1_0000)
+                .buffer(0, std::slice::from_ref(record))
+                .bytes();
             let mut reader = Trace::open(bytes.as_slice(), &Options::salvage()).expect("a trace");
             let mut records = reader.records(Order::File).expect("a slice");
             while let Ok(Some(record)) = records.next_record() {
@@ -277,18 +325,32 @@ impl Material {
     }
 
     fn extended(&self) -> Vec<(String, Vec<u8>)> {
-        let data = self.items(None).into_iter().map(|d| [&[1], &d[..]].concat());
-        let chains =
-            self.records.iter().filter(|r| r.len() > 0x50 && r[4] & 1 != 0 && r[2] >= 0x12);
-        data.chain(chains.map(|r| [&[0], &r[0x50..]].concat())).map(unnamed).collect()
+        let data = self
+            .items(None)
+            .into_iter()
+            .map(|d| [&[1], &d[..]].concat());
+        let chains = self
+            .records
+            .iter()
+            .filter(|r| r.len() > 0x50 && r[4] & 1 != 0 && r[2] >= 0x12);
+        data.chain(chains.map(|r| [&[0], &r[0x50..]].concat()))
+            .map(unnamed)
+            .collect()
     }
 
     fn packed(&self, format: CompressionFormat) -> Vec<(String, Vec<u8>)> {
         let mut out = Vec::new();
-        for (name, bytes) in self.traces.iter().filter(|(name, _)| name.ends_with("plain")).take(12)
+        for (name, bytes) in self
+            .traces
+            .iter()
+            .filter(|(name, _)| name.ends_with("plain"))
+            .take(12)
         {
-            let records: Vec<u8> =
-                sound(bytes).into_iter().flat_map(|r| r.bytes).take(3000).collect();
+            let records: Vec<u8> = sound(bytes)
+                .into_iter()
+                .flat_map(|r| r.bytes)
+                .take(3000)
+                .collect();
             let mut stream = vec![0];
             if compress(format, &records, Effort::Default, &mut stream).is_ok() {
                 out.push((name.clone(), stream));
@@ -308,7 +370,9 @@ impl Material {
         }
         // Arrays, structs in structs, counts, tags.
         let nested = b"\x28\0\0Event\0outer\0\x98\x02inner\0\x98\x02a\0\x44b\0\x21\x03\0c\0\x01";
-        out.push(unnamed([&[200], &nested[..], b"\x02\0\x01\0\x02\0abcdefghijklm\0\0"].concat()));
+        out.push(unnamed(
+            [&[200], &nested[..], b"\x02\0\x01\0\x02\0abcdefghijklm\0\0"].concat(),
+        ));
         out
     }
 
@@ -325,12 +389,20 @@ impl Material {
             let at = if r[4] & 1 != 0 { return None } else { 0x50 };
             Chunk::parse(r.get(at..)?).map(|chunk| chunk.text.to_vec())
         };
-        self.records.iter().filter(|r| r.len() > 0x50 && r[2] >= 0x12).filter_map(payload).collect()
+        self.records
+            .iter()
+            .filter(|r| r.len() > 0x50 && r[2] >= 0x12)
+            .filter_map(payload)
+            .collect()
     }
 
     fn chunks(&self) -> Vec<(String, Vec<u8>)> {
         let mut out = Vec::new();
-        for text in self.whole_manifests().into_iter().chain([MANIFEST.as_bytes().to_vec()]) {
+        for text in self
+            .whole_manifests()
+            .into_iter()
+            .chain([MANIFEST.as_bytes().to_vec()])
+        {
             for size in [200, 900] {
                 let total = text.len().div_ceil(size) as u16;
                 let mut bytes = Vec::new();
@@ -354,15 +426,28 @@ impl Material {
 
     fn event_infos(&self) -> Vec<(String, Vec<u8>)> {
         let mut infos = Vec::new();
-        for record in self.records.iter().filter(|r| r.len() > 0x30 && matches!(r[2], 0x0a | 0x14))
+        for record in self
+            .records
+            .iter()
+            .filter(|r| r.len() > 0x30 && matches!(r[2], 0x0a | 0x14))
         {
             infos.push(record[0x30..].to_vec());
         }
         infos.push(info());
         let seed = |info: Vec<u8>| {
             let map = map();
-            let lens = [map.len() as u16, info.len() as u16].map(u16::to_le_bytes).concat();
-            unnamed([&lens[..], &map, &info, b"\x01\0\0\0t\0\0\0\x02\0\0\0\0\0\0\0"].concat())
+            let lens = [map.len() as u16, info.len() as u16]
+                .map(u16::to_le_bytes)
+                .concat();
+            unnamed(
+                [
+                    &lens[..],
+                    &map,
+                    &info,
+                    b"\x01\0\0\0t\0\0\0\x02\0\0\0\0\0\0\0",
+                ]
+                .concat(),
+            )
         };
         infos.into_iter().map(seed).collect()
     }
@@ -375,10 +460,20 @@ fn unnamed(bytes: Vec<u8>) -> (String, Vec<u8>) {
 /// What a scenario's sessions write.
 fn recorded(name: &str, script: &str, corpus: &Path) -> (Vec<(String, Vec<u8>)>, Vec<u8>) {
     let include = |file: &str| fs::read_to_string(corpus.join(file));
-    let scenario = Script::new(name, script).include(&include).parse().expect("a sound script");
+    let scenario = Script::new(name, script)
+        .include(&include)
+        .parse()
+        .expect("a sound script");
     let (mut files, mut truth) = (MemoryFileSystem::default(), JsonlWriter::new(Vec::new()));
-    Simulation::new(&scenario).observer(&mut truth).run(&mut files).expect("a scenario that runs");
-    let files = files.into_files().into_iter().map(|file| (file.name, file.bytes)).collect();
+    Simulation::new(&scenario)
+        .observer(&mut truth)
+        .run(&mut files)
+        .expect("a scenario that runs");
+    let files = files
+        .into_files()
+        .into_iter()
+        .map(|file| (file.name, file.bytes))
+        .collect();
     (files, truth.into_inner())
 }
 
@@ -441,11 +536,18 @@ fn tables() -> Vec<(String, Vec<u8>)> {
     }
     // The middle of each, after the line that names the provider.
     for TableSource { name, text } in TABLES {
-        let head: String = text.lines().filter(|l| l.starts_with("provider ")).take(1).collect();
+        let head: String = text
+            .lines()
+            .filter(|l| l.starts_with("provider "))
+            .take(1)
+            .collect();
         for (number, at) in [1, 2, 3].into_iter().enumerate() {
             let from = text[..text.len() * at / 4].rfind("\n\n").unwrap_or(0);
             let piece: String = text[from..].chars().take(2000).collect();
-            out.push((format!("{name}-{number}"), format!("{head}\n{piece}").into_bytes()));
+            out.push((
+                format!("{name}-{number}"),
+                format!("{head}\n{piece}").into_bytes(),
+            ));
         }
     }
     out
@@ -467,7 +569,10 @@ fn texts(target: &str) -> Vec<(String, Vec<u8>)> {
         "arguments" => TYPED,
         _ => &[],
     };
-    texts.iter().map(|t| unnamed(t.as_bytes().to_vec())).collect()
+    texts
+        .iter()
+        .map(|t| unnamed(t.as_bytes().to_vec()))
+        .collect()
 }
 
 const MANIFEST: &str = r##"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">

@@ -25,7 +25,9 @@ pub(super) fn scenario(data: &[u8]) {
             Ok(script.clone().into_owned())
         }
     };
-    let script = Script::new("fuzz.kdl", &script).parameters([("n", "3")]).seed(1);
+    let script = Script::new("fuzz.kdl", &script)
+        .parameters([("n", "3")])
+        .seed(1);
     if let Err(errors) = script.include(&include).parse() {
         assert!(!errors.as_slice().is_empty());
         for error in errors.as_slice().iter().take(10) {
@@ -66,7 +68,10 @@ pub(super) fn mask(data: &[u8]) {
         }
     }
     let (mask, level) = match data.split_first_chunk::<8>() {
-        Some((mask, rest)) => (u64::from_le_bytes(*mask), rest.first().copied().unwrap_or(5)),
+        Some((mask, rest)) => (
+            u64::from_le_bytes(*mask),
+            rest.first().copied().unwrap_or(5),
+        ),
         None => return,
     };
     let providers: Vec<_> = Registry::builtin().providers().collect();
@@ -87,7 +92,11 @@ pub(super) fn controller(data: &[u8]) {
             assert_eq!(back, command, "{again:?}");
         }
         Err(error) => {
-            assert!(line.get(error.span.clone()).is_some(), "{:?} of {line:?}", error.span);
+            assert!(
+                line.get(error.span.clone()).is_some(),
+                "{:?} of {line:?}",
+                error.span
+            );
             assert!(!error.to_string().is_empty());
         }
     }

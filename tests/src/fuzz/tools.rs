@@ -16,14 +16,24 @@ use etl_verify::Format;
 
 use super::choice;
 
-const LIMITS: Limits = Limits { buffer: 1 << 20, held: 64 << 20, budget: None };
+const LIMITS: Limits = Limits {
+    buffer: 1 << 20,
+    held: 64 << 20,
+    budget: None,
+};
 
 fn strict() -> Options {
-    Options { limits: LIMITS, ..Options::default() }
+    Options {
+        limits: LIMITS,
+        ..Options::default()
+    }
 }
 
 fn options() -> Options {
-    Options { limits: LIMITS, ..Options::salvage() }
+    Options {
+        limits: LIMITS,
+        ..Options::salvage()
+    }
 }
 
 fn open(data: &[u8]) -> Option<Trace<&[u8]>> {
@@ -32,8 +42,11 @@ fn open(data: &[u8]) -> Option<Trace<&[u8]>> {
 
 /// Checks that a written trace is valid, and counts its records.
 fn sound(bytes: Vec<u8>) -> u64 {
-    let strict =
-        Options { mode: Mode::Strict, order_check: OrderCheck::Scan, ..Options::default() };
+    let strict = Options {
+        mode: Mode::Strict,
+        order_check: OrderCheck::Scan,
+        ..Options::default()
+    };
     let mut trace = Trace::open(bytes.as_slice(), &strict).expect("what a tool writes is a trace");
     let mut records = trace.records(Order::Time).expect("in time order");
     let mut count = 0;
@@ -90,7 +103,9 @@ pub(super) fn scrub(data: &[u8]) {
             policy = policy.with(category, Action::Hash);
         }
     }
-    let scrubber = Scrubber::new(Mask::new(b"salt")).policy(policy).secrets(["jane", "App"]);
+    let scrubber = Scrubber::new(Mask::new(b"salt"))
+        .policy(policy)
+        .secrets(["jane", "App"]);
     match scrubber.run(&mut trace, Vec::new()) {
         Ok(scrubbed) => assert!(sound(scrubbed.output) >= scrubbed.report.records),
         Err(error) => assert!(!error.to_string().is_empty()),
@@ -99,7 +114,9 @@ pub(super) fn scrub(data: &[u8]) {
 
 /// Compares a trace with itself, and with a damaged part of it.
 pub(super) fn diff(data: &[u8]) {
-    let (Some(mut a), Some(mut b)) = (open(data), open(data)) else { return };
+    let (Some(mut a), Some(mut b)) = (open(data), open(data)) else {
+        return;
+    };
     let differ = |ignore: &Ignore| Differ::new().window(8).ignore(ignore.clone());
     let nothing = Ignore::default();
     let done = differ(&nothing).run(&mut a, &mut b, |_| panic!("differs"));
@@ -117,7 +134,10 @@ pub(super) fn diff(data: &[u8]) {
     for ignore in [&nothing, &some] {
         let mut differences = 0u64;
         if let Ok(summary) = differ(ignore).run(&mut a, &mut b, |_| differences += 1) {
-            assert_eq!(differences, summary.changed + summary.missing + summary.extra);
+            assert_eq!(
+                differences,
+                summary.changed + summary.missing + summary.extra
+            );
         }
     }
 }
@@ -136,24 +156,39 @@ pub(super) fn repair(data: &[u8]) {
 
 /// Compresses and decompresses a trace: the records stay the same.
 pub(super) fn repack(data: &[u8]) {
-    let format =
-        [CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF]
-            [data.len() % 3];
+    let format = [
+        CompressionFormat::XPRESS,
+        CompressionFormat::LZNT1,
+        CompressionFormat::XPRESS_HUFF,
+    ][data.len() % 3];
     let compressor = BufferCompressor::new(format, Effort::Fast).expect("a known format");
     let mut packed = Vec::new();
-    if Repacker::compress(compressor).options(strict()).run(data, &mut packed).is_err() {
+    if Repacker::compress(compressor)
+        .options(strict())
+        .run(data, &mut packed)
+        .is_err()
+    {
         let mut plain = Vec::new();
-        let _ = Repacker::decompress().options(strict()).run(data, &mut plain);
+        let _ = Repacker::decompress()
+            .options(strict())
+            .run(data, &mut plain);
         return;
     }
     let mut plain = Vec::new();
-    if Repacker::decompress().options(strict()).run(packed.as_slice(), &mut plain).is_err() {
+    if Repacker::decompress()
+        .options(strict())
+        .run(packed.as_slice(), &mut plain)
+        .is_err()
+    {
         // A plain file cannot hold buffers larger than its header states.
         return;
     }
     let timestamps = |bytes: &[u8]| -> Vec<(i64, Vec<u8>)> {
         // Compression changes how far the reader looks ahead, so only the exact order is the same.
-        let exact = Options { order_check: OrderCheck::Scan, ..options() };
+        let exact = Options {
+            order_check: OrderCheck::Scan,
+            ..options()
+        };
         let mut trace = Trace::open(bytes, &exact).expect("a trace");
         let mut records = trace.records(Order::Time).expect("in time order");
         let mut out = Vec::new();
@@ -175,12 +210,22 @@ pub(super) fn repack(data: &[u8]) {
 /// Renders every record with its fields, as snapshot tests do.
 pub(super) fn decode(data: &[u8]) {
     let Some(trace) = open(data) else { return };
-    if trace.buffers().iter().map(|b| u64::from(b.fill)).sum::<u64>() > LIMITS.held {
+    if trace
+        .buffers()
+        .iter()
+        .map(|b| u64::from(b.fill))
+        .sum::<u64>()
+        > LIMITS.held
+    {
         return;
     }
     let one = Snapshot::new().render(data).expect("a trace");
-    let two =
-        Snapshot::new().keep_times().keep_ids().keep_addresses().render(data).expect("a trace");
+    let two = Snapshot::new()
+        .keep_times()
+        .keep_ids()
+        .keep_addresses()
+        .render(data)
+        .expect("a trace");
     for text in [&one, &two] {
         let bad = text.chars().find(|c| c.is_control() && *c != '\n');
         assert_eq!(bad, None, "a control character is not escaped");
@@ -190,15 +235,25 @@ pub(super) fn decode(data: &[u8]) {
 /// Verifies a trace alone and together with itself, and renders the report in each format.
 pub(super) fn verify(data: &[u8]) {
     let Some(trace) = open(data) else { return };
-    if trace.buffers().iter().map(|b| u64::from(b.fill)).sum::<u64>() > LIMITS.held {
+    if trace
+        .buffers()
+        .iter()
+        .map(|b| u64::from(b.fill))
+        .sum::<u64>()
+        > LIMITS.held
+    {
         return;
     }
-    let report = etl_verify::Verifier::new().verify(data, "fuzz.etl").expect("a trace");
+    let report = etl_verify::Verifier::new()
+        .verify(data, "fuzz.etl")
+        .expect("a trace");
     assert!(!report.text().is_empty());
     let json = serde_json::to_string(&report.json()).expect("a report is JSON");
     assert!(json.len() > 2);
     let together = vec![(data, "a.etl"), (data, "b.etl")];
-    let both = etl_verify::Verifier::new().verify_together(together).expect("traces");
+    let both = etl_verify::Verifier::new()
+        .verify_together(together)
+        .expect("traces");
     assert!(!both.text().is_empty());
     let reports = [report];
     for format in [Format::Sarif, Format::Junit, Format::Html] {

@@ -36,5 +36,7 @@ pub fn chromium_path() -> Option<PathBuf> {
 /// A program in the search path.
 pub fn program_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
-    env::split_paths(&path).map(|directory| directory.join(name)).find(|path| path.is_file())
+    env::split_paths(&path)
+        .map(|directory| directory.join(name))
+        .find(|path| path.is_file())
 }

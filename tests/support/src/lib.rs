@@ -61,9 +61,16 @@ pub fn declare_traces() {
 /// no real traces, in place of being ignored.
 #[must_use]
 pub fn traces() -> PathBuf {
-    assert!(TRACES_DECLARED.get(), "a test with real traces lacks #[needs(traces)]");
+    assert!(
+        TRACES_DECLARED.get(),
+        "a test with real traces lacks #[needs(traces)]"
+    );
     let directory = find::traces_directory(&root());
-    assert!(directory.is_dir(), "the real traces are missing: {}", directory.display());
+    assert!(
+        directory.is_dir(),
+        "the real traces are missing: {}",
+        directory.display()
+    );
     directory
 }
 
@@ -74,7 +81,11 @@ pub fn traces() -> PathBuf {
 #[must_use]
 pub fn trace(name: &str) -> PathBuf {
     let path = traces().join(name);
-    assert!(path.is_file(), "a real trace is missing: {}", path.display());
+    assert!(
+        path.is_file(),
+        "a real trace is missing: {}",
+        path.display()
+    );
     path
 }
 
@@ -91,7 +102,11 @@ pub fn all_traces() -> Vec<PathBuf> {
         collect(&directory, &mut found);
     }
     found.sort();
-    assert!(!found.is_empty(), "there are no traces in {}", traces().display());
+    assert!(
+        !found.is_empty(),
+        "there are no traces in {}",
+        traces().display()
+    );
     found
 }
 
@@ -100,7 +115,10 @@ fn collect(directory: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.path();
         if path.is_dir() {
             collect(&path, found);
-        } else if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("etl")) {
+        } else if path
+            .extension()
+            .is_some_and(|e| e.eq_ignore_ascii_case("etl"))
+        {
             found.push(path);
         }
     }
@@ -113,7 +131,10 @@ fn collect(directory: &Path, found: &mut Vec<PathBuf>) {
 #[must_use]
 pub fn python() -> PathBuf {
     let path = find::python_path(&root());
-    assert!(path.is_file(), "the Python readers are missing: run scripts/install.sh venv");
+    assert!(
+        path.is_file(),
+        "the Python readers are missing: run scripts/install.sh venv"
+    );
     path
 }
 

@@ -58,13 +58,19 @@ fn hex(bytes: &[u8]) -> String {
 fn dpkt_reads_the_packets_of_simulated_captures() {
     let directory = tempfile::tempdir().unwrap();
     let files = of_corpus("packets");
-    let ndis: Vec<String> =
-        captured(file(&files, "nettrace.etl")).iter().map(|(_, bytes)| hex(bytes)).collect();
-    let pktmon: Vec<String> =
-        monitored(file(&files, "pktmon.etl")).iter().map(|(_, _, bytes)| hex(bytes)).collect();
+    let ndis: Vec<String> = captured(file(&files, "nettrace.etl"))
+        .iter()
+        .map(|(_, bytes)| hex(bytes))
+        .collect();
+    let pktmon: Vec<String> = monitored(file(&files, "pktmon.etl"))
+        .iter()
+        .map(|(_, _, bytes)| hex(bytes))
+        .collect();
     let parts = of_corpus("packets-in-parts");
-    let whole: Vec<String> =
-        captured(file(&parts, "nettrace.etl")).iter().map(|(_, bytes)| hex(bytes)).collect();
+    let whole: Vec<String> = captured(file(&parts, "nettrace.etl"))
+        .iter()
+        .map(|(_, bytes)| hex(bytes))
+        .collect();
     for (name, bytes, expected) in [
         ("ndis", file(&files, "nettrace.etl"), ndis),
         ("pktmon", file(&files, "pktmon.etl"), pktmon),
@@ -80,7 +86,11 @@ fn dpkt_reads_the_packets_of_simulated_captures() {
         bytes.sort_unstable();
         expected.sort_unstable();
         assert_eq!(bytes, expected, "{name}");
-        assert_eq!((written.packets, written.incomplete), (found.len() as u64, 0), "{name}");
+        assert_eq!(
+            (written.packets, written.incomplete),
+            (found.len() as u64, 0),
+            "{name}"
+        );
         let times: Vec<u64> = found.iter().map(|p| p[0].as_u64().unwrap()).collect();
         assert!(times.is_sorted(), "{name}");
     }
@@ -89,7 +99,13 @@ fn dpkt_reads_the_packets_of_simulated_captures() {
 /// What tshark finds in a capture: a line for each packet, with these fields.
 /// The bytes of the packets that a session recorded, by the truth.
 fn recorded(simulated: &Simulated) -> Vec<String> {
-    let session = simulated.truth.sessions.iter().find(|s| s.name == "net").unwrap().index;
+    let session = simulated
+        .truth
+        .sessions
+        .iter()
+        .find(|s| s.name == "net")
+        .unwrap()
+        .index;
     let mut packets: Vec<String> = Vec::new();
     // The packet that is not whole yet on each processor.
     let mut open: BTreeMap<u16, usize> = BTreeMap::new();
@@ -114,17 +130,29 @@ fn recorded(simulated: &Simulated) -> Vec<String> {
 #[test]
 fn packets_are_those_of_the_truth() {
     let directory = tempfile::tempdir().unwrap();
-    for Kind { name, simulated, files } in kinds() {
+    for Kind {
+        name,
+        simulated,
+        files,
+    } in kinds()
+    {
         let out = directory.path().join("out.pcapng").into_os_string();
         let words = ["etlkit", "export", "pcapng", "--force", "-o"].map(Into::into);
-        let files =
-            files.iter().map(|file| saved(directory.path(), file, &simulated.traces[*file]).into());
+        let files = files
+            .iter()
+            .map(|file| saved(directory.path(), file, &simulated.traces[*file]).into());
         let said = run_captured(words.into_iter().chain([out.clone()]).chain(files));
-        assert_eq!(said.code, 0, "{name}: {}", String::from_utf8_lossy(&said.err));
+        assert_eq!(
+            said.code,
+            0,
+            "{name}: {}",
+            String::from_utf8_lossy(&said.err)
+        );
         let found = foreign("dpkt_pcapng.py", &[out.into()]).remove(0);
         let found = found.as_array().unwrap().iter();
-        let mut found: Vec<String> =
-            found.map(|packet| packet[1].as_str().unwrap().to_owned()).collect();
+        let mut found: Vec<String> = found
+            .map(|packet| packet[1].as_str().unwrap().to_owned())
+            .collect();
         let mut expected = recorded(simulated);
         assert!(expected.len() > 50, "{name}");
         // Packets in parts end in another order than they begin.
@@ -136,14 +164,23 @@ fn packets_are_those_of_the_truth() {
 
 fn tshark(path: &Path, fields: &[&str]) -> Vec<Vec<String>> {
     let mut command = Command::new("tshark");
-    command.arg("-r").arg(path).args(["-t", "e", "-T", "fields", "-E", "separator=/t"]);
+    command
+        .arg("-r")
+        .arg(path)
+        .args(["-t", "e", "-T", "fields", "-E", "separator=/t"]);
     for field in fields {
         command.args(["-e", field]);
     }
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
+    text.lines()
+        .map(|line| line.split('\t').map(str::to_owned).collect())
+        .collect()
 }
 
 #[needs(trace = "demikernel/PktMon.etl", tshark)]
@@ -154,23 +191,43 @@ fn tshark_reads_the_packets_of_a_real_trace() {
     let monitored = monitored(&bytes);
     let (capture, written) = exported(&bytes, PacketOptions::new());
     let path = saved(directory.path(), "once.pcapng", &capture);
-    let fields = ["frame.interface_name", "icmp.type", "icmp.seq", "frame.packet_flags_direction"];
+    let fields = [
+        "frame.interface_name",
+        "icmp.type",
+        "icmp.seq",
+        "frame.packet_flags_direction",
+    ];
     let packets = tshark(&path, &fields);
     assert_eq!((packets.len(), monitored.len()), (38, 38));
-    assert_eq!((written.packets, written.repeated, written.events), (38, 76, 0));
+    assert_eq!(
+        (written.packets, written.repeated, written.events),
+        (38, 76, 0)
+    );
     for (number, (packet, (is_sent, ..))) in packets.iter().zip(&monitored).enumerate() {
-        let [interface, kind, sequence, direction] = &packet[..] else { panic!("{packet:?}") };
+        let [interface, kind, sequence, direction] = &packet[..] else {
+            panic!("{packet:?}")
+        };
         assert!(interface.starts_with("pktmon:"), "{interface}");
         // Requests and replies take turns.
         let expected = (["8", "0"][number % 2], (number / 2 + 1).to_string());
         assert_eq!((&**kind, sequence), (expected.0, &expected.1));
-        assert_eq!(direction, ["0x00000001", "0x00000002"][usize::from(*is_sent)]);
+        assert_eq!(
+            direction,
+            ["0x00000001", "0x00000002"][usize::from(*is_sent)]
+        );
     }
 
     let (all, written) = exported(&bytes, PacketOptions::new().all_layers(true).events(true));
-    assert_eq!((written.packets, written.repeated, written.events), (114, 0, 352));
+    assert_eq!(
+        (written.packets, written.repeated, written.events),
+        (114, 0, 352)
+    );
     let path = saved(directory.path(), "all.pcapng", &all);
-    let fields = ["frame.interface_description", "frame.packet_id", "etw.provider_id"];
+    let fields = [
+        "frame.interface_description",
+        "frame.packet_id",
+        "etw.provider_id",
+    ];
     let packets = tshark(&path, &[&fields[..], &["frame.time_epoch"]].concat());
     assert_eq!(packets.len(), 466);
     let is_packet = |p: &&Vec<String>| !p[1].is_empty();
@@ -199,7 +256,12 @@ fn tshark_reads_the_events_of_a_real_trace() {
     let (capture, written) = exported(&bytes, PacketOptions::new().events(true));
     let path = saved(directory.path(), "events.pcapng", &capture);
     let fields = ["etw.descriptor.id", "etw.descriptor.opcode"];
-    let more = ["etw.thread_id", "etw.user_data_length", "etw.provider_name", "etw.message"];
+    let more = [
+        "etw.thread_id",
+        "etw.user_data_length",
+        "etw.provider_name",
+        "etw.message",
+    ];
     let events = tshark(&path, &[&fields[..], &more].concat());
     assert_eq!(events.len() as u64, written.events);
     let mut trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
@@ -209,14 +271,26 @@ fn tshark_reads_the_events_of_a_real_trace() {
         let identity = record.identity();
         let expected = [identity.id.to_string(), identity.opcode.to_string()];
         assert_eq!(event[..2], expected, "{event:?}");
-        assert_eq!(event[2].parse().ok(), record.thread_id().map(ThreadId::get), "{event:?}");
-        assert_eq!(event[3].parse().ok(), Some(record.payload().len()), "{event:?}");
+        assert_eq!(
+            event[2].parse().ok(),
+            record.thread_id().map(ThreadId::get),
+            "{event:?}"
+        );
+        assert_eq!(
+            event[3].parse().ok(),
+            Some(record.payload().len()),
+            "{event:?}"
+        );
     }
     assert!(records.next_record().unwrap().is_none());
     let starts = |e: &&Vec<String>| e[4] == "Microsoft-Windows-DotNETRuntime" && e[0] == "1";
     let starts: Vec<_> = events.iter().filter(starts).collect();
     assert!(!starts.is_empty());
-    assert!(starts.iter().all(|e| e[5].starts_with("GCStart") && e[5].contains("Count=")));
+    assert!(
+        starts
+            .iter()
+            .all(|e| e[5].starts_with("GCStart") && e[5].contains("Count="))
+    );
 }
 
 #[test]
@@ -254,7 +328,12 @@ fn trace_of(provider: &str, events: &[(u16, u64, Vec<u8>)]) -> Vec<u8> {
     for (number, (id, keyword, payload)) in events.iter().enumerate() {
         let event = Event::new(
             provider.parse::<Guid>().unwrap(),
-            EventDescriptor { id: *id, level: 4, keyword: *keyword, ..EventDescriptor::default() },
+            EventDescriptor {
+                id: *id,
+                level: 4,
+                keyword: *keyword,
+                ..EventDescriptor::default()
+            },
             2_000 + number as i64,
         )
         .process(4, 8)
@@ -266,11 +345,17 @@ fn trace_of(provider: &str, events: &[(u16, u64, Vec<u8>)]) -> Vec<u8> {
 
 /// Numbers, texts and bytes with their length, as payloads have them.
 fn numbers(numbers: &[u32]) -> Vec<u8> {
-    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    numbers
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect()
 }
 
 fn text(text: &str) -> Vec<u8> {
-    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+    text.encode_utf16()
+        .chain([0])
+        .flat_map(u16::to_le_bytes)
+        .collect()
 }
 
 fn sized(bytes: &[u8]) -> Vec<u8> {
@@ -288,12 +373,19 @@ const WIFI: u64 = 0x1_0000;
 fn tshark_finds_the_vlan_tags_of_virtual_switches() {
     // ARP between two hosts.
     let mut frame = vec![0xff; 6];
-    frame.extend([2, 0, 0, 0, 0, 1, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 192, 0, 2, 1]);
+    frame.extend([
+        2, 0, 0, 0, 0, 1, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 192, 0, 2, 1,
+    ]);
     frame.extend([0, 0, 0, 0, 0, 0, 192, 0, 2, 2]);
     let packet = |tag: Option<u32>, destinations: u32| {
         let mut data = vec![0; 20 * 8];
         data[32..36].copy_from_slice(&tag.unwrap_or(0).to_le_bytes());
-        let mut parts = vec![numbers(&[12, 13, 3]), text("port"), text("card"), text("external")];
+        let mut parts = vec![
+            numbers(&[12, 13, 3]),
+            text("port"),
+            text("card"),
+            text("external"),
+        ];
         parts.push(numbers(&[destinations]));
         for number in 0..destinations {
             parts.extend([numbers(&[number]), text("p"), text("c"), text("synthetic")]);
@@ -302,18 +394,30 @@ fn tshark_finds_the_vlan_tags_of_virtual_switches() {
         (1003, SENT, parts.concat())
     };
     // Priority 5, VLAN 100.
-    let bytes =
-        ndis_trace(&[packet(None, 0), packet(Some(100 << 4 | 5), 0), packet(Some(7 << 4), 2)]);
+    let bytes = ndis_trace(&[
+        packet(None, 0),
+        packet(Some(100 << 4 | 5), 0),
+        packet(Some(7 << 4), 2),
+    ]);
     let directory = tempfile::tempdir().unwrap();
     let (capture, written) = exported(&bytes, PacketOptions::new());
     assert_eq!(written.packets, 3);
     let path = saved(directory.path(), "vlan.pcapng", &capture);
-    let fields = ["frame.len", "vlan.id", "vlan.priority", "arp.dst.proto_ipv4"];
+    let fields = [
+        "frame.len",
+        "vlan.id",
+        "vlan.priority",
+        "arp.dst.proto_ipv4",
+    ];
     let more = ["frame.interface_name", "frame.interface_description"];
     let found = tshark(&path, &[&fields[..], &more].concat());
     let rest = ["192.0.2.2", "vswitch:12:13:3", "port card"];
     let (plain, tagged) = (frame.len().to_string(), (frame.len() + 4).to_string());
-    let expected = [[&*plain, "", ""], [&tagged, "100", "5"], [&tagged, "7", "0"]];
+    let expected = [
+        [&*plain, "", ""],
+        [&tagged, "100", "5"],
+        [&tagged, "7", "0"],
+    ];
     assert_eq!(found, expected.map(|own| [own, rest].concat()));
 }
 
@@ -347,21 +451,35 @@ const REASONS: &str = r#"<?xml version="1.0"?>
 fn tshark_finds_why_packets_were_dropped() {
     let frame = [[0xff; 6].as_slice(), &[2, 0, 0, 0, 0, 1, 8, 6], &[0; 28]].concat();
     let packet = |id: u16, reason: u32, direction: u16| {
-        let shorts = |list: &[u16]| list.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<_>>();
+        let shorts = |list: &[u16]| {
+            list.iter()
+                .flat_map(|n| n.to_le_bytes())
+                .collect::<Vec<_>>()
+        };
         let len = frame.len() as u16;
         // Number, appearance, direction, Ethernet, component, edge, filter.
         let head = shorts(&[u16::from(id == 170), 1, direction, 1, 59, 1, 0]);
         let group = 77u64.to_le_bytes().to_vec();
         let drop = numbers(&[reason, 0xe000_1234]);
-        (id, 0x10, [group, head, drop, shorts(&[len, len]), frame.clone()].concat())
+        (
+            id,
+            0x10,
+            [group, head, drop, shorts(&[len, len]), frame.clone()].concat(),
+        )
     };
-    let events = [packet(160, 0, 3), packet(170, 1, 4), packet(170, 0xffff_fff0, 0)];
+    let events = [
+        packet(160, 0, 3),
+        packet(170, 1, 4),
+        packet(170, 0xffff_fff0, 0),
+    ];
     let bytes = trace_of(PKTMON, &events);
     let directory = tempfile::tempdir().unwrap();
     let trace = saved(directory.path(), "dropped.etl", &bytes);
     let manifest = saved(directory.path(), "reasons.man", REASONS.as_bytes());
     let path = directory.path().join("dropped.pcapng");
-    let words = ["etlkit", "export", "pcapng", "--manifest"].map(Into::into).into_iter();
+    let words = ["etlkit", "export", "pcapng", "--manifest"]
+        .map(Into::into)
+        .into_iter();
     let said = run_captured(words.chain([
         manifest.into(),
         "-o".into(),
@@ -369,12 +487,20 @@ fn tshark_finds_why_packets_were_dropped() {
         trace.into_os_string(),
     ]));
     assert_eq!(said.code, 0, "{}", String::from_utf8_lossy(&said.err));
-    let fields = ["frame.comment", "frame.packet_flags_direction", "frame.packet_id"];
+    let fields = [
+        "frame.comment",
+        "frame.packet_flags_direction",
+        "frame.packet_id",
+    ];
     let found = tshark(&path, &fields);
     let process = "PID=4 TID=8";
     let unknown = format!("{process} dropped: reason 4294967280, location 0xe0001234");
     let named = format!("{process} dropped: Invalid data (reason 1), location 0xe0001234");
-    let expected = [(process, "0x00000001"), (&named, "0x00000002"), (&unknown, "")];
+    let expected = [
+        (process, "0x00000001"),
+        (&named, "0x00000002"),
+        (&unknown, ""),
+    ];
     let expected = expected.map(|(comment, flags)| [comment, flags, "77"].map(str::to_owned));
     assert_eq!(found, expected);
 }
@@ -388,7 +514,11 @@ fn tshark_finds_how_wifi_packets_were_received() {
         let mut context = numbers(&[0x0030_0180, 0, 7, frequency, 1, signal.cast_unsigned()]);
         context.resize(48, 0);
         context[24] = rate;
-        (1002, WIFI | RECEIVED, [numbers(&[12, 12]), sized(&context)].concat())
+        (
+            1002,
+            WIFI | RECEIVED,
+            [numbers(&[12, 12]), sized(&context)].concat(),
+        )
     };
     // A beacon: frame control, duration, three addresses, sequence, and 12 bytes of a body.
     let mut beacon = vec![0x80, 0x40, 0, 0];
@@ -396,8 +526,13 @@ fn tshark_finds_how_wifi_packets_were_received() {
     beacon.extend([2, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 7, 0x10, 0]);
     beacon.extend([0; 8]);
     beacon.extend([100, 0, 1, 0]);
-    let packet =
-        |keyword: u64| (1001, WIFI | keyword, [numbers(&[12, 12]), sized(&beacon)].concat());
+    let packet = |keyword: u64| {
+        (
+            1001,
+            WIFI | keyword,
+            [numbers(&[12, 12]), sized(&beacon)].concat(),
+        )
+    };
     let bytes = ndis_trace(&[
         metadata(2437, -61, 108),
         packet(RECEIVED),
@@ -409,8 +544,16 @@ fn tshark_finds_how_wifi_packets_were_received() {
     let (capture, written) = exported(&bytes, PacketOptions::new());
     assert_eq!(written.packets, 3);
     let path = saved(directory.path(), "wifi.pcapng", &capture);
-    let fields = ["radiotap.channel.freq", "radiotap.dbm_antsignal", "radiotap.datarate"];
-    let more = ["wlan.fc.type_subtype", "wlan.fc.protected", "frame.packet_flags_direction"];
+    let fields = [
+        "radiotap.channel.freq",
+        "radiotap.dbm_antsignal",
+        "radiotap.datarate",
+    ];
+    let more = [
+        "wlan.fc.type_subtype",
+        "wlan.fc.protected",
+        "frame.packet_flags_direction",
+    ];
     let found = tshark(&path, &[&fields[..], &more].concat());
     let (inbound, outbound) = ("0x00000001", "0x00000002");
     assert_eq!(
@@ -424,5 +567,8 @@ fn tshark_finds_how_wifi_packets_were_received() {
     // Without such events packets are what they are.
     let (capture, _) = exported(&ndis_trace(&[packet(RECEIVED)]), PacketOptions::new());
     let path = saved(directory.path(), "plain.pcapng", &capture);
-    assert_eq!(tshark(&path, &["frame.protocols", "frame.len"])[0], ["wlan", "36"]);
+    assert_eq!(
+        tshark(&path, &["frame.protocols", "frame.len"])[0],
+        ["wlan", "36"]
+    );
 }

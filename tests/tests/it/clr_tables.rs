@@ -19,7 +19,12 @@ fn agrees(event: &TableEvent, (_, _, _, level, opcode, task, keyword): &Tuple) -
     let now = (schema.level.value, schema.keywords);
     let says = (*level, *keyword);
     (schema.task.value, schema.opcode.value) == (*task, *opcode)
-        && (says == now || event.older == Some(OlderEvent { level: *level, keywords: *keyword }))
+        && (says == now
+            || event.older
+                == Some(OlderEvent {
+                    level: *level,
+                    keywords: *keyword,
+                }))
 }
 
 /// The tuples that were counted over many real traces, more than are at hand here.
@@ -66,12 +71,23 @@ fn tables_describe_every_byte_of_clr_events() {
             if registry.provider(provider).is_none() || d.id == 0xfffe {
                 continue;
             }
-            let key = Identity::Modern { id: d.id, version: d.version };
-            let tuple =
-                (provider.to_string(), d.id, d.version, d.level, d.opcode, d.task, d.keyword);
+            let key = Identity::Modern {
+                id: d.id,
+                version: d.version,
+            };
+            let tuple = (
+                provider.to_string(),
+                d.id,
+                d.version,
+                d.level,
+                d.opcode,
+                d.task,
+                d.keyword,
+            );
             let place = format!("{}: {tuple:?}", path.display());
-            let event =
-                registry.event(provider, key).unwrap_or_else(|| panic!("{place}: not described"));
+            let event = registry
+                .event(provider, key)
+                .unwrap_or_else(|| panic!("{place}: not described"));
             assert!(agrees(event, &tuple), "{place}: the table differs");
             let decoder = registry.decoder(provider, key).unwrap();
             let note = decoder.check(record.payload(), record.pointer_size().unwrap());
@@ -79,14 +95,21 @@ fn tables_describe_every_byte_of_clr_events() {
             *kinds.entry(tuple).or_default() += 1;
         }
     }
-    assert!(kinds.len() >= 45, "only {} kinds of events were seen", kinds.len());
+    assert!(
+        kinds.len() >= 45,
+        "only {} kinds of events were seen",
+        kinds.len()
+    );
     assert!(kinds.values().sum::<u64>() > 65_000, "{kinds:?}");
     let counted = counted();
     // The private provider was not counted.
     let private = registry.find("private").unwrap().guid.to_string();
     for (tuple, count) in kinds.iter().filter(|(tuple, _)| tuple.0 != private) {
         let over_all = counted.get(tuple).copied().unwrap_or(0);
-        assert!(over_all >= *count, "{tuple:?}: {count} here, {over_all} counted");
+        assert!(
+            over_all >= *count,
+            "{tuple:?}: {count} here, {over_all} counted"
+        );
     }
 }
 
@@ -102,19 +125,38 @@ fn erratum_counts_match_the_tables() {
     for tuple in counted.keys() {
         let (provider, id, version, ..) = tuple;
         let guid: Guid = provider.parse().unwrap();
-        let key = Identity::Modern { id: *id, version: *version };
-        let event = registry.event(guid, key).unwrap_or_else(|| panic!("{tuple:?}: not described"));
+        let key = Identity::Modern {
+            id: *id,
+            version: *version,
+        };
+        let event = registry
+            .event(guid, key)
+            .unwrap_or_else(|| panic!("{tuple:?}: not described"));
         assert!(agrees(event, tuple), "{tuple:?}: the table differs");
         if event.origin.contains("seen in traces") {
-            newer.push((registry.provider(guid).unwrap().name.ends_with("Rundown"), *id, *version));
+            newer.push((
+                registry.provider(guid).unwrap().name.ends_with("Rundown"),
+                *id,
+                *version,
+            ));
         }
     }
     newer.sort_unstable();
-    let expected =
-        [(false, 10, 4), (false, 205, 4), (false, 208, 0), (false, 209, 0), (true, 10, 0)];
+    let expected = [
+        (false, 10, 4),
+        (false, 205, 4),
+        (false, 208, 0),
+        (false, 209, 0),
+        (true, 10, 0),
+    ];
     assert_eq!(newer, expected);
     let newer = &erratum("X29").unwrap().shipped;
-    for name in ["GCSettingsRundown", "AllocationTick 4", "GCGlobalHeapHistory 4", "GCLOHCompact"] {
+    for name in [
+        "GCSettingsRundown",
+        "AllocationTick 4",
+        "GCGlobalHeapHistory 4",
+        "GCLOHCompact",
+    ] {
         assert!(newer.contains(name), "{name}");
     }
 }
@@ -143,7 +185,11 @@ fn method_events_follow_the_rules_of_their_form() {
             }
             // Id, module and start are 8 bytes each, size and token 4.
             let flags = u32::from_le_bytes(record.payload()[32..36].try_into().unwrap());
-            let place = format!("{}: {provider} id {} flags {flags:#x}", path.display(), d.id);
+            let place = format!(
+                "{}: {provider} id {} flags {flags:#x}",
+                path.display(),
+                d.id
+            );
             if d.id < 143 {
                 assert_eq!(flags & named, 0, "{place}: plain");
             }
@@ -162,7 +208,10 @@ fn method_events_follow_the_rules_of_their_form() {
 #[test]
 fn heap_histories_agree_with_the_other_events_of_a_collection() {
     let number = |fields: &[(String, u64)], name: &str| {
-        fields.iter().find(|(field, _)| field == name).map(|(_, value)| *value)
+        fields
+            .iter()
+            .find(|(field, _)| field == name)
+            .map(|(_, value)| *value)
     };
     let bytes = std::fs::read(etl_test_support::trace("perfview/net.4.5.2.x64.etl")).unwrap();
     let mut trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
@@ -170,23 +219,33 @@ fn heap_histories_agree_with_the_other_events_of_a_collection() {
     let mut records = trace.records(Order::Time).unwrap();
     let (mut desired, mut history, mut compared) = (None, None, 0);
     while let Some(record) = records.next_record().unwrap() {
-        let Some(mut fields) = store.fields(&record) else { continue };
+        let Some(mut fields) = store.fields(&record) else {
+            continue;
+        };
         let schema = fields.schema();
         match &*schema.name {
             "GCGlobalHeapHistory_V1" => {
                 let fields: Vec<_> = fields.map(|(f, v)| (f.name.to_string(), v)).collect();
-                let value = fields.iter().find(|(name, _)| name == "FinalYoungestDesired");
+                let value = fields
+                    .iter()
+                    .find(|(name, _)| name == "FinalYoungestDesired");
                 desired = value.and_then(|(_, value)| value.as_u64());
             }
             "GCPerHeapHistory" => {
                 let (_, values) = fields.by_ref().next().unwrap();
-                let Value::Array(values) = values else { panic!("{values:?}") };
+                let Value::Array(values) = values else {
+                    panic!("{values:?}")
+                };
                 let generations: Vec<Vec<(String, u64)>> = values
                     .iter()
                     .map(|value| {
-                        let Value::Struct(members) = value else { panic!("{value:?}") };
+                        let Value::Struct(members) = value else {
+                            panic!("{value:?}")
+                        };
                         let members = members.fields();
-                        members.map(|(f, v)| (f.name.to_string(), v.as_u64().unwrap())).collect()
+                        members
+                            .map(|(f, v)| (f.name.to_string(), v.as_u64().unwrap()))
+                            .collect()
                     })
                     .collect();
                 fields.by_ref().for_each(drop);
@@ -195,12 +254,15 @@ fn heap_histories_agree_with_the_other_events_of_a_collection() {
                 history = Some((record.process_id(), generations));
             }
             "GCHeapStats_V1" => {
-                let Some((process, generations)) = history.take() else { continue };
+                let Some((process, generations)) = history.take() else {
+                    continue;
+                };
                 if process != record.process_id() {
                     continue;
                 }
-                let fields: Vec<_> =
-                    fields.filter_map(|(f, v)| Some((f.name.to_string(), v.as_u64()?))).collect();
+                let fields: Vec<_> = fields
+                    .filter_map(|(f, v)| Some((f.name.to_string(), v.as_u64()?)))
+                    .collect();
                 for (at, generation) in generations.iter().enumerate().take(4) {
                     let size = number(&fields, &format!("GenerationSize{at}"));
                     assert_eq!(number(generation, "SizeAfter"), size);

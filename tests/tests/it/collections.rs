@@ -31,7 +31,9 @@ impl Courses {
         if id == BEGINS {
             self.open.insert(thread, Course::new());
         }
-        let Some(course) = self.open.get_mut(&thread) else { return };
+        let Some(course) = self.open.get_mut(&thread) else {
+            return;
+        };
         course.push((id, version));
         if id == ENDS {
             let course = self.open.remove(&thread).unwrap();
@@ -40,7 +42,10 @@ impl Courses {
     }
 
     fn most_often(self) -> (Course, u32) {
-        self.counts.into_iter().max_by_key(|(_, count)| *count).unwrap()
+        self.counts
+            .into_iter()
+            .max_by_key(|(_, count)| *count)
+            .unwrap()
     }
 }
 
@@ -52,12 +57,21 @@ process "App.exe" { clr "desktop" version="4.5.2" { assembly "A" { module "C:\\A
 at "1s" { session "s" file="s.etl" { enable "runtime" keywords="GC" level=4 } }
 at "3s" { stop "s" }
 "#;
-    let scenario = Script::new("gc", script).parse().unwrap_or_else(|e| panic!("{:#?}", e));
+    let scenario = Script::new("gc", script)
+        .parse()
+        .unwrap_or_else(|e| panic!("{:#?}", e));
     let mut truth = InMemoryTruth::default();
-    Simulation::new(&scenario).observer(&mut truth).run(&mut MemoryFileSystem::default()).unwrap();
+    Simulation::new(&scenario)
+        .observer(&mut truth)
+        .run(&mut MemoryFileSystem::default())
+        .unwrap();
     let mut courses = Courses::default();
     for event in truth.recorded(0) {
-        courses.event(event.tid.get(), event.descriptor.id, event.descriptor.version);
+        courses.event(
+            event.tid.get(),
+            event.descriptor.id,
+            event.descriptor.version,
+        );
     }
     let (course, count) = courses.most_often();
     assert_eq!(count, 1);
@@ -72,7 +86,9 @@ at "3s" { stop "s" }
 fn simulated_collection_has_the_events_of_a_real_one() {
     let course = simulated();
     let ids: Vec<u16> = course.iter().map(|(id, _)| *id).collect();
-    let expected = [9, 8, 35, 1, 1, 23, 23, 23, 23, 25, 26, 27, 28, 23, 23, 23, 23, 2, 4, 7, 3];
+    let expected = [
+        9, 8, 35, 1, 1, 23, 23, 23, 23, 25, 26, 27, 28, 23, 23, 23, 23, 2, 4, 7, 3,
+    ];
     assert_eq!(ids, expected);
     let path = trace("perfview/net.4.5.2.x64.etl");
     let bytes = std::fs::read(path).unwrap();
@@ -80,7 +96,10 @@ fn simulated_collection_has_the_events_of_a_real_one() {
     let mut records = trace.records(Order::Time).unwrap();
     let mut courses = Courses::default();
     while let Some(record) = records.next_record().unwrap() {
-        let Some(d) = record.descriptor().filter(|_| record.provider() == Some(CLR_RUNTIME)) else {
+        let Some(d) = record
+            .descriptor()
+            .filter(|_| record.provider() == Some(CLR_RUNTIME))
+        else {
             continue;
         };
         if is_of_collector(d.id, d.level, d.keyword) {

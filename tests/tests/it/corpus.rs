@@ -11,10 +11,18 @@ use crate::simulated::{Simulated, corpus, rules};
 /// A line of `corpus.lock` for each output of these scenarios.
 fn lock_lines(scenarios: &[Simulated]) -> Vec<String> {
     let line = |name: &str, (file, bytes): (&String, &Vec<u8>)| {
-        format!("{name}/{file} {:08x} {}", crc32fast::hash(bytes), bytes.len())
+        format!(
+            "{name}/{file} {:08x} {}",
+            crc32fast::hash(bytes),
+            bytes.len()
+        )
     };
     let outputs = |s: &Simulated| -> Vec<String> {
-        s.traces.iter().chain(&s.texts).map(|output| line(&s.name, output)).collect()
+        s.traces
+            .iter()
+            .chain(&s.texts)
+            .map(|output| line(&s.name, output))
+            .collect()
     };
     scenarios.iter().flat_map(outputs).collect()
 }
@@ -23,7 +31,10 @@ fn lock_lines(scenarios: &[Simulated]) -> Vec<String> {
 fn simulation_writes_the_bytes_that_corpus_lock_states() {
     let lock = std::fs::read_to_string(root().join("corpus/corpus.lock")).unwrap();
     assert!(lock.lines().is_sorted());
-    let mut found: Vec<String> = [corpus(), rules()].into_iter().flat_map(lock_lines).collect();
+    let mut found: Vec<String> = [corpus(), rules()]
+        .into_iter()
+        .flat_map(lock_lines)
+        .collect();
     found.sort();
     let hint = "if the change is intended, `etlkit corpus check --update` writes the lock again";
     for (found, locked) in found.iter().zip(lock.lines()) {
@@ -38,7 +49,9 @@ fn trace(scenario: &str, file: &str) -> &'static [u8] {
 }
 
 fn judge(name: &str, bytes: &[u8]) -> Report {
-    Verifier::new().verify(bytes, name).unwrap_or_else(|e| panic!("{name}: {e}"))
+    Verifier::new()
+        .verify(bytes, name)
+        .unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
 /// The verdict on a file, and the rules of the findings.
@@ -48,8 +61,11 @@ fn verdict(name: &str, bytes: &[u8]) -> String {
         Ok(report) => {
             let rules: BTreeSet<&str> = report.findings.iter().map(|f| f.rule).collect();
             let rules: Vec<&str> = rules.into_iter().collect();
-            let list =
-                if rules.is_empty() { String::new() } else { format!(" ({})", rules.join(", ")) };
+            let list = if rules.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", rules.join(", "))
+            };
             format!("{}{list}", report.verdict.words())
         }
     }
@@ -79,7 +95,14 @@ fn verdicts(simulated: &Simulated) -> String {
 #[test]
 fn verifier_finds_what_the_scripts_expect() {
     let mut differences = String::new();
-    for Simulated { name, scenario, traces, texts, .. } in corpus().iter().chain(rules()) {
+    for Simulated {
+        name,
+        scenario,
+        traces,
+        texts,
+        ..
+    } in corpus().iter().chain(rules())
+    {
         for (file, bytes) in traces {
             let expected = scenario.expectation(file);
             let expected = expected.unwrap_or_else(|| panic!("{name} expects nothing of {file}"));
@@ -87,7 +110,11 @@ fn verifier_finds_what_the_scripts_expect() {
                 Err(_) => ("unreadable", BTreeSet::new(), 2),
                 Ok(report) => {
                     let found: BTreeSet<&str> = report.findings.iter().map(|f| f.rule).collect();
-                    (report.verdict.name(), found, u8::from(!report.verdict.passes()))
+                    (
+                        report.verdict.name(),
+                        found,
+                        u8::from(!report.verdict.passes()),
+                    )
                 }
             };
             let rules: BTreeSet<&str> = expected.rules.iter().map(String::as_str).collect();
@@ -97,7 +124,10 @@ fn verifier_finds_what_the_scripts_expect() {
                     &format!("{name}/{file}: {verdict} {found:?}, expected {stated:?}\n");
             }
             let beside = format!("{}.expected.json", file.trim_end_matches(".etl"));
-            let text = texts.iter().find(|(file, _)| **file == beside).map(|(_, text)| text);
+            let text = texts
+                .iter()
+                .find(|(file, _)| **file == beside)
+                .map(|(_, text)| text);
             let text: serde_json::Value =
                 serde_json::from_slice(text.unwrap_or_else(|| panic!("{name}/{beside}"))).unwrap();
             assert_eq!(
@@ -114,7 +144,11 @@ fn verify_finds_nothing_in_the_merged_recipe() {
     let report = judge("merged", trace("xperf-recipe", "merged.etl"));
     assert_eq!(report.verdict, Verdict::Complete, "{}", report.text());
     assert!(report.findings.is_empty(), "{}", report.text());
-    assert!(report.text().contains("rundown    end of CLR"), "{}", report.text());
+    assert!(
+        report.text().contains("rundown    end of CLR"),
+        "{}",
+        report.text()
+    );
 }
 
 #[test]
@@ -147,8 +181,9 @@ fn recipe_scripts_run_the_documented_command_lines() {
         let mut rest = text.as_str();
         for line in lines {
             let quoted = format!("run \"{line}\"");
-            let at =
-                rest.find(&quoted).unwrap_or_else(|| panic!("{name} lacks, or too early: {line}"));
+            let at = rest
+                .find(&quoted)
+                .unwrap_or_else(|| panic!("{name} lacks, or too early: {line}"));
             rest = &rest[at + quoted.len()..];
         }
     }
@@ -197,8 +232,13 @@ fn corpus_page_lists_every_scenario() {
     if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {
         std::fs::write(&path, &found).unwrap();
     }
-    let text = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
-    assert!(text == found, "corpus/README.md is not up to date: run with ETLKIT_WRITE_DOCS=1");
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_default()
+        .replace("\r\n", "\n");
+    assert!(
+        text == found,
+        "corpus/README.md is not up to date: run with ETLKIT_WRITE_DOCS=1"
+    );
     // Each of these has a scenario.
     for covered in [
         "sequential file",

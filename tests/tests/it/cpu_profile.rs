@@ -21,7 +21,10 @@ fn profile_of(files: &[(&str, &[u8])], options: &ProfileOptions) -> (Machine, Pr
     let files = files.iter().map(|(name, bytes)| (*bytes, *name));
     let mut recording = Recording::open(files).unwrap();
     let mut collector = SampleCollector::new();
-    let machine = Analysis::new().names(true).run(&mut recording, &mut collector).unwrap();
+    let machine = Analysis::new()
+        .names(true)
+        .run(&mut recording, &mut collector)
+        .unwrap();
     let profile = collector.profile(&machine, options);
     (machine, profile)
 }
@@ -29,7 +32,10 @@ fn profile_of(files: &[(&str, &[u8])], options: &ProfileOptions) -> (Machine, Pr
 fn counts_of(profile: &Profile) -> Counts {
     let rows = profile.by_frame().into_iter();
     rows.map(|(frame, total)| {
-        (profile.label(frame), (total.inclusive.samples, total.exclusive.samples))
+        (
+            profile.label(frame),
+            (total.inclusive.samples, total.exclusive.samples),
+        )
     })
     .collect()
 }
@@ -50,16 +56,29 @@ fn expected(simulated: &Simulated) -> Counts {
 fn methods_have_the_samples_of_the_truth() {
     // Merged and separate files, 64 and 32 bit.
     for (name, merged, separate) in [
-        ("profile", "profile.etl", &["kernel.etl", "clr.etl", "rundown.etl"][..]),
+        (
+            "profile",
+            "profile.etl",
+            &["kernel.etl", "clr.etl", "rundown.etl"][..],
+        ),
         ("kernel-session", "merged.etl", &["kernel.etl", "clr.etl"]),
-        ("windows-32", "windows-32.etl", &["kernel.etl", "clr.etl", "rundown.etl"]),
+        (
+            "windows-32",
+            "windows-32.etl",
+            &["kernel.etl", "clr.etl", "rundown.etl"],
+        ),
     ] {
         let simulated = simulated(name);
         for files in [&[merged][..], separate] {
             compare(name, &simulated, files);
         }
     }
-    for Kind { name, simulated, files } in kinds() {
+    for Kind {
+        name,
+        simulated,
+        files,
+    } in kinds()
+    {
         compare(name, simulated, files);
     }
 }
@@ -69,8 +88,10 @@ fn compare(name: &str, simulated: &Simulated, files: &[&str]) {
     let expected = expected(simulated);
     let total: u64 = expected.values().map(|(_, own)| own).sum();
     assert!(total > 50, "{name}: {total} samples");
-    let files: Vec<(&str, &[u8])> =
-        files.iter().map(|file| (*file, simulated.traces[*file].as_slice())).collect();
+    let files: Vec<(&str, &[u8])> = files
+        .iter()
+        .map(|file| (*file, simulated.traces[*file].as_slice()))
+        .collect();
     let (_, profile) = profile_of(&files, &ProfileOptions::new());
     assert_eq!(profile.total().samples, total, "{name}");
     let found = counts_of(&profile);
@@ -92,17 +113,29 @@ fn totals_agree_with_each_other() {
     let total = by_process.total();
     // One sample in a millisecond.
     assert_eq!(total.time, total.samples * 10_000);
-    let own: u64 = by_process.nodes().iter().map(|node| node.exclusive.samples).sum();
+    let own: u64 = by_process
+        .nodes()
+        .iter()
+        .map(|node| node.exclusive.samples)
+        .sum();
     assert_eq!(own, total.samples);
     let modules = by_process.by_module();
-    let own: u64 = modules.iter().map(|(_, total)| total.exclusive.samples).sum();
+    let own: u64 = modules
+        .iter()
+        .map(|(_, total)| total.exclusive.samples)
+        .sum();
     assert_eq!(own, total.samples);
     // Around each method: what calls it and what it calls.
     for (frame, total) in by_process.by_frame() {
         let focus = by_process.focus(|other| other == frame);
         assert_eq!(focus.total, total);
         let callers: u64 = focus.callers.iter().map(|(_, weight)| weight.samples).sum();
-        assert_eq!(callers, total.inclusive.samples, "{}", by_process.label(frame));
+        assert_eq!(
+            callers,
+            total.inclusive.samples,
+            "{}",
+            by_process.label(frame)
+        );
         let callees: u64 = focus.callees.iter().map(|(_, weight)| weight.samples).sum();
         assert!(callees + total.exclusive.samples >= total.inclusive.samples);
     }
@@ -110,7 +143,9 @@ fn totals_agree_with_each_other() {
 
 /// `etlkit analyze cpu` as JSON.
 fn analyze(args: &[&str]) -> Value {
-    let words = ["etlkit", "analyze", "cpu", "--format", "json"].into_iter().chain(args.to_vec());
+    let words = ["etlkit", "analyze", "cpu", "--format", "json"]
+        .into_iter()
+        .chain(args.to_vec());
     let said = run_captured(words.map(Into::into));
     assert_eq!(said.code, 0, "{}", String::from_utf8_lossy(&said.err));
     serde_json::from_slice(&said.out).unwrap()
@@ -132,9 +167,15 @@ fn real_trace_has_the_profile_that_a_script_computes() {
         assert_eq!(ours["samples"], theirs["samples"]);
         let mut found = BTreeMap::new();
         for row in ours["rows"].as_array().unwrap() {
-            let key = row[name].as_str().map_or(row[name].to_string(), str::to_owned);
+            let key = row[name]
+                .as_str()
+                .map_or(row[name].to_string(), str::to_owned);
             let own = row.get("self_samples").cloned().unwrap_or(Value::Null);
-            assert!(found.insert(key, vec![row["total_samples"].clone(), own]).is_none());
+            assert!(
+                found
+                    .insert(key, vec![row["total_samples"].clone(), own])
+                    .is_none()
+            );
         }
         let theirs = theirs[group].as_object().unwrap();
         for (key, counts) in theirs {
@@ -170,21 +211,48 @@ fn comparison_has_the_differences_of_two_profiles() {
         let number = |member: &str| row[member].as_i64().unwrap();
         assert_eq!(number("total_before_samples"), was.0 as i64, "{name}");
         assert_eq!(number("total_after_samples"), is.0 as i64, "{name}");
-        assert_eq!(number("total_delta_samples"), is.0 as i64 - was.0 as i64, "{name}");
-        assert_eq!(number("self_delta_samples"), is.1 as i64 - was.1 as i64, "{name}");
+        assert_eq!(
+            number("total_delta_samples"),
+            is.0 as i64 - was.0 as i64,
+            "{name}"
+        );
+        assert_eq!(
+            number("self_delta_samples"),
+            is.1 as i64 - was.1 as i64,
+            "{name}"
+        );
         // One sample in a millisecond.
-        assert_eq!(row["self_before_us"].as_f64().unwrap(), was.1 as f64 * 1e3, "{name}");
+        assert_eq!(
+            row["self_before_us"].as_f64().unwrap(),
+            was.1 as f64 * 1e3,
+            "{name}"
+        );
         assert!(number("self_delta_samples") <= last, "{name}");
         last = number("self_delta_samples");
     }
     // Scaled, both have the same sum, and a trace has not changed since itself.
-    let report = analyze(&["--compare", &before, "--normalize", "--group-by", "process", &after]);
+    let report = analyze(&[
+        "--compare",
+        &before,
+        "--normalize",
+        "--group-by",
+        "process",
+        &after,
+    ]);
     let sum = |member: &str| -> f64 {
-        report["rows"].as_array().unwrap().iter().map(|row| row[member].as_f64().unwrap()).sum()
+        report["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row[member].as_f64().unwrap())
+            .sum()
     };
     assert!((sum("total_before_us") - sum("total_after_us")).abs() < 10.0);
     let report = analyze(&["--compare", &before, "--group-by", "module", &before]);
     for row in report["rows"].as_array().unwrap() {
-        assert_eq!((&row["self_delta_us"], &row["total_delta_us"]), (&0.0.into(), &0.0.into()));
+        assert_eq!(
+            (&row["self_delta_us"], &row["total_delta_us"]),
+            (&0.0.into(), &0.0.into())
+        );
     }
 }

@@ -26,22 +26,34 @@ fn plain(value: &OwnedValue) -> Value {
 
 /// What a script says of the events that its session recorded, and what a reader says of them.
 fn compared(script: &str, definition: &str, reader: &str) -> (Vec<Value>, Vec<Value>) {
-    let scenario = Script::new("d.kdl", script).parse().unwrap_or_else(|e| panic!("{e:#?}"));
+    let scenario = Script::new("d.kdl", script)
+        .parse()
+        .unwrap_or_else(|e| panic!("{e:#?}"));
     let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
-    Simulation::new(&scenario).observer(&mut truth).run(&mut files).unwrap();
+    Simulation::new(&scenario)
+        .observer(&mut truth)
+        .run(&mut files)
+        .unwrap();
     let directory = tempfile::tempdir().unwrap();
     for file in files.into_files() {
         std::fs::write(directory.path().join(file.name), file.bytes).unwrap();
     }
-    let of_provider =
-        truth.events.iter().filter(|e| e.outcomes.iter().any(|entry| entry.is_recorded()));
+    let of_provider = truth
+        .events
+        .iter()
+        .filter(|e| e.outcomes.iter().any(|entry| entry.is_recorded()));
     let ours = of_provider.map(|event| {
-        let fields = event.fields.iter().map(|field| (field.name.clone(), plain(&field.value)));
+        let fields = event
+            .fields
+            .iter()
+            .map(|field| (field.name.clone(), plain(&field.value)));
         let fields: serde_json::Map<String, Value> = fields.collect();
         json!({ "symbol": event.name, "fields": fields, "left": 0 })
     });
-    let paths: Vec<PathBuf> =
-        [definition, "d.etl"].iter().map(|name| directory.path().join(name)).collect();
+    let paths: Vec<PathBuf> = [definition, "d.etl"]
+        .iter()
+        .map(|name| directory.path().join(name))
+        .collect();
     (ours.collect(), foreign(reader, &paths))
 }
 

@@ -39,7 +39,11 @@ fn decoder_reads_every_byte_of_tracelogging_events() {
             // An event on the channel of TraceLogging must have metadata.
             if let Header::Event(header) = record.header() {
                 let channel = header.descriptor.channel == 11;
-                assert!(!channel || metadata.is_some(), "{name}: {:?}", header.descriptor);
+                assert!(
+                    !channel || metadata.is_some(),
+                    "{name}: {:?}",
+                    header.descriptor
+                );
             }
             let Some(metadata) = metadata else { return };
             let mut fields = store.fields(record).unwrap();
@@ -52,7 +56,11 @@ fn decoder_reads_every_byte_of_tracelogging_events() {
             let again = tracelogging::parse(schema.provider, &built).unwrap();
             assert_eq!(again.fields, schema.fields, "{name}: {}", schema.name);
             // Other writers use up to two bytes for tags of zero.
-            let tags = metadata.iter().skip(2).take_while(|b| **b & 0x80 != 0).count();
+            let tags = metadata
+                .iter()
+                .skip(2)
+                .take_while(|b| **b & 0x80 != 0)
+                .count();
             assert_eq!(built[3..], metadata[3 + tags..], "{name}: {schema:?}");
             seen += 1;
         });
@@ -69,7 +77,10 @@ fn sources_of_schemas_are_ranked() {
     let mut file = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
     let mut records = file.records(Order::File).unwrap();
     let record = loop {
-        let record = records.next_record().unwrap().expect("an event of Kernel-Process");
+        let record = records
+            .next_record()
+            .unwrap()
+            .expect("an event of Kernel-Process");
         if record.is_event() {
             break record;
         }

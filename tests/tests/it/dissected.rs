@@ -54,7 +54,11 @@ fn both_read(directory: &str, files: Vec<(String, Vec<u8>)>) {
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
         let wrapped = u64::from(trace.header().buffers_written) > trace.buffers().len() as u64;
         let read = if wrapped { "before" } else { "records" };
-        assert_eq!(answer[read].as_u64(), Some(counts(file).0), "{name}: {answer}");
+        assert_eq!(
+            answer[read].as_u64(),
+            Some(counts(file).0),
+            "{name}: {answer}"
+        );
     }
     let plain = |file: &[u8]| {
         let trace = Trace::open(file, &Options::default()).unwrap();
@@ -70,7 +74,11 @@ fn both_read(directory: &str, files: Vec<(String, Vec<u8>)>) {
     let answers = foreign("etl_parser_counts.py", &paths);
     for (answer, &i) in answers.iter().zip(&plain) {
         let (name, file) = &files[i];
-        assert_eq!(answer["records"].as_u64(), Some(counts(file).1), "{name}: {answer}");
+        assert_eq!(
+            answer["records"].as_u64(),
+            Some(counts(file).1),
+            "{name}: {answer}"
+        );
     }
 }
 
@@ -80,7 +88,10 @@ fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut out = Vec::new();
     for compress in [false, true] {
         let mut add = |name: &str, file: Vec<u8>| {
-            out.push((format!("{name}-{}", if compress { "packed" } else { "plain" }), file));
+            out.push((
+                format!("{name}-{}", if compress { "packed" } else { "plain" }),
+                file,
+            ));
         };
         let compressor = || compress.then(compressor);
         let compression = compress.then(Compression::default);
@@ -90,7 +101,11 @@ fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
                 record.timestamp().saturating_since(start) % 3 != 1
             };
             let slicer = Slicer::new().compression(compression);
-            let slicer = if keep_state { slicer } else { slicer.without_state() };
+            let slicer = if keep_state {
+                slicer
+            } else {
+                slicer.without_state()
+            };
             let cut = slicer.run(&mut open(), select, Vec::new()).unwrap().output;
             add(if keep_state { "sliced" } else { "cut" }, cut);
         }
@@ -109,8 +124,11 @@ fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
         add("merged", one);
         add("merged-twice", two);
         let broken = &file[..file.len() - file.len() / 3];
-        let repaired =
-            Repairer::new().compress(compressor()).run(broken, Vec::new()).unwrap().output;
+        let repaired = Repairer::new()
+            .compress(compressor())
+            .run(broken, Vec::new())
+            .unwrap()
+            .output;
         add("repaired", repaired);
         let mut repacked = Vec::new();
         let repacker = compressor().map_or_else(Repacker::decompress, Repacker::compress);
@@ -137,7 +155,10 @@ fn other_readers_read_operations_on_a_compressed_trace() {
 fn event(number: u32, timestamp: i64, payload: &[u8]) -> Event<'_> {
     Event::new(
         Guid::new(1, 2, 3, [4; 8]),
-        EventDescriptor { id: 1, ..EventDescriptor::default() },
+        EventDescriptor {
+            id: 1,
+            ..EventDescriptor::default()
+        },
         timestamp,
     )
     .process(4, number)
@@ -212,11 +233,20 @@ fn other_readers_read_every_mode_of_the_writer() {
         ("sequential", LogFileMode::SEQUENTIAL),
         ("circular", LogFileMode::CIRCULAR),
         ("newfile", LogFileMode::NEWFILE),
-        ("preallocated", LogFileMode::SEQUENTIAL | LogFileMode::PREALLOCATE),
+        (
+            "preallocated",
+            LogFileMode::SEQUENTIAL | LogFileMode::PREALLOCATE,
+        ),
         ("append", LogFileMode::APPEND),
-        ("one-lane", LogFileMode::SEQUENTIAL | LogFileMode::NO_PER_PROCESSOR_BUFFERING),
+        (
+            "one-lane",
+            LogFileMode::SEQUENTIAL | LogFileMode::NO_PER_PROCESSOR_BUFFERING,
+        ),
         ("packed", LogFileMode::SEQUENTIAL | LogFileMode::COMPRESSED),
-        ("packed-newfile", LogFileMode::NEWFILE | LogFileMode::COMPRESSED),
+        (
+            "packed-newfile",
+            LogFileMode::NEWFILE | LogFileMode::COMPRESSED,
+        ),
     ] {
         for clock in 1..=3 {
             for (number, file) in session(mode, clock, Style::Kernel).into_iter().enumerate() {
@@ -226,9 +256,17 @@ fn other_readers_read_every_mode_of_the_writer() {
     }
     for (name, style) in [
         ("legacy", Style::LegacyKernel),
-        ("relogger", Style::Relogger { now: FileTime::new(132_000_000_000_000_000) }),
+        (
+            "relogger",
+            Style::Relogger {
+                now: FileTime::new(132_000_000_000_000_000),
+            },
+        ),
     ] {
-        files.push((name.to_owned(), session(LogFileMode::SEQUENTIAL, 1, style).remove(0)));
+        files.push((
+            name.to_owned(),
+            session(LogFileMode::SEQUENTIAL, 1, style).remove(0),
+        ));
     }
     assert!(files.len() > 30);
     both_read("dissected-modes", files);

@@ -13,7 +13,9 @@ fn table(head: &str) -> Vec<Vec<String>> {
         .take_while(|line| line.starts_with('|'))
         .map(|line| {
             let cells = line.trim_matches('|').split('|');
-            cells.map(|cell| cell.trim().trim_matches('`').to_owned()).collect()
+            cells
+                .map(|cell| cell.trim().trim_matches('`').to_owned())
+                .collect()
         })
         .collect();
     assert!(rows.len() >= 3, "no table with the head {head}");
@@ -26,11 +28,19 @@ type Names = Vec<(&'static str, u64)>;
 /// Whether a condition holds: terms with `and` between, `X`, `X & Y` or a number on each side.
 fn holds(condition: &str, names: &Names) -> bool {
     let atom = |text: &str| {
-        let named = names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
-        named.or_else(|| text.parse().ok()).unwrap_or_else(|| panic!("{text:?} is no name"))
+        let named = names
+            .iter()
+            .find(|(name, _)| *name == text)
+            .map(|(_, value)| *value);
+        named
+            .or_else(|| text.parse().ok())
+            .unwrap_or_else(|| panic!("{text:?} is no name"))
     };
-    let side =
-        |text: &str| text.split(" & ").map(|part| atom(part.trim())).fold(u64::MAX, |a, b| a & b);
+    let side = |text: &str| {
+        text.split(" & ")
+            .map(|part| atom(part.trim()))
+            .fold(u64::MAX, |a, b| a & b)
+    };
     condition.split(" and ").all(|term| {
         for (operator, compare) in [
             (" != ", (|a, b| a != b) as fn(u64, u64) -> bool),
@@ -63,7 +73,10 @@ fn yes(cell: &str) -> bool {
 
 /// Checks that each row decides at least one case.
 fn all_used(used: &[bool]) {
-    assert!(used.iter().all(|used| *used), "rows that never decide: {used:?}");
+    assert!(
+        used.iter().all(|used| *used),
+        "rows that never decide: {used:?}"
+    );
 }
 
 #[test]
@@ -75,7 +88,11 @@ fn level_rule_matches_the_page() {
             let names = vec![("S", session.into()), ("E", event.into())];
             let (row, passes) = decided(&rows, &names);
             used[row] = true;
-            assert_eq!(Enablement::new(session, 0).admits_level(event), passes, "{names:?}");
+            assert_eq!(
+                Enablement::new(session, 0).admits_level(event),
+                passes,
+                "{names:?}"
+            );
         }
     }
     all_used(&used);
@@ -85,15 +102,19 @@ fn level_rule_matches_the_page() {
 fn masks() -> impl Iterator<Item = u64> + Clone {
     const BITS: [u32; 4] = [0, 31, 32, 63];
     (0..1u64 << BITS.len()).map(|set| {
-        BITS.iter().enumerate().filter(|(i, _)| set >> i & 1 == 1).fold(0, |m, (_, b)| m | 1 << b)
+        BITS.iter()
+            .enumerate()
+            .filter(|(i, _)| set >> i & 1 == 1)
+            .fold(0, |m, (_, b)| m | 1 << b)
     })
 }
 
 #[test]
 fn keyword_rule_matches_the_page() {
-    for (head, variant) in
-        [("keyword", Variant::Current), ("keyword, older wording", Variant::Legacy)]
-    {
+    for (head, variant) in [
+        ("keyword", Variant::Current),
+        ("keyword, older wording", Variant::Legacy),
+    ] {
         let rows = table(head);
         let mut used = vec![false; rows.len()];
         for any in masks() {
@@ -110,7 +131,11 @@ fn keyword_rule_matches_the_page() {
                             variant,
                             ..Enablement::new(0, any)
                         };
-                        assert_eq!(session.admits_keyword(keyword), passes, "{head}: {names:x?}");
+                        assert_eq!(
+                            session.admits_keyword(keyword),
+                            passes,
+                            "{head}: {names:x?}"
+                        );
                     }
                 }
             }
@@ -130,8 +155,14 @@ fn id_filters_match_the_page() {
             "out" => IdFilter::Out(list),
             other => panic!("{other}"),
         };
-        let session = Enablement { ids, ..Enablement::default() };
-        let event = EventKey { id: row[1].parse().unwrap(), ..EventKey::default() };
+        let session = Enablement {
+            ids,
+            ..Enablement::default()
+        };
+        let event = EventKey {
+            id: row[1].parse().unwrap(),
+            ..EventKey::default()
+        };
         assert_eq!(session.admits(&event), yes(&row[2]), "{row:?}");
     }
 }

@@ -18,14 +18,16 @@ fn equal(value: Value<'_>, theirs: &str) -> bool {
         Value::Binary(bytes) => {
             let mut digits = Vec::new();
             render::hex_bytes(&mut digits, bytes);
-            String::from_utf8(digits).unwrap().eq_ignore_ascii_case(theirs)
+            String::from_utf8(digits)
+                .unwrap()
+                .eq_ignore_ascii_case(theirs)
         }
         Value::UInt(n) | Value::Pointer(n) => number() == Some(n),
         Value::Int(n) => theirs.parse() == Ok(n),
         Value::Bool(b) => theirs == if b { "true" } else { "false" },
-        Value::Guid(guid) => {
-            theirs.trim_matches(['{', '}']).eq_ignore_ascii_case(&guid.to_string())
-        }
+        Value::Guid(guid) => theirs
+            .trim_matches(['{', '}'])
+            .eq_ignore_ascii_case(&guid.to_string()),
         Value::Utf16(text) => text.to_string() == theirs,
         Value::Ansi(text) => text == theirs.as_bytes(),
         _ => false,
@@ -42,7 +44,9 @@ fn http_service_has_the_events_of_its_event_log() {
     let (mut events, mut fields_seen, mut not_rendered) = (0, 0, 0);
     while let Some(event) = reader.next().unwrap() {
         let record = event.record();
-        let Header::Event(header) = record.header() else { continue };
+        let Header::Event(header) = record.header() else {
+            continue;
+        };
         let their = &theirs[events];
         let d = header.descriptor;
         let numbers = json!([d.id, d.version, d.level, d.task, d.opcode, d.keyword]);
@@ -52,9 +56,15 @@ fn http_service_has_the_events_of_its_event_log() {
         // The reader of the log cuts times to microseconds.
         let time = event.time().to_string();
         let their_time = their["time"].as_str().unwrap().trim_end_matches('Z');
-        assert!(time.starts_with(their_time), "event {events}: {time}, not {their_time}");
-        let activity =
-            if header.activity.is_zero() { String::new() } else { header.activity.to_string() };
+        assert!(
+            time.starts_with(their_time),
+            "event {events}: {time}, not {their_time}"
+        );
+        let activity = if header.activity.is_zero() {
+            String::new()
+        } else {
+            header.activity.to_string()
+        };
         let their_activity = their["activity"].as_str().unwrap();
         assert!(
             activity == their_activity
@@ -70,7 +80,10 @@ fn http_service_has_the_events_of_its_event_log() {
             // Windows did not render these: their last text has no NUL, but ends with the payload.
             let mut digits = Vec::new();
             render::hex_bytes(&mut digits, record.payload());
-            assert!(digits.eq_ignore_ascii_case(payload.as_bytes()), "event {events}");
+            assert!(
+                digits.eq_ignore_ascii_case(payload.as_bytes()),
+                "event {events}"
+            );
             not_rendered += 1;
             continue;
         }
@@ -86,9 +99,17 @@ fn http_service_has_the_events_of_its_event_log() {
             fields_seen += 1;
         }
         assert!(fields.note().is_exact());
-        assert_eq!(data.len(), schema.fields.len(), "event {events}, {}", schema.name);
+        assert_eq!(
+            data.len(),
+            schema.fields.len(),
+            "event {events}, {}",
+            schema.name
+        );
     }
     assert_eq!(events, theirs.len());
     assert_eq!(not_rendered, 291);
-    assert!(events == 2_041 && fields_seen > 4_000, "{events} events, {fields_seen} fields");
+    assert!(
+        events == 2_041 && fields_seen > 4_000,
+        "{events} events, {fields_seen} fields"
+    );
 }

@@ -39,14 +39,21 @@ impl Recorded {
             path
         };
         let traces = files.iter().map(write).collect();
-        Recorded { folder, traces, samples: sampled(simulated) }
+        Recorded {
+            folder,
+            traces,
+            samples: sampled(simulated),
+        }
     }
 
     /// Exports the traces and returns the path of the file.
     fn export(&self, args: &[&str]) -> PathBuf {
         let output = self.folder.path().join("out");
         let words = ["etlkit", "export"].into_iter().chain(args.iter().copied());
-        let words = words.chain(["--force", "-o"]).map(Into::into).chain([output.clone().into()]);
+        let words = words
+            .chain(["--force", "-o"])
+            .map(Into::into)
+            .chain([output.clone().into()]);
         let said = run_captured(words.chain(self.traces.iter().map(Into::into)));
         assert_eq!(said.code, 0, "{}", String::from_utf8_lossy(&said.err));
         output
@@ -56,7 +63,9 @@ impl Recorded {
     fn expected(&self, name: impl Fn(&Sampled) -> String) -> Stacks {
         let mut stacks = Stacks::new();
         for sample in &self.samples {
-            *stacks.entry(format!("{};{}", name(sample), sample.stack())).or_default() += 1;
+            *stacks
+                .entry(format!("{};{}", name(sample), sample.stack()))
+                .or_default() += 1;
         }
         stacks
     }
@@ -64,8 +73,12 @@ impl Recorded {
 
 /// Names the first stacks that differ: all of them would fill the screen.
 fn assert_same(found: &Stacks, expected: &Stacks) {
-    let wrong = expected.iter().filter(|(stack, count)| found.get(*stack) != Some(count));
-    let more = found.iter().filter(|(stack, _)| !expected.contains_key(*stack));
+    let wrong = expected
+        .iter()
+        .filter(|(stack, count)| found.get(*stack) != Some(count));
+    let more = found
+        .iter()
+        .filter(|(stack, _)| !expected.contains_key(*stack));
     let wrong: Vec<_> = wrong.chain(more).take(3).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
 }
@@ -77,7 +90,11 @@ fn folded(path: &Path) -> Stacks {
         (stack.to_owned(), count.parse().unwrap())
     });
     let stacks: Stacks = lines.collect();
-    assert_eq!(stacks.len(), text.lines().count(), "each stack has one line");
+    assert_eq!(
+        stacks.len(),
+        text.lines().count(),
+        "each stack has one line"
+    );
     stacks
 }
 
@@ -92,10 +109,16 @@ fn folded_stacks_are_those_of_the_truth() {
     let in_time = |(stack, count): (&String, &u64)| (stack.clone(), count * 1_000_000);
     assert_same(&times, &by_process.iter().map(in_time).collect());
     let by_thread = recorded.expected(|sample| format!("{};thread {}", sample.process, sample.tid));
-    assert_same(&folded(&recorded.export(&["folded", "--by-thread"])), &by_thread);
+    assert_same(
+        &folded(&recorded.export(&["folded", "--by-thread"])),
+        &by_thread,
+    );
     let mut one = by_process;
     one.retain(|stack, _| stack.starts_with("Editor.exe"));
-    assert_same(&folded(&recorded.export(&["folded", "--process", "editor"])), &one);
+    assert_same(
+        &folded(&recorded.export(&["folded", "--process", "editor"])),
+        &one,
+    );
     for recorded in of_all_kinds() {
         let by_process = recorded.expected(|sample| sample.process.clone());
         assert_same(&folded(&recorded.export(&["folded"])), &by_process);
@@ -103,7 +126,11 @@ fn folded_stacks_are_those_of_the_truth() {
 }
 
 fn of_all_kinds() -> impl Iterator<Item = Recorded> {
-    kinds().iter().map(|Kind { simulated, files, .. }| Recorded::of(simulated, files))
+    kinds().iter().map(
+        |Kind {
+             simulated, files, ..
+         }| Recorded::of(simulated, files),
+    )
 }
 
 #[needs(python, node)]
@@ -124,7 +151,9 @@ fn compare_speedscope(recorded: &Recorded) {
         }
     }
     let expected = recorded.expected(|sample| format!("{} thread {}", sample.process, sample.tid));
-    let expected = expected.into_iter().map(|(stack, count)| (stack, count * 1_000_000));
+    let expected = expected
+        .into_iter()
+        .map(|(stack, count)| (stack, count * 1_000_000));
     assert_same(&found, &expected.collect());
 }
 
@@ -139,7 +168,10 @@ fn speedscope_files_have_the_activities_of_the_truth() {
     let (mut counts, mut time) = (Stacks::new(), Stacks::new());
     for (name, profile) in profiles.as_object().unwrap() {
         // The trace has no events of the kernel, which would name the process.
-        assert!(name.starts_with("? (") && name.contains(") activities"), "{name}");
+        assert!(
+            name.starts_with("? (") && name.contains(") activities"),
+            "{name}"
+        );
         for (sums, member) in [(&mut counts, "counts"), (&mut time, "times")] {
             for (stack, value) in profile[member].as_object().unwrap() {
                 *sums.entry(stack.clone()).or_default() += value.as_u64().unwrap();
@@ -147,19 +179,31 @@ fn speedscope_files_have_the_activities_of_the_truth() {
         }
     }
     let events = |name: &'static str| {
-        let recorded = simulated.truth.events.iter().filter(|e| !e.outcomes.is_empty());
+        let recorded = simulated
+            .truth
+            .events
+            .iter()
+            .filter(|e| !e.outcomes.is_empty());
         recorded.filter(move |e| e.name == name)
     };
     let sum = |name: &'static str| events(name).map(|e| e.at).sum::<u64>();
     let number = events("RequestStart").count() as u64;
     assert!(number > 20);
     let expected = [("Request", number), ("Request;Query", number)];
-    assert_eq!(counts, expected.map(|(stack, count)| (stack.to_owned(), count)).into());
+    assert_eq!(
+        counts,
+        expected
+            .map(|(stack, count)| (stack.to_owned(), count))
+            .into()
+    );
     let queries = sum("QueryStop") - sum("QueryStart");
     let own = sum("RequestStop") - sum("RequestStart") - queries;
     for (stack, expected) in [("Request", own), ("Request;Query", queries)] {
         // Each time is rounded to 100 ns.
-        assert!(time[stack].abs_diff(expected) <= 400 * number, "{time:?} {expected}");
+        assert!(
+            time[stack].abs_diff(expected) <= 400 * number,
+            "{time:?} {expected}"
+        );
     }
 }
 
@@ -189,8 +233,17 @@ fn first_mapping_of_a_pprof_file_is_the_program_with_the_most_samples() {
 /// A pprof file, as a reader of others sees it.
 fn read_pprof(file: &Path) -> Value {
     let script = root().join("tests/foreign/pprof.cjs");
-    let output = Command::new("node").arg(script).arg(node_packages()).arg(file).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new("node")
+        .arg(script)
+        .arg(node_packages())
+        .arg(file)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -217,25 +270,44 @@ fn pprof_files_without_an_interval_count_samples() {
     let read = read_pprof(&recorded.export(&["pprof"]));
     assert_eq!(read["types"], serde_json::json!(["samples/count"]));
     let stacks = read["stacks"].as_object().unwrap();
-    let total: u64 = stacks.values().map(|values| values[0].as_u64().unwrap()).sum();
+    let total: u64 = stacks
+        .values()
+        .map(|values| values[0].as_u64().unwrap())
+        .sum();
     assert_eq!(total, recorded.samples.len() as u64);
-    assert!(stacks.values().all(|values| values.as_array().unwrap().len() == 1));
+    assert!(
+        stacks
+            .values()
+            .all(|values| values.as_array().unwrap().len() == 1)
+    );
 }
 
 fn compare_pprof(recorded: &Recorded) {
     let read = read_pprof(&recorded.export(&["pprof"]));
-    assert_eq!(read["types"], serde_json::json!(["samples/count", "cpu/nanoseconds"]));
-    assert_eq!((&read["period"], &read["problems"]), (&1_000_000.into(), &serde_json::json!([])));
+    assert_eq!(
+        read["types"],
+        serde_json::json!(["samples/count", "cpu/nanoseconds"])
+    );
+    assert_eq!(
+        (&read["period"], &read["problems"]),
+        (&1_000_000.into(), &serde_json::json!([]))
+    );
     let mut expected: BTreeMap<String, u64> = BTreeMap::new();
     for sample in &recorded.samples {
         // Each address is a frame.
         let labels: Vec<&str> = sample.labels.iter().rev().map(String::as_str).collect();
-        *expected.entry(format!("{};{}", sample.process, labels.join(";"))).or_default() += 1;
+        *expected
+            .entry(format!("{};{}", sample.process, labels.join(";")))
+            .or_default() += 1;
     }
     let stacks = read["stacks"].as_object().unwrap();
     assert_eq!(stacks.len(), expected.len());
     for (stack, count) in expected {
-        assert_eq!(stacks[&stack], serde_json::json!([count, count * 1_000_000]), "{stack}");
+        assert_eq!(
+            stacks[&stack],
+            serde_json::json!([count, count * 1_000_000]),
+            "{stack}"
+        );
     }
 }
 
@@ -254,9 +326,15 @@ fn flame_graph_page_has_the_stacks_of_the_truth() {
     let mut found = Stacks::new();
     for node in data["nodes"].as_array().unwrap() {
         let (depth, index, weight) = (number(&node[0]), number(&node[1]), number(&node[2]) as u64);
-        let label = if depth == 0 { &data["roots"][index] } else { &data["frames"][index][0] };
+        let label = if depth == 0 {
+            &data["roots"][index]
+        } else {
+            &data["frames"][index][0]
+        };
         stack.truncate(depth);
-        let above = stack.last().map_or(String::new(), |(path, _)| format!("{path};"));
+        let above = stack
+            .last()
+            .map_or(String::new(), |(path, _)| format!("{path};"));
         if let Some((path, _)) = stack.last() {
             *found.get_mut(path).unwrap() -= weight;
         }
@@ -276,8 +354,17 @@ fn search_in_a_flame_graph_finds_frames_only() {
     let page = recorded.export(&["flamegraph", "--weight", "samples"]);
     let search = |text: &str| -> Value {
         let script = root().join("tests/foreign/flamegraph.cjs");
-        let output = Command::new("node").arg(script).arg(&page).arg(text).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let output = Command::new("node")
+            .arg(script)
+            .arg(&page)
+            .arg(text)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         serde_json::from_slice(&output.stdout).unwrap()
     };
     for text in ["all", "al", "orders"] {
@@ -287,9 +374,17 @@ fn search_in_a_flame_graph_finds_frames_only() {
         let count = recorded.samples.iter().filter(is_found).count();
         let found = search(text);
         let said = found["said"].as_str().unwrap();
-        assert_eq!(said.split(' ').next(), Some(count.to_string().as_str()), "{text}: {said}");
+        assert_eq!(
+            said.split(' ').next(),
+            Some(count.to_string().as_str()),
+            "{text}: {said}"
+        );
         let marked = found["marked"].as_array().unwrap();
-        assert!(marked.iter().all(|title| !title.as_str().unwrap().starts_with("all\n")));
+        assert!(
+            marked
+                .iter()
+                .all(|title| !title.as_str().unwrap().starts_with("all\n"))
+        );
     }
 }
 
@@ -301,10 +396,16 @@ fn exports_without_samples_say_what_would_record_them() {
     std::fs::write(&trace, simulated.traces.values().next().unwrap()).unwrap();
     let words = ["etlkit", "export", "folded", trace.to_str().unwrap(), "-o"];
     let output = folder.path().join("out");
-    let words = words.into_iter().map(Into::into).chain([output.clone().into_os_string()]);
+    let words = words
+        .into_iter()
+        .map(Into::into)
+        .chain([output.clone().into_os_string()]);
     let said = run_captured(words.collect::<Vec<_>>());
     let err = String::from_utf8(said.err).unwrap();
     assert_eq!(said.code, 2);
-    assert!(err.contains("no CPU sample is selected") && err.contains("xperf -on"), "{err}");
+    assert!(
+        err.contains("no CPU sample is selected") && err.contains("xperf -on"),
+        "{err}"
+    );
     assert!(!output.exists());
 }

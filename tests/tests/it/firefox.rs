@@ -28,8 +28,10 @@ fn etlkit(args: &[&str]) -> Vec<u8> {
 
 fn analyze(kind: &str, files: &[PathBuf]) -> Value {
     let files = files.iter().map(|file| file.to_str().unwrap());
-    let args: Vec<&str> =
-        ["analyze", kind, "--format", "json", "--top", "0"].into_iter().chain(files).collect();
+    let args: Vec<&str> = ["analyze", kind, "--format", "json", "--top", "0"]
+        .into_iter()
+        .chain(files)
+        .collect();
     serde_json::from_slice(&etlkit(&args)).unwrap()
 }
 
@@ -37,8 +39,15 @@ fn analyze(kind: &str, files: &[PathBuf]) -> Value {
 fn export(folder: &Path, name: &str, files: &[PathBuf], more: &[&str]) -> PathBuf {
     let path = folder.join(name);
     let files = files.iter().map(|file| file.to_str().unwrap());
-    let args = ["export", "firefox"].into_iter().chain(more.iter().copied()).chain(files);
-    etlkit(&args.chain(["-o", path.to_str().unwrap(), "--force"]).collect::<Vec<_>>());
+    let args = ["export", "firefox"]
+        .into_iter()
+        .chain(more.iter().copied())
+        .chain(files);
+    etlkit(
+        &args
+            .chain(["-o", path.to_str().unwrap(), "--force"])
+            .collect::<Vec<_>>(),
+    );
     path
 }
 
@@ -76,16 +85,29 @@ fn samples_are_those_of_the_truth() {
     let folder = tempfile::tempdir().unwrap();
     // Merged and separate files, 64 and 32 bit, the latter of Windows 7.
     for (name, merged, separate) in [
-        ("profile", "profile.etl", &["kernel.etl", "clr.etl", "rundown.etl"][..]),
+        (
+            "profile",
+            "profile.etl",
+            &["kernel.etl", "clr.etl", "rundown.etl"][..],
+        ),
         ("kernel-session", "merged.etl", &["kernel.etl", "clr.etl"]),
-        ("windows-32", "windows-32.etl", &["kernel.etl", "clr.etl", "rundown.etl"]),
+        (
+            "windows-32",
+            "windows-32.etl",
+            &["kernel.etl", "clr.etl", "rundown.etl"],
+        ),
     ] {
         let simulated = simulated(name);
         for (files, out) in [(&[merged][..], "p.json"), (separate, "p.json.gz")] {
             compare_samples(folder.path(), (name, out), &simulated, files);
         }
     }
-    for Kind { name, simulated, files } in kinds() {
+    for Kind {
+        name,
+        simulated,
+        files,
+    } in kinds()
+    {
         compare_samples(folder.path(), (name, "p.json"), simulated, files);
     }
 }
@@ -108,13 +130,21 @@ fn compare_samples(
     let mut found = Stacks::new();
     for thread in list(&read, "threads") {
         let process = thread["process"].as_str().unwrap();
-        let of = format!("{process} ({});{}", thread["pid"].as_str().unwrap(), thread["tid"]);
+        let of = format!(
+            "{process} ({});{}",
+            thread["pid"].as_str().unwrap(),
+            thread["tid"]
+        );
         for (stack, count) in thread["stacks"].as_object().unwrap() {
             found.insert(format!("{of};{stack}"), count.as_u64().unwrap());
         }
     }
-    let wrong = expected.iter().filter(|(stack, count)| found.get(*stack) != Some(count));
-    let more = found.iter().filter(|(stack, _)| !expected.contains_key(*stack));
+    let wrong = expected
+        .iter()
+        .filter(|(stack, count)| found.get(*stack) != Some(count));
+    let more = found
+        .iter()
+        .filter(|(stack, _)| !expected.contains_key(*stack));
     let wrong: Vec<_> = wrong.chain(more).take(3).collect();
     assert!(wrong.is_empty(), "{name} {out}: {wrong:?}");
 }
@@ -135,12 +165,23 @@ fn ticks(millis: &Value) -> i64 {
 fn assert_same_collections(read: &Value, theirs: &[Value], name: &str) {
     let pid = |thread: &Value| thread["pid"].as_str().unwrap().parse::<u32>().unwrap();
     let ours = markers(read, "GC").map(|(thread, gc)| {
-        json!([pid(thread), gc["number"], gc["generation"], ticks(&gc["pause"])])
+        json!([
+            pid(thread),
+            gc["number"],
+            gc["generation"],
+            ticks(&gc["pause"])
+        ])
     });
     let micros = |row: &Value| (row.as_f64().unwrap() * 10.0).round() as i64;
     let theirs = theirs.iter();
-    let theirs = theirs
-        .map(|gc| json!([gc["pid"], gc["number"], gc["generation"], micros(&gc["pause_us"])]));
+    let theirs = theirs.map(|gc| {
+        json!([
+            gc["pid"],
+            gc["number"],
+            gc["generation"],
+            micros(&gc["pause_us"])
+        ])
+    });
     assert_eq!(sorted(ours), sorted(theirs), "{name}");
 }
 
@@ -157,7 +198,12 @@ fn markers_are_those_of_the_truth() {
     ] {
         compare_markers(here.path(), name, &simulated(name), &[file]);
     }
-    for Kind { name, simulated, files } in kinds() {
+    for Kind {
+        name,
+        simulated,
+        files,
+    } in kinds()
+    {
         compare_markers(here.path(), name, simulated, files);
     }
 }
@@ -167,8 +213,17 @@ fn compare_markers(folder: &Path, name: &str, simulated: &Simulated, files: &[&s
     let truth = folder.join("truth.jsonl");
     std::fs::write(&truth, &simulated.texts["truth.jsonl"]).unwrap();
     let script = root().join("tests/foreign/runtime_reports.py");
-    let output = Command::new(python()).arg(script).arg(&truth).arg("clr").output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(python())
+        .arg(script)
+        .arg(&truth)
+        .arg("clr")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let theirs: Value = serde_json::from_slice(&output.stdout).unwrap();
     let files = written(simulated, files, folder);
     let read = read(&export(folder, "p.json", &files, &[]));
@@ -188,12 +243,16 @@ fn compare_markers(folder: &Path, name: &str, simulated: &Simulated, files: &[&s
     let mut exceptions: BTreeMap<String, u64> = BTreeMap::new();
     for (thread, marker) in markers(&read, "Exception") {
         let kind = marker["exception"].as_str().unwrap();
-        *exceptions.entry(format!("{}|{kind}", pid(thread))).or_default() += 1;
+        *exceptions
+            .entry(format!("{}|{kind}", pid(thread)))
+            .or_default() += 1;
     }
     assert_eq!(json!(exceptions), theirs["exceptions"], "{name}");
     let mut waits: BTreeMap<String, u64> = BTreeMap::new();
     for (thread, _) in markers(&read, "Contention") {
-        *waits.entry(format!("{}|{}", pid(thread), thread["tid"])).or_default() += 1;
+        *waits
+            .entry(format!("{}|{}", pid(thread), thread["tid"]))
+            .or_default() += 1;
     }
     let theirs = theirs["contention"].as_object().unwrap().iter();
     let theirs = theirs.map(|(thread, row)| (thread.clone(), row[0].as_u64().unwrap()));
@@ -220,10 +279,17 @@ fn exceptions_of_a_real_trace_have_the_stacks_of_the_clr() {
     let here = tempfile::tempdir().unwrap();
     let files = [trace("perfview/net.4.5.2.x64.etl")];
     let read = read(&export(here.path(), "p.json", &files, &[]));
-    let all: Vec<&Value> = markers(&read, "Exception").map(|(_, marker)| marker).collect();
-    let [exception] = all[..] else { panic!("{all:?}") };
+    let all: Vec<&Value> = markers(&read, "Exception")
+        .map(|(_, marker)| marker)
+        .collect();
+    let [exception] = all[..] else {
+        panic!("{all:?}")
+    };
     let cause = exception["cause"].as_str().unwrap();
-    assert!(cause.starts_with("ntdll.dll!?;") && cause.matches(';').count() > 10, "{cause}");
+    assert!(
+        cause.starts_with("ntdll.dll!?;") && cause.matches(';').count() > 10,
+        "{cause}"
+    );
 }
 
 #[needs(python)]
@@ -235,12 +301,18 @@ fn activities_have_the_names_and_times_of_the_truth() {
     let read = read(&export(here.path(), "p.json", &files, &[]));
     let of = |name: &str| -> Vec<i64> {
         let events = simulated.truth.events.iter();
-        events.filter(|e| e.name == name && !e.outcomes.is_empty()).map(|e| e.at as i64).collect()
+        events
+            .filter(|e| e.name == name && !e.outcomes.is_empty())
+            .map(|e| e.at as i64)
+            .collect()
     };
     for name in ["Request", "Query"] {
         let (starts, stops) = (of(&format!("{name}Start")), of(&format!("{name}Stop")));
-        let mut expected: Vec<i64> =
-            starts.iter().zip(&stops).map(|(start, stop)| (stop - start) / 100).collect();
+        let mut expected: Vec<i64> = starts
+            .iter()
+            .zip(&stops)
+            .map(|(start, stop)| (stop - start) / 100)
+            .collect();
         let mut found: Vec<i64> = markers(&read, "Activity")
             .filter(|(_, marker)| marker["name"] == name)
             .map(|(_, marker)| ticks(&marker["end"]) - ticks(&marker["start"]))
@@ -251,7 +323,10 @@ fn activities_have_the_names_and_times_of_the_truth() {
         // Both times are rounded down to 100 ns.
         assert_eq!(found.len(), expected.len());
         let differ = |(a, b): (&i64, &i64)| (a - b).abs() > 1;
-        assert!(!found.iter().zip(&expected).any(differ), "{found:?} {expected:?}");
+        assert!(
+            !found.iter().zip(&expected).any(differ),
+            "{found:?} {expected:?}"
+        );
     }
     let providers = markers(&read, "Activity").all(|(_, m)| m["provider"] == "Contoso-Activities");
     assert!(providers);
@@ -266,7 +341,10 @@ fn libraries_have_the_identities_that_a_merge_recorded() {
     let read = read(&export(here.path(), "p.json", &files, &[]));
     let pdbs: Vec<String> = (simulated.truth.identities.values().flatten())
         .map(|(signature, age)| {
-            format!("{}{age:x}", signature.to_string().replace('-', "").to_uppercase())
+            format!(
+                "{}{age:x}",
+                signature.to_string().replace('-', "").to_uppercase()
+            )
         })
         .collect();
     let codes: Vec<(String, String)> = (simulated.truth.versions.iter())
@@ -278,10 +356,15 @@ fn libraries_have_the_identities_that_a_merge_recorded() {
     assert!(list(&read, "libs").len() > 2);
     for library in list(&read, "libs") {
         let name = library["name"].as_str().unwrap().to_lowercase();
-        assert!(pdbs.iter().any(|pdb| library["breakpadId"] == **pdb), "{library}");
+        assert!(
+            pdbs.iter().any(|pdb| library["breakpadId"] == **pdb),
+            "{library}"
+        );
         let debug_name = library["debugName"].as_str().unwrap().to_lowercase();
         assert!(debug_name.ends_with(".pdb"), "{library}");
-        let known = codes.iter().any(|(of, code)| *of == name && library["codeId"] == **code);
+        let known = codes
+            .iter()
+            .any(|(of, code)| *of == name && library["codeId"] == **code);
         assert!(known, "{library}: {codes:?}");
     }
     // The kernel's own file has no identities.
@@ -298,20 +381,50 @@ fn selections_apply_to_samples_and_markers() {
     let here = tempfile::tempdir().unwrap();
     let files = written(&simulated("profile"), &["profile.etl"], here.path());
     let all = read(&export(here.path(), "all.json", &files, &[]));
-    let one = read(&export(here.path(), "one.json", &files, &["--process", "editor"]));
-    assert!(list(&one, "threads").iter().all(|thread| thread["process"] == "Editor.exe"));
+    let one = read(&export(
+        here.path(),
+        "one.json",
+        &files,
+        &["--process", "editor"],
+    ));
+    assert!(
+        list(&one, "threads")
+            .iter()
+            .all(|thread| thread["process"] == "Editor.exe")
+    );
     let number = |read: &Value| list(read, "threads").len();
     assert!(number(&one) > 0 && number(&one) < number(&all));
-    let part = read(&export(here.path(), "part.json", &files, &["--from", "0.5", "--to", "1"]));
+    let part = read(&export(
+        here.path(),
+        "part.json",
+        &files,
+        &["--from", "0.5", "--to", "1"],
+    ));
     let mut times = Vec::new();
     for thread in list(&part, "threads") {
-        times.extend(list(thread, "times").iter().map(|time| time.as_f64().unwrap()));
-        times.extend(list(thread, "markers").iter().map(|m| m["start"].as_f64().unwrap()));
+        times.extend(
+            list(thread, "times")
+                .iter()
+                .map(|time| time.as_f64().unwrap()),
+        );
+        times.extend(
+            list(thread, "markers")
+                .iter()
+                .map(|m| m["start"].as_f64().unwrap()),
+        );
     }
     assert!(!times.is_empty() && times.iter().all(|time| (500.0..1000.0).contains(time)));
     let idle = read(&export(here.path(), "idle.json", &files, &["--idle"]));
-    assert!(list(&idle, "threads").iter().any(|thread| thread["pid"] == "0"));
-    assert!(list(&all, "threads").iter().all(|thread| thread["pid"] != "0"));
+    assert!(
+        list(&idle, "threads")
+            .iter()
+            .any(|thread| thread["pid"] == "0")
+    );
+    assert!(
+        list(&all, "threads")
+            .iter()
+            .all(|thread| thread["pid"] != "0")
+    );
 }
 
 #[test]
@@ -319,11 +432,21 @@ fn profiles_without_content_say_what_would_record_it() {
     let here = tempfile::tempdir().unwrap();
     let files = written(&simulated("packets"), &["nettrace.etl"], here.path());
     let (file, out) = (files[0].to_str().unwrap(), here.path().join("p.json"));
-    let words = ["etlkit", "export", "firefox", file, "-o", out.to_str().unwrap()];
+    let words = [
+        "etlkit",
+        "export",
+        "firefox",
+        file,
+        "-o",
+        out.to_str().unwrap(),
+    ];
     let said = run_captured(words.map(Into::into).to_vec());
     let err = String::from_utf8(said.err).unwrap();
     assert_eq!(said.code, 2);
-    assert!(err.contains("no CPU sample and no marker") && err.contains("xperf -on"), "{err}");
+    assert!(
+        err.contains("no CPU sample and no marker") && err.contains("xperf -on"),
+        "{err}"
+    );
     assert!(!out.exists());
 }
 
@@ -331,8 +454,17 @@ fn profiles_without_content_say_what_would_record_it() {
 fn shown(profile: &Path) -> Value {
     let script = root().join("tests/foreign/firefox_profiler.cjs");
     let mut command = Command::new("node");
-    let output = command.arg(script).arg(node_packages()).arg(profile).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = command
+        .arg(script)
+        .arg(node_packages())
+        .arg(profile)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -356,7 +488,10 @@ fn compare(files: &[PathBuf]) -> (u64, usize) {
         }
     }
     let mut managed = 0;
-    for method in list(&cpu, "rows").iter().filter(|method| method["code"] == "managed") {
+    for method in list(&cpu, "rows")
+        .iter()
+        .filter(|method| method["code"] == "managed")
+    {
         let name = method["name"].as_str().unwrap();
         let expected = ["total_samples", "self_samples"].map(|key| method[key].as_u64().unwrap());
         assert_eq!(counts.get(name), Some(&expected), "{name}");
@@ -373,15 +508,24 @@ fn compare(files: &[PathBuf]) -> (u64, usize) {
         assert!(shown["requested"].get(&id).is_some(), "{id}");
     }
     let is_identified = list(&read, "libs").iter().any(|library| known(&library));
-    assert_eq!(counts.keys().any(|name| name.contains(".pdb@")), is_identified, "{name}");
+    assert_eq!(
+        counts.keys().any(|name| name.contains(".pdb@")),
+        is_identified,
+        "{name}"
+    );
 
     let gc = analyze("gc", files);
     assert_same_collections(&read, list(&gc, "gcs"), &name);
-    let theirs = list(&shown, "markers").iter().filter(|marker| marker["type"] == "GC");
-    let mut pauses: Vec<i64> = theirs.map(|marker| ticks(&marker["data"]["pause"])).collect();
+    let theirs = list(&shown, "markers")
+        .iter()
+        .filter(|marker| marker["type"] == "GC");
+    let mut pauses: Vec<i64> = theirs
+        .map(|marker| ticks(&marker["data"]["pause"]))
+        .collect();
     let expected = list(&gc, "gcs").iter();
-    let mut expected: Vec<i64> =
-        expected.map(|gc| (gc["pause_us"].as_f64().unwrap() * 10.0).round() as i64).collect();
+    let mut expected: Vec<i64> = expected
+        .map(|gc| (gc["pause_us"].as_f64().unwrap() * 10.0).round() as i64)
+        .collect();
     pauses.sort_unstable();
     expected.sort_unstable();
     assert_eq!(pauses, expected, "{name}");

@@ -15,8 +15,9 @@ use etl_test_support::{all_traces, needs, python, root};
 
 /// The reader on the page.
 fn reader(here: &Path) -> PathBuf {
-    let page =
-        std::fs::read_to_string(root().join("docs/format.md")).unwrap().replace("\r\n", "\n");
+    let page = std::fs::read_to_string(root().join("docs/format.md"))
+        .unwrap()
+        .replace("\r\n", "\n");
     let (_, block) = page.split_once("`read_etl.py`:\n```python\n").unwrap();
     let (script, _) = block.split_once("```\n").unwrap();
     let path = here.join("read_etl.py");
@@ -39,16 +40,32 @@ fn ours(bytes: &[u8]) -> Vec<String> {
 
 /// The same by the reader on the page.
 fn theirs(python: &Path, reader: &Path, trace: &Path) -> Vec<String> {
-    let output = Command::new(python).arg(reader).arg(trace).output().unwrap();
+    let output = Command::new(python)
+        .arg(reader)
+        .arg(trace)
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {said}", trace.display());
-    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 fn compare(python: &Path, reader: &Path, trace: &Path) -> usize {
-    let (ours, theirs) = (ours(&std::fs::read(trace).unwrap()), theirs(python, reader, trace));
+    let (ours, theirs) = (
+        ours(&std::fs::read(trace).unwrap()),
+        theirs(python, reader, trace),
+    );
     let differ = ours.iter().zip(&theirs).find(|(a, b)| a != b);
-    assert_eq!((differ, ours.len()), (None, theirs.len()), "{}", trace.display());
+    assert_eq!(
+        (differ, ours.len()),
+        (None, theirs.len()),
+        "{}",
+        trace.display()
+    );
     ours.len()
 }
 
@@ -92,8 +109,9 @@ fn python_reader_of_the_page_reads_simulated_traces() {
         let text = std::fs::read_to_string(corpus.join(format!("{name}.kdl"))).unwrap();
         let include = |file: &str| std::fs::read_to_string(corpus.join(file));
         let scenario = Script::new(name, &text).include(&include).parse().unwrap();
-        for SimulatedFile { name: file, bytes } in
-            etl_synth::Simulation::new(&scenario).run_in_memory().unwrap()
+        for SimulatedFile { name: file, bytes } in etl_synth::Simulation::new(&scenario)
+            .run_in_memory()
+            .unwrap()
         {
             if !file.ends_with(".etl") {
                 continue;
@@ -104,7 +122,9 @@ fn python_reader_of_the_page_reads_simulated_traces() {
             let mut packed = Vec::new();
             let compressor =
                 BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default).unwrap();
-            Repacker::compress(compressor).run(bytes.as_slice(), &mut packed).unwrap();
+            Repacker::compress(compressor)
+                .run(bytes.as_slice(), &mut packed)
+                .unwrap();
             std::fs::write(&path, &packed).unwrap();
             compare(&python, &reader, &path);
         }

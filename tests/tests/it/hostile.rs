@@ -68,14 +68,29 @@ fn targets_accept_seeds_and_changed_seeds() {
 #[test]
 fn material_has_seeds_of_every_scenario() {
     let mut material = Material::default();
-    for Simulated { name, script, traces, texts, .. } in corpus() {
-        let files = traces.iter().map(|(file, bytes)| (file.as_str(), bytes.as_slice()));
+    for Simulated {
+        name,
+        script,
+        traces,
+        texts,
+        ..
+    } in corpus()
+    {
+        let files = traces
+            .iter()
+            .map(|(file, bytes)| (file.as_str(), bytes.as_slice()));
         material.add_scenario(name, script.clone(), files, &texts["truth.jsonl"]);
     }
     for (scenario, _) in &material.scripts {
         // Files with a damaged header event have no seeds, but each scenario has another file.
         let begins = format!("{scenario}-");
-        assert!(material.traces.iter().any(|(name, _)| name.starts_with(&begins)), "{scenario}");
+        assert!(
+            material
+                .traces
+                .iter()
+                .any(|(name, _)| name.starts_with(&begins)),
+            "{scenario}"
+        );
     }
 }
 
@@ -92,13 +107,25 @@ fn targets_accept_inputs_that_failed_once() {
 fn fuzzing_page_lists_every_input_that_failed_once() {
     let page =
         fs::read_to_string(etl_test_support::root().join("reports/fuzzing.md")).expect("the page");
-    let (_, faults) = page.split_once("Faults that were found").expect("the table of faults");
+    let (_, faults) = page
+        .split_once("Faults that were found")
+        .expect("the table of faults");
     let rows = faults.lines().filter(|line| line.starts_with("| `"));
     let names: BTreeSet<&str> = rows
-        .flat_map(|row| row.split('|').nth(1).unwrap_or_default().split('`').skip(1).step_by(2))
+        .flat_map(|row| {
+            row.split('|')
+                .nth(1)
+                .unwrap_or_default()
+                .split('`')
+                .skip(1)
+                .step_by(2)
+        })
         .collect();
     let found = regressions().expect("readable inputs");
-    assert_eq!(names, found.iter().map(|input| input.name.as_str()).collect());
+    assert_eq!(
+        names,
+        found.iter().map(|input| input.name.as_str()).collect()
+    );
 }
 
 #[test]

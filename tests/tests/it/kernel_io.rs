@@ -85,7 +85,9 @@ fn check(records: &[Seen]) -> Kinds {
                     true => (record.u64(16), record.u64(8), record.u32(24)),
                     false => (record.u64(32), record.u64(40), record.u32(48)),
                 };
-                let begin = begun.remove(&irp).unwrap_or_else(|| panic!("{irp:#x} has not begun"));
+                let begin = begun
+                    .remove(&irp)
+                    .unwrap_or_else(|| panic!("{irp:#x} has not begun"));
                 let init = match record.hook {
                     0x010e => 0x010f,
                     hook => hook + 2,
@@ -101,7 +103,10 @@ fn check(records: &[Seen]) -> Kinds {
             }
             0x0420 => {
                 let key = record.u64(0);
-                assert!(named.insert(key, record.payload[8..].to_vec()).is_none(), "{key:#x}");
+                assert!(
+                    named.insert(key, record.payload[8..].to_vec()).is_none(),
+                    "{key:#x}"
+                );
             }
             0x0423 => {
                 let key = record.u64(0);
@@ -120,7 +125,10 @@ fn check(records: &[Seen]) -> Kinds {
     assert!(begun.is_empty(), "{} requests did not end", begun.len());
     // Keys of disk events are those of files that are listed at the end, or were deleted.
     assert!(!used.is_empty() && !rundown.is_empty());
-    assert!(used.iter().all(|key| rundown.contains(key) || deleted.contains(key)));
+    assert!(
+        used.iter()
+            .all(|key| rundown.contains(key) || deleted.contains(key))
+    );
     assert!(named.keys().all(|key| rundown.contains(key)));
     // The list is between the last masks and the end of the rundown, with nothing of these groups
     // after it.
@@ -154,17 +162,29 @@ at "2s" { run "xperf -stop" }
 fn simulated_disk_file_and_network_events_are_like_those_of_a_real_trace() {
     let real = std::fs::read(traces().join("perfview/net.4.5.2.x64.etl")).unwrap();
     let real = check(&records(&real));
-    let scenario = Script::new("io", SCRIPT).parse().unwrap_or_else(|e| panic!("{e:#?}"));
+    let scenario = Script::new("io", SCRIPT)
+        .parse()
+        .unwrap_or_else(|e| panic!("{e:#?}"));
     let mut files = MemoryFileSystem::default();
     Simulation::new(&scenario).run(&mut files).unwrap();
-    let files = files.into_files().into_iter().map(|file| (file.name, file.bytes));
+    let files = files
+        .into_files()
+        .into_iter()
+        .map(|file| (file.name, file.bytes));
     let files: BTreeMap<_, _> = files.collect();
     let simulated = check(&records(&files["k.etl"]));
     // The real trace has no TCP connection that begins or ends.
     let hooks: BTreeSet<u16> = real.iter().map(|(hook, ..)| *hook).collect();
-    let common: Kinds = simulated.iter().filter(|kind| hooks.contains(&kind.0)).cloned().collect();
+    let common: Kinds = simulated
+        .iter()
+        .filter(|kind| hooks.contains(&kind.0))
+        .cloned()
+        .collect();
     assert_eq!(common, real);
-    let more: Vec<u16> =
-        simulated.iter().map(|kind| kind.0).filter(|hook| !hooks.contains(hook)).collect();
+    let more: Vec<u16> = simulated
+        .iter()
+        .map(|kind| kind.0)
+        .filter(|hook| !hooks.contains(hook))
+        .collect();
     assert_eq!(more, [0x061c], "a connection");
 }

@@ -29,7 +29,9 @@ fn rows() -> Vec<Row> {
             opcode: c[3].parse().unwrap(),
             version: c[4].parse().unwrap(),
             symbol: c[5].to_owned(),
-            fields: fields.map(|(of, name)| (of.to_owned(), name.to_owned())).collect(),
+            fields: fields
+                .map(|(of, name)| (of.to_owned(), name.to_owned()))
+                .collect(),
         }
     };
     text.lines().skip(1).map(row).collect()
@@ -38,14 +40,19 @@ fn rows() -> Vec<Row> {
 /// The layout of an event: that of its version, or of the nearest older one.
 fn layout(row: &Row) -> Option<&'static TableEvent> {
     let class = Registry::classic().provider(row.class)?;
-    let versions = class.events.iter().filter_map(|event| match event.schema.identity {
-        Identity::Classic { opcode, version } if u16::from(opcode) == row.opcode => {
-            Some((version, event))
-        }
-        _ => None,
-    });
+    let versions = class
+        .events
+        .iter()
+        .filter_map(|event| match event.schema.identity {
+            Identity::Classic { opcode, version } if u16::from(opcode) == row.opcode => {
+                Some((version, event))
+            }
+            _ => None,
+        });
     let older = versions.filter(|(version, _)| *version <= row.version);
-    older.max_by_key(|(version, _)| *version).map(|(_, event)| event)
+    older
+        .max_by_key(|(version, _)| *version)
+        .map(|(_, event)| event)
 }
 
 /// Whether a simple type of the dump can be that of a field.
@@ -67,12 +74,24 @@ fn agrees(of: &str, field: InType) -> bool {
 const OTHERWISE: &[(&str, &str)] = &[
     // Real traces.
     ("SystemConfig_CPU_V3", "NxEnabled precedes PaeEnabled"),
-    ("SystemConfig_Processors_V2", "ProcessorIdentifier precedes VendorIdentifier"),
-    ("SystemConfig_MobilePlatform_V4", "version 3 has further fields between"),
+    (
+        "SystemConfig_Processors_V2",
+        "ProcessorIdentifier precedes VendorIdentifier",
+    ),
+    (
+        "SystemConfig_MobilePlatform_V4",
+        "version 3 has further fields between",
+    ),
     ("SystemConfig_NIC_V2", "the physical address is bytes"),
     ("EventTrace_Header_V2", "the time zone has 176 bytes"),
-    ("PerfInfo_SampleProf_V2", "the last 16 bits are flags and a rank"),
-    ("EventTrace_PartitionInfoExtensionV2_V2", "ids are GUIDs in some versions"),
+    (
+        "PerfInfo_SampleProf_V2",
+        "the last 16 bits are flags and a rank",
+    ),
+    (
+        "EventTrace_PartitionInfoExtensionV2_V2",
+        "ids are GUIDs in some versions",
+    ),
     // Names of the reference pages in place of those of the dump.
     ("DiskIo_DrvComplRout_V2", "names"),
     ("EventTrace_DbgIdRSDS_V2", "names"),
@@ -84,8 +103,14 @@ const OTHERWISE: &[(&str, &str)] = &[
     ("StackWalk_KeyDelete_V2", "as many addresses as there are"),
     ("StackWalk_KeyRundown_V2", "as many addresses as there are"),
     // What the dump names and does not describe.
-    ("EventTrace_ProviderBinaryPath_V2", "the order of GUIDs and path is not known"),
-    ("PerfInfo_PmcCtrConrruption_V2", "the type of the state is not known"),
+    (
+        "EventTrace_ProviderBinaryPath_V2",
+        "the order of GUIDs and path is not known",
+    ),
+    (
+        "PerfInfo_PmcCtrConrruption_V2",
+        "the type of the state is not known",
+    ),
     ("Pool_PoolSnapDCStart_V2", "no fields"),
     ("Pool_PoolSnapDCEnd_V2", "no fields"),
     ("Pool_BigPoolSnapDCStart_V2", "no fields"),
@@ -98,7 +123,9 @@ const OTHERWISE: &[(&str, &str)] = &[
 
 /// What a row and the table say differently.
 fn difference(row: &Row) -> Option<String> {
-    let Some(event) = layout(row) else { return Some("is not in the table".to_owned()) };
+    let Some(event) = layout(row) else {
+        return Some("is not in the table".to_owned());
+    };
     let fields = &event.schema.fields;
     let names = |names: Vec<String>| names.join(" ").to_lowercase();
     let ours = names(fields.iter().map(|field| field.name.to_string()).collect());
@@ -107,10 +134,13 @@ fn difference(row: &Row) -> Option<String> {
     if ours != theirs && ours.strip_suffix(" threadname") != Some(&theirs) {
         return Some(format!("has the fields {theirs}, and not {ours}"));
     }
-    let wrong = fields.iter().zip(&row.fields).find(|(field, (of, _))| match field.kind {
-        FieldKind::Value(kind) => !agrees(of, kind),
-        _ => false,
-    });
+    let wrong = fields
+        .iter()
+        .zip(&row.fields)
+        .find(|(field, (of, _))| match field.kind {
+            FieldKind::Value(kind) => !agrees(of, kind),
+            _ => false,
+        });
     wrong.map(|(field, (of, name))| format!("{name} is {of}, and not {:?}", field.kind))
 }
 
@@ -118,10 +148,15 @@ fn difference(row: &Row) -> Option<String> {
 #[needs(traces)]
 #[test]
 fn kernel_events_have_the_fields_of_windows_own_descriptions() {
-    let classes: Vec<Guid> = Registry::classic().providers().map(|class| class.guid).collect();
+    let classes: Vec<Guid> = Registry::classic()
+        .providers()
+        .map(|class| class.guid)
+        .collect();
     let rows = rows();
-    let compared: Vec<&Row> =
-        rows.iter().filter(|row| row.version >= 2 && classes.contains(&row.class)).collect();
+    let compared: Vec<&Row> = rows
+        .iter()
+        .filter(|row| row.version >= 2 && classes.contains(&row.class))
+        .collect();
     assert!(compared.len() >= 375, "{} rows", compared.len());
     let mut wrong = Vec::new();
     for row in compared {

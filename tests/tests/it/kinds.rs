@@ -21,7 +21,12 @@ const MERGED: &[&str] = &["merged.etl"];
 const KINDS: [(&str, &str, &str, &[&str]); 4] = [
     ("kernel and CLR", "", r#""core" version="6.0.100""#, MERGED),
     ("32-bit", "bits=32", r#""core" version="3.1.0""#, MERGED),
-    ("Windows 7", r#"os="6.1.7601""#, r#""desktop" version="4.0.30319.0""#, MERGED),
+    (
+        "Windows 7",
+        r#"os="6.1.7601""#,
+        r#""desktop" version="4.0.30319.0""#,
+        MERGED,
+    ),
     (
         "unmerged",
         r#"os="10.0.22621""#,
@@ -37,7 +42,11 @@ pub fn kinds() -> &'static [Kind] {
             let script = SCRIPT.replace("{machine}", machine).replace("{clr}", clr);
             let scenario = Script::new("kinds.kdl", &script).parse();
             let scenario = scenario.unwrap_or_else(|error| panic!("{name}: {error}"));
-            Kind { name, simulated: simulate(name, script, scenario), files }
+            Kind {
+                name,
+                simulated: simulate(name, script, scenario),
+                files,
+            }
         };
         KINDS.map(kind).into()
     });

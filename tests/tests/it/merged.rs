@@ -36,7 +36,13 @@ fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
     header.set_log_version();
     header.logger_name = format!("session {which}").encode_utf16().collect();
     let start = header.timestamp.get();
-    let timestamp = |old: i64| if faster == 1 { old } else { (old - start) * faster + 77 };
+    let timestamp = |old: i64| {
+        if faster == 1 {
+            old
+        } else {
+            (old - start) * faster + 77
+        }
+    };
     header.timestamp = timestamp(start).into();
     header.perf_freq *= faster;
     let end = header.end_time;
@@ -55,8 +61,10 @@ fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
             let new = timestamp(bytes.i64_at(0x10).unwrap());
             bytes[0x10..0x18].copy_from_slice(&new.to_le_bytes());
         }
-        let raw =
-            Raw { bytes: &bytes, timestamp: Some(Ticks::new(timestamp(record.timestamp().get()))) };
+        let raw = Raw {
+            bytes: &bytes,
+            timestamp: Some(Ticks::new(timestamp(record.timestamp().get()))),
+        };
         session.write(record.processor(), &raw).unwrap();
     }
     session.close(Some(end)).unwrap().output
@@ -79,7 +87,11 @@ fn stream(file: &[u8], timestamps: bool) -> Vec<(i64, u16, Vec<u8>)> {
         }
         let mut bytes = record.bytes().to_vec();
         if !timestamps {
-            let at = if record.is_kernel() && record.thread_id().is_none() { 8 } else { 0x10 };
+            let at = if record.is_kernel() && record.thread_id().is_none() {
+                8
+            } else {
+                0x10
+            };
             bytes[at..at + 8].fill(0);
             // Timestamps and durations in payloads: the event of a stack, the start of interrupts
             // and faults, the time of the disk.
@@ -94,7 +106,11 @@ fn stream(file: &[u8], timestamps: bool) -> Vec<(i64, u16, Vec<u8>)> {
                 bytes[at..at + 8].fill(0);
             }
         }
-        out.push((clock.time(record.timestamp()).get(), record.processor(), bytes));
+        out.push((
+            clock.time(record.timestamp()).get(),
+            record.processor(),
+            bytes,
+        ));
     }
     assert!(records.report().was_in_order());
     out.sort();
@@ -111,8 +127,13 @@ fn merged(inputs: &[Vec<u8>], merger: Merger<'_>) -> (Vec<u8>, Vec<Relation>) {
 
 /// The report without file offsets, which change when a trace is written again.
 fn judgement(file: &[u8]) -> String {
-    let report = etl_verify::Verifier::new().verify(&mut &file[..], "trace").unwrap().json();
-    let lines = report.lines().filter(|line| !line.trim_start().starts_with("\"offset\""));
+    let report = etl_verify::Verifier::new()
+        .verify(&mut &file[..], "trace")
+        .unwrap()
+        .json();
+    let lines = report
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("\"offset\""));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -126,12 +147,26 @@ fn merge_restores_a_split_merged_trace() {
     let merger = || Merger::new().compress(compressor.clone());
     let (again, relations) = merged(&parts, merger());
     assert!(relations.iter().all(|r| *r == Relation::Same));
-    assert!(stream(&again, true) == stream(&file, true), "every record, byte by byte");
+    assert!(
+        stream(&again, true) == stream(&file, true),
+        "every record, byte by byte"
+    );
     assert_eq!(judgement(&again), judgement(&file));
-    let header = |file: &[u8]| Trace::open(file, &Options::default()).unwrap().header().clone();
+    let header = |file: &[u8]| {
+        Trace::open(file, &Options::default())
+            .unwrap()
+            .header()
+            .clone()
+    };
     let (new, old) = (header(&again), header(&file));
-    assert_eq!((new.logger_name(), new.log_file_name()), (old.logger_name(), old.log_file_name()));
-    assert_eq!((new.mode, new.log_major, new.log_minor), (old.mode, old.log_major, old.log_minor));
+    assert_eq!(
+        (new.logger_name(), new.log_file_name()),
+        (old.logger_name(), old.log_file_name())
+    );
+    assert_eq!(
+        (new.mode, new.log_major, new.log_minor),
+        (old.mode, old.log_major, old.log_minor)
+    );
     assert_eq!(
         (new.timestamp, new.start_time, new.perf_freq),
         (old.timestamp, old.start_time, old.perf_freq)
@@ -141,7 +176,12 @@ fn merge_restores_a_split_merged_trace() {
         (old.processors, old.buffer_size, old.build)
     );
     assert_eq!(new.end_time, old.end_time);
-    assert!(again.len() <= file.len() * 11 / 10, "{} of {}", again.len(), file.len());
+    assert!(
+        again.len() <= file.len() * 11 / 10,
+        "{} of {}",
+        again.len(),
+        file.len()
+    );
     // The order of the inputs does not matter.
     parts.rotate_left(1);
     assert!(stream(&merged(&parts, merger()).0, true) == stream(&file, true));
@@ -154,11 +194,21 @@ fn merge_converts_timestamps_of_another_clock() {
     let file = std::fs::read(path).unwrap();
     // The rundown's clock is three times as fast. The merge uses the fastest clock, so that it
     // rounds nothing.
-    let parts = [session(&file, 0, 1), session(&file, 1, 1), session(&file, 2, 3)];
+    let parts = [
+        session(&file, 0, 1),
+        session(&file, 1, 1),
+        session(&file, 2, 3),
+    ];
     let (again, relations) = merged(&parts, Merger::new());
     let converted = |r: &Relation| matches!(r, Relation::Converted { .. });
-    assert_eq!(relations.iter().map(converted).collect::<Vec<_>>(), [true, true, false]);
-    assert!(stream(&again, false) == stream(&file, false), "every record, timestamps aside");
+    assert_eq!(
+        relations.iter().map(converted).collect::<Vec<_>>(),
+        [true, true, false]
+    );
+    assert!(
+        stream(&again, false) == stream(&file, false),
+        "every record, timestamps aside"
+    );
     let old: serde_json::Value = serde_json::from_str(&judgement(&file)).unwrap();
     let new: serde_json::Value = serde_json::from_str(&judgement(&again)).unwrap();
     assert_eq!(new, old);
@@ -179,11 +229,17 @@ fn merge_of_different_machines_keeps_every_record() {
     let slices = || inputs.iter().map(Vec::as_slice).collect::<Vec<&[u8]>>();
     assert!(Merger::new().run(slices(), Vec::new()).is_err());
     let (file, _) = merged(&inputs, Merger::new().allow(Allow::ALL));
-    assert_eq!(stream(&file, false).len(), records_of_merge(records, &inputs, &file));
+    assert_eq!(
+        stream(&file, false).len(),
+        records_of_merge(records, &inputs, &file)
+    );
     let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("merged-all.etl");
     std::fs::write(&path, &file).unwrap();
     let answers = foreign("dissect_counts.py", &[path]);
-    assert_eq!(answers[0]["records"].as_u64(), Some(stream(&file, false).len() as u64 + 1));
+    assert_eq!(
+        answers[0]["records"].as_u64(),
+        Some(stream(&file, false).len() as u64 + 1)
+    );
 }
 
 /// The number of records after a merge: it adds a copy of the first input's partition in buffer 0,
@@ -196,7 +252,11 @@ fn records_of_merge(records: usize, inputs: &[Vec<u8>], file: &[u8]) -> usize {
         while let Some(record) = records.next_record().unwrap() {
             if record.hook() == Some(0x50) {
                 let is_first = record.location().buffer_offset == 0;
-                let place = if is_first { &mut in_buffer_0 } else { &mut elsewhere };
+                let place = if is_first {
+                    &mut in_buffer_0
+                } else {
+                    &mut elsewhere
+                };
                 place.push(record.bytes().to_vec());
             }
         }
@@ -204,7 +264,10 @@ fn records_of_merge(records: usize, inputs: &[Vec<u8>], file: &[u8]) -> usize {
     };
     let copies = |input: &Vec<u8>| {
         let (in_buffer_0, elsewhere) = partitions(input);
-        in_buffer_0.iter().filter(|bytes| elsewhere.contains(bytes)).count()
+        in_buffer_0
+            .iter()
+            .filter(|bytes| elsewhere.contains(bytes))
+            .count()
     };
     records + partitions(file).0.len() - inputs.iter().map(copies).sum::<usize>()
 }
@@ -214,7 +277,9 @@ fn records_of_merge(records: usize, inputs: &[Vec<u8>], file: &[u8]) -> usize {
 fn decompress_restores_compressed_real_traces() {
     for path in all_traces() {
         let file = std::fs::read(&path).unwrap();
-        let Ok(trace) = Trace::open(&file[..], &Options::default()) else { continue };
+        let Ok(trace) = Trace::open(&file[..], &Options::default()) else {
+            continue;
+        };
         let was = trace.compression();
         let packed = trace.header().mode.has(LogFileMode::COMPRESSED);
         let mut plain = Vec::new();
@@ -224,10 +289,16 @@ fn decompress_restores_compressed_real_traces() {
             // Decompressing an uncompressed trace copies it.
             assert!(plain == file, "{}", path.display());
         }
-        let format = if packed { was } else { CompressionFormat::XPRESS };
+        let format = if packed {
+            was
+        } else {
+            CompressionFormat::XPRESS
+        };
         let compressor = BufferCompressor::new(format, Effort::default()).unwrap();
         let mut small = Vec::new();
-        Repacker::compress(compressor).run(&plain[..], &mut small).unwrap();
+        Repacker::compress(compressor)
+            .run(&plain[..], &mut small)
+            .unwrap();
         let mut again = Vec::new();
         Repacker::decompress().run(&small[..], &mut again).unwrap();
         assert!(again == plain, "{}", path.display());

@@ -33,30 +33,45 @@ enum Expected {
 
 fn rows() -> Vec<Row> {
     let text = std::fs::read_to_string(root().join("tests/cases/mutations.txt")).unwrap();
-    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines = text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
         .map(|line| {
             let columns: Vec<&str> = line.split(" | ").collect();
-            let [change, expected, meaning] = columns[..] else { panic!("three columns: {line}") };
+            let [change, expected, meaning] = columns[..] else {
+                panic!("three columns: {line}")
+            };
             let expected = match expected.split_once(": ") {
                 Some(("silent", reason)) => Expected::Silent(reason.to_owned()),
                 Some(("open", what)) => Expected::Open(what.to_owned()),
                 _ => Expected::Rule(expected.to_owned()),
             };
-            Row { change: change.to_owned(), expected, meaning: meaning.to_owned() }
+            Row {
+                change: change.to_owned(),
+                expected,
+                meaning: meaning.to_owned(),
+            }
         })
         .collect()
 }
 
 fn judge(file: &[u8]) -> Result<Report, String> {
-    Verifier::new().verify(file, "mutated.etl").map_err(|error| error.to_string())
+    Verifier::new()
+        .verify(file, "mutated.etl")
+        .map_err(|error| error.to_string())
 }
 
 /// A finding without what changes when other records do: its words, its time, its place.
 type Kind = (&'static str, &'static str, bool, Option<u32>);
 
 fn kind(finding: &Finding) -> Kind {
-    (finding.rule, finding.severity.name(), finding.is_decided(), finding.pid.map(ProcessId::get))
+    (
+        finding.rule,
+        finding.severity.name(),
+        finding.is_decided(),
+        finding.pid.map(ProcessId::get),
+    )
 }
 
 /// How many findings there are of each kind; and of each kind with its words.
@@ -71,19 +86,30 @@ impl Findings {
         for finding in &report.findings {
             *kinds.entry(kind(finding)).or_default() += 1;
         }
-        let words = report.findings.iter().map(|f| (kind(f), f.message.clone())).collect();
+        let words = report
+            .findings
+            .iter()
+            .map(|f| (kind(f), f.message.clone()))
+            .collect();
         Findings { kinds, words }
     }
 
     /// Kinds that there are more of than before.
     fn new_kinds(&self, before: &Findings) -> BTreeSet<Kind> {
         let known = |kind: &Kind| before.kinds.get(kind).copied().unwrap_or(0);
-        self.kinds.iter().filter(|(kind, count)| **count > known(kind)).map(|(k, _)| *k).collect()
+        self.kinds
+            .iter()
+            .filter(|(kind, count)| **count > known(kind))
+            .map(|(k, _)| *k)
+            .collect()
     }
 
     /// Rules that report something else than before.
     fn rules(&self, before: &Findings) -> BTreeSet<&'static str> {
-        self.words.difference(&before.words).map(|((rule, ..), _)| *rule).collect()
+        self.words
+            .difference(&before.words)
+            .map(|((rule, ..), _)| *rule)
+            .collect()
     }
 }
 
@@ -96,20 +122,34 @@ struct Came {
 fn came(row: &Row, report: Result<Report, String>, before: &Findings) -> Came {
     let report = match report {
         Ok(report) => report,
-        Err(error) => return Came { cell: format!("unreadable: {error}"), wrong: Some(error) },
+        Err(error) => {
+            return Came {
+                cell: format!("unreadable: {error}"),
+                wrong: Some(error),
+            };
+        }
     };
     let after = Findings::new(&report);
     let (kinds, rules) = (after.new_kinds(before), after.rules(before));
     let mut cell: Vec<String> = Vec::new();
     for rule in &rules {
         let of = kinds.iter().filter(|kind| kind.0 == *rule);
-        let of: BTreeSet<String> =
-            of.map(|k| format!("{}{}", k.1, if k.2 { "" } else { "?" })).collect();
+        let of: BTreeSet<String> = of
+            .map(|k| format!("{}{}", k.1, if k.2 { "" } else { "?" }))
+            .collect();
         let of: Vec<String> = of.into_iter().collect();
-        let of = if of.is_empty() { "other words".to_owned() } else { of.join(", ") };
+        let of = if of.is_empty() {
+            "other words".to_owned()
+        } else {
+            of.join(", ")
+        };
         cell.push(format!("{rule} ({of})"));
     }
-    let cell = if cell.is_empty() { "nothing".to_owned() } else { cell.join("; ") };
+    let cell = if cell.is_empty() {
+        "nothing".to_owned()
+    } else {
+        cell.join("; ")
+    };
     let wrong = match &row.expected {
         Expected::Rule(rule) if !rules.contains(&**rule) => Some(format!("{rule} is missing")),
         Expected::Silent(_) if !kinds.is_empty() => Some("it is declared silent".to_owned()),
@@ -159,7 +199,12 @@ fn page(rows: &[Row], came: &[Came]) -> String {
             Expected::Open(what) => format!("open: {what}"),
         };
         let change = row.change.replace('|', "\\|");
-        writeln!(out, "| `{change}` | {} | {expected} | {} |", row.meaning, came.cell).unwrap();
+        writeln!(
+            out,
+            "| `{change}` | {} | {expected} | {} |",
+            row.meaning, came.cell
+        )
+        .unwrap();
     }
     out
 }
@@ -181,7 +226,12 @@ fn verify_reports_what_a_change_of_a_real_trace_means() {
         .iter()
         .zip(&came)
         .filter_map(|(row, came)| {
-            Some(format!("{}: {}; came: {}", row.change, came.wrong.as_ref()?, came.cell))
+            Some(format!(
+                "{}: {}; came: {}",
+                row.change,
+                came.wrong.as_ref()?,
+                came.cell
+            ))
         })
         .collect();
     let page = page(&rows, &came);
@@ -192,7 +242,10 @@ fn verify_reports_what_a_change_of_a_real_trace_means() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let how =
         "update reports/mutations.md: ETLKIT_UPDATE=1 cargo test -p etl-tests --test it mutations";
-    assert!(std::fs::read_to_string(&path).is_ok_and(|published| published == page), "{how}");
+    assert!(
+        std::fs::read_to_string(&path).is_ok_and(|published| published == page),
+        "{how}"
+    );
 }
 
 #[test]
@@ -203,7 +256,11 @@ fn table_of_mutations_names_known_rules_once() {
     assert_eq!(changes.len(), rows.len(), "a change is in the table twice");
     for row in &rows {
         if let Expected::Rule(rule) = &row.expected {
-            assert!(etl_verify::Rule::find(rule).is_some(), "{rule}: {}", row.change);
+            assert!(
+                etl_verify::Rule::find(rule).is_some(),
+                "{rule}: {}",
+                row.change
+            );
         }
     }
 }

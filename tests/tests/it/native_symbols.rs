@@ -30,8 +30,16 @@ struct Program {
 }
 
 fn run(name: &str, args: &[&str], folder: &Path) {
-    let output = Command::new(program(name)).args(args).current_dir(folder).output().unwrap();
-    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(program(name))
+        .args(args)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{name}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -41,7 +49,9 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 /// Offset, size and bytes of the first section of an image, which is that of its code.
 fn code(image: &[u8]) -> (u32, u32, &[u8]) {
     let header = u32_at(image, 0x3c) as usize;
-    let optional = usize::from(u16::from_le_bytes(image[header + 20..][..2].try_into().unwrap()));
+    let optional = usize::from(u16::from_le_bytes(
+        image[header + 20..][..2].try_into().unwrap(),
+    ));
     let section = header + 24 + optional;
     assert_eq!(&image[section..section + 5], b".text");
     let [size, offset, _, raw] = [8, 12, 16, 20].map(|at| u32_at(image, section + at));
@@ -52,15 +62,23 @@ impl Program {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let source = root().join("tests/native/app.cpp").display().to_string();
-        for (name, compile, link) in
-            [("app", "-gcodeview", "/debug"), ("dwarf", "-gdwarf-4", "/debug:dwarf")]
-        {
+        for (name, compile, link) in [
+            ("app", "-gcodeview", "/debug"),
+            ("dwarf", "-gdwarf-4", "/debug:dwarf"),
+        ] {
             let (object, image) = (format!("{name}.obj"), format!("{name}.exe"));
             let target = "--target=x86_64-pc-windows-msvc";
             let args = [target, "-O1", "-g", compile, "-c", &source, "-o", &object];
             run("clang", &args, folder.path());
             let out = format!("/out:{image}");
-            let args = [link, "/nodefaultlib", "/entry:entry", "/subsystem:console", &out, &object];
+            let args = [
+                link,
+                "/nodefaultlib",
+                "/entry:entry",
+                "/subsystem:console",
+                &out,
+                &object,
+            ];
             run("lld-link", &args, folder.path());
         }
         let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
@@ -68,10 +86,18 @@ impl Program {
         let (offset, size, bytes) = code(&image);
         assert_eq!((offset, size, bytes), code(&dwarf));
         // The record of the image that names its PDB.
-        let at = image.windows(4).position(|window| window == b"RSDS").unwrap();
+        let at = image
+            .windows(4)
+            .position(|window| window == b"RSDS")
+            .unwrap();
         let guid = Guid::from_bytes(image[at + 4..at + 20].try_into().unwrap());
         let age = u32_at(&image, at + 20);
-        Program { folder, guid, age, code: (offset, offset + size) }
+        Program {
+            folder,
+            guid,
+            age,
+            code: (offset, offset + size),
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -82,7 +108,12 @@ impl Program {
     /// line is left out: the padding between functions, and what the compiler added.
     fn judge(&self, offsets: impl Iterator<Item = u32>) -> BTreeMap<u32, Vec<Named>> {
         let image = format!("--obj={}", self.path("dwarf.exe").display());
-        let args = ["--relative-address", "--inlines", "--output-style=JSON", &image];
+        let args = [
+            "--relative-address",
+            "--inlines",
+            "--output-style=JSON",
+            &image,
+        ];
         let mut child = Command::new(program("llvm-symbolizer"))
             .args(args)
             .stdin(Stdio::piped())
@@ -107,7 +138,10 @@ impl Program {
                 (name.to_owned(), frame["Line"].as_u64().unwrap())
             });
             let frames: Vec<Named> = frames.collect();
-            if frames.iter().all(|(name, line)| !name.is_empty() && *line > 0) {
+            if frames
+                .iter()
+                .all(|(name, line)| !name.is_empty() && *line > 0)
+            {
                 found.insert(u32::from_str_radix(offset, 16).unwrap(), frames);
             }
         }
@@ -174,7 +208,10 @@ fn sampled_offsets(simulated: &Simulated) -> BTreeMap<u32, u64> {
     let events = &simulated.truth.events;
     let [base, size, pid] = image(simulated);
     let mut offsets = BTreeMap::new();
-    for event in events.iter().filter(|e| e.name == "SampleProf" && u64::from(e.pid.get()) == pid) {
+    for event in events
+        .iter()
+        .filter(|e| e.name == "SampleProf" && u64::from(e.pid.get()) == pid)
+    {
         let address = field(event, "InstructionPointer");
         let is_recorded = event.outcomes.iter().any(|entry| entry.is_recorded());
         if is_recorded && (base..base + size).contains(&address) {
@@ -199,7 +236,9 @@ fn functions_and_lines_of_all_offsets_are_those_of_dwarf() {
     assert!(expected.values().any(|frames| frames.len() == 3));
     let found = functions(&program.path("app.pdb"), &offsets).unwrap();
     for (offset, functions) in offsets.iter().zip(found) {
-        let Some(expected) = expected.get(offset) else { continue };
+        let Some(expected) = expected.get(offset) else {
+            continue;
+        };
         let line = |function: &Function| {
             let source = function.source.as_ref().unwrap();
             (function.name.to_string(), source.line.into())
@@ -223,11 +262,20 @@ fn a_pdb_is_found_by_its_identity_only() {
         assert_eq!(found.kind, PdbKind::Windows, "{place}");
         let other = PdbId::new("app.pdb", program.guid, program.age + 1);
         let search = paths.find(&other);
-        assert!(search.found.is_none() && !search.others.is_empty(), "{place}");
+        assert!(
+            search.found.is_none() && !search.others.is_empty(),
+            "{place}"
+        );
     }
     // A file with another name counts where it was named itself.
     std::fs::rename(program.path("app.pdb"), program.path("renamed.pdb")).unwrap();
-    assert!(SymbolPaths::new([program.path("renamed.pdb")]).unwrap().find(&id).found.is_some());
+    assert!(
+        SymbolPaths::new([program.path("renamed.pdb")])
+            .unwrap()
+            .find(&id)
+            .found
+            .is_some()
+    );
 }
 
 #[needs(clang)]
@@ -245,8 +293,12 @@ fn sampled_functions_and_lines_are_those_of_the_truth() {
             continue;
         };
         named += count;
-        *expected[0].entry((name.clone(), String::new())).or_default() += count;
-        *expected[1].entry((name.clone(), source(*line))).or_default() += count;
+        *expected[0]
+            .entry((name.clone(), String::new()))
+            .or_default() += count;
+        *expected[1]
+            .entry((name.clone(), source(*line)))
+            .or_default() += count;
     }
     assert!(named > 100 && total > named, "{named} of {total}");
     for (expected, args) in expected.iter().zip([&[][..], &["--lines"]]) {
@@ -269,7 +321,10 @@ fn sampled_functions_and_lines_are_those_of_the_truth() {
         assert_eq!(found.values().sum::<u64>(), total);
         let named_here = found.iter().filter(|((name, _), _)| name != "?");
         let more = named_here.map(|(_, count)| count).sum::<u64>() - named;
-        assert!(more * 5 < total, "{more} of {total} samples have names in the PDB only");
+        assert!(
+            more * 5 < total,
+            "{more} of {total} samples have names in the PDB only"
+        );
     }
 }
 
@@ -282,8 +337,17 @@ fn pprof_files_have_functions_and_lines() {
     let (code, _) = program.etlkit(&["export", "pprof", "-o", file.to_str().unwrap()]);
     assert_eq!(code, 0);
     let script = root().join("tests/foreign/pprof.cjs");
-    let output = Command::new("node").arg(script).arg(node_packages()).arg(file).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new("node")
+        .arg(script)
+        .arg(node_packages())
+        .arg(file)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let read: Value = serde_json::from_slice(&output.stdout).unwrap();
     let mut found: BTreeMap<u32, BTreeSet<Named>> = BTreeMap::new();
     for location in read["locations"].as_array().unwrap() {
@@ -292,7 +356,10 @@ fn pprof_files_have_functions_and_lines() {
             let name = location["name"].as_str().unwrap();
             let line = location["line"].as_u64().unwrap();
             if line > 0 {
-                assert!(location["file"].as_str().unwrap().ends_with("app.cpp"), "{location}");
+                assert!(
+                    location["file"].as_str().unwrap().ends_with("app.cpp"),
+                    "{location}"
+                );
             }
             let name = name.strip_prefix("app.exe!").unwrap().to_owned();
             found.entry(offset).or_default().insert((name, line));
@@ -310,13 +377,24 @@ fn assert_named(
 ) {
     let sampled = sampled_offsets(simulated);
     // A return address has the line of the call, which is before it.
-    let looked_up = |offset: u32| if sampled.contains_key(&offset) { offset } else { offset - 1 };
+    let looked_up = |offset: u32| {
+        if sampled.contains_key(&offset) {
+            offset
+        } else {
+            offset - 1
+        }
+    };
     let judged = program.judge(found.keys().map(|&offset| looked_up(offset)));
     let mut compared = 0;
     for (offset, found) in found {
-        let Some(expected) = judged.get(&looked_up(*offset)) else { continue };
+        let Some(expected) = judged.get(&looked_up(*offset)) else {
+            continue;
+        };
         let line = |line: u64| if has_lines { line } else { 0 };
-        let expected = expected.iter().map(|(name, l)| (name.clone(), line(*l))).collect();
+        let expected = expected
+            .iter()
+            .map(|(name, l)| (name.clone(), line(*l)))
+            .collect();
         assert_eq!(*found, expected, "{offset:#x}");
         compared += 1;
     }
@@ -333,12 +411,18 @@ fn firefox_profiles_have_functions_and_lines() {
     assert_eq!(code, 0);
     let profile: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     let shared = &profile["shared"];
-    let text = |at: &Value| shared["stringArray"][at.as_u64().unwrap() as usize].as_str().unwrap();
+    let text = |at: &Value| {
+        shared["stringArray"][at.as_u64().unwrap() as usize]
+            .as_str()
+            .unwrap()
+    };
     let frames = &shared["frameTable"];
     let mut found: BTreeMap<u32, BTreeSet<Named>> = BTreeMap::new();
     for (row, function) in frames["func"].as_array().unwrap().iter().enumerate() {
         let of = |column: &str| &shared["funcTable"][column][function.as_u64().unwrap() as usize];
-        let Some(resource) = of("resource").as_u64() else { continue };
+        let Some(resource) = of("resource").as_u64() else {
+            continue;
+        };
         if text(&shared["resourceTable"]["name"][resource as usize]) == "app.exe" {
             let offset = frames["address"][row].as_u64().unwrap() as u32;
             let line = frames["line"][row].as_u64().unwrap_or(0);
@@ -346,7 +430,10 @@ fn firefox_profiles_have_functions_and_lines() {
                 let source = of("source").as_u64().unwrap() as usize;
                 assert!(text(&shared["sources"]["filename"][source]).ends_with("app.cpp"));
             }
-            found.entry(offset).or_default().insert((text(of("name")).to_owned(), line));
+            found
+                .entry(offset)
+                .or_default()
+                .insert((text(of("name")).to_owned(), line));
         }
     }
     assert_named(&program, &simulated, &found, true);
@@ -366,8 +453,16 @@ fn traces_of_perfetto_have_functions() {
     let rows = etl_tests::trace_processor(&file, &[("frames", frames)]);
     let mut found: BTreeMap<u32, BTreeSet<Named>> = BTreeMap::new();
     for row in rows["frames"].as_array().unwrap() {
-        let name = row["name"].as_str().unwrap().strip_prefix("app.exe!").unwrap().to_owned();
-        found.entry(row["rel_pc"].as_u64().unwrap() as u32).or_default().insert((name, 0));
+        let name = row["name"]
+            .as_str()
+            .unwrap()
+            .strip_prefix("app.exe!")
+            .unwrap()
+            .to_owned();
+        found
+            .entry(row["rel_pc"].as_u64().unwrap() as u32)
+            .or_default()
+            .insert((name, 0));
     }
     assert_named(&program, &simulated, &found, false);
 }
@@ -377,9 +472,20 @@ fn traces_of_perfetto_have_functions() {
 fn resolved_addresses_of_events_have_their_functions() {
     let program = Program::new();
     let [base, size, _] = image(&program.sampled());
-    let select = ["dump", "--event", "Stack", "--resolve", "--format", "jsonl", "--threads"];
+    let select = [
+        "dump",
+        "--event",
+        "Stack",
+        "--resolve",
+        "--format",
+        "jsonl",
+        "--threads",
+    ];
     let (done, out) = program.etlkit(&[&select[..], &["1"]].concat());
-    assert_eq!((done, program.etlkit(&[&select[..], &["4"]].concat()).1), (0, out.clone()));
+    assert_eq!(
+        (done, program.etlkit(&[&select[..], &["4"]].concat()).1),
+        (0, out.clone())
+    );
     let mut found: BTreeMap<u32, String> = BTreeMap::new();
     for line in String::from_utf8(out).unwrap().lines() {
         let row: Value = serde_json::from_str(line).unwrap();
@@ -404,14 +510,25 @@ fn resolved_addresses_of_events_have_their_functions() {
         let within = u32::from_str_radix(within, 16).unwrap();
         starts.entry(function).or_default().insert(offset - within);
     }
-    assert!(judged.len() > 200 && starts.len() > 20, "{} {}", judged.len(), starts.len());
+    assert!(
+        judged.len() > 200 && starts.len() > 20,
+        "{} {}",
+        judged.len(),
+        starts.len()
+    );
     // All addresses of a function count from its beginning.
     for (function, starts) in starts {
-        let [start] = starts.into_iter().collect::<Vec<_>>()[..] else { panic!("{function}") };
+        let [start] = starts.into_iter().collect::<Vec<_>>()[..] else {
+            panic!("{function}")
+        };
         let first = program.judge([start].into_iter());
         assert_eq!(format!("app.exe!{}", first[&start][0].0), function);
     }
-    assert_eq!(program.etlkit(&["dump"]).0, 2, "--symbols without --resolve");
+    assert_eq!(
+        program.etlkit(&["dump"]).0,
+        2,
+        "--symbols without --resolve"
+    );
 }
 
 #[needs(clang)]
@@ -421,20 +538,37 @@ fn waits_have_the_functions_of_their_stacks() {
     let flags = "PROC_THREAD+LOADER+CSWITCH+DISPATCHER -stackwalk CSwitch+ReadyThread";
     program.recorded(flags);
     let trace = program.path("merged.etl").into_os_string();
-    let words = ["waits", "--tree", "--unfold", "--min-percent", "0", "--format", "json"];
+    let words = [
+        "waits",
+        "--tree",
+        "--unfold",
+        "--min-percent",
+        "0",
+        "--format",
+        "json",
+    ];
     for more in [&[][..], &["--ended-by"]] {
         let words = [&["analyze"], &words[..], more].concat();
         let (code, named) = program.etlkit(&words);
         assert_eq!(code, 0);
-        let args = ["etlkit"].iter().chain(&words).map(Into::into).chain([trace.clone()]);
+        let args = ["etlkit"]
+            .iter()
+            .chain(&words)
+            .map(Into::into)
+            .chain([trace.clone()]);
         let plain = run_captured(args.collect::<Vec<_>>()).out;
         let [named, plain]: [Value; 2] =
             [named, plain].map(|out| serde_json::from_slice(&out).unwrap());
-        assert_eq!((&named["count"], &named["wait_us"]), (&plain["count"], &plain["wait_us"]));
+        assert_eq!(
+            (&named["count"], &named["wait_us"]),
+            (&plain["count"], &plain["wait_us"])
+        );
         // Without the names of the functions, it is the tree that is made without symbols.
         assert_eq!(by_stack(&named, true), by_stack(&plain, true));
         let functions = by_stack(&named, false);
-        let known = functions.keys().filter(|path| path.contains("app.exe!shop::Step<"));
+        let known = functions
+            .keys()
+            .filter(|path| path.contains("app.exe!shop::Step<"));
         // What ends waits is mostly an interrupt.
         assert!(known.count() > 5 || !more.is_empty());
     }
@@ -448,7 +582,9 @@ fn by_stack(report: &Value, unnamed: bool) -> BTreeMap<String, u64> {
         path.push(row["name"].as_str().unwrap().trim_start().to_owned());
         let mut labels = path.clone();
         if unnamed {
-            let own = labels.iter_mut().filter(|label| label.starts_with("app.exe!"));
+            let own = labels
+                .iter_mut()
+                .filter(|label| label.starts_with("app.exe!"));
             own.for_each(|label| *label = "app.exe!?".to_owned());
             labels.dedup();
         }
@@ -470,7 +606,10 @@ fn symbols_list_says_what_is_missing() {
     let key = program.guid.to_string().replace('-', "").to_uppercase();
     let path = format!("app.pdb/{key}{:X}/app.pdb", program.age);
     assert_eq!(row("app.exe")["server_path"], path);
-    assert_eq!(row("app.exe")["found"], program.path("app.pdb").display().to_string());
+    assert_eq!(
+        row("app.exe")["found"],
+        program.path("app.pdb").display().to_string()
+    );
     assert_eq!(
         (&row("app.exe")["kind"], &row("app.exe")["code"]),
         (&"windows".into(), &"native".into())
@@ -485,10 +624,17 @@ fn symbols_list_says_what_is_missing() {
     let (code, out) = program.etlkit(&["symbols", "list", "--missing"]);
     assert_eq!(code, 1);
     let missing = String::from_utf8(out).unwrap();
-    let expected = rows.iter().filter(|r| r["found"].is_null() && r["addresses"] != 0);
-    let expected: BTreeSet<&str> = expected.map(|r| r["server_path"].as_str().unwrap()).collect();
+    let expected = rows
+        .iter()
+        .filter(|r| r["found"].is_null() && r["addresses"] != 0);
+    let expected: BTreeSet<&str> = expected
+        .map(|r| r["server_path"].as_str().unwrap())
+        .collect();
     assert_eq!(missing.lines().collect::<BTreeSet<_>>(), expected);
-    assert!(expected.iter().any(|path| path.starts_with("ntdll.pdb/")), "{expected:?}");
+    assert!(
+        expected.iter().any(|path| path.starts_with("ntdll.pdb/")),
+        "{expected:?}"
+    );
     assert!(!missing.contains("app.pdb"));
 }
 
@@ -533,5 +679,8 @@ fn damaged_pdbs_are_errors() {
         let _ = SymbolPaths::new([path.clone()]).unwrap().find(&id);
         let _ = FunctionTable::read(&path);
     }
-    assert!(errors > 50 && changed > 20, "{errors} errors, {changed} with other names");
+    assert!(
+        errors > 50 && changed > 20,
+        "{errors} errors, {changed} with other names"
+    );
 }

@@ -30,7 +30,11 @@ struct Part {
 
 impl Part {
     fn number(&self, name: &str) -> u64 {
-        self.numbers.iter().find(|(n, _)| n == name).unwrap_or_else(|| panic!("{name}")).1
+        self.numbers
+            .iter()
+            .find(|(n, _)| n == name)
+            .unwrap_or_else(|| panic!("{name}"))
+            .1
     }
 }
 
@@ -67,11 +71,18 @@ pub fn captured(bytes: &[u8]) -> Vec<(bool, Vec<u8>)> {
     let mut out: Vec<(bool, Vec<u8>)> = Vec::new();
     // The packet that is not whole yet on each processor.
     let mut open: BTreeMap<u32, usize> = BTreeMap::new();
-    for part in parts(bytes, NDIS_CAPTURE).into_iter().filter(|part| part.id == 1001) {
+    for part in parts(bytes, NDIS_CAPTURE)
+        .into_iter()
+        .filter(|part| part.id == 1001)
+    {
         assert_eq!(part.number("FragmentSize"), part.bytes.len() as u64);
         let sent = part.keyword & SEND != 0;
         let at = open.remove(&part.processor);
-        assert_ne!(at.is_some(), part.keyword & START != 0, "a packet begins once");
+        assert_ne!(
+            at.is_some(),
+            part.keyword & START != 0,
+            "a packet begins once"
+        );
         let at = at.unwrap_or(out.len());
         match out.get_mut(at) {
             Some((_, packet)) => packet.extend(part.bytes),
@@ -87,7 +98,9 @@ pub fn captured(bytes: &[u8]) -> Vec<(bool, Vec<u8>)> {
 
 /// The packets of the packet monitor: whether each was sent, its length, and its logged bytes.
 pub fn monitored(bytes: &[u8]) -> Vec<(bool, u64, Vec<u8>)> {
-    let parts = parts(bytes, PKTMON).into_iter().filter(|part| part.id == 160);
+    let parts = parts(bytes, PKTMON)
+        .into_iter()
+        .filter(|part| part.id == 160);
     let first = parts.filter(|part| part.number("AppearanceCount") == 1);
     first
         .map(|part| {
@@ -100,15 +113,27 @@ pub fn monitored(bytes: &[u8]) -> Vec<(bool, u64, Vec<u8>)> {
 /// The files of a script.
 fn simulated(text: &str, directory: Option<&Path>) -> Vec<(String, Vec<u8>)> {
     let files = |name: &str| std::fs::read(directory.unwrap_or(Path::new("")).join(name));
-    let script = Script::new("packets.kdl", text).include(&corpus::include).files(&files);
+    let script = Script::new("packets.kdl", text)
+        .include(&corpus::include)
+        .files(&files);
     let scenario = script.parse().unwrap_or_else(|e| panic!("{e:#?}"));
     let mut files = MemoryFileSystem::default();
     Simulation::new(&scenario).run(&mut files).unwrap();
-    files.into_files().into_iter().map(|file| (file.name, file.bytes)).collect()
+    files
+        .into_files()
+        .into_iter()
+        .map(|file| (file.name, file.bytes))
+        .collect()
 }
 
 pub fn of_corpus(name: &str) -> Vec<(String, Vec<u8>)> {
-    simulated(corpus::scripts().find(|script| script.name == name).unwrap().text, None)
+    simulated(
+        corpus::scripts()
+            .find(|script| script.name == name)
+            .unwrap()
+            .text,
+        None,
+    )
 }
 
 pub fn file<'f>(files: &'f [(String, Vec<u8>)], name: &str) -> &'f [u8] {
@@ -138,7 +163,10 @@ fn dpkt_accepts_the_packets_of_conversations() {
     assert_eq!(found["frames"], packets.len());
 
     let connections = found["connections"].as_array().unwrap();
-    let mut seen: Vec<_> = connections.iter().map(|c| (&c["to"], &c["bytes"])).collect();
+    let mut seen: Vec<_> = connections
+        .iter()
+        .map(|c| (&c["to"], &c["bytes"]))
+        .collect();
     seen.sort_by_key(|(to, _)| to.to_string());
     let (web, mail, six) = (json!("192.0.2.7"), json!("192.0.2.9"), json!("2001:db8::1"));
     let (web_bytes, none, six_bytes) = (json!([517, 6000]), json!([0, 0]), json!([3000, 900]));
@@ -147,14 +175,23 @@ fn dpkt_accepts_the_packets_of_conversations() {
     assert_eq!(seen, expected);
     for connection in connections {
         let flags = connection["flags"].as_array().unwrap();
-        assert!(flags.starts_with(&[json!(">S"), json!("<SA"), json!(">A")]), "{connection}");
-        assert!(flags.ends_with(&[json!(">FA"), json!("<FA"), json!(">A")]), "{connection}");
+        assert!(
+            flags.starts_with(&[json!(">S"), json!("<SA"), json!(">A")]),
+            "{connection}"
+        );
+        assert!(
+            flags.ends_with(&[json!(">FA"), json!("<FA"), json!(">A")]),
+            "{connection}"
+        );
     }
 
     let messages = found["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 2 * 7);
     let of = |kind: &str, name: &str| -> Vec<&serde_json::Value> {
-        messages.iter().filter(|m| m[0] == kind && m[2] == name).collect()
+        messages
+            .iter()
+            .filter(|m| m[0] == kind && m[2] == name)
+            .collect()
     };
     for (name, kind, code, answers) in [
         ("example.com", 1, 0, json!(["192.0.2.7", "192.0.2.8"])),
@@ -164,8 +201,16 @@ fn dpkt_accepts_the_packets_of_conversations() {
         let (queries, responses) = (of("query", name), of("response", name));
         assert_eq!(queries.len(), responses.len(), "{name}");
         for (query, response) in queries.iter().zip(responses) {
-            assert_eq!((&query[1], &query[3]), (&response[1], &json!(kind)), "{name}");
-            assert_eq!((&response[4], &response[5]), (&json!(code), &answers), "{name}");
+            assert_eq!(
+                (&query[1], &query[3]),
+                (&response[1], &json!(kind)),
+                "{name}"
+            );
+            assert_eq!(
+                (&response[4], &response[5]),
+                (&json!(code), &answers),
+                "{name}"
+            );
         }
     }
 }
@@ -179,21 +224,32 @@ fn both_drivers_see_the_same_packets() {
     monitored.sort_by(|a, b| (a.0, &a.2).cmp(&(b.0, &b.2)));
     assert_eq!(captured.len(), monitored.len());
     let cut = |packet: &[u8]| packet[..packet.len().min(128)].to_vec();
-    let mut theirs: Vec<_> =
-        captured.iter().map(|(sent, bytes)| (*sent, bytes.len() as u64, cut(bytes))).collect();
+    let mut theirs: Vec<_> = captured
+        .iter()
+        .map(|(sent, bytes)| (*sent, bytes.len() as u64, cut(bytes)))
+        .collect();
     let mut ours = monitored;
     theirs.sort();
     ours.sort();
     assert_eq!(ours, theirs);
-    assert!(ours.iter().any(|(_, length, bytes)| *length > 128 && bytes.len() == 128));
+    assert!(
+        ours.iter()
+            .any(|(_, length, bytes)| *length > 128 && bytes.len() == 128)
+    );
 }
 
 /// The packets of the packet monitor with their times, with or without another session beside it.
 #[test]
 fn another_session_does_not_change_the_packets() {
-    let script = corpus::scripts().find(|script| script.name == "packets").unwrap().text;
+    let script = corpus::scripts()
+        .find(|script| script.name == "packets")
+        .unwrap()
+        .text;
     let lines = script.lines().filter(|line| !line.contains("NetTrace"));
-    let without = lines.chain(["at \"3s\" { stop \"PktMon\" }"]).collect::<Vec<_>>().join("\n");
+    let without = lines
+        .chain(["at \"3s\" { stop \"PktMon\" }"])
+        .collect::<Vec<_>>()
+        .join("\n");
     let seen = |files: &[(String, Vec<u8>)]| -> Vec<_> {
         let parts = parts(file(files, "pktmon.etl"), PKTMON).into_iter();
         parts
@@ -201,7 +257,10 @@ fn another_session_does_not_change_the_packets() {
             .map(|part| (part.time, part.numbers, part.bytes))
             .collect()
     };
-    let (alone, beside) = (seen(&simulated(&without, None)), seen(&of_corpus("packets")));
+    let (alone, beside) = (
+        seen(&simulated(&without, None)),
+        seen(&of_corpus("packets")),
+    );
     assert!(alone.len() > 400);
     assert_eq!(alone, beside);
 }
@@ -229,7 +288,10 @@ fn replayed_captures_have_their_packets_and_times() {
     let bytes = std::fs::read(trace("demikernel/PktMon.etl")).unwrap();
     // The last appearance of a sent packet has its addresses.
     let mut real: Vec<Part> = Vec::new();
-    for part in parts(&bytes, PKTMON).into_iter().filter(|part| part.id == 160) {
+    for part in parts(&bytes, PKTMON)
+        .into_iter()
+        .filter(|part| part.id == 160)
+    {
         let group = |part: &Part| part.number("PktGroupId");
         match real.last_mut() {
             Some(last) if group(last) == group(&part) => last.bytes = part.bytes,
@@ -244,10 +306,18 @@ fn replayed_captures_have_their_packets_and_times() {
     let line = |part: &Part| {
         // Whole microseconds, which both formats have.
         let micros = (part.time - start) / 10;
-        format!("{}.{:06} {}\n", 1000 + micros / 1_000_000, micros % 1_000_000, hex(&part.bytes))
+        format!(
+            "{}.{:06} {}\n",
+            1000 + micros / 1_000_000,
+            micros % 1_000_000,
+            hex(&part.bytes)
+        )
     };
     std::fs::write(at("frames.txt"), real.iter().map(line).collect::<String>()).unwrap();
-    let made = foreign("dpkt_captures.py", &[at("frames.txt"), at("a.pcap"), at("b.pcapng")]);
+    let made = foreign(
+        "dpkt_captures.py",
+        &[at("frames.txt"), at("a.pcap"), at("b.pcapng")],
+    );
     assert_eq!(made[0], real.len());
     for name in ["a.pcap", "b.pcapng"] {
         let script = format!(
@@ -258,7 +328,10 @@ fn replayed_captures_have_their_packets_and_times() {
         );
         let files = simulated(&script, Some(directory.path()));
         let seen = parts(file(&files, "p.etl"), PKTMON);
-        let seen: Vec<&Part> = seen.iter().filter(|p| p.number("AppearanceCount") == 1).collect();
+        let seen: Vec<&Part> = seen
+            .iter()
+            .filter(|p| p.number("AppearanceCount") == 1)
+            .collect();
         assert_eq!(seen.len(), real.len(), "{name}");
         for (part, real) in seen.iter().zip(&real) {
             assert_eq!(part.bytes, real.bytes, "{name}");
@@ -266,8 +339,15 @@ fn replayed_captures_have_their_packets_and_times() {
             let (after, expected) = (part.time - seen[0].time, real.time - start);
             assert!((after - expected).abs() <= 30, "{name}: {after} {expected}");
         }
-        let captured: Vec<Vec<u8>> =
-            captured(file(&files, "n.etl")).into_iter().map(|(_, bytes)| bytes).collect();
-        assert_eq!(captured, real.iter().map(|part| part.bytes.clone()).collect::<Vec<_>>());
+        let captured: Vec<Vec<u8>> = captured(file(&files, "n.etl"))
+            .into_iter()
+            .map(|(_, bytes)| bytes)
+            .collect();
+        assert_eq!(
+            captured,
+            real.iter()
+                .map(|part| part.bytes.clone())
+                .collect::<Vec<_>>()
+        );
     }
 }

@@ -56,7 +56,11 @@ fn every_payload_is_taken_exactly_or_listed() {
             store.learn(&record);
             let found = store.decoder(&record);
             let name = found.map_or(String::new(), |d| d.schema().name.to_string());
-            assert!(found.is_none() || !name.is_empty(), "{:?} has no name", record.identity());
+            assert!(
+                found.is_none() || !name.is_empty(),
+                "{:?} has no name",
+                record.identity()
+            );
             all += 1;
             let Some(what) = difference(&store, &record) else {
                 described += 1;
@@ -66,18 +70,32 @@ fn every_payload_is_taken_exactly_or_listed() {
             described += u64::from(what != "no fields");
             let provider = record.provider().map_or(String::new(), |p| p.to_string());
             let id = record.identity();
-            let name = if name.is_empty() { format!("EventID({})", id.id) } else { name };
+            let name = if name.is_empty() {
+                format!("EventID({})", id.id)
+            } else {
+                name
+            };
             let listed = LISTED.iter().position(|l| (l.0, l.1) == (&provider, &name));
             match listed {
                 Some(at) => used[at] = true,
-                None => *others.entry((provider, name, id.version, what)).or_default() += 1,
+                None => {
+                    *others
+                        .entry((provider, name, id.version, what))
+                        .or_default() += 1
+                }
             }
         }
     }
     assert!(others.is_empty(), "not taken exactly: {others:#?}");
     assert!(used.iter().all(|used| *used), "not needed: {used:?}");
     // Of the events 99.9 % have a name and fields, and of those 99.97 % take the payload exactly.
-    assert!(described * 1000 >= all * 999, "{described} of {all} have fields");
-    assert!(exact * 10_000 >= described * 9_997, "{exact} of {described} are exact");
+    assert!(
+        described * 1000 >= all * 999,
+        "{described} of {all} have fields"
+    );
+    assert!(
+        exact * 10_000 >= described * 9_997,
+        "{exact} of {described} are exact"
+    );
     eprintln!("{all} events, {described} with fields, {exact} exact");
 }

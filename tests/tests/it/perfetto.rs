@@ -23,14 +23,17 @@ use crate::simulated::Simulated;
 const KERNEL: &str = "NT Kernel Logger";
 
 /// Errors that trace_processor found.
-const ERRORS: (&str, &str) =
-    ("errors", "select name, value from stats where severity != 'info' and value > 0");
+const ERRORS: (&str, &str) = (
+    "errors",
+    "select name, value from stats where severity != 'info' and value > 0",
+);
 
 /// Exports traces as one recording into a file of a folder.
 fn export(folder: &Path, traces: &[&Path], args: &[&str]) -> PathBuf {
     let output = folder.join("out.perfetto-trace");
-    let mut words: Vec<std::ffi::OsString> =
-        ["etlkit", "export", "perfetto", "--force", "-o"].map(Into::into).to_vec();
+    let mut words: Vec<std::ffi::OsString> = ["etlkit", "export", "perfetto", "--force", "-o"]
+        .map(Into::into)
+        .to_vec();
     words.push(output.clone().into());
     words.extend(args.iter().map(Into::into));
     words.extend(traces.iter().map(|path| path.as_os_str().to_owned()));
@@ -73,7 +76,13 @@ fn recorded<'s>(
     session: &str,
     name: &str,
 ) -> impl Iterator<Item = &'s KnownEvent> + use<'s> {
-    let index = simulated.truth.sessions.iter().find(|s| s.name == session).unwrap().index;
+    let index = simulated
+        .truth
+        .sessions
+        .iter()
+        .find(|s| s.name == session)
+        .unwrap()
+        .index;
     let (events, name) = (simulated.truth.events.iter(), name.to_owned());
     events.filter(move |event| {
         event.name == name && event.outcome(index) == Some(EventOutcome::Recorded)
@@ -81,8 +90,16 @@ fn recorded<'s>(
 }
 
 /// Names of states as trace_processor has them.
-const STATES: [&str; 8] =
-    ["Initialized", "R", "Running", "Stand-by", "T", "Waiting", "Transition", "DeferredReady"];
+const STATES: [&str; 8] = [
+    "Initialized",
+    "R",
+    "Running",
+    "Stand-by",
+    "T",
+    "Waiting",
+    "Transition",
+    "DeferredReady",
+];
 
 /// What ran on a processor: from when, for how long, thread, priority, and its state afterwards.
 type Slice = (i64, i64, u64, i64, String);
@@ -94,7 +111,12 @@ fn perfetto_schedules_threads_as_the_truth_has_it() {
     for name in ["kernel-session", "kernel-io", "windows-32"] {
         compare_schedule(here.path(), name, &simulated(name), &["kernel.etl"]);
     }
-    for Kind { name, simulated, files } in kinds() {
+    for Kind {
+        name,
+        simulated,
+        files,
+    } in kinds()
+    {
         compare_schedule(here.path(), name, simulated, files);
     }
 }
@@ -137,10 +159,19 @@ fn compare_schedule(folder: &Path, name: &str, simulated: &Simulated, files: &[&
     for row in rows(&found, "sched") {
         let int = |name: &str| row[name].as_i64().unwrap();
         let state = row["end_state"].as_str().unwrap_or_default().to_owned();
-        let slice = (int("ts"), int("dur"), int("tid") as u64, int("priority"), state);
+        let slice = (
+            int("ts"),
+            int("dur"),
+            int("tid") as u64,
+            int("priority"),
+            state,
+        );
         ours.entry(int("cpu") as u64).or_default().push(slice);
     }
-    assert!(expected.values().map(Vec::len).sum::<usize>() > 50, "{name}");
+    assert!(
+        expected.values().map(Vec::len).sum::<usize>() > 50,
+        "{name}"
+    );
     // The last of a processor runs to the end of the trace.
     for slices in ours.values_mut().chain(expected.values_mut()) {
         let last = slices.last_mut().unwrap();
@@ -166,7 +197,12 @@ fn waits_are_those_of_a_script(
     let truth = folder.join("truth.jsonl");
     std::fs::write(&truth, &simulated.texts["truth.jsonl"]).unwrap();
     let script = root().join("tests/foreign/waits.py");
-    let output = Command::new(python()).arg(script).arg(&truth).arg(KERNEL).output().unwrap();
+    let output = Command::new(python())
+        .arg(script)
+        .arg(&truth)
+        .arg(KERNEL)
+        .output()
+        .unwrap();
     let theirs: Value = serde_json::from_slice(&output.stdout).unwrap();
     let mut compared = 0;
     for (thread, expected) in theirs["threads"].as_object().unwrap() {
@@ -174,17 +210,26 @@ fn waits_are_those_of_a_script(
         let ended: Vec<(u64, i64)> = (expected["waits"].as_object().unwrap().values())
             .map(|wait| (wait[0].as_u64().unwrap(), wait[1].as_i64().unwrap()))
             .collect();
-        let (count, ticks) =
-            ended.iter().fold((0, 0), |sum, wait| (sum.0 + wait.0, sum.1 + wait.1));
+        let (count, ticks) = ended
+            .iter()
+            .fold((0, 0), |sum, wait| (sum.0 + wait.0, sum.1 + wait.1));
         let state = |state: &str| {
-            let row = states.iter().find(|row| row["tid"] == tid && row["state"] == state);
+            let row = states
+                .iter()
+                .find(|row| row["tid"] == tid && row["state"] == state);
             row.map_or((0, 0), |row| {
-                (row["count"].as_u64().unwrap(), row["total"].as_i64().unwrap())
+                (
+                    row["count"].as_u64().unwrap(),
+                    row["total"].as_i64().unwrap(),
+                )
             })
         };
         // A wait that does not end counts for no time, in both.
         let (waits, waited) = state("Waiting");
-        assert!(waits == count || waits == count + 1, "{thread}: {waits} {count}");
+        assert!(
+            waits == count || waits == count + 1,
+            "{thread}: {waits} {count}"
+        );
         assert_eq!(waited, nanos(ticks), "{thread}");
         compared += count;
         let (runs, ran) = state("Running");
@@ -240,7 +285,12 @@ fn perfetto_has_the_samples_of_the_truth() {
     ] {
         compare_samples(here.path(), name, &simulated(name), files);
     }
-    for Kind { name, simulated, files } in kinds() {
+    for Kind {
+        name,
+        simulated,
+        files,
+    } in kinds()
+    {
         compare_samples(here.path(), name, simulated, files);
     }
 }
@@ -259,8 +309,12 @@ fn compare_samples(folder: &Path, name: &str, simulated: &Simulated, files: &[&s
     }
     assert!(expected.len() > 10, "{name}");
     let ours = stacks(&found);
-    let wrong = expected.iter().filter(|(stack, count)| ours.get(*stack) != Some(count));
-    let more = ours.iter().filter(|(stack, _)| !expected.contains_key(*stack));
+    let wrong = expected
+        .iter()
+        .filter(|(stack, count)| ours.get(*stack) != Some(count));
+    let more = ours
+        .iter()
+        .filter(|(stack, _)| !expected.contains_key(*stack));
     let wrong: Vec<_> = wrong.take(2).chain(more.take(2)).collect();
     assert!(wrong.is_empty(), "{name}: {wrong:?}");
     assert_eq!(ours.len(), expected.len(), "{name}");
@@ -311,12 +365,20 @@ fn compare_behavior(found: &Value, theirs: &Value, name: &str) {
     let mut ours = Vec::new();
     for row in rows(found, "gc") {
         let paused = us(&row["paused"]);
-        let slices = pauses.remove(&format!("{}|{}", row["pid"], row["number"])).unwrap_or(0.0);
+        let slices = pauses
+            .remove(&format!("{}|{}", row["pid"], row["number"]))
+            .unwrap_or(0.0);
         assert!((slices - paused).abs() < 1e-3, "{name}: {row} {slices}");
-        let dur = if row["dur"] == -1 { Value::Null } else { json!(us(&row["dur"])) };
+        let dur = if row["dur"] == -1 {
+            Value::Null
+        } else {
+            json!(us(&row["dur"]))
+        };
         let (promoted, heap) = (&row["promoted"], &row["heap"]);
         let (number, generation) = (&row["number"], &row["generation"]);
-        ours.push(json!([row["pid"], number, generation, dur, paused, promoted, heap]));
+        ours.push(json!([
+            row["pid"], number, generation, dur, paused, promoted, heap
+        ]));
     }
     assert!(pauses.is_empty(), "{name}: {pauses:?}");
     let mut expected: Vec<Value> = rows(theirs, "gc").to_vec();
@@ -325,9 +387,15 @@ fn compare_behavior(found: &Value, theirs: &Value, name: &str) {
         row.as_array_mut().unwrap().remove(5);
     }
     assert_eq!(json!(ours), json!(expected), "{name}");
-    let heaps: Vec<&Value> = expected.iter().map(|row| &row[6]).filter(|v| !v.is_null()).collect();
-    let counted: Vec<u64> =
-        rows(found, "heaps").iter().map(|row| row["value"].as_f64().unwrap() as u64).collect();
+    let heaps: Vec<&Value> = expected
+        .iter()
+        .map(|row| &row[6])
+        .filter(|v| !v.is_null())
+        .collect();
+    let counted: Vec<u64> = rows(found, "heaps")
+        .iter()
+        .map(|row| row["value"].as_f64().unwrap() as u64)
+        .collect();
     assert_eq!(json!(counted), json!(heaps), "{name}");
 
     let of = |category: &'static str| {
@@ -337,8 +405,11 @@ fn compare_behavior(found: &Value, theirs: &Value, name: &str) {
     let compiled = |row: &Value| {
         // What has no beginning is an instant.
         let is_whole = row["il"].as_u64().is_some();
-        let (dur, il) =
-            if is_whole { (json!(us(&row["dur"])), row["il"].clone()) } else { Default::default() };
+        let (dur, il) = if is_whole {
+            (json!(us(&row["dur"])), row["il"].clone())
+        } else {
+            Default::default()
+        };
         json!([row["pid"], row["tid"], row["name"], dur, il, row["code"]]).to_string()
     };
     let mut jit: Vec<String> = of("jit").map(compiled).collect();
@@ -356,14 +427,19 @@ fn compare_behavior(found: &Value, theirs: &Value, name: &str) {
 
     let mut waits: BTreeMap<String, (u64, f64)> = BTreeMap::new();
     for row in of("contention") {
-        let (count, total) = waits.entry(format!("{}|{}", row["pid"], row["tid"])).or_default();
+        let (count, total) = waits
+            .entry(format!("{}|{}", row["pid"], row["tid"]))
+            .or_default();
         (*count, *total) = (*count + 1, *total + us(&row["dur"]));
     }
     let theirs = theirs["contention"].as_object().unwrap();
     assert_eq!(waits.len(), theirs.len(), "{name}");
     for (key, (count, total)) in waits {
         assert_eq!(theirs[&key][0], count, "{name}");
-        assert!((theirs[&key][1].as_f64().unwrap() - total).abs() < 1e-3, "{name}");
+        assert!(
+            (theirs[&key][1].as_f64().unwrap() - total).abs() < 1e-3,
+            "{name}"
+        );
     }
 }
 
@@ -371,12 +447,19 @@ fn compare_behavior(found: &Value, theirs: &Value, name: &str) {
 #[test]
 fn perfetto_has_the_collections_compilations_exceptions_and_locks_of_the_truth() {
     let here = tempfile::tempdir().unwrap();
-    for (name, file) in
-        [("gc-and-locks", "gc.etl"), ("profile", "clr.etl"), ("tiering", "tiering.etl")]
-    {
+    for (name, file) in [
+        ("gc-and-locks", "gc.etl"),
+        ("profile", "clr.etl"),
+        ("tiering", "tiering.etl"),
+    ] {
         compare_clr(here.path(), name, &simulated(name), &[file]);
     }
-    for Kind { name, simulated, files } in kinds() {
+    for Kind {
+        name,
+        simulated,
+        files,
+    } in kinds()
+    {
         compare_clr(here.path(), name, simulated, files);
     }
 }
@@ -413,7 +496,10 @@ fn perfetto_has_what_reports_say_of_real_traces() {
                     "select pid, count(*) as samples from perf_sample join thread using (utid) left \
                      join process using (upid) group by pid",
                 ),
-                ("processes", "select pid, name from process where name is not null"),
+                (
+                    "processes",
+                    "select pid, name from process where name is not null",
+                ),
                 (
                     "cpu",
                     "select pid, sum(value * (next - ts)) as sum from (select pid, value, c.ts, \
@@ -421,7 +507,10 @@ fn perfetto_has_what_reports_say_of_real_traces() {
                      join process_counter_track t on c.track_id = t.id join process using (upid) \
                      where t.name = 'CPU by samples') group by pid",
                 ),
-                ("lives", "select count(*) as count from slice where category = 'process'"),
+                (
+                    "lives",
+                    "select count(*) as count from slice where category = 'process'",
+                ),
             ],
         ];
         let found = trace_processor(&export(here.path(), &[&path], &[]), &queries.concat());
@@ -445,7 +534,10 @@ fn perfetto_has_what_reports_say_of_real_traces() {
         }
         let mut ours: BTreeMap<u64, u64> = BTreeMap::new();
         for row in rows(&found, "samples") {
-            ours.insert(row["pid"].as_u64().unwrap(), row["samples"].as_u64().unwrap());
+            ours.insert(
+                row["pid"].as_u64().unwrap(),
+                row["samples"].as_u64().unwrap(),
+            );
         }
         assert_eq!(ours, expected, "{name}");
         for row in rows(&found, "cpu") {
@@ -468,7 +560,10 @@ fn perfetto_has_what_reports_say_of_real_traces() {
         let mut theirs: BTreeMap<u64, Vec<String>> = BTreeMap::new();
         for row in rows(&found, "processes") {
             let pid = row["pid"].as_u64().unwrap();
-            theirs.entry(pid).or_default().push(row["name"].as_str().unwrap().to_owned());
+            theirs
+                .entry(pid)
+                .or_default()
+                .push(row["name"].as_str().unwrap().to_owned());
         }
         assert_eq!(theirs, names, "{name}");
         assert_eq!(found["lives"][0]["count"], lives, "{name}");
@@ -515,11 +610,19 @@ fn perfetto_packets_have_the_fields_of_the_truth() {
     let found = &etl_tests::foreign("perfetto_packets.py", &[exported])[0];
     let bytes = &simulated.traces["kernel.etl"];
     let nanos = clock(bytes);
-    let etw = Trace::open(&bytes[..], &Options::default()).unwrap().clock();
+    let etw = Trace::open(&bytes[..], &Options::default())
+        .unwrap()
+        .clock();
     let unix = (etw.start_time.get() - etl_format::constants::FILETIME_UNIX_EPOCH) * 100;
-    assert_eq!(found["clocks"], json!([{ "6": nanos(etw.start_timestamp.get()), "1": unix }]));
+    assert_eq!(
+        found["clocks"],
+        json!([{ "6": nanos(etw.start_timestamp.get()), "1": unix }])
+    );
     // Everything is of one sequence, whose state begins once.
-    assert_eq!((&found["unknown"], &found["states"]), (&json!(0), &json!([0])));
+    assert_eq!(
+        (&found["unknown"], &found["states"]),
+        (&json!(0), &json!([0]))
+    );
 
     let kinds: BTreeMap<&str, (&str, bool)> = [
         ("CSwitch", ("c_switch", false)),
@@ -533,7 +636,13 @@ fn perfetto_packets_have_the_fields_of_the_truth() {
         ("FlushBuffers", ("disk_io", true)),
     ]
     .into();
-    let index = simulated.truth.sessions.iter().find(|s| s.name == KERNEL).unwrap().index;
+    let index = simulated
+        .truth
+        .sessions
+        .iter()
+        .find(|s| s.name == KERNEL)
+        .unwrap()
+        .index;
     let mut expected = Vec::new();
     for event in &simulated.truth.events {
         let (RecordFormat::System(hook) | RecordFormat::PerfInfo(hook)) = event.format else {
@@ -571,7 +680,14 @@ fn perfetto_packets_have_the_fields_of_the_truth() {
                     | "flag"
             );
             if !["reserved", "spare_byte"].contains(&name.as_str()) {
-                values.insert(if is_number_of_enum { name + "_int" } else { name }, value);
+                values.insert(
+                    if is_number_of_enum {
+                        name + "_int"
+                    } else {
+                        name
+                    },
+                    value,
+                );
             }
         }
         if has_opcode {
@@ -587,7 +703,9 @@ fn perfetto_packets_have_the_fields_of_the_truth() {
     let kinds = |all: &[String]| {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         for event in all {
-            *counts.entry(event.split(',').next().unwrap().to_owned()).or_default() += 1;
+            *counts
+                .entry(event.split(',').next().unwrap().to_owned())
+                .or_default() += 1;
         }
         counts
     };
@@ -618,24 +736,47 @@ fn perfetto_interns_before_use_and_identifies_images() {
     let path = trace("perfview/net.4.5.2.x64.etl");
     let exported = export(here.path(), &[&path], &[]);
     let found = &etl_tests::foreign("perfetto_packets.py", &[exported])[0];
-    assert_eq!((&found["late"], &found["states"]), (&json!([]), &json!([0])));
     assert_eq!(
-        found["modes"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum::<u64>(),
+        (&found["late"], &found["states"]),
+        (&json!([]), &json!([0]))
+    );
+    assert_eq!(
+        found["modes"]
+            .as_object()
+            .unwrap()
+            .values()
+            .map(|n| n.as_u64().unwrap())
+            .sum::<u64>(),
         6215
     );
     for kind in ["KIND_KERNEL", "KIND_NATIVE", "KIND_JIT"] {
-        assert!(found["frames"][kind].as_u64().unwrap() > 50, "{}", found["frames"]);
+        assert!(
+            found["frames"][kind].as_u64().unwrap() > 50,
+            "{}",
+            found["frames"]
+        );
     }
     // Signature and age of each PDB, as the report on images has them.
     let images = analyze("images", &path);
     let mut known = 0;
     for image in images["images"].as_array().unwrap() {
-        let Some(signature) = image["pdb_guid"].as_str() else { continue };
-        let key =
-            format!("{}@{}", image["path"].as_str().unwrap(), image["address"].as_str().unwrap());
-        let Some(mapping) = found["mappings"].get(&key) else { continue };
+        let Some(signature) = image["pdb_guid"].as_str() else {
+            continue;
+        };
+        let key = format!(
+            "{}@{}",
+            image["path"].as_str().unwrap(),
+            image["address"].as_str().unwrap()
+        );
+        let Some(mapping) = found["mappings"].get(&key) else {
+            continue;
+        };
         let age = image["pdb_age"].as_u64().unwrap();
-        assert_eq!(mapping[1], format!("{}{age:08x}", signature.replace('-', "")), "{key}");
+        assert_eq!(
+            mapping[1],
+            format!("{}{age:08x}", signature.replace('-', "")),
+            "{key}"
+        );
         known += 1;
     }
     assert!(known > 10, "{known}");
@@ -667,8 +808,9 @@ fn perfetto_has_the_activities_of_the_truth() {
             .map(|event| (event.activity, event.timestamp))
             .collect();
         for start in recorded(&simulated, "web", &format!("{name}Start")) {
-            let stop =
-                stops.iter().find(|(id, at)| *id == start.activity && *at >= start.timestamp);
+            let stop = stops
+                .iter()
+                .find(|(id, at)| *id == start.activity && *at >= start.timestamp);
             let from = nanos(start.timestamp.get());
             let id = start.activity.to_string();
             let dur = nanos(stop.unwrap().1.get()) - from;
@@ -686,7 +828,10 @@ fn perfetto_has_the_activities_of_the_truth() {
 
 /// What the command prints, with its exit code.
 fn run(args: &[&str]) -> (u8, String) {
-    let words = ["etlkit", "export", "perfetto"].iter().chain(args).map(Into::into);
+    let words = ["etlkit", "export", "perfetto"]
+        .iter()
+        .chain(args)
+        .map(Into::into);
     let said = run_captured(words.collect::<Vec<_>>());
     (said.code, String::from_utf8_lossy(&said.err).into_owned())
 }
@@ -719,7 +864,10 @@ fn perfetto_export_selects_processes_threads_and_times() {
                 "select tid, count(*) as n, sum(max(dur, 0)) as total from sched join thread \
                  using (utid) where tid != 0 and tid < 4294967295 group by 1",
             ),
-            ("names", "select pid from process where name is not null order by 1"),
+            (
+                "names",
+                "select pid from process where name is not null order by 1",
+            ),
             (
                 "slices",
                 "select distinct pid from slice s join thread_track t on t.id = s.track_id \
@@ -734,24 +882,36 @@ fn perfetto_export_selects_processes_threads_and_times() {
     let all = query(&[]);
     let one = query(&["--process", "Long", "--process", "2200"]);
     let of = |found: &Value, name: &str, tid: u64| {
-        rows(found, name).iter().find(|row| row["tid"] == tid).cloned()
+        rows(found, name)
+            .iter()
+            .find(|row| row["tid"] == tid)
+            .cloned()
     };
     assert_eq!(one["names"], json!([{ "pid": 2100 }, { "pid": 2200 }]));
     assert_eq!(rows(&one, "samples").len(), 2);
     for row in rows(&one, "samples") {
-        assert_eq!(of(&all, "samples", row["tid"].as_u64().unwrap()).as_ref(), Some(row));
+        assert_eq!(
+            of(&all, "samples", row["tid"].as_u64().unwrap()).as_ref(),
+            Some(row)
+        );
     }
     // Of other threads there is nothing but that they ran.
     assert_eq!(rows(&one, "sched").len(), 2);
     for row in rows(&one, "sched") {
-        assert_eq!(of(&all, "sched", row["tid"].as_u64().unwrap()).as_ref(), Some(row));
+        assert_eq!(
+            of(&all, "sched", row["tid"].as_u64().unwrap()).as_ref(),
+            Some(row)
+        );
     }
     assert_eq!(
         (rows(&all, "slices"), rows(&one, "slices")),
         (&[json!({ "pid": 2300 })][..], &[][..])
     );
     let thread = query(&["--thread", "1036"]);
-    assert_eq!(rows(&thread, "samples"), [of(&all, "samples", 1036).unwrap()]);
+    assert_eq!(
+        rows(&thread, "samples"),
+        [of(&all, "samples", 1036).unwrap()]
+    );
     let later = query(&["--from", "0.6", "--to", "0.61"]);
     assert!(later["span"][0]["span"].as_i64().unwrap() < 10_000_000);
     assert!(rows(&later, "samples").len() == 2, "{}", later["samples"]);
@@ -767,16 +927,31 @@ fn perfetto_export_of_nothing_says_what_would_record_it() {
     let file = files[0].to_str().unwrap();
     let (code, err) = run(&[file, "-o", output.to_str().unwrap()]);
     assert_eq!(code, 2);
-    assert!(err.contains("nothing that Perfetto shows") && err.contains("xperf -on"), "{err}");
-    let (code, err) = run(&["--process", "Absent.exe", file, "-o", output.to_str().unwrap()]);
+    assert!(
+        err.contains("nothing that Perfetto shows") && err.contains("xperf -on"),
+        "{err}"
+    );
+    let (code, err) = run(&[
+        "--process",
+        "Absent.exe",
+        file,
+        "-o",
+        output.to_str().unwrap(),
+    ]);
     assert!(code == 2 && err.contains("Absent.exe"), "{err}");
     assert!(!output.exists());
     // Neither is the life of a process anything that happened at another time, or in a thread.
     let simulated = self::simulated("kernel-session");
     let file = write(here.path(), &simulated, &["merged.etl"]).remove(0);
     for nothing in [["--from", "100"], ["--thread", "999999"]] {
-        let args = [&nothing[..], &[file.to_str().unwrap(), "-o", output.to_str().unwrap()]];
+        let args = [
+            &nothing[..],
+            &[file.to_str().unwrap(), "-o", output.to_str().unwrap()],
+        ];
         let (code, err) = run(&args.concat());
-        assert!(code == 2 && err.contains("nothing that Perfetto shows"), "{nothing:?}: {err}");
+        assert!(
+            code == 2 && err.contains("nothing that Perfetto shows"),
+            "{nothing:?}: {err}"
+        );
     }
 }

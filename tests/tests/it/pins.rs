@@ -15,7 +15,10 @@ fn check(list: &std::path::Path) -> Output {
 fn installed_readers_have_the_pinned_versions() {
     let output = check(&root().join("scripts/requirements.txt"));
     let output_text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "run scripts/install.sh venv:\n{output_text}");
+    assert!(
+        output.status.success(),
+        "run scripts/install.sh venv:\n{output_text}"
+    );
 }
 
 #[needs(python)]
@@ -29,7 +32,13 @@ fn check_pins_lists_other_versions() {
     let output_text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<_> = output_text.lines().collect();
     assert_eq!(output.status.code(), Some(1));
-    assert!(lines[0].starts_with("dissect.etl: pinned to 0.0.1, there is "), "{output_text}");
-    assert_eq!(lines[1], "no-such-package-at-all: pinned to 1.0, there is nothing");
+    assert!(
+        lines[0].starts_with("dissect.etl: pinned to 0.0.1, there is "),
+        "{output_text}"
+    );
+    assert_eq!(
+        lines[1],
+        "no-such-package-at-all: pinned to 1.0, there is nothing"
+    );
     assert_eq!(lines[2..], ["construct: not pinned to a version"]);
 }

@@ -34,10 +34,22 @@ impl Judged {
         let guid = Guid::parse(values.next().unwrap().as_str().unwrap()).unwrap();
         let number = |value: &Value| value.as_u64().unwrap() as u32;
         let point = |value: Value| {
-            let line = value[2].as_str().map(|file| (file.to_owned(), number(&value[3])));
-            (IlPoint { token: number(&value[0]), offset: number(&value[1]) }, line)
+            let line = value[2]
+                .as_str()
+                .map(|file| (file.to_owned(), number(&value[3])));
+            (
+                IlPoint {
+                    token: number(&value[0]),
+                    offset: number(&value[1]),
+                },
+                line,
+            )
         };
-        Judged { path, guid, points: values.map(point).collect() }
+        Judged {
+            path,
+            guid,
+            points: values.map(point).collect(),
+        }
     }
 }
 
@@ -45,8 +57,12 @@ impl Judged {
 #[test]
 fn source_lines_are_those_of_another_reader() {
     let judged = Judged::new();
-    let points: Vec<IlPoint> =
-        judged.points.iter().filter(|(_, line)| line.is_some()).map(|(at, _)| *at).collect();
+    let points: Vec<IlPoint> = judged
+        .points
+        .iter()
+        .filter(|(_, line)| line.is_some())
+        .map(|(at, _)| *at)
+        .collect();
     assert!(points.len() > 10_000, "{}", points.len());
     let found = source_lines(&judged.path, &points).unwrap();
     for (at, found) in points.iter().zip(found) {
@@ -54,7 +70,10 @@ fn source_lines_are_those_of_another_reader() {
         assert_eq!(&found, &judged.points[at], "{at:x?}");
     }
     // Between two points, the line is that of the first.
-    let after = IlPoint { offset: points[1].offset + 1, ..points[1] };
+    let after = IlPoint {
+        offset: points[1].offset + 1,
+        ..points[1]
+    };
     assert!(!judged.points.contains_key(&after));
     let between = source_lines(&judged.path, &points[1..2]).unwrap();
     assert_eq!(source_lines(&judged.path, &[after]).unwrap(), between);
@@ -75,7 +94,10 @@ fn portable_pdb_is_found_by_its_guid() {
     let paths = SymbolPaths::new([folder]).unwrap();
     let id = PdbId::new("/obj/Python.Runtime.pdb", judged.guid, 1);
     let found = paths.find(&id).found.unwrap();
-    assert_eq!((found.path.file_name(), found.kind), (judged.path.file_name(), PdbKind::Portable));
+    assert_eq!(
+        (found.path.file_name(), found.kind),
+        (judged.path.file_name(), PdbKind::Portable)
+    );
     let other = PdbId::new("Python.Runtime.pdb", Guid::ZERO, 1);
     assert!(paths.find(&other).found.is_none());
 }
@@ -152,14 +174,26 @@ fn sampled_methods_have_their_lines() {
         let token = event.field("MethodToken");
         let has_name = event.field("MethodName").is_some();
         if let (Some(OwnedValue::UInt(token)), true) = (token, has_name) {
-            let name = format!("{}.{}", text(event, "MethodNamespace"), text(event, "MethodName"));
+            let name = format!(
+                "{}.{}",
+                text(event, "MethodNamespace"),
+                text(event, "MethodName")
+            );
             tokens.insert(name, *token as u32);
         }
     }
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("all.etl");
     std::fs::write(&trace, &simulated.traces["all.etl"]).unwrap();
-    let args = ["etlkit", "analyze", "cpu", "--lines", "--format", "json", "--symbols"];
+    let args = [
+        "etlkit",
+        "analyze",
+        "cpu",
+        "--lines",
+        "--format",
+        "json",
+        "--symbols",
+    ];
     let args = args.map(std::ffi::OsString::from).into_iter();
     let said = run_captured(args.chain([judged.path.clone().into(), trace.into()]));
     let report: Value = serde_json::from_slice(&said.out).unwrap();
@@ -170,10 +204,17 @@ fn sampled_methods_have_their_lines() {
         }
         let token = tokens[row["method"].as_str().unwrap()];
         // Without a map from native code to IL, that of the method.
-        let expected = judged.points.get(&IlPoint { token, offset: 0 }).cloned().flatten();
-        let found = row["file"]
-            .as_str()
-            .map(|file| (file.to_owned(), u32::try_from(row["line"].as_u64().unwrap()).unwrap()));
+        let expected = judged
+            .points
+            .get(&IlPoint { token, offset: 0 })
+            .cloned()
+            .flatten();
+        let found = row["file"].as_str().map(|file| {
+            (
+                file.to_owned(),
+                u32::try_from(row["line"].as_u64().unwrap()).unwrap(),
+            )
+        });
         assert_eq!(found, expected, "{row}");
         with_line += usize::from(found.is_some());
     }

@@ -25,8 +25,11 @@ impl Counts {
         self.records += 1;
         let mut hasher = crc32fast::Hasher::new_with_initial(self.digest);
         hasher.update(&[record.kind().0]);
-        let timestamp =
-            if record.has_own_timestamp() { record.timestamp() } else { Ticks::new(-1) };
+        let timestamp = if record.has_own_timestamp() {
+            record.timestamp()
+        } else {
+            Ticks::new(-1)
+        };
         hasher.update(&timestamp.get().to_le_bytes());
         hasher.update(&(record.bytes().len() as i64).to_le_bytes());
         self.digest = hasher.finalize();
@@ -35,7 +38,11 @@ impl Counts {
 
 fn key(record: &Record<'_>) -> String {
     let i = record.identity();
-    let provider = if i.hook.is_some() { String::new() } else { i.provider.to_string() };
+    let provider = if i.hook.is_some() {
+        String::new()
+    } else {
+        i.provider.to_string()
+    };
     let hook = i.hook.map_or(String::new(), |h| h.to_string());
     format!(
         "{}|{provider}|{hook}|{}|{}|{}|{}|{}|{}",
@@ -60,7 +67,12 @@ fn counts(bytes: &[u8]) -> Counts {
 }
 
 fn map(value: &serde_json::Value) -> BTreeMap<String, u64> {
-    value.as_object().unwrap().iter().map(|(k, v)| (k.clone(), v.as_u64().unwrap())).collect()
+    value
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(k, v)| (k.clone(), v.as_u64().unwrap()))
+        .collect()
 }
 
 /// Compares kinds, identities, and a checksum of kinds, timestamps and sizes.
@@ -70,7 +82,11 @@ fn dissect_has_the_same_counts() {
     let traces = all_traces();
     let theirs = foreign("dissect_counts.py", &traces);
     for (path, theirs) in traces.iter().zip(theirs) {
-        assert!(theirs.get("error").is_none(), "{}: {theirs}", path.display());
+        assert!(
+            theirs.get("error").is_none(),
+            "{}: {theirs}",
+            path.display()
+        );
         let theirs = Counts {
             kinds: map(&theirs["kinds"]),
             events: map(&theirs["events"]),
@@ -93,7 +109,12 @@ fn time_order_is_a_stable_sort() {
             let mut records = trace.records(Order::File).unwrap();
             let mut all = Vec::new();
             while let Some(r) = records.next_record().unwrap() {
-                assert!(r.kind().name().is_some(), "{}: {}", path.display(), r.kind());
+                assert!(
+                    r.kind().name().is_some(),
+                    "{}: {}",
+                    path.display(),
+                    r.kind()
+                );
                 let place = r.location();
                 // Buffer 0 comes before all processors.
                 let stream = (place.sequence_number != 0, place.processor);
@@ -108,8 +129,15 @@ fn time_order_is_a_stable_sort() {
             all.sort();
             all
         };
-        for order in [OrderCheck::Lookahead, OrderCheck::Scan, OrderCheck::FirstRecord] {
-            let options = Options { order_check: order, ..Options::default() };
+        for order in [
+            OrderCheck::Lookahead,
+            OrderCheck::Scan,
+            OrderCheck::FirstRecord,
+        ] {
+            let options = Options {
+                order_check: order,
+                ..Options::default()
+            };
             let mut trace = Trace::open(bytes.as_slice(), &options).unwrap();
             let mut records = trace.records(Order::Time).unwrap();
             let mut by_time = Vec::new();
@@ -124,7 +152,12 @@ fn time_order_is_a_stable_sort() {
                     r.bytes().len(),
                 ));
             }
-            assert!(records.report().was_in_order(), "{}: {:?}", path.display(), records.report());
+            assert!(
+                records.report().was_in_order(),
+                "{}: {:?}",
+                path.display(),
+                records.report()
+            );
             assert!(by_time == by_file, "{}: {order:?} differs", path.display());
         }
     }
@@ -136,15 +169,28 @@ fn time_order_is_a_stable_sort() {
 fn intact_traces_have_no_damage() {
     for path in all_traces() {
         let bytes = std::fs::read(&path).unwrap();
-        let options = Options { mode: Mode::Salvage, ..Options::default() };
+        let options = Options {
+            mode: Mode::Salvage,
+            ..Options::default()
+        };
         let mut trace = Trace::open(bytes.as_slice(), &options).unwrap();
-        assert!(trace.damage().is_empty(), "{}: {:?}", path.display(), trace.damage());
+        assert!(
+            trace.damage().is_empty(),
+            "{}: {:?}",
+            path.display(),
+            trace.damage()
+        );
         let mut records = trace.records(Order::File).unwrap();
         let mut salvaged = Counts::default();
         while let Some(record) = records.next_record().unwrap() {
             salvaged.add(&record);
         }
-        assert!(records.damage().is_empty(), "{}: {:?}", path.display(), records.damage());
+        assert!(
+            records.damage().is_empty(),
+            "{}: {:?}",
+            path.display(),
+            records.damage()
+        );
         assert_eq!(salvaged, counts(&bytes), "{}", path.display());
     }
 }
@@ -162,42 +208,138 @@ const TRACING: &str = "b675ec37-bdb6-4648-bc92-f3fdc74d3ca2";
 const IMAGE_ID: &str = "b3e675d7-2554-4f18-830b-2762732560de";
 
 const NAMES: &[(&str, Is)] = &[
-    ("Microsoft-Windows-DotNETRuntime/GC/Start", Is::Event(RUNTIME, &[1])),
-    ("Microsoft-Windows-DotNETRuntime/GC/Stop", Is::Event(RUNTIME, &[2])),
-    ("Microsoft-Windows-DotNETRuntime/GC/RestartEEStop", Is::Event(RUNTIME, &[3])),
-    ("Microsoft-Windows-DotNETRuntime/GC/HeapStats", Is::Event(RUNTIME, &[4])),
-    ("Microsoft-Windows-DotNETRuntime/GC/CreateSegment", Is::Event(RUNTIME, &[5])),
-    ("Microsoft-Windows-DotNETRuntime/GC/RestartEEStart", Is::Event(RUNTIME, &[7])),
-    ("Microsoft-Windows-DotNETRuntime/GC/SuspendEEStop", Is::Event(RUNTIME, &[8])),
-    ("Microsoft-Windows-DotNETRuntime/GC/SuspendEEStart", Is::Event(RUNTIME, &[9])),
-    ("Microsoft-Windows-DotNETRuntime/GC/AllocationTick", Is::Event(RUNTIME, &[10])),
-    ("Microsoft-Windows-DotNETRuntime/GC/FinalizersStop", Is::Event(RUNTIME, &[13])),
-    ("Microsoft-Windows-DotNETRuntime/GC/FinalizersStart", Is::Event(RUNTIME, &[14])),
-    ("Microsoft-Windows-DotNETRuntime/GC/GenerationRange", Is::Event(RUNTIME, &[23])),
-    ("Microsoft-Windows-DotNETRuntime/GC/FinalizeObject", Is::Event(RUNTIME, &[29])),
-    ("Microsoft-Windows-DotNETRuntime/GC/Triggered", Is::Event(RUNTIME, &[35])),
-    ("Microsoft-Windows-DotNETRuntime/Exception/Start", Is::Event(RUNTIME, &[80])),
-    ("Microsoft-Windows-DotNETRuntime/Method/LoadVerbose", Is::Event(RUNTIME, &[143])),
-    ("Microsoft-Windows-DotNETRuntime/Method/UnloadVerbose", Is::Event(RUNTIME, &[144])),
-    ("Microsoft-Windows-DotNETRuntime/Method/JittingStarted", Is::Event(RUNTIME, &[145])),
-    ("Microsoft-Windows-DotNETRuntime/Loader/DomainModuleLoad", Is::Event(RUNTIME, &[151])),
-    ("Microsoft-Windows-DotNETRuntime/Loader/ModuleLoad", Is::Event(RUNTIME, &[152])),
-    ("Microsoft-Windows-DotNETRuntime/Loader/ModuleUnload", Is::Event(RUNTIME, &[153])),
-    ("Microsoft-Windows-DotNETRuntime/Loader/AssemblyLoad", Is::Event(RUNTIME, &[154])),
-    ("Microsoft-Windows-DotNETRuntime/Loader/AssemblyUnload", Is::Event(RUNTIME, &[155])),
-    ("Microsoft-Windows-DotNETRuntime/Loader/AppDomainLoad", Is::Event(RUNTIME, &[156])),
-    ("Microsoft-Windows-DotNETRuntime/Loader/AppDomainUnload", Is::Event(RUNTIME, &[157])),
-    ("Microsoft-Windows-DotNETRuntime/Runtime/Start", Is::Event(RUNTIME, &[187])),
+    (
+        "Microsoft-Windows-DotNETRuntime/GC/Start",
+        Is::Event(RUNTIME, &[1]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/GC/Stop",
+        Is::Event(RUNTIME, &[2]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/GC/RestartEEStop",
+        Is::Event(RUNTIME, &[3]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/GC/HeapStats",
+        Is::Event(RUNTIME, &[4]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/GC/CreateSegment",
+        Is::Event(RUNTIME, &[5]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/GC/RestartEEStart",
+        Is::Event(RUNTIME, &[7]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/GC/SuspendEEStop",
+        Is::Event(RUNTIME, &[8]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/GC/SuspendEEStart",
+        Is::Event(RUNTIME, &[9]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/GC/AllocationTick",
+        Is::Event(RUNTIME, &[10]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/GC/FinalizersStop",
+        Is::Event(RUNTIME, &[13]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/GC/FinalizersStart",
+        Is::Event(RUNTIME, &[14]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/GC/GenerationRange",
+        Is::Event(RUNTIME, &[23]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/GC/FinalizeObject",
+        Is::Event(RUNTIME, &[29]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/GC/Triggered",
+        Is::Event(RUNTIME, &[35]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/Exception/Start",
+        Is::Event(RUNTIME, &[80]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/Method/LoadVerbose",
+        Is::Event(RUNTIME, &[143]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/Method/UnloadVerbose",
+        Is::Event(RUNTIME, &[144]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/Method/JittingStarted",
+        Is::Event(RUNTIME, &[145]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/Loader/DomainModuleLoad",
+        Is::Event(RUNTIME, &[151]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/Loader/ModuleLoad",
+        Is::Event(RUNTIME, &[152]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/Loader/ModuleUnload",
+        Is::Event(RUNTIME, &[153]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/Loader/AssemblyLoad",
+        Is::Event(RUNTIME, &[154]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/Loader/AssemblyUnload",
+        Is::Event(RUNTIME, &[155]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/Loader/AppDomainLoad",
+        Is::Event(RUNTIME, &[156]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/Loader/AppDomainUnload",
+        Is::Event(RUNTIME, &[157]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/Runtime/Start",
+        Is::Event(RUNTIME, &[187]),
+    ),
     (
         "Microsoft-Windows-DotNETRuntimeRundown/Loader/DomainModuleDCStop",
         Is::Event(RUNDOWN, &[152]),
     ),
-    ("Microsoft-Windows-DotNETRuntimeRundown/Loader/ModuleDCStop", Is::Event(RUNDOWN, &[154])),
-    ("Microsoft-Windows-DotNETRuntimeRundown/Loader/AssemblyDCStop", Is::Event(RUNDOWN, &[156])),
-    ("Microsoft-Windows-DotNETRuntimeRundown/Loader/AppDomainDCStop", Is::Event(RUNDOWN, &[158])),
-    ("Microsoft-Windows-DotNETRuntimeRundown/Method/DCStopComplete", Is::Event(RUNDOWN, &[146])),
-    ("Microsoft-Windows-DotNETRuntimeRundown/Method/DCStopInit", Is::Event(RUNDOWN, &[148])),
-    ("Microsoft-Windows-DotNETRuntimeRundown/Runtime/Start", Is::Event(RUNDOWN, &[187])),
+    (
+        "Microsoft-Windows-DotNETRuntimeRundown/Loader/ModuleDCStop",
+        Is::Event(RUNDOWN, &[154]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntimeRundown/Loader/AssemblyDCStop",
+        Is::Event(RUNDOWN, &[156]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntimeRundown/Loader/AppDomainDCStop",
+        Is::Event(RUNDOWN, &[158]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntimeRundown/Method/DCStopComplete",
+        Is::Event(RUNDOWN, &[146]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntimeRundown/Method/DCStopInit",
+        Is::Event(RUNDOWN, &[148]),
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntimeRundown/Runtime/Start",
+        Is::Event(RUNDOWN, &[187]),
+    ),
     (
         "Microsoft-Windows-Kernel-EventTracing/ETW_TASK_PROVIDER/ETW_OPCODE_REGISTER",
         Is::Event(TRACING, &[8]),
@@ -212,9 +354,18 @@ const NAMES: &[(&str, Is)] = &[
     ),
     ("KernelTraceControl/ImageID", Is::Classic(IMAGE_ID, 0)),
     ("KernelTraceControl/ImageID/None", Is::Classic(IMAGE_ID, 32)),
-    ("KernelTraceControl/ImageID/DbgID_RSDS", Is::Classic(IMAGE_ID, 36)),
-    ("KernelTraceControl/ImageID/DbgID_ILRSDS", Is::Classic(IMAGE_ID, 37)),
-    ("KernelTraceControl/ImageID/FileVersion", Is::Classic(IMAGE_ID, 64)),
+    (
+        "KernelTraceControl/ImageID/DbgID_RSDS",
+        Is::Classic(IMAGE_ID, 36),
+    ),
+    (
+        "KernelTraceControl/ImageID/DbgID_ILRSDS",
+        Is::Classic(IMAGE_ID, 37),
+    ),
+    (
+        "KernelTraceControl/ImageID/FileVersion",
+        Is::Classic(IMAGE_ID, 64),
+    ),
     ("Windows Kernel/Image/Load", Is::Hook(0x030a)),
     ("Windows Kernel/Image/Unload", Is::Hook(0x1402)),
     ("Windows Kernel/Image/DCStart", Is::Hook(0x1403)),
@@ -228,7 +379,10 @@ const NAMES: &[(&str, Is)] = &[
     ("Windows Kernel/Process/Defunct", Is::Hook(0x0327)),
     ("Windows Kernel/Thread/Start", Is::Hook(0x0501)),
     ("Windows Kernel/Thread/Stop", Is::Hook(0x0502)),
-    ("solar_system/PrimitiveTypesTest", Is::Event("d3dd3dd4-aac2-4e2a-8dd4-a8fb61b77615", &[0])),
+    (
+        "solar_system/PrimitiveTypesTest",
+        Is::Event("d3dd3dd4-aac2-4e2a-8dd4-a8fb61b77615", &[0]),
+    ),
 ];
 
 impl Is {
@@ -261,12 +415,19 @@ fn perfview_has_the_same_counts() {
         let mut records = trace.records(Order::File).unwrap();
         let mut identities: BTreeMap<(RecordKind, Identity), u64> = BTreeMap::new();
         while let Some(record) = records.next_record().unwrap() {
-            *identities.entry((record.kind(), record.identity())).or_default() += 1;
+            *identities
+                .entry((record.kind(), record.identity()))
+                .or_default() += 1;
         }
         for (event, is) in NAMES {
-            let Some(&theirs) = baseline.get(*event) else { continue };
-            let ours: u64 =
-                identities.iter().filter(|((kind, i), _)| is.it(*kind, i)).map(|(_, n)| n).sum();
+            let Some(&theirs) = baseline.get(*event) else {
+                continue;
+            };
+            let ours: u64 = identities
+                .iter()
+                .filter(|((kind, i), _)| is.it(*kind, i))
+                .map(|(_, n)| n)
+                .sum();
             assert_eq!(ours, theirs, "{name}: {event}");
             compared += 1;
         }

@@ -12,7 +12,11 @@ fn records(file: &[u8]) -> Vec<(Vec<u8>, i64, u16)> {
     let mut records = trace.records(Order::Time).unwrap();
     let mut all = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
-        all.push((record.bytes().to_vec(), record.timestamp().get(), record.processor()));
+        all.push((
+            record.bytes().to_vec(),
+            record.timestamp().get(),
+            record.processor(),
+        ));
     }
     all
 }
@@ -37,7 +41,12 @@ fn check(path: &Path) {
     for (number, (before, after)) in before.iter().zip(&after).enumerate().skip(1) {
         assert_eq!(before, after, "{}: record {number}", path.display());
     }
-    let header = |file: &[u8]| Trace::open(file, &Options::salvage()).unwrap().header().clone();
+    let header = |file: &[u8]| {
+        Trace::open(file, &Options::salvage())
+            .unwrap()
+            .header()
+            .clone()
+    };
     let (mut old, new) = (header(&file), header(&copy));
     // An uncompressed copy has the log version of uncompressed traces.
     (old.mode, old.log_major, old.log_minor) = (new.mode, new.log_major, new.log_minor);

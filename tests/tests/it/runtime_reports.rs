@@ -15,8 +15,10 @@ use crate::kinds::{Kind, kinds};
 use crate::sampled::simulated;
 
 pub fn etlkit(args: &[&str]) -> Vec<u8> {
-    let words: Vec<_> =
-        std::iter::once("etlkit").chain(args.iter().copied()).map(Into::into).collect();
+    let words: Vec<_> = std::iter::once("etlkit")
+        .chain(args.iter().copied())
+        .map(Into::into)
+        .collect();
     let said = run_captured(words);
     assert_eq!(said.code, 0, "{}", String::from_utf8_lossy(&said.err));
     said.out
@@ -24,8 +26,10 @@ pub fn etlkit(args: &[&str]) -> Vec<u8> {
 
 /// What a command prints, which may report findings.
 pub fn etlkit_any(args: &[&str]) -> Vec<u8> {
-    let words: Vec<_> =
-        std::iter::once("etlkit").chain(args.iter().copied()).map(Into::into).collect();
+    let words: Vec<_> = std::iter::once("etlkit")
+        .chain(args.iter().copied())
+        .map(Into::into)
+        .collect();
     let said = run_captured(words);
     assert!(said.code <= 1, "{}", String::from_utf8_lossy(&said.err));
     said.out
@@ -46,8 +50,17 @@ fn analyze_files(kind: &str, files: &[PathBuf]) -> Value {
 /// What the script computes from events, of a session where one is named.
 pub fn computed(events: &Path, session: Option<&str>) -> Value {
     let script = root().join("tests/foreign/runtime_reports.py");
-    let output = Command::new(python()).arg(script).arg(events).args(session).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(python())
+        .arg(script)
+        .arg(events)
+        .args(session)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -86,21 +99,35 @@ fn compare(files: &[PathBuf], theirs: &Value) -> [usize; 7] {
         "gen2_before_bytes",
         "gen1_bytes",
     ];
-    let ours: Vec<Value> = rows(&gc, "gc_heaps").map(|row| members(row, &names)).collect();
+    let ours: Vec<Value> = rows(&gc, "gc_heaps")
+        .map(|row| members(row, &names))
+        .collect();
     assert_eq!(json!(ours), theirs["heaps"]);
     for row in rows(&gc, "gcs") {
         let own = rows(&gc, "gc_heaps").filter(|heap| heap["number"] == row["number"]);
         let before: u64 = own.map(|heap| heap["before_bytes"].as_u64().unwrap()).sum();
         assert_eq!(row["heap_before_bytes"].as_u64().unwrap_or(0), before);
     }
-    let total: f64 = rows(&gc, "gcs").map(|row| row["pause_us"].as_f64().unwrap_or(0.0)).sum();
-    let sums: f64 = rows(&gc, "processes").map(|row| row["total_us"].as_f64().unwrap()).sum();
+    let total: f64 = rows(&gc, "gcs")
+        .map(|row| row["pause_us"].as_f64().unwrap_or(0.0))
+        .sum();
+    let sums: f64 = rows(&gc, "processes")
+        .map(|row| row["total_us"].as_f64().unwrap())
+        .sum();
     assert!((total - sums).abs() < 1e-3, "{total} {sums}");
 
     let jit = analyze("jit");
-    let names = ["pid", "tid", "method", "duration_us", "il_bytes", "code_bytes"];
-    let mut ours: Vec<String> =
-        rows(&jit, "compilations").map(|row| members(row, &names).to_string()).collect();
+    let names = [
+        "pid",
+        "tid",
+        "method",
+        "duration_us",
+        "il_bytes",
+        "code_bytes",
+    ];
+    let mut ours: Vec<String> = rows(&jit, "compilations")
+        .map(|row| members(row, &names).to_string())
+        .collect();
     let mut expected: Vec<String> = rows(theirs, "jit").map(Value::to_string).collect();
     ours.sort();
     expected.sort();
@@ -124,9 +151,17 @@ fn compare(files: &[PathBuf], theirs: &Value) -> [usize; 7] {
     assert_eq!(json!(ours), theirs["contention"]);
 
     let pool = analyze("threadpool");
-    let names = ["pid", "tid", "thread_kind", "change", "count", "items_per_second"];
-    let ours: Vec<Value> =
-        rows(&pool, "thread_pool_changes").map(|row| members(row, &names)).collect();
+    let names = [
+        "pid",
+        "tid",
+        "thread_kind",
+        "change",
+        "count",
+        "items_per_second",
+    ];
+    let ours: Vec<Value> = rows(&pool, "thread_pool_changes")
+        .map(|row| members(row, &names))
+        .collect();
     assert_eq!(json!(ours), theirs["pool"]);
     let ours: BTreeMap<String, Value> = rows(&pool, "thread_pool_queues")
         .map(|row| {
@@ -148,7 +183,14 @@ fn compare(files: &[PathBuf], theirs: &Value) -> [usize; 7] {
             };
             let name = name.as_str().unwrap_or_default();
             let is_unloaded = row["unloaded"].is_string();
-            json!([row["pid"], row["tid"], kind, name, is_unloaded, row["duration_us"]])
+            json!([
+                row["pid"],
+                row["tid"],
+                kind,
+                name,
+                is_unloaded,
+                row["duration_us"]
+            ])
         })
         .collect();
     assert_eq!(json!(ours), theirs["loads"]);
@@ -157,7 +199,16 @@ fn compare(files: &[PathBuf], theirs: &Value) -> [usize; 7] {
         Value::Object(map) => map.len(),
         _ => 0,
     };
-    ["gc", "jit", "exceptions", "contention", "heaps", "pool", "loads"].map(count)
+    [
+        "gc",
+        "jit",
+        "exceptions",
+        "contention",
+        "heaps",
+        "pool",
+        "loads",
+    ]
+    .map(count)
 }
 
 #[needs(traces, python)]
@@ -167,11 +218,20 @@ fn real_traces_have_the_reports_that_a_script_computes() {
     for (name, counts) in [
         ("perfview/net.4.5.2.x64.etl", [264, 290, 1, 0, 0, 2, 6]),
         ("perfview/gcevents.etl", [2, 0, 0, 0, 2, 0, 0]),
-        ("perfview/diaghub.user_paged.1.etl", [0, 5409, 0, 0, 0, 0, 113]),
+        (
+            "perfview/diaghub.user_paged.1.etl",
+            [0, 5409, 0, 0, 0, 0, 113],
+        ),
     ] {
         let path = trace(name);
         let events = here.path().join("events.jsonl");
-        let dumped = etlkit(&["dump", "--format", "jsonl", "--no-names", path.to_str().unwrap()]);
+        let dumped = etlkit(&[
+            "dump",
+            "--format",
+            "jsonl",
+            "--no-names",
+            path.to_str().unwrap(),
+        ]);
         std::fs::write(&events, dumped).unwrap();
         assert_eq!(compare(&[path], &computed(&events, None)), counts, "{name}");
     }
@@ -182,9 +242,24 @@ fn real_traces_have_the_reports_that_a_script_computes() {
 fn reports_are_those_of_the_truth() {
     let here = tempfile::tempdir().unwrap();
     for (name, file, session, has) in [
-        ("gc-and-locks", "gc.etl", "clr", "gc exceptions contention heaps pool"),
-        ("newest-clr", "newest.etl", "newest", "gc jit exceptions contention heaps pool loads"),
-        ("desktop-collector", "desktop.etl", "desktop", "gc jit exceptions pool loads"),
+        (
+            "gc-and-locks",
+            "gc.etl",
+            "clr",
+            "gc exceptions contention heaps pool",
+        ),
+        (
+            "newest-clr",
+            "newest.etl",
+            "newest",
+            "gc jit exceptions contention heaps pool loads",
+        ),
+        (
+            "desktop-collector",
+            "desktop.etl",
+            "desktop",
+            "gc jit exceptions pool loads",
+        ),
         ("profile", "clr.etl", "clr", "jit"),
         ("tiering", "tiering.etl", "clr", "jit"),
         ("unload-domain", "unload.etl", "clr", "jit loads"),
@@ -194,12 +269,25 @@ fn reports_are_those_of_the_truth() {
         std::fs::write(&path, &simulated.traces[file]).unwrap();
         std::fs::write(&truth, &simulated.texts["truth.jsonl"]).unwrap();
         let counts = compare(&[path], &computed(&truth, Some(session)));
-        let kinds = ["gc", "jit", "exceptions", "contention", "heaps", "pool", "loads"];
+        let kinds = [
+            "gc",
+            "jit",
+            "exceptions",
+            "contention",
+            "heaps",
+            "pool",
+            "loads",
+        ];
         let seen = kinds.iter().zip(counts).filter(|(_, count)| *count > 0);
         let seen: Vec<&str> = seen.map(|(kind, _)| *kind).collect();
         assert_eq!(seen.join(" "), has, "{name}");
     }
-    for Kind { name, simulated, files } in kinds() {
+    for Kind {
+        name,
+        simulated,
+        files,
+    } in kinds()
+    {
         let truth = here.path().join("truth");
         std::fs::write(&truth, &simulated.texts["truth.jsonl"]).unwrap();
         let files = files.iter().map(|file| {
@@ -209,7 +297,10 @@ fn reports_are_those_of_the_truth() {
         });
         let [collections, compiled, exceptions, locks, ..] =
             compare(&files.collect::<Vec<_>>(), &computed(&truth, Some("clr")));
-        assert!(collections > 2 && compiled > 10 && exceptions > 0 && locks > 0, "{name}");
+        assert!(
+            collections > 2 && compiled > 10 && exceptions > 0 && locks > 0,
+            "{name}"
+        );
     }
 }
 
@@ -230,8 +321,14 @@ fn processes_and_images_are_those_of_the_truth() {
     for known in of("process") {
         let row = find(&known["pid"]).unwrap_or_else(|| panic!("{known}"));
         assert_eq!(row["process"], known["name"]);
-        assert_eq!(row["ended"].is_string(), known.get("exited_ns").is_some(), "{known}");
-        let threads = of("thread").filter(|thread| thread["pid"] == known["pid"]).count();
+        assert_eq!(
+            row["ended"].is_string(),
+            known.get("exited_ns").is_some(),
+            "{known}"
+        );
+        let threads = of("thread")
+            .filter(|thread| thread["pid"] == known["pid"])
+            .count();
         if row["ended"].is_null() {
             assert_eq!(row["threads"], threads, "{known}");
         }
@@ -243,9 +340,19 @@ fn processes_and_images_are_those_of_the_truth() {
     for known in of("image") {
         let base = format!("{:#x}", known["base"].as_u64().unwrap());
         let here = |row: &&Value| row["pid"] == known["pid"] && row["address"] == base.as_str();
-        let row = rows(&images, "images").find(here).unwrap_or_else(|| panic!("{known}"));
+        let row = rows(&images, "images")
+            .find(here)
+            .unwrap_or_else(|| panic!("{known}"));
         assert_eq!(row["size_bytes"], known["size"]);
-        let name = |value: &Value| value.as_str().unwrap().rsplit('\\').next().unwrap().to_owned();
+        let name = |value: &Value| {
+            value
+                .as_str()
+                .unwrap()
+                .rsplit('\\')
+                .next()
+                .unwrap()
+                .to_owned()
+        };
         assert_eq!(name(&row["path"]), name(&known["path"]));
         assert_eq!(row["pdb_guid"], known["pdb_signature"], "{known}");
         assert_eq!(row["pdb_age"], known["pdb_age"], "{known}");
@@ -259,9 +366,15 @@ fn processes_and_images_are_those_of_the_truth() {
         std::fs::write(&files[files.len() - 1], &simulated.traces[name]).unwrap();
     }
     let words = ["analyze", "sessions", "--format", "json"].into_iter();
-    let out = etlkit(&words.chain(files.iter().map(String::as_str)).collect::<Vec<_>>());
+    let out = etlkit(
+        &words
+            .chain(files.iter().map(String::as_str))
+            .collect::<Vec<_>>(),
+    );
     let sessions: Value = serde_json::from_slice(&out).unwrap();
-    let names: Vec<&Value> = rows(&sessions, "sessions").map(|row| &row["session"]).collect();
+    let names: Vec<&Value> = rows(&sessions, "sessions")
+        .map(|row| &row["session"])
+        .collect();
     assert_eq!(json!(names), json!(["NT Kernel Logger", "clr"]));
 }
 
@@ -275,7 +388,10 @@ fn input_and_output_are_those_of_the_truth() {
     let path = here.path().join("merged.etl");
     std::fs::write(&path, &simulated.traces["merged.etl"]).unwrap();
     let truth = String::from_utf8(simulated.texts["truth.jsonl"].clone()).unwrap();
-    let lines: Vec<Value> = truth.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = truth
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     // The session ran from 1.9 s to 3 s.
     let session = 1_900_000_000..3_000_000_000u64;
     let u64 = |value: &Value, name: &str| value[name].as_u64().unwrap();
@@ -316,11 +432,17 @@ fn input_and_output_are_those_of_the_truth() {
     let mut seen = 0;
     for row in rows(&io, "io") {
         let path = row["path"].as_str().unwrap_or_default();
-        let key = (u64(row, "pid"), format!("{} {path}", row["operation"].as_str().unwrap()));
+        let key = (
+            u64(row, "pid"),
+            format!("{} {path}", row["operation"].as_str().unwrap()),
+        );
         assert_eq!(row["count"], count[&key][0], "{key:?}");
         assert_eq!(row["bytes"], bytes[&key][0], "{key:?}");
         // Events have 100 ns.
-        let (ours, theirs) = (row["total_us"].as_f64().unwrap(), latency[&key][0] as f64 / 1e3);
+        let (ours, theirs) = (
+            row["total_us"].as_f64().unwrap(),
+            latency[&key][0] as f64 / 1e3,
+        );
         let per_operation = (ours - theirs).abs() / count[&key][0] as f64;
         assert!(per_operation <= 0.2, "{key:?}: {ours} {theirs}");
         seen += 1;
@@ -332,7 +454,10 @@ fn input_and_output_are_those_of_the_truth() {
         .map(|row| {
             let text = |name: &str| row[name].as_str().unwrap();
             let key = format!("{} {} {}", text("protocol"), text("local"), text("remote"));
-            ((u64(row, "pid"), key), [u64(row, "sent_bytes"), u64(row, "received_bytes")])
+            (
+                (u64(row, "pid"), key),
+                [u64(row, "sent_bytes"), u64(row, "received_bytes")],
+            )
         })
         .filter(|(_, bytes)| *bytes != [0, 0])
         .collect();
@@ -354,15 +479,42 @@ fn summary_has_the_numbers_of_the_other_reports() {
         sums.retain(|_, sum| *sum > 0);
         sums
     };
-    let words = ["analyze", "cpu", "--group-by", "process", "--format", "json"];
+    let words = [
+        "analyze",
+        "cpu",
+        "--group-by",
+        "process",
+        "--format",
+        "json",
+    ];
     let cpu = etlkit(&[&words[..], &[path.to_str().unwrap()]].concat());
     let cpu: Value = serde_json::from_slice(&cpu).unwrap();
     for (name, report, table, column) in [
         ("cpu_samples", &cpu, "rows", "total_samples"),
-        ("collections", &analyze("gc", &path), "processes", "collections"),
-        ("exceptions", &analyze("exceptions", &path), "exceptions", "count"),
-        ("sent_bytes", &analyze("network", &path), "connections", "sent_bytes"),
-        ("received_bytes", &analyze("network", &path), "connections", "received_bytes"),
+        (
+            "collections",
+            &analyze("gc", &path),
+            "processes",
+            "collections",
+        ),
+        (
+            "exceptions",
+            &analyze("exceptions", &path),
+            "exceptions",
+            "count",
+        ),
+        (
+            "sent_bytes",
+            &analyze("network", &path),
+            "connections",
+            "sent_bytes",
+        ),
+        (
+            "received_bytes",
+            &analyze("network", &path),
+            "connections",
+            "received_bytes",
+        ),
     ] {
         let expected = by_process(report, table, column);
         assert!(!expected.is_empty(), "{name}");
@@ -374,8 +526,12 @@ fn summary_has_the_numbers_of_the_other_reports() {
     let count = |provider: &str, names: &[&str]| -> u64 {
         let events = rows(&info, "events");
         let own = events.filter(|event| {
-            event["provider"].as_str().is_some_and(|p| p.ends_with(provider))
-                && event["event"].as_str().is_some_and(|n| names.iter().any(|x| n.starts_with(x)))
+            event["provider"]
+                .as_str()
+                .is_some_and(|p| p.ends_with(provider))
+                && event["event"]
+                    .as_str()
+                    .is_some_and(|n| names.iter().any(|x| n.starts_with(x)))
         });
         own.map(|event| event["count"].as_u64().unwrap()).sum()
     };
@@ -383,15 +539,25 @@ fn summary_has_the_numbers_of_the_other_reports() {
     for (subject, expected) in [
         ("CPU samples", count("PerfInfo", &["SampleProf"])),
         ("garbage collections", count(runtime, &["GCStart"])),
-        ("compiled methods", count(runtime, &["MethodJittingStarted"])),
+        (
+            "compiled methods",
+            count(runtime, &["MethodJittingStarted"]),
+        ),
         ("exceptions", count(runtime, &["ExceptionThrown"])),
         ("network", count("TcpIp", &[""]) + count("UdpIp", &[""])),
     ] {
         let row = rows(&summary, "subjects").find(|row| row["subject"] == subject);
-        assert_eq!(row.map(|row| row["events"].clone()), Some(json!(expected)), "{subject}");
+        assert_eq!(
+            row.map(|row| row["events"].clone()),
+            Some(json!(expected)),
+            "{subject}"
+        );
     }
     let missing = summary["missing"].to_string();
-    assert!(missing.contains("CSWITCH") && !missing.contains("DISK_IO"), "{missing}");
+    assert!(
+        missing.contains("CSWITCH") && !missing.contains("DISK_IO"),
+        "{missing}"
+    );
 }
 
 #[test]
@@ -410,12 +576,21 @@ fn collections_and_exceptions_of_a_thread_are_those_of_the_truth() {
         }
         assert!(expected.len() > 1, "{kind}");
         for (tid, count) in expected {
-            let words = ["analyze", kind, "--format", "json", "--thread", &tid.to_string()];
+            let words = [
+                "analyze",
+                kind,
+                "--format",
+                "json",
+                "--thread",
+                &tid.to_string(),
+            ];
             let out = etlkit(&[&words[..], &[path.to_str().unwrap()]].concat());
             let report: Value = serde_json::from_slice(&out).unwrap();
             let found = match kind {
                 "gc" => rows(&report, "gcs").count() as u64,
-                _ => rows(&report, kind).map(|row| row["count"].as_u64().unwrap()).sum(),
+                _ => rows(&report, kind)
+                    .map(|row| row["count"].as_u64().unwrap())
+                    .sum(),
             };
             assert_eq!(found, count, "{kind} {tid}");
         }
@@ -425,8 +600,12 @@ fn collections_and_exceptions_of_a_thread_are_those_of_the_truth() {
 #[needs(traces)]
 #[test]
 fn traces_of_two_machines_are_a_warning() {
-    let [kernel, clr, other] = ["diaghub.kernel.1.etl", "diaghub.user_paged.1.etl", "gcevents.etl"]
-        .map(|name| trace(&format!("perfview/{name}")).into_os_string());
+    let [kernel, clr, other] = [
+        "diaghub.kernel.1.etl",
+        "diaghub.user_paged.1.etl",
+        "gcevents.etl",
+    ]
+    .map(|name| trace(&format!("perfview/{name}")).into_os_string());
     let said = |files: [&std::ffi::OsString; 2]| {
         let words = ["etlkit", "analyze", "gc", "--together"].map(Into::into);
         let said = run_captured(words.into_iter().chain(files.map(Clone::clone)));
@@ -435,5 +614,8 @@ fn traces_of_two_machines_are_a_warning() {
     };
     assert_eq!(said([&kernel, &clr]), "");
     let warning = said([&kernel, &other]);
-    assert!(warning.contains("are not of one recording: Windows build "), "{warning}");
+    assert!(
+        warning.contains("are not of one recording: Windows build "),
+        "{warning}"
+    );
 }

@@ -47,19 +47,34 @@ pub fn sampled(simulated: &Simulated) -> Vec<Sampled> {
         if event.name != "Stack" {
             // The stack of a switch is that of the thread that runs from then on.
             let is_switch = event.name == "CSwitch";
-            let tid = if is_switch { number(event, "NewThreadId") as u32 } else { event.tid.get() };
+            let tid = if is_switch {
+                number(event, "NewThreadId") as u32
+            } else {
+                event.tid.get()
+            };
             last.insert((event.timestamp.get(), tid), event.number);
             continue;
         }
-        let of = (number(event, "EventTimeStamp") as i64, number(event, "StackThread") as u32);
+        let of = (
+            number(event, "EventTimeStamp") as i64,
+            number(event, "StackThread") as u32,
+        );
         let OwnedValue::Array(list) = &event.fields.last().unwrap().value else {
             panic!("no stack")
         };
         let Some(of) = last.get(&of) else { continue };
-        stacks.entry(*of).or_default().extend(list.iter().map(unsigned));
+        stacks
+            .entry(*of)
+            .or_default()
+            .extend(list.iter().map(unsigned));
     }
     let mut sampled = Vec::new();
-    for event in simulated.truth.events.iter().filter(|e| e.name == "SampleProf") {
+    for event in simulated
+        .truth
+        .events
+        .iter()
+        .filter(|e| e.name == "SampleProf")
+    {
         if event.outcome(session.index) != Some(EventOutcome::Recorded) || event.pid == 0 {
             continue;
         }
@@ -67,9 +82,15 @@ pub fn sampled(simulated: &Simulated) -> Vec<Sampled> {
         let alone = vec![number(event, "InstructionPointer")];
         let stack = stacks.get(&event.number).unwrap_or(&alone);
         assert_eq!(stack[0], alone[0]);
-        let labels = stack.iter().map(|&address| symbols.label(event.pid.get(), address, event.at));
+        let labels = stack
+            .iter()
+            .map(|&address| symbols.label(event.pid.get(), address, event.at));
         let process = format!("{} ({})", symbols.names[&event.pid.get()], event.pid);
-        sampled.push(Sampled { process, tid: event.tid.get(), labels: labels.collect() });
+        sampled.push(Sampled {
+            process,
+            tid: event.tid.get(),
+            labels: labels.collect(),
+        });
     }
     sampled
 }
@@ -90,12 +111,17 @@ pub fn kernel_stacks(simulated: &Simulated) -> BTreeMap<(i64, u32), Labels> {
     let symbols = Symbols::new(simulated);
     let mut stacks: BTreeMap<(i64, u32), Labels> = BTreeMap::new();
     for event in simulated.truth.events.iter().filter(|e| e.name == "Stack") {
-        let of = (number(event, "EventTimeStamp") as i64, number(event, "StackThread") as u32);
+        let of = (
+            number(event, "EventTimeStamp") as i64,
+            number(event, "StackThread") as u32,
+        );
         let pid = number(event, "StackProcess") as u32;
         let OwnedValue::Array(list) = &event.fields.last().unwrap().value else {
             panic!("no stack")
         };
-        let labels = list.iter().map(|a| symbols.label(pid, unsigned(a), event.at));
+        let labels = list
+            .iter()
+            .map(|a| symbols.label(pid, unsigned(a), event.at));
         let (labels, known) = (labels.collect::<Vec<_>>(), stacks.entry(of).or_default());
         known.0 = pid;
         // Two events of one time have the same stack.
@@ -122,7 +148,9 @@ pub fn lock_stacks(simulated: &Simulated) -> Vec<(u64, Vec<String>)> {
             let OwnedValue::Array(list) = &event.fields.last().unwrap().value else {
                 panic!("no stack")
             };
-            let stack = list.iter().map(|a| symbols.label(event.pid.get(), unsigned(a), event.at));
+            let stack = list
+                .iter()
+                .map(|a| symbols.label(event.pid.get(), unsigned(a), event.at));
             *labels = stack.collect();
         } else if name.starts_with("ContentionStop") {
             let (since, labels) = open.remove(&event.tid.get()).unwrap();
@@ -186,7 +214,10 @@ impl Symbols {
             let Some(OwnedValue::Text(path)) = event.field("FileName") else {
                 panic!("an image without a path");
             };
-            let (pid, base) = (number(event, "ProcessId") as u32, number(event, "ImageBase"));
+            let (pid, base) = (
+                number(event, "ProcessId") as u32,
+                number(event, "ImageBase"),
+            );
             let name = format!("{}!?", file_name(path));
             images.push((pid, base, base + number(event, "ImageSize"), name));
         }
@@ -215,10 +246,18 @@ impl Symbols {
                 all.iter_mut().find(open).unwrap().3 = change.at;
             }
         }
-        let name =
-            |item: &Value| (u64(item, "pid") as u32, item["name"].as_str().unwrap().to_owned());
+        let name = |item: &Value| {
+            (
+                u64(item, "pid") as u32,
+                item["name"].as_str().unwrap().to_owned(),
+            )
+        };
         let names = kind("process").map(name).collect();
-        Symbols { names, code, images }
+        Symbols {
+            names,
+            code,
+            images,
+        }
     }
 
     fn label(&self, pid: u32, address: u64, at: u64) -> String {

@@ -18,7 +18,11 @@ const SCREENS: &[(&str, &[&str], &str)] = &[
         &["--id", "5"],
         "Microsoft-Windows-Kernel-Process, Windows 7: tables of Windows",
     ),
-    ("tx/WsRm01.etl", &["--id", "307"], "Microsoft-Windows-WinRM, Windows 7: tables of Windows"),
+    (
+        "tx/WsRm01.etl",
+        &["--id", "307"],
+        "Microsoft-Windows-WinRM, Windows 7: tables of Windows",
+    ),
     (
         "demikernel/PktMon.etl",
         &["-p", "Microsoft-Windows-PktMon", "--id", "160"],
@@ -29,7 +33,11 @@ const SCREENS: &[(&str, &[&str], &str)] = &[
         &["-p", "Config", "--event", "PnP"],
         "devices, Windows 10: tables of the kernel",
     ),
-    ("perfview/gcevents.etl", &["--event", "GCFitBucketInfo"], ".NET 8: tables of the CLR"),
+    (
+        "perfview/gcevents.etl",
+        &["--event", "GCFitBucketInfo"],
+        ".NET 8: tables of the CLR",
+    ),
     (
         "perfview/net.4.5.2.x64.etl",
         &["--event", "MethodLoadVerbose*"],
@@ -55,10 +63,22 @@ const SCREENS: &[(&str, &[&str], &str)] = &[
 /// What `dump` prints of the first event.
 fn screen(file: &str, select: &[&str], format: &str) -> String {
     let path = trace(file);
-    let words = ["etlkit", "dump", path.to_str().unwrap(), "--limit", "1", "--format", format];
+    let words = [
+        "etlkit",
+        "dump",
+        path.to_str().unwrap(),
+        "--limit",
+        "1",
+        "--format",
+        format,
+    ];
     let words = words.iter().chain(select).map(OsString::from);
     let done = run_captured(words);
-    assert!(done.code < 2, "{file}: {}", String::from_utf8_lossy(&done.err));
+    assert!(
+        done.code < 2,
+        "{file}: {}",
+        String::from_utf8_lossy(&done.err)
+    );
     String::from_utf8(done.out).unwrap()
 }
 
@@ -75,7 +95,10 @@ fn page_shows_what_dump_prints_of_ten_traces() {
         let name = file.rsplit('/').next().unwrap();
         writeln!(page, "\n## {name}\n{about}\n").unwrap();
         for format in ["text", "jsonl", "csv"] {
-            let command = [&["etlkit", "dump", name, "--limit", "1", "--format", format], *select];
+            let command = [
+                &["etlkit", "dump", name, "--limit", "1", "--format", format],
+                *select,
+            ];
             let command = command.concat().join(" ");
             let screen = screen(file, select, format);
             write!(page, "```console\n$ {command}\n{screen}```\n").unwrap();
@@ -85,6 +108,11 @@ fn page_shows_what_dump_prints_of_ten_traces() {
     if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {
         std::fs::write(&path, &page).unwrap();
     }
-    let found = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
-    assert!(page == found, "reports/screens.md is not up to date: run with ETLKIT_WRITE_DOCS=1");
+    let found = std::fs::read_to_string(&path)
+        .unwrap_or_default()
+        .replace("\r\n", "\n");
+    assert!(
+        page == found,
+        "reports/screens.md is not up to date: run with ETLKIT_WRITE_DOCS=1"
+    );
 }

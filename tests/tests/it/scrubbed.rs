@@ -27,7 +27,12 @@ fn resolved(file: &[u8]) -> BTreeMap<u32, Tallies> {
     let trace = Trace::open(file, &Options::salvage()).unwrap();
     let mut builder = MachineBuilder::new(Timeline::new(vec![trace.clock()]), false);
     for_each(file, |record| builder.record(record, 0, &mut ()));
-    builder.build().processes().iter().map(|p| (p.pid().get(), p.tallies())).collect()
+    builder
+        .build()
+        .processes()
+        .iter()
+        .map(|p| (p.pid().get(), p.tallies()))
+        .collect()
 }
 
 /// Every record: timestamp, header without size, and fields. Texts, SIDs and IP addresses are left
@@ -104,12 +109,18 @@ fn keeps_its_meaning(name: &str, secrets: &[&str], kept: u64) {
             assert_eq!(before, after, "{name} {lengths:?}");
         }
         for secret in secrets {
-            assert!(!holds(&out, secret), "{secret} survived in {name}, {lengths:?}");
+            assert!(
+                !holds(&out, secret),
+                "{secret} survived in {name}, {lengths:?}"
+            );
         }
         assert_eq!(summary.left, 0);
         assert!(summary.changed > 0 && summary.secrets.iter().all(|count| *count > 0));
         if lengths == Lengths::Free {
-            assert_eq!(summary.lengths_kept, kept, "{name}: records that kept their lengths");
+            assert_eq!(
+                summary.lengths_kept, kept,
+                "{name}: records that kept their lengths"
+            );
         }
     }
 }

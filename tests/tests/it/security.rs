@@ -48,7 +48,11 @@ fn security_page_names_a_test_for_every_limit() {
         // Text in backquotes; a fuzz target stands after the words "fuzz target".
         for (number, piece) in row.split('`').enumerate() {
             if number % 2 == 0 {
-                file = if piece.ends_with("fuzz target ") { "fuzz".to_owned() } else { file };
+                file = if piece.ends_with("fuzz target ") {
+                    "fuzz".to_owned()
+                } else {
+                    file
+                };
                 continue;
             }
             found += 1;
@@ -70,14 +74,20 @@ fn security_page_names_a_test_for_every_limit() {
             } else {
                 piece
             };
-            assert!(tests_in(&file).contains(test), "{file} has no test {test}: {row}");
+            assert!(
+                tests_in(&file).contains(test),
+                "{file} has no test {test}: {row}"
+            );
             named.insert(test.to_owned());
         }
         assert!(found > 0, "no test for it: {row}");
     }
     for module in ["files", "schemas", "scripts", "verdicts"] {
         for test in tests_in(&format!("tests/tests/limits/{module}.rs")) {
-            assert!(named.contains(&test), "SECURITY.md does not name limits::{module}::{test}");
+            assert!(
+                named.contains(&test),
+                "SECURITY.md does not name limits::{module}::{test}"
+            );
         }
     }
 }

@@ -46,12 +46,23 @@ impl Base {
             .map(|(place, buffer)| {
                 let records = &image.records[buffer.records.clone()];
                 let middle = records[records.len() / 2].place.start;
-                let within = if is_packed { (place.len() - HEADER) / 2 } else { middle };
+                let within = if is_packed {
+                    (place.len() - HEADER) / 2
+                } else {
+                    middle
+                };
                 place.start + HEADER + within
             })
             .collect();
         let is_kernel = number(&bytes, HEADER + 0x40) & 0x1_0000 == 0;
-        Base { name, bytes, buffers, middles, is_packed, is_kernel }
+        Base {
+            name,
+            bytes,
+            buffers,
+            middles,
+            is_packed,
+            is_kernel,
+        }
     }
 
     /// The first buffers of a merged trace, with numbers of their own and a header that counts
@@ -71,7 +82,11 @@ impl Base {
     fn used(&self, buffer: usize) -> Range<usize> {
         let place = &self.buffers[buffer];
         let fill = number(&self.bytes, place.start + 0x30) as usize;
-        let end = if self.is_packed { place.end } else { place.start + fill };
+        let end = if self.is_packed {
+            place.end
+        } else {
+            place.start + fill
+        };
         place.start + HEADER..end
     }
 }
@@ -108,35 +123,77 @@ enum Said {
 
 /// A class of damage, in words; whether it is done to compressed traces too; what is said of
 /// merged and of kernel-written traces. The number is that of the damaged buffer.
-type Class = (&'static str, bool, Said, Said, fn(&Base, usize, &mut Vec<u8>));
+type Class = (
+    &'static str,
+    bool,
+    Said,
+    Said,
+    fn(&Base, usize, &mut Vec<u8>),
+);
 
 /// The buffer that is damaged.
 const ONE: usize = 3;
 
 const CLASSES: &[Class] = &[
-    ("filler from a record to the fill", false, Said::Damage, Said::Damage, |base, one, bytes| {
-        bytes[base.middles[one]..base.used(one).end].fill(0xff);
-    }),
-    ("zeros from a record to the fill", false, Said::Damage, Said::Damage, |base, one, bytes| {
-        bytes[base.middles[one]..base.used(one).end].fill(0);
-    }),
-    ("zeros in place of all records", false, Said::Damage, Said::Damage, |base, one, bytes| {
-        bytes[base.used(one)].fill(0);
-    }),
-    ("a zeroed header of a record", false, Said::Damage, Said::Damage, |base, one, bytes| {
-        bytes[base.middles[one]..base.middles[one] + 8].fill(0);
-    }),
-    ("a fill that is too small", false, Said::Damage, Said::Damage, |base, one, bytes| {
-        let start = base.buffers[one].start;
-        let fill = (base.middles[one] - start) as u32;
-        set(bytes, start + 4, fill);
-        set(bytes, start + 0x30, fill);
-    }),
-    ("a fill beyond the buffer", true, Said::Damage, Said::Damage, |base, one, bytes| {
-        let start = base.buffers[one].start;
-        set(bytes, start + 4, 0x0200_0000);
-        set(bytes, start + 0x30, 0x0200_0000);
-    }),
+    (
+        "filler from a record to the fill",
+        false,
+        Said::Damage,
+        Said::Damage,
+        |base, one, bytes| {
+            bytes[base.middles[one]..base.used(one).end].fill(0xff);
+        },
+    ),
+    (
+        "zeros from a record to the fill",
+        false,
+        Said::Damage,
+        Said::Damage,
+        |base, one, bytes| {
+            bytes[base.middles[one]..base.used(one).end].fill(0);
+        },
+    ),
+    (
+        "zeros in place of all records",
+        false,
+        Said::Damage,
+        Said::Damage,
+        |base, one, bytes| {
+            bytes[base.used(one)].fill(0);
+        },
+    ),
+    (
+        "a zeroed header of a record",
+        false,
+        Said::Damage,
+        Said::Damage,
+        |base, one, bytes| {
+            bytes[base.middles[one]..base.middles[one] + 8].fill(0);
+        },
+    ),
+    (
+        "a fill that is too small",
+        false,
+        Said::Damage,
+        Said::Damage,
+        |base, one, bytes| {
+            let start = base.buffers[one].start;
+            let fill = (base.middles[one] - start) as u32;
+            set(bytes, start + 4, fill);
+            set(bytes, start + 0x30, fill);
+        },
+    ),
+    (
+        "a fill beyond the buffer",
+        true,
+        Said::Damage,
+        Said::Damage,
+        |base, one, bytes| {
+            let start = base.buffers[one].start;
+            set(bytes, start + 4, 0x0200_0000);
+            set(bytes, start + 0x30, 0x0200_0000);
+        },
+    ),
     (
         "an offset that contradicts the saved one",
         true,
@@ -148,31 +205,73 @@ const CLASSES: &[Class] = &[
             set(bytes, place, fill - 0x40);
         },
     ),
-    ("a hole of 512 bytes", true, Said::Damage, Said::Damage, |base, one, bytes| {
-        let middle = base.middles[one].min(base.used(one).end - 0x200);
-        bytes[middle..middle + 0x200].fill(0);
-    }),
-    ("a zeroed header of a buffer", true, Said::Damage, Said::Damage, |base, one, bytes| {
-        let start = base.buffers[one].start;
-        bytes[start..start + HEADER].fill(0);
-    }),
-    ("a file that ends between buffers", true, Said::Damage, Said::Damage, |base, _, bytes| {
-        bytes.truncate(base.buffers[base.buffers.len() - 1].start);
-    }),
-    ("a file that ends inside a buffer", true, Said::Damage, Said::Damage, |base, _, bytes| {
-        bytes.truncate(base.buffers[base.buffers.len() - 1].end - 0x100);
-    }),
-    ("a removed buffer", true, Said::Damage, Said::Damage, |base, one, bytes| {
-        bytes.drain(base.buffers[one].clone());
-    }),
-    ("a removed buffer that is not counted", true, Said::Damage, Said::Note, |base, one, bytes| {
-        bytes.drain(base.buffers[one].clone());
-        let count = number(bytes, HEADER + 0x44);
-        set(bytes, HEADER + 0x44, count - 1);
-    }),
-    ("lost events in the header", true, Said::Note, Said::Note, |_, _, bytes| {
-        set(bytes, HEADER + 0x50, 5);
-    }),
+    (
+        "a hole of 512 bytes",
+        true,
+        Said::Damage,
+        Said::Damage,
+        |base, one, bytes| {
+            let middle = base.middles[one].min(base.used(one).end - 0x200);
+            bytes[middle..middle + 0x200].fill(0);
+        },
+    ),
+    (
+        "a zeroed header of a buffer",
+        true,
+        Said::Damage,
+        Said::Damage,
+        |base, one, bytes| {
+            let start = base.buffers[one].start;
+            bytes[start..start + HEADER].fill(0);
+        },
+    ),
+    (
+        "a file that ends between buffers",
+        true,
+        Said::Damage,
+        Said::Damage,
+        |base, _, bytes| {
+            bytes.truncate(base.buffers[base.buffers.len() - 1].start);
+        },
+    ),
+    (
+        "a file that ends inside a buffer",
+        true,
+        Said::Damage,
+        Said::Damage,
+        |base, _, bytes| {
+            bytes.truncate(base.buffers[base.buffers.len() - 1].end - 0x100);
+        },
+    ),
+    (
+        "a removed buffer",
+        true,
+        Said::Damage,
+        Said::Damage,
+        |base, one, bytes| {
+            bytes.drain(base.buffers[one].clone());
+        },
+    ),
+    (
+        "a removed buffer that is not counted",
+        true,
+        Said::Damage,
+        Said::Note,
+        |base, one, bytes| {
+            bytes.drain(base.buffers[one].clone());
+            let count = number(bytes, HEADER + 0x44);
+            set(bytes, HEADER + 0x44, count - 1);
+        },
+    ),
+    (
+        "lost events in the header",
+        true,
+        Said::Note,
+        Said::Note,
+        |_, _, bytes| {
+            set(bytes, HEADER + 0x50, 5);
+        },
+    ),
     (
         "a removed last buffer that is not counted",
         true,
@@ -250,8 +349,11 @@ impl Done {
         let (file, out) = (here.join("t.etl"), here.join("out.etl"));
         std::fs::write(&file, bytes).unwrap();
         let _ = std::fs::remove_file(&out);
-        let mut args: Vec<OsString> =
-            ["etlkit"].iter().chain(command).map(OsString::from).collect();
+        let mut args: Vec<OsString> = ["etlkit"]
+            .iter()
+            .chain(command)
+            .map(OsString::from)
+            .collect();
         args.push(file.into());
         if writes {
             args.extend(["-o".into(), out.clone().into_os_string()]);
@@ -272,7 +374,11 @@ impl Done {
             code: done.code,
             lines: errors.lines().filter(said).map(str::to_owned).collect(),
             records,
-            findings: if command[0] == "verify" { findings(&text).len() } else { 0 },
+            findings: if command[0] == "verify" {
+                findings(&text).len()
+            } else {
+                0
+            },
             losses: (writes && out.exists()).then(|| losses(&out)),
         }
     }
@@ -307,7 +413,12 @@ fn every_command_says_what_every_damage_is() {
                     Said::Note => done.code == 0 && done.lines.len() == sound.lines.len() + 1,
                 };
                 if !is_right {
-                    let Done { code, lines, records, .. } = done;
+                    let Done {
+                        code,
+                        lines,
+                        records,
+                        ..
+                    } = done;
                     wrong.push(format!(
                         "{}, {name}, {}: exit code {code}, {lines:?}; {records:?} of {:?} records",
                         base.name,
@@ -328,9 +439,12 @@ fn a_cut_counts_each_buffer_that_is_not_whole_as_lost() {
     let size = number(&whole, 0) as usize;
     let buffers = whole.len() / size;
     let here = tempfile::tempdir().unwrap();
-    for (damaged, kept, rest) in
-        [(0, buffers - 4, 100), (0, buffers - 4, 0), (1, buffers - 3, 0), (1, buffers - 4, 100)]
-    {
+    for (damaged, kept, rest) in [
+        (0, buffers - 4, 100),
+        (0, buffers - 4, 0),
+        (1, buffers - 3, 0),
+        (1, buffers - 4, 100),
+    ] {
         let mut bytes = whole[..kept * size + rest].to_vec();
         let middle = 5 * size + 500;
         bytes[middle..middle + damaged * 400].fill(0xa5);
@@ -338,7 +452,11 @@ fn a_cut_counts_each_buffer_that_is_not_whole_as_lost() {
             Done::new(here.path(), &[command], true, &bytes);
             let out = std::fs::read(here.path().join("out.etl")).unwrap();
             let lost = number(&out, HEADER + 0x20 + 0x114);
-            assert_eq!(lost as usize, damaged + buffers - kept, "{command}, {kept} and {rest}");
+            assert_eq!(
+                lost as usize,
+                damaged + buffers - kept,
+                "{command}, {kept} and {rest}"
+            );
         }
     }
 }

@@ -66,8 +66,9 @@ pub fn rules() -> &'static [Simulated] {
 fn simulate_all(folder: &str) -> Vec<Simulated> {
     let entries = std::fs::read_dir(root().join("corpus").join(folder)).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> =
-        names.filter_map(|name| Some(format!("{folder}{}", name.strip_suffix(".kdl")?))).collect();
+    let mut names: Vec<String> = names
+        .filter_map(|name| Some(format!("{folder}{}", name.strip_suffix(".kdl")?)))
+        .collect();
     names.sort();
     let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     std::thread::scope(|scope| {
@@ -89,7 +90,9 @@ pub fn read(name: &str) -> (String, Scenario) {
     let path = root().join("corpus").join(format!("{name}.kdl"));
     let text = std::fs::read_to_string(&path).unwrap();
     let include = |file: &str| std::fs::read_to_string(path.parent().unwrap().join(file));
-    let scenario = Script::new(&path.display().to_string(), &text).include(&include).parse();
+    let scenario = Script::new(&path.display().to_string(), &text)
+        .include(&include)
+        .parse();
     let scenario = scenario.unwrap_or_else(|e| panic!("{name}: {e}"));
     (text, scenario)
 }
@@ -98,11 +101,16 @@ pub fn read(name: &str) -> (String, Scenario) {
 pub fn simulate(name: &str, script: String, scenario: Scenario) -> Simulated {
     let mut files = MemoryFileSystem::default();
     let mut both = Both(InMemoryTruth::default(), JsonlWriter::new(Vec::new()));
-    let done = Simulation::new(&scenario).observer(&mut both).run(&mut files);
+    let done = Simulation::new(&scenario)
+        .observer(&mut both)
+        .run(&mut files);
     done.unwrap_or_else(|e| panic!("{name}: {e}"));
     let Both(truth, jsonl) = both;
     let is_trace = |(name, _): &(String, Vec<u8>)| name.ends_with(".etl");
-    let files = files.into_files().into_iter().map(|file| (file.name, file.bytes));
+    let files = files
+        .into_files()
+        .into_iter()
+        .map(|file| (file.name, file.bytes));
     let (traces, texts): (Vec<_>, Vec<_>) = files.partition(is_trace);
     let truth_file = ("truth.jsonl".to_owned(), jsonl.into_inner());
     Simulated {
@@ -127,12 +135,18 @@ impl Observer for Both {
 
 impl Truth {
     fn new(name: &str, truth: InMemoryTruth) -> Self {
-        let modes: BTreeMap<usize, LogFileMode> =
-            truth.sessions.iter().map(|s| (s.index, s.plan.mode)).collect();
+        let modes: BTreeMap<usize, LogFileMode> = truth
+            .sessions
+            .iter()
+            .map(|s| (s.index, s.plan.mode))
+            .collect();
         let mut recorded: BTreeMap<(usize, u16), Vec<usize>> = BTreeMap::new();
         for (at, event) in truth.events.iter().enumerate() {
             assert_eq!(event.number, at as u64, "{name}");
-            for SessionOutcome { session, outcome, .. } in &event.outcomes {
+            for SessionOutcome {
+                session, outcome, ..
+            } in &event.outcomes
+            {
                 if *outcome == EventOutcome::Recorded {
                     let one = modes[session].has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
                     let lane = if one { 0 } else { event.processor };
@@ -150,9 +164,19 @@ impl Truth {
             .into_iter()
             .map(|buffer| ((buffer.session, buffer.report.sequence), buffer.report))
             .collect();
-        let InMemoryTruth { events, sessions, merges, faults, code, inventory, identities, .. } =
-            truth;
-        let versioned = identities.iter().filter(|known| known.image.version.is_some());
+        let InMemoryTruth {
+            events,
+            sessions,
+            merges,
+            faults,
+            code,
+            inventory,
+            identities,
+            ..
+        } = truth;
+        let versioned = identities
+            .iter()
+            .filter(|known| known.image.version.is_some());
         let versions = versioned
             .map(|KnownIdentity { file, image: i, .. }| {
                 (file.clone(), i.path.to_lowercase(), i.link_time, i.size)
@@ -161,7 +185,10 @@ impl Truth {
         let identities = identities
             .into_iter()
             .map(|KnownIdentity { file, image: i, .. }| {
-                ((file, i.pid.get(), i.base), i.pdb.map(|p| (p.signature, p.age)))
+                (
+                    (file, i.pid.get(), i.base),
+                    i.pdb.map(|p| (p.signature, p.age)),
+                )
             })
             .collect();
         Truth {
@@ -181,8 +208,12 @@ impl Truth {
     /// The session that wrote a file last.
     pub fn writer_of(&self, file: &str) -> Option<&SessionReport> {
         let mine = |(_, b): (&(usize, i64), &BufferReport)| b.file() == Some(file);
-        let by_buffer =
-            self.buffers.iter().filter(|(k, b)| mine((k, b))).map(|((s, _), _)| *s).max();
+        let by_buffer = self
+            .buffers
+            .iter()
+            .filter(|(k, b)| mine((k, b)))
+            .map(|((s, _), _)| *s)
+            .max();
         let named =
             |s: &&SessionReport| s.file.as_deref() == Some(file) || by_buffer == Some(s.index);
         self.sessions.iter().rfind(named)
@@ -191,7 +222,9 @@ impl Truth {
     /// The sessions that wrote a file: a later session may append to it.
     pub fn writers_of(&self, file: &str) -> Vec<&SessionReport> {
         let wrote = |s: &&SessionReport| {
-            let buffers = self.buffers.range((s.index, i64::MIN)..=(s.index, i64::MAX));
+            let buffers = self
+                .buffers
+                .range((s.index, i64::MIN)..=(s.index, i64::MAX));
             let mut buffers = buffers.map(|(_, b)| b);
             s.file.as_deref() == Some(file) || buffers.any(|b| b.file() == Some(file))
         };
@@ -200,7 +233,10 @@ impl Truth {
 
     /// The events of a buffer.
     pub fn events_of(&self, session: usize, buffer: &BufferReport) -> Vec<&KnownEvent> {
-        let all = self.recorded.get(&(session, buffer.processor)).map_or(&[][..], Vec::as_slice);
+        let all = self
+            .recorded
+            .get(&(session, buffer.processor))
+            .map_or(&[][..], Vec::as_slice);
         let time = |n: u64| (self.events[usize::try_from(n).unwrap()].at, n);
         let (first, last) = (time(buffer.first_event), time(buffer.last_event));
         let from = all.partition_point(|n| time(*n as u64) < first);
@@ -239,7 +275,11 @@ impl Truth {
                     self.identities.contains_key(&image)
                 }
         };
-        2 * self.events_of(session, buffer).into_iter().filter(of_image).count() as u64
+        2 * self
+            .events_of(session, buffer)
+            .into_iter()
+            .filter(of_image)
+            .count() as u64
     }
 
     /// Whether a fault changed this file.

@@ -23,7 +23,11 @@ fn cut(file: &[u8], select: Select) -> Vec<u8> {
 
 fn cut_with(file: &[u8], select: Select, keep_state: bool) -> Vec<u8> {
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
-    let slicer = if keep_state { Slicer::new() } else { Slicer::new().without_state() };
+    let slicer = if keep_state {
+        Slicer::new()
+    } else {
+        Slicer::new().without_state()
+    };
     let made = slicer.run(&mut trace, select, Vec::new());
     made.unwrap().output
 }
@@ -40,13 +44,19 @@ fn for_each(file: &[u8], mut f: impl FnMut(&Record<'_>)) {
 type Id = (i64, u16, Vec<u8>);
 
 fn id(record: &Record<'_>) -> Id {
-    (record.timestamp().get(), record.processor(), record.bytes().to_vec())
+    (
+        record.timestamp().get(),
+        record.processor(),
+        record.bytes().to_vec(),
+    )
 }
 
 /// Whether verification looks addresses up in this record.
 fn has_addresses(record: &Record<'_>) -> bool {
     if record.is_event() {
-        return record.extended().any(|item| matches!(item, ExtendedItem::Stack(_)))
+        return record
+            .extended()
+            .any(|item| matches!(item, ExtendedItem::Stack(_)))
             || clr::decode(record).is_some_and(|c| {
                 use clr::Event::{EntryPoint, Exception, Stack};
                 matches!(c.event, Stack { .. } | Exception(_) | EntryPoint(_))
@@ -75,11 +85,17 @@ fn resolved(file: &[u8], wanted: impl Fn(&Record<'_>) -> bool) -> Resolved {
         }
     });
     let machine = builder.build();
-    let processes = machine.processes().iter().filter(|p| p.tallies() != Tallies::default());
+    let processes = machine
+        .processes()
+        .iter()
+        .filter(|p| p.tallies() != Tallies::default());
     let tallies = processes.map(|p| (p.pid().get(), p.tallies())).collect();
     let pid = |process: usize| machine.processes()[process].pid().get();
-    let mut nowhere: Vec<_> =
-        machine.unresolved().iter().map(|o| (pid(o.process), o.address, o.count)).collect();
+    let mut nowhere: Vec<_> = machine
+        .unresolved()
+        .iter()
+        .map(|o| (pid(o.process), o.address, o.count))
+        .collect();
     nowhere.sort_unstable();
     (tallies, nowhere, machine.undefined_stacks())
 }
@@ -103,7 +119,10 @@ fn resolves_alike(file: &[u8], select: Select) -> usize {
         assert_eq!(after, before, "process {pid}: {tallies:?}");
     }
     assert_eq!(of_slice.1, of_whole.1, "addresses that resolve to nothing");
-    assert_eq!(of_slice.2, of_whole.2, "stacks of keys that are not defined");
+    assert_eq!(
+        of_slice.2, of_whole.2,
+        "stacks of keys that are not defined"
+    );
     kept.len()
 }
 
@@ -112,24 +131,42 @@ fn resolves_alike(file: &[u8], select: Select) -> usize {
 fn addresses_in_slices_resolve_as_before() {
     let path = trace("perfview/net.4.5.2.x64.etl");
     let file = std::fs::read(path).unwrap();
-    let start = Trace::open(file.as_slice(), &Options::salvage()).unwrap().clock().start_timestamp;
+    let start = Trace::open(file.as_slice(), &Options::salvage())
+        .unwrap()
+        .clock()
+        .start_timestamp;
     assert_eq!(start, START, "the times below count from here");
     let cases: [(&str, Select, usize); 7] = [
         ("a second and a half", |r, _| within(r, 3.0, 4.5), 5_000),
-        ("the end of a process and after it", |r, _| within(r, 7.9, 10.0), 1_000),
+        (
+            "the end of a process and after it",
+            |r, _| within(r, 7.9, 10.0),
+            1_000,
+        ),
         ("a process", |_, s| s.processes().any(|p| p == 3676), 10_000),
-        ("a process with a rundown", |_, s| s.processes().any(|p| p == 3988), 300),
+        (
+            "a process with a rundown",
+            |_, s| s.processes().any(|p| p == 3988),
+            300,
+        ),
         (
             "a thread for a second",
             |r, s| s.threads().any(|t| t == 3680) && within(r, 5.0, 6.0),
             2_000,
         ),
-        ("exceptions and allocations, with their stacks", |r, _| clr_ids(r, &[10, 80]), 5_000),
+        (
+            "exceptions and allocations, with their stacks",
+            |r, _| clr_ids(r, &[10, 80]),
+            5_000,
+        ),
         ("samples", |r, _| r.hook() == Some(0x0f2e), 79_000),
     ];
     for (name, select, least) in cases {
         let records = resolves_alike(&file, select);
-        assert!(records >= least, "{name}: only {records} records with addresses");
+        assert!(
+            records >= least,
+            "{name}: only {records} records with addresses"
+        );
     }
 }
 
@@ -168,10 +205,23 @@ fn decodes_alike(path: &Path, selections: &[Select]) {
     let file = std::fs::read(path).unwrap();
     let whole: HashMap<Id, Option<String>> = decoded(&file).into_iter().collect();
     // The large trace is slow.
-    let selections = if file.len() > 4 << 20 { &selections[..1] } else { selections };
+    let selections = if file.len() > 4 << 20 {
+        &selections[..1]
+    } else {
+        selections
+    };
     for select in selections {
-        for (number, (id, text)) in decoded(&cut(&file, *select)).into_iter().enumerate().skip(1) {
-            assert_eq!(Some(&text), whole.get(&id), "{}: record {number}", path.display());
+        for (number, (id, text)) in decoded(&cut(&file, *select))
+            .into_iter()
+            .enumerate()
+            .skip(1)
+        {
+            assert_eq!(
+                Some(&text),
+                whole.get(&id),
+                "{}: record {number}",
+                path.display()
+            );
         }
     }
 }
@@ -181,7 +231,10 @@ fn decodes_alike(path: &Path, selections: &[Select]) {
 fn events_in_slices_decode_as_before() {
     let cases: [Select; 3] = [
         |r, _| r.timestamp().get() % 3 == 0,
-        |r, _| r.descriptor().is_some_and(|d| d.id % 2 == 0 && d.id < 1_000),
+        |r, _| {
+            r.descriptor()
+                .is_some_and(|d| d.id % 2 == 0 && d.id < 1_000)
+        },
         |_, s| s.processes().any(|p| p.get() % 8 == 0),
     ];
     for path in all_traces() {

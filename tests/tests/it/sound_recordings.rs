@@ -19,7 +19,9 @@ const APART: &[&str] = &["detach"];
 /// The shapes: names and scripts.
 fn shapes() -> BTreeMap<String, String> {
     let folder = root().join("tests/cases/sound");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     files
         .map(|path| {
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
@@ -31,14 +33,20 @@ fn shapes() -> BTreeMap<String, String> {
 /// The recording of a shape and a seed.
 fn recording(name: &str, script: &str, seed: u64) -> Simulated {
     let script = script.replacen("seed=1", &format!("seed={seed}"), 1);
-    let scenario = Script::new(name, &script).parse().unwrap_or_else(|e| panic!("{name}: {e}"));
+    let scenario = Script::new(name, &script)
+        .parse()
+        .unwrap_or_else(|e| panic!("{name}: {e}"));
     simulate(name, script, scenario)
 }
 
 /// Rules with findings above a note, with and without what the sessions are known to have enabled.
 fn alarms(recording: &Simulated) -> BTreeSet<&'static str> {
-    let inputs: BTreeSet<&String> =
-        recording.truth.merges.iter().flat_map(|merge| &merge.inputs).collect();
+    let inputs: BTreeSet<&String> = recording
+        .truth
+        .merges
+        .iter()
+        .flat_map(|merge| &merge.inputs)
+        .collect();
     let mut files: Vec<(&[u8], &str)> = recording
         .traces
         .iter()
@@ -53,10 +61,18 @@ fn alarms(recording: &Simulated) -> BTreeSet<&'static str> {
     let truth = Truth::read(recording.texts["truth.jsonl"].as_slice()).unwrap();
     let mut found = BTreeSet::new();
     for group in groups {
-        let known = group.iter().flat_map(|(_, name)| truth.of(name).unwrap_or_default());
+        let known = group
+            .iter()
+            .flat_map(|(_, name)| truth.of(name).unwrap_or_default());
         for enabled in [Vec::new(), known.collect()] {
-            let report = Verifier::new().enabled(enabled).verify_together(group.clone()).unwrap();
-            let alarms = report.findings.iter().filter(|f| f.severity > Severity::Note);
+            let report = Verifier::new()
+                .enabled(enabled)
+                .verify_together(group.clone())
+                .unwrap();
+            let alarms = report
+                .findings
+                .iter()
+                .filter(|f| f.severity > Severity::Note);
             found.extend(alarms.map(|finding| finding.rule));
         }
     }
@@ -75,6 +91,10 @@ fn sound_recordings_of_many_shapes_have_no_warning() {
             count += 1;
         }
     }
-    assert!(shapes.len() >= 12 && count >= 60, "{count} recordings of {} shapes", shapes.len());
+    assert!(
+        shapes.len() >= 12 && count >= 60,
+        "{count} recordings of {} shapes",
+        shapes.len()
+    );
     assert!(found.is_empty(), "shape, rule and seed: {found:?}");
 }

@@ -16,7 +16,10 @@ fn script(name: &str, set: &[(&str, &str)]) -> Scenario {
     let text = std::fs::read_to_string(corpus().join(name)).unwrap();
     let include = |file: &str| std::fs::read_to_string(corpus().join(file));
     let script = Script::new(name, &text).parameters(set.iter().copied());
-    script.include(&include).parse().unwrap_or_else(|e| panic!("{name}: {:#?}", e))
+    script
+        .include(&include)
+        .parse()
+        .unwrap_or_else(|e| panic!("{name}: {:#?}", e))
 }
 
 fn judge(file: &[u8]) -> Report {
@@ -25,20 +28,31 @@ fn judge(file: &[u8]) -> Report {
 
 /// The traces of a scenario, without what describes them.
 fn traces(scenario: &Scenario) -> Vec<(String, Vec<u8>)> {
-    let mut files = etl_synth::Simulation::new(scenario).run_in_memory().unwrap();
+    let mut files = etl_synth::Simulation::new(scenario)
+        .run_in_memory()
+        .unwrap();
     files.retain(|file| file.name.ends_with(".etl"));
-    files.into_iter().map(|file| (file.name, file.bytes)).collect()
+    files
+        .into_iter()
+        .map(|file| (file.name, file.bytes))
+        .collect()
 }
 
 #[test]
 fn recipe_is_sound() {
     let files = traces(&script("recipe.kdl", &[]));
-    let [(name, file)] = &files[..] else { panic!("{} files", files.len()) };
+    let [(name, file)] = &files[..] else {
+        panic!("{} files", files.len())
+    };
     assert_eq!(name, "recipe.etl");
     let report = judge(file);
     assert_eq!(report.verdict, Verdict::Complete, "{}", report.text());
     assert!(report.findings.is_empty(), "{}", report.text());
-    assert!(report.text().contains("rundown    end of CLR 9"), "{}", report.text());
+    assert!(
+        report.text().contains("rundown    end of CLR 9"),
+        "{}",
+        report.text()
+    );
 }
 
 #[test]
@@ -49,7 +63,10 @@ fn verify_explains_missing_rundown_of_the_documented_mask() {
     let report = judge(&files[0].bytes);
     assert_eq!(report.verdict, Verdict::Incomplete);
     let text = report.text();
-    assert!(text.contains("rundown.none") && text.contains(":0x138:0x5"), "{text}");
+    assert!(
+        text.contains("rundown.none") && text.contains(":0x138:0x5"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -59,7 +76,10 @@ fn simulation_is_determined_by_script_and_seed() {
     assert_eq!(once, traces(&scenario));
     let names: Vec<_> = once.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["clr1.etl", "clr2.etl"]);
-    let other = traces(&Scenario { seed: 99, ..scenario });
+    let other = traces(&Scenario {
+        seed: 99,
+        ..scenario
+    });
     assert_ne!(once[1], other[1]);
 }
 
@@ -78,11 +98,23 @@ fn threads_run_loaded_code_only() {
         ("unload-domain.kdl", "unload.etl"),
     ] {
         for seed in [1, 2] {
-            let scenario = Scenario { seed, ..script(script_name, &[]) };
-            let files = etl_synth::Simulation::new(&scenario).run_in_memory().unwrap();
-            let bytes = &files.iter().find(|simulated| simulated.name == file).unwrap().bytes;
+            let scenario = Scenario {
+                seed,
+                ..script(script_name, &[])
+            };
+            let files = etl_synth::Simulation::new(&scenario)
+                .run_in_memory()
+                .unwrap();
+            let bytes = &files
+                .iter()
+                .find(|simulated| simulated.name == file)
+                .unwrap()
+                .bytes;
             let text = judge(bytes).text();
-            assert!(!text.contains("symbols."), "{script_name}, seed {seed}: {text}");
+            assert!(
+                !text.contains("symbols."),
+                "{script_name}, seed {seed}: {text}"
+            );
         }
     }
 }

@@ -31,8 +31,16 @@ fn run(scenario: &Scenario) -> (Vec<(String, Vec<u8>)>, InMemoryTruth) {
         .observer(&mut truth)
         .run(&mut files)
         .unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
-    let files = files.into_files().into_iter().map(|file| (file.name, file.bytes));
-    (files.filter(|(name, _)| !name.ends_with(".expected.json")).collect(), truth)
+    let files = files
+        .into_files()
+        .into_iter()
+        .map(|file| (file.name, file.bytes));
+    (
+        files
+            .filter(|(name, _)| !name.ends_with(".expected.json"))
+            .collect(),
+        truth,
+    )
 }
 
 /// Timestamps of the events that the truth says are in a file, by processor, in order.
@@ -68,9 +76,14 @@ fn found(bytes: &[u8]) -> BTreeMap<u16, Vec<i64>> {
     assert!(trace.header().is_closed());
     let mut records = trace.records(Order::Time).unwrap();
     while let Some(record) = records.next_record().unwrap() {
-        let event = matches!(record.kind(), RecordKind::PERFINFO32 | RecordKind::PERFINFO64);
+        let event = matches!(
+            record.kind(),
+            RecordKind::PERFINFO32 | RecordKind::PERFINFO64
+        );
         if record.hook().is_none_or(|h| h >> 8 != 0 || event) {
-            of.entry(record.processor()).or_default().push(record.timestamp().get());
+            of.entry(record.processor())
+                .or_default()
+                .push(record.timestamp().get());
         }
     }
     of
@@ -100,7 +113,12 @@ fn truth_locates_every_event_in_its_file() {
         "profile",
     ] {
         let scenario = script(name);
-        assert!(scenario.faults.iter().all(|named| !matches!(named.fault, Fault::Skew(_))));
+        assert!(
+            scenario
+                .faults
+                .iter()
+                .all(|named| !matches!(named.fault, Fault::Skew(_)))
+        );
         let (made, truth) = run(&scenario);
         let merged = |file: &str| file == "profile.etl";
         for (file, bytes) in made.iter().filter(|(f, _)| !merged(f)) {
@@ -124,7 +142,10 @@ fn newfile_session_starts_a_file_when_one_is_full() {
     let mut next = 1;
     for (name, bytes) in &files {
         let trace = Trace::open(&bytes[..], &Options::default()).unwrap();
-        assert!(bytes.len() <= 128 * 1024 && trace.header().is_closed(), "{name}");
+        assert!(
+            bytes.len() <= 128 * 1024 && trace.header().is_closed(),
+            "{name}"
+        );
         // Buffer 0 is each file's own; the numbers of the others run on.
         for buffer in &trace.buffers()[1..] {
             assert_eq!(buffer.sequence_number, next, "{name}");
@@ -136,14 +157,25 @@ fn newfile_session_starts_a_file_when_one_is_full() {
 #[test]
 fn buffering_session_keeps_the_newest_buffers() {
     let (files, truth) = run(&script("in-memory"));
-    let overwritten =
-        truth.buffers.iter().filter(|b| b.report.outcome == BufferOutcome::Discarded).count();
-    let dropped =
-        truth.buffers.iter().filter(|b| b.report.outcome == BufferOutcome::Unwritten).count();
+    let overwritten = truth
+        .buffers
+        .iter()
+        .filter(|b| b.report.outcome == BufferOutcome::Discarded)
+        .count();
+    let dropped = truth
+        .buffers
+        .iter()
+        .filter(|b| b.report.outcome == BufferOutcome::Unwritten)
+        .count();
     assert!(overwritten > 10 && dropped > 0, "{overwritten} {dropped}");
-    assert_eq!(truth.sessions[0].events_lost, 0, "nothing is lost, only overwritten");
-    let counts: Vec<usize> =
-        files.iter().map(|(_, bytes)| found(bytes).values().map(Vec::len).sum()).collect();
+    assert_eq!(
+        truth.sessions[0].events_lost, 0,
+        "nothing is lost, only overwritten"
+    );
+    let counts: Vec<usize> = files
+        .iter()
+        .map(|(_, bytes)| found(bytes).values().map(Vec::len).sum())
+        .collect();
     assert_eq!(counts.len(), 2);
     assert!(counts.iter().all(|n| *n > 200), "{counts:?}");
 }
@@ -151,7 +183,9 @@ fn buffering_session_keeps_the_newest_buffers() {
 #[test]
 fn real_time_session_loses_events_without_a_consumer() {
     let (_, truth) = run(&script("real-time-loss"));
-    let [unread, slow] = &truth.sessions[..] else { panic!("{:?}", truth.sessions) };
+    let [unread, slow] = &truth.sessions[..] else {
+        panic!("{:?}", truth.sessions)
+    };
     assert_eq!(unread.events_delivered, 0);
     assert!(
         unread.events_lost > slow.events_lost && slow.events_lost > 0 && slow.events_delivered > 0,
@@ -181,9 +215,16 @@ fn etw_refuses_requests_above_its_limits() {
     let (said, truth) = refused("private-sessions");
     assert_eq!(said, [row("p5", "start", full), row("each", "start", full)]);
     let pids: Vec<_> = truth.sessions.iter().map(|s| s.process).collect();
-    assert_eq!(pids, [4312, 4312, 4312, 4312, 2216].map(|pid| Some(ProcessId::new(pid))));
+    assert_eq!(
+        pids,
+        [4312, 4312, 4312, 4312, 2216].map(|pid| Some(ProcessId::new(pid)))
+    );
     for session in 0..5 {
-        assert!(truth.recorded(session).all(|e| Some(e.pid) == truth.sessions[session].process));
+        assert!(
+            truth
+                .recorded(session)
+                .all(|e| Some(e.pid) == truth.sessions[session].process)
+        );
         assert!(truth.recorded(session).count() > 100);
     }
     let (said, _) = refused("refused");
@@ -202,7 +243,11 @@ fn etw_refuses_requests_above_its_limits() {
 fn scenarios_of_the_documentation_run() {
     let text = std::fs::read_to_string(root().join("docs/scenario.md")).unwrap();
     let mut examples = 0;
-    for example in text.split("```kdl\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+    for example in text
+        .split("```kdl\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+    {
         let scenario = etl_synth::Script::new("example", example)
             .parse()
             .unwrap_or_else(|e| panic!("{example}\n{:#?}", e));
@@ -233,7 +278,10 @@ fn tmf_file_decodes_wpp_messages() {
         }
         let fields = store.fields(&record).unwrap();
         let schema = fields.schema();
-        let message = schema.message.as_deref().map(|m| m.trim_start_matches("%0"));
+        let message = schema
+            .message
+            .as_deref()
+            .map(|m| m.trim_start_matches("%0"));
         assert_eq!(message, Some("read %10!d! bytes at %11!I64u! from %12!S!"));
         let names: Vec<String> = fields.map(|(field, _)| field.name.to_string()).collect();
         assert_eq!(names, ["length", "offset", "file"]);
@@ -243,7 +291,12 @@ fn tmf_file_decodes_wpp_messages() {
     assert_eq!(read, truth.recorded(1).count());
     assert!(read > 50);
     let raised = |e: &&KnownEvent| matches!(e.format, RecordFormat::Message(_));
-    assert!(truth.recorded(0).filter(raised).all(|e| e.at <= 1_500_000_000));
+    assert!(
+        truth
+            .recorded(0)
+            .filter(raised)
+            .all(|e| e.at <= 1_500_000_000)
+    );
     assert!(truth.recorded(0).filter(raised).count() > 50);
 }
 
@@ -251,12 +304,19 @@ fn tmf_file_decodes_wpp_messages() {
 fn events_contain_the_user_and_the_rejit_id() {
     let (_, truth) = run(&script("wpp"));
     let of = |e: &&KnownEvent| {
-        e.field("ImageFileName").is_some_and(|value| format!("{value:?}").contains("svchost"))
+        e.field("ImageFileName")
+            .is_some_and(|value| format!("{value:?}").contains("svchost"))
     };
     let process = truth.events.iter().find(of).unwrap();
     let sid = OwnedValue::Sid(vec![1, 1, 0, 0, 0, 0, 0, 5, 19, 0, 0, 0]);
-    assert!(process.fields.iter().any(|field| field.value == sid), "{process:?}");
+    assert!(
+        process.fields.iter().any(|field| field.value == sid),
+        "{process:?}"
+    );
     let (_, truth) = run(&script("rejit"));
-    let again = |e: &&KnownEvent| e.field("ReJITID").is_some_and(|id| *id != OwnedValue::UInt(0));
+    let again = |e: &&KnownEvent| {
+        e.field("ReJITID")
+            .is_some_and(|id| *id != OwnedValue::UInt(0))
+    };
     assert!(truth.recorded(0).filter(again).count() > 50);
 }

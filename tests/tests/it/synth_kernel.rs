@@ -30,7 +30,10 @@ struct Decoded {
 
 impl Decoded {
     fn number(&self, name: &str) -> u64 {
-        *self.numbers.get(name).unwrap_or_else(|| panic!("{name}: {self:?}"))
+        *self
+            .numbers
+            .get(name)
+            .unwrap_or_else(|| panic!("{name}: {self:?}"))
     }
 
     fn is(&self, hook: u16) -> bool {
@@ -80,9 +83,18 @@ fn decoded(file: &[u8]) -> Vec<Decoded> {
 
 fn files(scenario: &Scenario) -> (BTreeMap<String, Vec<u8>>, InMemoryTruth) {
     let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
-    etl_synth::Simulation::new(scenario).observer(&mut truth).run(&mut files).unwrap();
-    let files = files.into_files().into_iter().map(|file| (file.name, file.bytes));
-    (files.filter(|(name, _)| name.ends_with(".etl")).collect(), truth)
+    etl_synth::Simulation::new(scenario)
+        .observer(&mut truth)
+        .run(&mut files)
+        .unwrap();
+    let files = files
+        .into_files()
+        .into_iter()
+        .map(|file| (file.name, file.bytes));
+    (
+        files.filter(|(name, _)| name.ends_with(".etl")).collect(),
+        truth,
+    )
 }
 
 fn corpus(name: &str, seed: Option<u64>) -> Scenario {
@@ -118,16 +130,27 @@ fn each_run_causes_two_switches_at_its_start_and_end() {
         .filter(|e| e.is(0x0503) && e.number("ProcessId") == 2000)
         .map(|e| e.number("TThreadId"))
         .collect();
-    assert_eq!(work.len(), 5, "four, and the one that providers call back on");
+    assert_eq!(
+        work.len(),
+        5,
+        "four, and the one that providers call back on"
+    );
     let switches: Vec<&Decoded> = all.iter().filter(|e| e.is(CSWITCH)).collect();
     let comes = |e: &&&Decoded| work.contains(&e.number("NewThreadId"));
     let goes = |e: &&&Decoded| work.contains(&e.number("OldThreadId"));
     assert_eq!(switches.iter().filter(comes).count(), 40);
     assert_eq!(switches.iter().filter(goes).count(), 40);
     // Each at its time, followed by its stack; the thread leaves 3 ms later.
-    let mut starts: Vec<i64> = switches.iter().filter(comes).map(|e| e.timestamp - start).collect();
+    let mut starts: Vec<i64> = switches
+        .iter()
+        .filter(comes)
+        .map(|e| e.timestamp - start)
+        .collect();
     starts.sort_unstable();
-    assert_eq!(starts, (0..40).map(|n| (100 + 10 * n) * MS).collect::<Vec<_>>());
+    assert_eq!(
+        starts,
+        (0..40).map(|n| (100 + 10 * n) * MS).collect::<Vec<_>>()
+    );
     for come in switches.iter().filter(comes) {
         let tid = come.number("NewThreadId");
         let go = switches
@@ -137,7 +160,13 @@ fn each_run_causes_two_switches_at_its_start_and_end() {
             .unwrap();
         assert_eq!((go.timestamp - come.timestamp, go.cpu), (3 * MS, come.cpu));
         // It waits in user mode, for something that it asked for.
-        assert_eq!((go.number("OldThreadState"), go.number("OldThreadWaitReason")), (5, 6));
+        assert_eq!(
+            (
+                go.number("OldThreadState"),
+                go.number("OldThreadWaitReason")
+            ),
+            (5, 6)
+        );
     }
     assert_eq!(all.iter().filter(|e| e.is(READY)).count(), 40);
     for (n, event) in all.iter().enumerate().filter(|(_, e)| e.is(STACK)) {
@@ -145,7 +174,10 @@ fn each_run_causes_two_switches_at_its_start_and_end() {
         assert!(
             before.is(CSWITCH) && before.cpu == event.cpu && before.timestamp == event.timestamp
         );
-        assert_eq!(event.number("EventTimeStamp"), before.timestamp.cast_unsigned());
+        assert_eq!(
+            event.number("EventTimeStamp"),
+            before.timestamp.cast_unsigned()
+        );
         assert_eq!(event.number("StackThread"), before.number("NewThreadId"));
         assert_eq!(event.number("StackProcess"), 2000);
     }
@@ -176,7 +208,13 @@ fn interrupted_thread_continues_after_the_other_one() {
         .map(|e| {
             let n = |name| e.number(name);
             let (old, new) = (n("OldThreadId"), n("NewThreadId"));
-            (e.timestamp - start, old, new, n("OldThreadWaitReason"), n("OldThreadState"))
+            (
+                e.timestamp - start,
+                old,
+                new,
+                n("OldThreadWaitReason"),
+                n("OldThreadState"),
+            )
         })
         .collect();
     let expected = [
@@ -188,8 +226,11 @@ fn interrupted_thread_continues_after_the_other_one() {
     ];
     assert_eq!(seen, expected);
     // An interrupted thread stays ready and is not woken.
-    let woken: Vec<u64> =
-        all.iter().filter(|e| e.is(READY)).map(|e| e.number("TThreadId")).collect();
+    let woken: Vec<u64> = all
+        .iter()
+        .filter(|e| e.is(READY))
+        .map(|e| e.number("TThreadId"))
+        .collect();
     assert_eq!(woken, [long, other]);
 }
 
@@ -214,7 +255,9 @@ fn records_have_the_thread_that_runs_on_the_processor() {
                 assert!(was.is_none_or(|was| was.2 == old), "seed {seed}: {e:?}");
                 continue;
             }
-            let Some(&(since, old, now)) = running.get(&e.cpu) else { continue };
+            let Some(&(since, old, now)) = running.get(&e.cpu) else {
+                continue;
+            };
             // A process comes into being by itself here, before it runs.
             let born = e.is(0x0301) || e.is(0x0501);
             if e.is(SAMPLE) {
@@ -229,7 +272,10 @@ fn records_have_the_thread_that_runs_on_the_processor() {
                 checked += 1;
             }
         }
-        assert!(checked > 100 && samples > 50 && idle > 50, "{checked}, {samples} and {idle}");
+        assert!(
+            checked > 100 && samples > 50 && idle > 50,
+            "{checked}, {samples} and {idle}"
+        );
     }
 }
 
@@ -268,9 +314,16 @@ fn group_masks_contain_all_flags_and_timeline_lists_those_not_simulated() {
         ];
         assert_eq!(own, order, "{name}");
         let reported = truth.kernel.iter().map(|known| known.flags.groups.0);
-        assert!(reported.into_iter().any(|m| m[..3].iter().map(|w| u64::from(*w)).eq(masks)));
+        assert!(
+            reported
+                .into_iter()
+                .any(|m| m[..3].iter().map(|w| u64::from(*w)).eq(masks))
+        );
         // The system configuration is logged unless a flag disables it.
-        let config = all.iter().filter(|e| e.hook.is_some_and(|h| h >> 8 == 0x0b)).count();
+        let config = all
+            .iter()
+            .filter(|e| e.hook.is_some_and(|h| h >> 8 == 0x0b))
+            .count();
         assert_eq!(config, if name == "k4.etl" { 0 } else { 3 }, "{name}");
     }
     let mut timeline = Timeline::new(Vec::new());
@@ -296,7 +349,9 @@ fn unknown_kernel_flag_is_an_error() {
         r#"run "logman start k -p \"Windows Kernel Trace\" (process,cswich) -o k.etl -ets""#,
         r#"session "k" file="k.etl" { kernel "processes cswich" }"#,
     ] {
-        let errors = Script::new("wrong", &format!("at \"1s\" {{ {line} }}")).parse().unwrap_err();
+        let errors = Script::new("wrong", &format!("at \"1s\" {{ {line} }}"))
+            .parse()
+            .unwrap_err();
         let text = format!("{errors:?}");
         assert!(text.to_lowercase().contains("cswich"), "{line}: {text}");
     }
@@ -353,13 +408,20 @@ fn changed_kernel_flags_apply_from_their_change() {
                     |e: &&Decoded| e.is(hook) && e.timestamp > at(n) && e.timestamp < at(n + 1);
                 let found = all.iter().filter(within).count();
                 let logged = in_force[word] & bit != 0;
-                assert_eq!(found > 0, logged, "{file}, second {n}: {hook:#x} {found} times");
+                assert_eq!(
+                    found > 0,
+                    logged,
+                    "{file}, second {n}: {hook:#x} {found} times"
+                );
             }
         }
         // A group has a rundown when it is added and when it is removed, and not when it stays.
         for (dc, word, bit) in [((0x0303, 0x0304), 0, 0x1), ((0x0503, 0x0504), 0, 0x2)] {
             for (n, turn) in (0i64..).zip(turns.windows(2)) {
-                let has = |hook| all.iter().any(|e| e.is(hook) && !e.in_buffer_0 && second(e) == n);
+                let has = |hook| {
+                    all.iter()
+                        .any(|e| e.is(hook) && !e.in_buffer_0 && second(e) == n)
+                };
                 let (was, is) = (turn[0][word] & bit != 0, turn[1][word] & bit != 0);
                 assert_eq!(has(dc.0), !was && is, "{file}, turn {n}: {:#x}", dc.0);
                 assert_eq!(has(dc.1), was && !is, "{file}, turn {n}: {:#x}", dc.1);
@@ -380,16 +442,25 @@ fn changed_kernel_flags_apply_from_their_change() {
     let samples = |file: &str, cpu: u16| {
         let all = decoded(&files[file]);
         let of = all.iter().filter(|e| e.is(SAMPLE) && e.cpu == cpu);
-        of.map(|e| e.timestamp - all[0].timestamp).collect::<Vec<i64>>()
+        of.map(|e| e.timestamp - all[0].timestamp)
+            .collect::<Vec<i64>>()
     };
     for (cpu, late) in [(0, 0), (1, MS / 100)] {
         let (each, every_other) = (samples("k1.etl", cpu), samples("k3.etl", cpu));
         assert!(each.len() > every_other.len() && !every_other.is_empty());
-        assert!(every_other.iter().all(|at| at % (2 * MS) == late), "{cpu}: {every_other:?}");
+        assert!(
+            every_other.iter().all(|at| at % (2 * MS) == late),
+            "{cpu}: {every_other:?}"
+        );
     }
     // The truth contains events that a session no longer logs after a change of its flags.
     let outcome = |pid: u64, session: &str| {
-        let index = truth.sessions.iter().find(|s| s.name == session).unwrap().index;
+        let index = truth
+            .sessions
+            .iter()
+            .find(|s| s.name == session)
+            .unwrap()
+            .index;
         let event = truth.events.iter().find(|e| {
             e.format == RecordFormat::System(0x0301)
                 && e.fields[1].value == u32::try_from(pid).unwrap().into()
@@ -413,9 +484,15 @@ fn session_without_kernel_flags_cannot_change_them() {
         at "3s" { stop "plain" }
     "#;
     let (files, truth) = files(&Script::new("refused", script).parse().unwrap());
-    let [refusal] = &truth.refused[..] else { panic!("{:?}", truth.refused) };
+    let [refusal] = &truth.refused[..] else {
+        panic!("{:?}", truth.refused)
+    };
     assert_eq!((&*refusal.session, refusal.code.number()), ("plain", 87));
-    assert!(decoded(&files["plain.etl"]).iter().all(|e| e.hook.is_none() || e.in_buffer_0));
+    assert!(
+        decoded(&files["plain.etl"])
+            .iter()
+            .all(|e| e.hook.is_none() || e.in_buffer_0)
+    );
 }
 
 #[test]
@@ -423,37 +500,73 @@ fn system_configuration_matches_the_script() {
     let (files, _) = files(&corpus("kernel-session.kdl", None));
     let all = decoded(&files["kernel.etl"]);
     let of = |hook: u16| all.iter().filter(|e| e.is(hook)).collect::<Vec<_>>();
-    let [cpu] = of(0x0b0a)[..] else { panic!("one CPU record") };
-    assert_eq!((cpu.number("NumberOfProcessors"), cpu.number("MemSize")), (2, 8192));
+    let [cpu] = of(0x0b0a)[..] else {
+        panic!("one CPU record")
+    };
+    assert_eq!(
+        (cpu.number("NumberOfProcessors"), cpu.number("MemSize")),
+        (2, 8192)
+    );
     assert_eq!(
         (&*cpu.texts["ComputerName"], &*cpu.texts["DomainName"]),
         ("BUILD7", "corp.example")
     );
-    let [disk] = of(0x0b0b)[..] else { panic!("one disk") };
+    let [disk] = of(0x0b0b)[..] else {
+        panic!("one disk")
+    };
     let bytes = 128u64 << 30;
     assert_eq!(disk.number("Cylinders"), bytes / (512 * 63 * 255));
     // Two volumes, and that which starts.
-    assert_eq!((disk.number("PartitionCount"), &*disk.texts["BootDriveLetter"]), (3, "C"));
+    assert_eq!(
+        (
+            disk.number("PartitionCount"),
+            &*disk.texts["BootDriveLetter"]
+        ),
+        (3, "C")
+    );
     let volumes: Vec<_> = of(0x0b0c)
         .iter()
         .map(|v| {
             let letter = v.texts["DriveLetterString"].clone();
-            (letter, v.number("PartitionNumber"), v.number("TotalNumberOfClusters"))
+            (
+                letter,
+                v.number("PartitionNumber"),
+                v.number("TotalNumberOfClusters"),
+            )
         })
         .collect();
     let clusters = |gb: u64| (gb << 30) / 4096;
-    assert_eq!(volumes, [("C:".into(), 2, clusters(100)), ("D:".into(), 3, clusters(20))]);
-    let [card] = of(0x0b0d)[..] else { panic!("one card") };
+    assert_eq!(
+        volumes,
+        [
+            ("C:".into(), 2, clusters(100)),
+            ("D:".into(), 3, clusters(20))
+        ]
+    );
+    let [card] = of(0x0b0d)[..] else {
+        panic!("one card")
+    };
     assert_eq!(
         (card.number("PhysicalAddrLen"), &*card.texts["IpAddresses"]),
         (6, "10.0.0.5;fe80::5")
     );
-    let [display] = of(0x0b0e)[..] else { panic!("one display") };
-    assert_eq!((display.number("XResolution"), display.number("YResolution")), (1280, 1024));
+    let [display] = of(0x0b0e)[..] else {
+        panic!("one display")
+    };
+    assert_eq!(
+        (display.number("XResolution"), display.number("YResolution")),
+        (1280, 1024)
+    );
     assert_eq!(of(0x0b1c)[0].number("UserDPI"), 120);
     let services: Vec<_> = of(0x0b0f)
         .iter()
-        .map(|s| (s.number("ProcessId"), s.number("ServiceState"), &*s.texts["ServiceName"]))
+        .map(|s| {
+            (
+                s.number("ProcessId"),
+                s.number("ServiceState"),
+                &*s.texts["ServiceName"],
+            )
+        })
         .collect();
     assert_eq!(services, [(2000, 4, "Work"), (0, 1, "Idle")]);
     // All of it comes after the other events, and before the last masks.
@@ -463,8 +576,13 @@ fn system_configuration_matches_the_script() {
 
 /// The file name of the image without PDB and version information.
 fn without_pdb(scenario: &Scenario) -> String {
-    let mut images = scenario.processes.iter().flat_map(|process| &process.images);
-    let image = images.find(|image| image.no_pdb && image.about.nothing).unwrap();
+    let mut images = scenario
+        .processes
+        .iter()
+        .flat_map(|process| &process.images);
+    let image = images
+        .find(|image| image.no_pdb && image.about.nothing)
+        .unwrap();
     image.path.rsplit('\\').next().unwrap().to_owned()
 }
 
@@ -484,30 +602,57 @@ fn merge_identifies_each_image_and_mergeonly_does_not() {
     let merged = decoded(&files["merged.etl"]);
     let images = |all: &[Decoded]| {
         let hooks = [0x030a, 0x1402, 0x1403, 0x1404];
-        all.iter().filter(|e| e.hook.is_some_and(|h| hooks.contains(&h))).count()
+        all.iter()
+            .filter(|e| e.hook.is_some_and(|h| hooks.contains(&h)))
+            .count()
     };
     let added = |e: &&Decoded| [IMAGE_ID, SYSTEM_CONFIG_EX].contains(&e.class.as_str());
     let added = merged.iter().filter(added).count();
-    let versions =
-        merged.iter().filter(|e| e.class == IMAGE_ID && e.opcode == FILE_VERSION).count();
+    let versions = merged
+        .iter()
+        .filter(|e| e.class == IMAGE_ID && e.opcode == FILE_VERSION)
+        .count();
     // As real merges do, it describes the machine first: the directories of Windows, the system
     // partition, prefixes of paths, and the devices of the volumes.
-    let machine: Vec<&Decoded> = merged.iter().filter(|e| e.class == SYSTEM_CONFIG_EX).collect();
+    let machine: Vec<&Decoded> = merged
+        .iter()
+        .filter(|e| e.class == SYSTEM_CONFIG_EX)
+        .collect();
     assert!(machine.iter().all(|e| e.timestamp == merged[0].timestamp));
-    assert_eq!(machine.iter().map(|e| e.opcode).collect::<Vec<_>>(), [33, 34, 35, 35, 35, 35]);
+    assert_eq!(
+        machine.iter().map(|e| e.opcode).collect::<Vec<_>>(),
+        [33, 34, 35, 35, 35, 35]
+    );
     let text = |at: usize, name: &str| machine[at].texts[name].as_str();
     let mapping = |at: usize| (text(at, "NtPath"), text(at, "DosPath"));
     assert_eq!(mapping(4), (r"\Device\HarddiskVolume2\", r"C:\"));
     assert_eq!(mapping(5), (r"\Device\HarddiskVolume3\", r"D:\"));
     let (added_images, all) = (added - machine.len(), 2 * images(&plain));
-    assert_eq!(added_images - versions, all, "two for each event of an image");
+    assert_eq!(
+        added_images - versions,
+        all,
+        "two for each event of an image"
+    );
     assert_eq!(merged.len() - added, plain.len(), "and nothing else");
     let mut reported = BTreeMap::new();
-    for (n, e) in merged.iter().enumerate().filter(|(_, e)| e.class == IMAGE_ID && e.opcode == 0) {
+    for (n, e) in merged
+        .iter()
+        .enumerate()
+        .filter(|(_, e)| e.class == IMAGE_ID && e.opcode == 0)
+    {
         let (id, event) = (&merged[n + 1], &merged[n + 2]);
-        let place =
-            |e: &Decoded| (e.number("ProcessId"), e.number("ImageBase"), e.timestamp, e.cpu);
-        assert!(place(e) == place(id) && place(e) == place(event), "{e:?} {id:?} {event:?}");
+        let place = |e: &Decoded| {
+            (
+                e.number("ProcessId"),
+                e.number("ImageBase"),
+                e.timestamp,
+                e.cpu,
+            )
+        };
+        assert!(
+            place(e) == place(id) && place(e) == place(event),
+            "{e:?} {id:?} {event:?}"
+        );
         let path = &event.texts["FileName"];
         assert!(path.ends_with(&e.texts["OriginalFileName"]), "{path}");
         let pdb = match id.opcode {
@@ -515,10 +660,19 @@ fn merge_identifies_each_image_and_mergeonly_does_not() {
             32 => None,
             other => panic!("{other}"),
         };
-        reported.insert((e.number("ProcessId"), e.number("ImageBase")), (path.clone(), pdb));
+        reported.insert(
+            (e.number("ProcessId"), e.number("ImageBase")),
+            (path.clone(), pdb),
+        );
     }
-    let named =
-        |end: &str| reported.values().find(|(path, _)| path.ends_with(end)).unwrap().1.clone();
+    let named = |end: &str| {
+        reported
+            .values()
+            .find(|(path, _)| path.ends_with(end))
+            .unwrap()
+            .1
+            .clone()
+    };
     let given = "11112222-3333-4444-5555-666677778888".to_owned();
     assert_eq!(named("\\native.dll"), Some((given, 3)));
     assert_eq!(named(&without_pdb(&scenario)), None);
@@ -528,17 +682,29 @@ fn merge_identifies_each_image_and_mergeonly_does_not() {
         .iter()
         .map(|KnownIdentity { file, image: i, .. }| {
             assert_eq!(file, "merged.etl");
-            let pdb = i.pdb.map(|pdb| (pdb.signature.to_string(), u64::from(pdb.age)));
+            let pdb = i
+                .pdb
+                .map(|pdb| (pdb.signature.to_string(), u64::from(pdb.age)));
             ((u64::from(i.pid.get()), i.base), (i.path.clone(), pdb))
         })
         .collect();
     assert_eq!(reported, known);
     // And so does the verifier, who asks for the identities of images that addresses lie in.
     let findings = |name: &str| {
-        let report = etl_verify::Verifier::new().verify(files[name].as_slice(), name).unwrap();
-        report.findings.iter().map(|f| f.rule.to_string()).collect::<BTreeSet<_>>()
+        let report = etl_verify::Verifier::new()
+            .verify(files[name].as_slice(), name)
+            .unwrap();
+        report
+            .findings
+            .iter()
+            .map(|f| f.rule.to_string())
+            .collect::<BTreeSet<_>>()
     };
-    assert!(findings("plain.etl").contains("merge.no-image-ids"), "{:?}", findings("plain.etl"));
+    assert!(
+        findings("plain.etl").contains("merge.no-image-ids"),
+        "{:?}",
+        findings("plain.etl")
+    );
     let sound = findings("merged.etl");
     assert!(!sound.iter().any(|f| f.contains("image-id")), "{sound:?}");
 }
@@ -578,11 +744,24 @@ fn merge_reports_the_version_of_each_file_once() {
         let text = |name: &str| e.texts[name].clone();
         let file = text("OrigFileName");
         assert_eq!(file, next.texts["OriginalFileName"]);
-        let says = ["FileVersion", "FileDescription", "CompanyName", "ProductName", "VerLanguage"];
-        reported.insert((file, e.number("TimeDateStamp"), e.number("ImageSize")), says.map(text));
+        let says = [
+            "FileVersion",
+            "FileDescription",
+            "CompanyName",
+            "ProductName",
+            "VerLanguage",
+        ];
+        reported.insert(
+            (file, e.number("TimeDateStamp"), e.number("ImageSize")),
+            says.map(text),
+        );
     }
-    let of =
-        |name: &str| reported.iter().find(|((file, ..), _)| file == name).map(|(_, says)| says);
+    let of = |name: &str| {
+        reported
+            .iter()
+            .find(|((file, ..), _)| file == name)
+            .map(|(_, says)| says)
+    };
     let native = ["2.1.0.7 (main)", "Counts", "Example", "Orders", "1031"].map(str::to_owned);
     assert_eq!(of("native.dll"), Some(&native));
     assert_eq!(of(&plain_file), None);
@@ -595,7 +774,13 @@ fn merge_reports_the_version_of_each_file_once() {
         .filter_map(|KnownIdentity { image: i, .. }| {
             let v = i.version.clone()?;
             let file = i.path.rsplit('\\').next().unwrap().to_owned();
-            let says = [v.version, v.description, v.company, v.product, v.language.to_string()];
+            let says = [
+                v.version,
+                v.description,
+                v.company,
+                v.product,
+                v.language.to_string(),
+            ];
             Some(((file, u64::from(i.link_time), i.size), says))
         })
         .collect();
@@ -618,7 +803,12 @@ fn dissect_etl_reads_the_kernels_sessions_and_their_merge() {
     let paths: Vec<_> = written.iter().map(|(path, _)| path.clone()).collect();
     let answers = foreign("dissect_counts.py", &paths);
     for (answer, (path, count)) in answers.iter().zip(&written) {
-        assert_eq!(answer["records"].as_u64(), Some(*count), "{}", path.display());
+        assert_eq!(
+            answer["records"].as_u64(),
+            Some(*count),
+            "{}",
+            path.display()
+        );
     }
 }
 
@@ -635,7 +825,12 @@ fn all_of_a_32_bit_windows_is_narrow() {
         assert_eq!(trace.header().pointer_size, PointerSize::P4, "{name}");
         let mut records = Records::stream(&file[..], &Options::default()).unwrap();
         while let Some(record) = records.next_record().unwrap() {
-            assert_eq!(record.pointer_size(), Some(PointerSize::P4), "{name}: {}", record.kind());
+            assert_eq!(
+                record.pointer_size(),
+                Some(PointerSize::P4),
+                "{name}: {}",
+                record.kind()
+            );
         }
     }
     let kernel = decoded(&files["kernel.etl"]);
@@ -646,8 +841,14 @@ fn all_of_a_32_bit_windows_is_narrow() {
         .map(|image| (image.number("ProcessId"), image.number("ImageBase")))
         .partition(|(pid, _)| *pid == 4);
     assert_eq!(of_kernel.len(), 3);
-    assert!(of_kernel.iter().all(|(_, base)| *base >= 0x8000_0000), "{of_kernel:x?}");
-    assert!(of_programs.iter().all(|(_, base)| *base < 0x8000_0000), "{of_programs:x?}");
+    assert!(
+        of_kernel.iter().all(|(_, base)| *base >= 0x8000_0000),
+        "{of_kernel:x?}"
+    );
+    assert!(
+        of_programs.iter().all(|(_, base)| *base < 0x8000_0000),
+        "{of_programs:x?}"
+    );
 
     // The same program on a 64-bit machine is emulated there, and the kernel is wide.
     let text = r#"
@@ -660,9 +861,14 @@ at "2s" { stop "k" }"#;
     let kernel = decoded(&files["k.etl"]);
     let flags = |name: &str| {
         let found = kernel.iter().find(|r| {
-            r.is(0x0303) && r.texts.get("ImageFileName").is_some_and(|image| image == name)
+            r.is(0x0303)
+                && r.texts
+                    .get("ImageFileName")
+                    .is_some_and(|image| image == name)
         });
-        found.unwrap_or_else(|| panic!("{name} has no event")).number("Flags")
+        found
+            .unwrap_or_else(|| panic!("{name} has no event"))
+            .number("Flags")
     };
     assert_eq!((flags("Narrow.exe"), flags("Wide.exe")), (2, 0));
     let trace = Trace::open(&files["k.etl"][..], &Options::default()).unwrap();

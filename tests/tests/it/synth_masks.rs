@@ -81,8 +81,15 @@ enum Code {
 
 /// Bits of the field MethodFlags.
 fn code(event: &KnownEvent) -> Code {
-    let Some(OwnedValue::UInt(flags)) = event.field("MethodFlags") else { return Code::None };
-    match (flags & 1 != 0, flags & 2 != 0, flags & 8 != 0, flags & 0x10 != 0) {
+    let Some(OwnedValue::UInt(flags)) = event.field("MethodFlags") else {
+        return Code::None;
+    };
+    match (
+        flags & 1 != 0,
+        flags & 2 != 0,
+        flags & 8 != 0,
+        flags & 0x10 != 0,
+    ) {
         (true, ..) => Code::Dynamic,
         (.., true) => Code::Helper,
         (_, true, true, _) => Code::Generic,
@@ -97,13 +104,18 @@ fn recorded(product: Product, provider: Guid, mask: u64, level: u8) -> Vec<Known
     static PARSED: LazyLock<[Scenario; 3]> = LazyLock::new(|| {
         PRODUCTS.map(|product| {
             let script = product.script();
-            Script::new("life", &script).parse().unwrap_or_else(|e| panic!("{product:?}: {:#?}", e))
+            Script::new("life", &script)
+                .parse()
+                .unwrap_or_else(|e| panic!("{product:?}: {:#?}", e))
         })
     });
     let mut scenario = PARSED[product as usize].clone();
     let mut plan = SessionPlan::new("s", "s.etl");
     let rule = Enablement::new(level, mask);
-    plan.providers.push(EnablePlan { rule, ..EnablePlan::new(provider, 0, 0) });
+    plan.providers.push(EnablePlan {
+        rule,
+        ..EnablePlan::new(provider, 0, 0)
+    });
     scenario.at(2 * SECOND, Action::Start(Box::new(plan)));
     scenario.at(3 * SECOND, Action::Session("s".to_owned(), Request::Stop));
     let mut truth = InMemoryTruth::default();
@@ -251,7 +263,9 @@ const OTHERWISE: &[(Product, u16, Terms)] = &[
 
 fn terms(product: Product) -> impl Iterator<Item = (u16, Terms)> {
     BY_KEYWORD.iter().map(move |(id, terms)| {
-        let other = OTHERWISE.iter().find(|(p, other, _)| (*p, *other) == (product, *id));
+        let other = OTHERWISE
+            .iter()
+            .find(|(p, other, _)| (*p, *other) == (product, *id));
         (*id, other.map_or(*terms, |(_, _, terms)| *terms))
     })
 }
@@ -294,7 +308,11 @@ impl Asked {
     /// metadata, whose names are not known otherwise.
     fn id(self, verbose: u16, code: Code) -> u16 {
         let named = !matches!(code, Code::Jitted | Code::Precompiled);
-        if self.level(5) || named { verbose } else { verbose - 2 }
+        if self.level(5) || named {
+            verbose
+        } else {
+            verbose - 2
+        }
     }
 }
 
@@ -350,14 +368,21 @@ fn rundown(asked: Asked, all: &Keys) -> Keys {
             continue;
         }
         let mut say = |on: bool, id: u16, code: Code| {
-            if on && all.iter().any(|(found, _)| *found == id || [LOAD, UNLOAD].contains(&(id + 2)))
+            if on
+                && all
+                    .iter()
+                    .any(|(found, _)| *found == id || [LOAD, UNLOAD].contains(&(id + 2)))
             {
                 expected.insert((id, code));
             }
         };
         say(true, 187, Code::None);
         say(asked.any(0x10_0000_0000), 280, Code::None);
-        say(enumerates(asked, precompiled) && asked.any(0x1), 10, Code::None);
+        say(
+            enumerates(asked, precompiled) && asked.any(0x1),
+            10,
+            Code::None,
+        );
         // The markers go by keywords of their own.
         let enumerates = enumerates(asked, precompiled);
         say(enumerates && asked.any(0x2_0038), 147 + end, Code::None);
@@ -377,11 +402,17 @@ fn rundown(asked: Asked, all: &Keys) -> Keys {
             );
         }
         for code in [Code::Precompiled, Code::PrecompiledGeneric] {
-            say(precompiled && all.contains(&(LOAD + end, code)), asked.id(LOAD + end, code), code);
+            say(
+                precompiled && all.contains(&(LOAD + end, code)),
+                asked.id(LOAD + end, code),
+                code,
+            );
         }
     }
     // Every event of this provider has a stack, except ranges and settings.
-    let stacked = expected.iter().any(|(id, _)| ![10, 160, 161, 280].contains(id));
+    let stacked = expected
+        .iter()
+        .any(|(id, _)| ![10, 160, 161, 280].contains(id));
     if stacked && asked.any(0x4000_0000) {
         expected.insert((0, Code::None));
     }
@@ -412,14 +443,19 @@ fn hold_in(product: Product, provider: Guid, mask: u64, level: u8) {
 }
 
 fn hold(provider: Guid, mask: u64, level: u8) {
-    PRODUCTS.into_iter().for_each(|product| hold_in(product, provider, mask, level));
+    PRODUCTS
+        .into_iter()
+        .for_each(|product| hold_in(product, provider, mask, level));
 }
 
 /// Every combination of these bits.
 fn combinations(bits: &[u64]) -> impl Iterator<Item = u64> {
     let bits = bits.to_vec();
     (0..1u64 << bits.len()).map(move |chosen| {
-        let on = bits.iter().enumerate().filter(|(n, _)| chosen >> n & 1 == 1);
+        let on = bits
+            .iter()
+            .enumerate()
+            .filter(|(n, _)| chosen >> n & 1 == 1);
         on.fold(0, |mask, (_, bit)| mask | bit)
     })
 }
@@ -429,30 +465,50 @@ fn scenarios_contain_every_event_of_the_rules() {
     let mut happened = BTreeSet::new();
     for (product, [runtime, rundown]) in PRODUCTS.into_iter().zip(&*ALL) {
         for &(id, code, _, _) in METHODS {
-            assert!(runtime.contains(&(id, code)), "{product:?}: {id} {code:?} does not happen");
+            assert!(
+                runtime.contains(&(id, code)),
+                "{product:?}: {id} {code:?} does not happen"
+            );
         }
         let listed: BTreeSet<u16> = BY_KEYWORD.iter().map(|(id, _)| *id).collect();
         for (id, code) in runtime.iter() {
             let known = *code != Code::None || listed.contains(id) || [15, 72, 82].contains(id);
-            assert!(known, "{product:?}: id {id} happens, and no rule here speaks of it");
+            assert!(
+                known,
+                "{product:?}: id {id} happens, and no rule here speaks of it"
+            );
         }
         happened.extend(runtime.iter().map(|(id, _)| *id));
         for which in 0..2 {
             for id in [145, 147, 149, 151, 153, 155, 157] {
-                assert!(rundown.contains(&(id + which, Code::None)), "{id} + {which}");
+                assert!(
+                    rundown.contains(&(id + which, Code::None)),
+                    "{id} + {which}"
+                );
             }
             let ranges = rundown.contains(&(160 + which, Code::None));
             assert_eq!(ranges, product == Desktop, "{product:?}: ranges");
-            let codes = [Code::Jitted, Code::Generic, Code::Dynamic, Code::Precompiled];
+            let codes = [
+                Code::Jitted,
+                Code::Generic,
+                Code::Dynamic,
+                Code::Precompiled,
+            ];
             for code in codes.into_iter().chain([Code::PrecompiledGeneric]) {
-                assert!(rundown.contains(&(LOAD + which, code)), "{code:?} + {which}");
+                assert!(
+                    rundown.contains(&(LOAD + which, code)),
+                    "{code:?} + {which}"
+                );
             }
         }
         assert_eq!(rundown.contains(&(10, Code::None)), product == Core10);
     }
     let spoken = BY_KEYWORD.iter().map(|(id, _)| *id).chain([15, 72, 82]);
     let missing: Vec<u16> = spoken.filter(|id| !happened.contains(id)).collect();
-    assert!(missing.is_empty(), "{missing:?} do not happen in any of these lives");
+    assert!(
+        missing.is_empty(),
+        "{missing:?} do not happen in any of these lives"
+    );
 }
 
 #[test]
@@ -478,11 +534,32 @@ fn rundown_provider_follows_the_rules_for_combined_keywords() {
 #[test]
 fn providers_follow_the_rules_for_documented_masks_at_every_level() {
     for level in (0..=7).chain([255]) {
-        for mask in [0, u64::MAX, 0xffff_ffff, 0x1CCBD, 0x1FC1F, 0x9C, 0x98, 0x8, 0x10, 0x4000_0000]
-        {
+        for mask in [
+            0,
+            u64::MAX,
+            0xffff_ffff,
+            0x1CCBD,
+            0x1FC1F,
+            0x9C,
+            0x98,
+            0x8,
+            0x10,
+            0x4000_0000,
+        ] {
             hold(CLR_RUNTIME, mask, level);
         }
-        for mask in [0, u64::MAX, 0xffff_ffff, 0x138, 0xB8, 0x178, 0x78, 0x118, 0x4_0138, 0x40] {
+        for mask in [
+            0,
+            u64::MAX,
+            0xffff_ffff,
+            0x138,
+            0xB8,
+            0x178,
+            0x78,
+            0x118,
+            0x4_0138,
+            0x40,
+        ] {
             hold(CLR_RUNDOWN, mask, level);
         }
     }
@@ -575,8 +652,14 @@ const NOTHING: &str = "None";
 const TABLE_1: [(u64, [&str; 3]); 7] = [
     (LOADER, ["Load and unload events", NOTHING, NOTHING]),
     (JIT, [NOTHING, "Load events", "Load and unload events"]),
-    (JIT | 0x40, [NOTHING, "Load events", "Load and unload events"]),
-    (JIT | 0x80, [NOTHING, "Load and unload events", "Load and unload events"]),
+    (
+        JIT | 0x40,
+        [NOTHING, "Load events", "Load and unload events"],
+    ),
+    (
+        JIT | 0x80,
+        [NOTHING, "Load and unload events", "Load and unload events"],
+    ),
     (NGEN, [NOTHING, NOTHING, "Not applicable"]),
     (NGEN | 0x40, [NOTHING, "Load events", "Not applicable"]),
     (NGEN | 0x80, [NOTHING, "Unload events", "Not applicable"]),
@@ -610,7 +693,9 @@ fn runtime_events_match_table_1_of_the_documentation() {
     for (mask, printed) in TABLE_1 {
         let found = keys(&recorded(Core6, CLR_RUNTIME, mask, 5));
         let seen = |ids: &[u16], codes: &dyn Fn(Code) -> bool| {
-            found.iter().any(|(id, code)| ids.contains(id) && codes(*code))
+            found
+                .iter()
+                .any(|(id, code)| ids.contains(id) && codes(*code))
         };
         let loads = |ids: (&[u16], &[u16]), codes: &dyn Fn(Code) -> bool| {
             cell((seen(ids.0, codes), "Load"), (seen(ids.1, codes), "Unload"))
@@ -625,7 +710,11 @@ fn runtime_events_match_table_1_of_the_documentation() {
         ];
         for (found, printed) in cells.iter().zip(printed) {
             // Where the table does not apply, nothing comes.
-            let printed = if printed == "Not applicable" { NOTHING } else { printed };
+            let printed = if printed == "Not applicable" {
+                NOTHING
+            } else {
+                printed
+            };
             assert_eq!(found, printed, "mask {mask:#x}: {cells:?}");
         }
     }
@@ -637,7 +726,10 @@ fn table_2_of_the_documents_cell_by_cell() {
         let found = keys(&recorded(Core6, CLR_RUNDOWN, mask, 5));
         let seen = |ids: &[u16]| found.iter().any(|(id, _)| ids.contains(id));
         let cells = [
-            cell((seen(&[151, 153, 155, 157]), "DCStart"), (seen(&[152, 154, 156, 158]), "DCEnd")),
+            cell(
+                (seen(&[151, 153, 155, 157]), "DCStart"),
+                (seen(&[152, 154, 156, 158]), "DCEnd"),
+            ),
             cell((seen(&[141, 143]), "DCStart"), (seen(&[142, 144]), "DCEnd")),
         ];
         assert_eq!(cells, printed, "mask {mask:#x}");

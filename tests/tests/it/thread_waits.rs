@@ -22,7 +22,12 @@ fn threads_run_and_wait_as_the_truth_has_it() {
         wakers_seen += compare_threads(name, &simulated(name), &["kernel.etl"]);
     }
     assert!(wakers_seen > 3);
-    for Kind { name, simulated, files } in kinds() {
+    for Kind {
+        name,
+        simulated,
+        files,
+    } in kinds()
+    {
         assert!(compare_threads(name, simulated, files) > 3, "{name}");
     }
 }
@@ -35,17 +40,30 @@ fn compare_threads(name: &str, simulated: &Simulated, files: &[&str]) -> usize {
     let truth = here.path().join("truth.jsonl");
     std::fs::write(&truth, &simulated.texts["truth.jsonl"]).unwrap();
     let script = root().join("tests/foreign/waits.py");
-    let command = Command::new(python()).arg(script).arg(&truth).arg("NT Kernel Logger").output();
+    let command = Command::new(python())
+        .arg(script)
+        .arg(&truth)
+        .arg("NT Kernel Logger")
+        .output();
     let output = command.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let theirs: Value = serde_json::from_slice(&output.stdout).unwrap();
     let theirs: BTreeMap<String, Value> =
         serde_json::from_value(theirs["threads"].clone()).unwrap();
 
-    let traces = files.iter().map(|file| (simulated.traces[*file].as_slice(), *file));
+    let traces = files
+        .iter()
+        .map(|file| (simulated.traces[*file].as_slice(), *file));
     let mut recording = Recording::open(traces).unwrap();
     let mut waits = Waits::new();
-    let machine = Analysis::new().names(true).run(&mut recording, &mut waits).unwrap();
+    let machine = Analysis::new()
+        .names(true)
+        .run(&mut recording, &mut waits)
+        .unwrap();
     let pid = |key: ThreadKey| machine.processes()[key.0.unwrap()].pid();
     let mut ours = BTreeMap::new();
     for (&key, times) in waits.threads() {
@@ -103,7 +121,12 @@ at "3.8s" {{ stop "NT Kernel Logger" }}
     let simulated = simulate("busy", script, scenario);
     let trace = simulated.traces["kernel.etl"].as_slice();
     let mut waits = Waits::new();
-    Analysis::new().run(&mut Recording::open([(trace, "kernel")]).unwrap(), &mut waits).unwrap();
+    Analysis::new()
+        .run(
+            &mut Recording::open([(trace, "kernel")]).unwrap(),
+            &mut waits,
+        )
+        .unwrap();
     waits
 }
 
@@ -112,7 +135,13 @@ fn threads_do_nothing_in_lost_buffers_that_they_did_not_do() {
     let (all, some) = (busy(""), busy("fault \"lost-buffers\" every=2"));
     assert!(all.given_up() == 0 && some.given_up() > 0);
     // The same program ran on the same machine, so no run, wait or sum may be longer.
-    let whole = |tid: u32| all.threads().iter().find(|(key, _)| key.1 == tid).unwrap().1;
+    let whole = |tid: u32| {
+        all.threads()
+            .iter()
+            .find(|(key, _)| key.1 == tid)
+            .unwrap()
+            .1
+    };
     let mut waited = 0;
     for ((_, tid), part) in some.threads() {
         let whole = whole(tid.get());
@@ -121,7 +150,10 @@ fn threads_do_nothing_in_lost_buffers_that_they_did_not_do() {
         for (reason, waits) in &part.waits {
             let whole = &whole.waits[reason];
             assert!(waits.count() <= whole.count(), "{tid}: {waits:?} {whole:?}");
-            assert!(waits.total() <= whole.total() && waits.max() <= whole.max(), "{tid}");
+            assert!(
+                waits.total() <= whole.total() && waits.max() <= whole.max(),
+                "{tid}"
+            );
             waited += waits.count();
         }
     }
@@ -136,9 +168,21 @@ fn tree(kind: &str, trace: &[u8]) -> (ByStack, Value) {
     let here = tempfile::tempdir().unwrap();
     let file = here.path().join("trace.etl");
     std::fs::write(&file, trace).unwrap();
-    let words =
-        ["etlkit", "analyze", kind, "--tree", "--unfold", "--min-percent", "0", "--format", "json"];
-    let words = words.into_iter().map(Into::into).chain([file.into_os_string()]);
+    let words = [
+        "etlkit",
+        "analyze",
+        kind,
+        "--tree",
+        "--unfold",
+        "--min-percent",
+        "0",
+        "--format",
+        "json",
+    ];
+    let words = words
+        .into_iter()
+        .map(Into::into)
+        .chain([file.into_os_string()]);
     let said = run_captured(words);
     assert_eq!(said.code, 0, "{}", String::from_utf8_lossy(&said.err));
     let report: Value = serde_json::from_slice(&said.out).unwrap();
@@ -164,7 +208,12 @@ fn waits_have_the_stacks_of_the_truth() {
     std::fs::write(&truth, &simulated.texts["truth.jsonl"]).unwrap();
     let script = root().join("tests/foreign/waits.py");
     let mut command = Command::new(python());
-    let output = command.arg(script).arg(&truth).arg("NT Kernel Logger").output().unwrap();
+    let output = command
+        .arg(script)
+        .arg(&truth)
+        .arg("NT Kernel Logger")
+        .output()
+        .unwrap();
     let theirs: Value = serde_json::from_slice(&output.stdout).unwrap();
     let owners: BTreeMap<u32, u32> = theirs["threads"]
         .as_object()
@@ -176,7 +225,12 @@ fn waits_have_the_stacks_of_the_truth() {
     let names: BTreeMap<u64, String> = (simulated.truth.inventory.iter())
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
         .filter(|item| item["kind"] == "process")
-        .map(|item| (item["pid"].as_u64().unwrap(), item["name"].as_str().unwrap().to_owned()))
+        .map(|item| {
+            (
+                item["pid"].as_u64().unwrap(),
+                item["name"].as_str().unwrap().to_owned(),
+            )
+        })
         .collect();
     let stacks = kernel_stacks(&simulated);
     let (mut expected, mut with_stack) = (ByStack::new(), 0);
@@ -194,15 +248,26 @@ fn waits_have_the_stacks_of_the_truth() {
     }
     let (ours, report) = tree("waits", &simulated.traces["merged.etl"]);
     assert_eq!(report["with_stack"], with_stack);
-    assert!(with_stack > 30 && expected.len() > 5, "{with_stack} {}", expected.len());
+    assert!(
+        with_stack > 30 && expected.len() > 5,
+        "{with_stack} {}",
+        expected.len()
+    );
     compare(&ours, &expected);
 }
 
 fn compare(ours: &ByStack, expected: &ByStack) {
-    assert_eq!(ours.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    assert_eq!(
+        ours.keys().collect::<Vec<_>>(),
+        expected.keys().collect::<Vec<_>>()
+    );
     for (path, (count, us)) in expected {
         assert_eq!(ours[path].0, *count, "{path}");
-        assert!((ours[path].1 - us).abs() < 0.01, "{path}: {} {us}", ours[path].1);
+        assert!(
+            (ours[path].1 - us).abs() < 0.01,
+            "{path}: {} {us}",
+            ours[path].1
+        );
     }
 }
 
@@ -222,11 +287,16 @@ at "4s" { stop "clr" }
 pub fn locks() -> (Simulated, Vec<(u64, String)>) {
     let scenario = Script::new("locks", LOCKS).parse().unwrap();
     let simulated = simulate("locks", LOCKS.to_owned(), scenario);
-    let stacks = lock_stacks(&simulated).into_iter().map(|(ticks, mut labels)| {
-        // The session has no events of images.
-        labels.iter_mut().filter(|label| label.ends_with("!?")).for_each(|l| *l = "?".to_owned());
-        (ticks, path_of(&labels))
-    });
+    let stacks = lock_stacks(&simulated)
+        .into_iter()
+        .map(|(ticks, mut labels)| {
+            // The session has no events of images.
+            labels
+                .iter_mut()
+                .filter(|label| label.ends_with("!?"))
+                .for_each(|l| *l = "?".to_owned());
+            (ticks, path_of(&labels))
+        });
     let stacks = stacks.collect();
     (simulated, stacks)
 }
@@ -245,6 +315,9 @@ fn waits_for_locks_have_the_stacks_of_the_truth() {
         .map(|(path, waits)| (path.split_once(';').unwrap().1.to_owned(), waits))
         .collect();
     assert!(expected.len() > 5, "{}", expected.len());
-    assert_eq!(report["with_stack"], expected.values().map(|(count, _)| count).sum::<u64>());
+    assert_eq!(
+        report["with_stack"],
+        expected.values().map(|(count, _)| count).sum::<u64>()
+    );
     compare(&ours, &expected);
 }

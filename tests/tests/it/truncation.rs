@@ -20,15 +20,27 @@ struct Whole {
 }
 
 fn records(bytes: &[u8], mode: Mode) -> etl_format::Result<Vec<Whole>> {
-    let mut reader = Records::stream(bytes, &Options { mode, ..Options::default() })?;
+    let mut reader = Records::stream(
+        bytes,
+        &Options {
+            mode,
+            ..Options::default()
+        },
+    )?;
     let mut found = Vec::new();
     while let Some(r) = reader.next_record()? {
         let (buffer, at) = (r.location().buffer_offset, r.location().in_buffer);
-        found.push(Whole { buffer, at, len: r.bytes().len() });
+        found.push(Whole {
+            buffer,
+            at,
+            len: r.bytes().len(),
+        });
     }
     if mode == Mode::Salvage {
-        let (before, total) =
-            (reader.damage().first().map(|d| d.records_before), found.len() as u64);
+        let (before, total) = (
+            reader.damage().first().map(|d| d.records_before),
+            found.len() as u64,
+        );
         assert!(before.is_none_or(|n| n <= total));
     }
     Ok(found)
@@ -55,8 +67,9 @@ fn salvage_of_a_truncated_trace_returns_all_intact_records() {
 
         let mut random = ChaCha8Rng::seed_from_u64(0x0e71_c075);
         let edges = buffers.iter().map(|b| b.offset as usize);
-        let cuts: Vec<usize> =
-            edges.chain((0..CUTS).map(|_| random.random_range(0..bytes.len()))).collect();
+        let cuts: Vec<usize> = edges
+            .chain((0..CUTS).map(|_| random.random_range(0..bytes.len())))
+            .collect();
         for cut in cuts {
             let part = &bytes[..cut];
             assert!(records(part, Mode::Strict).is_err(), "{name} cut at {cut}");
@@ -79,8 +92,14 @@ fn salvage_of_a_truncated_trace_returns_all_intact_records() {
                 .collect();
             match records(part, Mode::Salvage) {
                 Ok(saved) => {
-                    assert!(saved.starts_with(&whole), "{name} cut at {cut}: lost intact records");
-                    assert!(intact.starts_with(&saved), "{name} cut at {cut}: invented records");
+                    assert!(
+                        saved.starts_with(&whole),
+                        "{name} cut at {cut}: lost intact records"
+                    );
+                    assert!(
+                        intact.starts_with(&saved),
+                        "{name} cut at {cut}: invented records"
+                    );
                     if !buffers.iter().any(|b| b.compressed) {
                         assert_eq!(saved.len(), whole.len(), "{name} cut at {cut}");
                     }
@@ -107,10 +126,16 @@ fn salvage_of_a_truncated_compressed_trace_returns_all_intact_buffers() {
         let saved = records(&bytes[..cut], Mode::Salvage).unwrap();
         assert!(intact.starts_with(&saved), "cut at {cut}");
         let end = |offset: u64| {
-            buffers.iter().any(|b| b.offset == offset && offset + u64::from(b.stored) <= cut as u64)
+            buffers
+                .iter()
+                .any(|b| b.offset == offset && offset + u64::from(b.stored) <= cut as u64)
         };
         let whole = intact.iter().filter(|r| end(r.buffer)).count();
-        assert!(saved.len() >= whole, "cut at {cut}: {} of {whole}", saved.len());
+        assert!(
+            saved.len() >= whole,
+            "cut at {cut}: {} of {whole}",
+            saved.len()
+        );
         let mut trace = Trace::open(&bytes[..cut], &Options::salvage()).unwrap();
         let mut ordered = trace.records(Order::Time).unwrap();
         let (mut last, mut count) = (i64::MIN, 0);
@@ -146,11 +171,19 @@ impl Layout {
         }
         let narrow = bytes[0x4a] == 1;
         let (event, compressed) = (0x48 + 0x20, word(0x48 + 0x20 + 0x20) & 0x0400_0000 != 0);
-        assert_eq!(word(event + 0x24) as usize, buffers.len(), "the stated count of buffers");
+        assert_eq!(
+            word(event + 0x24) as usize,
+            buffers.len(),
+            "the stated count of buffers"
+        );
         Layout {
             buffers,
             header_event: 0x20 + if narrow { 0x110 } else { 0x118 },
-            min_buffer: if compressed { 0x48 } else { word(event) as usize },
+            min_buffer: if compressed {
+                0x48
+            } else {
+                word(event) as usize
+            },
         }
     }
 
@@ -158,7 +191,10 @@ impl Layout {
     /// its size, and the bytes that are left of it.
     fn fault(&self, cut: usize) -> Fault {
         if cut == 0 {
-            return Fault { offset: 0, missing: None };
+            return Fault {
+                offset: 0,
+                missing: None,
+            };
         }
         let Some(&(start, len)) = self.buffers.iter().rfind(|&&(start, _)| start < cut) else {
             panic!("a trace begins with a buffer");
@@ -169,8 +205,16 @@ impl Layout {
             missing: Some((what, need as u64, (cut - offset) as u64)),
         };
         if have == len {
-            let further = self.buffers.iter().filter(|&&(start, _)| start >= cut).count();
-            fault(cut, "further buffers that the file header counts", further * self.min_buffer)
+            let further = self
+                .buffers
+                .iter()
+                .filter(|&&(start, _)| start >= cut)
+                .count();
+            fault(
+                cut,
+                "further buffers that the file header counts",
+                further * self.min_buffer,
+            )
         } else if have < 0x48 {
             fault(start, "buffer header", 0x48)
         } else if start == 0 && cut < 0x48 + 4 {
@@ -199,7 +243,10 @@ impl Fault {
             ErrorKind::NotEtl("it is empty") => None,
             _ => panic!("{error} is no truncation"),
         };
-        Fault { offset: error.offset, missing }
+        Fault {
+            offset: error.offset,
+            missing,
+        }
     }
 }
 
@@ -234,23 +281,37 @@ fn strict_mode_fails_at_the_exact_offset_of_a_cut() {
         // Offsets near the start and near the end of the header of each buffer.
         let near = |at: usize| [-8, -1, 0, 1, 2, 3, 4, 8].map(|by| at.saturating_add_signed(by));
         let edges = layout.buffers.iter().flat_map(|&(start, _)| {
-            near(start).into_iter().chain(near(start + 0x48)).filter(|&cut| cut < bytes.len())
+            near(start)
+                .into_iter()
+                .chain(near(start + 0x48))
+                .filter(|&cut| cut < bytes.len())
         });
         let edges = edges.chain(near(0x48 + layout.header_event));
-        let cuts: Vec<usize> =
-            edges.chain((0..CUTS).map(|_| random.random_range(0..bytes.len()))).collect();
+        let cuts: Vec<usize> = edges
+            .chain((0..CUTS).map(|_| random.random_range(0..bytes.len())))
+            .collect();
         for cut in cuts {
             let (part, expected) = (&bytes[..cut], layout.fault(cut));
             let before = |&&(start, len): &&(usize, usize)| start + len <= cut;
             let whole = layout.buffers.iter().take_while(before).count();
-            let whole: Vec<u64> =
-                layout.buffers[..whole].iter().map(|&(start, _)| start as u64).collect();
+            let whole: Vec<u64> = layout.buffers[..whole]
+                .iter()
+                .map(|&(start, _)| start as u64)
+                .collect();
             let given = intact.iter().filter(|r| whole.contains(&r.buffer)).count() as u64;
             let found = strict(part);
             assert_eq!(found, (given, expected), "{name} cut at {cut:#x}");
-            assert_eq!(strict(PipeSource::new(part)), found, "{name} cut at {cut:#x}, piped");
+            assert_eq!(
+                strict(PipeSource::new(part)),
+                found,
+                "{name} cut at {cut:#x}, piped"
+            );
             let error = Trace::open(part, &Options::default()).expect_err("not whole");
-            assert_eq!(Fault::of(&error), found.1, "{name} cut at {cut:#x}, all buffers first");
+            assert_eq!(
+                Fault::of(&error),
+                found.1,
+                "{name} cut at {cut:#x}, all buffers first"
+            );
         }
     }
 }

@@ -18,25 +18,42 @@ struct Seen {
 /// The keys and words of the corpus.
 fn written() -> Seen {
     let mut seen = Seen::default();
-    for Simulated { name, texts, truth: known, .. } in corpus() {
+    for Simulated {
+        name,
+        texts,
+        truth: known,
+        ..
+    } in corpus()
+    {
         let truth = std::str::from_utf8(&texts["truth.jsonl"]).unwrap();
         let mut events = 0;
         for (number, line) in truth.lines().enumerate() {
             let value: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{name}: {e}"));
             let object = value.as_object().unwrap();
             let kind = object["kind"].as_str().unwrap();
-            assert_eq!(number == 0, kind == "truth", "{name}: only the first line has this kind");
+            assert_eq!(
+                number == 0,
+                kind == "truth",
+                "{name}: only the first line has this kind"
+            );
             let keys = seen.keys.entry(kind.to_owned()).or_default();
             keys.extend(object.keys().cloned());
             if kind == "event" {
                 let known = &known.events[events];
                 events += 1;
                 assert_eq!(object["number"].as_u64(), Some(known.number), "{name}");
-                assert_eq!(object["event"].as_str(), Some(known.name.as_str()), "{name}");
+                assert_eq!(
+                    object["event"].as_str(),
+                    Some(known.name.as_str()),
+                    "{name}"
+                );
                 assert_eq!(object["at_ns"].as_u64(), Some(known.at), "{name}");
                 let fields = object["fields"].as_object().unwrap();
-                let names: BTreeSet<&str> =
-                    known.fields.iter().map(|field| field.name.as_str()).collect();
+                let names: BTreeSet<&str> = known
+                    .fields
+                    .iter()
+                    .map(|field| field.name.as_str())
+                    .collect();
                 assert_eq!(
                     fields.keys().map(String::as_str).collect::<BTreeSet<_>>(),
                     names,
@@ -47,7 +64,8 @@ fn written() -> Seen {
                 }
             }
             if kind == "buffer" {
-                seen.outcomes.insert(object["outcome"].as_str().unwrap().to_owned());
+                seen.outcomes
+                    .insert(object["outcome"].as_str().unwrap().to_owned());
             }
         }
         assert_eq!(events, known.events.len(), "{name}");
@@ -57,7 +75,11 @@ fn written() -> Seen {
 
 /// The words in backquotes of a cell.
 fn quoted(cell: &str) -> BTreeSet<String> {
-    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    cell.split('`')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn page() -> Seen {
@@ -82,7 +104,11 @@ fn page() -> Seen {
             continue;
         }
         match table.as_str() {
-            "field" => seen.keys.entry(section.clone()).or_default().extend(quoted(first)),
+            "field" => seen
+                .keys
+                .entry(section.clone())
+                .or_default()
+                .extend(quoted(first)),
             "event outcome" => seen.outcomes.extend(quoted(first)),
             "buffer outcome" => seen.outcomes.extend(quoted(first)),
             "kind" => {
@@ -102,8 +128,15 @@ fn truth_page_lists_every_key_and_outcome() {
     let (page, mut found) = (page(), written());
     // The page describes filters that no scenario has.
     let unused = ["executables", "ignore_keyword_0", "old_rule"].map(str::to_owned);
-    found.keys.entry("enable".to_owned()).or_default().extend(unused);
-    assert_eq!(page.keys, found.keys, "docs/truth.md (left) and what the corpus writes (right)");
+    found
+        .keys
+        .entry("enable".to_owned())
+        .or_default()
+        .extend(unused);
+    assert_eq!(
+        page.keys, found.keys,
+        "docs/truth.md (left) and what the corpus writes (right)"
+    );
     let outcomes = [
         EventOutcome::Recorded,
         EventOutcome::Level,
@@ -132,5 +165,9 @@ fn truth_page_lists_every_key_and_outcome() {
     let buffers = buffer_outcomes.iter().map(ToString::to_string);
     assert_eq!(page.outcomes, events.chain(buffers).collect());
     // The corpus need not have every outcome.
-    assert!(found.outcomes.is_subset(&page.outcomes), "{:?}", found.outcomes);
+    assert!(
+        found.outcomes.is_subset(&page.outcomes),
+        "{:?}",
+        found.outcomes
+    );
 }

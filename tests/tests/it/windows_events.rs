@@ -34,7 +34,10 @@ fn text(value: &OwnedValue) -> Option<String> {
         text.chars().all(is_plain).then(|| format!("\"{escaped}\""))
     };
     let hex = |bytes: &[u8]| {
-        format!("\"{}\"", bytes.iter().map(|b| format!("{b:02x}")).collect::<String>())
+        format!(
+            "\"{}\"",
+            bytes.iter().map(|b| format!("{b:02x}")).collect::<String>()
+        )
     };
     Some(match value {
         OwnedValue::Bool(value) => format!("#{value}"),
@@ -86,7 +89,9 @@ fn nodes(fields: &[Field], values: &[OwnedValue], out: &mut String) -> Option<()
 
 /// The node that raises an event like a real one.
 fn node(record: &Record<'_>, build: u32) -> Option<Real> {
-    let Header::Event(header) = record.header() else { return None };
+    let Header::Event(header) = record.header() else {
+        return None;
+    };
     let (provider, d) = (header.provider, header.descriptor);
     if record.pointer_size() != Some(PointerSize::P8)
         || Registry::builtin().provider(provider).is_some()
@@ -106,7 +111,13 @@ fn node(record: &Record<'_>, build: u32) -> Option<Real> {
     let mut node = format!("raise \"{provider}\" {} version={} {{ ", d.id, d.version);
     nodes(&layout.schema.fields, &values, &mut node)?;
     node.push('}');
-    Some(Real { provider, id: d.id, version: d.version, payload: payload.to_vec(), node })
+    Some(Real {
+        provider,
+        id: d.id,
+        version: d.version,
+        payload: payload.to_vec(),
+        node,
+    })
 }
 
 /// The payloads of the events that a script raises, in their order.
@@ -114,15 +125,22 @@ fn raised(build: u32, events: &[Real]) -> Vec<(Guid, u16, Vec<u8>)> {
     let mut providers: Vec<Guid> = events.iter().map(|event| event.provider).collect();
     providers.sort_unstable();
     providers.dedup();
-    let enabled: String =
-        providers.iter().map(|guid| format!("    enable \"{guid}\" level=255\n")).collect();
-    let raise: String = events.iter().map(|event| format!("    {}\n", event.node)).collect();
+    let enabled: String = providers
+        .iter()
+        .map(|guid| format!("    enable \"{guid}\" level=255\n"))
+        .collect();
+    let raise: String = events
+        .iter()
+        .map(|event| format!("    {}\n", event.node))
+        .collect();
     let script = format!(
         "machine os=\"10.0.{build}\" processors=1\n\
          session \"s\" file=\"s.etl\" buffer-kb=1024 buffers=64 {{\n{enabled}}}\n\
          process \"App.exe\" {{ at \"1s\" {{\n{raise}}} }}\nat \"9s\" {{ stop \"s\" }}\n"
     );
-    let scenario = Script::new("real.kdl", &script).parse().unwrap_or_else(|e| panic!("{e:#?}"));
+    let scenario = Script::new("real.kdl", &script)
+        .parse()
+        .unwrap_or_else(|e| panic!("{e:#?}"));
     let mut files = MemoryFileSystem::default();
     Simulation::new(&scenario).run(&mut files).unwrap();
     let bytes = files.into_files().remove(0).bytes;
@@ -131,7 +149,11 @@ fn raised(build: u32, events: &[Real]) -> Vec<(Guid, u16, Vec<u8>)> {
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if let Header::Event(header) = record.header() {
-            out.push((header.provider, header.descriptor.id, record.payload().to_vec()));
+            out.push((
+                header.provider,
+                header.descriptor.id,
+                record.payload().to_vec(),
+            ));
         }
     }
     out
@@ -149,9 +171,13 @@ fn raised_events_have_the_bytes_of_real_ones() {
         let mut events = Vec::new();
         let mut records = trace.records(Order::File).unwrap();
         while let Some(record) = records.next_record().unwrap() {
-            let Header::Event(header) = record.header() else { continue };
+            let Header::Event(header) = record.header() else {
+                continue;
+            };
             let d = header.descriptor;
-            let seen = samples.entry((header.provider, d.id, d.version)).or_default();
+            let seen = samples
+                .entry((header.provider, d.id, d.version))
+                .or_default();
             if *seen == SAMPLES {
                 continue;
             }
@@ -171,14 +197,25 @@ fn raised_events_have_the_bytes_of_real_ones() {
             // HTTP.sys leaves out the NUL of a text at the end.
             let rest = payload.strip_prefix(event.payload.as_slice());
             let is_same = rest == Some(&[]) || rest == Some(&[0, 0]) && node.ends_with("\"; }");
-            assert!(is_same, "{}: {node}: {:?}, {payload:?}", path.display(), event.payload);
+            assert!(
+                is_same,
+                "{}: {node}: {:?}, {payload:?}",
+                path.display(),
+                event.payload
+            );
             without_end += usize::from(rest != Some(&[]));
-            *kinds.entry((event.provider, event.id, event.version)).or_insert(0) += 1;
+            *kinds
+                .entry((event.provider, event.id, event.version))
+                .or_insert(0) += 1;
             compared += 1;
         }
     }
     assert!(without_end * 10 < compared, "{without_end} of {compared}");
-    assert!(kinds.len() > 40 && compared > 300, "{compared} events of {} kinds", kinds.len());
+    assert!(
+        kinds.len() > 40 && compared > 300,
+        "{compared} events of {} kinds",
+        kinds.len()
+    );
     let providers: std::collections::BTreeSet<Guid> =
         kinds.keys().map(|(guid, ..)| *guid).collect();
     assert!(providers.len() >= 6, "{providers:?}");

@@ -24,7 +24,9 @@ fn writer_restores_the_bytes_of_kernel_written_traces() {
     let mut rewritten = 0;
     for path in all_traces() {
         let file = std::fs::read(&path).unwrap();
-        let Ok(mut trace) = Trace::open(&file[..], &Options::default()) else { continue };
+        let Ok(mut trace) = Trace::open(&file[..], &Options::default()) else {
+            continue;
+        };
         if trace.header().dialect() != "kernel" {
             continue;
         }
@@ -69,7 +71,12 @@ fn writer_restores_the_bytes_of_kernel_written_traces() {
             out[range.clone()].copy_from_slice(&file[range]);
         }
         let differs = (0..file.len()).find(|&i| file[i] != out[i]);
-        assert_eq!(differs.map(|i| format!("{i:#x}")), None, "{}", path.display());
+        assert_eq!(
+            differs.map(|i| format!("{i:#x}")),
+            None,
+            "{}",
+            path.display()
+        );
         rewritten += 1;
     }
     eprintln!("{rewritten} kernel-written traces are byte-identical");
@@ -103,7 +110,12 @@ fn relog(file: &[u8], format: Option<CompressionFormat>) -> Vec<u8> {
         (header.log_major, header.log_minor) = (2, 0);
     }
     header.buffer_size = 0x2_0000;
-    let most = trace.buffers().iter().map(|b| u32::from(b.processor) + 1).max().unwrap_or(1);
+    let most = trace
+        .buffers()
+        .iter()
+        .map(|b| u32::from(b.processor) + 1)
+        .max()
+        .unwrap_or(1);
     header.processors = header.processors.max(most);
     let end = header.end_time;
     let mut config = SessionConfig::new(header);
@@ -120,7 +132,10 @@ fn relog(file: &[u8], format: Option<CompressionFormat>) -> Vec<u8> {
         }
         bytes.clear();
         reencode::record(&record, &mut bytes);
-        let raw = Raw { bytes: &bytes, timestamp: Some(record.timestamp()) };
+        let raw = Raw {
+            bytes: &bytes,
+            timestamp: Some(record.timestamp()),
+        };
         session.write(record.processor(), &raw).unwrap();
     }
     session.close(Some(end)).unwrap().output
@@ -160,7 +175,12 @@ fn session_keeps_every_record_of_real_traces() {
     let files: Vec<PathBuf> = written.iter().map(|(path, _)| path.clone()).collect();
     let answers = foreign("dissect_counts.py", &files);
     for (answer, (path, records)) in answers.iter().zip(&written) {
-        assert_eq!(answer["records"].as_u64(), Some(*records), "{}: {answer}", path.display());
+        assert_eq!(
+            answer["records"].as_u64(),
+            Some(*records),
+            "{}: {answer}",
+            path.display()
+        );
     }
 }
 
@@ -177,25 +197,37 @@ fn every_compression_keeps_the_records_of_real_traces() {
         }
         let plain = relog(&file, None);
         let before = stream(&plain);
-        for format in
-            [CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF]
-        {
+        for format in [
+            CompressionFormat::XPRESS,
+            CompressionFormat::LZNT1,
+            CompressionFormat::XPRESS_HUFF,
+        ] {
             let packed = relog(&file, Some(format));
             let trace = Trace::open(&packed[..], &Options::default()).unwrap();
             assert_eq!(trace.compression(), format, "{}", path.display());
             assert_eq!(
                 trace.notes(),
-                Trace::open(&plain[..], &Options::default()).unwrap().notes()
+                Trace::open(&plain[..], &Options::default())
+                    .unwrap()
+                    .notes()
             );
             let data = &trace.buffers()[1..];
-            assert!(data.iter().all(|b| b.stored <= b.fill), "{}", path.display());
+            assert!(
+                data.iter().all(|b| b.stored <= b.fill),
+                "{}",
+                path.display()
+            );
             let sum = |bytes: fn(&BufferEntry) -> u32| -> u64 {
                 data.iter().map(|b| u64::from(bytes(b))).sum()
             };
             let (stored, fill) = (sum(|b| b.stored), sum(|b| b.fill));
             assert!(stored < fill * 3 / 4 || fill < 0x4000, "{}", path.display());
             assert!(stream(&packed) == before, "{} in {format}", path.display());
-            assert!(relog(&packed, None) == plain, "{} in {format} and back", path.display());
+            assert!(
+                relog(&packed, None) == plain,
+                "{} in {format} and back",
+                path.display()
+            );
             if format == CompressionFormat::XPRESS {
                 let out = scratch(&format!("packed{number}.etl"));
                 std::fs::write(&out, &packed).unwrap();
@@ -206,7 +238,12 @@ fn every_compression_keeps_the_records_of_real_traces() {
     let files: Vec<PathBuf> = written.iter().map(|(path, _)| path.clone()).collect();
     let answers = foreign("dissect_counts.py", &files);
     for (answer, (path, records)) in answers.iter().zip(&written) {
-        assert_eq!(answer["records"].as_u64(), Some(*records), "{}: {answer}", path.display());
+        assert_eq!(
+            answer["records"].as_u64(),
+            Some(*records),
+            "{}: {answer}",
+            path.display()
+        );
     }
 }
 
@@ -223,8 +260,12 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
     };
     let config = SessionConfig::new(header);
     let mut session = Session::in_memory(config).unwrap();
-    let class =
-        Guid::new(0xe13c0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 1]);
+    let class = Guid::new(
+        0xe13c0d23,
+        0xccbc,
+        0x4e12,
+        [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 1],
+    );
     let payload = [0x11; 64];
     for round in 0..400_i64 {
         let kind = kinds[round as usize % kinds.len()];
@@ -237,7 +278,11 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
                 | RecordKind::PERFINFO64
                 | RecordKind::EVENT64
         );
-        let pointer_size = if wide { PointerSize::P8 } else { PointerSize::P4 };
+        let pointer_size = if wide {
+            PointerSize::P8
+        } else {
+            PointerSize::P4
+        };
         let (timestamp, thread_id, process_id) = (2_000 + round * 3, 8, 4);
         let payload = &payload[..round as usize % 64];
         let full = Full::new(class, 1, timestamp)
@@ -278,7 +323,12 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
                 .encode(&mut bytes),
             _ => Event::new(
                 class,
-                EventDescriptor { id: 1, version: 2, level: 4, ..EventDescriptor::default() },
+                EventDescriptor {
+                    id: 1,
+                    version: 2,
+                    level: 4,
+                    ..EventDescriptor::default()
+                },
                 timestamp,
             )
             .pointer_size(pointer_size)
@@ -288,7 +338,10 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
             } else {
                 &[
                     Extended::RelatedActivity(Guid::ZERO),
-                    Extended::Stack64 { match_id: 0, addresses: &[1, 2, 3] },
+                    Extended::Stack64 {
+                        match_id: 0,
+                        addresses: &[1, 2, 3],
+                    },
                 ]
             })
             .payload(payload)
@@ -298,7 +351,10 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
         session
             .write(
                 (round % 4) as u16,
-                &Raw { bytes: &bytes, timestamp: Some(Ticks::new(timestamp)) },
+                &Raw {
+                    bytes: &bytes,
+                    timestamp: Some(Ticks::new(timestamp)),
+                },
             )
             .unwrap();
     }
@@ -343,14 +399,33 @@ fn other_readers_count_every_written_record() {
     paths.push(mixed);
     let answers = foreign("dissect_counts.py", &paths);
     for (answer, path) in answers.iter().zip(&paths) {
-        assert_eq!(answer["records"].as_u64(), Some(401), "{}: {answer}", path.display());
+        assert_eq!(
+            answer["records"].as_u64(),
+            Some(401),
+            "{}: {answer}",
+            path.display()
+        );
     }
     // etl-parser skips buffer 0.
-    let known = [K::SYSTEM64, K::PERFINFO64, K::FULL64, K::EVENT32, K::EVENT64];
-    let paths: Vec<PathBuf> =
-        files.iter().filter(|(k, _)| known.contains(k)).map(|(_, p)| p.clone()).collect();
+    let known = [
+        K::SYSTEM64,
+        K::PERFINFO64,
+        K::FULL64,
+        K::EVENT32,
+        K::EVENT64,
+    ];
+    let paths: Vec<PathBuf> = files
+        .iter()
+        .filter(|(k, _)| known.contains(k))
+        .map(|(_, p)| p.clone())
+        .collect();
     let answers = foreign("etl_parser_counts.py", &paths);
     for (answer, path) in answers.iter().zip(&paths) {
-        assert_eq!(answer["records"].as_u64(), Some(400), "{}: {answer}", path.display());
+        assert_eq!(
+            answer["records"].as_u64(),
+            Some(400),
+            "{}: {answer}",
+            path.display()
+        );
     }
 }

@@ -13,15 +13,28 @@ use crate::common::{
 use crate::counting::peak;
 
 /// False values: very large, or too small.
-const LIES: [u64; 9] =
-    [0, 1, 0x47, 0xffff, 0x1_0000, 0x0400_0000, 0x7fff_ffff, 0xffff_ffff, u64::MAX];
+const LIES: [u64; 9] = [
+    0,
+    1,
+    0x47,
+    0xffff,
+    0x1_0000,
+    0x0400_0000,
+    0x7fff_ffff,
+    0xffff_ffff,
+    u64::MAX,
+];
 
 /// Reads a trace in file order and in time order, in both modes, from a slice and from a pipe.
 /// Returns the number of records in salvage mode.
 fn read(bytes: &[u8]) -> u64 {
     let mut records = 0;
     for mode in [Mode::Strict, Mode::Salvage] {
-        let options = Options { mode, order_check: OrderCheck::Scan, ..Options::default() };
+        let options = Options {
+            mode,
+            order_check: OrderCheck::Scan,
+            ..Options::default()
+        };
         let mut count = 0;
         if let Ok(mut reader) = Records::stream(bytes, &options) {
             while let Ok(Some(_)) = reader.next_record() {
@@ -46,8 +59,15 @@ fn read(bytes: &[u8]) -> u64 {
 fn within(bytes: &[u8], each: usize, what: &str) -> u64 {
     let (records, most) = peak(|| read(bytes));
     let allowed = MIB + each * bytes.len();
-    assert!(most <= allowed, "{what}: {most} bytes for a file of {}", bytes.len());
-    assert!(records as usize <= bytes.len() / 8, "{what}: {records} records");
+    assert!(
+        most <= allowed,
+        "{what}: {most} bytes for a file of {}",
+        bytes.len()
+    );
+    assert!(
+        records as usize <= bytes.len() / 8,
+        "{what}: {records} records"
+    );
     records
 }
 
@@ -55,9 +75,16 @@ fn within(bytes: &[u8], each: usize, what: &str) -> u64 {
 fn reader_bounds_memory_for_sizes_in_buffer_headers() {
     let sound = small().bytes();
     for buffer in [0, 0x400, 0xc00] {
-        for (at, width) in
-            [(0, 4), (4, 4), (8, 4), (0x10, 8), (0x18, 8), (0x28, 2), (0x2c, 4), (0x30, 4)]
-        {
+        for (at, width) in [
+            (0, 4),
+            (4, 4),
+            (8, 4),
+            (0x10, 8),
+            (0x18, 8),
+            (0x28, 2),
+            (0x2c, 4),
+            (0x30, 4),
+        ] {
             for lie in LIES {
                 let mut bytes = sound.clone();
                 patch(&mut bytes, buffer + at, &lie.to_le_bytes()[..width]);
@@ -85,8 +112,12 @@ fn reader_bounds_memory_for_numbers_in_the_header_event() {
 #[test]
 fn reader_bounds_memory_for_sizes_in_records() {
     let items: Vec<_> = (0..=0x14u16).map(|kind| (kind, &[7u8; 24][..])).collect();
-    let many =
-        Event { timestamp: 1010, items: chain(&items), payload: vec![1; 9], ..Event::default() };
+    let many = Event {
+        timestamp: 1010,
+        items: chain(&items),
+        payload: vec![1; 9],
+        ..Event::default()
+    };
     let records = [
         system(true, 0x0301, 1000, b"payload"),
         compact(false, 0x0501, 1001, b"pay"),
@@ -157,7 +188,10 @@ fn reader_bounds_expansion_of_compressed_buffers() {
         });
         // Each buffer has 85 bytes and claims 64 MiB.
         let each = 8192 * 100;
-        assert!(most <= MIB + (usize::from(count) + 2) * each, "{count} buffers: {most} bytes");
+        assert!(
+            most <= MIB + (usize::from(count) + 2) * each,
+            "{count} buffers: {most} bytes"
+        );
     }
 }
 
@@ -178,19 +212,34 @@ fn operations_accept_extreme_timestamps() {
     let mut file = File::new(0x1000);
     for (cpu, timestamp) in edges.into_iter().enumerate() {
         file = file.buffer(cpu as u16, &run(timestamp.min(i64::MAX - 2), 2));
-        file = file
-            .buffer(cpu as u16, &[event(true, 1, timestamp, b""), full(true, 1, timestamp, b"")]);
+        file = file.buffer(
+            cpu as u16,
+            &[
+                event(true, 1, timestamp, b""),
+                full(true, 1, timestamp, b""),
+            ],
+        );
     }
-    for (start, freq) in [(0, 0), (i64::MAX, 1), (i64::MIN, i64::MAX), (1, -1), (-1, i64::MIN)] {
+    for (start, freq) in [
+        (0, 0),
+        (i64::MAX, 1),
+        (i64::MIN, i64::MAX),
+        (1, -1),
+        (-1, i64::MIN),
+    ] {
         for timestamp in edges {
             file.event.timestamp = timestamp;
-            (file.event.start_time, file.event.perf_freq, file.event.end_time) =
-                (start, freq, start);
+            (
+                file.event.start_time,
+                file.event.perf_freq,
+                file.event.end_time,
+            ) = (start, freq, start);
             file.event.boot_time = freq;
             let bytes = file.bytes();
             within(&bytes, 8, "edges");
-            for name in ["merge", "slice", "scrub", "diff", "repair", "repack", "verify", "decode"]
-            {
+            for name in [
+                "merge", "slice", "scrub", "diff", "repair", "repack", "verify", "decode",
+            ] {
                 (etl_tests::fuzz::find(name).run)(&bytes);
             }
         }
@@ -210,7 +259,9 @@ fn verify_accepts_extreme_session_times() {
         // Timestamps are FILETIMEs themselves, or ticks of 100 ns.
         file.event.clock = 1 + n as u32 % 2;
         let bytes = file.bytes();
-        let report = etl_verify::Verifier::new().verify(bytes.as_slice(), "edges.etl").unwrap();
+        let report = etl_verify::Verifier::new()
+            .verify(bytes.as_slice(), "edges.etl")
+            .unwrap();
         assert!(!report.render(etl_verify::Format::Html).is_empty() && !report.text().is_empty());
         (etl_tests::fuzz::find("decode").run)(&bytes);
     }

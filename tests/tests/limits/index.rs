@@ -26,13 +26,19 @@ fn index(methods: u64) -> (usize, usize) {
         for i in 0..methods {
             let module = i / 100 + 1;
             payload.clear();
-            [i, module, place(i)].iter().for_each(|v| payload.extend(v.to_le_bytes()));
-            [200u32, 0, 8].iter().for_each(|v| payload.extend(v.to_le_bytes()));
+            [i, module, place(i)]
+                .iter()
+                .for_each(|v| payload.extend(v.to_le_bytes()));
+            [200u32, 0, 8]
+                .iter()
+                .for_each(|v| payload.extend(v.to_le_bytes()));
             payload.extend([0, 0, 0, 0, 0, 0, 9, 0]);
             add(144, 1, &payload);
             if i % 100 == 99 {
                 payload.clear();
-                [module, module, 0].iter().for_each(|v| payload.extend(v.to_le_bytes()));
+                [module, module, 0]
+                    .iter()
+                    .for_each(|v| payload.extend(v.to_le_bytes()));
                 let paths = "C:\\App\\Some.Library.dll\0\0".encode_utf16();
                 paths.for_each(|unit| payload.extend(unit.to_le_bytes()));
                 payload.extend([9, 0]);
@@ -44,14 +50,19 @@ fn index(methods: u64) -> (usize, usize) {
         add(146, 1, &[9, 0]);
         process
     });
-    assert_eq!((process.code().live() as u64, process.methods()), (methods, methods));
+    assert_eq!(
+        (process.code().live() as u64, process.methods()),
+        (methods, methods)
+    );
     assert_eq!(process.clrs()[&9].modules().len() as u64, methods / 100);
     // The first search builds the index.
     let ((), searched) = peak(|| {
         let history = process.code().history();
         for i in (0..methods).step_by(997) {
             assert_eq!(
-                history.owner(place(i) + 100, Ticks::new(9), Ticks::new(9)).map(|tag: Tag| tag.id),
+                history
+                    .owner(place(i) + 100, Ticks::new(9), Ticks::new(9))
+                    .map(|tag: Tag| tag.id),
                 Some(i)
             );
         }
@@ -72,7 +83,15 @@ fn index_takes_few_bytes_for_each_method() {
     let (ranges, _, held) = peak_and_held(|| {
         let mut ranges = Ranges::default();
         for i in 0..methods {
-            ranges.add(i * 256, 200, None, Tag { id: i, ..Tag::default() });
+            ranges.add(
+                i * 256,
+                200,
+                None,
+                Tag {
+                    id: i,
+                    ..Tag::default()
+                },
+            );
         }
         ranges
     });

@@ -35,7 +35,11 @@ fn json(decoder: &Decoder, payload: &[u8]) -> Vec<u8> {
 
 /// Structs in structs, `depth` of them, each an array of `count`, with `inner` at the bottom.
 fn nested(depth: usize, count: Count, inner: Vec<Field>) -> Field {
-    let members = if depth == 0 { inner } else { vec![nested(depth - 1, count, inner)] };
+    let members = if depth == 0 {
+        inner
+    } else {
+        vec![nested(depth - 1, count, inner)]
+    };
     Field::structure("s", members).with_count(count)
 }
 
@@ -61,11 +65,17 @@ fn decoder_bounds_output_for_counts_beyond_the_payload() {
     for count in [Count::Const(u16::MAX), Count::Prefixed, Count::Rest] {
         for ty in InType::ALL {
             let decoder = schema(vec![Field::new("f", *ty).with_count(count)]);
-            for payload in
-                [&b""[..], b"\xff", b"\xff\xff", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"]
-            {
+            for payload in [
+                &b""[..],
+                b"\xff",
+                b"\xff\xff",
+                b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+            ] {
                 let (out, most) = peak(|| json(&decoder, payload));
-                assert!(out.len() < 4096 && most < 64 << 10, "{ty:?} {count:?}: {most}");
+                assert!(
+                    out.len() < 4096 && most < 64 << 10,
+                    "{ty:?} {count:?}: {most}"
+                );
                 for (_, value) in decoder.fields(payload, PointerSize::P4) {
                     if let Value::Array(items) = value {
                         assert!(items.len() <= 16 + payload.len());
@@ -79,7 +89,11 @@ fn decoder_bounds_output_for_counts_beyond_the_payload() {
 #[test]
 fn render_bounds_output_for_long_names_in_arrays() {
     let name = "n".repeat(30_000);
-    let decoder = schema(vec![nested(1, Count::Rest, vec![Field::new(name, InType::UInt8)])]);
+    let decoder = schema(vec![nested(
+        1,
+        Count::Rest,
+        vec![Field::new(name, InType::UInt8)],
+    )]);
     let payload = vec![7; 0xff00];
     let (out, most) = peak(|| json(&decoder, &payload));
     assert!(out.len() < render::MAX_LEN + MIB, "{}", out.len());
@@ -122,12 +136,19 @@ fn store_bounds_number_of_learned_fields() {
     let mut file = File::new(0x1_0000);
     for marker in 1..=40 {
         let data = metadata(20_000, marker);
-        let record = Event { items: chain(&[(0x0b, &data)]), timestamp: 1000, ..Event::default() };
+        let record = Event {
+            items: chain(&[(0x0b, &data)]),
+            timestamp: 1000,
+            ..Event::default()
+        };
         file = file.buffer(0, &[record.bytes()]);
     }
     let bytes = file.bytes();
     // A field may be stated in two bytes, and takes hundreds once it is known.
-    let limits = StoreLimits { fields: 1 << 16, ..StoreLimits::default() };
+    let limits = StoreLimits {
+        fields: 1 << 16,
+        ..StoreLimits::default()
+    };
     let (known, most) = peak(|| {
         let mut store = SchemaStore::new().with_limits(limits);
         let mut trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
@@ -160,12 +181,22 @@ fn reassembler_bounds_memory_for_many_chunks() {
         let mut reassembler = Reassembler::new(limit);
         for number in 0..4000u16 {
             // One manifest that never ends, and one per provider and process that is never whole.
-            let chunk =
-                Chunk { major_version: 1, minor_version: 0, total: 4096, number, text: &text };
+            let chunk = Chunk {
+                major_version: 1,
+                minor_version: 0,
+                total: 4096,
+                number,
+                text: &text,
+            };
             assert_eq!(reassembler.add(Guid::ZERO, 1, chunk), None);
             let other = Guid::new(u32::from(number), 0, 0, [1; 8]);
-            let chunk =
-                Chunk { major_version: 1, minor_version: 0, total: 2, number: 0, text: b"" };
+            let chunk = Chunk {
+                major_version: 1,
+                minor_version: 0,
+                total: 2,
+                number: 0,
+                text: b"",
+            };
             assert_eq!(reassembler.add(other, number.into(), chunk), None);
         }
     });
@@ -179,8 +210,13 @@ fn reassembler_bounds_memory_for_empty_manifests() {
     let (_, most) = peak(|| {
         let mut reassembler = Reassembler::new(limit);
         for provider in 0..200_000u32 {
-            let chunk =
-                Chunk { major_version: 1, minor_version: 0, total: 1, number: 0, text: b"" };
+            let chunk = Chunk {
+                major_version: 1,
+                minor_version: 0,
+                total: 1,
+                number: 0,
+                text: b"",
+            };
             let _ = reassembler.add(Guid::new(provider, 0, 0, [0; 8]), 1, chunk);
         }
     });
@@ -200,38 +236,59 @@ fn refused(text: &str, big: bool, each: usize) {
     let (done, most) = peak(|| manifest::parse(text));
     let is_big = matches!(done, Err(Error::TooBig(_)));
     assert_eq!(is_big, big, "{:?}", done.err());
-    assert!(most < 8 * MIB + each * text.len(), "{most} bytes for {}", text.len());
+    assert!(
+        most < 8 * MIB + each * text.len(),
+        "{most} bytes for {}",
+        text.len()
+    );
     // A manifest in a trace is read as far as possible.
     let (_, most) = peak(|| manifest::parse_lenient(text));
-    assert!(most < 160 * MIB + each * text.len(), "{most} bytes for {}", text.len());
+    assert!(
+        most < 160 * MIB + each * text.len(),
+        "{most} bytes for {}",
+        text.len()
+    );
 }
 
 #[test]
 fn manifest_bounds_total_fields() {
     let fields = "<data name=\"f\" inType=\"win:Int8\"/>".repeat(1000);
-    let events: String =
-        (0..2000).map(|i| format!("<event value=\"{i}\" template=\"t\"/>")).collect();
+    let events: String = (0..2000)
+        .map(|i| format!("<event value=\"{i}\" template=\"t\"/>"))
+        .collect();
     let text = xml(&format!("<template tid=\"t\">{fields}</template>{events}"));
     let (done, most) = peak(|| manifest::parse(&text));
     assert!(matches!(done, Err(Error::TooBig(_))));
     assert!(most < 128 * MIB, "{most}");
     let fields = "<data name=\"f\" inType=\"win:Int8\"/>".repeat(5000);
-    refused(&xml(&format!("<template tid=\"t\">{fields}</template>")), true, 60);
+    refused(
+        &xml(&format!("<template tid=\"t\">{fields}</template>")),
+        true,
+        60,
+    );
 }
 
 #[test]
 fn manifest_bounds_total_text() {
     let long = "x".repeat(100_000);
-    let events: String =
-        (0..2000).map(|i| format!("<event value=\"{i}\" message=\"$(string.s)\"/>")).collect();
+    let events: String = (0..2000)
+        .map(|i| format!("<event value=\"{i}\" message=\"$(string.s)\"/>"))
+        .collect();
     let strings =
         format!("<resources culture=\"en\"><string id=\"s\" value=\"{long}\"/></resources>");
     refused(&xml(&format!("{events}{strings}")), true, 60);
     let name = xml(&events.replace("$(string.s)", "")).replace("\"P\"", &format!("\"{long}\""));
     refused(&name, true, 60);
-    let entries: String =
-        (0..2000).map(|i| format!("<map value=\"{i}\" message=\"$(string.s)\"/>")).collect();
-    refused(&xml(&format!("<valueMap name=\"m\">{entries}</valueMap>{strings}")), true, 60);
+    let entries: String = (0..2000)
+        .map(|i| format!("<map value=\"{i}\" message=\"$(string.s)\"/>"))
+        .collect();
+    refused(
+        &xml(&format!(
+            "<valueMap name=\"m\">{entries}</valueMap>{strings}"
+        )),
+        true,
+        60,
+    );
 }
 
 #[test]
@@ -241,17 +298,26 @@ fn manifest_bounds_elements_attributes_and_namespaces() {
     refused(&xml(&deep), true, 1);
     let attributes: String = (0..100_000).map(|i| format!(" a{i}=\"\"")).collect();
     refused(&xml(&format!("<event{attributes}/>")), true, 1);
-    let names: String = (0..50_000).map(|i| format!("<a xmlns:n{i}=\"{i}\"/>")).collect();
+    let names: String = (0..50_000)
+        .map(|i| format!("<a xmlns:n{i}=\"{i}\"/>"))
+        .collect();
     refused(&xml(&names), true, 1);
     // Tags in comments and CDATA are not counted.
-    refused(&xml(&format!("<!-- {deep} --><![CDATA[{deep}]]>")), false, 30);
+    refused(
+        &xml(&format!("<!-- {deep} --><![CDATA[{deep}]]>")),
+        false,
+        30,
+    );
 }
 
 #[test]
 fn manifest_refuses_entities() {
     let mut text = "<!DOCTYPE m [<!ENTITY a0 \"aaaaaaaaaa\">".to_owned();
     for i in 1..10 {
-        text.push_str(&format!("<!ENTITY a{i} \"{}\">", format!("&a{};", i - 1).repeat(10)));
+        text.push_str(&format!(
+            "<!ENTITY a{i} \"{}\">",
+            format!("&a{};", i - 1).repeat(10)
+        ));
     }
     text.push_str("]><m>&a9;</m>");
     let (done, most) = peak(|| manifest::parse(&text));
@@ -295,7 +361,11 @@ fn event_info_bounds_memory_for_shared_names() {
     let entries = 2000u32;
     let text = 16 + entries * 8;
     map.extend([text, 0, entries, 0].iter().flat_map(|w| w.to_le_bytes()));
-    map.extend((0..entries).flat_map(|i| [text, i]).flat_map(u32::to_le_bytes));
+    map.extend(
+        (0..entries)
+            .flat_map(|i| [text, i])
+            .flat_map(u32::to_le_bytes),
+    );
     map.extend([b'x', 0].repeat(18_000));
     let (done, most) = peak(|| Maps::default().add(&map));
     assert!(done.is_some());

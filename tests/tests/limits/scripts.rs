@@ -17,14 +17,25 @@ fn script_errors(script: &str) -> ScriptErrors {
 #[test]
 fn script_bounds_repetitions() {
     let errors = script_errors("repeat 18446744073709551615 { }");
-    assert!(errors.as_slice().iter().any(|e| e.message() == "too much"), "{errors}");
+    assert!(
+        errors.as_slice().iter().any(|e| e.message() == "too much"),
+        "{errors}"
+    );
     let errors = script_errors("repeat 18446744073709551615 { param \"a\" 1 }");
-    assert!(errors.as_slice().iter().any(|e| e.message() == "too much"), "{errors}");
+    assert!(
+        errors.as_slice().iter().any(|e| e.message() == "too much"),
+        "{errors}"
+    );
     let mut script = "process \"a.exe\"".to_owned();
     for _ in 0..20 {
         script = format!("repeat 1000000 {{ {script} }}");
     }
-    assert!(script_errors(&script).as_slice().iter().any(|e| e.message() == "too much"));
+    assert!(
+        script_errors(&script)
+            .as_slice()
+            .iter()
+            .any(|e| e.message() == "too much")
+    );
 }
 
 /// Each thread and method takes memory when the script runs.
@@ -44,13 +55,19 @@ fn script_bounds_threads_and_methods() {
     ] {
         let errors = script_errors(&script);
         assert!(
-            errors.as_slice().iter().any(|e| e.label().contains("threads or methods")),
+            errors
+                .as_slice()
+                .iter()
+                .any(|e| e.label().contains("threads or methods")),
             "{errors}"
         );
     }
     let errors = script_errors(&(managed(4) + "\nno-such-node"));
     assert!(
-        !errors.as_slice().iter().any(|e| e.label().contains("threads or methods")),
+        !errors
+            .as_slice()
+            .iter()
+            .any(|e| e.label().contains("threads or methods")),
         "{errors}"
     );
 }
@@ -94,22 +111,42 @@ fn script_bounds_nesting() {
     ];
     for script in &deep {
         let errors = script_errors(script);
-        assert!(errors.as_slice()[0].message().contains("nested"), "{errors}");
+        assert!(
+            errors.as_slice()[0].message().contains("nested"),
+            "{errors}"
+        );
         let include = |_: &str| Ok(script.clone());
-        assert!(Script::new("b", "include \"a\"").include(&include).parse().is_err());
+        assert!(
+            Script::new("b", "include \"a\"")
+                .include(&include)
+                .parse()
+                .is_err()
+        );
     }
     // A script within the limit does not overflow the stack, which has 2 MiB in a test.
     let fine = format!("{}{}", "a { ".repeat(64), "}".repeat(64));
-    assert!(!script_errors(&fine).as_slice()[0].message().contains("nested"));
+    assert!(
+        !script_errors(&fine).as_slice()[0]
+            .message()
+            .contains("nested")
+    );
 }
 
 #[test]
 fn script_bounds_number_of_errors() {
     let errors = script_errors(&"nothing\n".repeat(5_000));
     assert!(errors.as_slice().len() <= 1000);
-    let errors =
-        script_errors(&(0..3000).map(|i| format!("param \"a{i}\" 1\n")).collect::<String>());
-    assert!(errors.as_slice().iter().any(|e| e.message().contains("too many parameters")));
+    let errors = script_errors(
+        &(0..3000)
+            .map(|i| format!("param \"a{i}\" 1\n"))
+            .collect::<String>(),
+    );
+    assert!(
+        errors
+            .as_slice()
+            .iter()
+            .any(|e| e.message().contains("too many parameters"))
+    );
 }
 
 #[test]

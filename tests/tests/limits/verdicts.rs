@@ -39,9 +39,17 @@ fn judged(records: &[Vec<u8>], each: usize) {
     let bytes = trace(records);
     let begin = std::time::Instant::now();
     let (report, most) = peak(|| verify(bytes.as_slice(), "crafted.etl").unwrap());
-    assert!(most < 8 * MIB + each * bytes.len(), "{most} bytes for {}", bytes.len());
+    assert!(
+        most < 8 * MIB + each * bytes.len(),
+        "{most} bytes for {}",
+        bytes.len()
+    );
     // Quadratic time would take minutes.
-    assert!(begin.elapsed() < std::time::Duration::from_secs(60), "{:?}", begin.elapsed());
+    assert!(
+        begin.elapsed() < std::time::Duration::from_secs(60),
+        "{:?}",
+        begin.elapsed()
+    );
     assert!(!report.text().is_empty());
     if std::env::var_os("ETLKIT_GROWTH").is_some() {
         print_growth(records);
@@ -79,8 +87,17 @@ fn clr(rundown: bool, id: u16, process: u32, timestamp: i64, payload: Vec<u8>) -
     } else {
         *b"\x23\x0d\x3c\xe1\xbc\xcc\x12\x4e\x93\x1b\xd9\xcc\x2e\xee\x27\xe4"
     };
-    Event { provider, id, version: 1, level: 4, process, timestamp, payload, ..Event::default() }
-        .bytes()
+    Event {
+        provider,
+        id,
+        version: 1,
+        level: 4,
+        process,
+        timestamp,
+        payload,
+        ..Event::default()
+    }
+    .bytes()
 }
 
 /// MethodLoad and its like of version 1: id, module, address, size, token, flags, instance.
@@ -96,13 +113,22 @@ fn method_of(
     timestamp: i64,
     (number, start, size): (u64, u64, u32),
 ) -> Vec<u8> {
-    let payload = Out::default().u64(number).u64(7).u64(start).u32(size).u32(0x0600_0001);
+    let payload = Out::default()
+        .u64(number)
+        .u64(7)
+        .u64(start)
+        .u32(size)
+        .u32(0x0600_0001);
     clr(rundown, id, 100, timestamp, payload.u32(8).u16(instance).0)
 }
 
 /// A kernel image: base, size, process, and what stands before its name.
 fn image(timestamp: i64, process: u32, base: u64) -> Vec<u8> {
-    let payload = [words(&[base, 0x100, process.into(), 0, 0, 0, 0]), b"a\0\0\0".to_vec()].concat();
+    let payload = [
+        words(&[base, 0x100, process.into(), 0, 0, 0, 0]),
+        b"a\0\0\0".to_vec(),
+    ]
+    .concat();
     system(true, 0x1403, timestamp, &payload)
 }
 
@@ -112,7 +138,14 @@ fn verify_bounds_memory_for_unmatched_rundowns() {
     for i in 0..20_000 {
         // Ends without a beginning, and what they should enclose.
         records.push(clr(true, 146, 100, 1000 + i, vec![0, 0]));
-        records.push(method(true, 144, 1000 + i, i as u64, 0x1_0000 + 64 * i as u64, 32));
+        records.push(method(
+            true,
+            144,
+            1000 + i,
+            i as u64,
+            0x1_0000 + 64 * i as u64,
+            32,
+        ));
     }
     judged(&records, 40);
 }
@@ -121,10 +154,24 @@ fn verify_bounds_memory_for_unmatched_rundowns() {
 fn verify_bounds_memory_for_overlapping_methods() {
     let mut records = Vec::new();
     for i in 0..10_000u64 {
-        records.push(method(false, 141, 1000 + i as i64, i, 0x1_0000 + i, 0x1_0000));
+        records.push(method(
+            false,
+            141,
+            1000 + i as i64,
+            i,
+            0x1_0000 + i,
+            0x1_0000,
+        ));
     }
     for i in 0..10_000u64 {
-        records.push(method(false, 142, 90_000 + i as i64, i, 0x1_0000 + i, 0x1_0000));
+        records.push(method(
+            false,
+            142,
+            90_000 + i as i64,
+            i,
+            0x1_0000 + i,
+            0x1_0000,
+        ));
     }
     // Addresses in all and in none of them, at another time.
     for i in 0..10_000u64 {
@@ -148,7 +195,14 @@ fn verify_bounds_memory_for_many_kernel_images() {
             &words(&[u64::from(process) << 32 | u64::from(process)]),
         ));
         let address = 0xffff_8000_0000_0000u64 + 0xffff * 0x1000 + 8;
-        records.push(perfinfo(true, 0x0f2e, 3000, None, &[], &words(&[address, process.into()])));
+        records.push(perfinfo(
+            true,
+            0x0f2e,
+            3000,
+            None,
+            &[],
+            &words(&[address, process.into()]),
+        ));
     }
     judged(&records, 60);
 }
@@ -157,13 +211,26 @@ fn verify_bounds_memory_for_many_kernel_images() {
 fn verify_bounds_memory_for_stack_keys() {
     let mut records = Vec::new();
     for process in 0..2_000u64 {
-        records.push(system(true, 0x1825, 1000, &words(&[900, process | process << 32, 0x55])));
+        records.push(system(
+            true,
+            0x1825,
+            1000,
+            &words(&[900, process | process << 32, 0x55]),
+        ));
     }
     // Twice, since a process is looked for among those that used the key before.
     for process in 0..2_000u64 {
-        records.push(system(true, 0x1826, 1500, &words(&[900, process | process << 32, 0x55])));
+        records.push(system(
+            true,
+            0x1826,
+            1500,
+            &words(&[900, process | process << 32, 0x55]),
+        ));
     }
-    let frames: Vec<u64> = [0x55].into_iter().chain((0..4000).map(|i| 0x10_0000 + i * 8)).collect();
+    let frames: Vec<u64> = [0x55]
+        .into_iter()
+        .chain((0..4000).map(|i| 0x10_0000 + i * 8))
+        .collect();
     records.push(system(true, 0x1823, 2000, &words(&frames)));
     let bytes = trace(&records);
     let (_, most) = peak(|| verify(bytes.as_slice(), "crafted.etl").unwrap());
@@ -189,13 +256,29 @@ fn verify_bounds_number_of_rundowns() {
         // Each begins inside the one before, in another CLR; no rundown that is kept lists a
         // method.
         let instance = (i % 1000) as u16;
-        records.push(clr(true, 148, 100, 1000 + i, instance.to_le_bytes().to_vec()));
-        records.push(method(true, 144, 1000 + i, i as u64, 0x1_0000 + 64 * i as u64, 32));
+        records.push(clr(
+            true,
+            148,
+            100,
+            1000 + i,
+            instance.to_le_bytes().to_vec(),
+        ));
+        records.push(method(
+            true,
+            144,
+            1000 + i,
+            i as u64,
+            0x1_0000 + 64 * i as u64,
+            32,
+        ));
     }
     judged(&records, 60);
     let report = verify(trace(&records).as_slice(), "crafted.etl").unwrap();
     let process = report.processes.iter().find(|p| p.pid == 100).unwrap();
-    assert_eq!((process.rundowns.len(), process.clr_instances.len()), (4096, 257));
+    assert_eq!(
+        (process.rundowns.len(), process.clr_instances.len()),
+        (4096, 257)
+    );
     assert!(report.findings.iter().any(|f| f.rule == "rundown.endless"));
 }
 
@@ -207,7 +290,11 @@ fn verify_bounds_memory_for_reused_addresses() {
         records.push(method(false, 141, timestamp, i, 0x1_0000, 0x40));
         records.push(method(false, 142, timestamp + 5, i, 0x1_0000, 0x40));
         // The address has no method at that time.
-        let frames = words(&[timestamp as u64 + 7, 100 << 32 | 100, 0x1_0008 + 8 * (i % 4)]);
+        let frames = words(&[
+            timestamp as u64 + 7,
+            100 << 32 | 100,
+            0x1_0008 + 8 * (i % 4),
+        ]);
         records.push(system(true, 0x1820, timestamp + 7, &frames));
     }
     judged(&records, 60);
@@ -225,10 +312,20 @@ fn verify_memory_does_not_grow_with_repeated_events() {
             let timestamp = 2000 + i;
             // Some addresses are in methods, some are not.
             let frames = (0..8).map(|n| 0x1_0000 + 0x40 * (i * 7 + n * 11) % 0x1_f400);
-            let stack: Vec<u64> = [timestamp, 100 << 32 | 100].into_iter().chain(frames).collect();
+            let stack: Vec<u64> = [timestamp, 100 << 32 | 100]
+                .into_iter()
+                .chain(frames)
+                .collect();
             records.push(system(true, 0x1820, timestamp as i64, &words(&stack)));
             let address = words(&[0x1_0000 + 0x40 * (i % 2000), 100]);
-            records.push(perfinfo(true, 0x0f2e, timestamp as i64, None, &[], &address));
+            records.push(perfinfo(
+                true,
+                0x0f2e,
+                timestamp as i64,
+                None,
+                &[],
+                &address,
+            ));
             records.push(event(true, (i % 16) as u16, timestamp as i64, b""));
         }
         let bytes = trace(&records);
@@ -244,7 +341,10 @@ fn verify_memory_does_not_grow_with_repeated_events() {
     assert!(long > 10 * short);
     // Only the list of buffers grows: some hundred bytes for each 64 KiB.
     let grown = much.saturating_sub(little);
-    assert!(grown < (long - short) / 100, "{little} bytes for {short}, {much} for {long}");
+    assert!(
+        grown < (long - short) / 100,
+        "{little} bytes for {short}, {much} for {long}"
+    );
 }
 
 #[test]
@@ -264,11 +364,22 @@ fn verify_bounds_memory_for_many_runtimes() {
     }
     for _ in 0..16 {
         for clr_instance in 1..=CLRS {
-            let marker =
-                |id, timestamp| clr(true, id, 100, timestamp, clr_instance.to_le_bytes().to_vec());
+            let marker = |id, timestamp| {
+                clr(
+                    true,
+                    id,
+                    100,
+                    timestamp,
+                    clr_instance.to_le_bytes().to_vec(),
+                )
+            };
             records.push(marker(148, timestamp + 1));
             for i in 0..8 {
-                let code = (u64::from(clr_instance) << 32 | i, place(clr_instance, i), 32);
+                let code = (
+                    u64::from(clr_instance) << 32 | i,
+                    place(clr_instance, i),
+                    32,
+                );
                 records.push(method_of(clr_instance, true, 142, timestamp + 2, code));
             }
             records.push(marker(146, timestamp + 3));
@@ -278,14 +389,20 @@ fn verify_bounds_memory_for_many_runtimes() {
     judged(&records, 40);
     let bytes = trace(&records);
     let report = verify(bytes.as_slice(), "crafted.etl").unwrap();
-    let left_out = report.findings.iter().filter(|f| f.rule == "rundown.incomplete");
+    let left_out = report
+        .findings
+        .iter()
+        .filter(|f| f.rule == "rundown.incomplete");
     let messages: Vec<_> = left_out.map(|f| f.message.as_str()).collect();
     assert_eq!(messages.len(), usize::from(CLRS), "{messages:?}");
     for (message, clr) in messages.iter().zip(1..=CLRS) {
         let example = format!("of CLR {clr} and not unloaded, but it does not list them");
         assert!(message.starts_with("192 methods were there"), "{message}");
         assert!(message.contains(&example), "{message}");
-        assert!(message.contains(&format!("(first: {:#x})", place(clr, 8))), "{message}");
+        assert!(
+            message.contains(&format!("(first: {:#x})", place(clr, 8))),
+            "{message}"
+        );
     }
 }
 
@@ -294,19 +411,38 @@ fn report_length_grows_with_the_trace() {
     let mut records = Vec::new();
     for i in 0..10_000 {
         // A new process with a rundown that does not end, and code without an event.
-        records.push(clr(true, 148, 100 + i as u32, 1000 + i, 1u16.to_le_bytes().to_vec()));
-        let frames =
-            words(&[1000 + i as u64, (100 + i as u64) << 32 | (100 + i as u64), 0x7000 * i as u64]);
+        records.push(clr(
+            true,
+            148,
+            100 + i as u32,
+            1000 + i,
+            1u16.to_le_bytes().to_vec(),
+        ));
+        let frames = words(&[
+            1000 + i as u64,
+            (100 + i as u64) << 32 | (100 + i as u64),
+            0x7000 * i as u64,
+        ]);
         records.push(system(true, 0x1820, 1000 + i, &frames));
     }
     let bytes = trace(&records);
     let report = verify(bytes.as_slice(), "crafted.etl").unwrap();
-    assert!(report.findings.len() > 100, "{} findings", report.findings.len());
+    assert!(
+        report.findings.len() > 100,
+        "{} findings",
+        report.findings.len()
+    );
     let text = || report.text();
     let json = || serde_json::to_string(&report.json()).unwrap();
     let several = std::slice::from_ref(&report);
-    let (html, sarif) = (|| render(several, Format::Html), || render(several, Format::Sarif));
-    let (junit, github) = (|| render(several, Format::Junit), || render(several, Format::Github));
+    let (html, sarif) = (
+        || render(several, Format::Html),
+        || render(several, Format::Sarif),
+    );
+    let (junit, github) = (
+        || render(several, Format::Junit),
+        || render(several, Format::Github),
+    );
     let forms: [(&str, &dyn Fn() -> String); 6] = [
         ("text", &text),
         ("json", &json),
@@ -323,6 +459,10 @@ fn report_length_grows_with_the_trace() {
             made.len(),
             bytes.len()
         );
-        assert!(most < MIB + 200 * bytes.len(), "{form}: {most} bytes for {}", bytes.len());
+        assert!(
+            most < MIB + 200 * bytes.len(),
+            "{form}: {most} bytes for {}",
+            bytes.len()
+        );
     }
 }

@@ -26,7 +26,8 @@ fn verify(trace: Vec<u8>, name: &str) -> Result<Report, String> {
     };
     if report.records == 0 {
         let head = input.head().clone();
-        head.ensure_records(input.source(), Limits::default()).map_err(text)?;
+        head.ensure_records(input.source(), Limits::default())
+            .map_err(text)?;
     }
     Ok(report)
 }

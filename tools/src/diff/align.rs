@@ -36,7 +36,11 @@ pub(super) fn windows(a: &[Event], b: &[Event], whole: bool, without_time: bool)
         Some(&(i, j)) => (i + 1, j + 1),
         None => halves(a, b, without_time),
     };
-    let levels: &[usize] = if without_time { &LEVELS_WITHOUT_TIME } else { &LEVELS };
+    let levels: &[usize] = if without_time {
+        &LEVELS_WITHOUT_TIME
+    } else {
+        &LEVELS
+    };
     let mut ops = Vec::new();
     let (mut i, mut j) = (0, 0);
     for (next_i, next_j) in matches {
@@ -44,7 +48,14 @@ pub(super) fn windows(a: &[Event], b: &[Event], whole: bool, without_time: bool)
         ops.push(Op::Same);
         (i, j) = (next_i + 1, next_j + 1);
     }
-    gap(a, b, i..decided.0.max(i), j..decided.1.max(j), levels, &mut ops);
+    gap(
+        a,
+        b,
+        i..decided.0.max(i),
+        j..decided.1.max(j),
+        levels,
+        &mut ops,
+    );
     Aligned { ops, decided }
 }
 
@@ -55,7 +66,11 @@ fn halves(a: &[Event], b: &[Event], without_time: bool) -> (usize, usize) {
     if without_time || a.is_empty() || b.is_empty() {
         return (middle(a), middle(b));
     }
-    let at = |events: &[Event]| events.get(events.len() / 2).map_or(i64::MAX, Event::compared_time);
+    let at = |events: &[Event]| {
+        events
+            .get(events.len() / 2)
+            .map_or(i64::MAX, Event::compared_time)
+    };
     let cut = at(a).min(at(b));
     let until = |events: &[Event]| events.partition_point(|e| e.compared_time() <= cut);
     (until(a), until(b))
@@ -101,14 +116,24 @@ fn common(a: &[Event], b: &[Event], key: impl Fn(&Event) -> u64) -> Vec<(usize, 
     let in_both = |own: &[u64], other: &[u64]| {
         let other: HashSet<u64> = other.iter().copied().collect();
         let indexes = own.iter().enumerate().filter(|(_, k)| other.contains(k));
-        indexes.map(|(index, k)| (index, *k)).unzip::<_, _, Vec<_>, Vec<_>>()
+        indexes
+            .map(|(index, k)| (index, *k))
+            .unzip::<_, _, Vec<_>, Vec<_>>()
     };
     let (indexes_a, keys_a) = in_both(&of_a, &of_b);
     let (indexes_b, keys_b) = in_both(&of_b, &of_a);
     let mut matches = Vec::new();
     for op in capture_diff_slices(Algorithm::Myers, &keys_a, &keys_b) {
-        if let DiffOp::Equal { old_index, new_index, len } = op {
-            let pairs = indexes_a.iter().skip(old_index).zip(indexes_b.iter().skip(new_index));
+        if let DiffOp::Equal {
+            old_index,
+            new_index,
+            len,
+        } = op
+        {
+            let pairs = indexes_a
+                .iter()
+                .skip(old_index)
+                .zip(indexes_b.iter().skip(new_index));
             matches.extend(pairs.take(len).map(|(i, j)| (*i, *j)));
         }
     }

@@ -48,7 +48,12 @@ impl Key {
 
     /// The identity for reports.
     pub fn identity(&self, name: Option<String>) -> EventIdentity {
-        EventIdentity { name, hook: self.hook, id: self.id, opcode: self.opcode }
+        EventIdentity {
+            name,
+            hook: self.hook,
+            id: self.id,
+            opcode: self.opcode,
+        }
     }
 }
 
@@ -111,14 +116,29 @@ pub struct Event {
 
 impl Event {
     pub(super) fn new(current: &Current<'_>) -> Self {
-        let Current { event: decoded, same_clock, ignore } = current;
+        let Current {
+            event: decoded,
+            same_clock,
+            ignore,
+        } = current;
         let record = decoded.record();
         let filetime = decoded.time().get();
-        let compared_time = if *same_clock { record.timestamp() } else { Ticks::new(filetime) };
+        let compared_time = if *same_clock {
+            record.timestamp()
+        } else {
+            Ticks::new(filetime)
+        };
         let mut parts = Parts(Vec::with_capacity(16));
         if !ignore.time {
             let time = decoded.time().to_string();
-            parts.add("time", if *same_clock { format!("{time} ({compared_time})") } else { time });
+            parts.add(
+                "time",
+                if *same_clock {
+                    format!("{time} ({compared_time})")
+                } else {
+                    time
+                },
+            );
         }
         let (process, thread) = (record.process_id(), record.thread_id());
         if !ignore.ids {
@@ -184,14 +204,22 @@ impl Event {
     /// The payload among the parts: its fields, or its bytes where no schema is known.
     #[must_use]
     pub fn payload(&self) -> &[Part] {
-        self.parts.get(self.first_payload_part..).unwrap_or_default()
+        self.parts
+            .get(self.first_payload_part..)
+            .unwrap_or_default()
     }
 
     /// The property of this name, such as `process`.
     #[must_use]
     pub fn property(&self, name: &str) -> Option<&str> {
-        let properties = self.parts.get(..self.first_payload_part).unwrap_or_default();
-        properties.iter().find(|part| part.name == name).map(|part| part.value.as_str())
+        let properties = self
+            .parts
+            .get(..self.first_payload_part)
+            .unwrap_or_default();
+        properties
+            .iter()
+            .find(|part| part.name == name)
+            .map(|part| part.value.as_str())
     }
 
     /// The time in the unit of the comparison; 0 when times are ignored.
@@ -237,18 +265,28 @@ impl Event {
         }
         let mut changes = Vec::new();
         for name in names {
-            let Some([old, new]) = values.get_mut(name) else { continue };
+            let Some([old, new]) = values.get_mut(name) else {
+                continue;
+            };
             let (before, after) = (old.pop_front(), new.pop_front());
             if before != after {
                 let owned = |value: Option<&str>| value.map(str::to_owned);
                 let (before, after) = (owned(before), owned(after));
-                changes.push(Change { name: name.to_string(), before, after });
+                changes.push(Change {
+                    name: name.to_string(),
+                    before,
+                    after,
+                });
             }
         }
         if changes.is_empty() {
             let bytes = |event: &Event| Some(hex(&event.bytes));
             let (before, after) = (bytes(self), bytes(after));
-            changes.push(Change { name: "payload".to_owned(), before, after });
+            changes.push(Change {
+                name: "payload".to_owned(),
+                before,
+                after,
+            });
         }
         changes
     }
@@ -261,23 +299,32 @@ fn hash(value: &impl Hash) -> u64 {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(2 * bytes.len()), |mut out, byte| {
+            let _ = write!(out, "{byte:02x}");
+            out
+        })
 }
 
 /// The name of an event in its schema.
 pub(super) fn schema_name(event: &Decoded<'_>) -> Option<String> {
     let name = &event.schema()?.name;
-    if name.is_empty() { None } else { Some(name.to_string()) }
+    if name.is_empty() {
+        None
+    } else {
+        Some(name.to_string())
+    }
 }
 
 struct Parts(Vec<Part>);
 
 impl Parts {
     fn add(&mut self, name: impl Into<Cow<'static, str>>, value: impl ToString) {
-        self.0.push(Part { name: name.into(), value: value.to_string() });
+        self.0.push(Part {
+            name: name.into(),
+            value: value.to_string(),
+        });
     }
 
     fn some(&mut self, name: &'static str, value: Option<impl ToString>) {
@@ -373,7 +420,11 @@ impl Parts {
         let Some(mut fields) = event.fields() else {
             // A schema without fields describes no byte of the payload.
             let has_schema = event.schema().is_some();
-            let name = if has_schema { "payload after the fields" } else { "payload" };
+            let name = if has_schema {
+                "payload after the fields"
+            } else {
+                "payload"
+            };
             self.add(name, hex(event.payload()));
             return;
         };

@@ -9,8 +9,12 @@ type Value = fn(&FileHeader) -> String;
 
 /// The compared fields, in the order of the report.
 const FIELDS: [(&str, Value); 32] = [
-    ("os", |h| format!("{}.{}.{}", h.os_major, h.os_minor, h.build)),
-    ("log_version", |h| format!("{}.{}", h.log_major, h.log_minor)),
+    ("os", |h| {
+        format!("{}.{}.{}", h.os_major, h.os_minor, h.build)
+    }),
+    ("log_version", |h| {
+        format!("{}.{}", h.log_major, h.log_minor)
+    }),
     ("pointer_size", |h| h.pointer_size.bytes().to_string()),
     ("processors", |h| h.processors.to_string()),
     ("cpu_mhz", |h| h.cpu_mhz.to_string()),
@@ -40,11 +44,17 @@ const FIELDS: [(&str, Value); 32] = [
     ("kernel_time", |h| h.kernel_time.to_string()),
     ("user_time", |h| h.user_time.to_string()),
     ("logger_name", |h| String::from_utf16_lossy(&h.logger_name)),
-    ("log_file_name", |h| String::from_utf16_lossy(&h.log_file_name)),
+    ("log_file_name", |h| {
+        String::from_utf16_lossy(&h.log_file_name)
+    }),
 ];
 
 fn time(time: FileTime) -> String {
-    if time == FileTime::default() { String::new() } else { time.to_string() }
+    if time == FileTime::default() {
+        String::new()
+    } else {
+        time.to_string()
+    }
 }
 
 /// The parts of a `SYSTEMTIME`: year, month, day of the week, day, hour, minute, second,

@@ -48,7 +48,8 @@ impl Ignore {
                 self.fields.insert(name.to_lowercase());
             }
             Some(("provider", guid)) => {
-                self.providers.insert(providers::find(guid).ok_or(UnknownIgnore)?);
+                self.providers
+                    .insert(providers::find(guid).ok_or(UnknownIgnore)?);
             }
             _ => {
                 let flag = match what {
@@ -93,9 +94,18 @@ fn is_time(field: &Field, name: &str) -> bool {
 }
 
 fn is_id(field: &Field, name: &str) -> bool {
-    const NAMES: [&str; 6] = ["processid", "threadid", "parentid", "parentprocessid", "pid", "tid"];
+    const NAMES: [&str; 6] = [
+        "processid",
+        "threadid",
+        "parentid",
+        "parentprocessid",
+        "pid",
+        "tid",
+    ];
     matches!(field.out, OutType::Pid | OutType::Tid)
-        || NAMES.iter().any(|n| name == *n || (n.len() > 3 && name.ends_with(n)))
+        || NAMES
+            .iter()
+            .any(|n| name == *n || (n.len() > 3 && name.ends_with(n)))
 }
 
 fn is_address(field: &Field, name: &str) -> bool {
@@ -129,7 +139,14 @@ mod tests {
             assert_eq!(ignore.add(good), Ok(()), "{good}");
         }
         assert!(ignore.time && ignore.ids && ignore.header && ignore.fields.contains("name"));
-        for bad in ["", "times", "header:nope", "field:", "provider:x", "other:y"] {
+        for bad in [
+            "",
+            "times",
+            "header:nope",
+            "field:",
+            "provider:x",
+            "other:y",
+        ] {
             assert_eq!(ignore.add(bad), Err(UnknownIgnore), "{bad}");
         }
     }
@@ -146,7 +163,10 @@ mod tests {
         assert!(of("ids", Field::new("OSThreadID", InType::UInt32)));
         assert!(!of("ids", Field::new("Paid", InType::UInt32)));
         assert!(of("addresses", Field::new("x", InType::Pointer)));
-        assert!(of("addresses", Field::new("MethodStartAddress", InType::UInt64)));
+        assert!(of(
+            "addresses",
+            Field::new("MethodStartAddress", InType::UInt64)
+        ));
         assert!(!of("addresses", Field::new("MethodSize", InType::UInt32)));
         assert!(of("field:count", Field::new("Count", InType::UInt64)));
     }

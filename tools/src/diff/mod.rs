@@ -149,8 +149,14 @@ impl<'f> Differ<'f> {
         second: &mut Trace<B>,
         mut sink: impl FnMut(Difference<'_>),
     ) -> Result<Summary> {
-        let Differ { ignore, filters: [only_a, only_b], window, threads, schemas, on_record } =
-            self;
+        let Differ {
+            ignore,
+            filters: [only_a, only_b],
+            window,
+            threads,
+            schemas,
+            on_record,
+        } = self;
         let known = || schemas.clone();
         let mut header = Vec::new();
         if !ignore.header {
@@ -163,28 +169,35 @@ impl<'f> Differ<'f> {
         let second = second.records(Order::Time).map_err(Error::second_input)?;
         // The first trace gets the thread that is left over.
         let others = threads.saturating_sub(1);
-        first.with_threads(1 + others.div_ceil(2)).parallel(|first| {
-            second.with_threads(1 + others / 2).parallel(|second| {
-                let mut walk = Walk {
-                    a: TraceReader::new(first, clocks.0, &ignore, same_clock)
-                        .schemas(known())
-                        .select(&only_a)
-                        .on_record(on_record),
-                    b: TraceReader::new(second, clocks.1, &ignore, same_clock)
-                        .schemas(known())
-                        .select(&only_b),
-                    window,
-                    ignore: &ignore,
-                    summary: Summary { header, ..Summary::default() },
-                    sink: &mut sink,
-                };
-                walk.run()?;
-                let Walk { a, b, mut summary, .. } = walk;
-                (summary.providers, summary.counts) = count_differences(&a, &b);
-                summary.damage = [a.damage().to_vec(), b.damage().to_vec()];
-                Ok(summary)
+        first
+            .with_threads(1 + others.div_ceil(2))
+            .parallel(|first| {
+                second.with_threads(1 + others / 2).parallel(|second| {
+                    let mut walk = Walk {
+                        a: TraceReader::new(first, clocks.0, &ignore, same_clock)
+                            .schemas(known())
+                            .select(&only_a)
+                            .on_record(on_record),
+                        b: TraceReader::new(second, clocks.1, &ignore, same_clock)
+                            .schemas(known())
+                            .select(&only_b),
+                        window,
+                        ignore: &ignore,
+                        summary: Summary {
+                            header,
+                            ..Summary::default()
+                        },
+                        sink: &mut sink,
+                    };
+                    walk.run()?;
+                    let Walk {
+                        a, b, mut summary, ..
+                    } = walk;
+                    (summary.providers, summary.counts) = count_differences(&a, &b);
+                    summary.damage = [a.damage().to_vec(), b.damage().to_vec()];
+                    Ok(summary)
+                })
             })
-        })
     }
 }
 
@@ -258,7 +271,10 @@ impl<A: Source, B: Source> Walk<'_, A, B> {
 
     /// Aligns the windows and removes the events whose match is certain.
     fn align_windows(&mut self) {
-        let (a, b) = (self.a.waiting.make_contiguous(), self.b.waiting.make_contiguous());
+        let (a, b) = (
+            self.a.waiting.make_contiguous(),
+            self.b.waiting.make_contiguous(),
+        );
         let whole = self.a.ended && self.b.ended;
         let aligned = align::windows(a, b, whole, self.ignore.time);
         for op in &aligned.ops {
@@ -280,12 +296,19 @@ impl<A: Source, B: Source> Walk<'_, A, B> {
                     if let (Some(before), Some(after)) = (a.get(i), b.get(j)) {
                         self.summary.changed += 1;
                         let changes = before.changes(after);
-                        (self.sink)(Difference::Changed { before, after, changes: &changes });
+                        (self.sink)(Difference::Changed {
+                            before,
+                            after,
+                            changes: &changes,
+                        });
                     }
                 }
             }
         }
-        let (a, b) = (aligned.decided.0.min(a.len()), aligned.decided.1.min(b.len()));
+        let (a, b) = (
+            aligned.decided.0.min(a.len()),
+            aligned.decided.1.min(b.len()),
+        );
         self.a.waiting.drain(..a);
         self.b.waiting.drain(..b);
     }
@@ -311,10 +334,17 @@ fn count_differences<A: Source, B: Source>(
     let difference = |guid, event, (before, after)| {
         let name = a.provider_name(guid).or_else(|| b.provider_name(guid));
         let provider = ProviderIdentity { guid, name };
-        (before != after).then_some(CountDifference { provider, event, before, after })
+        (before != after).then_some(CountDifference {
+            provider,
+            event,
+            before,
+            after,
+        })
     };
     let name = |key| a.name(key).or_else(|| b.name(key));
-    let providers = providers.into_iter().filter_map(|(guid, n)| difference(guid, None, n));
+    let providers = providers
+        .into_iter()
+        .filter_map(|(guid, n)| difference(guid, None, n));
     let events = events
         .into_iter()
         .filter_map(|(key, n)| difference(key.provider, Some(key.identity(name(key))), n));

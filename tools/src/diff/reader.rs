@@ -91,7 +91,9 @@ impl<'t, S: Source> TraceReader<'t, S> {
             self.decoder.learn(&record);
             if is_header_event(&record)
                 || self.filter.is_some_and(|filter| !filter.admits(&record))
-                || record.provider().is_some_and(|p| self.ignore.providers.contains(&p))
+                || record
+                    .provider()
+                    .is_some_and(|p| self.ignore.providers.contains(&p))
             {
                 continue;
             }
@@ -104,7 +106,11 @@ impl<'t, S: Source> TraceReader<'t, S> {
                 let name = name.or_else(|| schema_name(&event));
                 self.counts.insert(key, Tally { count: 1, name });
             }
-            let current = Current { event, same_clock: self.same_clock, ignore: self.ignore };
+            let current = Current {
+                event,
+                same_clock: self.same_clock,
+                ignore: self.ignore,
+            };
             return Ok(f(Some(current)));
         }
     }

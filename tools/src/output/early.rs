@@ -27,7 +27,9 @@ impl EarlySync {
         let work = move || {
             let mut synced = 0;
             while stopped.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
-                let Ok(size) = file.metadata().map(|m| m.len()) else { return };
+                let Ok(size) = file.metadata().map(|m| m.len()) else {
+                    return;
+                };
                 // It is smaller than before if its writer began again.
                 if size.abs_diff(synced) >= STEP {
                     if file.sync_data().is_err() {
@@ -37,8 +39,14 @@ impl EarlySync {
                 }
             }
         };
-        let thread = thread::Builder::new().name("sync".to_owned()).spawn(work).ok();
-        EarlySync { stop: Some(stop), thread }
+        let thread = thread::Builder::new()
+            .name("sync".to_owned())
+            .spawn(work)
+            .ok();
+        EarlySync {
+            stop: Some(stop),
+            thread,
+        }
     }
 }
 

@@ -71,7 +71,12 @@ impl CompleteFile {
         }
         let file = builder.tempfile_in(directory_of(&path))?;
         let early = file.reopen().ok().map(EarlySync::start);
-        Ok(CompleteFile { early, file, path, existing })
+        Ok(CompleteFile {
+            early,
+            file,
+            path,
+            existing,
+        })
     }
 
     /// The path of the temporary file.
@@ -91,7 +96,12 @@ impl CompleteFile {
     /// When the disk fails or is full. The kind is [`AlreadyExists`](io::ErrorKind::AlreadyExists)
     /// if there is a file of this name and it is to be kept.
     pub fn commit(self) -> io::Result<()> {
-        let CompleteFile { early, file, path, existing } = self;
+        let CompleteFile {
+            early,
+            file,
+            path,
+            existing,
+        } = self;
         drop(early);
         // The bytes must be on the disk before the name is.
         file.as_file().sync_all()?;
@@ -139,7 +149,12 @@ pub fn sync_directory_of(path: &Path) -> io::Result<()> {
     };
     match directory.sync_all() {
         // Some file systems do not support it.
-        Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
+        Err(e)
+            if matches!(
+                e.kind(),
+                io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+            ) =>
+        {
             Ok(())
         }
         done => done,

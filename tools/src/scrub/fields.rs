@@ -92,7 +92,9 @@ impl RecordScrubber<'_> {
             if fixed && value.changes_length(action, by) {
                 continue;
             }
-            let Some(bytes) = payload.get_mut(value.range.clone()) else { continue };
+            let Some(bytes) = payload.get_mut(value.range.clone()) else {
+                continue;
+            };
             let before = bytes.to_vec();
             self.value(action, by, value.kind, bytes);
             if before != bytes {
@@ -128,17 +130,29 @@ impl RecordScrubber<'_> {
             (_, ValueKind::Text { encoding, is_array }) => {
                 let mut characters = encoding.characters(bytes);
                 if is_array && let Some(end) = characters.iter().position(|c| *c == '\0') {
-                    bytes.get_mut(end * encoding.step()..).unwrap_or_default().fill(0);
+                    bytes
+                        .get_mut(end * encoding.step()..)
+                        .unwrap_or_default()
+                        .fill(0);
                     characters.truncate(end);
                 }
-                let kept = if by == Some(Category::CommandLines) { BLANKS } else { "" };
+                let kept = if by == Some(Category::CommandLines) {
+                    BLANKS
+                } else {
+                    ""
+                };
                 for part in private_parts(by, &characters) {
                     self.write(action, bytes, encoding, part, kept);
                 }
             }
             (_, ValueKind::SocketAddress) if by.is_some() => {
                 let address = socket_address(bytes);
-                self.value(action, by, ValueKind::Ip, bytes.get_mut(address).unwrap_or_default());
+                self.value(
+                    action,
+                    by,
+                    ValueKind::Ip,
+                    bytes.get_mut(address).unwrap_or_default(),
+                );
             }
             (Action::Drop, ValueKind::Sid) => {
                 bytes.get_mut(8..).unwrap_or_default().fill(0);
@@ -175,10 +189,14 @@ impl RecordScrubber<'_> {
         kept: &str,
     ) {
         let step = encoding.step();
-        let old = bytes.get(range.start * step..range.end * step).unwrap_or_default();
+        let old = bytes
+            .get(range.start * step..range.end * step)
+            .unwrap_or_default();
         let mut letters = self.mask.letters(&encoding.decoded(old), 0);
         for number in range {
-            let Some(unit) = bytes.get_mut(number * step..(number + 1) * step) else { continue };
+            let Some(unit) = bytes.get_mut(number * step..(number + 1) * step) else {
+                continue;
+            };
             let letter = letters.next().unwrap_or(b'x');
             let [low, high @ ..] = unit else { continue };
             if kept.as_bytes().contains(low) && high.iter().all(|h| *h == 0) {
@@ -212,7 +230,10 @@ pub(super) fn private_parts(by: Option<Category>, characters: &[char]) -> Vec<Ra
         }
         // A NUL ends the text, or is part of it.
         _ => {
-            let text = 0..characters.iter().rposition(|c| *c != '\0').map_or(0, |at| at + 1);
+            let text = 0..characters
+                .iter()
+                .rposition(|c| *c != '\0')
+                .map_or(0, |at| at + 1);
             vec![text]
         }
     }
@@ -224,7 +245,10 @@ const BLANKS: &str = " \t";
 /// Where the program of a command line ends.
 fn end_of_program(characters: &[char]) -> usize {
     let is_blank = |c: &char| BLANKS.contains(*c);
-    let begin = characters.iter().position(|c| !is_blank(c)).unwrap_or(characters.len());
+    let begin = characters
+        .iter()
+        .position(|c| !is_blank(c))
+        .unwrap_or(characters.len());
     let rest = characters.get(begin..).unwrap_or_default();
     if let Some(('"', quoted)) = rest.split_first().map(|(first, quoted)| (*first, quoted))
         && let Some(end) = quoted.iter().position(|c| *c == '"')
@@ -236,7 +260,11 @@ fn end_of_program(characters: &[char]) -> usize {
     let options = (0..word.len()).find(|at| {
         let (program, options) = word.split_at(*at);
         let dot = program.len().saturating_sub(4);
-        let extension: String = program.iter().skip(dot).map(char::to_ascii_lowercase).collect();
+        let extension: String = program
+            .iter()
+            .skip(dot)
+            .map(char::to_ascii_lowercase)
+            .collect();
         matches!(extension.as_str(), ".exe" | ".com" | ".bat" | ".cmd")
             && options.first().is_some_and(|c| "/,;=\"".contains(*c))
     });
@@ -255,7 +283,12 @@ fn socket_address(bytes: &[u8]) -> Range<usize> {
 
 /// Adds all values of a walk, whose first byte is byte `base` of the payload.
 fn add_values<'a>(mut fields: Fields<'a>, base: usize, values: &mut Vec<FieldValue<'a>>) {
-    while let Some(LocatedField { field, value, range }) = fields.next_with_range() {
+    while let Some(LocatedField {
+        field,
+        value,
+        range,
+    }) = fields.next_with_range()
+    {
         add_value(field, value, base + range.start..base + range.end, values);
     }
 }
@@ -279,8 +312,14 @@ fn add_value<'a>(
             }
             return;
         }
-        Value::Utf16(_) => ValueKind::Text { encoding: Encoding::Wide, is_array },
-        Value::Ansi(_) | Value::Utf8(_) => ValueKind::Text { encoding: Encoding::Narrow, is_array },
+        Value::Utf16(_) => ValueKind::Text {
+            encoding: Encoding::Wide,
+            is_array,
+        },
+        Value::Ansi(_) | Value::Utf8(_) => ValueKind::Text {
+            encoding: Encoding::Narrow,
+            is_array,
+        },
         Value::Sid(_) => ValueKind::Sid,
         Value::Binary(_) if field.out == OutType::SocketAddress => ValueKind::SocketAddress,
         Value::Binary(_) => ValueKind::Binary,
@@ -316,7 +355,10 @@ pub(super) fn counts(schema: &EventSchema, counter: &Field) -> bool {
 mod tests {
     use super::*;
 
-    const WIDE: ValueKind = ValueKind::Text { encoding: Encoding::Wide, is_array: false };
+    const WIDE: ValueKind = ValueKind::Text {
+        encoding: Encoding::Wide,
+        is_array: false,
+    };
 
     fn wide(text: &str) -> Vec<u8> {
         text.encode_utf16().flat_map(u16::to_le_bytes).collect()
@@ -340,7 +382,12 @@ mod tests {
     #[test]
     fn value_replaces_the_address_of_a_socket_address() {
         let ipv4 = [&[2, 0, 0x1f, 0x90, 10, 20, 30, 40][..], &[0; 8]].concat();
-        let ipv6 = [&[23, 0, 0x1f, 0x90, 0, 0, 0, 0][..], &[0x20; 16], &[5, 0, 0, 0]].concat();
+        let ipv6 = [
+            &[23, 0, 0x1f, 0x90, 0, 0, 0, 0][..],
+            &[0x20; 16],
+            &[5, 0, 0, 0],
+        ]
+        .concat();
         let by = Some(Category::Ips);
         for (value, address) in [(&ipv4, 4..8), (&ipv6, 8..24)] {
             for action in [Action::Hash, Action::Drop] {
@@ -352,16 +399,31 @@ mod tests {
                 assert_eq!(new, expected, "{action:?}: as an address by itself");
             }
             let whole = after(Action::Drop, None, ValueKind::SocketAddress, value);
-            assert_eq!(whole, vec![0; value.len()], "a named field is dropped whole");
+            assert_eq!(
+                whole,
+                vec![0; value.len()],
+                "a named field is dropped whole"
+            );
         }
-        let other = after(Action::Drop, by, ValueKind::SocketAddress, &[17, 0, 1, 2, 3]);
+        let other = after(
+            Action::Drop,
+            by,
+            ValueKind::SocketAddress,
+            &[17, 0, 1, 2, 3],
+        );
         assert_eq!(other, [17, 0, 0, 0, 0]);
-        assert_eq!(after(Action::Drop, by, ValueKind::SocketAddress, &[2, 0, 1]), [2, 0, 1]);
+        assert_eq!(
+            after(Action::Drop, by, ValueKind::SocketAddress, &[2, 0, 1]),
+            [2, 0, 1]
+        );
     }
 
     #[test]
     fn value_leaves_nothing_after_a_nul() {
-        let array = |encoding| ValueKind::Text { encoding, is_array: true };
+        let array = |encoding| ValueKind::Text {
+            encoding,
+            is_array: true,
+        };
         for by in [None, Some(Category::Users), Some(Category::Machines)] {
             let counted = after(Action::Drop, by, WIDE, &wide("secrA\0secretB\0"));
             assert_eq!(counted, wide("*************\0"));
@@ -370,14 +432,21 @@ mod tests {
             let fixed = after(Action::Hash, by, array(Encoding::Narrow), b"PC7\0left");
             assert_eq!(fixed[3..], [0; 5]);
         }
-        let path =
-            after(Action::Drop, Some(Category::Paths), array(Encoding::Narrow), b"a\\b\0c\\");
+        let path = after(
+            Action::Drop,
+            Some(Category::Paths),
+            array(Encoding::Narrow),
+            b"a\\b\0c\\",
+        );
         assert_eq!(path, b"*\\b\0\0\0");
     }
 
     #[test]
     fn value_is_the_same_in_every_encoding() {
-        let narrow = ValueKind::Text { encoding: Encoding::Narrow, is_array: false };
+        let narrow = ValueKind::Text {
+            encoding: Encoding::Narrow,
+            is_array: false,
+        };
         let new = |kind, bytes: &[u8]| {
             let mut bytes = after(Action::Hash, Some(Category::Users), kind, bytes);
             bytes.retain(|byte| *byte != 0);

@@ -31,8 +31,14 @@ impl Mask {
     /// The replacements of a salt.
     #[must_use]
     pub fn new(salt: &[u8]) -> Self {
-        let key = Sha256::new().chain_update(b"etlkit scrub\0").chain_update(salt).finalize();
-        let mut mask = Mask { key: key.into(), distances: [0; ZONES.len()] };
+        let key = Sha256::new()
+            .chain_update(b"etlkit scrub\0")
+            .chain_update(salt)
+            .finalize();
+        let mut mask = Mask {
+            key: key.into(),
+            distances: [0; ZONES.len()],
+        };
         mask.distances = ZONES.map(|(low, size)| mask.number("zone", low, size >> 16) << 16);
         mask
     }

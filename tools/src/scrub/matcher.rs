@@ -30,7 +30,9 @@ impl Encoding {
             Encoding::Narrow => bytes.iter().map(|b| char::from(*b)).collect(),
             Encoding::Wide => {
                 let units = bytes.as_chunks().0.iter();
-                units.map(|unit| wide(unit).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+                units
+                    .map(|unit| wide(unit).unwrap_or(char::REPLACEMENT_CHARACTER))
+                    .collect()
             }
         }
     }
@@ -43,7 +45,11 @@ impl Encoding {
                 Err(_) => bytes.iter().map(|byte| from_ansi(*byte)).collect(),
             },
             Encoding::Wide => {
-                let units = bytes.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit));
+                let units = bytes
+                    .as_chunks::<2>()
+                    .0
+                    .iter()
+                    .map(|unit| u16::from_le_bytes(*unit));
                 char::decode_utf16(units)
                     .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
                     .collect()
@@ -57,10 +63,17 @@ type Encode = fn(char) -> Option<Vec<u8>>;
 
 /// The forms in which texts are searched.
 const FORMS: [(Encoding, Encode); 3] = [
-    (Encoding::Narrow, |c| Some(c.encode_utf8(&mut [0; 4]).as_bytes().to_vec())),
+    (Encoding::Narrow, |c| {
+        Some(c.encode_utf8(&mut [0; 4]).as_bytes().to_vec())
+    }),
     (Encoding::Narrow, |c| ansi(c).map(|b| vec![b])),
     (Encoding::Wide, |c| {
-        Some(c.encode_utf16(&mut [0; 2]).iter().flat_map(|u| u.to_le_bytes()).collect())
+        Some(
+            c.encode_utf16(&mut [0; 2])
+                .iter()
+                .flat_map(|u| u.to_le_bytes())
+                .collect(),
+        )
     }),
 ];
 
@@ -87,7 +100,10 @@ impl TextMatcher {
     /// Finds these texts in all encodings; empty ones and those that differ only in case from
     /// earlier ones are left out. With `word`, finds them only as whole words.
     pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>, word: bool) -> Self {
-        let mut matcher = TextMatcher { word, ..TextMatcher::default() };
+        let mut matcher = TextMatcher {
+            word,
+            ..TextMatcher::default()
+        };
         let mut known = HashSet::new();
         for text in texts {
             if !text.is_empty() && known.insert(text.to_lowercase()) {
@@ -133,11 +149,19 @@ impl TextMatcher {
             return None;
         }
         (from..bytes.len()).find_map(|start| {
-            let forms = FORMS.iter().zip(&self.tries).filter_map(|((encoding, _), trie)| {
-                let whole = |end| !self.word || is_word(*encoding, bytes, start, end);
-                let (text, end) = trie.longest(bytes, start, whole)?;
-                Some(Found { text, encoding: *encoding, start, end })
-            });
+            let forms = FORMS
+                .iter()
+                .zip(&self.tries)
+                .filter_map(|((encoding, _), trie)| {
+                    let whole = |end| !self.word || is_word(*encoding, bytes, start, end);
+                    let (text, end) = trie.longest(bytes, start, whole)?;
+                    Some(Found {
+                        text,
+                        encoding: *encoding,
+                        start,
+                        end,
+                    })
+                });
             forms.max_by_key(|found| found.end)
         })
     }
@@ -158,7 +182,9 @@ impl TextMatcher {
 /// Whether no letter or digit precedes or follows.
 fn is_word(encoding: Encoding, bytes: &[u8], start: usize, end: usize) -> bool {
     let letter = |at: Option<usize>| match encoding {
-        Encoding::Narrow => at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphanumeric),
+        Encoding::Narrow => at
+            .and_then(|at| bytes.get(at))
+            .is_some_and(u8::is_ascii_alphanumeric),
         Encoding::Wide => at
             .and_then(|at| bytes.get(at..at + 2))
             .is_some_and(|unit| matches!(unit, [low, 0] if low.is_ascii_alphanumeric())),
@@ -195,8 +221,14 @@ fn cases(c: char) -> Vec<char> {
     let mut all = vec![c];
     let mut at = 0;
     while let Some(&c) = all.get(at) {
-        let further = FURTHER.iter().filter(|(letter, _)| *letter == c).map(|(_, other)| *other);
-        let others = one(c.to_lowercase()).into_iter().chain(one(c.to_uppercase())).chain(further);
+        let further = FURTHER
+            .iter()
+            .filter(|(letter, _)| *letter == c)
+            .map(|(_, other)| *other);
+        let others = one(c.to_lowercase())
+            .into_iter()
+            .chain(one(c.to_uppercase()))
+            .chain(further);
         for other in others {
             if !all.contains(&other) {
                 all.push(other);
@@ -217,13 +249,18 @@ const HIGH: [char; 32] = [
 fn ansi(c: char) -> Option<u8> {
     match u32::from(c) {
         code @ (0..=0x7f | 0xa0..=0xff) => u8::try_from(code).ok(),
-        _ => HIGH.iter().position(|h| *h == c).and_then(|at| u8::try_from(0x80 + at).ok()),
+        _ => HIGH
+            .iter()
+            .position(|h| *h == c)
+            .and_then(|at| u8::try_from(0x80 + at).ok()),
     }
 }
 
 /// The character of a byte in Windows-1252.
 fn from_ansi(byte: u8) -> char {
-    let high = byte.checked_sub(0x80).and_then(|at| HIGH.get(usize::from(at)));
+    let high = byte
+        .checked_sub(0x80)
+        .and_then(|at| HIGH.get(usize::from(at)));
     high.copied().unwrap_or(char::from(byte))
 }
 
@@ -277,13 +314,19 @@ mod tests {
         assert_eq!(start(&bytes[..bytes.len() - 1]), Some(4));
         let n = matcher(&["secret", "secrets", "s3"], false);
         let start = |bytes: &[u8]| n.find_truncated(bytes, 3).map(|(start, _)| start);
-        assert_eq!((start(b"..secret"), start(b"..s"), start(b"..se")), (Some(2), Some(2), None));
+        assert_eq!(
+            (start(b"..secret"), start(b"..s"), start(b"..se")),
+            (Some(2), Some(2), None)
+        );
     }
 
     #[test]
     fn find_knows_letters_of_more_than_two_forms() {
         for (text, other) in [
-            ("\u{39d}\u{3af}\u{3ba}\u{3bf}\u{3c2}", "\u{39d}\u{38a}\u{39a}\u{39f}\u{3a3}"),
+            (
+                "\u{39d}\u{3af}\u{3ba}\u{3bf}\u{3c2}",
+                "\u{39d}\u{38a}\u{39a}\u{39f}\u{3a3}",
+            ),
             ("\u{3bf}\u{3c3}\u{3b1}", "\u{3bf}\u{3c2}\u{3b1}"),
             ("stra\u{df}e", "STRA\u{1e9e}E"),
             ("mark", "mar\u{212a}"),
@@ -309,13 +352,18 @@ mod tests {
     /// Looking at every text for every byte would take minutes.
     #[test]
     fn find_takes_many_texts() {
-        let texts: Vec<_> = (0..20_000).map(|i| format!("secret number {i:05}")).collect();
+        let texts: Vec<_> = (0..20_000)
+            .map(|i| format!("secret number {i:05}"))
+            .collect();
         let n = TextMatcher::new(texts.iter().map(String::as_str), false);
         let bytes = "a secret number 1234x ".repeat(10_000) + "Secret Number 19999 secret number";
         let found = n.find(bytes.as_bytes(), 0).unwrap();
         assert_eq!((found.text, found.end), (19_999, bytes.len() - 14));
         assert_eq!(n.find(bytes.as_bytes(), found.end), None);
-        assert_eq!(n.find_truncated(bytes.as_bytes(), 9).map(|(s, _)| s), Some(bytes.len() - 13));
+        assert_eq!(
+            n.find_truncated(bytes.as_bytes(), 9).map(|(s, _)| s),
+            Some(bytes.len() - 13)
+        );
     }
 
     #[test]

@@ -166,7 +166,10 @@ impl<'f> Scrubber<'f> {
         let capacity = (plan.header.buffer_size as usize).saturating_sub(BUFFER_HEADER_SIZE);
         let scrubber = match self.lengths {
             Lengths::Keep => fixed,
-            Lengths::Free => RecordScrubber { max_size: Some(capacity & !7), ..fixed },
+            Lengths::Free => RecordScrubber {
+                max_size: Some(capacity & !7),
+                ..fixed
+            },
         };
         let threads = trace.options().threads;
         let compressor = compression::compressor(self.compression, threads)?;
@@ -192,7 +195,10 @@ impl<'f> Scrubber<'f> {
         }
         summary.damage = records.damage().to_vec();
         let output = relog.finish(&summary.damage).map_err(Error::output)?.output;
-        Ok(Finished { output, report: summary })
+        Ok(Finished {
+            output,
+            report: summary,
+        })
     }
 }
 
@@ -225,7 +231,10 @@ fn learn<S: Source>(
         }
         Ok::<_, etl_format::Error>(())
     })?;
-    let names = found.iter().map(String::as_str).filter(|name| is_distinctive(name));
+    let names = found
+        .iter()
+        .map(String::as_str)
+        .filter(|name| is_distinctive(name));
     Ok((store, TextMatcher::new(names.take(MAX_NAMES), true)))
 }
 
@@ -237,7 +246,9 @@ fn add_names(
     machines: bool,
     found: &mut BTreeSet<String>,
 ) {
-    let Some(decoder) = store.decoder(record) else { return };
+    let Some(decoder) = store.decoder(record) else {
+        return;
+    };
     let wanted = |field: &etl_schema::Field| match policy::category(field) {
         Some(Category::Users) => users,
         Some(Category::Machines) => machines,

@@ -63,7 +63,15 @@ pub(super) fn home(bytes: &[u8], from: usize) -> Option<(Found, String)> {
             let end = end_of_name(bytes, start, encoding);
             let name = encoding.decoded(bytes.get(start..end).unwrap_or_default());
             if !name.is_empty() && !SHARED_HOMES.contains(&name.to_lowercase().as_str()) {
-                return Some((Found { text: 0, encoding, start, end }, name));
+                return Some((
+                    Found {
+                        text: 0,
+                        encoding,
+                        start,
+                        end,
+                    },
+                    name,
+                ));
             }
         }
     }
@@ -109,7 +117,9 @@ fn end_of_name(bytes: &[u8], start: usize, encoding: Encoding) -> usize {
 /// Replaces the parts of a SID that identify the machine, the domain and the account; parts that
 /// every machine has stay. `sid` is the SID as stored.
 pub(super) fn sid(mask: &Mask, sid: &mut [u8]) -> bool {
-    let &mut [1, count, 0, 0, 0, 0, 0, authority, ref mut rest @ ..] = sid else { return false };
+    let &mut [1, count, 0, 0, 0, 0, 0, authority, ref mut rest @ ..] = sid else {
+        return false;
+    };
     let mut parts: Vec<u32> = Vec::new();
     for word in rest.chunks_exact(4).take(count.into()) {
         parts.push(word.first_chunk().map_or(0, |w| u32::from_le_bytes(*w)));
@@ -160,7 +170,9 @@ pub(super) fn sid_text(mask: &Mask, bytes: &mut [u8], from: usize) -> Option<(us
                         digits.push(c);
                         next += encoding.step();
                     }
-                    let Ok(part) = digits.parse::<u32>() else { break };
+                    let Ok(part) = digits.parse::<u32>() else {
+                        break;
+                    };
                     parts.push(part);
                     spans.push((start, digits.len()));
                     if at(bytes, next, encoding) != Some('-') {
@@ -202,21 +214,35 @@ mod tests {
             ("\\Device\\HarddiskVolume2\\USERS\\bob", Some("bob")),
             ("/home/ann/.bashrc", Some("ann")),
             ("C:\\Documents and Settings\\bob\\x", Some("bob")),
-            ("{\"p\":\"C:\\\\Documents and Settings\\\\wanda\\\\x\"}", Some("wanda")),
+            (
+                "{\"p\":\"C:\\\\Documents and Settings\\\\wanda\\\\x\"}",
+                Some("wanda"),
+            ),
             ("cd C:\\Users\\robert && run; robert", Some("robert")),
             ("C:\\Users\\R & D\\x", Some("R & D")),
             ("cd C:\\Users\\bob & run", Some("bob")),
             ("C:\\Users\\R&D", Some("R&D")),
-            ("C:\\Users\\\u{141}ukasz \u{160}koda\\x", Some("\u{141}ukasz \u{160}koda")),
+            (
+                "C:\\Users\\\u{141}ukasz \u{160}koda\\x",
+                Some("\u{141}ukasz \u{160}koda"),
+            ),
             ("C:\\Users\\Public\\x", None),
             ("C:\\Users\\desktop.ini", None),
             ("C:\\Windows\\x", None),
         ] {
             let found = |bytes: &[u8]| home(bytes, 0).map(|(_, name)| name);
             assert_eq!(found(text.as_bytes()).as_deref(), owner, "{text}");
-            assert_eq!(found(&[&[7], wide(text).as_slice()].concat()).as_deref(), owner, "{text}");
+            assert_eq!(
+                found(&[&[7], wide(text).as_slice()].concat()).as_deref(),
+                owner,
+                "{text}"
+            );
         }
-        assert_eq!(home(b"C:\\Users\\\x8akoda\\", 0).unwrap().1, "\u{160}koda", "Windows-1252");
+        assert_eq!(
+            home(b"C:\\Users\\\x8akoda\\", 0).unwrap().1,
+            "\u{160}koda",
+            "Windows-1252"
+        );
         let long = [b"C:\\Users\\".as_slice(), "\u{e9}".repeat(99).as_bytes()].concat();
         assert_eq!(home(&long, 0).unwrap().1, "\u{e9}".repeat(MAX_NAME));
         let twice = b"C:\\Users\\Public\\x C:\\Users\\bob\\";
@@ -231,8 +257,10 @@ mod tests {
         parts.iter().for_each(|p| bytes.extend(p.to_le_bytes()));
         let text = "S-1-5-21-1004336348-1177238915-682003330-1001";
         assert!(sid(&mask, &mut bytes));
-        let after: Vec<_> =
-            bytes[8..].chunks(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect();
+        let after: Vec<_> = bytes[8..]
+            .chunks(4)
+            .map(|w| u32::from_le_bytes(w.try_into().unwrap()))
+            .collect();
         assert_eq!(after[0], 21);
         assert!(after.iter().skip(1).zip(&parts[1..]).all(|(a, b)| a != b));
         let expected: Vec<_> = after.iter().map(u32::to_string).collect();
@@ -246,6 +274,9 @@ mod tests {
         // SIDs of the system stay.
         let mut system = vec![1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0];
         assert!(!sid(&mask, &mut system));
-        assert_eq!(sid_text(&mask, &mut b"S-1-5-18 S-1-5-32-544".to_vec(), 0), None);
+        assert_eq!(
+            sid_text(&mask, &mut b"S-1-5-18 S-1-5-32-544".to_vec(), 0),
+            None
+        );
     }
 }

@@ -59,7 +59,9 @@ impl Policy {
         use Category::{CommandLines, Machines, Sids, Users};
         [Users, Machines, CommandLines, Sids]
             .into_iter()
-            .fold(Policy::none(), |policy, category| policy.with(category, Action::Hash))
+            .fold(Policy::none(), |policy, category| {
+                policy.with(category, Action::Hash)
+            })
     }
 
     /// As [`Policy::usual`], and hashes directories and IP addresses; drops command lines.
@@ -91,7 +93,10 @@ impl Policy {
     /// The action for a category.
     #[must_use]
     pub fn of(&self, category: Category) -> Action {
-        self.categories.get(category as usize).copied().unwrap_or_default()
+        self.categories
+            .get(category as usize)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// The action for a name of a user or machine, wherever it occurs.

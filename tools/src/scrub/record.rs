@@ -33,8 +33,9 @@ impl RecordScrubber<'_> {
     ) {
         let start = out.len();
         let at = record.bytes().len().saturating_sub(record.payload().len());
-        let resized =
-            self.max_size.and_then(|max_size| self.resized(record, store, max_size, summary));
+        let resized = self
+            .max_size
+            .and_then(|max_size| self.resized(record, store, max_size, summary));
         let texts = match resized {
             Some(Resized { bytes, texts }) => {
                 out.extend_from_slice(&bytes);
@@ -60,8 +61,14 @@ impl RecordScrubber<'_> {
             from = text.end;
         }
         // Text that runs into the header of an extended item must not change it.
-        for range in layout.iter().filter(|range| range.start >= header_len(record)) {
-            let (new, old) = (bytes.get_mut(range.clone()), record.bytes().get(range.clone()));
+        for range in layout
+            .iter()
+            .filter(|range| range.start >= header_len(record))
+        {
+            let (new, old) = (
+                bytes.get_mut(range.clone()),
+                record.bytes().get(range.clone()),
+            );
             if let (Some(new), Some(old)) = (new, old) {
                 new.copy_from_slice(old);
             }
@@ -81,7 +88,11 @@ impl RecordScrubber<'_> {
             return;
         }
         let original = record.payload();
-        let width = if record.pointer_size() == Some(PointerSize::P4) { 4 } else { 8 };
+        let width = if record.pointer_size() == Some(PointerSize::P4) {
+            4
+        } else {
+            8
+        };
         let frames = payload.get_mut(8..).unwrap_or_default();
         for (frame, old) in frames
             .chunks_exact_mut(width)
@@ -89,7 +100,12 @@ impl RecordScrubber<'_> {
         {
             // The decoded part is replaced already: start from the original again.
             frame.copy_from_slice(old);
-            self.value(self.policy.of(Category::Addresses), None, ValueKind::Address, frame);
+            self.value(
+                self.policy.of(Category::Addresses),
+                None,
+                ValueKind::Address,
+                frame,
+            );
         }
         summary.count(Category::Addresses);
     }
@@ -133,7 +149,10 @@ impl RecordScrubber<'_> {
         if category == Category::Sids {
             self.value(action, None, ValueKind::Sid, data);
         } else {
-            let narrow = matches!(kind, ExtendedType::STACK_TRACE32 | ExtendedType::STACK_KEY32);
+            let narrow = matches!(
+                kind,
+                ExtendedType::STACK_TRACE32 | ExtendedType::STACK_KEY32
+            );
             let frames = data.get_mut(8..).unwrap_or_default();
             for frame in frames.chunks_exact_mut(if narrow { 4 } else { 8 }) {
                 self.value(action, None, ValueKind::Address, frame);
@@ -233,9 +252,16 @@ impl RecordScrubber<'_> {
             {
                 *count += 1;
             }
-            let action = if attempt < MAX_ATTEMPTS { Action::Hash } else { Action::Drop };
+            let action = if attempt < MAX_ATTEMPTS {
+                Action::Hash
+            } else {
+                Action::Drop
+            };
             self.cover(bytes, &found, text, action, attempt + rounds, layout);
-            let still = self.secrets.find(bytes, found.start).is_some_and(|f| f.start < found.end);
+            let still = self
+                .secrets
+                .find(bytes, found.start)
+                .is_some_and(|f| f.start < found.end);
             if !still {
                 (from, attempt) = (found.end, 0);
             } else if attempt <= MAX_ATTEMPTS {
@@ -254,7 +280,12 @@ impl RecordScrubber<'_> {
         if let Some((start, encoding)) = self.secrets.find_truncated(&padded, NEXT_RECORD_TEXT)
             && start < len
         {
-            let tail = Found { text: 0, encoding, start, end: len };
+            let tail = Found {
+                text: 0,
+                encoding,
+                start,
+                end: len,
+            };
             self.cover(bytes, &tail, "", Action::Drop, 0, layout);
         }
     }

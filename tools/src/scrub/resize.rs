@@ -58,8 +58,12 @@ impl RecordScrubber<'_> {
         let payload_at = record.bytes().len().checked_sub(payload.len())?;
         let mut bytes = record.bytes().get(..payload_at)?.to_vec();
         bytes.extend_from_slice(&fresh);
-        let size = u16::try_from(bytes.len()).ok().filter(|size| usize::from(*size) <= max_size)?;
-        bytes.get_mut(record.size_range())?.copy_from_slice(&size.to_le_bytes());
+        let size = u16::try_from(bytes.len())
+            .ok()
+            .filter(|size| usize::from(*size) <= max_size)?;
+        bytes
+            .get_mut(record.size_range())?
+            .copy_from_slice(&size.to_le_bytes());
         let texts = text_ranges(decoder, &fresh, pointers, payload_at);
         summary.add(&replaced);
         Some(Resized { bytes, texts })
@@ -140,10 +144,15 @@ impl RecordScrubber<'_> {
             return self.private(bytes, encoding, summary);
         }
         let (step, mut characters) = (encoding.step(), encoding.characters(bytes));
-        let end = characters.iter().position(|c| *c == '\0').unwrap_or(characters.len());
+        let end = characters
+            .iter()
+            .position(|c| *c == '\0')
+            .unwrap_or(characters.len());
         characters.truncate(end);
         let piece = |range: Range<usize>| {
-            bytes.get(range.start * step..range.end * step).unwrap_or_default()
+            bytes
+                .get(range.start * step..range.end * step)
+                .unwrap_or_default()
         };
         let (mut out, mut at) = (Vec::new(), 0);
         for part in private_parts(by, &characters) {
@@ -165,7 +174,11 @@ impl RecordScrubber<'_> {
         // A token must not spell a listed text by chance.
         let spells = |token: &str| self.secrets.find(token.as_bytes(), 0).is_some();
         let token = |attempt| -> String {
-            self.mask.letters(text, attempt).take(TOKEN_LEN).map(char::from).collect()
+            self.mask
+                .letters(text, attempt)
+                .take(TOKEN_LEN)
+                .map(char::from)
+                .collect()
         };
         let found = (0..4).map(token).find(|token| !spells(token));
         push(out, found.as_deref().unwrap_or("********"), encoding);

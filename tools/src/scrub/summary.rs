@@ -58,7 +58,10 @@ impl Summary {
         for (category, count) in &part.categories {
             *self.categories.entry(*category).or_default() += count;
         }
-        self.secrets.iter_mut().zip(&part.secrets).for_each(|(all, some)| *all += some);
+        self.secrets
+            .iter_mut()
+            .zip(&part.secrets)
+            .for_each(|(all, some)| *all += some);
         for (name, count) in &part.fields {
             *self.fields.entry(name.clone()).or_default() += count;
         }

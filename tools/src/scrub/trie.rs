@@ -21,17 +21,26 @@ struct Node {
 }
 
 impl Node {
-    const NEW: Node = Node { next: Vec::new(), text: None, shortest: usize::MAX };
+    const NEW: Node = Node {
+        next: Vec::new(),
+        text: None,
+        shortest: usize::MAX,
+    };
 }
 
 impl Trie {
     /// Adds a text: for each character its variants, at least one.
     pub fn add(&mut self, text: usize, characters: &[Vec<Vec<u8>>], ascii: bool) {
         let size = |len: fn(&[Vec<u8>]) -> Option<usize>| {
-            characters.iter().filter_map(|variants| len(variants)).sum::<usize>()
+            characters
+                .iter()
+                .filter_map(|variants| len(variants))
+                .sum::<usize>()
         };
         let shortest = size(|variants| variants.iter().map(Vec::len).min());
-        self.max_len = self.max_len.max(size(|variants| variants.iter().map(Vec::len).max()));
+        self.max_len = self
+            .max_len
+            .max(size(|variants| variants.iter().map(Vec::len).max()));
         if self.nodes.is_empty() {
             self.nodes.push(Node::NEW);
         }
@@ -60,7 +69,11 @@ impl Trie {
                 at = match self.next(at, *byte) {
                     Some(next) => next,
                     None => {
-                        let next = if index + 1 == bytes.len() { to } else { self.new_node() };
+                        let next = if index + 1 == bytes.len() {
+                            to
+                        } else {
+                            self.new_node()
+                        };
                         self.link(at, *byte, next);
                         next
                     }
@@ -79,7 +92,9 @@ impl Trie {
     ) -> Option<(usize, usize)> {
         let (mut at, mut found) = (ROOT, None);
         for (end, byte) in (start + 1..).zip(bytes.get(start..)?) {
-            let Some(next) = self.next(at, *byte) else { break };
+            let Some(next) = self.next(at, *byte) else {
+                break;
+            };
             at = next;
             if let Some(text) = self.node(at).and_then(|node| node.text)
                 && whole(end)
@@ -94,7 +109,9 @@ impl Trie {
     /// bytes, if it is ASCII.
     pub fn begins(&self, bytes: &[u8], beyond: usize) -> bool {
         let end = bytes.iter().try_fold(ROOT, |at, byte| self.next(at, *byte));
-        let node = end.and_then(|at| self.node(at)).filter(|node| !node.next.is_empty());
+        let node = end
+            .and_then(|at| self.node(at))
+            .filter(|node| !node.next.is_empty());
         node.is_some_and(|node| bytes.len().saturating_add(beyond) >= node.shortest)
     }
 
@@ -118,7 +135,9 @@ impl Trie {
     }
 
     fn link(&mut self, at: u32, byte: u8, to: u32) {
-        let Some(node) = self.node_mut(at) else { return };
+        let Some(node) = self.node_mut(at) else {
+            return;
+        };
         let index = node.next.partition_point(|(other, _)| *other < byte);
         node.next.insert(index, (byte, to));
     }

@@ -21,7 +21,10 @@ impl ClrEvent {
             return None;
         }
         let provider = ClrProvider::from_guid(record.provider()?)?;
-        Some(ClrEvent { provider, id: record.descriptor()?.id })
+        Some(ClrEvent {
+            provider,
+            id: record.descriptor()?.id,
+        })
     }
 
     /// Whether it is the stack of the CLR's event before it on the same thread.

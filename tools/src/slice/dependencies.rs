@@ -69,7 +69,10 @@ struct Known<T> {
 
 impl<T: std::hash::Hash + Eq> Known<T> {
     fn new() -> Self {
-        Known { known: HashSet::new(), all: false }
+        Known {
+            known: HashSet::new(),
+            all: false,
+        }
     }
 
     fn add(&mut self, one: T) {
@@ -90,7 +93,9 @@ impl<T: std::hash::Hash + Eq> Known<T> {
 impl Default for Dependencies {
     fn default() -> Self {
         let mut processes = Known::new();
-        KERNEL_PROCESSES.into_iter().for_each(|process| processes.add(process));
+        KERNEL_PROCESSES
+            .into_iter()
+            .for_each(|process| processes.add(process));
         Dependencies {
             processes,
             threads: Known::new(),
@@ -134,10 +139,14 @@ impl Dependencies {
         kernel: Option<&KernelEvent<'_>>,
         subject: &Subject,
     ) {
-        subject.processes().for_each(|process| self.processes.add(process));
+        subject
+            .processes()
+            .for_each(|process| self.processes.add(process));
         // The header of any other event names the process of its thread.
         if kernel.is_some() || subject.processes().next().is_none() {
-            subject.threads().for_each(|thread| self.threads.add(thread));
+            subject
+                .threads()
+                .for_each(|thread| self.threads.add(thread));
         }
         match kernel {
             Some(kernel) => {
@@ -166,7 +175,9 @@ impl Dependencies {
         let owners = std::mem::take(&mut self.owners);
         for (thread, owners) in owners {
             if self.threads.has(&thread) {
-                owners.into_iter().for_each(|process| self.processes.add(process));
+                owners
+                    .into_iter()
+                    .for_each(|process| self.processes.add(process));
             }
         }
         let threads = &self.threads;
@@ -195,7 +206,9 @@ impl Dependencies {
     fn kernel(&self, kernel: &KernelEvent<'_>, subject: &Subject) -> Option<KeepReason> {
         let process = subject.processes().any(|p| self.processes.has(&p));
         let any = |groups: &[u8]| {
-            groups.iter().any(|&group| self.groups.get(usize::from(group)) == Some(&true))
+            groups
+                .iter()
+                .any(|&group| self.groups.get(usize::from(group)) == Some(&true))
         };
         match kernel.hook {
             // The session's own records, and the configuration of the machine.
@@ -233,7 +246,10 @@ impl Dependencies {
         let header = record.event()?;
         let id = header.descriptor.id;
         if id == MANIFEST_EVENT {
-            return self.providers.has(&header.provider).then_some(KeepReason::Schema);
+            return self
+                .providers
+                .has(&header.provider)
+                .then_some(KeepReason::Schema);
         }
         if header.provider == KERNEL_PROCESS {
             let (process, why) = match kernel_process::decode(record)? {
@@ -247,12 +263,16 @@ impl Dependencies {
         if !self.processes.has(&header.process_id) {
             return None;
         }
-        ClrEvent::of(record).is_some_and(ClrEvent::is_state).then_some(KeepReason::ManagedCode)
+        ClrEvent::of(record)
+            .is_some_and(ClrEvent::is_state)
+            .then_some(KeepReason::ManagedCode)
     }
 
     /// Records that a merge adds.
     fn classic(&self, record: &Record<'_>) -> Option<KeepReason> {
-        let Header::Full(header) = record.header() else { return None };
+        let Header::Full(header) = record.header() else {
+            return None;
+        };
         match header.class {
             EVENT_METADATA => Some(KeepReason::Schema),
             SYSTEM_CONFIG_EX => Some(KeepReason::System),

@@ -33,7 +33,10 @@ pub(super) struct StackOwner {
 impl<'a> KernelEvent<'a> {
     pub fn of(record: &Record<'a>) -> Option<Self> {
         let hook = hook_of(record)?;
-        Some(KernelEvent { hook, fields: Fields::of(record, hook) })
+        Some(KernelEvent {
+            hook,
+            fields: Fields::of(record, hook),
+        })
     }
 
     pub fn group(&self) -> u8 {
@@ -42,15 +45,20 @@ impl<'a> KernelEvent<'a> {
 
     /// The decoded event, if it is one of this group.
     fn event_of(&self, group: u8) -> Option<Event<'a>> {
-        if self.group() == group { self.fields?.event() } else { None }
+        if self.group() == group {
+            self.fields?.event()
+        } else {
+            None
+        }
     }
 
     /// The event that this stack belongs to.
     pub fn stack_owner(&self) -> Option<StackOwner> {
         match self.event_of(group::STACK)? {
-            Event::Stack { at, tid, .. } | Event::StackKey { at, tid, .. } => {
-                Some(StackOwner { timestamp: Ticks::new(at), thread: ThreadId::new(tid) })
-            }
+            Event::Stack { at, tid, .. } | Event::StackKey { at, tid, .. } => Some(StackOwner {
+                timestamp: Ticks::new(at),
+                thread: ThreadId::new(tid),
+            }),
             _ => None,
         }
     }

@@ -71,7 +71,13 @@ pub struct Summary {
 impl Default for Summary {
     fn default() -> Self {
         let kept = KeepReason::ALL.map(|reason| (reason, 0)).into();
-        Summary { records: 0, selected: 0, kept_as_state: 0, kept, damage: Vec::new() }
+        Summary {
+            records: 0,
+            selected: 0,
+            kept_as_state: 0,
+            kept,
+            damage: Vec::new(),
+        }
     }
 }
 
@@ -85,7 +91,11 @@ pub struct Slicer<'f> {
 
 impl Default for Slicer<'_> {
     fn default() -> Self {
-        Slicer { keep_state: true, compression: None, on_record: OnRecord::default() }
+        Slicer {
+            keep_state: true,
+            compression: None,
+            on_record: OnRecord::default(),
+        }
     }
 }
 
@@ -175,7 +185,10 @@ impl<'f> Slicer<'f> {
         })?;
         summary.damage = records.damage().to_vec();
         let output = relog.finish(&summary.damage).map_err(Error::output)?.output;
-        Ok(Finished { output, report: summary })
+        Ok(Finished {
+            output,
+            report: summary,
+        })
     }
 }
 
@@ -249,11 +262,18 @@ impl Selector {
         let first_mention = self.threads.learn(record, kernel.as_ref());
         let subject = self.threads.subject(record, kernel.as_ref());
         let stack = kernel.as_ref().and_then(KernelEvent::stack_owner);
-        let clr = if kernel.is_none() { ClrEvent::of(record) } else { None };
+        let clr = if kernel.is_none() {
+            ClrEvent::of(record)
+        } else {
+            None
+        };
         let clr_stack = clr.is_some_and(ClrEvent::is_stack);
         let selected = select(record, &subject)
             || stack.is_some_and(|owner| self.selected.contains(owner.timestamp, owner.thread))
-            || (clr_stack && record.thread_id().is_some_and(|t| self.clr.get(&t) == Some(&true)));
+            || (clr_stack
+                && record
+                    .thread_id()
+                    .is_some_and(|t| self.clr.get(&t) == Some(&true)));
         if clr.is_some()
             && !clr_stack
             && let Some(thread) = record.thread_id()
@@ -264,6 +284,11 @@ impl Selector {
         if selected && stack.is_none() {
             self.selected.add(record.timestamp(), subject.threads());
         }
-        Chosen { selected, kernel, subject, first_mention }
+        Chosen {
+            selected,
+            kernel,
+            subject,
+            first_mention,
+        }
     }
 }

@@ -72,7 +72,11 @@ impl ThreadOwners {
 
     fn process_of(&self, thread: ThreadId) -> Option<ProcessId> {
         // Thread 0 is the idle thread of every processor.
-        if thread == 0 { Some(ProcessId::new(0)) } else { self.owners.get(&thread).copied() }
+        if thread == 0 {
+            Some(ProcessId::new(0))
+        } else {
+            self.owners.get(&thread).copied()
+        }
     }
 }
 
@@ -83,7 +87,10 @@ struct Ids {
 }
 
 fn header_ids(record: &Record<'_>) -> Ids {
-    Ids { processes: [record.known_process_id(), None], threads: [record.known_thread_id(), None] }
+    Ids {
+        processes: [record.known_process_id(), None],
+        threads: [record.known_thread_id(), None],
+    }
 }
 
 /// The ids that a kernel event names; `None` for rundowns, which are about no process.
@@ -99,11 +106,16 @@ fn kernel_ids(record: &Record<'_>, kernel: &KernelEvent<'_>) -> Option<Ids> {
         return None;
     }
     let header = header_ids(record);
-    let Some(fields) = kernel.fields else { return Some(header) };
+    let Some(fields) = kernel.fields else {
+        return Some(header);
+    };
     let mut threads = fields.thread_ids().map(|id| id.map(ThreadId::new));
     // Older disk events do not name the thread that caused the access.
     if threads == [None; 2] && kernel.group() == group::DISK {
         threads = header.threads;
     }
-    Some(Ids { processes: [fields.process_id().map(ProcessId::new), None], threads })
+    Some(Ids {
+        processes: [fields.process_id().map(ProcessId::new), None],
+        threads,
+    })
 }

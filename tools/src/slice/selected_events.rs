@@ -20,7 +20,12 @@ pub(super) struct SelectedEvents {
 
 impl SelectedEvents {
     pub fn new(max: usize) -> Self {
-        SelectedEvents { known: HashSet::new(), order: VecDeque::new(), max, horizon: Ticks::MIN }
+        SelectedEvents {
+            known: HashSet::new(),
+            order: VecDeque::new(),
+            max,
+            horizon: Ticks::MIN,
+        }
     }
 
     /// Adds an event of these threads; without threads, any thread may log its stack.

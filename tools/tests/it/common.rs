@@ -43,7 +43,10 @@ impl Made {
     }
 
     pub fn kernel(timestamp: i64, hook: u16, payload: &[u8]) -> Self {
-        Made { hook: Some(hook), ..Made::new(timestamp, 0, payload) }
+        Made {
+            hook: Some(hook),
+            ..Made::new(timestamp, 0, payload)
+        }
     }
 }
 
@@ -76,7 +79,10 @@ pub fn trace_of(header: FileHeader, events: &[Made]) -> Vec<u8> {
             session.write(made.processor, &record).unwrap();
             continue;
         }
-        let stack = [Extended::Stack64 { match_id: 0, addresses: &made.stack }];
+        let stack = [Extended::Stack64 {
+            match_id: 0,
+            addresses: &made.stack,
+        }];
         let record = Event::new(
             made.provider,
             EventDescriptor {

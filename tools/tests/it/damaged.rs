@@ -10,23 +10,49 @@ use proptest::prelude::*;
 
 /// Kernel events, events of the CLR, stacks, and one that no schema is known for.
 fn intact() -> Vec<u8> {
-    let words = |words: &[u64]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>();
-    let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let words = |words: &[u64]| {
+        words
+            .iter()
+            .flat_map(|w| w.to_le_bytes())
+            .collect::<Vec<u8>>()
+    };
+    let wide = |text: &str| {
+        text.encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect::<Vec<u8>>()
+    };
     let clr: Guid = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
-    let sid =
-        [1, 5, 0, 0, 0, 0, 0, 5, 21, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 233, 3, 0, 0];
-    let process = [&words(&[7, 100, 1, 0, 0]), &words(&[1, 1])[..], &sid, b"tool.exe\0"].concat();
+    let sid = [
+        1, 5, 0, 0, 0, 0, 0, 5, 21, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 233, 3, 0, 0,
+    ];
+    let process = [
+        &words(&[7, 100, 1, 0, 0]),
+        &words(&[1, 1])[..],
+        &sid,
+        b"tool.exe\0",
+    ]
+    .concat();
     let thrown = wide("Type\0C:\\Users\\jane\\x S-1-5-21-1-2-3-1001\0________");
     let mut stack = Made::new(2_005, 9, b"jane was here");
     stack.stack = vec![0x7fff_0000_1000, 0xffff_8000_0000_1000];
     trace(&[
         Made::kernel(2_001, 0x0301, &process),
         Made::kernel(2_002, 0x1403, &words(&[0x10_0000, 0x1000, 100, 0, 0, 0, 0])),
-        Made { provider: clr, version: 1, ..Made::new(2_003, 80, &thrown) },
-        Made { provider: clr, ..Made::new(2_004, 82, &words(&[1, 0x10_0010, 0x10_0020])) },
+        Made {
+            provider: clr,
+            version: 1,
+            ..Made::new(2_003, 80, &thrown)
+        },
+        Made {
+            provider: clr,
+            ..Made::new(2_004, 82, &words(&[1, 0x10_0010, 0x10_0020]))
+        },
         stack,
         Made::kernel(2_006, 0x1820, &words(&[2_005, 0x65_0000_0064, 0x10_0010])),
-        Made { processor: 1, ..Made::kernel(2_007, 0x0f2e, &words(&[0x10_0010, 101])) },
+        Made {
+            processor: 1,
+            ..Made::kernel(2_007, 0x0f2e, &words(&[0x10_0010, 101]))
+        },
     ])
 }
 

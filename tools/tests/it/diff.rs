@@ -14,20 +14,27 @@ struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { ignore: Ignore::default(), window: Differ::DEFAULT_WINDOW }
+        Options {
+            ignore: Ignore::default(),
+            window: Differ::DEFAULT_WINDOW,
+        }
     }
 }
 
 /// The differences in short: kind, id, and the names of what changed.
 fn compare(a: &[u8], b: &[u8], options: &Options) -> (Vec<String>, Summary) {
     let mut found = Vec::new();
-    let differ = Differ::new().ignore(options.ignore.clone()).window(options.window);
+    let differ = Differ::new()
+        .ignore(options.ignore.clone())
+        .window(options.window);
     let summary = differ
         .run(&mut open(a), &mut open(b), |difference| {
             found.push(match difference {
                 Difference::Missing(event) => format!("missing {}", event.identity().id),
                 Difference::Extra(event) => format!("extra {}", event.identity().id),
-                Difference::Changed { before, changes, .. } => {
+                Difference::Changed {
+                    before, changes, ..
+                } => {
                     let names: Vec<_> = changes.iter().map(|c| c.name.as_str()).collect();
                     format!("changed {} {}", before.identity().id, names.join(","))
                 }
@@ -41,7 +48,10 @@ fn compare(a: &[u8], b: &[u8], options: &Options) -> (Vec<String>, Summary) {
 fn ignoring(what: &[&str]) -> Options {
     let mut ignore = Ignore::default();
     what.iter().for_each(|w| ignore.add(w).unwrap());
-    Options { ignore, ..Options::default() }
+    Options {
+        ignore,
+        ..Options::default()
+    }
 }
 
 #[test]
@@ -67,12 +77,29 @@ fn differ_compares_the_time_zone_and_who_started_the_session() {
     let mut other = header();
     let zone = &mut other.time_zone;
     (zone.standard_bias, zone.daylight_bias) = (1, -60);
-    (zone.standard_date[1], zone.daylight_date[1], zone.daylight_name[0]) = (10, 3, 0x41);
-    (other.process_id, other.thread_id, other.kernel_time, other.user_time) = (1, 2, 3, 4);
+    (
+        zone.standard_date[1],
+        zone.daylight_date[1],
+        zone.daylight_name[0],
+    ) = (10, 3, 0x41);
+    (
+        other.process_id,
+        other.thread_id,
+        other.kernel_time,
+        other.user_time,
+    ) = (1, 2, 3, 4);
     let events = [Made::new(2_000, 1, b"x")];
-    let (_, summary) = compare(&trace(&events), &trace_of(other, &events), &Options::default());
+    let (_, summary) = compare(
+        &trace(&events),
+        &trace_of(other, &events),
+        &Options::default(),
+    );
     let after = |name| {
-        let change = summary.header.iter().find(|change| change.name == name).unwrap();
+        let change = summary
+            .header
+            .iter()
+            .find(|change| change.name == name)
+            .unwrap();
         change.after.clone().unwrap()
     };
     for (name, value) in [
@@ -96,19 +123,45 @@ fn summary_counts_events_and_providers() {
     let mut other = Made::new(2_002, 9, b"y");
     other.provider = etl_format::Guid::new(9, 9, 9, [9; 8]);
     let a = trace(&[Made::new(2_000, 1, b"x"), Made::new(2_001, 2, b"x")]);
-    let b = trace(&[Made::new(2_000, 1, b"x"), Made::new(2_001, 1, b"x"), other.clone()]);
+    let b = trace(&[
+        Made::new(2_000, 1, b"x"),
+        Made::new(2_001, 1, b"x"),
+        other.clone(),
+    ]);
     let (_, summary) = compare(&a, &b, &Options::default());
     let counts: Vec<_> = summary
         .counts
         .iter()
-        .map(|c| (c.provider.guid, c.event.as_ref().unwrap().id, c.before, c.after))
+        .map(|c| {
+            (
+                c.provider.guid,
+                c.event.as_ref().unwrap().id,
+                c.before,
+                c.after,
+            )
+        })
         .collect();
-    assert_eq!(counts, [(other.provider, 9, 0, 1), (PROVIDER, 1, 1, 2), (PROVIDER, 2, 1, 0)]);
-    let providers: Vec<_> =
-        summary.providers.iter().map(|c| (c.provider.guid, c.before, c.after)).collect();
+    assert_eq!(
+        counts,
+        [
+            (other.provider, 9, 0, 1),
+            (PROVIDER, 1, 1, 2),
+            (PROVIDER, 2, 1, 0)
+        ]
+    );
+    let providers: Vec<_> = summary
+        .providers
+        .iter()
+        .map(|c| (c.provider.guid, c.before, c.after))
+        .collect();
     assert_eq!(providers, [(other.provider, 0, 1)]);
     let left_out = format!("provider:{}", other.provider);
-    assert!(compare(&a, &b, &ignoring(&[&left_out])).1.providers.is_empty());
+    assert!(
+        compare(&a, &b, &ignoring(&[&left_out]))
+            .1
+            .providers
+            .is_empty()
+    );
 }
 
 #[test]
@@ -123,7 +176,11 @@ fn ignore_covers_every_property() {
         ("time", change(&|e| e.timestamp += 7), "time"),
         ("ids", change(&|e| e.process += 4), "process"),
         ("processor", change(&|e| e.processor = 1), "processor"),
-        ("addresses", change(&|e| e.stack = vec![1, 2]), "flags,stack"),
+        (
+            "addresses",
+            change(&|e| e.stack = vec![1, 2]),
+            "flags,stack",
+        ),
     ] {
         let a = match ignored {
             "addresses" => change(&|e| e.stack = vec![1, 3]),
@@ -132,7 +189,10 @@ fn ignore_covers_every_property() {
         let said = said.trim_start_matches("flags,");
         let header = ["header"];
         let (found, _) = compare(&a, &changed, &ignoring(&header));
-        assert_eq!(found, [format!("changed 1 {said}"), format!("changed 2 {said}")]);
+        assert_eq!(
+            found,
+            [format!("changed 1 {said}"), format!("changed 2 {said}")]
+        );
         let (found, summary) = compare(&a, &changed, &ignoring(&[ignored, "header"]));
         assert_eq!((found.len(), summary.same), (0, 2), "{ignored}");
     }
@@ -154,19 +214,28 @@ fn ignored_field_needs_a_known_event() {
     let (a, b) = (gc(1, 0), gc(2, 0));
     assert_eq!(compare(&a, &b, &Options::default()).0, ["changed 1 Count"]);
     assert!(!compare(&a, &b, &ignoring(&["field:count"])).1.differs());
-    assert_eq!(compare(&a, &gc(2, 3), &ignoring(&["field:count"])).0, ["changed 1 Reason"]);
+    assert_eq!(
+        compare(&a, &gc(2, 3), &ignoring(&["field:count"])).0,
+        ["changed 1 Reason"]
+    );
 }
 
 fn events() -> impl Strategy<Value = Vec<Made>> {
     let one = (0i64..40, 1u16..4, 0u16..2, 0u8..3);
     proptest::collection::vec(one, 1..60).prop_map(|steps| {
         let mut timestamp = 2_000;
-        let made = steps.into_iter().enumerate().map(|(number, (step, id, processor, payload))| {
-            // No two events at one time: their order would be that of processors. And no two that
-            // are the same but for their time: which of them is missing would be ambiguous.
-            timestamp += step + 1;
-            Made { processor, ..Made::new(timestamp, id, &[payload, number as u8]) }
-        });
+        let made = steps
+            .into_iter()
+            .enumerate()
+            .map(|(number, (step, id, processor, payload))| {
+                // No two events at one time: their order would be that of processors. And no two that
+                // are the same but for their time: which of them is missing would be ambiguous.
+                timestamp += step + 1;
+                Made {
+                    processor,
+                    ..Made::new(timestamp, id, &[payload, number as u8])
+                }
+            });
         made.collect()
     })
 }
@@ -174,7 +243,10 @@ fn events() -> impl Strategy<Value = Vec<Made>> {
 /// Windows of any size give the same answers as long as they hold the difference.
 fn windows() -> impl Strategy<Value = Options> {
     (2usize..40, any::<bool>()).prop_map(|(window, time)| {
-        let mut options = Options { window, ..Options::default() };
+        let mut options = Options {
+            window,
+            ..Options::default()
+        };
         options.ignore.time = time;
         options
     })

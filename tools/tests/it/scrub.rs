@@ -8,7 +8,9 @@ use etl_tools::scrub::{Action, Category, Lengths, Mask, Policy, Scrubber, Summar
 use proptest::prelude::*;
 
 fn keeping(policy: Policy, secrets: &[&str]) -> Scrubber<'static> {
-    Scrubber::new(Mask::new(b"salt")).policy(policy).secrets(secrets.iter().copied())
+    Scrubber::new(Mask::new(b"salt"))
+        .policy(policy)
+        .secrets(secrets.iter().copied())
 }
 
 fn free(policy: Policy, secrets: &[&str]) -> Scrubber<'static> {
@@ -22,9 +24,17 @@ fn fields(file: &[u8]) -> Vec<Vec<(String, String)>> {
     let mut all = Vec::new();
     for fields in records(file, |record| {
         let decoder = store.decoder(record)?;
-        assert!(decoder.check(record.payload(), etl_format::constants::PointerSize::P8).is_exact());
+        assert!(
+            decoder
+                .check(record.payload(), etl_format::constants::PointerSize::P8)
+                .is_exact()
+        );
         let fields = decoder.fields(record.payload(), etl_format::constants::PointerSize::P8);
-        Some(fields.map(|(f, v)| (f.name.to_string(), text_of(&v))).collect::<Vec<_>>())
+        Some(
+            fields
+                .map(|(f, v)| (f.name.to_string(), text_of(&v)))
+                .collect::<Vec<_>>(),
+        )
     }) {
         all.extend(fields);
     }
@@ -72,7 +82,10 @@ fn wide_z(text: &str) -> Vec<u8> {
 }
 
 fn from_wide(bytes: &[u8]) -> String {
-    let units: Vec<u16> = bytes.chunks(2).map(|u| u16::from_le_bytes([u[0], u[1]])).collect();
+    let units: Vec<u16> = bytes
+        .chunks(2)
+        .map(|u| u16::from_le_bytes([u[0], u[1]]))
+        .collect();
     String::from_utf16(&units).unwrap()
 }
 
@@ -101,7 +114,9 @@ fn process(name: &str, command_line: &str) -> Made {
 /// The record as version 4, which the builder's System record does not make.
 fn version_4(file: Vec<u8>) -> Vec<u8> {
     let mut file = file;
-    let at = file.windows(8).position(|w| w[2..4] == [0x02, 0xc0] && w[6..8] == [0x01, 0x03]);
+    let at = file
+        .windows(8)
+        .position(|w| w[2..4] == [0x02, 0xc0] && w[6..8] == [0x01, 0x03]);
     file[at.unwrap()] = 4;
     file
 }
@@ -111,8 +126,16 @@ fn usual_policy_removes_user_and_arguments_of_a_process() {
     let line = "\"C:\\Users\\Jane Doe\\tool.exe\" --key 12345 /u:jane";
     let file = version_4(trace(&[
         process("tool.exe", line),
-        Made::new(2_001, 1, &wide_z("S-1-5-21-1111111111-2222222222-3333333333-1001")),
-        Made::new(2_002, 2, b"C:\\Users\\JANE DOE\\AppData by jane doe, not jane doering"),
+        Made::new(
+            2_001,
+            1,
+            &wide_z("S-1-5-21-1111111111-2222222222-3333333333-1001"),
+        ),
+        Made::new(
+            2_002,
+            2,
+            b"C:\\Users\\JANE DOE\\AppData by jane doe, not jane doering",
+        ),
     ]));
     let (out, summary) = scrubbed(&file, keeping(Policy::usual(), &[]));
     let (before, after) = (payloads(&file), payloads(&out));
@@ -126,7 +149,10 @@ fn usual_policy_removes_user_and_arguments_of_a_process() {
     // The same person everywhere, in any case and any form; other words stay.
     let owner = &text[10..18];
     let third = String::from_utf8(after[2].clone()).unwrap();
-    assert_eq!(third, format!("C:\\Users\\{owner}\\AppData by {owner}, not jane doering"));
+    assert_eq!(
+        third,
+        format!("C:\\Users\\{owner}\\AppData by {owner}, not jane doering")
+    );
     // The account in binary and as text is still one account.
     let sid_at = 8 + 16 + 8 + 4 + 16 + 8;
     let parts: Vec<String> = after[0][sid_at..sid_at + 20]
@@ -148,11 +174,23 @@ fn usual_policy_removes_user_and_arguments_of_a_process() {
 fn field_policy_hashes_drops_or_keeps() {
     // GCStart of the CLR, version 2, and an exception of it.
     let clr: Guid = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
-    let gc: Vec<u8> = [7u32, 1, 0, 0].iter().flat_map(|w| w.to_le_bytes()).chain([0; 10]).collect();
+    let gc: Vec<u8> = [7u32, 1, 0, 0]
+        .iter()
+        .flat_map(|w| w.to_le_bytes())
+        .chain([0; 10])
+        .collect();
     let thrown = [wide_z("My.Exception"), wide_z("it is Jane's"), vec![0; 16]].concat();
     let file = trace(&[
-        Made { provider: clr, version: 2, ..Made::new(2_000, 1, &gc) },
-        Made { provider: clr, version: 1, ..Made::new(2_001, 80, &thrown) },
+        Made {
+            provider: clr,
+            version: 2,
+            ..Made::new(2_000, 1, &gc)
+        },
+        Made {
+            provider: clr,
+            version: 1,
+            ..Made::new(2_001, 80, &thrown)
+        },
     ]);
     let policy = Policy::none()
         .with_field("count", Action::Hash)
@@ -165,7 +203,10 @@ fn field_policy_hashes_drops_or_keeps() {
     assert_eq!(after[0][8..], gc[8..]);
     let kept = wide_z("My.Exception");
     assert_eq!(after[1][..kept.len()], kept);
-    assert_eq!(from_wide(&after[1][kept.len()..kept.len() + 24]), "************");
+    assert_eq!(
+        from_wide(&after[1][kept.len()..kept.len() + 24]),
+        "************"
+    );
     assert_eq!(summary.fields.len(), 3);
     // Nothing is asked for: nothing changes.
     let (same, summary) = scrubbed(&file, keeping(Policy::none(), &[]));
@@ -178,7 +219,11 @@ fn free_lengths_write_tokens() {
     let clr: Guid = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
     let thrown = |text: &str| {
         let payload = [wide_z("My.Exception"), wide_z(text), vec![9; 16]].concat();
-        Made { provider: clr, version: 1, ..Made::new(2_003, 80, &payload) }
+        Made {
+            provider: clr,
+            version: 1,
+            ..Made::new(2_003, 80, &payload)
+        }
     };
     let file = version_4(trace(&[
         process("tool.exe", line),
@@ -193,27 +238,46 @@ fn free_lengths_write_tokens() {
     // A token for the person, one for the arguments; the program stays.
     let command = named(&after[0], "CommandLine");
     let owner = &command[10..18];
-    assert!(owner.chars().all(|c| c.is_ascii_alphanumeric()), "{command}");
+    assert!(
+        owner.chars().all(|c| c.is_ascii_alphanumeric()),
+        "{command}"
+    );
     assert_eq!(&command[..28], format!("\"C:\\Users\\{owner}\\tool.exe\""));
     assert_eq!(command.len(), 28 + 1 + 8, "{command}");
     assert_eq!(named(&after[0], "ImageFileName"), "tool.exe");
     let message = named(&after[1], "ExceptionMessage");
-    let rest = message.strip_prefix(&format!("C:\\Users\\{owner}\\a is not Janes, and ")).unwrap();
+    let rest = message
+        .strip_prefix(&format!("C:\\Users\\{owner}\\a is not Janes, and "))
+        .unwrap();
     assert_eq!(&rest[8..], format!(" is {owner}'s"));
-    assert_eq!(named(&after[2], "ExceptionMessage"), "", "nothing stays nothing");
+    assert_eq!(
+        named(&after[2], "ExceptionMessage"),
+        "",
+        "nothing stays nothing"
+    );
     // All else is as it was, and what has no schema keeps its length.
     for (before, after) in before.iter().zip(&after) {
         let others = |fields: &[(String, String)]| -> Vec<(String, String)> {
             let text = ["CommandLine", "ExceptionMessage", "UserSID"];
-            fields.iter().filter(|(n, _)| !text.contains(&n.as_str())).cloned().collect()
+            fields
+                .iter()
+                .filter(|(n, _)| !text.contains(&n.as_str()))
+                .cloned()
+                .collect()
         };
         assert_eq!(others(before), others(after));
     }
     assert_eq!(payloads(&out)[3].len(), payloads(&file)[3].len());
-    assert_eq!((summary.lengths_kept, summary.undecoded, summary.left), (0, 1, 0));
+    assert_eq!(
+        (summary.lengths_kept, summary.undecoded, summary.left),
+        (0, 1, 0)
+    );
     assert_eq!(summary.secrets, [1]);
     // Equal salts write equal tokens.
-    assert_eq!(scrubbed(&file, free(Policy::usual(), &["project x"])).0, out);
+    assert_eq!(
+        scrubbed(&file, free(Policy::usual(), &["project x"])).0,
+        out
+    );
 
     // What is dropped becomes empty; what cannot, nothing.
     let policy = Policy::none()
@@ -237,9 +301,16 @@ fn record_that_cannot_grow_keeps_its_length() {
     let clr: Guid = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
     let text = "bob ".repeat(440);
     let payload = [wide_z("My.Exception"), wide_z(&text), vec![9; 16]].concat();
-    let file = trace(&[Made { provider: clr, version: 1, ..Made::new(2_003, 80, &payload) }]);
+    let file = trace(&[Made {
+        provider: clr,
+        version: 1,
+        ..Made::new(2_003, 80, &payload)
+    }]);
     let (out, summary) = scrubbed(&file, free(Policy::none(), &["bob"]));
-    assert_eq!((summary.lengths_kept, summary.left, summary.secrets), (1, 0, vec![440]));
+    assert_eq!(
+        (summary.lengths_kept, summary.left, summary.secrets),
+        (1, 0, vec![440])
+    );
     assert_eq!(payloads(&out)[0].len(), payload.len());
     assert!(!holds(&out, "bob"));
 }
@@ -248,7 +319,12 @@ fn record_that_cannot_grow_keeps_its_length() {
 fn addresses_move_together() {
     let sample = |ip: u64| [ip.to_le_bytes().to_vec(), vec![101, 0, 0, 0, 1, 0, 0, 0]].concat();
     let image = |base: u64| {
-        [base.to_le_bytes().to_vec(), 0x1_0000u64.to_le_bytes().to_vec(), vec![0; 40]].concat()
+        [
+            base.to_le_bytes().to_vec(),
+            0x1_0000u64.to_le_bytes().to_vec(),
+            vec![0; 40],
+        ]
+        .concat()
     };
     let base = 0x7ff6_1234_0000u64;
     let mut with_stack = Made::new(2_003, 1, b"x");
@@ -285,7 +361,10 @@ fn secrets_leave_the_header_and_layout_stays() {
     let file = trace_of(named, &[Made::new(2_000, 1, b"at contoso")]);
     let (out, summary) = scrubbed(&file, keeping(Policy::none(), &["Contoso"]));
     assert!(!holds(&out, "contoso"));
-    assert_eq!(open(&out).header().log_file_name.len(), "C:\\traces\\Contoso-7.etl".len());
+    assert_eq!(
+        open(&out).header().log_file_name.len(),
+        "C:\\traces\\Contoso-7.etl".len()
+    );
     assert_eq!((summary.secrets, summary.left), (vec![3], 0));
     // Letters of the size and kind fields cannot go: that is said, and the record stays whole.
     let (out, summary) = scrubbed(&file, keeping(Policy::none(), &["\u{13}\u{c0}"]));
@@ -304,8 +383,9 @@ fn holds(bytes: &[u8], text: &str) -> bool {
 
 /// Pieces that together spell secrets across fields, items, and records, in any coding and case.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
-    let whole =
-        prop::sample::select(vec!["secret", "SECRET", "sec", "ret", "Xylo", "lophone", "s"]);
+    let whole = prop::sample::select(vec![
+        "secret", "SECRET", "sec", "ret", "Xylo", "lophone", "s",
+    ]);
     (whole, 0u8..4, 0usize..3).prop_map(|(text, coding, gap)| {
         let mut bytes = match coding {
             0 | 1 => text.as_bytes().to_vec(),

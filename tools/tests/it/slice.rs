@@ -12,7 +12,11 @@ fn cut(
     select: impl FnMut(&Record<'_>, &Subject) -> bool,
     keep_state: bool,
 ) -> (Vec<u8>, Summary) {
-    let slicer = if keep_state { Slicer::new() } else { Slicer::new().without_state() };
+    let slicer = if keep_state {
+        Slicer::new()
+    } else {
+        Slicer::new().without_state()
+    };
     let finished = slicer.run(&mut open(file), select, Vec::new()).unwrap();
     (finished.output, finished.report)
 }
@@ -38,7 +42,11 @@ fn halves(halves: &[u32]) -> Vec<u8> {
 
 /// Kernel events of process `process` and its thread.
 fn process(timestamp: i64, kind: u16, process: u32) -> Made {
-    Made::kernel(timestamp, 0x0300 | kind, &[words(&[0]), halves(&[process, 1, 0, 0])].concat())
+    Made::kernel(
+        timestamp,
+        0x0300 | kind,
+        &[words(&[0]), halves(&[process, 1, 0, 0])].concat(),
+    )
 }
 
 fn thread(timestamp: i64, kind: u16, process: u32, thread: u32) -> Made {
@@ -54,16 +62,28 @@ fn image(timestamp: i64, kind: u16, process: u32) -> Made {
 }
 
 fn sample(timestamp: i64, thread: u32) -> Made {
-    Made::kernel(timestamp, 0x0f2e, &[words(&[0x10_0010]), halves(&[thread, 1])].concat())
+    Made::kernel(
+        timestamp,
+        0x0f2e,
+        &[words(&[0x10_0010]), halves(&[thread, 1])].concat(),
+    )
 }
 
 fn stack(timestamp: i64, of: i64, process: u32, thread: u32) -> Made {
-    let payload = [of.to_le_bytes().to_vec(), halves(&[process, thread]), words(&[0x10_0010])];
+    let payload = [
+        of.to_le_bytes().to_vec(),
+        halves(&[process, thread]),
+        words(&[0x10_0010]),
+    ];
     Made::kernel(timestamp, 0x1820, &payload.concat())
 }
 
 fn stack_key(timestamp: i64, of: i64, process: u32, thread: u32, key: u64) -> Made {
-    let payload = [of.to_le_bytes().to_vec(), halves(&[process, thread]), words(&[key])];
+    let payload = [
+        of.to_le_bytes().to_vec(),
+        halves(&[process, thread]),
+        words(&[key]),
+    ];
     Made::kernel(timestamp, 0x1826, &payload.concat())
 }
 
@@ -78,7 +98,12 @@ fn clr(timestamp: i64, rundown: bool, id: u16, process: u32, thread: u32) -> Mad
         "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4"
     };
     let provider: Guid = guid.parse().unwrap();
-    Made { provider, process, thread, ..Made::new(timestamp, id, &[0; 40]) }
+    Made {
+        provider,
+        process,
+        thread,
+        ..Made::new(timestamp, id, &[0; 40])
+    }
 }
 
 #[test]
@@ -96,7 +121,11 @@ fn slice_of_a_process_keeps_its_state() {
         stack(2_012, 2_010, 100, 101),
         stack(2_013, 2_011, 200, 201),
         Made::new(2_020, 1, b"one"),
-        Made { process: 200, thread: 201, ..Made::new(2_021, 1, b"other") },
+        Made {
+            process: 200,
+            thread: 201,
+            ..Made::new(2_021, 1, b"other")
+        },
         stack_key(2_022, 2_020, 100, 101, 0xaaaa),
         stack_key(2_023, 2_021, 200, 201, 0xbbbb),
         clr(2_030, true, 144, 100, 7),
@@ -110,16 +139,26 @@ fn slice_of_a_process_keeps_its_state() {
     // Everything of process 100, the system's image, and the key of its stack.
     assert_eq!(
         timestamps(&slice),
-        [2_001, 2_003, 2_005, 2_007, 2_010, 2_012, 2_020, 2_022, 2_030, 2_032, 2_040]
+        [
+            2_001, 2_003, 2_005, 2_007, 2_010, 2_012, 2_020, 2_022, 2_030, 2_032, 2_040
+        ]
     );
     assert_eq!((summary.selected, summary.kept_as_state), (9, 2));
     assert_eq!(summary.kept[&KeepReason::StackKey], 1);
     // One event by time only: what its process, its stack and its addresses need comes along.
     let (slice, summary) = cut(&file, |r, _| r.timestamp() == 2_020, true);
-    assert_eq!(timestamps(&slice), [2_001, 2_003, 2_005, 2_007, 2_020, 2_022, 2_030, 2_032, 2_040]);
+    assert_eq!(
+        timestamps(&slice),
+        [
+            2_001, 2_003, 2_005, 2_007, 2_020, 2_022, 2_030, 2_032, 2_040
+        ]
+    );
     assert_eq!(summary.selected, 2);
-    let state: Vec<_> =
-        summary.kept.iter().map(|(reason, count)| (reason.name(), *count)).collect();
+    let state: Vec<_> = summary
+        .kept
+        .iter()
+        .map(|(reason, count)| (reason.name(), *count))
+        .collect();
     assert_eq!(
         state,
         [
@@ -181,9 +220,15 @@ fn manifests_of_kept_providers_are_kept() {
     let other = Guid::new(9, 9, 9, [9; 8]);
     let file = trace(&[
         Made::new(2_001, 0xfffe, b"manifest"),
-        Made { provider: other, ..Made::new(2_002, 0xfffe, b"manifest") },
+        Made {
+            provider: other,
+            ..Made::new(2_002, 0xfffe, b"manifest")
+        },
         Made::new(2_003, 5, b"event"),
-        Made { provider: other, ..Made::new(2_004, 6, b"event") },
+        Made {
+            provider: other,
+            ..Made::new(2_004, 6, b"event")
+        },
     ]);
     let five = |r: &Record<'_>, _: &Subject| r.event().is_some_and(|h| h.descriptor.id == 5);
     assert_eq!(timestamps(&cut(&file, five, true).0), [2_001, 2_003]);
@@ -195,10 +240,19 @@ fn file_names_are_kept_for_disk_events() {
         Made::kernel(2_001, 0x0424, &words(&[1, 0])),
         Made::kernel(2_002, 0x0916, &words(&[1, 0])),
         Made::kernel(2_003, 0x010a, &words(&[0, 0, 0, 1, 0, 0])),
-        Made { thread: 7, ..Made::new(2_004, 5, b"event") },
+        Made {
+            thread: 7,
+            ..Made::new(2_004, 5, b"event")
+        },
     ]);
-    assert_eq!(timestamps(&cut(&file, |r, _| r.timestamp() == 2_003, true).0), [2_001, 2_003]);
-    assert_eq!(timestamps(&cut(&file, |r, _| r.timestamp() == 2_004, true).0), [2_004]);
+    assert_eq!(
+        timestamps(&cut(&file, |r, _| r.timestamp() == 2_003, true).0),
+        [2_001, 2_003]
+    );
+    assert_eq!(
+        timestamps(&cut(&file, |r, _| r.timestamp() == 2_004, true).0),
+        [2_004]
+    );
 }
 
 #[test]
@@ -217,24 +271,38 @@ fn header_is_relogged_and_keeps_losses() {
 fn events() -> impl Strategy<Value = Vec<Made>> {
     let one = (0u8..12, 0u32..4, 0u32..4, 0i64..6, 0u64..3);
     proptest::collection::vec(one, 0..80).prop_map(|steps| {
-        let made = steps.into_iter().enumerate().map(|(number, (kind, p, t, back, k))| {
-            let (pid, tid, timestamp) = (100 * p, 100 * p + t, 2_000 + number as i64);
-            let made = match kind {
-                0 => process(timestamp, 3, pid),
-                1 => thread(timestamp, 3, pid, tid),
-                2 => image(timestamp, 3, pid),
-                3 => sample(timestamp, tid),
-                4 => stack(timestamp, timestamp - back, pid, tid),
-                5 => stack_key(timestamp, timestamp - back, pid, tid, k),
-                6 => key(timestamp, k),
-                7 => clr(timestamp, false, 143, pid, tid),
-                8 => clr(timestamp, false, 82, pid, tid),
-                9 => clr(timestamp, true, 144, pid, tid),
-                10 => Made { process: pid, thread: tid, ..Made::new(timestamp, 0xfffe, b"m") },
-                _ => Made { process: pid, thread: tid, ..Made::new(timestamp, 7, b"x") },
-            };
-            Made { processor: (number % 2) as u16, ..made }
-        });
+        let made = steps
+            .into_iter()
+            .enumerate()
+            .map(|(number, (kind, p, t, back, k))| {
+                let (pid, tid, timestamp) = (100 * p, 100 * p + t, 2_000 + number as i64);
+                let made = match kind {
+                    0 => process(timestamp, 3, pid),
+                    1 => thread(timestamp, 3, pid, tid),
+                    2 => image(timestamp, 3, pid),
+                    3 => sample(timestamp, tid),
+                    4 => stack(timestamp, timestamp - back, pid, tid),
+                    5 => stack_key(timestamp, timestamp - back, pid, tid, k),
+                    6 => key(timestamp, k),
+                    7 => clr(timestamp, false, 143, pid, tid),
+                    8 => clr(timestamp, false, 82, pid, tid),
+                    9 => clr(timestamp, true, 144, pid, tid),
+                    10 => Made {
+                        process: pid,
+                        thread: tid,
+                        ..Made::new(timestamp, 0xfffe, b"m")
+                    },
+                    _ => Made {
+                        process: pid,
+                        thread: tid,
+                        ..Made::new(timestamp, 7, b"x")
+                    },
+                };
+                Made {
+                    processor: (number % 2) as u16,
+                    ..made
+                }
+            });
         made.collect()
     })
 }

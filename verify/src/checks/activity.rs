@@ -52,7 +52,13 @@ impl Activities {
         // Most events have no activity.
         if header.activity != Guid::ZERO || related.is_some() {
             let task = (header.provider, header.descriptor.task);
-            self.active(header.activity, related, task, header.descriptor.opcode, timestamp);
+            self.active(
+                header.activity,
+                related,
+                task,
+                header.descriptor.opcode,
+                timestamp,
+            );
         }
     }
 
@@ -129,7 +135,11 @@ impl Activities {
     #[must_use]
     pub fn unknown_parents(&self) -> Counted {
         let mut unknown = Counted::default();
-        for (_, &first) in self.parents.iter().filter(|(parent, _)| !self.seen.contains(parent)) {
+        for (_, &first) in self
+            .parents
+            .iter()
+            .filter(|(parent, _)| !self.seen.contains(parent))
+        {
             unknown.count += 1;
             unknown.first = Some(unknown.first.map_or(first, |f| f.min(first)));
         }

@@ -37,15 +37,17 @@ impl LossTimes {
     /// CLR's to lose where another file has them; and the other way round. What a file without
     /// events of either kind lost may be any.
     pub fn new(machine: &Machine) -> Self {
-        LossTimes([Carried::Clr, Carried::Kernel, Carried::Any].map(|carried| {
-            let is_anywhere = machine.files().iter().any(|file| carried.is_in(file));
-            let may_have = |loss: &&Loss| {
-                let file = machine.files().get(loss.source);
-                !is_anywhere
-                    || file.is_none_or(|f| carried.is_in(f) || !(f.has_clr || f.has_kernel))
-            };
-            InOrder::new(machine.losses().iter().filter(may_have).copied())
-        }))
+        LossTimes(
+            [Carried::Clr, Carried::Kernel, Carried::Any].map(|carried| {
+                let is_anywhere = machine.files().iter().any(|file| carried.is_in(file));
+                let may_have = |loss: &&Loss| {
+                    let file = machine.files().get(loss.source);
+                    !is_anywhere
+                        || file.is_none_or(|f| carried.is_in(f) || !(f.has_clr || f.has_kernel))
+                };
+                InOrder::new(machine.losses().iter().filter(may_have).copied())
+            }),
+        )
     }
 }
 
@@ -65,14 +67,19 @@ impl InOrder {
             *latest = loss.to.unwrap_or(Ticks::MAX).max(*latest);
             Some(*latest)
         });
-        InOrder { latest: latest.collect(), losses }
+        InOrder {
+            latest: latest.collect(),
+            losses,
+        }
     }
 
     /// The first one that may have happened within a span: it is the first that does not end before
     /// the span, unless that begins after it.
     fn first_in(&self, from: Option<Ticks>, to: Option<Ticks>) -> Option<&Loss> {
         let from = from.unwrap_or(Ticks::MIN);
-        let loss = self.losses.get(self.latest.partition_point(|&latest| latest < from))?;
+        let loss = self
+            .losses
+            .get(self.latest.partition_point(|&latest| latest < from))?;
         Some(loss).filter(|loss| loss.touches(None, to))
     }
 }

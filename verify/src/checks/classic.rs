@@ -46,7 +46,8 @@ impl ClassicCounts {
     #[cold]
     #[inline(never)]
     fn first_of_group(&mut self, hook: u16) {
-        self.kernel.resize((usize::from(hook) / TYPES + 1) * TYPES, 0);
+        self.kernel
+            .resize((usize::from(hook) / TYPES + 1) * TYPES, 0);
         if let Some(count) = self.kernel.get_mut(usize::from(hook)) {
             *count = 1;
         }
@@ -73,7 +74,12 @@ impl ClassicCounts {
         let kernel = groups.flat_map(|(group, types)| {
             let types = (0..).zip(types).filter(|(_, count)| **count > 0);
             let class = group_guid(group).unwrap_or(Guid::ZERO);
-            types.map(move |(id, &count)| ClassicCount { class, group: Some(group), id, count })
+            types.map(move |(id, &count)| ClassicCount {
+                class,
+                group: Some(group),
+                id,
+                count,
+            })
         });
         let others = self.others.iter();
         kernel.chain(others.map(|(&(class, id), &count)| ClassicCount {
@@ -96,8 +102,18 @@ mod tests {
             counts.add_kernel(hook);
         }
         let class = group_guid(0x0f).unwrap();
-        let samples = ClassicCount { class, group: Some(0x0f), id: 0x2e, count: 2 };
-        let unknown = ClassicCount { class: Guid::ZERO, group: Some(0xff), id: 0xff, count: 1 };
+        let samples = ClassicCount {
+            class,
+            group: Some(0x0f),
+            id: 0x2e,
+            count: 2,
+        };
+        let unknown = ClassicCount {
+            class: Guid::ZERO,
+            group: Some(0xff),
+            id: 0xff,
+            count: 1,
+        };
         assert_eq!(counts.iter().collect::<Vec<_>>(), [samples, unknown]);
     }
 }

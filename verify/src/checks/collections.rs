@@ -116,7 +116,10 @@ impl EventReader {
 
     fn new(id: u16) -> Self {
         let names = ["ClrInstanceID", "Count", "Type"];
-        EventReader { id, fields: FieldReader::of_event(CLR_RUNTIME, id, names) }
+        EventReader {
+            id,
+            fields: FieldReader::of_event(CLR_RUNTIME, id, names),
+        }
     }
 
     /// Readers of all events of collections, the most frequent event first.
@@ -180,7 +183,10 @@ impl Collectors {
         if process >= Self::MAX {
             return None;
         }
-        self.processes.push(Process { pid, since: timestamp });
+        self.processes.push(Process {
+            pid,
+            since: timestamp,
+        });
         self.by_pid.insert(pid, process);
         Some(process)
     }
@@ -198,13 +204,25 @@ impl Collectors {
         let descriptor = header.descriptor;
         let id = descriptor.id;
         let is_first_version = descriptor.version == 0;
-        let Some(fields) = self.fields(id, record) else { return };
-        let field = |index: usize| fields.uint(index).and_then(|value| u32::try_from(value).ok());
-        let instance = if is_first_version { Some(0) } else { field(EventReader::INSTANCE) };
+        let Some(fields) = self.fields(id, record) else {
+            return;
+        };
+        let field = |index: usize| {
+            fields
+                .uint(index)
+                .and_then(|value| u32::try_from(value).ok())
+        };
+        let instance = if is_first_version {
+            Some(0)
+        } else {
+            field(EventReader::INSTANCE)
+        };
         let Some(instance) = instance.and_then(|instance| u16::try_from(instance).ok()) else {
             return;
         };
-        let Some(process) = self.process(header.process_id, timestamp) else { return };
+        let Some(process) = self.process(header.process_id, timestamp) else {
+            return;
+        };
         let clr = (process, instance);
         if self.clrs.len() >= Self::MAX && !self.clrs.contains_key(&clr) {
             return;
@@ -231,7 +249,11 @@ impl Collectors {
 
     /// The fields of an event about collections.
     fn fields<'a>(&mut self, id: u16, record: &Record<'a>) -> Option<FieldValues<'a, 3>> {
-        self.readers.iter_mut().find(|reader| reader.id == id)?.fields.read(record)
+        self.readers
+            .iter_mut()
+            .find(|reader| reader.id == id)?
+            .fields
+            .read(record)
     }
 
     /// A thread that suspends a CLR also restarts it.
@@ -242,7 +264,9 @@ impl Collectors {
         step: u8,
         timestamp: Ticks,
     ) {
-        let Some(own) = self.threads.get_mut(&(process, tid)) else { return };
+        let Some(own) = self.threads.get_mut(&(process, tid)) else {
+            return;
+        };
         if own.instance != instance {
             return;
         }
@@ -266,12 +290,22 @@ impl Collectors {
     }
 
     fn suspend(&mut self, tid: ThreadId, (process, instance): (usize, u16), timestamp: Ticks) {
-        let Some(known) = self.clrs.get_mut(&(process, instance)) else { return };
+        let Some(known) = self.clrs.get_mut(&(process, instance)) else {
+            return;
+        };
         let thread = (process, tid);
         let before = self.threads.get(&thread).copied();
-        let same = before.filter(|b| b.instance == instance).unwrap_or_default();
+        let same = before
+            .filter(|b| b.instance == instance)
+            .unwrap_or_default();
         let restarts = known.restarts;
-        let now = Suspension { instance, timestamp, restarts, has_begun: true, ..same };
+        let now = Suspension {
+            instance,
+            timestamp,
+            restarts,
+            has_begun: true,
+            ..same
+        };
         // The thread itself waits for the restart.
         let is_same = |b: &Suspension| b.has_begun && b.instance == instance;
         let unrestarted = before.filter(|b| is_same(b) && b.restarts == known.restarts);
@@ -285,10 +319,12 @@ impl Collectors {
 
     /// The collections of each CLR, with its instance, and the id of its process at a time.
     pub fn all(&self) -> impl Iterator<Item = (ProcessId, Ticks, u16, &Collections)> {
-        self.clrs.iter().filter_map(|(&(process, instance), collections)| {
-            let Process { pid, since } = *self.processes.get(process)?;
-            Some((pid, since, instance, collections))
-        })
+        self.clrs
+            .iter()
+            .filter_map(|(&(process, instance), collections)| {
+                let Process { pid, since } = *self.processes.get(process)?;
+                Some((pid, since, instance, collections))
+            })
     }
 }
 
@@ -313,7 +349,10 @@ impl Rate {
     fn excess(self) -> Option<Counted> {
         let is_rated = self.collections >= MIN_COLLECTIONS && self.most > 0;
         let is_beyond = self.since >= MIN_ALLOCATED && self.since > MAX_GROWTH * self.most;
-        (is_rated && is_beyond).then_some(Counted { count: self.since, first: self.last })
+        (is_rated && is_beyond).then_some(Counted {
+            count: self.since,
+            first: self.last,
+        })
     }
 }
 
@@ -336,14 +375,23 @@ impl Collections {
     pub fn absent(&self) -> Option<(Ticks, Vec<&'static str>)> {
         let count = |id: u16| {
             let index = KINDS.iter().position(|(kind, _)| *kind == id);
-            index.and_then(|index| self.counts.get(index)).copied().unwrap_or(0)
+            index
+                .and_then(|index| self.counts.get(index))
+                .copied()
+                .unwrap_or(0)
         };
         let is_absent = |id: u16| {
-            let proofs = PROOFS.iter().find(|(kind, _)| *kind == id).map_or(&[][..], |(_, p)| p);
+            let proofs = PROOFS
+                .iter()
+                .find(|(kind, _)| *kind == id)
+                .map_or(&[][..], |(_, p)| p);
             count(id) == 0 && proofs.iter().any(|proof| count(*proof) >= MIN_COLLECTIONS)
         };
-        let absent: Vec<_> =
-            KINDS.iter().filter(|(id, _)| is_absent(*id)).map(|(_, name)| *name).collect();
+        let absent: Vec<_> = KINDS
+            .iter()
+            .filter(|(id, _)| is_absent(*id))
+            .map(|(_, name)| *name)
+            .collect();
         Some((self.first?, absent)).filter(|(_, absent)| !absent.is_empty())
     }
 
@@ -415,10 +463,22 @@ mod tests {
         clr.end(8);
         assert_eq!((clr.skipped.count, clr.unended.count), (0, 0));
         clr.start(11, 4, false, Ticks::new(50));
-        assert_eq!(clr.unended, Counted { count: 1, first: Some(Ticks::new(40)) });
+        assert_eq!(
+            clr.unended,
+            Counted {
+                count: 1,
+                first: Some(Ticks::new(40))
+            }
+        );
         clr.end(11);
         clr.start(14, 4, false, Ticks::new(60));
-        assert_eq!(clr.skipped, Counted { count: 2, first: Some(Ticks::new(50)) });
+        assert_eq!(
+            clr.skipped,
+            Counted {
+                count: 2,
+                first: Some(Ticks::new(50))
+            }
+        );
         assert_eq!(clr.unended.count, 1);
     }
 
@@ -459,7 +519,10 @@ mod tests {
         for process in [0, 2] {
             all.clrs.entry((process, 9)).or_default();
         }
-        let known: Vec<_> = all.all().map(|(pid, since, clr, _)| (pid, since, clr)).collect();
+        let known: Vec<_> = all
+            .all()
+            .map(|(pid, since, clr, _)| (pid, since, clr))
+            .collect();
         let pid = ProcessId::new(7);
         assert_eq!(known, [(pid, Ticks::new(10), 9), (pid, Ticks::new(20), 9)]);
     }
@@ -483,7 +546,10 @@ mod tests {
         all.suspend(ThreadId::new(10), (1, 0), Ticks::new(400));
         assert_eq!(
             all.clrs[&(1, 0)].unrestarted,
-            Counted { count: 1, first: Some(Ticks::new(300)) }
+            Counted {
+                count: 1,
+                first: Some(Ticks::new(300))
+            }
         );
     }
 
@@ -502,7 +568,13 @@ mod tests {
         clr.start(3, 4, false, Ticks::new(30));
         clr.end(3);
         both(&mut clr, 4, Ticks::new(40));
-        assert_eq!(clr.unmatched, Counted { count: 1, first: Some(Ticks::new(30)) });
+        assert_eq!(
+            clr.unmatched,
+            Counted {
+                count: 1,
+                first: Some(Ticks::new(30))
+            }
+        );
         clr.start(5, 2, false, Ticks::new(50));
         clr.start(5, 2, false, Ticks::new(50));
         assert_eq!(clr.unmatched.count, 2);
@@ -548,8 +620,16 @@ mod tests {
         }
         // Without collections, threads are suspended for something else.
         assert_eq!(of(&STEPS, 10), None);
-        assert_eq!(of(&[START, END, HEAP_STATS], 10).map(|names| names.len()), Some(4));
-        assert!(PROOFS.iter().zip(KINDS).all(|((kind, _), (id, _))| *kind == id));
+        assert_eq!(
+            of(&[START, END, HEAP_STATS], 10).map(|names| names.len()),
+            Some(4)
+        );
+        assert!(
+            PROOFS
+                .iter()
+                .zip(KINDS)
+                .all(|((kind, _), (id, _))| *kind == id)
+        );
     }
 
     #[test]
@@ -564,6 +644,12 @@ mod tests {
         clr.rate.since += 300;
         assert_eq!(clr.uncollected(), Counted::default());
         clr.rate.since += 1;
-        assert_eq!(clr.uncollected(), Counted { count: 301, first: Some(Ticks::new(10)) });
+        assert_eq!(
+            clr.uncollected(),
+            Counted {
+                count: 301,
+                first: Some(Ticks::new(10))
+            }
+        );
     }
 }

@@ -91,14 +91,23 @@ impl Enabled {
     /// # Errors
     /// When the text has another form, or the provider's name is unknown.
     pub fn parse(text: &str) -> crate::Result<Vec<Self>> {
-        Self::parse_text(text)
-            .map_err(|reason| crate::Error::Enable { text: text.to_owned(), reason })
+        Self::parse_text(text).map_err(|reason| crate::Error::Enable {
+            text: text.to_owned(),
+            reason,
+        })
     }
 
     fn parse_text(text: &str) -> Result<Vec<Self>, String> {
-        let first = text.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+        let first = text
+            .split_whitespace()
+            .next()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
         let tool = first.trim_end_matches(".exe");
-        if ["xperf", "logman", "tracelog"].iter().any(|name| tool.ends_with(name)) {
+        if ["xperf", "logman", "tracelog"]
+            .iter()
+            .any(|name| tool.ends_with(name))
+        {
             return Self::line(text);
         }
         text.split('+').map(Self::one).collect()
@@ -111,20 +120,32 @@ impl Enabled {
         for action in &line.actions {
             let (session, providers) = match action {
                 Action::Start(s) | Action::Create(s) | Action::Update(s) => (&s.name, &s.providers),
-                Action::Enable { session, providers, .. } => (session, providers),
+                Action::Enable {
+                    session, providers, ..
+                } => (session, providers),
                 _ => continue,
             };
             for spec in providers {
                 let registry = Registry::builtin();
                 let provider = spec.provider.guid(registry).ok_or_else(|| {
-                    format!("the GUID of {} is unknown: use the GUID instead", spec.provider)
+                    format!(
+                        "the GUID of {} is unknown: use the GUID instead",
+                        spec.provider
+                    )
                 })?;
                 let with = spec.enablement(registry).map_err(|e| e.to_string())?;
                 let session = Some(session.clone());
-                out.push(Enabled { session, ..Enabled::declared(provider, with) });
+                out.push(Enabled {
+                    session,
+                    ..Enabled::declared(provider, with)
+                });
             }
         }
-        if out.is_empty() { Err("the line enables no provider".to_owned()) } else { Ok(out) }
+        if out.is_empty() {
+            Err("the line enables no provider".to_owned())
+        } else {
+            Ok(out)
+        }
     }
 
     /// One provider.
@@ -171,13 +192,20 @@ impl Enabled {
 
     /// The timestamps between which it holds, as far as they are known.
     fn span(&self) -> (Ticks, Ticks) {
-        (self.at.unwrap_or(Ticks::MIN), self.end.unwrap_or(Ticks::MAX))
+        (
+            self.at.unwrap_or(Ticks::MIN),
+            self.end.unwrap_or(Ticks::MAX),
+        )
     }
 }
 
 /// Masks and level in words.
 pub(crate) fn words(with: &Enablement) -> String {
-    let all = if with.all == 0 { String::new() } else { format!(" and all of {:#x}", with.all) };
+    let all = if with.all == 0 {
+        String::new()
+    } else {
+        format!(" and all of {:#x}", with.all)
+    };
     format!("{:#x}{all} at level {}", with.any, with.level)
 }
 
@@ -236,7 +264,10 @@ impl RuntimeOn {
         };
         RuntimeOn {
             loader: on(LOADER),
-            jit: On { known: admission.known(CLR_RUNTIME, logs_loads), ..on(JIT) },
+            jit: On {
+                known: admission.known(CLR_RUNTIME, logs_loads),
+                ..on(JIT)
+            },
             end_enumeration: on(END_ENUMERATION),
         }
     }
@@ -295,7 +326,12 @@ impl Admission {
     /// The index of an event's kind; `None` if too many kinds are kept.
     pub(super) fn index(&mut self, header: &EventHeader) -> Option<usize> {
         let (provider, d) = (header.provider, header.descriptor);
-        let key = Key { provider, keyword: d.keyword, id: d.id, level: d.level };
+        let key = Key {
+            provider,
+            keyword: d.keyword,
+            id: d.id,
+            level: d.level,
+        };
         if let Some(&index) = self.indexes.get(&key) {
             return Some(index);
         }
@@ -370,8 +406,14 @@ impl Admission {
                 }
             }
             13 => {
-                let (Some(any), Some(level)) = (c.u64(), c.u32()) else { return };
-                let provider = if self.rundown { CLR_RUNDOWN } else { CLR_RUNTIME };
+                let (Some(any), Some(level)) = (c.u64(), c.u32()) else {
+                    return;
+                };
+                let provider = if self.rundown {
+                    CLR_RUNDOWN
+                } else {
+                    CLR_RUNTIME
+                };
                 self.push(provider, Some((level, any)), timestamp, None);
             }
             14 => {
@@ -400,7 +442,11 @@ impl Admission {
         let mut keys = self.seen.clone();
         keys.sort_unstable_by_key(|(key, _)| *key);
         for (key, counted) in keys {
-            let event = EventKey { id: key.id, level: key.level, keyword: key.keyword };
+            let event = EventKey {
+                id: key.id,
+                level: key.level,
+                keyword: key.keyword,
+            };
             out.entry(key.provider).or_default().push((event, counted));
         }
         out
@@ -409,7 +455,10 @@ impl Admission {
     /// The enablements of a provider with known masks. Where the user declared some, there are no
     /// others: what the trace records beside them is not one of them.
     pub fn of(&self, provider: Guid) -> impl Iterator<Item = (&Enabled, &Enablement)> + Clone {
-        let own = self.enabled.iter().filter(move |e| e.provider == provider && e.with.is_some());
+        let own = self
+            .enabled
+            .iter()
+            .filter(move |e| e.provider == provider && e.with.is_some());
         let known = own.clone().map(|e| e.knowledge).min();
         let own = own.filter(move |e| Some(e.knowledge) == known);
         own.filter_map(|e| e.with.as_ref().map(|with| (e, with)))
@@ -418,7 +467,10 @@ impl Admission {
     /// The enablements by which a provider raised events: the known ones, and those of sessions
     /// that wrote none of the files.
     pub fn raising(&self, provider: Guid) -> impl Iterator<Item = &Enablement> + Clone {
-        let elsewhere = self.elsewhere.iter().filter(move |e| e.provider == provider);
+        let elsewhere = self
+            .elsewhere
+            .iter()
+            .filter(move |e| e.provider == provider);
         let elsewhere = elsewhere.filter_map(|e| e.with.as_ref());
         self.of(provider).map(|(_, with)| with).chain(elsewhere)
     }
@@ -472,7 +524,9 @@ impl Admission {
 
 fn text(units: &[u8]) -> String {
     let units = units.chunks_exact(2).filter_map(|u| u.u16_at(0));
-    char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+    char::decode_utf16(units)
+        .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect()
 }
 
 #[cfg(test)]
@@ -491,11 +545,23 @@ mod tests {
             (CLR_RUNTIME, Some(Enablement::new(5, 0x1ccbd)))
         );
         assert_eq!(parsed("runtime").with, Some(Enablement::new(0, 0)));
-        assert_eq!(Enabled::parse("runtime:1:5+rundown:0x138:5").unwrap().len(), 2);
-        for windows in ["Microsoft-Windows-Kernel-Process:0x10:5", "kernel-process:0x10:5"] {
+        assert_eq!(
+            Enabled::parse("runtime:1:5+rundown:0x138:5").unwrap().len(),
+            2
+        );
+        for windows in [
+            "Microsoft-Windows-Kernel-Process:0x10:5",
+            "kernel-process:0x10:5",
+        ] {
             assert_eq!(parsed(windows).provider, providers::KERNEL_PROCESS);
         }
-        for wrong in ["", "unknown:1:1", "runtime:mask", "runtime:1:256", "runtime:1:1:1"] {
+        for wrong in [
+            "",
+            "unknown:1:1",
+            "runtime:mask",
+            "runtime:1:256",
+            "runtime:1:1:1",
+        ] {
             assert!(Enabled::parse(wrong).is_err(), "{wrong}");
         }
     }
@@ -521,32 +587,55 @@ mod tests {
                 .since(clock.ticks_at(FileTime::new(at)))
         };
         let at = |filetime| Some(clock.ticks_at(FileTime::new(filetime)));
-        assert_eq!((on(0x8, 450), on(0x10, 150), on(0x10, 450)), (at(100), at(100), at(300)));
-        assert_eq!((on(0x10, 250), on(0x80, 450), on(0x10, 550)), (None, None, None));
+        assert_eq!(
+            (on(0x8, 450), on(0x10, 150), on(0x10, 450)),
+            (at(100), at(100), at(300))
+        );
+        assert_eq!(
+            (on(0x10, 250), on(0x80, 450), on(0x10, 550)),
+            (None, None, None)
+        );
         // Another session had it all the time.
         let other = Enabled::declared(CLR_RUNTIME, Enablement::new(4, 0x80));
         let both = Admission::new(&[&history[..], &[other]].concat(), &clock);
         assert_eq!(
-            both.on(CLR_RUNTIME, 0x80, INFORMATIONAL).since(clock.ticks_at(FileTime::new(450))),
+            both.on(CLR_RUNTIME, 0x80, INFORMATIONAL)
+                .since(clock.ticks_at(FileTime::new(450))),
             Some(Ticks::MIN)
         );
         // Without an end, it lasts.
         let admission = Admission::new(
-            &[enabled(0x98, FileTime::new(100), None), enabled(0x8, FileTime::new(200), None)],
+            &[
+                enabled(0x98, FileTime::new(100), None),
+                enabled(0x8, FileTime::new(200), None),
+            ],
             &clock,
         );
-        assert_eq!(admission.on(CLR_RUNTIME, 0x10, INFORMATIONAL).since(Ticks::MAX), at(100));
+        assert_eq!(
+            admission
+                .on(CLR_RUNTIME, 0x10, INFORMATIONAL)
+                .since(Ticks::MAX),
+            at(100)
+        );
     }
 
     #[test]
     fn on_needs_the_keywords_of_which_all_must_be_there() {
         let since = |all| {
-            let with = Enablement { all, ..Enablement::new(5, 0x98) };
+            let with = Enablement {
+                all,
+                ..Enablement::new(5, 0x98)
+            };
             let declared = Enabled::declared(CLR_RUNTIME, with);
             let admission = Admission::new(&[declared], &Clock::assumed(Ticks::new(1_000)));
-            admission.on(CLR_RUNTIME, 0x10, INFORMATIONAL).since(Ticks::new(9))
+            admission
+                .on(CLR_RUNTIME, 0x10, INFORMATIONAL)
+                .since(Ticks::new(9))
         };
-        assert_eq!((since(0), since(0x10), since(0x8)), (Some(Ticks::MIN), Some(Ticks::MIN), None));
+        assert_eq!(
+            (since(0), since(0x10), since(0x8)),
+            (Some(Ticks::MIN), Some(Ticks::MIN), None)
+        );
     }
 
     #[test]
@@ -555,12 +644,31 @@ mod tests {
         let since = |level, event_level| {
             let declared = Enabled::declared(CLR_RUNTIME, Enablement::new(level, 0x98));
             let mut admission = Admission::new(&[declared], &clock);
-            let key = Key { provider: CLR_RUNTIME, keyword: 0x10, id: 143, level: event_level };
-            admission.seen.push((key, Counted { count: 1, first: Some(Ticks::new(7)) }));
-            admission.on(CLR_RUNTIME, 0x10, INFORMATIONAL).since(Ticks::new(9))
+            let key = Key {
+                provider: CLR_RUNTIME,
+                keyword: 0x10,
+                id: 143,
+                level: event_level,
+            };
+            admission.seen.push((
+                key,
+                Counted {
+                    count: 1,
+                    first: Some(Ticks::new(7)),
+                },
+            ));
+            admission
+                .on(CLR_RUNTIME, 0x10, INFORMATIONAL)
+                .since(Ticks::new(9))
         };
-        assert_eq!([since(0, 4), since(4, 4), since(5, 0)], [Some(Ticks::MIN); 3]);
-        assert_eq!((since(3, 4), since(3, 3), since(3, 0)), (Some(Ticks::new(7)), None, None));
+        assert_eq!(
+            [since(0, 4), since(4, 4), since(5, 0)],
+            [Some(Ticks::MIN); 3]
+        );
+        assert_eq!(
+            (since(3, 4), since(3, 3), since(3, 0)),
+            (Some(Ticks::new(7)), None, None)
+        );
     }
 
     #[test]
@@ -568,17 +676,26 @@ mod tests {
         let line =
             "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl";
         let enabled = Enabled::parse(line).unwrap();
-        let [runtime] = enabled.as_slice() else { panic!("one provider") };
+        let [runtime] = enabled.as_slice() else {
+            panic!("one provider")
+        };
         assert_eq!(runtime.provider, CLR_RUNTIME);
         assert_eq!(runtime.with, Some(Enablement::new(5, 0x1ccbd)));
         assert_eq!(runtime.session.as_deref(), Some("clr"));
         let all = "tracelog -enableex clr -guid #e13c0d23-ccbc-4e12-931b-d9cc2eee27e4 \
                    -matchanykw 0x98 -matchallkw 0x10 -level 5";
-        let [all] = &Enabled::parse(all).unwrap()[..] else { panic!("one provider") };
-        assert_eq!(words(all.with.as_ref().unwrap()), "0x98 and all of 0x10 at level 5");
+        let [all] = &Enabled::parse(all).unwrap()[..] else {
+            panic!("one provider")
+        };
+        assert_eq!(
+            words(all.with.as_ref().unwrap()),
+            "0x98 and all of 0x10 at level 5"
+        );
         let windows = "logman start a -p Microsoft-Windows-Kernel-Process \
                        (WINEVENT_KEYWORD_PROCESS,WINEVENT_KEYWORD_IMAGE) 5 -ets";
-        let [windows] = &Enabled::parse(windows).unwrap()[..] else { panic!("one provider") };
+        let [windows] = &Enabled::parse(windows).unwrap()[..] else {
+            panic!("one provider")
+        };
         assert_eq!(windows.with, Some(Enablement::new(5, 0x50)));
         assert!(Enabled::parse("xperf -stop clr").is_err());
         assert!(Enabled::parse("logman").is_err());

@@ -57,14 +57,17 @@ fn choices(provider: Guid, event: &EventKey) -> [u64; 2] {
         return [event.keyword, 0];
     }
     let raises = |mask| {
-        [INFORMATIONAL, VERBOSE].iter().any(|&level| match is_rundown {
-            true => Rundown::new(mask, level).raises_event(*event),
-            false => Runtime::new(mask, level).raises_event(*event),
-        })
+        [INFORMATIONAL, VERBOSE]
+            .iter()
+            .any(|&level| match is_rundown {
+                true => Rundown::new(mask, level).raises_event(*event),
+                false => Runtime::new(mask, level).raises_event(*event),
+            })
     };
     let raising = |bits: u64, with: u64| {
         let each = (0..u64::BITS).map(|bit| 1 << bit & bits);
-        each.filter(|&bit| bit != 0 && raises(bit | with)).fold(0, |all, bit| all | bit)
+        each.filter(|&bit| bit != 0 && raises(bit | with))
+            .fold(0, |all, bit| all | bit)
     };
     let enumerations = START_RUNDOWN | END_RUNDOWN | START_ENUMERATION | END_ENUMERATION;
     let own = match raising(event.keyword, enumerations) {
@@ -72,7 +75,11 @@ fn choices(provider: Guid, event: &EventKey) -> [u64; 2] {
         0 => event.keyword,
         own => own,
     };
-    let requests = if is_rundown { raising(START_RUNDOWN | END_RUNDOWN, own) } else { 0 };
+    let requests = if is_rundown {
+        raising(START_RUNDOWN | END_RUNDOWN, own)
+    } else {
+        0
+    };
     [own, requests]
 }
 
@@ -83,7 +90,12 @@ fn choices(provider: Guid, event: &EventKey) -> [u64; 2] {
 #[must_use]
 pub fn smallest(provider: Guid, events: &[EventKey], processes: &[Process]) -> Enablement {
     let demands = Demands::of(provider, processes);
-    let level = events.iter().map(|e| e.level).max().unwrap_or(0).max(demands.level);
+    let level = events
+        .iter()
+        .map(|e| e.level)
+        .max()
+        .unwrap_or(0)
+        .max(demands.level);
     let sets = events.iter().flat_map(|event| choices(provider, event));
     let mut sets: Vec<u64> = sets.filter(|&set| set != 0).collect();
     sets.sort_unstable();
@@ -104,8 +116,10 @@ fn hitting(sets: &[u64]) -> u64 {
     if sets.is_empty() {
         return 0;
     }
-    let candidates: Vec<u64> =
-        (0..64).map(|bit| 1 << bit).filter(|b| sets.iter().any(|s| s & b != 0)).collect();
+    let candidates: Vec<u64> = (0..64)
+        .map(|bit| 1 << bit)
+        .filter(|b| sets.iter().any(|s| s & b != 0))
+        .collect();
     let meets = |mask: u64| sets.iter().all(|set| set & mask != 0);
     for &a in &candidates {
         if meets(a) {
@@ -124,7 +138,9 @@ fn hitting(sets: &[u64]) -> u64 {
     while !rest.is_empty() {
         let met = |bit: &u64| rest.iter().filter(|&set| set & bit != 0).count();
         // The first of the best: `max_by_key` returns the last.
-        let Some(&best) = candidates.iter().rev().max_by_key(|bit| met(bit)) else { break };
+        let Some(&best) = candidates.iter().rev().max_by_key(|bit| met(bit)) else {
+            break;
+        };
         mask |= best;
         rest.retain(|set| set & best == 0);
     }
@@ -137,7 +153,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn seen(keys: &[(u8, u64)]) -> Vec<EventKey> {
-        keys.iter().map(|&(level, keyword)| EventKey { id: 0, level, keyword }).collect()
+        keys.iter()
+            .map(|&(level, keyword)| EventKey {
+                id: 0,
+                level,
+                keyword,
+            })
+            .collect()
     }
 
     #[test]
@@ -155,7 +177,11 @@ mod tests {
     #[test]
     fn smallest_requests_the_rundown_that_lists_the_events() {
         let of = |keys: &[(u16, u64)]| {
-            let keys = keys.iter().map(|&(id, keyword)| EventKey { id, level: 4, keyword });
+            let keys = keys.iter().map(|&(id, keyword)| EventKey {
+                id,
+                level: 4,
+                keyword,
+            });
             smallest(CLR_RUNDOWN, &keys.collect::<Vec<_>>(), &[]).any
         };
         // Only Threading lists threads; their event has another keyword, too.

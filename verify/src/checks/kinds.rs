@@ -54,7 +54,10 @@ enum Size {
 
 impl Size {
     fn of(decoder: &Decoder, pointers: PointerSize) -> Self {
-        match (decoder.fixed_size(pointers), decoder.string_layout(pointers)) {
+        match (
+            decoder.fixed_size(pointers),
+            decoder.string_layout(pointers),
+        ) {
             (Some(size), _) => Size::Fixed(size),
             (None, Some(around)) => Size::Texts(around),
             (None, None) => Size::Other,
@@ -66,7 +69,11 @@ impl Size {
     fn is_of(self, payload: &[u8]) -> bool {
         match self {
             Size::Fixed(size) => size == payload.len(),
-            Size::Texts(StringLayout { before, texts, after }) => {
+            Size::Texts(StringLayout {
+                before,
+                texts,
+                after,
+            }) => {
                 let end = payload.len().checked_sub(after);
                 let between = end.and_then(|end| payload.get(before..end));
                 between.and_then(count_texts) == Some(texts)
@@ -83,7 +90,12 @@ impl Kind {
         let [narrow, broad] = self.sizes;
         self.only_size
             && (self.layout.sized_elsewhere
-                || (if pointers == Some(PointerSize::P8) { broad } else { narrow }).is_of(payload)
+                || (if pointers == Some(PointerSize::P8) {
+                    broad
+                } else {
+                    narrow
+                })
+                .is_of(payload)
                 || self.il_map.is_some_and(|size| size.is_exact(payload)))
     }
 }
@@ -112,7 +124,12 @@ impl Kinds {
         // The first half of the GUID, and all of the descriptor.
         let mixed = word(0) ^ word(16) ^ word(24).rotate_left(32);
         let at = (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize & (Self::ENTRIES - 1);
-        if self.entries.get(at).and_then(Option::as_ref).is_none_or(|kind| kind.key != *key) {
+        if self
+            .entries
+            .get(at)
+            .and_then(Option::as_ref)
+            .is_none_or(|kind| kind.key != *key)
+        {
             self.learn(at, *key, header, admission, payloads);
         }
         self.entries.get(at)?.as_ref()
@@ -128,7 +145,9 @@ impl Kinds {
         admission: &mut Admission,
         payloads: &Payloads,
     ) {
-        let index = admission.index(header).and_then(|index| u32::try_from(index).ok());
+        let index = admission
+            .index(header)
+            .and_then(|index| u32::try_from(index).ok());
         let records_enablement = Admission::is_enablement(header);
         let (provider, d) = (header.provider, header.descriptor);
         let layout = payloads.layout(provider, d);

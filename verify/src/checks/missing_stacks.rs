@@ -43,21 +43,34 @@ impl Kind {
     /// Its name.
     #[must_use]
     pub fn name(self) -> String {
-        let provider = if self.rundown { CLR_RUNDOWN } else { CLR_RUNTIME };
-        let events = Registry::builtin().provider(provider).map_or(&[][..], |p| &p.events);
+        let provider = if self.rundown {
+            CLR_RUNDOWN
+        } else {
+            CLR_RUNTIME
+        };
+        let events = Registry::builtin()
+            .provider(provider)
+            .map_or(&[][..], |p| &p.events);
         let event = events
             .iter()
             .find(|e| matches!(e.schema.identity, Identity::Modern { id, .. } if id == self.id));
-        event.map_or_else(|| format!("event {}", self.id), |e| e.schema.name.to_string())
+        event.map_or_else(
+            || format!("event {}", self.id),
+            |e| e.schema.name.to_string(),
+        )
     }
 }
 
 /// Versions of events that a stack follows, as bits, by id.
 fn table(provider: etl_format::Guid) -> Vec<u32> {
     let mut out = vec![0; MAX_IDS];
-    let events = Registry::builtin().provider(provider).map_or(&[][..], |p| &p.events);
+    let events = Registry::builtin()
+        .provider(provider)
+        .map_or(&[][..], |p| &p.events);
     for event in events.iter().filter(|e| e.stack) {
-        let Identity::Modern { id, version } = event.schema.identity else { continue };
+        let Identity::Modern { id, version } = event.schema.identity else {
+            continue;
+        };
         if (provider, id) == (CLR_RUNTIME, THREAD_CREATED) {
             continue;
         }
@@ -137,14 +150,19 @@ impl MissingStacks {
                 *stacked = true;
             }
         }
-        let Some(stacks) = self.stacks_of(process, rundown) else { return };
+        let Some(stacks) = self.stacks_of(process, rundown) else {
+            return;
+        };
         if stacks.last.replace(timestamp).is_none() {
             stacks.before_first = stacks.unproven;
         }
         if std::mem::take(&mut stacks.late) {
             let whole = |id| (process, Kind { rundown, id });
-            let proven: Vec<_> =
-                self.late.range(whole(0)..=whole(u16::MAX)).map(|(k, c)| (*k, *c)).collect();
+            let proven: Vec<_> = self
+                .late
+                .range(whole(0)..=whole(u16::MAX))
+                .map(|(k, c)| (*k, *c))
+                .collect();
             for (kind, counted) in proven {
                 self.late.remove(&kind);
                 add(&mut self.missing, kind, counted);
@@ -161,7 +179,10 @@ impl MissingStacks {
                 return;
             }
             stacks.late = true;
-            let counted = Counted { count: 1, first: Some(of.timestamp) };
+            let counted = Counted {
+                count: 1,
+                first: Some(of.timestamp),
+            };
             add(&mut self.late, (process, of.kind), counted);
         }
     }
@@ -215,7 +236,14 @@ impl MissingStacks {
             let last = self.processes.get(at).and_then(|stacks| stacks.last);
             let last = last.into_iter().chain(end(of.kind.rundown)).max();
             if last.is_some_and(|last| of.timestamp.saturating_add(soon) < last) {
-                add(&mut out, (process, of.kind), Counted { count: 1, first: Some(of.timestamp) });
+                add(
+                    &mut out,
+                    (process, of.kind),
+                    Counted {
+                        count: 1,
+                        first: Some(of.timestamp),
+                    },
+                );
             }
         }
         // Some runtimes have no stack for a kind, unlike the tables.
@@ -243,7 +271,11 @@ mod tests {
     use super::*;
 
     fn waits(id: u16, timestamp: Ticks) -> PendingStack {
-        PendingStack { kind: Kind { rundown: false, id }, timestamp, proven: true }
+        PendingStack {
+            kind: Kind { rundown: false, id },
+            timestamp,
+            proven: true,
+        }
     }
 
     #[test]
@@ -254,7 +286,10 @@ mod tests {
         assert!(
             Kind::with_stack(false, 145, 200).is_none() && Kind::with_stack(true, 999, 0).is_none()
         );
-        let kind = Kind { rundown: false, id: 145 };
+        let kind = Kind {
+            rundown: false,
+            id: 145,
+        };
         assert_eq!(kind.name(), "MethodJittingStarted");
     }
 
@@ -265,14 +300,26 @@ mod tests {
         missing.without_stack(0, waits(145, Ticks::new(20)));
         missing.without_stack(1, waits(145, Ticks::new(21)));
         let count = |missing: &MissingStacks, all| {
-            missing.found(std::iter::empty(), 5, [all, None]).values().map(|c| c.count).sum::<u64>()
+            missing
+                .found(std::iter::empty(), 5, [all, None])
+                .values()
+                .map(|c| c.count)
+                .sum::<u64>()
         };
-        assert_eq!((count(&missing, None), count(&missing, Some(Ticks::new(30)))), (0, 2));
+        assert_eq!(
+            (count(&missing, None), count(&missing, Some(Ticks::new(30)))),
+            (0, 2)
+        );
         missing.stack(0, false, Some(waits(145, Ticks::new(30))), Ticks::new(31));
-        assert_eq!((count(&missing, None), count(&missing, Some(Ticks::new(30)))), (1, 2));
+        assert_eq!(
+            (count(&missing, None), count(&missing, Some(Ticks::new(30)))),
+            (1, 2)
+        );
         // The stack of a thread's last event may still come.
         let last = |timestamp| {
-            missing.found(std::iter::once((0, waits(145, timestamp))), 5, [None; 2]).len()
+            missing
+                .found(std::iter::once((0, waits(145, timestamp))), 5, [None; 2])
+                .len()
         };
         let sum = |timestamp| {
             missing
@@ -281,13 +328,23 @@ mod tests {
                 .map(|c| c.count)
                 .sum::<u64>()
         };
-        assert_eq!((last(Ticks::new(25)), sum(Ticks::new(25)), sum(Ticks::new(28))), (1, 2, 1));
+        assert_eq!(
+            (
+                last(Ticks::new(25)),
+                sum(Ticks::new(25)),
+                sum(Ticks::new(28))
+            ),
+            (1, 2, 1)
+        );
     }
 
     #[test]
     fn of_processes_without_counts_until_the_first_stack() {
         let mut missing = MissingStacks::default();
-        let unproven = |timestamp| PendingStack { proven: false, ..waits(145, timestamp) };
+        let unproven = |timestamp| PendingStack {
+            proven: false,
+            ..waits(145, timestamp)
+        };
         missing.without_stack(0, unproven(Ticks::new(10)));
         missing.without_stack(0, unproven(Ticks::new(20)));
         missing.without_stack(1, unproven(Ticks::new(30)));

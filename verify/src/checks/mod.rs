@@ -128,7 +128,11 @@ impl Facts {
     pub fn collections(&self) -> impl Iterator<Item = (Option<&Process>, u16, &Collections)> {
         self.collectors.all().map(|(pid, since, instance, known)| {
             let index = self.machine.process_at(pid, since);
-            (index.and_then(|index| self.machine.processes().get(index)), instance, known)
+            (
+                index.and_then(|index| self.machine.processes().get(index)),
+                instance,
+                known,
+            )
         })
     }
 
@@ -202,7 +206,10 @@ impl<'a> RecordChecks<'a> {
         tables: TableSet,
         progress: Option<&'a mut dyn FnMut(u64)>,
     ) -> Self {
-        let progress = Progress { unreported: 0, report: progress };
+        let progress = Progress {
+            unreported: 0,
+            report: progress,
+        };
         Self::from_start(Admission::new(declared, clock), clock, tables, progress)
     }
 
@@ -237,10 +244,19 @@ impl RecordObserver for RecordChecks<'_> {
     fn event(&mut self, record: &Record<'_>, header: &EventHeader, time: Ticks) {
         self.progress.add(record);
         self.walked.add(record.timestamp());
-        let RecordChecks { kinds, admission, activities, collectors, payloads, .. } = self;
+        let RecordChecks {
+            kinds,
+            admission,
+            activities,
+            collectors,
+            payloads,
+            ..
+        } = self;
         let plain = header.has_manifest_layout();
         activities.event(header, if plain { None } else { related(record) }, time);
-        let Some(kind) = kinds.of(record, header, admission, payloads) else { return };
+        let Some(kind) = kinds.of(record, header, admission, payloads) else {
+            return;
+        };
         admission.count(kind.index, time);
         if kind.records_enablement {
             admission.learn(record, header, time);
@@ -253,7 +269,11 @@ impl RecordObserver for RecordChecks<'_> {
         {
             collectors.process_started(ProcessId::new(pid));
         }
-        let payload = if plain { record.bytes().get(EventHeader::SIZE..) } else { None };
+        let payload = if plain {
+            record.bytes().get(EventHeader::SIZE..)
+        } else {
+            None
+        };
         if !plain || !kind.fits(payload.unwrap_or_default(), record.pointer_size()) {
             payloads.event(record, header, &kind.layout, time);
         }
@@ -321,7 +341,11 @@ impl RecordChecks<'_> {
 #[inline(never)]
 fn described_start(record: &Record<'_>) -> Option<u32> {
     match kernel_process::process(record)? {
-        kernel_process::Process::Described { is_start: true, pid, .. } => Some(pid),
+        kernel_process::Process::Described {
+            is_start: true,
+            pid,
+            ..
+        } => Some(pid),
         _ => None,
     }
 }
@@ -347,7 +371,11 @@ pub(crate) struct StackChecks {
 impl StackChecks {
     /// Nothing seen yet.
     pub fn new(tables: TableSet) -> Self {
-        StackChecks { sizes: Sizes::new(tables), pairs: StackPairs::default(), tables }
+        StackChecks {
+            sizes: Sizes::new(tables),
+            pairs: StackPairs::default(),
+            tables,
+        }
     }
 }
 
@@ -357,13 +385,20 @@ impl StateObserver for StackChecks {
         if let Some(payload) = event.payload {
             self.sizes.event(event, payload);
         }
-        let ClrEvent { tid, rundown, time, .. } = *event;
-        let owner = EventOwner { tid, rundown, process: event.process.unwrap_or(usize::MAX) };
+        let ClrEvent {
+            tid, rundown, time, ..
+        } = *event;
+        let owner = EventOwner {
+            tid,
+            rundown,
+            process: event.process.unwrap_or(usize::MAX),
+        };
         match event.stack {
             Some(counts) => self.pairs.stack(owner, counts, time, event.begun),
             None => {
-                let kind =
-                    event.process.and_then(|_| Kind::with_stack(rundown, event.id, event.version));
+                let kind = event
+                    .process
+                    .and_then(|_| Kind::with_stack(rundown, event.id, event.version));
                 self.pairs.event(owner, kind, time);
             }
         }

@@ -50,8 +50,14 @@ impl Payloads {
     /// Compares with these tables.
     #[must_use]
     pub fn new(tables: TableSet) -> Self {
-        let store = SchemaStore::default().without_windows_tables().with_tables(tables);
-        Payloads { store, tables, ..Payloads::default() }
+        let store = SchemaStore::default()
+            .without_windows_tables()
+            .with_tables(tables);
+        Payloads {
+            store,
+            tables,
+            ..Payloads::default()
+        }
     }
 
     /// Adds the schemas that a record holds.
@@ -90,8 +96,10 @@ impl Payloads {
         if layout.sized_elsewhere && header.has_manifest_layout() {
             return;
         }
-        let (payload, pointers) =
-            (record.payload(), record.pointer_size().unwrap_or(PointerSize::P8));
+        let (payload, pointers) = (
+            record.payload(),
+            record.pointer_size().unwrap_or(PointerSize::P8),
+        );
         if decoder.fixed_size(pointers) == Some(payload.len()) {
             return;
         }
@@ -126,7 +134,13 @@ impl Payloads {
 
     /// The layout of an event in the tables.
     fn table(&self, provider: Guid, d: EventDescriptor) -> Option<&'static Decoder> {
-        self.store.from_tables(provider, Identity::Modern { id: d.id, version: d.version })
+        self.store.from_tables(
+            provider,
+            Identity::Modern {
+                id: d.id,
+                version: d.version,
+            },
+        )
     }
 
     /// Whether an event is one of the CLR's with an opcode, a level or keywords that neither its
@@ -151,9 +165,18 @@ impl Payloads {
 
     /// Whether an older runtime has this level and these keywords for the event.
     fn is_of_older_runtime(&self, provider: Guid, d: EventDescriptor) -> bool {
-        let key = Identity::Modern { id: d.id, version: d.version };
+        let key = Identity::Modern {
+            id: d.id,
+            version: d.version,
+        };
         let event = Registry::of(self.tables).event(provider, key);
-        event.is_some_and(|e| e.older == Some(OlderEvent { level: d.level, keywords: keyword(d) }))
+        event.is_some_and(|e| {
+            e.older
+                == Some(OlderEvent {
+                    level: d.level,
+                    keywords: keyword(d),
+                })
+        })
     }
 
     /// Adds the payloads that [`sizes`] checked.

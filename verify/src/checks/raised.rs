@@ -16,7 +16,11 @@ use super::missing_stacks::Kind;
 
 /// The keywords that a session enabled: a mask of 0 is all of them.
 fn mask(enablement: &Enablement) -> u64 {
-    if enablement.any == 0 { u64::MAX } else { enablement.any }
+    if enablement.any == 0 {
+        u64::MAX
+    } else {
+        enablement.any
+    }
 }
 
 /// All that the enablements of one of the two providers can make the CLR raise, at any time.
@@ -38,16 +42,25 @@ impl Raised {
         enablements: impl Iterator<Item = &'a Enablement> + Clone,
     ) -> Option<Self> {
         // One keyword turns others off. It does so as long as its session is enabled.
-        let always = enablements.clone().fold(u64::MAX, |always, e| always & mask(e));
+        let always = enablements
+            .clone()
+            .fold(u64::MAX, |always, e| always & mask(e));
         let off = OVERRIDE_NGEN & !always;
-        let sessions: Vec<Enablement> =
-            enablements.map(|e| Enablement { any: mask(e) & !off, all: 0, ..e.clone() }).collect();
+        let sessions: Vec<Enablement> = enablements
+            .map(|e| Enablement {
+                any: mask(e) & !off,
+                all: 0,
+                ..e.clone()
+            })
+            .collect();
         let combined = CombinedEnablement::of(&sessions);
         combined.enabled.then(|| Raised {
             runtime: combined.into(),
             captured: None,
             rundown: combined.into(),
-            is_verbose: sessions.iter().all(|e| e.admits_level(etl_control::clr::VERBOSE)),
+            is_verbose: sessions
+                .iter()
+                .all(|e| e.admits_level(etl_control::clr::VERBOSE)),
             is_rundown: rundown,
         })
     }
@@ -58,10 +71,16 @@ impl Raised {
         enablements: impl Iterator<Item = &'a Enablement> + Clone,
     ) -> Self {
         let all: Vec<Enablement> = enablements
-            .map(|e| Enablement { any: mask(e) | START_ENUMERATION, ..e.clone() })
+            .map(|e| Enablement {
+                any: mask(e) | START_ENUMERATION,
+                ..e.clone()
+            })
             .collect();
         let captured = Raised::of(self.is_rundown, all.iter());
-        Raised { captured: captured.map(|with| with.runtime), ..self }
+        Raised {
+            captured: captured.map(|with| with.runtime),
+            ..self
+        }
     }
 
     /// Whether the CLR raises events of this kind.
@@ -80,17 +99,26 @@ impl Raised {
         let method = Method::from_flags(sign.flags);
         let forms = match sign.change {
             Change::Load => {
-                let captured = self.captured.and_then(|captured| captured.method_load(method));
+                let captured = self
+                    .captured
+                    .and_then(|captured| captured.method_load(method));
                 [self.runtime.method_load(method), captured]
             }
             Change::Unload => [Unload::Destroyed, Unload::OwnerGone]
                 .map(|why| self.runtime.method_unload(method, why)),
             Change::Rundown(which) => [self.rundown.method(which, method), None],
         };
-        let form = if sign.named { Form::Verbose } else { Form::Plain };
+        let form = if sign.named {
+            Form::Verbose
+        } else {
+            Form::Plain
+        };
         // The form follows the level at that time, which may have been lower than the highest.
         let was_lower = !sign.named && !self.is_verbose && !method.is_always_named();
-        forms.into_iter().flatten().any(|raised| raised == form || was_lower)
+        forms
+            .into_iter()
+            .flatten()
+            .any(|raised| raised == form || was_lower)
     }
 
     /// What the CLR does not raise of these events and method events of the provider, in words.
@@ -106,13 +134,23 @@ impl Raised {
         let signs: Vec<_> = signs.filter(|(sign, _)| is_own(*sign)).collect();
         // Their signs say more of methods: whether their session may have had a lower level.
         let is_explained = |event: EventKey| {
-            let mut own = signs.iter().filter(|(sign, _)| id(*sign) == event.id).peekable();
+            let mut own = signs
+                .iter()
+                .filter(|(sign, _)| id(*sign) == event.id)
+                .peekable();
             own.peek().is_some() && own.all(|(sign, _)| self.raises_sign(*sign))
         };
         for (event, counted) in events.filter(|&(e, _)| !self.raises(e) && !is_explained(e)) {
             ids.push(event.id);
-            let kind = Kind { rundown: self.is_rundown, id: event.id };
-            add(&mut out, format!("{} (id {})", kind.name(), event.id), counted);
+            let kind = Kind {
+                rundown: self.is_rundown,
+                id: event.id,
+            };
+            add(
+                &mut out,
+                format!("{} (id {})", kind.name(), event.id),
+                counted,
+            );
         }
         for (sign, counted) in signs {
             if !ids.contains(&id(sign)) && !self.raises_sign(sign) {
@@ -136,7 +174,10 @@ fn add(out: &mut Vec<(String, Counted)>, words: String, counted: Counted) {
 
 /// The id of the method events with a sign: the same in both providers.
 fn id(sign: MethodSign) -> u16 {
-    let ends = matches!(sign.change, Change::Unload | Change::Rundown(Enumeration::End));
+    let ends = matches!(
+        sign.change,
+        Change::Unload | Change::Rundown(Enumeration::End)
+    );
     141 + 2 * u16::from(sign.named) + u16::from(ends)
 }
 
@@ -174,7 +215,10 @@ mod tests {
     const GENERIC: u32 = 8 | 2;
 
     fn raised(rundown: bool, masks: &[(u8, u64)]) -> Raised {
-        let sessions: Vec<_> = masks.iter().map(|&(l, any)| Enablement::new(l, any)).collect();
+        let sessions: Vec<_> = masks
+            .iter()
+            .map(|&(l, any)| Enablement::new(l, any))
+            .collect();
         Raised::of(rundown, sessions.iter()).unwrap()
     }
 
@@ -184,16 +228,46 @@ mod tests {
 
     /// The markers, modules and methods of a whole end rundown.
     fn end_rundown() -> Vec<(EventKey, Counted)> {
-        let kinds = [(144, 0x30), (146, 0x20038), (148, 0x20038), (152, 8), (154, 8), (158, 8)];
-        let key = |(id, keyword)| EventKey { id, level: 4, keyword };
-        kinds.map(|kind| (key(kind), Counted { count: 1, first: Some(Ticks::new(7)) })).to_vec()
+        let kinds = [
+            (144, 0x30),
+            (146, 0x20038),
+            (148, 0x20038),
+            (152, 8),
+            (154, 8),
+            (158, 8),
+        ];
+        let key = |(id, keyword)| EventKey {
+            id,
+            level: 4,
+            keyword,
+        };
+        kinds
+            .map(|kind| {
+                (
+                    key(kind),
+                    Counted {
+                        count: 1,
+                        first: Some(Ticks::new(7)),
+                    },
+                )
+            })
+            .to_vec()
     }
 
     #[test]
     fn masks_of_the_documents_contradict_a_whole_end_rundown() {
         let methods = [sign(END, PRECOMPILED, true), sign(END, JITTED, true)];
-        let methods =
-            || methods.iter().map(|s| (*s, Counted { count: 1, first: Some(Ticks::new(8)) }));
+        let methods = || {
+            methods.iter().map(|s| {
+                (
+                    *s,
+                    Counted {
+                        count: 1,
+                        first: Some(Ticks::new(8)),
+                    },
+                )
+            })
+        };
         for mask in [0x138, 0x178, 0x20138, 0] {
             let found = raised(true, &[(5, mask)]);
             let found = found.contradictions(end_rundown().into_iter(), methods());
@@ -208,8 +282,13 @@ mod tests {
         }
         let found = raised(true, &[(5, 0x118)]);
         let found = found.contradictions(end_rundown().into_iter(), methods());
-        let [(words, counted)] = &found[..] else { panic!("{found:?}") };
-        assert_eq!(words, "the end rundown of precompiled methods, with their names");
+        let [(words, counted)] = &found[..] else {
+            panic!("{found:?}")
+        };
+        assert_eq!(
+            words,
+            "the end rundown of precompiled methods, with their names"
+        );
         assert_eq!((counted.count, counted.first), (1, Some(Ticks::new(8))));
     }
 
@@ -259,8 +338,18 @@ mod tests {
 
     #[test]
     fn contradictions_leave_enumerations_of_the_first_release_alone() {
-        let event = EventKey { id: 137, level: 4, keyword: 8 };
-        let events = [(event, Counted { count: 1, first: None })];
+        let event = EventKey {
+            id: 137,
+            level: 4,
+            keyword: 8,
+        };
+        let events = [(
+            event,
+            Counted {
+                count: 1,
+                first: None,
+            },
+        )];
         let found = raised(false, &[(5, 8)]).contradictions(events.into_iter(), [].into_iter());
         assert!(found.is_empty(), "{found:?}");
     }

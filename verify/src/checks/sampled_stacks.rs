@@ -51,7 +51,10 @@ impl SampledStacks {
 
     /// A stack, or a definition of one.
     pub fn stack(&mut self, record: &Record<'_>, hook: u16) {
-        let is_stack = matches!(hook, hook::STACK | hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER);
+        let is_stack = matches!(
+            hook,
+            hook::STACK | hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER
+        );
         if let (true, Some(at)) = (is_stack, record.payload().i64_at(0)) {
             self.walk(usize::from(record.processor()), Ticks::new(at));
         }
@@ -69,14 +72,24 @@ impl SampledStacks {
         // The stacks may be enabled some time after the samples.
         if self.walked > 0 {
             self.samples += 1;
-            let from = if self.run.samples == 0 { time } else { self.run.from };
-            self.run = Run { samples: self.run.samples + 1, from, to: time };
+            let from = if self.run.samples == 0 {
+                time
+            } else {
+                self.run.from
+            };
+            self.run = Run {
+                samples: self.run.samples + 1,
+                from,
+                to: time,
+            };
         }
     }
 
     /// The stack of the sample at `at`: its kernel part, its user part, or both.
     fn walk(&mut self, processor: usize, at: Ticks) {
-        let Some(own) = self.processors.get_mut(processor) else { return };
+        let Some(own) = self.processors.get_mut(processor) else {
+            return;
+        };
         if own.awaited.take_if(|awaited| *awaited == at).is_none() {
             return;
         }
@@ -112,7 +125,11 @@ impl SampledStacks {
             let others = self.samples.saturating_sub(own.samples);
             own.samples >= MIN && own.walked == 0 && is_usual(self.walked, others)
         };
-        let (number, own) = self.processors.iter().enumerate().find(|(_, own)| is_missing(own))?;
+        let (number, own) = self
+            .processors
+            .iter()
+            .enumerate()
+            .find(|(_, own)| is_missing(own))?;
         Some((number, own.samples))
     }
 }
@@ -149,9 +166,17 @@ mod tests {
     fn missing_finds_stacks_that_stop_or_pause() {
         assert_eq!(sampled(1_000, |_| true).missing(), None);
         assert_eq!(sampled(1_000, |_| false).missing(), None);
-        let run =
-            |samples, from, to| Some(Run { samples, from: Ticks::new(from), to: Ticks::new(to) });
-        assert_eq!(sampled(1_000, |time| time < 700).missing(), run(300, 700, 999));
+        let run = |samples, from, to| {
+            Some(Run {
+                samples,
+                from: Ticks::new(from),
+                to: Ticks::new(to),
+            })
+        };
+        assert_eq!(
+            sampled(1_000, |time| time < 700).missing(),
+            run(300, 700, 999)
+        );
         assert_eq!(
             sampled(1_000, |time| !(300..500).contains(&time)).missing(),
             run(201, 300, 500)
@@ -162,8 +187,17 @@ mod tests {
 
     #[test]
     fn missing_expects_stacks_where_most_samples_have_one() {
-        assert_eq!(sampled(1_000, |time| time < 700 && time % 2 == 0).missing(), None);
-        assert_eq!(sampled(1_000, |time| time < 700 && time % 8 > 0).missing().unwrap().from, 700);
+        assert_eq!(
+            sampled(1_000, |time| time < 700 && time % 2 == 0).missing(),
+            None
+        );
+        assert_eq!(
+            sampled(1_000, |time| time < 700 && time % 8 > 0)
+                .missing()
+                .unwrap()
+                .from,
+            700
+        );
         // Pauses of the same length are usual.
         let pauses = |time: i64| !(100..200).contains(&(time % 400));
         assert_eq!(sampled(1_000, pauses).missing(), None);
@@ -172,8 +206,14 @@ mod tests {
 
     #[test]
     fn missing_on_finds_a_processor_without_stacks() {
-        assert_eq!(sampled(1_000, |time| time % 2 == 0).missing_on(), Some((1, 500)));
-        assert_eq!(sampled(1_000, |time| time % 2 == 0 || time == 501).missing_on(), None);
+        assert_eq!(
+            sampled(1_000, |time| time % 2 == 0).missing_on(),
+            Some((1, 500))
+        );
+        assert_eq!(
+            sampled(1_000, |time| time % 2 == 0 || time == 501).missing_on(),
+            None
+        );
         assert_eq!(sampled(150, |time| time % 2 == 0).missing_on(), None);
         assert_eq!(sampled(1_000, |_| true).missing_on(), None);
     }

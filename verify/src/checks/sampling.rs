@@ -120,7 +120,11 @@ impl Distances {
 
     /// Those whose step is below that of a distance.
     fn below(&self, ticks: i64) -> u64 {
-        self.0.iter().take(Self::step(ticks)).map(|&count| u64::from(count)).sum()
+        self.0
+            .iter()
+            .take(Self::step(ticks))
+            .map(|&count| u64::from(count))
+            .sum()
     }
 }
 
@@ -174,7 +178,8 @@ impl Sampling {
     #[inline(never)]
     fn first_sample(&mut self, processor: usize, tid: ThreadId, time: Ticks) {
         if processor < MAX_PROCESSORS {
-            self.processors.resize_with(processor + 1, Processor::default);
+            self.processors
+                .resize_with(processor + 1, Processor::default);
         }
         if let Some(processor) = self.processors.get_mut(processor) {
             processor.sample(tid == 0, time);
@@ -193,7 +198,10 @@ impl Sampling {
             }
             hook::EXTENSION => {
                 let masks = self.masks.read(record);
-                if masks.and_then(|masks| masks.uint(0)).is_some_and(|mask| mask & PROFILE != 0) {
+                if masks
+                    .and_then(|masks| masks.uint(0))
+                    .is_some_and(|mask| mask & PROFILE != 0)
+                {
                     self.asked.get_or_insert(time);
                 }
             }
@@ -203,11 +211,15 @@ impl Sampling {
 
     /// Adds an event about the interval between samples.
     fn interval(&mut self, record: &Record<'_>, hook: u16, time: i64) {
-        let Some(fields) = self.intervals.read(record) else { return };
+        let Some(fields) = self.intervals.read(record) else {
+            return;
+        };
         if fields.uint(0) != Some(BY_TIME) {
             return;
         }
-        let interval = fields.uint(1).and_then(|interval| u32::try_from(interval).ok());
+        let interval = fields
+            .uint(1)
+            .and_then(|interval| u32::try_from(interval).ok());
         let [at_start, at_end] = &mut self.stated;
         match hook {
             hook::SET_INTERVAL => self.is_set = true,
@@ -225,7 +237,10 @@ impl Sampling {
 
     /// Processors that were sampled, by number.
     pub fn processors(&self) -> impl Iterator<Item = (usize, &Processor)> {
-        self.processors.iter().enumerate().filter(|(_, p)| p.count > 0)
+        self.processors
+            .iter()
+            .enumerate()
+            .filter(|(_, p)| p.count > 0)
     }
 
     /// Time of the last sample.
@@ -235,7 +250,9 @@ impl Sampling {
 
     /// How many distances between samples there are.
     pub fn distances(&self) -> u64 {
-        self.processors().map(|(_, p)| p.count.saturating_sub(1)).sum()
+        self.processors()
+            .map(|(_, p)| p.count.saturating_sub(1))
+            .sum()
     }
 
     /// The three steps in a row with the most distances: how many they have, and from where to
@@ -248,14 +265,19 @@ impl Sampling {
                 *sum += u64::from(count);
             }
         }
-        let windows = steps.windows(WIDTH).map(|counts| counts.iter().sum::<u64>()).enumerate();
+        let windows = steps
+            .windows(WIDTH)
+            .map(|counts| counts.iter().sum::<u64>())
+            .enumerate();
         let (first, count) = windows.max_by_key(|&(_, count)| count)?;
         Some((count, [first, first + WIDTH].map(Distances::start)))
     }
 
     /// Distances that are shorter than this.
     pub fn shorter(&self, ticks: i64) -> u64 {
-        self.processors().map(|(_, p)| p.distances.below(ticks)).sum()
+        self.processors()
+            .map(|(_, p)| p.distances.below(ticks))
+            .sum()
     }
 }
 
@@ -301,7 +323,12 @@ impl Processor {
     pub fn open_gap(&self, to: Ticks) -> Gap {
         let running = self.running.filter(|(is_busy, _)| *is_busy);
         let busy = running.map_or(0, |(_, since)| to.saturating_since(since).max(0));
-        Gap { from: self.last, to, busy: self.busy + busy, signs: self.signs }
+        Gap {
+            from: self.last,
+            to,
+            busy: self.busy + busy,
+            signs: self.signs,
+        }
     }
 
     /// Whether the kernel logs its context switches.
@@ -322,7 +349,10 @@ mod tests {
         for ticks in [10_000, 10_001, 20_000] {
             distances.add(ticks);
         }
-        assert_eq!([5_000, 15_000, 30_000].map(|ticks| distances.below(ticks)), [0, 2, 3]);
+        assert_eq!(
+            [5_000, 15_000, 30_000].map(|ticks| distances.below(ticks)),
+            [0, 2, 3]
+        );
         let [from, to] = [0, 3].map(|more| Distances::start(Distances::step(10_000) + more));
         assert_eq!([from, to], [9_984.0, 10_752.0]);
     }
@@ -339,11 +369,21 @@ mod tests {
         processor.sample(true, Ticks::new(1_100));
         assert_eq!(
             processor.gap,
-            Gap { from: Ticks::new(100), to: Ticks::new(1_100), signs: 2, busy: 100 }
+            Gap {
+                from: Ticks::new(100),
+                to: Ticks::new(1_100),
+                signs: 2,
+                busy: 100
+            }
         );
         assert_eq!(
             processor.open_gap(Ticks::new(1_200)),
-            Gap { from: Ticks::new(1_100), to: Ticks::new(1_200), signs: 0, busy: 0 }
+            Gap {
+                from: Ticks::new(1_100),
+                to: Ticks::new(1_200),
+                signs: 0,
+                busy: 0
+            }
         );
         assert_eq!((processor.count, processor.idle), (2, 1));
     }

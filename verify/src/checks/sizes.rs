@@ -21,7 +21,9 @@ pub(crate) type EventId = (Guid, u16, u8);
 
 /// Whether an event with this decoder of the tables is checked here.
 pub(super) fn is_checked_here(provider: Guid, id: u16, decoder: &Decoder) -> bool {
-    let Some(clr_provider) = ClrProvider::from_guid(provider) else { return false };
+    let Some(clr_provider) = ClrProvider::from_guid(provider) else {
+        return false;
+    };
     clr::plain_event(clr_provider, id).is_none() && decoder.fixed_size(PointerSize::P8).is_none()
 }
 
@@ -43,7 +45,10 @@ pub(super) struct Sizes {
 impl Sizes {
     /// Compares with these tables.
     pub fn new(tables: TableSet) -> Self {
-        Sizes { tables, ..Sizes::default() }
+        Sizes {
+            tables,
+            ..Sizes::default()
+        }
     }
 
     /// Adds an event of one of the CLR's providers that has the layout of its manifest.
@@ -57,15 +62,24 @@ impl Sizes {
     #[inline(never)]
     fn check(&mut self, event: &ClrEvent<'_>, payload: &[u8]) {
         let provider = provider(event.rundown);
-        let identity = Identity::Modern { id: event.id, version: event.version };
+        let identity = Identity::Modern {
+            id: event.id,
+            version: event.version,
+        };
         let decoder = Registry::of(self.tables).decoder(provider, identity);
         let Some(decoder) = decoder.filter(|d| is_checked_here(provider, event.id, d)) else {
             return;
         };
         let note = decoder.check(payload, event.pointers);
         if !note.is_exact() {
-            let list = if note.is_short() { &mut self.short } else { &mut self.long };
-            list.entry((provider, event.id, event.version)).or_default().add(event.time);
+            let list = if note.is_short() {
+                &mut self.short
+            } else {
+                &mut self.long
+            };
+            list.entry((provider, event.id, event.version))
+                .or_default()
+                .add(event.time);
         }
     }
 }
@@ -126,7 +140,9 @@ mod tests {
         let text = [b'm', 0, 0, 0].repeat(3);
         let method: Vec<u8> = [0; 36].into_iter().chain(text).chain([9, 0]).collect();
         let whole = |payload: &[u8]| {
-            clr::decode_event(Runtime, 143, 1, payload, PointerSize::P8).unwrap().exact
+            clr::decode_event(Runtime, 143, 1, payload, PointerSize::P8)
+                .unwrap()
+                .exact
         };
         assert!(whole(&method));
         assert!(!whole(&[&method[..], &[0]].concat()), "one byte too many");

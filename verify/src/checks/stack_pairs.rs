@@ -82,8 +82,17 @@ impl StackPairs {
         let Some(last) = self.last(owner) else { return };
         let (before, process) = (last.pending, last.process);
         let proven = last.proven && process == owner.process;
-        let pending = kind.map(|kind| PendingStack { kind, timestamp, proven });
-        *last = Last { taken: Some(false), process: owner.process, proven, pending };
+        let pending = kind.map(|kind| PendingStack {
+            kind,
+            timestamp,
+            proven,
+        });
+        *last = Last {
+            taken: Some(false),
+            process: owner.process,
+            proven,
+            pending,
+        };
         if let Some(before) = before {
             self.missing.without_stack(process, before);
         }
@@ -140,9 +149,18 @@ impl StackPairs {
         begun: bool,
     ) {
         let Some(last) = self.last(owner) else { return };
-        let (taken, of) = (last.taken, last.pending.filter(|_| last.process == owner.process));
-        *last = Last { taken: Some(true), process: owner.process, proven: true, pending: None };
-        self.missing.stack(owner.process, owner.rundown, of, timestamp);
+        let (taken, of) = (
+            last.taken,
+            last.pending.filter(|_| last.process == owner.process),
+        );
+        *last = Last {
+            taken: Some(true),
+            process: owner.process,
+            proven: true,
+            pending: None,
+        };
+        self.missing
+            .stack(owner.process, owner.rundown, of, timestamp);
         match taken {
             Some(false) => self.paired += 1,
             Some(true) => self.unpaired.add(timestamp),
@@ -169,7 +187,12 @@ impl StackPairs {
         for rundown in [false, true] {
             let index = self.threads.get(&(tid, rundown)).copied();
             let last = index.and_then(|index| self.last.get_mut(index as usize));
-            if let Some(Last { process, pending: Some(pending), .. }) = last.map(std::mem::take) {
+            if let Some(Last {
+                process,
+                pending: Some(pending),
+                ..
+            }) = last.map(std::mem::take)
+            {
                 self.missing.without_stack(process, pending);
             }
         }
@@ -178,7 +201,10 @@ impl StackPairs {
     /// Events without their stack, by process and kind: see [`MissingStacks::found`].
     #[must_use]
     pub fn missing(&self, soon: i64, all: [Option<Ticks>; 2]) -> ByKind {
-        let waiting = self.last.iter().filter_map(|last| Some((last.process, last.pending?)));
+        let waiting = self
+            .last
+            .iter()
+            .filter_map(|last| Some((last.process, last.pending?)));
         self.missing.found(waiting, soon, all)
     }
 
@@ -202,7 +228,11 @@ mod tests {
 
     #[test]
     fn stack_belongs_to_the_event_before_it_on_its_thread() {
-        let of = |tid| EventOwner { tid, rundown: false, process: 0 };
+        let of = |tid| EventOwner {
+            tid,
+            rundown: false,
+            process: 0,
+        };
         let mut pairs = StackPairs::default();
         pairs.stack(of(ThreadId::new(1)), (2, 2), Ticks::new(10), true);
         pairs.event(of(ThreadId::new(1)), None, Ticks::new(10));
@@ -212,16 +242,38 @@ mod tests {
         pairs.stack(of(ThreadId::new(2)), (2, 2), Ticks::new(13), false);
         pairs.stack(of(ThreadId::new(3)), (2, 2), Ticks::new(14), false);
         assert_eq!((pairs.paired, pairs.before_trace.count), (2, 1));
-        assert_eq!(pairs.unpaired, Counted { count: 1, first: Some(Ticks::new(13)) });
-        assert_eq!(pairs.strayed, Counted { count: 1, first: Some(Ticks::new(14)) });
-        assert_eq!(pairs.truncated, Counted { count: 1, first: Some(Ticks::new(12)) });
+        assert_eq!(
+            pairs.unpaired,
+            Counted {
+                count: 1,
+                first: Some(Ticks::new(13))
+            }
+        );
+        assert_eq!(
+            pairs.strayed,
+            Counted {
+                count: 1,
+                first: Some(Ticks::new(14))
+            }
+        );
+        assert_eq!(
+            pairs.truncated,
+            Counted {
+                count: 1,
+                first: Some(Ticks::new(12))
+            }
+        );
     }
 
     #[test]
     fn threads_that_share_a_slot_keep_their_events() {
         let ids = || (0..4).flat_map(|n| [8, 9, 12].map(|tid| tid + n * 2 * RECENT as u32));
         let owners = || {
-            let of = |tid, rundown| EventOwner { tid, rundown, process: 0 };
+            let of = |tid, rundown| EventOwner {
+                tid,
+                rundown,
+                process: 0,
+            };
             ids().flat_map(move |tid| [of(ThreadId::new(tid), false), of(ThreadId::new(tid), true)])
         };
         let mut pairs = StackPairs::default();
@@ -230,12 +282,19 @@ mod tests {
         assert_eq!((pairs.paired, pairs.strayed.count), (24, 0));
         ids().for_each(|tid| pairs.forget(ThreadId::new(tid)));
         owners().for_each(|owner| pairs.stack(owner, (2, 2), Ticks::new(12), false));
-        assert_eq!((pairs.paired, pairs.unpaired.count, pairs.strayed.count), (24, 0, 24));
+        assert_eq!(
+            (pairs.paired, pairs.unpaired.count, pairs.strayed.count),
+            (24, 0, 24)
+        );
     }
 
     #[test]
     fn threads_beyond_the_limit_pair_one_after_the_other() {
-        let of = |tid| EventOwner { tid, rundown: false, process: 0 };
+        let of = |tid| EventOwner {
+            tid,
+            rundown: false,
+            process: 0,
+        };
         let mut pairs = StackPairs::default();
         (0..MAX_THREADS as u32)
             .for_each(|tid| pairs.event(of(ThreadId::new(tid)), None, Ticks::new(10)));
@@ -243,12 +302,19 @@ mod tests {
             pairs.event(of(ThreadId::new(tid)), None, Ticks::new(11));
             pairs.stack(of(ThreadId::new(tid)), (2, 2), Ticks::new(12), false);
         }
-        assert_eq!((pairs.paired, pairs.unpaired.count, pairs.strayed.count), (3, 0, 0));
+        assert_eq!(
+            (pairs.paired, pairs.unpaired.count, pairs.strayed.count),
+            (3, 0, 0)
+        );
     }
 
     #[test]
     fn missing_counts_events_without_their_stack() {
-        let of = |tid, process| EventOwner { tid, rundown: false, process };
+        let of = |tid, process| EventOwner {
+            tid,
+            rundown: false,
+            process,
+        };
         let jit = Kind::with_stack(false, 145, 1);
         let mut pairs = StackPairs::default();
         let found = |pairs: &StackPairs| {

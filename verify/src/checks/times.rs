@@ -37,7 +37,10 @@ impl Times {
             None => from,
         };
         let begun = self.0.partition_point(|&(from, _)| from <= begin);
-        let end = self.0.get(begun).map_or(until, |&(next, _)| next.min(until));
+        let end = self
+            .0
+            .get(begun)
+            .map_or(until, |&(next, _)| next.min(until));
         Some((begin, end))
     }
 }
@@ -48,7 +51,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn times_of(spans: impl IntoIterator<Item = (i64, i64)>) -> Times {
-        Times::of(spans.into_iter().map(|(from, to)| (Ticks::new(from), Ticks::new(to))))
+        Times::of(
+            spans
+                .into_iter()
+                .map(|(from, to)| (Ticks::new(from), Ticks::new(to))),
+        )
     }
 
     fn plain(span: Option<(Ticks, Ticks)>) -> Option<(i64, i64)> {

@@ -65,11 +65,16 @@ impl Walked {
     /// Adds a stack, or a definition of one.
     #[inline(never)]
     pub fn stack(&mut self, record: &Record<'_>, hook: u16, time: Ticks) {
-        if !matches!(hook, hook::STACK | hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER) {
+        if !matches!(
+            hook,
+            hook::STACK | hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER
+        ) {
             return;
         }
         let times = self.times.get(..self.taken).unwrap_or_default();
-        let (Some(at), Some(&first)) = (record.payload().i64_at(0), times.first()) else { return };
+        let (Some(at), Some(&first)) = (record.payload().i64_at(0), times.first()) else {
+            return;
+        };
         let at = Ticks::new(at);
         // What is before the first record, or was forgotten, is not known. A stack that comes
         // before its event is another matter.

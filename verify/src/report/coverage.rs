@@ -34,9 +34,23 @@ pub struct CoverageRow {
 
 impl Coverage {
     pub(super) fn new(
-        [clr_stacks, extended_stacks, kernel_stacks, samples, exceptions, entry_points]: Tallies,
+        [
+            clr_stacks,
+            extended_stacks,
+            kernel_stacks,
+            samples,
+            exceptions,
+            entry_points,
+        ]: Tallies,
     ) -> Self {
-        Coverage { clr_stacks, extended_stacks, kernel_stacks, samples, exceptions, entry_points }
+        Coverage {
+            clr_stacks,
+            extended_stacks,
+            kernel_stacks,
+            samples,
+            exceptions,
+            entry_points,
+        }
     }
 
     /// The tallies with the names of their origins.
@@ -50,12 +64,30 @@ impl Coverage {
     #[must_use]
     pub fn rows(&self) -> [CoverageRow; 6] {
         [
-            CoverageRow { origin: "CLR stacks", tally: self.clr_stacks },
-            CoverageRow { origin: "extended stacks", tally: self.extended_stacks },
-            CoverageRow { origin: "kernel stacks", tally: self.kernel_stacks },
-            CoverageRow { origin: "samples", tally: self.samples },
-            CoverageRow { origin: "exceptions", tally: self.exceptions },
-            CoverageRow { origin: "entry points", tally: self.entry_points },
+            CoverageRow {
+                origin: "CLR stacks",
+                tally: self.clr_stacks,
+            },
+            CoverageRow {
+                origin: "extended stacks",
+                tally: self.extended_stacks,
+            },
+            CoverageRow {
+                origin: "kernel stacks",
+                tally: self.kernel_stacks,
+            },
+            CoverageRow {
+                origin: "samples",
+                tally: self.samples,
+            },
+            CoverageRow {
+                origin: "exceptions",
+                tally: self.exceptions,
+            },
+            CoverageRow {
+                origin: "entry points",
+                tally: self.entry_points,
+            },
         ]
     }
 

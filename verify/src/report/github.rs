@@ -7,7 +7,10 @@ pub(super) fn render(report: &Report) -> String {
     let mut out = String::new();
     if let Some(error) = &report.error {
         let file = property(&report.file);
-        out.push_str(&format!("::error file={file},title=not checked::{}\n", data(error)));
+        out.push_str(&format!(
+            "::error file={file},title=not checked::{}\n",
+            data(error)
+        ));
     }
     for f in report.counted() {
         let command = match f.severity {
@@ -15,9 +18,16 @@ pub(super) fn render(report: &Report) -> String {
             Severity::Warning => "warning",
             Severity::Note => "notice",
         };
-        let about = f.pid.map_or(String::new(), |pid| format!("process {pid}: "));
-        let location = f.location(&report.file).map_or(String::new(), |l| format!(" ({l})"));
-        let because = f.because.as_deref().map_or(String::new(), |b| format!(" (undecided: {b})"));
+        let about = f
+            .pid
+            .map_or(String::new(), |pid| format!("process {pid}: "));
+        let location = f
+            .location(&report.file)
+            .map_or(String::new(), |l| format!(" ({l})"));
+        let because = f
+            .because
+            .as_deref()
+            .map_or(String::new(), |b| format!(" (undecided: {b})"));
         let remedy =
             Rule::find(f.rule).map_or(String::new(), |rule| format!("\n{}", rule.remedy_lines()));
         out.push_str(&format!(
@@ -32,7 +42,11 @@ pub(super) fn render(report: &Report) -> String {
         report.error.is_some() || report.counted().any(|f| f.severity == Severity::Error);
     if !report.verdict.passes() && !says_why {
         let open = report.open_questions().join(", ");
-        let open = if open.is_empty() { open } else { format!(" Open: {open}.") };
+        let open = if open.is_empty() {
+            open
+        } else {
+            format!(" Open: {open}.")
+        };
         out.push_str(&format!(
             "::error file={},title={}::{}\n",
             property(&report.file),
@@ -45,7 +59,9 @@ pub(super) fn render(report: &Report) -> String {
 
 /// The text of a command; line breaks would end it.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
 }
 
 /// A property of a command; commas and colons would end it.

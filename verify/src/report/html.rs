@@ -61,11 +61,17 @@ fn ticks(duration_us: i64) -> Vec<Tick> {
     let whole = duration_us.max(1);
     let powers = std::iter::successors(Some(1_i64), |power| power.checked_mul(10));
     let mut steps = powers.flat_map(|power| [1, 2, 5].map(|n| power.saturating_mul(n)));
-    let step = steps.find(|step| whole / step < MAX_TICKS).unwrap_or(whole).max(1);
+    let step = steps
+        .find(|step| whole / step < MAX_TICKS)
+        .unwrap_or(whole)
+        .max(1);
     let times = (0..MAX_TICKS).map(|n| n.saturating_mul(step));
     let times = times.filter(|at| *at <= whole / 10 * 9);
     times
-        .map(|at| Tick { x: at as f64 / whole as f64 * 1000.0, label: tick_label(at, step) })
+        .map(|at| Tick {
+            x: at as f64 / whole as f64 * 1000.0,
+            label: tick_label(at, step),
+        })
         .collect()
 }
 
@@ -91,28 +97,52 @@ struct Bar {
 pub(super) fn render(reports: &[Report]) -> String {
     let names: Vec<_> = reports.iter().map(|r| printable(&r.file)).collect();
     let (version, title) = (env!("CARGO_PKG_VERSION"), names.join(", "));
-    Document { version, title, reports }.render().unwrap_or_default()
+    Document {
+        version,
+        title,
+        reports,
+    }
+    .render()
+    .unwrap_or_default()
 }
 
 /// The lines of the marks, across a lane.
 fn grid(duration_us: i64) -> String {
-    ticks(duration_us).iter().map(|tick| format!("M{:.2} 0V16", tick.x)).collect()
+    ticks(duration_us)
+        .iter()
+        .map(|tick| format!("M{:.2} 0V16", tick.x))
+        .collect()
 }
 
 /// The place of a report among others by its verdict: the worst first.
 fn order(report: &Report) -> usize {
-    let verdict = Verdict::ALL.iter().rev().position(|verdict| *verdict == report.verdict);
-    if report.error.is_some() { 0 } else { verdict.unwrap_or_default().saturating_add(1) }
+    let verdict = Verdict::ALL
+        .iter()
+        .rev()
+        .position(|verdict| *verdict == report.verdict);
+    if report.error.is_some() {
+        0
+    } else {
+        verdict.unwrap_or_default().saturating_add(1)
+    }
 }
 
 /// A time without fractions of a second.
 fn to_second(time: FileTime) -> String {
-    time.to_string().split('.').next().unwrap_or_default().replace('T', " ")
+    time.to_string()
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .replace('T', " ")
 }
 
 /// The class of a verdict.
 fn class(report: &Report) -> &'static str {
-    if report.error.is_some() { "not_checked" } else { report.verdict.name() }
+    if report.error.is_some() {
+        "not_checked"
+    } else {
+        report.verdict.name()
+    }
 }
 
 /// Known masks: those of the CLR's providers first, many others folded.
@@ -133,7 +163,10 @@ fn rank(severity: Severity) -> u8 {
 
 /// Lanes before those that are folded.
 fn lanes_shown(report: &Report, lanes: &[Lane]) -> usize {
-    lanes.len().saturating_sub(report.described().take(MAX_LANES).count()) + MAX_UNFOLDED_PROCESSES
+    lanes
+        .len()
+        .saturating_sub(report.described().take(MAX_LANES).count())
+        + MAX_UNFOLDED_PROCESSES
 }
 
 /// Sessions, losses, and processes with managed code, from start to end, with their rundowns.
@@ -155,8 +188,10 @@ fn lanes(report: &Report) -> Vec<Lane> {
         });
     }
     if !report.losses.is_empty() {
-        let bars =
-            report.losses.iter().map(|l| bar(l.span_us, "loss", (2, 12), printable(&l.message)));
+        let bars = report
+            .losses
+            .iter()
+            .map(|l| bar(l.span_us, "loss", (2, 12), printable(&l.message)));
         lanes.push(Lane {
             name: "lost".to_owned(),
             label: format!("{} losses", report.losses.len()),
@@ -168,11 +203,19 @@ fn lanes(report: &Report) -> Vec<Lane> {
         let life = format!("{name}: {}", when(p.span_us));
         let mut bars = vec![bar(p.span_us, "life", (5, 6), life.clone())];
         for r in &p.rundowns {
-            let title =
-                format!("{} rundown of CLR {}: {}", r.kind.name(), r.clr_instance, when(r.span_us));
+            let title = format!(
+                "{} rundown of CLR {}: {}",
+                r.kind.name(),
+                r.clr_instance,
+                when(r.span_us)
+            );
             bars.push(bar(r.span_us, "rundown", (1, 14), title));
         }
-        lanes.push(Lane { name, label: life, bars });
+        lanes.push(Lane {
+            name,
+            label: life,
+            bars,
+        });
     }
     lanes
 }
@@ -192,7 +235,14 @@ fn bar(
     // A bar is at least wide enough to be seen, and stays within the edge.
     let width = (at(to) - at(from)).max(2.0);
     let x = at(from).min(1000.0 - width).max(0.0);
-    Bar { x, w: width, y, h, color, title }
+    Bar {
+        x,
+        w: width,
+        y,
+        h,
+        color,
+        title,
+    }
 }
 
 /// Coverage of all processes, then of each.
@@ -200,23 +250,41 @@ fn groups(report: &Report) -> Vec<(String, &Coverage)> {
     let all = ("All processes".to_owned(), &report.coverage);
     let each = report.described().take(MAX_LANES);
     let each = each.map(|p| (format!("{} {}", p.pid, printable(&p.name)), &p.coverage));
-    std::iter::once(all).chain(each).filter(|(_, c)| c.filled().next().is_some()).collect()
+    std::iter::once(all)
+        .chain(each)
+        .filter(|(_, c)| c.filled().next().is_some())
+        .collect()
 }
 
 /// The parts of addresses that resolve to different things, as pieces of one bar.
 fn parts(t: &Tally) -> Vec<Bar> {
     let parts = [
         ("named", "managed, named", t.named),
-        ("managed", "managed, not named", t.managed.saturating_sub(t.named)),
+        (
+            "managed",
+            "managed, not named",
+            t.managed.saturating_sub(t.named),
+        ),
         ("image", "image, PDB known", t.identified),
-        ("unknown-image", "image, PDB not known", t.image.saturating_sub(t.identified)),
+        (
+            "unknown-image",
+            "image, PDB not known",
+            t.image.saturating_sub(t.identified),
+        ),
         ("miss", "unresolved", t.unresolved),
     ];
     let mut x = 0.0;
     let filled = parts.into_iter().filter(|(_, _, count)| *count > 0);
     let bar = |(color, what, count)| {
         let w = count as f64 / t.frames.max(1) as f64 * 1000.0;
-        let bar = Bar { x, w, y: 0, h: 16, color, title: format!("{what}: {count}") };
+        let bar = Bar {
+            x,
+            w,
+            y: 0,
+            h: 16,
+            color,
+            title: format!("{what}: {count}"),
+        };
         x += w;
         bar
     };
@@ -224,7 +292,10 @@ fn parts(t: &Tally) -> Vec<Bar> {
 }
 
 fn titles(bars: &[Bar]) -> String {
-    bars.iter().map(|b| b.title.as_str()).collect::<Vec<_>>().join(", ")
+    bars.iter()
+        .map(|b| b.title.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[cfg(test)]
@@ -236,7 +307,10 @@ mod tests {
     fn html_escapes_everything_from_a_trace() {
         let hostile = "</title><script>alert(1)</script>\" onload=x \u{202e}\u{1b}[31m".to_owned();
         let finding = Finding::new("file.damaged", Severity::Error, hostile.clone());
-        let finding = Finding { because: Some(hostile.clone()), ..finding };
+        let finding = Finding {
+            because: Some(hostile.clone()),
+            ..finding
+        };
         let report = Report {
             file: hostile.clone(),
             findings: vec![finding],
@@ -267,12 +341,20 @@ mod tests {
         // The page has one script and loads nothing; its links stay on it.
         assert_eq!(page.matches("<script").count(), 1);
         assert!(!page.contains("src=") && !page.contains("url("));
-        assert_eq!(page.matches("href=").count(), page.matches("href=\"#").count());
+        assert_eq!(
+            page.matches("href=").count(),
+            page.matches("href=\"#").count()
+        );
     }
 
     #[test]
     fn ticks_are_at_round_times() {
-        let labels = |us| ticks(us).into_iter().map(|tick| tick.label).collect::<Vec<_>>();
+        let labels = |us| {
+            ticks(us)
+                .into_iter()
+                .map(|tick| tick.label)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(labels(12_582_000), ["0 s", "5 s", "10 s"]);
         assert_eq!(labels(1_000_000), ["0 ms", "500 ms"]);
         assert_eq!(labels(4_900), ["0 ms", "1 ms", "2 ms", "3 ms", "4 ms"]);
@@ -282,7 +364,13 @@ mod tests {
 
     #[test]
     fn bar_stays_on_the_scale() {
-        let short = bar([1_000_000, 1_000_000], 1_000_000, "loss", (0, 1), String::new());
+        let short = bar(
+            [1_000_000, 1_000_000],
+            1_000_000,
+            "loss",
+            (0, 1),
+            String::new(),
+        );
         assert_eq!((short.x, short.w), (998.0, 2.0));
         let mut tally = Tally::default();
         (tally.frames, tally.managed, tally.named) = (4, 2, 1);

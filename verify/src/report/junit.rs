@@ -42,11 +42,19 @@ impl<'a> Case<'a> {
         let failures = own.into_iter().filter(|(_, verdict)| !verdict.passes());
         let failures: Vec<_> = failures.map(|(finding, _)| *finding).collect();
         let skipped = because.filter(|_| failures.is_empty());
-        Case { rule, failures, skipped }
+        Case {
+            rule,
+            failures,
+            skipped,
+        }
     }
 
     fn severity(&self) -> &'static str {
-        self.failures.iter().map(|f| f.severity).max().map_or("", Severity::name)
+        self.failures
+            .iter()
+            .map(|f| f.severity)
+            .max()
+            .map_or("", Severity::name)
     }
 }
 
@@ -54,19 +62,30 @@ impl<'a> Case<'a> {
 fn not_applicable(report: &Report, rule: &Rule) -> Option<String> {
     let own = report.rules.iter().find(|own| own.rule == rule.id)?;
     let is_so = own.outcome == Outcome::NotApplicable;
-    is_so.then(|| format!("not applicable: {}", own.because.as_deref().unwrap_or_default()))
+    is_so.then(|| {
+        format!(
+            "not applicable: {}",
+            own.because.as_deref().unwrap_or_default()
+        )
+    })
 }
 
 /// A case for each rule; none if the file could not be read.
 fn cases(report: &Report) -> Vec<Case<'_>> {
     let rules = if report.error.is_none() { RULES } else { &[] };
     let verdicts: Vec<_> = report.verdicts().collect();
-    rules.iter().map(|rule| Case::new(report, rule, &verdicts)).collect()
+    rules
+        .iter()
+        .map(|rule| Case::new(report, rule, &verdicts))
+        .collect()
 }
 
 /// The start of the trace, to the second. The schema requires a time even where none is known.
 fn timestamp(report: &Report) -> String {
-    let start = report.start_time.unwrap_or(FileTime::UNIX_EPOCH).to_string();
+    let start = report
+        .start_time
+        .unwrap_or(FileTime::UNIX_EPOCH)
+        .to_string();
     match start.split_once('.') {
         Some((second, _)) => second.to_owned(),
         None => start,
@@ -80,8 +99,16 @@ fn tests(report: &Report, cases: &[Case<'_>]) -> usize {
 
 /// The number of test cases that fail: rules, and processes.
 fn failures(report: &Report, cases: &[Case<'_>]) -> usize {
-    let rules = cases.iter().filter(|case| !case.failures.is_empty()).count();
-    rules + report.judged().iter().filter(|p| !p.verdict.passes()).count()
+    let rules = cases
+        .iter()
+        .filter(|case| !case.failures.is_empty())
+        .count();
+    rules
+        + report
+            .judged()
+            .iter()
+            .filter(|p| !p.verdict.passes())
+            .count()
 }
 
 fn skipped(cases: &[Case<'_>]) -> usize {
@@ -91,11 +118,17 @@ fn skipped(cases: &[Case<'_>]) -> usize {
 /// Findings that do not fail a test, and are not only notes.
 fn warnings(report: &Report) -> impl Iterator<Item = &Finding> {
     let passing = report.verdicts().filter(|(_, verdict)| verdict.passes());
-    passing.map(|(finding, _)| finding).filter(|f| f.severity > Severity::Note)
+    passing
+        .map(|(finding, _)| finding)
+        .filter(|f| f.severity > Severity::Note)
 }
 
 fn file(report: &Report) -> Xml<'_> {
-    Xml(if report.file.is_empty() { "trace" } else { &report.file })
+    Xml(if report.file.is_empty() {
+        "trace"
+    } else {
+        &report.file
+    })
 }
 
 /// Text in XML: markup is escaped, characters that XML cannot hold are replaced.
@@ -127,6 +160,9 @@ mod tests {
 
     #[test]
     fn xml_escapes_markup_and_control_characters() {
-        assert_eq!(Xml("a<b>&\"\x1b\0").to_string(), "a&lt;b&gt;&amp;&quot;\u{fffd}\u{fffd}");
+        assert_eq!(
+            Xml("a<b>&\"\x1b\0").to_string(),
+            "a&lt;b&gt;&amp;&quot;\u{fffd}\u{fffd}"
+        );
     }
 }

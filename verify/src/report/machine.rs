@@ -24,8 +24,12 @@ pub struct MachineReport {
 impl MachineReport {
     /// The machine of the first file with a header event.
     pub(super) fn new(facts: &Facts) -> Option<Self> {
-        let header =
-            facts.machine.files().iter().map(|file| &file.header).find(|h| h.is_known())?;
+        let header = facts
+            .machine
+            .files()
+            .iter()
+            .map(|file| &file.header)
+            .find(|h| h.is_known())?;
         Some(MachineReport {
             windows: header.windows(),
             processors: header.processors,
@@ -37,10 +41,17 @@ impl MachineReport {
 
     /// The parts in words.
     pub(super) fn words(&self) -> Vec<String> {
-        let processors = if self.processors == 1 { "processor" } else { "processors" };
+        let processors = if self.processors == 1 {
+            "processor"
+        } else {
+            "processors"
+        };
         let mut out = vec![
             self.windows.clone(),
-            format!("{} {processors}, {} MHz", self.processors, self.processor_mhz),
+            format!(
+                "{} {processors}, {} MHz",
+                self.processors, self.processor_mhz
+            ),
             format!("{} bits", self.pointer_bits),
         ];
         out.extend(self.memory_mib.map(|mib| format!("{mib} MiB of memory")));

@@ -105,7 +105,12 @@ impl RuleReport {
             None if subject.is_in(facts) => (Outcome::Holds, None),
             None => (Outcome::NotApplicable, Some(subject.absence().to_owned())),
         };
-        RuleReport { rule: rule.id, outcome, findings: own().count() as u64, because }
+        RuleReport {
+            rule: rule.id,
+            outcome,
+            findings: own().count() as u64,
+            because,
+        }
     }
 }
 
@@ -127,7 +132,11 @@ impl RuleReport {
 /// # Ok::<(), etl_verify::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(description = "The report."))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(description = "The report.")
+)]
 #[non_exhaustive]
 pub struct Report {
     /// [`SCHEMA_VERSION`].
@@ -212,7 +221,11 @@ impl Report {
             .collect();
         processes.sort_by_key(|p| p.pid);
         let is_selected = |index| selected.is_none_or(|selected| selected.contains(&index));
-        let unresolved = facts.machine.unresolved().iter().filter(|a| is_selected(a.process));
+        let unresolved = facts
+            .machine
+            .unresolved()
+            .iter()
+            .filter(|a| is_selected(a.process));
         let unresolved = unresolved.take(Self::MAX_UNRESOLVED).filter_map(|address| {
             let process = facts.machine.processes().get(address.process)?;
             Some(UnresolvedAddress {
@@ -225,7 +238,12 @@ impl Report {
             })
         });
         let (top_providers, top_events) = top::counts(facts);
-        let names: Vec<_> = facts.machine.files().iter().map(|f| f.name.as_str()).collect();
+        let names: Vec<_> = facts
+            .machine
+            .files()
+            .iter()
+            .map(|f| f.name.as_str())
+            .collect();
         let mut report = Report {
             schema_version: SCHEMA_VERSION,
             file: names.join(" + "),
@@ -277,7 +295,9 @@ impl Report {
         let losses = LossSpans::new(&self.losses);
         let findings = self.findings.iter().filter(|finding| !finding.is_known);
         let verdicts = ProcessVerdicts::new(findings, &losses);
-        self.processes.iter_mut().for_each(|p| p.verdict = verdicts.of(p));
+        self.processes
+            .iter_mut()
+            .for_each(|p| p.verdict = verdicts.of(p));
         let verdicts = self.verdicts().map(|(_, verdict)| verdict);
         self.verdict = verdicts.max().unwrap_or(Verdict::Complete);
     }
@@ -309,7 +329,10 @@ impl Report {
 
     /// How many findings a baseline accepts.
     fn known(&self) -> usize {
-        self.findings.iter().filter(|finding| finding.is_known).count()
+        self.findings
+            .iter()
+            .filter(|finding| finding.is_known)
+            .count()
     }
 
     /// The report on a file that could not be read, to stand beside those on others.
@@ -370,20 +393,27 @@ impl Report {
 
     /// How many rules have an outcome.
     fn count(&self, outcome: Outcome) -> usize {
-        self.rules.iter().filter(|rule| rule.outcome == outcome).count()
+        self.rules
+            .iter()
+            .filter(|rule| rule.outcome == outcome)
+            .count()
     }
 
     /// The processes that the report describes one by one: selected ones, or those with managed
     /// code.
     fn described(&self) -> impl Iterator<Item = &ProcessReport> {
         let is_selection = self.is_selection;
-        self.processes.iter().filter(move |p| p.is_managed() || is_selection)
+        self.processes
+            .iter()
+            .filter(move |p| p.is_managed() || is_selection)
     }
 
     /// The processes that a gate is about: those that are described, and those with a finding of
     /// their own above a note.
     fn judged(&self) -> Vec<&ProcessReport> {
-        let findings = self.counted().filter(|finding| finding.severity > Severity::Note);
+        let findings = self
+            .counted()
+            .filter(|finding| finding.severity > Severity::Note);
         let own: BTreeSet<_> = findings.filter_map(|finding| finding.process).collect();
         let is_judged =
             |p: &&ProcessReport| p.is_managed() || self.is_selection || own.contains(&p.index);
@@ -394,7 +424,10 @@ impl Report {
     fn commands(&self, rule: &Rule) -> Vec<String> {
         // The rule's own line is for a session with CLR events.
         if rule.id == "file.events-lost" && self.processes.iter().all(|p| p.clr_events == 0) {
-            let session = self.sessions.iter().find(|s| s.kind == SessionKind::Session);
+            let session = self
+                .sessions
+                .iter()
+                .find(|s| s.kind == SessionKind::Session);
             if let Some(line) = session.and_then(|s| more_buffers(&s.name)) {
                 return vec![line];
             }
@@ -403,7 +436,10 @@ impl Report {
         let plain = |c: char| c.is_ascii_alphanumeric() || "/\\._-:".contains(c);
         let file = Some(self.file.as_str()).filter(|f| !f.is_empty() && f.chars().all(plain));
         let file = file.unwrap_or(EXAMPLE_FILE);
-        rule.commands.iter().map(|line| line.replace(EXAMPLE_FILE, file)).collect()
+        rule.commands
+            .iter()
+            .map(|line| line.replace(EXAMPLE_FILE, file))
+            .collect()
     }
 }
 
@@ -416,7 +452,10 @@ fn text_of_time<S: Serializer>(time: &Option<FileTime>, serializer: S) -> Result
 }
 
 fn rules(facts: &Facts, findings: &[Finding]) -> Vec<RuleReport> {
-    RULES.iter().map(|rule| RuleReport::new(facts, rule, findings)).collect()
+    RULES
+        .iter()
+        .map(|rule| RuleReport::new(facts, rule, findings))
+        .collect()
 }
 
 /// Several reports in one document: a JSON array, a SARIF run or a JUnit suite for each, one HTML
@@ -433,7 +472,9 @@ fn rules(facts: &Facts, findings: &[Finding]) -> Vec<RuleReport> {
 pub fn render(reports: &[Report], format: Format) -> String {
     let text = |paint| {
         let each = reports.iter().map(|report| text::render(report, paint));
-        let all: Vec<_> = std::iter::once(text::summary(reports, paint)).chain(each).collect();
+        let all: Vec<_> = std::iter::once(text::summary(reports, paint))
+            .chain(each)
+            .collect();
         all.join("\n")
     };
     match format {

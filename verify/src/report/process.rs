@@ -139,7 +139,9 @@ impl ProcessReport {
         let known = counts(p.methods(), |t| t.len() as u64);
         let clrs = p.clrs().iter().map(|(&id, clr)| ClrReport {
             id,
-            version: clr.version().map(|v| v.map(|part| part.to_string()).join(".")),
+            version: clr
+                .version()
+                .map(|v| v.map(|part| part.to_string()).join(".")),
             sku: clr.sku().map(|sku| match sku {
                 1 => "desktop".to_owned(),
                 2 => "core".to_owned(),
@@ -157,7 +159,11 @@ impl ProcessReport {
         let causes = UnresolvedCause::ALL.into_iter().zip(p.causes());
         let causes = causes
             .filter(|(_, addresses)| *addresses > 0)
-            .map(|(cause, addresses)| CauseReport { cause, message: cause.message(), addresses });
+            .map(|(cause, addresses)| CauseReport {
+                cause,
+                message: cause.message(),
+                addresses,
+            });
         ProcessReport {
             pid: p.pid().get(),
             name: p.name().to_owned(),

@@ -48,7 +48,9 @@ pub(super) fn render(reports: &[Report]) -> String {
 /// The verdicts on the processes.
 fn processes(report: &Report) -> Vec<serde_json::Value> {
     let processes = report.processes.iter();
-    processes.map(|p| json!({"pid": p.pid, "name": p.name, "verdict": p.verdict})).collect()
+    processes
+        .map(|p| json!({"pid": p.pid, "name": p.name, "verdict": p.verdict}))
+        .collect()
 }
 
 /// Whether the trace was read, and why not.
@@ -97,7 +99,9 @@ fn results(report: &Report) -> Vec<serde_json::Value> {
 
 /// Known findings are shown, but need no action.
 fn suppressions(finding: &Finding) -> Vec<serde_json::Value> {
-    let known = finding.is_known.then(|| json!({"kind": "external", "status": "accepted"}));
+    let known = finding
+        .is_known
+        .then(|| json!({"kind": "external", "status": "accepted"}));
     known.into_iter().collect()
 }
 

@@ -44,18 +44,31 @@ pub struct SessionReport {
 
 /// Sessions, then the spans of the kernel's and the CLR's events.
 pub(super) fn sessions(facts: &Facts, timeline: &Timeline<'_>) -> Vec<SessionReport> {
-    let own = facts.machine.files().iter().flat_map(|f| &f.sessions).map(|s| SessionReport {
-        name: if s.name.is_empty() { "(no name)".to_owned() } else { s.name.clone() },
-        kind: SessionKind::Session,
-        span_us: timeline.span(Some(s.from), s.to),
-        events_lost: Some(s.events_lost),
-    });
-    let recorded = facts.admission.sessions.iter().map(|(at, name)| SessionReport {
-        name: name.clone(),
-        kind: SessionKind::Recorded,
-        span_us: timeline.span(Some(*at), None),
-        events_lost: None,
-    });
+    let own = facts
+        .machine
+        .files()
+        .iter()
+        .flat_map(|f| &f.sessions)
+        .map(|s| SessionReport {
+            name: if s.name.is_empty() {
+                "(no name)".to_owned()
+            } else {
+                s.name.clone()
+            },
+            kind: SessionKind::Session,
+            span_us: timeline.span(Some(s.from), s.to),
+            events_lost: Some(s.events_lost),
+        });
+    let recorded = facts
+        .admission
+        .sessions
+        .iter()
+        .map(|(at, name)| SessionReport {
+            name: name.clone(),
+            kind: SessionKind::Recorded,
+            span_us: timeline.span(Some(*at), None),
+            events_lost: None,
+        });
     let spans = [
         ("kernel events", facts.machine.kernel_span()),
         ("CLR runtime events", facts.machine.runtime_span()),
@@ -149,7 +162,9 @@ pub struct EnabledReport {
 impl EnabledReport {
     /// Whether it is one of the CLR's two providers.
     pub(super) fn is_clr(&self) -> bool {
-        [CLR_RUNTIME, CLR_RUNDOWN].iter().any(|guid| guid.to_string() == self.provider_guid)
+        [CLR_RUNTIME, CLR_RUNDOWN]
+            .iter()
+            .any(|guid| guid.to_string() == self.provider_guid)
     }
 
     fn new(
@@ -198,7 +213,12 @@ pub(super) fn enabled(facts: &Facts) -> Vec<EnabledReport> {
         let events: Vec<EventKey> = kinds.into_iter().map(|(event, _)| event).collect();
         let smallest = infer::smallest(provider, &events, facts.machine.processes());
         let with = Some((smallest.level, smallest.any));
-        out.push(EnabledReport::new(facts, provider, with, EnablementSource::Inferred));
+        out.push(EnabledReport::new(
+            facts,
+            provider,
+            with,
+            EnablementSource::Inferred,
+        ));
     }
     out
 }

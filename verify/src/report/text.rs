@@ -48,7 +48,11 @@ impl Paint {
 
     /// The answer of a report.
     fn answer(self, report: &Report) -> String {
-        let worst = if report.error.is_some() { Verdict::Incomplete } else { report.verdict };
+        let worst = if report.error.is_some() {
+            Verdict::Incomplete
+        } else {
+            report.verdict
+        };
         self.with(color(worst), report.answer())
     }
 
@@ -94,7 +98,11 @@ pub(super) fn summary(reports: &[Report], paint: Paint) -> String {
             answers.push(format!("{count} {answer}"));
         }
     }
-    let traces = if reports.len() == 1 { "trace" } else { "traces" };
+    let traces = if reports.len() == 1 {
+        "trace"
+    } else {
+        "traces"
+    };
     let out = format!("{} {traces}: {}\n", reports.len(), answers.join(", "));
     out + &lines(reports, paint)
 }
@@ -105,7 +113,10 @@ pub(super) fn lines(reports: &[Report], paint: Paint) -> String {
     for report in reports {
         let fill = " ".repeat(24_usize.saturating_sub(report.answer().len()));
         let (answer, file) = (paint.answer(report), printable(&report.file));
-        let about = report.error.as_deref().map_or_else(|| report.counts(), printable);
+        let about = report
+            .error
+            .as_deref()
+            .map_or_else(|| report.counts(), printable);
         // Writing into a String does not fail.
         let _ = writeln!(out, "{answer}{fill}{file}{}", in_brackets(&about));
     }
@@ -113,7 +124,11 @@ pub(super) fn lines(reports: &[Report], paint: Paint) -> String {
 }
 
 fn in_brackets(text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!(" ({text})") }
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!(" ({text})")
+    }
 }
 
 /// Shares of resolved addresses by their origins; empty if there are none.
@@ -124,9 +139,20 @@ fn table(indent: &str, coverage: &Coverage) -> String {
         format!("{name:<18}{a:>8}{b:>11}{c:>10}{d:>11}{e:>11}{f:>10}\n")
     };
     let mut out = String::new();
-    for CoverageRow { origin: name, tally: t } in coverage.filled() {
+    for CoverageRow {
+        origin: name,
+        tally: t,
+    } in coverage.filled()
+    {
         if out.is_empty() {
-            let columns = ["stacks", "frames", "managed", "image", "unresolved", "resolved"];
+            let columns = [
+                "stacks",
+                "frames",
+                "managed",
+                "image",
+                "unresolved",
+                "resolved",
+            ];
             out.push_str(&row("addresses", columns));
         }
         let counts = [t.stacks, t.frames, t.managed, t.image, t.unresolved];
@@ -142,23 +168,45 @@ fn items(p: &ProcessReport) -> [(&'static str, u64, u64, u64, u64); 4] {
     [
         ("methods", p.methods, r.methods, l.methods, u.methods),
         ("modules", p.modules, r.modules, l.modules, u.modules),
-        ("assemblies", p.assemblies, r.assemblies, l.assemblies, u.assemblies),
-        ("app domains", p.app_domains, r.app_domains, l.app_domains, u.app_domains),
+        (
+            "assemblies",
+            p.assemblies,
+            r.assemblies,
+            l.assemblies,
+            u.assemblies,
+        ),
+        (
+            "app domains",
+            p.app_domains,
+            r.app_domains,
+            l.app_domains,
+            u.app_domains,
+        ),
     ]
 }
 
 /// What the CLR's providers were enabled with.
 fn enabled(report: &Report) -> Vec<&EnabledReport> {
-    report.enabled.iter().filter(|e| e.is_clr() && e.mask.is_some()).collect()
+    report
+        .enabled
+        .iter()
+        .filter(|e| e.is_clr() && e.mask.is_some())
+        .collect()
 }
 
 fn is_inferred(enabled: &[&EnabledReport]) -> bool {
-    enabled.iter().any(|e| e.source == EnablementSource::Inferred)
+    enabled
+        .iter()
+        .any(|e| e.source == EnablementSource::Inferred)
 }
 
 /// What to do about the findings above a note, once for each remedy: rules, remedy and commands.
 fn remedies(report: &Report) -> Vec<(String, &'static str, Vec<String>)> {
-    let matters = |id: &str| report.counted().any(|f| f.rule == id && f.severity > Severity::Note);
+    let matters = |id: &str| {
+        report
+            .counted()
+            .any(|f| f.rule == id && f.severity > Severity::Note)
+    };
     let mut groups: Vec<(Vec<&str>, &Rule)> = Vec::new();
     for rule in RULES.iter().filter(|rule| matters(rule.id)) {
         let same = |(_, other): &&mut (_, &Rule)| {
@@ -177,7 +225,8 @@ fn remedies(report: &Report) -> Vec<(String, &'static str, Vec<String>)> {
         }
     };
     let all = groups.iter().enumerate();
-    all.map(|(at, (ids, rule))| (ids.join(", "), rule.remedy, commands(at, rule))).collect()
+    all.map(|(at, (ids, rule))| (ids.join(", "), rule.remedy, commands(at, rule)))
+        .collect()
 }
 
 fn rundown(r: &RundownReport) -> String {
@@ -197,7 +246,10 @@ mod tests {
 
     #[test]
     fn render_adds_colours_and_changes_nothing_else() {
-        let report = Report { verdict: Verdict::Incomplete, ..Report::default() };
+        let report = Report {
+            verdict: Verdict::Incomplete,
+            ..Report::default()
+        };
         let plain = render(&report, Paint::Plain);
         let painted = render(&report, Paint::Ansi);
         assert!(!plain.contains('\u{1b}'));
@@ -211,11 +263,20 @@ mod tests {
 
     #[test]
     fn summary_counts_verdicts_first() {
-        let one =
-            |file: &str, verdict| Report { file: file.to_owned(), verdict, ..Report::default() };
-        let reports = [one("a.etl", Verdict::Complete), one("b.etl", Verdict::Incomplete)];
+        let one = |file: &str, verdict| Report {
+            file: file.to_owned(),
+            verdict,
+            ..Report::default()
+        };
+        let reports = [
+            one("a.etl", Verdict::Complete),
+            one("b.etl", Verdict::Incomplete),
+        ];
         let text = summary(&reports, Paint::Plain);
         let line = format!("{:<24}a.etl\n", "complete");
-        assert!(text.starts_with(&format!("2 traces: 1 incomplete, 1 complete\n{line}")), "{text}");
+        assert!(
+            text.starts_with(&format!("2 traces: 1 incomplete, 1 complete\n{line}")),
+            "{text}"
+        );
     }
 }

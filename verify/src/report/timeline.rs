@@ -16,11 +16,21 @@ pub(super) struct Timeline<'a> {
 
 impl<'a> Timeline<'a> {
     pub fn new(facts: &'a Facts) -> Self {
-        let opened = facts.machine.files().iter().flat_map(|f| &f.sessions).map(|s| s.from).min();
+        let opened = facts
+            .machine
+            .files()
+            .iter()
+            .flat_map(|f| &f.sessions)
+            .map(|s| s.from)
+            .min();
         let start = facts.machine.clock().start_timestamp;
         let (first, last) = facts.machine.span().unwrap_or((start, start));
         let start = opened.map_or(first, |o| o.min(first));
-        Timeline { clock: facts.machine.clock(), start, end: last.max(start) }
+        Timeline {
+            clock: facts.machine.clock(),
+            start,
+            end: last.max(start),
+        }
     }
 
     /// Microseconds since the start, cut to the timeline.
@@ -32,7 +42,10 @@ impl<'a> Timeline<'a> {
 
     /// A span; without a beginning or an end it reaches to the edge.
     pub fn span(&self, from: Option<Ticks>, to: Option<Ticks>) -> [i64; 2] {
-        [self.us(from.unwrap_or(self.start)), self.us(to.unwrap_or(self.end))]
+        [
+            self.us(from.unwrap_or(self.start)),
+            self.us(to.unwrap_or(self.end)),
+        ]
     }
 
     pub fn of(&self, span: Span) -> Option<[i64; 2]> {

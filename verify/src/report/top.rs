@@ -58,7 +58,9 @@ pub(super) fn counts(facts: &Facts) -> (Vec<ProviderCount>, Vec<EventCount>) {
         }
     }
     for kind in facts.classic.iter() {
-        *events.entry(((kind.class, kind.group), kind.id)).or_default() += kind.count;
+        *events
+            .entry(((kind.class, kind.group), kind.id))
+            .or_default() += kind.count;
     }
     let mut sources: BTreeMap<Source, u64> = BTreeMap::new();
     for ((source, _), count) in &events {
@@ -104,11 +106,26 @@ fn event_name(facts: &Facts, provider: Guid, id: u16) -> Option<String> {
         schema.provider == provider && !schema.name.is_empty() && is_id(schema.identity, id)
     };
     let tables = [Registry::builtin(), Registry::classic()];
-    let tables = tables.into_iter().filter_map(|registry| registry.provider(provider));
-    let mut tables = tables.flat_map(|table| &table.events).map(|event| &event.schema);
+    let tables = tables
+        .into_iter()
+        .filter_map(|registry| registry.provider(provider));
+    let mut tables = tables
+        .flat_map(|table| &table.events)
+        .map(|event| &event.schema);
     let name = |schema: &EventSchema| schema.name.to_string();
-    let learned = || facts.payloads.store().learned().map(AsRef::as_ref).find(is_it).map(name);
-    tables.find(|schema| is_it(schema)).map(name).or_else(learned)
+    let learned = || {
+        facts
+            .payloads
+            .store()
+            .learned()
+            .map(AsRef::as_ref)
+            .find(is_it)
+            .map(name)
+    };
+    tables
+        .find(|schema| is_it(schema))
+        .map(name)
+        .or_else(learned)
 }
 
 /// Whether an event has this id or type.

@@ -76,7 +76,10 @@ pub(super) struct Scope {
 impl Scope {
     /// The scope of a rule's findings.
     pub fn of(rule: &str) -> Self {
-        Scope { subject: Subject::of(rule), loss: loss_of(rule) }
+        Scope {
+            subject: Subject::of(rule),
+            loss: loss_of(rule),
+        }
     }
 
     /// Whether a process may have a part in it: it has what the rule looks at, and it lived when
@@ -92,7 +95,10 @@ impl Scope {
             | Subject::Kernel
             | Subject::Activities => true,
         };
-        has_subject && self.loss.is_none_or(|kind| losses.may_be_in(kind, process.span_us))
+        has_subject
+            && self
+                .loss
+                .is_none_or(|kind| losses.may_be_in(kind, process.span_us))
     }
 }
 
@@ -101,7 +107,10 @@ pub(super) struct LossSpans(BTreeMap<LossKind, Vec<[i64; 2]>>);
 
 impl LossSpans {
     pub fn new(losses: &[LossReport]) -> Self {
-        let mut all: Vec<_> = losses.iter().map(|loss| (loss.what, loss.span_us)).collect();
+        let mut all: Vec<_> = losses
+            .iter()
+            .map(|loss| (loss.what, loss.span_us))
+            .collect();
         all.sort_unstable();
         let mut joined: BTreeMap<LossKind, Vec<[i64; 2]>> = BTreeMap::new();
         for (kind, span) in all {
@@ -116,7 +125,9 @@ impl LossSpans {
 
     /// Whether a loss of a kind may have happened within a span. Without any its time is not known.
     fn may_be_in(&self, kind: LossKind, [from, to]: [i64; 2]) -> bool {
-        let Some(spans) = self.0.get(&kind) else { return true };
+        let Some(spans) = self.0.get(&kind) else {
+            return true;
+        };
         let first = spans.partition_point(|[_, end]| *end < from);
         spans.get(first).is_some_and(|[start, _]| *start <= to)
     }
@@ -139,7 +150,9 @@ impl<'r> ProcessVerdicts<'r> {
             match finding.process {
                 Some(index) => worsen(own.entry(index).or_insert(Verdict::Complete), finding),
                 None => {
-                    let scope = whole.entry(Scope::of(finding.rule)).or_insert(Verdict::Complete);
+                    let scope = whole
+                        .entry(Scope::of(finding.rule))
+                        .or_insert(Verdict::Complete);
                     worsen(scope, finding);
                 }
             }
@@ -150,9 +163,15 @@ impl<'r> ProcessVerdicts<'r> {
     /// The verdict on a process. What is missing from the whole trace may be missing from this
     /// process or from others.
     pub fn of(&self, process: &ProcessReport) -> Verdict {
-        let whole = self.whole.iter().filter(|(scope, _)| scope.may_concern(process, self.losses));
+        let whole = self
+            .whole
+            .iter()
+            .filter(|(scope, _)| scope.may_concern(process, self.losses));
         let whole = whole.map(|(_, verdict)| (*verdict).min(Verdict::CannotTell));
-        whole.chain(self.own.get(&process.index).copied()).max().unwrap_or(Verdict::Complete)
+        whole
+            .chain(self.own.get(&process.index).copied())
+            .max()
+            .unwrap_or(Verdict::Complete)
     }
 }
 
@@ -172,15 +191,29 @@ mod tests {
             (other, Severity::Note, broken, Verdict::Complete),
             (other, Severity::Note, open, Verdict::Complete),
             (loss, Severity::Note, broken, Verdict::Complete),
-            (other, Severity::Warning, broken, Verdict::CompleteWithWarnings),
-            (other, Severity::Warning, open, Verdict::CompleteWithWarnings),
+            (
+                other,
+                Severity::Warning,
+                broken,
+                Verdict::CompleteWithWarnings,
+            ),
+            (
+                other,
+                Severity::Warning,
+                open,
+                Verdict::CompleteWithWarnings,
+            ),
             (loss, Severity::Warning, broken, Verdict::CannotTell),
             (other, Severity::Error, open, Verdict::CannotTell),
             (other, Severity::Error, broken, Verdict::Incomplete),
             (loss, Severity::Error, broken, Verdict::Incomplete),
         ] {
             let one = finding(rule, severity, outcome);
-            assert_eq!(Verdict::of_one(&one), verdict, "{rule} {severity:?} {outcome:?}");
+            assert_eq!(
+                Verdict::of_one(&one),
+                verdict,
+                "{rule} {severity:?} {outcome:?}"
+            );
         }
     }
 
@@ -191,11 +224,17 @@ mod tests {
             ..Finding::new(rule, severity, String::new())
         };
         let of = |findings: &[Finding], index| {
-            let process = ProcessReport { index, ..ProcessReport::default() };
+            let process = ProcessReport {
+                index,
+                ..ProcessReport::default()
+            };
             ProcessVerdicts::new(findings, &LossSpans::new(&[])).of(&process)
         };
         let own = [finding("rundown.missing", Severity::Error, Some(1))];
-        assert_eq!([of(&own, 0), of(&own, 1)], [Verdict::Complete, Verdict::Incomplete]);
+        assert_eq!(
+            [of(&own, 0), of(&own, 1)],
+            [Verdict::Complete, Verdict::Incomplete]
+        );
         let damaged = [finding("file.damaged", Severity::Error, None)];
         assert_eq!(of(&damaged, 0), Verdict::CannotTell);
         let managed = [finding("stacks.without-event", Severity::Warning, None)];
@@ -215,13 +254,19 @@ mod tests {
             file: String::new(),
         };
         let of = |losses: &[LossReport], span_us| {
-            let process = ProcessReport { span_us, ..ProcessReport::default() };
+            let process = ProcessReport {
+                span_us,
+                ..ProcessReport::default()
+            };
             ProcessVerdicts::new([&finding], &LossSpans::new(losses)).of(&process)
         };
         let early = [loss([0, 10])];
         assert_eq!(of(&early, [11, 90]), Verdict::Complete);
         assert_eq!(of(&early, [10, 90]), Verdict::CannotTell);
-        assert_eq!(of(&[loss([0, 10]), loss([80, 99])], [11, 90]), Verdict::CannotTell);
+        assert_eq!(
+            of(&[loss([0, 10]), loss([80, 99])], [11, 90]),
+            Verdict::CannotTell
+        );
         assert_eq!(of(&[loss([80, 99])], [11, 79]), Verdict::Complete);
         assert_eq!(of(&[], [11, 79]), Verdict::CannotTell, "at an unknown time");
     }

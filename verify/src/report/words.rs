@@ -28,17 +28,26 @@ impl Report {
         let number = |n: usize, one: &str, many: &str| {
             (n > 0).then(|| format!("{n} {}", if n == 1 { one } else { many }))
         };
-        let decided =
-            severities.iter().filter_map(|&(s, one, many)| number(of(s, true), one, many));
+        let decided = severities
+            .iter()
+            .filter_map(|&(s, one, many)| number(of(s, true), one, many));
         let undecided: usize = severities.iter().map(|&(s, ..)| of(s, false)).sum();
         let undecided = (undecided > 0).then(|| format!("{undecided} undecided"));
         let known = (self.known() > 0).then(|| format!("{} known", self.known()));
-        decided.chain(undecided).chain(known).collect::<Vec<_>>().join(", ")
+        decided
+            .chain(undecided)
+            .chain(known)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     /// The verdict for people, or that there is none.
     pub(super) fn answer(&self) -> &'static str {
-        if self.error.is_some() { NOT_CHECKED } else { self.verdict.words() }
+        if self.error.is_some() {
+            NOT_CHECKED
+        } else {
+            self.verdict.words()
+        }
     }
 
     /// The verdict as a sentence.
@@ -81,13 +90,18 @@ impl Report {
         let broken = broken.filter(|rule| serious.contains(rule.rule)).count();
         let counts = [
             (self.count(Outcome::Holds), "hold"),
-            (self.count(Outcome::Broken).saturating_sub(broken), "with notes"),
+            (
+                self.count(Outcome::Broken).saturating_sub(broken),
+                "with notes",
+            ),
             (broken, "broken"),
             (self.count(Outcome::Undecided), "undecided"),
             (self.count(Outcome::NotApplicable), "not applicable"),
         ];
         let used = counts.into_iter().filter(|(count, _)| *count > 0);
-        used.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+        used.map(|(count, name)| format!("{count} {name}"))
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
@@ -142,7 +156,10 @@ mod tests {
     fn duration_and_time_of_day_have_milliseconds() {
         assert_eq!(duration(1_202), "1.202 ms");
         assert_eq!(duration(12_581_000), "12.581 s");
-        assert_eq!(time_of_day(FileTime::new(132_404_548_311_917_366)), "00:07:11.191Z");
+        assert_eq!(
+            time_of_day(FileTime::new(132_404_548_311_917_366)),
+            "00:07:11.191Z"
+        );
     }
 
     #[test]
@@ -151,13 +168,22 @@ mod tests {
             outcome,
             ..Finding::new("file.damaged", severity, String::new())
         };
-        let mut report = Report { verdict: Verdict::Complete, ..Report::default() };
+        let mut report = Report {
+            verdict: Verdict::Complete,
+            ..Report::default()
+        };
         assert_eq!(report.counts(), "");
-        report.findings.push(finding(Severity::Note, Outcome::Broken));
+        report
+            .findings
+            .push(finding(Severity::Note, Outcome::Broken));
         assert_eq!(report.counts(), "1 note");
         report.verdict = Verdict::Incomplete;
-        report.findings.push(finding(Severity::Error, Outcome::Broken));
-        report.findings.push(finding(Severity::Error, Outcome::Undecided));
+        report
+            .findings
+            .push(finding(Severity::Error, Outcome::Broken));
+        report
+            .findings
+            .push(finding(Severity::Error, Outcome::Undecided));
         assert_eq!(report.counts(), "1 error, 1 note, 1 undecided");
     }
 }

@@ -20,7 +20,10 @@ fn unbalanced(check: &mut Check<'_>, missing: fn(&Balance) -> Counted, what: [&s
             facts.provider_name(provider),
             balance.paired
         );
-        check.find(message).at(counted.first).unless_lost(None, None);
+        check
+            .find(message)
+            .at(counted.first)
+            .unless_lost(None, None);
     }
 }
 
@@ -78,5 +81,8 @@ fn unknown_parent(check: &mut Check<'_>) {
         "{} named as the parent of another and without an event",
         plural(parents.count, "activity is", "activities are")
     );
-    check.find(message).at(parents.first).unless_lost(None, None);
+    check
+        .find(message)
+        .at(parents.first)
+        .unless_lost(None, None);
 }

@@ -33,14 +33,20 @@ macro_rules! rundown {
 /// The runtime session of the documents: loads, unloads and JIT events at level 5.
 const RUNTIME: &str = runtime!("0x1CCBD", "clr1.etl");
 /// The same with more and larger buffers.
-pub(super) const RUNTIME_LARGE: &str =
-    runtime!("0x1CCBD", "clr1.etl -BufferSize 1024 -MinBuffers 256 -MaxBuffers 1024");
+pub(super) const RUNTIME_LARGE: &str = runtime!(
+    "0x1CCBD",
+    "clr1.etl -BufferSize 1024 -MinBuffers 256 -MaxBuffers 1024"
+);
 /// The same with StackKeyword.
-pub(super) const RUNTIME_STACKS: &str =
-    runtime!("0x4001CCBD", "clr1.etl -BufferSize 1024 -MinBuffers 256 -MaxBuffers 1024");
+pub(super) const RUNTIME_STACKS: &str = runtime!(
+    "0x4001CCBD",
+    "clr1.etl -BufferSize 1024 -MinBuffers 256 -MaxBuffers 1024"
+);
 /// The same on another disk.
-pub(super) const RUNTIME_DISK: &str =
-    runtime!("0x1CCBD", "D:\\clr1.etl -BufferSize 1024 -MinBuffers 256 -MaxBuffers 1024");
+pub(super) const RUNTIME_DISK: &str = runtime!(
+    "0x1CCBD",
+    "D:\\clr1.etl -BufferSize 1024 -MinBuffers 256 -MaxBuffers 1024"
+);
 /// The same with the clock that all sessions should use.
 pub(super) const RUNTIME_CLOCK: &str = runtime!("0x1CCBD", "clr1.etl -ClockType PerfCounter");
 /// The kernel's processes, images, and samples with their stacks.
@@ -49,8 +55,11 @@ pub(super) const KERNEL: &str =
 /// An end rundown: EndRundown, NGen, Jit and Loader.
 const END: &str = rundown!("clrRundown", "0x138", "clr2.etl");
 /// The same with large buffers: a rundown writes everything at once.
-const END_LARGE: &str =
-    rundown!("clrRundown", "0x138", "clr2.etl -BufferSize 1024 -MinBuffers 256 -MaxBuffers 1024");
+const END_LARGE: &str = rundown!(
+    "clrRundown",
+    "0x138",
+    "clr2.etl -BufferSize 1024 -MinBuffers 256 -MaxBuffers 1024"
+);
 /// A start rundown: StartRundown, NGen, Jit and Loader.
 const START: &str = rundown!("clrStart", "0x78", "clr0.etl");
 const WAIT: &str = "timeout /t 15";
@@ -64,8 +73,16 @@ pub(super) const REPAIR: &str = "etlkit repair trace.etl -o repaired.etl";
 /// A whole recording of the CLR.
 pub(super) const RECORDING: &[&str] = &[RUNTIME, END, WAIT, STOP_END, STOP_RUNTIME, MERGE];
 /// The same with the kernel.
-pub(super) const RECORDING_WITH_KERNEL: &[&str] =
-    &[KERNEL, RUNTIME, END, WAIT, STOP_END, STOP_RUNTIME, STOP_KERNEL, MERGE_KERNEL];
+pub(super) const RECORDING_WITH_KERNEL: &[&str] = &[
+    KERNEL,
+    RUNTIME,
+    END,
+    WAIT,
+    STOP_END,
+    STOP_RUNTIME,
+    STOP_KERNEL,
+    MERGE_KERNEL,
+];
 /// The end of a recording: an end rundown, and the merge.
 pub(super) const END_RUNDOWN: &[&str] = &[END, WAIT, STOP_END, STOP_RUNTIME, MERGE];
 /// The same for large processes.
@@ -106,7 +123,10 @@ mod tests {
                     seen += 1;
                 }
                 "timeout" => {
-                    assert!(line.split(' ').nth(2).unwrap().parse::<u32>().is_ok(), "{line}");
+                    assert!(
+                        line.split(' ').nth(2).unwrap().parse::<u32>().is_ok(),
+                        "{line}"
+                    );
                 }
                 // `cli/tests/gates.rs` runs these.
                 "etlkit" | "etlverify" => {}

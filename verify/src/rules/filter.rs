@@ -36,8 +36,11 @@ pub(super) const NOT_ENABLED: Rule = Rule {
 fn not_enabled(check: &mut Check<'_>) {
     let facts = check.facts;
     for (provider, event, counted, knowledge) in facts.admission.not_admitted() {
-        let known: Vec<_> =
-            facts.admission.of(provider).map(|(_, with)| enablement::words(with)).collect();
+        let known: Vec<_> = facts
+            .admission
+            .of(provider)
+            .map(|(_, with)| enablement::words(with))
+            .collect();
         let message = format!(
             "{} of {} (id {}, level {}, keywords {:#x}) that no {} enablement requests: {}",
             plural(counted.count, "event", "events"),
@@ -66,7 +69,10 @@ fn not_requested(check: &mut Check<'_>, process: &Process, bracket: &Bracket) {
     let facts = check.facts;
     let Some(opened) = bracket.opened else { return };
     let mut known = facts.admission.of(CLR_RUNDOWN).peekable();
-    if known.peek().is_none_or(|(e, _)| e.knowledge != EnablementSource::Recorded) {
+    if known
+        .peek()
+        .is_none_or(|(e, _)| e.knowledge != EnablementSource::Recorded)
+    {
         return;
     }
     // The record is written just before the call, or just after it.
@@ -77,7 +83,10 @@ fn not_requested(check: &mut Check<'_>, process: &Process, bracket: &Bracket) {
     };
     // A CLR that is there enumerates at once.
     let was_there = |at: &Ticks| process.clr_span().is_some_and(|(first, _)| first < *at);
-    let wait = enabled.at.filter(was_there).map_or(0, |at| opened.saturating_since(at));
+    let wait = enabled
+        .at
+        .filter(was_there)
+        .map_or(0, |at| opened.saturating_since(at));
     if wait > LONG_WAIT.saturating_mul(soon) {
         let message = format!(
             "the {} rundown of CLR {} began {:.1} s after the enablement recorded last before it",
@@ -85,23 +94,39 @@ fn not_requested(check: &mut Check<'_>, process: &Process, bracket: &Bracket) {
             bracket.instance,
             wait as f64 / facts.machine.clock().frequency as f64,
         );
-        let found = check.find(message).of(process, Some(opened)).severity(Severity::Note);
+        let found = check
+            .find(message)
+            .of(process, Some(opened))
+            .severity(Severity::Note);
         found.undecided(OTHER_SESSION);
     }
     let which = match bracket.kind {
         Enumeration::Start => START_RUNDOWN,
         Enumeration::End => END_RUNDOWN,
     };
-    let admits = |level, keyword| with.admits(&EventKey { id: 0, level, keyword });
+    let admits = |level, keyword| {
+        with.admits(&EventKey {
+            id: 0,
+            level,
+            keyword,
+        })
+    };
     let all = with.any == 0;
     let needs = [
         (true, all || with.any & which != 0, "a rundown of this kind"),
         (bracket.listed.modules > 0, admits(4, LOADER), "modules"),
         (bracket.compiled > 0, admits(4, JIT), "compiled methods"),
-        (bracket.maps > 0, admits(5, IL_MAP), "maps of IL to native code"),
+        (
+            bracket.maps > 0,
+            admits(5, IL_MAP),
+            "maps of IL to native code",
+        ),
     ];
-    let beyond: Vec<_> =
-        needs.iter().filter(|(is, can, _)| *is && !can).map(|(_, _, what)| *what).collect();
+    let beyond: Vec<_> = needs
+        .iter()
+        .filter(|(is, can, _)| *is && !can)
+        .map(|(_, _, what)| *what)
+        .collect();
     if beyond.is_empty() {
         return;
     }
@@ -113,7 +138,10 @@ fn not_requested(check: &mut Check<'_>, process: &Process, bracket: &Bracket) {
         enablement::words(with),
         beyond.join(", "),
     );
-    check.find(message).of(process, Some(opened)).undecided(OTHER_SESSION);
+    check
+        .find(message)
+        .of(process, Some(opened))
+        .undecided(OTHER_SESSION);
 }
 
 /// How long a rundown may wait for its process to run, in hundredths of a second.
@@ -130,26 +158,47 @@ const MAX_LISTED: usize = 4;
 fn not_raised(check: &mut Check<'_>, provider: Guid) {
     let facts = check.facts;
     let own = || facts.admission.of(provider);
-    let Some(knowledge) = own().map(|(e, _)| e.knowledge).min() else { return };
+    let Some(knowledge) = own().map(|(e, _)| e.knowledge).min() else {
+        return;
+    };
     let masks = facts.admission.raising(provider);
-    let Some(raised) = Raised::of(provider == CLR_RUNDOWN, masks.clone()) else { return };
+    let Some(raised) = Raised::of(provider == CLR_RUNDOWN, masks.clone()) else {
+        return;
+    };
     // The CLR logs the same when it starts and when its state is requested.
-    let states = facts.machine.processes().iter().flat_map(|process| process.clrs().values());
+    let states = facts
+        .machine
+        .processes()
+        .iter()
+        .flat_map(|process| process.clrs().values());
     let raised = match states.filter_map(Clr::started).next() {
         Some(_) => raised.with_capture(masks.clone()),
         None => raised,
     };
-    let kinds = facts.admission.providers().remove(&provider).unwrap_or_default();
+    let kinds = facts
+        .admission
+        .providers()
+        .remove(&provider)
+        .unwrap_or_default();
     // The others are reported already.
     let admitted = |event: &EventKey| own().any(|(_, with)| with.admits(event));
     let kinds = kinds.into_iter().filter(|(event, _)| admitted(event));
-    let signs = facts.machine.processes().iter().flat_map(Process::signs).copied();
+    let signs = facts
+        .machine
+        .processes()
+        .iter()
+        .flat_map(Process::signs)
+        .copied();
     let found = raised.contradictions(kinds, signs);
     if found.is_empty() {
         return;
     }
     let sum = found.iter().map(|(_, counted)| counted.count).sum();
-    let mut listed: Vec<_> = found.iter().take(MAX_LISTED).map(|(what, _)| what.clone()).collect();
+    let mut listed: Vec<_> = found
+        .iter()
+        .take(MAX_LISTED)
+        .map(|(what, _)| what.clone())
+        .collect();
     if found.len() > MAX_LISTED {
         listed.push(format!("{} more", found.len() - MAX_LISTED));
     }
@@ -201,19 +250,34 @@ fn missing_loads_of(check: &mut Check<'_>, process: &Process) {
     let mut code: Option<BTreeMap<u16, Vec<u64>>> = None;
     let starts = start_rundowns(process);
     let rundown = process.brackets().iter().filter_map(|b| b.opened).max();
-    let stopped =
-        facts.machine.runtime_span().zip(rundown).is_some_and(|((_, last), at)| last < at);
+    let stopped = facts
+        .machine
+        .runtime_span()
+        .zip(rundown)
+        .is_some_and(|((_, last), at)| last < at);
     let runtime = &facts.runtime_on;
     for (&instance, clr) in process.clrs() {
         let kinds = [
             ("method", "methods", &runtime.jit, None),
             ("module", "modules", &runtime.loader, Some(clr.modules())),
-            ("assembly", "assemblies", &runtime.loader, Some(clr.assemblies())),
-            ("application domain", "application domains", &runtime.loader, Some(clr.domains())),
+            (
+                "assembly",
+                "assemblies",
+                &runtime.loader,
+                Some(clr.assemblies()),
+            ),
+            (
+                "application domain",
+                "application domains",
+                &runtime.loader,
+                Some(clr.domains()),
+            ),
         ];
         for (one, many, on, items) in kinds {
             let own = starts.get(&(instance, items.is_none())).copied();
-            let Some((from, proof)) = created_since(facts, process, clr, own) else { continue };
+            let Some((from, proof)) = created_since(facts, process, clr, own) else {
+                continue;
+            };
             // A keyword that was enabled later, or perhaps never, proves nothing. It had most
             // likely been enabled before the start rundown, and when the start of the CLR was
             // recorded.
@@ -231,20 +295,27 @@ fn missing_loads_of(check: &mut Check<'_>, process: &Process) {
                 known.has(Tag::AT_END) && known.bits & (Tag::LOADED | Tag::AT_START) == 0
             };
             let missing: Vec<u64> = match items {
-                Some(items) => {
-                    items.iter().filter(|(_, known)| unseen(known)).map(|(id, _)| id).collect()
-                }
+                Some(items) => items
+                    .iter()
+                    .filter(|(_, known)| unseen(known))
+                    .map(|(id, _)| id)
+                    .collect(),
                 None => {
                     let code = code.get_or_insert_with(|| unseen_code(process));
                     code.remove(&instance).unwrap_or_default()
                 }
             };
-            let Some(first) = missing.first() else { continue };
+            let Some(first) = missing.first() else {
+                continue;
+            };
             let message = format!(
                 "the end rundown lists {} without a load event, although {proof} (first: {first:#x})",
                 plural(missing.len() as u64, one, many),
             );
-            let found = check.find(message).of(process, Some(from)).unless_lost(Some(from), None);
+            let found = check
+                .find(message)
+                .of(process, Some(from))
+                .unless_lost(Some(from), None);
             if stopped {
                 found.severity(Severity::Warning).undecided(
                     "the runtime session may have ended before the rundown: it has no later event",
@@ -272,11 +343,16 @@ fn unseen_code(process: &Process) -> BTreeMap<u16, Vec<u64>> {
 /// modules, assemblies or domains (`false`): the keywords of both differ.
 fn start_rundowns(process: &Process) -> BTreeMap<(u16, bool), &Bracket> {
     let mut out = BTreeMap::new();
-    for bracket in
-        process.brackets().iter().filter(|b| b.kind == Enumeration::Start && b.is_whole())
+    for bracket in process
+        .brackets()
+        .iter()
+        .filter(|b| b.kind == Enumeration::Start && b.is_whole())
     {
         let l = bracket.listed;
-        let lists = [(true, l.methods), (false, l.modules + l.assemblies + l.app_domains)];
+        let lists = [
+            (true, l.methods),
+            (false, l.modules + l.assemblies + l.app_domains),
+        ];
         for (methods, _) in lists.into_iter().filter(|(_, count)| *count > 0) {
             out.entry((bracket.instance, methods)).or_insert(bracket);
         }
@@ -300,7 +376,9 @@ fn created_since(
     };
     let from = bracket.opened?;
     // Lost events of the start rundown may have listed them.
-    let lost = facts.lost(Carried::Clr, Some(from), bracket.closed).is_some();
+    let lost = facts
+        .lost(Carried::Clr, Some(from), bracket.closed)
+        .is_some();
     (!lost).then_some((from, "the start rundown does not list them"))
 }
 
@@ -342,11 +420,19 @@ fn silent_rundown(check: &mut Check<'_>, reported: &BTreeSet<(u32, Option<Ticks>
         to = bracket.closed.map_or(to, |at| at.max(to));
     }
     // A process that was there when the kernel's events end was there before.
-    let known_until = facts.machine.kernel_span().map_or(Ticks::MIN, |(_, last)| last);
+    let known_until = facts
+        .machine
+        .kernel_span()
+        .map_or(Ticks::MIN, |(_, last)| last);
     if from > to || known_until < to {
         return;
     }
-    for process in facts.machine.processes().iter().filter(|process| !process.is_managed()) {
+    for process in facts
+        .machine
+        .processes()
+        .iter()
+        .filter(|process| !process.is_managed())
+    {
         let has_lived = process.started().is_none_or(|at| at < from)
             && process.ended().is_none_or(|at| at > to);
         if !has_lived || reported.contains(&(process.pid().get(), process.started())) {
@@ -355,20 +441,34 @@ fn silent_rundown(check: &mut Check<'_>, reported: &BTreeSet<(u32, Option<Ticks>
         let there = images_of(facts, process).filter(|(range, _)| {
             range.from.is_none_or(|at| at < from) && range.to.is_none_or(|at| at > to)
         });
-        let Some(runtime) = runtime_of(there) else { continue };
+        let Some(runtime) = runtime_of(there) else {
+            continue;
+        };
         let message = format!(
             "the process had {runtime} loaded during the rundowns of others, but logged no event of \
              it"
         );
-        check.find(message).of(process, Some(from)).unless_lost(Some(from), Some(to));
+        check
+            .find(message)
+            .of(process, Some(from))
+            .unless_lost(Some(from), Some(to));
     }
 }
 
 /// The images that a process has or had, with their names.
 fn images_of<'f>(facts: &'f Facts, process: &'f Process) -> impl Iterator<Item = (Range, &'f str)> {
-    let ranges = process.images().past().iter().copied().chain(process.images().alive());
+    let ranges = process
+        .images()
+        .past()
+        .iter()
+        .copied()
+        .chain(process.images().alive());
     ranges.filter_map(|range| {
-        let image = facts.machine.images().list().get(usize::try_from(range.tag.id).ok()?)?;
+        let image = facts
+            .machine
+            .images()
+            .list()
+            .get(usize::try_from(range.tag.id).ok()?)?;
         Some((range, &*image.name))
     })
 }
@@ -393,15 +493,27 @@ fn silent_start(check: &mut Check<'_>) -> BTreeSet<(u32, Option<Ticks>)> {
     }
     let on = |at| facts.runtime_on.loader.since(at);
     let until = facts.machine.runtime_span().map(|(_, last)| last);
-    for process in facts.machine.processes().iter().filter(|process| !process.is_managed()) {
+    for process in facts
+        .machine
+        .processes()
+        .iter()
+        .filter(|process| !process.is_managed())
+    {
         let is_on = |at: &Ticks| on(*at).is_some_and(|since| since < *at) && Some(*at) < until;
-        let Some(started) = process.started().filter(is_on) else { continue };
-        let Some(runtime) = runtime_of(images_of(facts, process)) else { continue };
+        let Some(started) = process.started().filter(is_on) else {
+            continue;
+        };
+        let Some(runtime) = runtime_of(images_of(facts, process)) else {
+            continue;
+        };
         let message = format!(
             "the process loaded {runtime} while the provider of the CLR was enabled, but logged no \
              event of it"
         );
-        check.find(message).of(process, Some(started)).unless_lost(Some(started), None);
+        check
+            .find(message)
+            .of(process, Some(started))
+            .unless_lost(Some(started), None);
         reported.insert((process.pid().get(), Some(started)));
     }
     reported

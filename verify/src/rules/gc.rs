@@ -50,13 +50,33 @@ fn incomplete(check: &mut Check<'_>) {
     for (process, instance, known) in facts.collections() {
         // Many are those of another session that recorded the same events.
         let is_few = known.unmatched.count <= MAX_UNMATCHED;
-        let unmatched = if is_few { known.unmatched } else { Counted::default() };
+        let unmatched = if is_few {
+            known.unmatched
+        } else {
+            Counted::default()
+        };
         let kinds = [
             (known.skipped, "number is skipped", "numbers are skipped"),
-            (known.unended, "collection does not end", "collections do not end"),
-            (known.unrestarted, "suspension has no restart", "suspensions have no restart"),
-            (known.steps, "event of a suspension is missing", "events of suspensions are missing"),
-            (unmatched, "start is doubled or halved", "starts are doubled or halved"),
+            (
+                known.unended,
+                "collection does not end",
+                "collections do not end",
+            ),
+            (
+                known.unrestarted,
+                "suspension has no restart",
+                "suspensions have no restart",
+            ),
+            (
+                known.steps,
+                "event of a suspension is missing",
+                "events of suspensions are missing",
+            ),
+            (
+                unmatched,
+                "start is doubled or halved",
+                "starts are doubled or halved",
+            ),
         ];
         let uncollected = known.uncollected();
         if let Some(last) = uncollected.first {
@@ -78,15 +98,24 @@ fn incomplete(check: &mut Check<'_>) {
             );
             find(check, process, first, message).unless_lost(None, None);
         }
-        let missing: Vec<_> = kinds.iter().filter(|(counted, ..)| counted.count > 0).collect();
-        let Some(first) = missing.iter().filter_map(|(counted, ..)| counted.first).min() else {
+        let missing: Vec<_> = kinds
+            .iter()
+            .filter(|(counted, ..)| counted.count > 0)
+            .collect();
+        let Some(first) = missing
+            .iter()
+            .filter_map(|(counted, ..)| counted.first)
+            .min()
+        else {
             continue;
         };
         if is_replaced(facts, first) {
             continue;
         }
-        let missing: Vec<_> =
-            missing.iter().map(|(counted, one, many)| plural(counted.count, one, many)).collect();
+        let missing: Vec<_> = missing
+            .iter()
+            .map(|(counted, one, many)| plural(counted.count, one, many))
+            .collect();
         let message = format!("collections of CLR {instance}: {}", missing.join(", "));
         find(check, process, first, message).unless_lost(Some(first), None);
     }

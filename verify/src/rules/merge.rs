@@ -57,7 +57,9 @@ pub(super) const DIFFERENT_MACHINES: Rule = Rule {
 };
 
 fn different_machines(check: &mut Check<'_>) {
-    let Some((first, rest)) = check.facts.machine.files().split_first() else { return };
+    let Some((first, rest)) = check.facts.machine.files().split_first() else {
+        return;
+    };
     for other in rest {
         let differ = machine_differences(&first.header, &other.header);
         if !differ.is_empty() {
@@ -91,11 +93,19 @@ fn gap(check: &mut Check<'_>) {
     // A start rundown comes while the runtime session runs, and may have a session of its own.
     let brackets = facts.machine.processes().iter().flat_map(Process::brackets);
     let ends = brackets.filter(|bracket| bracket.kind == Enumeration::End);
-    let rundown = ends.filter_map(|bracket| bracket.opened).min().unwrap_or(rundown);
+    let rundown = ends
+        .filter_map(|bracket| bracket.opened)
+        .min()
+        .unwrap_or(rundown);
     // The runtime's session is among those that recorded then; the last one to be closed counts.
     let recording = |s: &&Session| s.from <= last;
-    let ends: Option<Vec<Ticks>> = clr_sessions(facts).filter(recording).map(|s| s.to).collect();
-    let Some(end) = ends.and_then(|ends| ends.into_iter().max()) else { return };
+    let ends: Option<Vec<Ticks>> = clr_sessions(facts)
+        .filter(recording)
+        .map(|s| s.to)
+        .collect();
+    let Some(end) = ends.and_then(|ends| ends.into_iter().max()) else {
+        return;
+    };
     if clr_sessions(facts).count() < 2 || end >= rundown {
         return;
     }
@@ -142,7 +152,13 @@ fn one_sided(check: &mut Check<'_>) {
         (None, true) => "there is a rundown, but no event of the CLR runtime",
         _ => return,
     };
-    let managed = || facts.machine.processes().iter().filter(|process| process.is_managed());
+    let managed = || {
+        facts
+            .machine
+            .processes()
+            .iter()
+            .filter(|process| process.is_managed())
+    };
     let is_needless = managed().all(|process| facts.has_nothing_to_name(process));
     if !facts.is_joined() || resolves_everything(facts) || is_needless {
         return;
@@ -175,10 +191,16 @@ fn no_common_process(check: &mut Check<'_>) {
         return;
     }
     // Where all that the processes loaded was recorded, they need no rundown.
-    let severity =
-        if is_any_missing(check) { NO_COMMON_PROCESS.severity } else { Severity::Warning };
+    let severity = if is_any_missing(check) {
+        NO_COMMON_PROCESS.severity
+    } else {
+        Severity::Warning
+    };
     let message = "no process has both events of the runtime and a rundown";
-    check.find(message.to_owned()).severity(severity).unless_lost(None, None);
+    check
+        .find(message.to_owned())
+        .severity(severity)
+        .unless_lost(None, None);
 }
 
 pub(super) const NO_IMAGE_IDS: Rule = Rule {
@@ -196,13 +218,22 @@ pub(super) const NO_IMAGE_IDS: Rule = Rule {
 
 fn no_image_ids(check: &mut Check<'_>) {
     let facts = check.facts;
-    let hit =
-        facts.machine.images().list().iter().filter(|i| i.hits.iter().any(|&n| n > 0)).count();
+    let hit = facts
+        .machine
+        .images()
+        .list()
+        .iter()
+        .filter(|i| i.hits.iter().any(|&n| n > 0))
+        .count();
     if hit == 0 || facts.machine.images().identities() > 0 {
         return;
     }
     let is_merged = facts.machine.files().iter().any(|file| file.is_merged());
-    let why = if is_merged { "the merge added no identities" } else { "the trace was not merged" };
+    let why = if is_merged {
+        "the merge added no identities"
+    } else {
+        "the trace was not merged"
+    };
     let message = format!(
         "addresses are in {} without an identity: {why}",
         plural(hit as u64, "image", "images")

@@ -50,7 +50,13 @@ impl<'a> Check<'a> {
         let mut findings = Vec::new();
         let rundowns = &Rundowns::of(facts);
         for rule in RULES {
-            let mut check = Check { facts, gates, rundowns, rule, findings };
+            let mut check = Check {
+                facts,
+                gates,
+                rundowns,
+                rule,
+                findings,
+            };
             (rule.check)(&mut check);
             findings = check.findings;
             between()?;
@@ -62,7 +68,11 @@ impl<'a> Check<'a> {
     fn find(&mut self, message: String) -> Found<'_> {
         let finding = Finding::new(self.rule.id, self.rule.severity, message);
         let carried = Subject::of(self.rule.id).carried();
-        Found { facts: self.facts, finding: self.findings.push_mut(finding), carried }
+        Found {
+            facts: self.facts,
+            finding: self.findings.push_mut(finding),
+            carried,
+        }
     }
 
     /// Adds a finding for each process with a count of something other than zero. It is undecided
@@ -71,7 +81,9 @@ impl<'a> Check<'a> {
         for process in self.facts.machine.processes() {
             let Counted { count, first } = counted(process);
             if count > 0 {
-                self.find(message(count)).of(process, first).unless_lost(None, first);
+                self.find(message(count))
+                    .of(process, first)
+                    .unless_lost(None, first);
             }
         }
     }
@@ -201,7 +213,9 @@ impl Rule {
     /// The part of the id before the dot.
     #[must_use]
     pub fn family(&self) -> &'static str {
-        self.id.split_once('.').map_or(self.id, |(family, _)| family)
+        self.id
+            .split_once('.')
+            .map_or(self.id, |(family, _)| family)
     }
 
     /// Where the rule comes from, with the ids of the facts in `docs/protocol.md`.
@@ -224,7 +238,8 @@ impl Rule {
 /// requested its state.
 fn recorded_start(process: &Process, clr: &Clr) -> Option<Ticks> {
     let first = process.clr_span().map(|(first, _)| first);
-    clr.started().filter(|at| first.is_some_and(|first| first >= *at))
+    clr.started()
+        .filter(|at| first.is_some_and(|first| first >= *at))
 }
 
 /// `1 module is`, `2 modules are`.
@@ -242,8 +257,17 @@ mod tests {
         let ids: BTreeSet<_> = RULES.iter().map(|r| r.id).collect();
         assert_eq!(ids.len(), RULES.len());
         for rule in RULES {
-            assert!(rule.id.contains('.') && rule.statement.ends_with('.'), "{}", rule.id);
-            assert_eq!(rule.remedy.ends_with(':'), !rule.commands.is_empty(), "{}", rule.id);
+            assert!(
+                rule.id.contains('.') && rule.statement.ends_with('.'),
+                "{}",
+                rule.id
+            );
+            assert_eq!(
+                rule.remedy.ends_with(':'),
+                !rule.commands.is_empty(),
+                "{}",
+                rule.id
+            );
         }
         assert!(Rule::find("rundown.none").is_some());
         assert!(Rule::find("rundown").is_none());
@@ -253,6 +277,9 @@ mod tests {
     fn rules_of_a_family_stand_together() {
         let mut families: Vec<_> = RULES.iter().map(Rule::family).collect();
         families.dedup();
-        assert_eq!(families.len(), families.iter().collect::<BTreeSet<_>>().len());
+        assert_eq!(
+            families.len(),
+            families.iter().collect::<BTreeSet<_>>().len()
+        );
     }
 }

@@ -16,7 +16,11 @@ impl Rule {
             part("Meaning", self.meaning),
             part("Remedy", self.remedy),
         ];
-        lines.extend(self.commands.iter().map(|command| format!("           {command}")));
+        lines.extend(
+            self.commands
+                .iter()
+                .map(|command| format!("           {command}")),
+        );
         lines.push(part("Source", &self.citation()));
         lines.join("\n") + "\n"
     }
@@ -35,7 +39,10 @@ pub fn rules_page() -> String {
 }
 
 fn begins_family(rule: &Rule) -> bool {
-    RULES.iter().find(|r| r.family() == rule.family()).is_some_and(|first| first.id == rule.id)
+    RULES
+        .iter()
+        .find(|r| r.family() == rule.family())
+        .is_some_and(|first| first.id == rule.id)
 }
 
 /// Where a rule comes from, with links to the page on the protocol.

@@ -57,9 +57,14 @@ fn unused_definition(check: &mut Check<'_>) {
     if is_rare || facts.machine.has_extended_keys() || is_selection(facts) || may_be_ring(facts) {
         return;
     }
-    let message =
-        format!("{} defined that no event has", plural(unused.count, "stack is", "stacks are"));
-    check.find(message).at(unused.first).unless_lost(None, unused.first);
+    let message = format!(
+        "{} defined that no event has",
+        plural(unused.count, "stack is", "stacks are")
+    );
+    check
+        .find(message)
+        .at(unused.first)
+        .unless_lost(None, unused.first);
 }
 
 /// Whether something is so rare among others that it may have a reason that the trace does not
@@ -90,7 +95,10 @@ fn kernel_without_event(check: &mut Check<'_>) {
         "{} to an event that is not in the trace",
         plural(lost.count, "kernel stack belongs", "kernel stacks belong")
     );
-    check.find(message).at(lost.first).unless_lost(None, lost.first);
+    check
+        .find(message)
+        .at(lost.first)
+        .unless_lost(None, lost.first);
 }
 
 pub(super) const KERNEL_MISSING: Rule = Rule {
@@ -118,7 +126,9 @@ fn kernel_missing(check: &mut Check<'_>) {
     };
     if let Some(run) = facts.sampled_stacks.missing() {
         let found = check.find(have(run.samples, "in a row".to_owned()));
-        found.at(Some(run.from)).unless_lost(Some(run.from), Some(run.to));
+        found
+            .at(Some(run.from))
+            .unless_lost(Some(run.from), Some(run.to));
     }
     if let Some((processor, samples)) = facts.sampled_stacks.missing_on() {
         let message = have(samples, format!("of processor {processor}"));
@@ -173,16 +183,18 @@ pub(super) const MISSING: Rule = Rule {
 fn missing(check: &mut Check<'_>) {
     let facts = check.facts;
     // Until the provider's last event, if the user states that every session enabled stacks.
-    let all =
-        [(CLR_RUNTIME, facts.machine.runtime_span()), (CLR_RUNDOWN, facts.machine.rundown_span())]
-            .map(|(guid, span)| {
-                let mut of = facts.admission.of(guid).peekable();
-                of.peek()?;
-                let asks = of.all(|(e, with)| {
-                    e.knowledge == EnablementSource::Declared && !e.limited && with.any & STACK != 0
-                });
-                span.filter(|_| asks).map(|(_, last)| last)
-            });
+    let all = [
+        (CLR_RUNTIME, facts.machine.runtime_span()),
+        (CLR_RUNDOWN, facts.machine.rundown_span()),
+    ]
+    .map(|(guid, span)| {
+        let mut of = facts.admission.of(guid).peekable();
+        of.peek()?;
+        let asks = of.all(|(e, with)| {
+            e.knowledge == EnablementSource::Declared && !e.limited && with.any & STACK != 0
+        });
+        span.filter(|_| asks).map(|(_, last)| last)
+    });
     // A stack comes microseconds after its event.
     let soon = i64::try_from(facts.machine.clock().frequency / 100).unwrap_or(i64::MAX);
     let mut by_process: BTreeMap<usize, Vec<_>> = BTreeMap::new();
@@ -190,7 +202,9 @@ fn missing(check: &mut Check<'_>) {
         by_process.entry(process).or_default().push((kind, counted));
     }
     for (index, kinds) in by_process {
-        let Some(process) = facts.machine.processes().get(index) else { continue };
+        let Some(process) = facts.machine.processes().get(index) else {
+            continue;
+        };
         let first = kinds.iter().filter_map(|(_, counted)| counted.first).min();
         let count = kinds.iter().map(|(_, counted)| counted.count).sum();
         let kinds: Vec<_> = kinds
@@ -202,7 +216,10 @@ fn missing(check: &mut Check<'_>) {
             plural(count, "event has", "events have"),
             kinds.join(", ")
         );
-        check.find(message).of(process, first).unless_lost(first, None);
+        check
+            .find(message)
+            .of(process, first)
+            .unless_lost(first, None);
     }
     all_missing(check);
 }
@@ -226,9 +243,14 @@ fn all_missing(check: &mut Check<'_>) {
         stacks.map(|(e, _)| e.at.unwrap_or(Ticks::MIN)).min()
     });
     let without = facts.stacks.without_any().map(|of| (of, "", MIN_EVENTS));
-    let at_ends = facts.stacks.at_ends().map(|of| (of, " in a row", MIN_IN_ROW));
+    let at_ends = facts
+        .stacks
+        .at_ends()
+        .map(|of| (of, " in a row", MIN_IN_ROW));
     for ((index, rundown, counted), in_row, least) in without.chain(at_ends) {
-        let Some(process) = facts.machine.processes().get(index) else { continue };
+        let Some(process) = facts.machine.processes().get(index) else {
+            continue;
+        };
         let since = enabled.get(usize::from(rundown)).copied().flatten();
         let is_enabled = since.is_some_and(|since| counted.first.is_some_and(|at| since <= at));
         if !is_enabled || counted.count < least {
@@ -239,7 +261,10 @@ fn all_missing(check: &mut Check<'_>) {
              enabled",
             plural(counted.count, "event", "events"),
         );
-        let found = check.find(message).of(process, counted.first).severity(Severity::Warning);
+        let found = check
+            .find(message)
+            .of(process, counted.first)
+            .severity(Severity::Warning);
         found.unless_lost(counted.first, None);
     }
 }
@@ -264,7 +289,11 @@ fn frame_count(check: &mut Check<'_>) {
     }
     let message = format!(
         "{} fewer addresses than stated, {} more",
-        plural(short.count, "stack of the CLR holds", "stacks of the CLR hold"),
+        plural(
+            short.count,
+            "stack of the CLR holds",
+            "stacks of the CLR hold"
+        ),
         plural(long.count, "holds", "hold")
     );
     let first = short.first.into_iter().chain(long.first).min();

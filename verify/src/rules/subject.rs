@@ -92,7 +92,12 @@ pub(crate) fn loss_of(rule: &str) -> Option<LossKind> {
 impl Subject {
     /// The subject of the rule with this id.
     pub fn of(rule: &str) -> Subject {
-        let of = |name: &str| SUBJECTS.iter().find(|(known, _)| *known == name).map(|(_, s)| *s);
+        let of = |name: &str| {
+            SUBJECTS
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, s)| *s)
+        };
         let family = || of(Rule::find(rule)?.family());
         of(rule).or_else(family).unwrap_or(Subject::Files)
     }
@@ -114,7 +119,13 @@ impl Subject {
     /// Whether a trace has it.
     pub fn is_in(self, facts: &Facts) -> bool {
         let any = |of: fn(&Process) -> bool| facts.machine.processes().iter().any(of);
-        let stacks = |origin| facts.machine.processes().iter().any(|p| has_stacks(p, origin));
+        let stacks = |origin| {
+            facts
+                .machine
+                .processes()
+                .iter()
+                .any(|p| has_stacks(p, origin))
+        };
         match self {
             Subject::Files => true,
             Subject::Enablements => facts.admission.enabled.iter().any(|e| e.with.is_some()),
@@ -163,12 +174,17 @@ mod tests {
     #[test]
     fn subjects_and_losses_name_rules_and_families() {
         for (name, _) in SUBJECTS {
-            assert!(RULES.iter().any(|r| r.id == *name || r.family() == *name), "{name}");
+            assert!(
+                RULES.iter().any(|r| r.id == *name || r.family() == *name),
+                "{name}"
+            );
         }
         assert!(LOSSES.iter().all(|id| Rule::find(id).is_some()));
         assert_eq!(RULES.iter().filter_map(|rule| loss_of(rule.id)).count(), 5);
         for rule in RULES {
-            let known = SUBJECTS.iter().any(|(n, _)| *n == rule.id || *n == rule.family());
+            let known = SUBJECTS
+                .iter()
+                .any(|(n, _)| *n == rule.id || *n == rule.family());
             assert!(known, "{}", rule.id);
         }
     }

@@ -20,7 +20,10 @@ struct Ever {
 
 impl Ever {
     fn add(&mut self, pid: u32, start: u64, size: u64) {
-        self.ranges.entry(pid).or_default().push((start, start + size));
+        self.ranges
+            .entry(pid)
+            .or_default()
+            .push((start, start + size));
     }
 
     fn finish(&mut self) {
@@ -34,7 +37,9 @@ impl Ever {
         self.ranges.get(&pid).is_some_and(|ranges| {
             let at = ranges.partition_point(|&(start, _)| start <= address);
             // Images are the larger ranges and do not nest; a handful of neighbours is enough.
-            ranges[at.saturating_sub(8)..at].iter().any(|&(_, end)| address < end)
+            ranges[at.saturating_sub(8)..at]
+                .iter()
+                .any(|&(_, end)| address < end)
         })
     }
 }
@@ -59,7 +64,13 @@ fn naively(bytes: &[u8]) -> (Tally, Tally) {
     for_each(bytes, |r| {
         let p = r.payload();
         let wide = r.kind().to_string().ends_with("64");
-        let pointer = |at: usize| if wide { p.u64_at(at) } else { p.u32_at(at).map(u64::from) };
+        let pointer = |at: usize| {
+            if wide {
+                p.u64_at(at)
+            } else {
+                p.u32_at(at).map(u64::from)
+            }
+        };
         match (r.hook(), r.descriptor()) {
             (Some(0x030a | 0x1402..=0x1404), _) => {
                 let width = if wide { 8 } else { 4 };
@@ -96,8 +107,18 @@ fn naively(bytes: &[u8]) -> (Tally, Tally) {
     };
     for_each(bytes, |r| {
         let p = r.payload();
-        let width = if r.kind().to_string().ends_with("64") { 8 } else { 4 };
-        let address = |a: &[u8]| if width == 8 { a.u64_at(0) } else { a.u32_at(0).map(u64::from) };
+        let width = if r.kind().to_string().ends_with("64") {
+            8
+        } else {
+            4
+        };
+        let address = |a: &[u8]| {
+            if width == 8 {
+                a.u64_at(0)
+            } else {
+                a.u32_at(0).map(u64::from)
+            }
+        };
         if r.hook() == Some(0x0f2e) {
             samples.stacks += 1;
             let tid = p.u32_at(width).unwrap();
@@ -108,7 +129,11 @@ fn naively(bytes: &[u8]) -> (Tally, Tally) {
         if clr && r.descriptor().is_some_and(|d| d.id == 82) {
             stacks.stacks += 1;
             for a in p[8..].chunks_exact(width) {
-                count(&mut stacks, r.process_id().unwrap().get(), address(a).unwrap());
+                count(
+                    &mut stacks,
+                    r.process_id().unwrap().get(),
+                    address(a).unwrap(),
+                );
             }
         }
     });
@@ -124,7 +149,9 @@ fn verify_agrees_with_a_naive_count_on_a_merged_trace() {
     // Threads change nothing.
     for threads in 2..=4 {
         let mut verifier = Verifier::new().threads(threads);
-        let other = verifier.verify(bytes.as_slice(), "net.4.5.2.x64.etl").unwrap();
+        let other = verifier
+            .verify(bytes.as_slice(), "net.4.5.2.x64.etl")
+            .unwrap();
         assert_eq!(other.json(), report.json());
     }
 
@@ -138,7 +165,10 @@ fn verify_agrees_with_a_naive_count_on_a_merged_trace() {
     assert_eq!(where_found(report.coverage.samples), samples);
     // The sessions were verbose, and the trace was merged on its machine.
     let coverage = report.coverage.clr_stacks;
-    assert_eq!((coverage.named, coverage.identified), (coverage.managed, coverage.image));
+    assert_eq!(
+        (coverage.named, coverage.identified),
+        (coverage.managed, coverage.image)
+    );
     let figures = |t: Tally| [t.stacks, t.frames, t.managed, t.image, t.unresolved];
     assert_eq!(figures(stacks), [14_983, 337_030, 30_259, 306_740, 31]);
     assert_eq!(figures(samples), [79_528, 79_528, 4_494, 74_850, 184]);
@@ -152,22 +182,44 @@ fn verify_agrees_with_a_naive_count_on_a_merged_trace() {
     assert!(perfview.rundowns.iter().all(|r| r.kind == Enumeration::End));
     // Enumerated: 16,702 MethodDCEndVerbose, 27 ModuleDCEnd, 27 AssemblyDCEnd, 2 AppDomainDCEnd.
     let e = perfview.listed;
-    assert_eq!((e.methods, e.modules, e.assemblies, e.app_domains), (16_702, 27, 27, 2));
+    assert_eq!(
+        (e.methods, e.modules, e.assemblies, e.app_domains),
+        (16_702, 27, 27, 2)
+    );
     assert_eq!(perfview.loaded.methods, 2);
-    assert_eq!(perfview.clr_instances.iter().map(|c| c.id).collect::<Vec<_>>(), [11]);
+    assert_eq!(
+        perfview
+            .clr_instances
+            .iter()
+            .map(|c| c.id)
+            .collect::<Vec<_>>(),
+        [11]
+    );
 
     // The profiled process ended before the rundown: what is known of it are 288 jitted methods.
     let test = report.processes.iter().find(|p| p.pid == 3676).unwrap();
     assert_eq!(test.name, "Test.x64.exe");
     assert!(test.rundowns.is_empty());
-    assert_eq!((test.loaded.methods, test.unloaded.methods, test.methods), (288, 288, 288));
+    assert_eq!(
+        (test.loaded.methods, test.unloaded.methods, test.methods),
+        (288, 288, 288)
+    );
     // It lived and ended in the session, whose load events are all there.
-    assert!(report.findings.iter().all(|f| f.rule != "rundown.process-exited"));
+    assert!(
+        report
+            .findings
+            .iter()
+            .all(|f| f.rule != "rundown.process-exited")
+    );
 
     // A few addresses belong to nothing (stubs that the runtime generates, freed memory): these are
     // notes.
     assert_eq!(report.verdict, Verdict::Complete);
-    assert!(report.findings.iter().all(|f| f.severity == Severity::Note), "{}", report.text());
+    assert!(
+        report.findings.iter().all(|f| f.severity == Severity::Note),
+        "{}",
+        report.text()
+    );
     let rules: BTreeSet<_> = report.findings.iter().map(|f| f.rule).collect();
     let expected = [
         "activity.no-stop",
@@ -183,7 +235,9 @@ fn verify_agrees_with_a_naive_count_on_a_merged_trace() {
         for_each(&bytes, |r| {
             // The first record is the header.
             let clock = *clock.get_or_insert_with(|| {
-                Trace::open(bytes.as_slice(), &Options::default()).unwrap().clock()
+                Trace::open(bytes.as_slice(), &Options::default())
+                    .unwrap()
+                    .clock()
             });
             let time = clock.time(r.timestamp());
             let place = r.location();
@@ -195,21 +249,37 @@ fn verify_agrees_with_a_naive_count_on_a_merged_trace() {
         shown += 1;
     }
     // Only the first few notes are located.
-    assert!(shown >= 6, "{shown} of {} findings have a location", report.findings.len());
+    assert!(
+        shown >= 6,
+        "{shown} of {} findings have a location",
+        report.findings.len()
+    );
     let worst = &report.unresolved[0];
-    assert_eq!((worst.pid, worst.address.as_str(), worst.count), (3988, "0x187a08e", 208));
+    assert_eq!(
+        (worst.pid, worst.address.as_str(), worst.count),
+        (3988, "0x187a08e", 208)
+    );
 }
 
 #[needs(trace = "perfview/gcrundownevents.etl")]
 #[test]
 fn verify_finds_nothing_in_an_unmerged_rundown() {
     let path = trace("perfview/gcrundownevents.etl");
-    let report = verify(std::fs::read(path).unwrap().as_slice(), "gcrundownevents.etl").unwrap();
+    let report = verify(
+        std::fs::read(path).unwrap().as_slice(),
+        "gcrundownevents.etl",
+    )
+    .unwrap();
     assert_eq!(report.verdict, Verdict::Complete);
     assert!(report.findings.is_empty());
-    let [process] = report.processes.as_slice() else { panic!("one process") };
+    let [process] = report.processes.as_slice() else {
+        panic!("one process")
+    };
     assert_eq!(process.rundowns.len(), 2);
-    assert_eq!((process.methods, process.modules, process.assemblies), (80, 7, 7));
+    assert_eq!(
+        (process.methods, process.modules, process.assemblies),
+        (80, 7, 7)
+    );
 }
 
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]
@@ -230,12 +300,21 @@ fn explained(page: &str) -> Vec<(String, Option<u32>)> {
     let mut rows = Vec::new();
     for line in page.lines().filter(|line| line.starts_with("| `")) {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [_, rule, processes, what, ..] = cells.as_slice() else { panic!("{line}") };
+        let [_, rule, processes, what, ..] = cells.as_slice() else {
+            panic!("{line}")
+        };
         assert!(what.len() > 40, "{rule} is not explained");
         let rule = rule.trim_matches('`').to_owned();
         // Ids, perhaps followed by a name, or a name alone.
-        let id = |text: &str| text.split_whitespace().next().and_then(|word| word.parse().ok());
-        let ids: Vec<u32> = processes.split(',').filter_map(|text| id(text.trim())).collect();
+        let id = |text: &str| {
+            text.split_whitespace()
+                .next()
+                .and_then(|word| word.parse().ok())
+        };
+        let ids: Vec<u32> = processes
+            .split(',')
+            .filter_map(|text| id(text.trim()))
+            .collect();
         if ids.is_empty() {
             rows.push((rule.clone(), None));
         }
@@ -253,15 +332,22 @@ fn findings_page_explains_every_finding_and_no_other() {
     let report = verify(bytes.as_slice(), "net.4.5.2.x64.etl").unwrap();
     let page = etl_test_support::root().join("reports/real-trace-findings.md");
     let page = std::fs::read_to_string(page).unwrap().replace("\r\n", "\n");
-    let mut found: Vec<_> =
-        report.findings.iter().map(|f| (f.rule.to_owned(), f.pid.map(ProcessId::get))).collect();
+    let mut found: Vec<_> = report
+        .findings
+        .iter()
+        .map(|f| (f.rule.to_owned(), f.pid.map(ProcessId::get)))
+        .collect();
     found.sort();
     assert_eq!(found, explained(&page));
     assert!(page.contains(&format!("finds {} things", found.len())));
     // Figures of the page that the report has as well.
     let counted = |pid, cause| {
         let process = report.processes.iter().find(|p| p.pid == pid).unwrap();
-        process.causes.iter().find(|c| c.cause == cause).map_or(0, |c| c.addresses)
+        process
+            .causes
+            .iter()
+            .find(|c| c.cause == cause)
+            .map_or(0, |c| c.addresses)
     };
     let outside = UnresolvedCause::Unknown;
     let all = counted(3676, outside);
@@ -272,10 +358,15 @@ fn findings_page_explains_every_finding_and_no_other() {
     )));
     // One page of the hardware abstraction layer is all that these processes miss: a sample, and
     // the same address on top of its stack.
-    let page_of_hal: u64 =
-        [4, 624, 1188, 1408, 1632, 2876].map(|pid| counted(pid, outside)).iter().sum();
+    let page_of_hal: u64 = [4, 624, 1188, 1408, 1632, 2876]
+        .map(|pid| counted(pid, outside))
+        .iter()
+        .sum();
     assert!(page.contains(&format!("{} samples of these processes", page_of_hal / 2)));
-    assert!(page.contains(&format!("{} samples at as many addresses", counted(980, outside) / 2)));
+    assert!(page.contains(&format!(
+        "{} samples at as many addresses",
+        counted(980, outside) / 2
+    )));
     let worst = &report.unresolved[0];
     assert!(page.contains(&format!("{} times {}", worst.count, worst.address)));
     let c = report.coverage.clr_stacks;

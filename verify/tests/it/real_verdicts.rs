@@ -13,13 +13,19 @@ const END: &str = "<!-- end -->\n";
 /// Findings above a note: the message of one, the number of several of a rule.
 fn reasons(report: &Report) -> String {
     let mut by_rule: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
-    for finding in report.findings.iter().filter(|f| f.severity > Severity::Note) {
+    for finding in report
+        .findings
+        .iter()
+        .filter(|f| f.severity > Severity::Note)
+    {
         by_rule.entry(finding.rule).or_default().push(finding);
     }
-    let words = by_rule.into_iter().map(|(rule, findings)| match findings.as_slice() {
-        [one] => format!("`{rule}`: {}", one.message),
-        several => format!("`{rule}`: {} findings", several.len()),
-    });
+    let words = by_rule
+        .into_iter()
+        .map(|(rule, findings)| match findings.as_slice() {
+            [one] => format!("`{rule}`: {}", one.message),
+            several => format!("`{rule}`: {} findings", several.len()),
+        });
     words.collect::<Vec<_>>().join("; ")
 }
 
@@ -30,14 +36,24 @@ fn verdict_on_each_real_trace_is_the_listed_one() {
     rows += "| trace | .NET | verdict | exit code | because of |\n|---|---|---|---|---|\n";
     for path in all_traces() {
         // Further traces are not listed.
-        let Ok(name) = path.strip_prefix(traces()) else { continue };
+        let Ok(name) = path.strip_prefix(traces()) else {
+            continue;
+        };
         let name = name.to_str().unwrap().replace('\\', "/");
         let report = Verifier::new().verify(std::fs::read(&path).unwrap().as_slice(), &name);
         let report = report.unwrap();
-        let managed = if report.processes.iter().any(|p| p.clr_events > 0) { "yes" } else { "no" };
+        let managed = if report.processes.iter().any(|p| p.clr_events > 0) {
+            "yes"
+        } else {
+            "no"
+        };
         let (verdict, code) = (report.verdict.words(), u8::from(!report.verdict.passes()));
         let because = reasons(&report);
-        writeln!(rows, "| {name} | {managed} | {verdict} | {code} | {because} |").unwrap();
+        writeln!(
+            rows,
+            "| {name} | {managed} | {verdict} | {code} | {because} |"
+        )
+        .unwrap();
     }
     rows += END;
     let page = root().join("reports/real-trace-findings.md");

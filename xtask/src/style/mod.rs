@@ -43,7 +43,10 @@ struct Counts {
 }
 
 impl Counts {
-    const NONE: Self = Self { lines: 0, patterns: [0; Pattern::ALL.len()] };
+    const NONE: Self = Self {
+        lines: 0,
+        patterns: [0; Pattern::ALL.len()],
+    };
 
     fn of_files(files: &[SourceFile]) -> Self {
         let mut counts = Self::NONE;
@@ -51,7 +54,10 @@ impl Counts {
             counts.lines += file.lines;
             for (count, pattern) in counts.patterns.iter_mut().zip(Pattern::ALL) {
                 let places = &file.found.places;
-                *count += places.iter().filter(|place| place.pattern == pattern).count();
+                *count += places
+                    .iter()
+                    .filter(|place| place.pattern == pattern)
+                    .count();
             }
         }
         counts
@@ -66,7 +72,9 @@ impl Counts {
 
     fn count(&self, pattern: Pattern) -> usize {
         let mut patterns = Pattern::ALL.iter().zip(self.patterns);
-        patterns.find(|(each, _)| **each == pattern).map_or(0, |(_, count)| count)
+        patterns
+            .find(|(each, _)| **each == pattern)
+            .map_or(0, |(_, count)| count)
     }
 
     fn per_1000_lines(&self, pattern: Pattern) -> f64 {
@@ -76,7 +84,11 @@ impl Counts {
     fn print(&self, name: &str) {
         print!("{name:<14}{:>7}", self.lines);
         for pattern in Pattern::ALL {
-            print!("{:>9}{:>8.2}", self.count(pattern), self.per_1000_lines(pattern));
+            print!(
+                "{:>9}{:>8.2}",
+                self.count(pattern),
+                self.per_1000_lines(pattern)
+            );
         }
         println!();
     }
@@ -92,7 +104,9 @@ impl Counts {
             let rate = self.per_1000_lines(pattern);
             if rate > max {
                 let name = pattern.name();
-                errors.push(format!("{rate:.2} {name}s per 1,000 lines; the limit is {max}"));
+                errors.push(format!(
+                    "{rate:.2} {name}s per 1,000 lines; the limit is {max}"
+                ));
             }
         }
         let totals = [
@@ -143,13 +157,21 @@ pub fn style(options: &Options) -> Result<(), Failure> {
         return Ok(());
     }
     let advice = "`cargo xtask style --list` prints the places";
-    Err(Failure::Message(format!("style: {}\n{advice}", errors.join("\n       style: "))))
+    Err(Failure::Message(format!(
+        "style: {}\n{advice}",
+        errors.join("\n       style: ")
+    )))
 }
 
 fn print_places(files: &[SourceFile]) {
     for file in files {
         for place in &file.found.places {
-            println!("{}:{}: {}", file.path.display(), place.line, place.pattern.name());
+            println!(
+                "{}:{}: {}",
+                file.path.display(),
+                place.line,
+                place.pattern.name()
+            );
         }
     }
 }
@@ -171,7 +193,10 @@ mod tests {
     use super::*;
 
     fn counts(patterns: [usize; 5]) -> Counts {
-        Counts { lines: 10_000, patterns }
+        Counts {
+            lines: 10_000,
+            patterns,
+        }
     }
 
     #[test]

@@ -107,7 +107,9 @@ pub struct Found {
 
 /// Finds the places in a file, without the items that are built for tests only.
 pub fn find(file: &syn::File) -> Found {
-    let mut finder = Finder { found: Found::default() };
+    let mut finder = Finder {
+        found: Found::default(),
+    };
     finder.visit_file(file);
     finder.found.places.sort_by_key(|place| place.line);
     finder.found
@@ -119,7 +121,10 @@ struct Finder {
 
 impl Finder {
     fn add(&mut self, pattern: Pattern, span: Span) {
-        self.found.places.push(Place { pattern, line: span.start().line });
+        self.found.places.push(Place {
+            pattern,
+            line: span.start().line,
+        });
     }
 
     /// Adds an item to the code of tests if its attributes say so.
@@ -328,7 +333,11 @@ mod tests {
 
     fn places(text: &str) -> Vec<(Pattern, usize)> {
         let found = find(&syn::parse_file(text).unwrap());
-        found.places.iter().map(|place| (place.pattern, place.line)).collect()
+        found
+            .places
+            .iter()
+            .map(|place| (place.pattern, place.line))
+            .collect()
     }
 
     #[test]
@@ -354,7 +363,10 @@ mod tests {
             let sum = list.iter().map(|a| a + 1).sum();
         }";
         let lines = [2, 3, 4];
-        assert_eq!(places(text), lines.map(|line| (Pattern::NamedClosure, line)));
+        assert_eq!(
+            places(text),
+            lines.map(|line| (Pattern::NamedClosure, line))
+        );
     }
 
     #[test]
@@ -364,7 +376,10 @@ mod tests {
             trait T { fn h((a, b): (u8, u8)) {} }
             fn pair(pair: (u8, u8)) {}";
         let lines = [1, 2, 3];
-        assert_eq!(places(text), lines.map(|line| (Pattern::TupleParameter, line)));
+        assert_eq!(
+            places(text),
+            lines.map(|line| (Pattern::TupleParameter, line))
+        );
     }
 
     #[test]

@@ -24,7 +24,11 @@ pub fn read(path: &Path, files: &mut Vec<SourceFile>) -> Result<(), Failure> {
     let file = syn::parse_file(&text).map_err(|error| format!("{}: {error}", path.display()))?;
     let found = places::find(&file);
     let lines = text.lines().count().saturating_sub(found.test_lines);
-    files.push(SourceFile { path: path.to_owned(), lines, found });
+    files.push(SourceFile {
+        path: path.to_owned(),
+        lines,
+        found,
+    });
     read_modules(&file.items, &folder_of_modules(path), files)
 }
 
@@ -57,12 +61,18 @@ fn folder_of_modules(file: &Path) -> PathBuf {
 
 fn file_of(module: &ItemMod, folder: &Path) -> Result<PathBuf, Failure> {
     let name = module.ident.to_string();
-    for path in [folder.join(format!("{name}.rs")), folder.join(&name).join("mod.rs")] {
+    for path in [
+        folder.join(format!("{name}.rs")),
+        folder.join(&name).join("mod.rs"),
+    ] {
         if root().join(&path).is_file() {
             return Ok(path);
         }
     }
-    Err(Failure::Message(format!("{}: no file of the module {name}", folder.display())))
+    Err(Failure::Message(format!(
+        "{}: no file of the module {name}",
+        folder.display()
+    )))
 }
 
 #[test]
@@ -75,9 +85,15 @@ fn modules_of_this_program_are_read_once_without_tests() {
     paths.dedup();
     assert_eq!(paths.len(), count);
     assert!(paths.contains(&Path::new("xtask/src/style/places.rs")));
-    let places = files.iter().find(|file| file.path.ends_with("style/places.rs")).unwrap();
+    let places = files
+        .iter()
+        .find(|file| file.path.ends_with("style/places.rs"))
+        .unwrap();
     let text = fs::read_to_string(root().join(&places.path)).unwrap();
-    let tests = text.lines().position(|line| line == "#[cfg(test)]").unwrap();
+    let tests = text
+        .lines()
+        .position(|line| line == "#[cfg(test)]")
+        .unwrap();
     // The tests are the end of the file.
     assert_eq!(places.lines, tests);
 }

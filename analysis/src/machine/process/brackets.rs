@@ -17,7 +17,11 @@ impl Process {
         }
         // The map comes right before its method.
         let last = self.brackets.len().checked_sub(1);
-        let at = if self.inside_of.is_some() { self.inside } else { last };
+        let at = if self.inside_of.is_some() {
+            self.inside
+        } else {
+            last
+        };
         if let Some(bracket) = at.and_then(|at| self.brackets.get_mut(at))
             && bracket.closed.is_none()
         {
@@ -39,7 +43,10 @@ impl Process {
             return;
         }
         if opened.is_some() && closed.is_none() {
-            self.open.entry((kind, instance)).or_default().push(self.brackets.len());
+            self.open
+                .entry((kind, instance))
+                .or_default()
+                .push(self.brackets.len());
         }
         self.brackets.push(Bracket {
             kind,
@@ -79,12 +86,20 @@ impl Process {
         if self.open_bracket(other(kind), instance).is_some() {
             self.mixed.add(timestamp);
         }
-        self.push(kind, instance, (None, Some(timestamp)), false, (timestamp, tid));
+        self.push(
+            kind,
+            instance,
+            (None, Some(timestamp)),
+            false,
+            (timestamp, tid),
+        );
     }
 
     /// Index of the open bracket of a kind: the last one opened.
     pub(super) fn open_bracket(&self, kind: Enumeration, instance: u16) -> Option<usize> {
-        self.open.get(&(kind, instance)).and_then(|open| open.last().copied())
+        self.open
+            .get(&(kind, instance))
+            .and_then(|open| open.last().copied())
     }
 
     /// An enumerated item should stand in a bracket: returns the bracket's ordinal as its low byte,
@@ -96,9 +111,15 @@ impl Process {
         timestamp: Ticks,
         tid: ThreadId,
     ) -> u8 {
-        let clr::Change::Rundown(kind) = via else { return 0 };
+        let clr::Change::Rundown(kind) = via else {
+            return 0;
+        };
         let same = self.inside_of == Some((kind, instance));
-        let at = if same { self.inside } else { self.open_bracket(kind, instance) };
+        let at = if same {
+            self.inside
+        } else {
+            self.open_bracket(kind, instance)
+        };
         if let Some(at) = at
             && let Some(bracket) = self.brackets.get_mut(at)
         {
@@ -125,7 +146,9 @@ impl Process {
     ) {
         // The open one: a mark is only given while it is open.
         let open = if mark == 0 { None } else { self.inside };
-        let Some(bracket) = open.and_then(|at| self.brackets.get_mut(at)) else { return };
+        let Some(bracket) = open.and_then(|at| self.brackets.get_mut(at)) else {
+            return;
+        };
         *count(&mut bracket.listed) += 1;
         bracket.twice += u64::from(listing.twice);
         if listing.disordered {

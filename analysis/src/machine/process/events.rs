@@ -44,7 +44,13 @@ impl Process {
         match from.event {
             clr::Event::Init(kind) => {
                 let nested = self.open_bracket(kind, instance).is_some();
-                self.push(kind, instance, (Some(timestamp), None), nested, (timestamp, tid));
+                self.push(
+                    kind,
+                    instance,
+                    (Some(timestamp), None),
+                    nested,
+                    (timestamp, tid),
+                );
             }
             clr::Event::Complete(kind) => self.complete(kind, instance, timestamp, tid),
             clr::Event::Runtime { version, sku } => {
@@ -66,12 +72,19 @@ impl Process {
                 if matches!(via, clr::Change::Rundown(_)) == from.provider.is_rundown() {
                     self.signs.add(MethodSign::of(via, &method), timestamp);
                 }
-                let tag = Tag { id: code.unwrap_or(method.id), instance, ..Tag::default() };
+                let tag = Tag {
+                    id: code.unwrap_or(method.id),
+                    instance,
+                    ..Tag::default()
+                };
                 self.method(via, &method, tag, timestamp, tid);
             }
             clr::Event::Module(via, module) => {
                 let clr = self.clrs.entry(instance).or_default();
-                clr.module_facts.entry(module.id).or_default().learn(&module);
+                clr.module_facts
+                    .entry(module.id)
+                    .or_default()
+                    .learn(&module);
                 let (id, owner) = (module.id, module.assembly);
                 self.item(ItemKind::Module, via, instance, (id, owner), timestamp, tid);
             }
@@ -93,7 +106,14 @@ impl Process {
                 self.item(ItemKind::Assembly, via, instance, ids, timestamp, tid);
             }
             clr::Event::AppDomain(via, domain) => {
-                self.item(ItemKind::Domain, via, instance, (domain.id, 0), timestamp, tid);
+                self.item(
+                    ItemKind::Domain,
+                    via,
+                    instance,
+                    (domain.id, 0),
+                    timestamp,
+                    tid,
+                );
                 if let (clr::Change::Unload, true) = (via, domain.is_default()) {
                     self.clrs.entry(instance).or_default().ended = Some(timestamp);
                 }
@@ -101,7 +121,13 @@ impl Process {
             clr::Event::JitStart(id) => {
                 let is_shared = self.jitting.contains_key(&id);
                 let (is_listed, unloaded) = (false, None);
-                let jitting = Jitting { since: timestamp, tid, is_shared, is_listed, unloaded };
+                let jitting = Jitting {
+                    since: timestamp,
+                    tid,
+                    is_shared,
+                    is_listed,
+                    unloaded,
+                };
                 self.jitting.insert(id, jitting);
                 self.listing = self.listing.filter(|listing| *listing != tid);
             }
@@ -127,12 +153,14 @@ impl Process {
             clr.module_changed(id, via);
         }
         let (items, owners) = match kind {
-            ItemKind::Module => {
-                (&mut clr.modules, Some((&mut clr.assemblies, &mut clr.module_assemblies)))
-            }
-            ItemKind::Assembly => {
-                (&mut clr.assemblies, Some((&mut clr.domains, &mut clr.assembly_domains)))
-            }
+            ItemKind::Module => (
+                &mut clr.modules,
+                Some((&mut clr.assemblies, &mut clr.module_assemblies)),
+            ),
+            ItemKind::Assembly => (
+                &mut clr.assemblies,
+                Some((&mut clr.domains, &mut clr.assembly_domains)),
+            ),
             ItemKind::Domain => (&mut clr.domains, None),
         };
         let mut listing = items.note(via, id, timestamp, mark);
@@ -175,7 +203,10 @@ impl Process {
         set(Tag::NAMED, method.is_named());
         set(Tag::JITTED, method.is_jitted());
         // Helpers of the runtime have no metadata either.
-        set(Tag::DYNAMIC, method.is_dynamic() || method.flags & 0x10 != 0);
+        set(
+            Tag::DYNAMIC,
+            method.is_dynamic() || method.flags & 0x10 != 0,
+        );
         // Methods come module by module.
         let module = Some((method.module, instance, method.is_named()));
         if method.module != 0 && self.last_module != module {
@@ -202,7 +233,9 @@ impl Process {
                 }
                 self.last_load.insert(tid, timestamp);
                 tag.bits |= Tag::LOADED;
-                let added = self.code.add(start, size, (!is_listed).then_some(timestamp), tag);
+                let added = self
+                    .code
+                    .add(start, size, (!is_listed).then_some(timestamp), tag);
                 self.added(added, start, timestamp);
                 let is_again = match added {
                     Added::Known(before) => before.has(Tag::LOADED),
@@ -210,7 +243,10 @@ impl Process {
                     Added::New | Added::Again | Added::Overlaps(_) => false,
                 };
                 if method.is_jitted() && !is_again {
-                    self.clrs.entry(instance).or_default().method_changed(method.module, via);
+                    self.clrs
+                        .entry(instance)
+                        .or_default()
+                        .method_changed(method.module, via);
                 }
             }
             clr::Change::Unload => {
@@ -256,7 +292,10 @@ impl Process {
                 self.added(added, start, timestamp);
                 let twice =
                     matches!(added, Added::Known(before) if mark != 0 && before.mark == mark);
-                let listing = Listing { twice, ..Listing::default() };
+                let listing = Listing {
+                    twice,
+                    ..Listing::default()
+                };
                 self.list(mark, timestamp, listing, |counts| &mut counts.methods);
             }
         }
@@ -280,11 +319,15 @@ impl Process {
         let since = match via {
             clr::Change::Load => Some(timestamp),
             clr::Change::Unload => None,
-            clr::Change::Rundown(_) => {
-                self.inside.and_then(|at| self.brackets.get(at)).and_then(|b| b.opened)
-            }
+            clr::Change::Rundown(_) => self
+                .inside
+                .and_then(|at| self.brackets.get(at))
+                .and_then(|b| b.opened),
         };
-        if unloaded.zip(since).is_some_and(|(unloaded, since)| unloaded < since) {
+        if unloaded
+            .zip(since)
+            .is_some_and(|(unloaded, since)| unloaded < since)
+        {
             self.of_unloaded_module.add(timestamp);
         }
     }
@@ -360,7 +403,10 @@ mod tests {
             process.clr_span = Some((Ticks::MIN, Ticks::new(0)));
             process.jitted(7, Ticks::MAX, ThreadId::new(1));
             // Only where two seconds fit into the time since the first event was it settled.
-            assert_eq!(process.loads_without_jit.count, u64::from(second < i64::MAX));
+            assert_eq!(
+                process.loads_without_jit.count,
+                u64::from(second < i64::MAX)
+            );
         }
     }
 }

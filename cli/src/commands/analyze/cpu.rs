@@ -97,8 +97,9 @@ struct Profiled {
 fn profile(args: &Args, files: &[PathBuf], options: ProfileOptions) -> Result<Profiled, Failure> {
     let recording = &args.report.recording;
     let symbols = args.symbols.open()?;
-    let analyzed = recording
-        .analyze_files(files, |range| (SampleCollector::new().within(range), symbols.maps()))?;
+    let analyzed = recording.analyze_files(files, |range| {
+        (SampleCollector::new().within(range), symbols.maps())
+    })?;
     let options = profile_options(recording, &analyzed, options);
     let (samples, maps) = &analyzed.observer;
     let profile = samples.profile(&analyzed.machine, &symbols.apply(options, maps.as_ref()));
@@ -113,9 +114,16 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let recording = &args.report.recording;
     let by_thread = args.group_by == GroupBy::Thread;
     let options = ProfileOptions::new().by_thread(by_thread).idle(args.idle);
-    let detail = if args.lines { Detail::Lines } else { Detail::Methods };
+    let detail = if args.lines {
+        Detail::Lines
+    } else {
+        Detail::Methods
+    };
     let options = options.detail(detail);
-    let Profiled { analyzed, mut profile } = profile(args, &recording.files, options)?;
+    let Profiled {
+        analyzed,
+        mut profile,
+    } = profile(args, &recording.files, options)?;
     if args.tree && !args.unfold {
         profile = profile.fold_recursion();
     }
@@ -145,16 +153,20 @@ pub(crate) fn profile_options<O>(
     }
 }
 
-pub(super) const INTERVAL: Column =
-    Column::micros("interval_us", "Interval between samples of a processor; null if it changed");
+pub(super) const INTERVAL: Column = Column::micros(
+    "interval_us",
+    "Interval between samples of a processor; null if it changed",
+);
 pub(super) const SAMPLES: Column = Column::count("samples", "Selected samples");
 pub(super) const IDLE_SAMPLES: Column = Column::count("idle_samples", "Samples of idle processors");
 
 /// Adds the samples as a whole.
 fn describe(report: &mut Report<'_>, profile: &Profile) {
     const CPU: Column = Column::micros("cpu_us", "Time of the selected samples");
-    const WITH_STACK: Column =
-        Column::count("samples_with_stack", "Samples of all processes with a stack");
+    const WITH_STACK: Column = Column::count(
+        "samples_with_stack",
+        "Samples of all processes with a stack",
+    );
     let total = profile.total();
     let idle = profile.idle();
     report.fact(INTERVAL, interval(profile));
@@ -164,15 +176,24 @@ fn describe(report: &mut Report<'_>, profile: &Profile) {
     report.fact(WITH_STACK, Cell::int(Some(profile.with_stack())));
     let span = if profile.has_times() {
         let total = total.time as f64 / 1e7;
-        let millis = profile.intervals().iter().map(|&i| (f64::from(i) / 1e4).to_string());
+        let millis = profile
+            .intervals()
+            .iter()
+            .map(|&i| (f64::from(i) / 1e4).to_string());
         let millis: Vec<_> = millis.collect();
-        format!("{total:.3} s of CPU time, one sample per {} ms", millis.join(" or "))
+        format!(
+            "{total:.3} s of CPU time, one sample per {} ms",
+            millis.join(" or ")
+        )
     } else {
         "the recording states no interval".to_owned()
     };
     let mut line = format!("{}: {span}", plural(total.samples, "sample", "samples"));
     if idle.samples > 0 {
-        line += &format!("; {} of idle processors", plural(idle.samples, "sample", "samples"));
+        line += &format!(
+            "; {} of idle processors",
+            plural(idle.samples, "sample", "samples")
+        );
     }
     report.headline.push(line);
     report.add_missing(MissingData::of_samples(profile));
@@ -189,7 +210,11 @@ pub(super) fn grouped(profile: &Profile, group_by: GroupBy, detail: Detail) -> R
 }
 
 fn time(profile: &Profile, weight: Weight) -> Cell<'static> {
-    Cell::micros(if profile.has_times() { Some(weight.time) } else { None })
+    Cell::micros(if profile.has_times() {
+        Some(weight.time)
+    } else {
+        None
+    })
 }
 
 /// The interval between samples, if there is one.

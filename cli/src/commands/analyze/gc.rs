@@ -13,7 +13,9 @@ use crate::recording::Analyzed;
 
 /// Prints each collection, sums for each process, and the heaps of servers.
 pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|range| Collections::new().within(range))?;
+    let analyzed = args
+        .recording
+        .analyze(|range| Collections::new().within(range))?;
     let machine = &analyzed.machine;
     let collections = &analyzed.observer;
     let selection = args.selection(&analyzed);
@@ -23,12 +25,16 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
     let heaps = gc_heaps(&rows);
     let has_several_heaps = rows.iter().any(|row| row.collection().heaps.len() > 1);
     let mut report = report("gc", &analyzed);
-    report.headline.push(plural(rows.len() as u64, "collection", "collections"));
+    report
+        .headline
+        .push(plural(rows.len() as u64, "collection", "collections"));
     describe_pauses(&mut report, args, &analyzed, &selection);
     let missing = collections.missing(rows.iter().map(GcRow::collection));
     report.add_missing(missing);
     report.tables.push(ReportTable::new("collections", rows));
-    report.tables.push(ReportTable::new("pauses by process", sums));
+    report
+        .tables
+        .push(ReportTable::new("pauses by process", sums));
     // In text, the sums come first, and a single heap has the sizes of the collection.
     if args.is_text() {
         report.tables.reverse();
@@ -60,7 +66,9 @@ fn describe_pauses(
             }
         }
         let millis = ticks(machine.clock(), paused) as f64 / 1e4;
-        report.headline.push(format!("suspended for {millis:.3} ms of this time"));
+        report
+            .headline
+            .push(format!("suspended for {millis:.3} ms of this time"));
     }
     for ((process, _), other) in collections.other_pauses() {
         if selection.has_process(Some(process)) {

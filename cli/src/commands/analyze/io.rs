@@ -21,7 +21,9 @@ pub(super) fn io(args: &ReportArgs) -> Result<Outcome, Failure> {
     let sums = io_processes(machine, &rows);
     let mut report = report("io", &analyzed);
     let count: u64 = sums.iter().map(|row| row.count()).sum();
-    report.headline.push(plural(count, "operation", "operations"));
+    report
+        .headline
+        .push(plural(count, "operation", "operations"));
     report.add_missing(io.missing());
     report.tables.push(ReportTable::new("by file", rows));
     report.tables.push(ReportTable::new("by process", sums));
@@ -33,11 +35,15 @@ pub(super) fn io(args: &ReportArgs) -> Result<Outcome, Failure> {
 
 /// Prints connections with their bytes, the most bytes first.
 pub(super) fn network(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|span| Within::new(span, Network::new()))?;
+    let analyzed = args
+        .recording
+        .analyze(|span| Within::new(span, Network::new()))?;
     let network = &analyzed.observer.observer;
     let rows = connections(&analyzed.machine, network, &args.selection(&analyzed));
     let mut report = report("network", &analyzed);
-    report.headline.push(plural(rows.len() as u64, "connection", "connections"));
+    report
+        .headline
+        .push(plural(rows.len() as u64, "connection", "connections"));
     report.add_missing(network.missing());
     report.tables.push(ReportTable::new("", rows));
     args.print(&mut report, analyzed.outcome)

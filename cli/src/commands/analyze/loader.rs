@@ -11,7 +11,9 @@ use crate::error::Failure;
 
 /// Prints images, domains, assemblies and modules, in the order in which they were loaded.
 pub(super) fn loader(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|span| Within::new(span, Loads::new()))?;
+    let analyzed = args
+        .recording
+        .analyze(|span| Within::new(span, Loads::new()))?;
     let loads = &analyzed.observer.observer;
     let rows = load_rows(&analyzed.machine, loads, &args.selection(&analyzed));
     let mut report = report("loader", &analyzed);

@@ -17,7 +17,9 @@ pub(super) fn processes_of(args: &ReportArgs) -> Result<Outcome, Failure> {
     let machine = &analyzed.machine;
     let rows = processes_as_tree(machine, &args.selection(&analyzed));
     let mut report = report("processes", &analyzed);
-    report.headline.push(plural(rows.len() as u64, "process", "processes"));
+    report
+        .headline
+        .push(plural(rows.len() as u64, "process", "processes"));
     report.add_missing(MissingData::of_processes(machine));
     report.tables.push(ReportTable::new("", rows));
     args.print(&mut report, analyzed.outcome)
@@ -29,7 +31,9 @@ pub(super) fn images(args: &ReportArgs) -> Result<Outcome, Failure> {
     let machine = &analyzed.machine;
     let rows: Vec<_> = image_rows(machine, &args.selection(&analyzed)).collect();
     let mut report = report("images", &analyzed);
-    report.headline.push(plural(rows.len() as u64, "image", "images"));
+    report
+        .headline
+        .push(plural(rows.len() as u64, "image", "images"));
     report.add_missing(MissingData::of_images(machine));
     report.tables.push(ReportTable::new("", rows));
     args.print(&mut report, analyzed.outcome)
@@ -43,7 +47,9 @@ pub(super) fn sessions(args: &ReportArgs) -> Result<Outcome, Failure> {
     let rows: Vec<_> = session_rows(machine).collect();
     let mut report = report("sessions", &analyzed);
     let start = clock.start_time;
-    report.headline.push(format!("clock {}, start {start}", clock.kind));
+    report
+        .headline
+        .push(format!("clock {}, start {start}", clock.kind));
     report.tables.push(ReportTable::new("", rows));
     args.print(&mut report, analyzed.outcome)
 }

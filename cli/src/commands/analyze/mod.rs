@@ -231,7 +231,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 
 /// A share in percent.
 fn percent(text: &str) -> Result<f64, String> {
-    let parsed = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    let parsed = text
+        .parse()
+        .ok()
+        .filter(|percent| (0.0..=100.0).contains(percent));
     parsed.ok_or_else(|| "a number from 0 to 100 is expected".to_owned())
 }
 
@@ -251,7 +254,11 @@ struct ReportArgs {
 impl ReportArgs {
     /// The number of rows of a table; `None` for all.
     fn rows(&self) -> Option<usize> {
-        let default = if self.format == TableFormat::Text { TOP } else { 0 };
+        let default = if self.format == TableFormat::Text {
+            TOP
+        } else {
+            0
+        };
         Some(self.top.unwrap_or(default)).filter(|&rows| rows > 0)
     }
 
@@ -260,7 +267,11 @@ impl ReportArgs {
         if self.recording.thread.is_empty() {
             return Ok(self);
         }
-        Err(Failure::new("--thread", "this kind of report does not distinguish threads").hint(
+        Err(Failure::new(
+            "--thread",
+            "this kind of report does not distinguish threads",
+        )
+        .hint(
             "use --process, or one of `etlkit analyze cpu`, `gc`, `jit`, `exceptions`, \
                  `contention`, `loader` and `waits`",
         ))
@@ -273,7 +284,10 @@ impl ReportArgs {
             (self.recording.has_span(), "--from, --to"),
         ];
         if let Some((_, option)) = options.into_iter().find(|(is_given, _)| *is_given) {
-            return Err(Failure::new(option, "this kind of report is of whole files"));
+            return Err(Failure::new(
+                option,
+                "this kind of report is of whole files",
+            ));
         }
         self.of_any_thread()
     }
@@ -319,7 +333,11 @@ fn report<'r, O>(kind: &'static str, analyzed: &Analyzed<O>) -> Report<'r> {
 fn selected_time(args: &ReportArgs, machine: &Machine) -> Result<u64, Failure> {
     let range = args.recording.range(machine.clock())?;
     let (first, last) = machine.span().unwrap_or_default();
-    let first = range.from.map_or(first, |from| Ticks::new(from.get().max(first.get())));
-    let last = range.to.map_or(last, |to| Ticks::new(to.get().min(last.get())));
+    let first = range
+        .from
+        .map_or(first, |from| Ticks::new(from.get().max(first.get())));
+    let last = range
+        .to
+        .map_or(last, |to| Ticks::new(to.get().min(last.get())));
     Ok(duration(machine.clock(), first.get(), last.get()))
 }

@@ -13,7 +13,9 @@ use crate::error::Failure;
 
 /// Prints the pools, the changes of their threads and the waits in their queues.
 pub(super) fn threadpool(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|span| Within::new(span, ThreadPool::new()))?;
+    let analyzed = args
+        .recording
+        .analyze(|span| Within::new(span, ThreadPool::new()))?;
     let machine = &analyzed.machine;
     let observed = &analyzed.observer.observer;
     let selection = args.selection(&analyzed);
@@ -23,16 +25,22 @@ pub(super) fn threadpool(args: &ReportArgs) -> Result<Outcome, Failure> {
     let mut report = report("threadpool", &analyzed);
     let count = plural(pools.len() as u64, "pool", "pools");
     let changed = plural(changes.len() as u64, "change", "changes");
-    report.headline.push(format!("{count}, {changed} of threads"));
+    report
+        .headline
+        .push(format!("{count}, {changed} of threads"));
     if changes.is_empty() {
         report.add_missing([MissingData::PoolChanges]);
     }
     if queues.is_empty() {
         report.add_missing([MissingData::WorkItems]);
     }
-    report.tables.push(ReportTable::new("changes of threads", changes));
+    report
+        .tables
+        .push(ReportTable::new("changes of threads", changes));
     report.tables.push(ReportTable::new("pools", pools));
-    report.tables.push(ReportTable::new("waits of work items", queues));
+    report
+        .tables
+        .push(ReportTable::new("waits of work items", queues));
     // In text, the list comes last.
     if args.is_text() {
         report.tables.rotate_left(1);

@@ -19,14 +19,18 @@ use crate::symbols::SymbolArgs;
 
 /// Prints the methods that were compiled, the slowest first.
 pub(super) fn jit(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|range| Compilations::new().within(range))?;
+    let analyzed = args
+        .recording
+        .analyze(|range| Compilations::new().within(range))?;
     let machine = &analyzed.machine;
     let compiled = &analyzed.observer;
     let rows = compilations(machine, compiled, &args.selection(&analyzed));
     let sums = compilation_processes(machine, &rows);
     let mut report = report("jit", &analyzed);
     let methods = plural(rows.len() as u64, "method", "methods");
-    report.headline.push(format!("{methods} compiled at run time"));
+    report
+        .headline
+        .push(format!("{methods} compiled at run time"));
     report.add_missing(compiled.missing());
     report.tables.push(ReportTable::new("methods", rows));
     report.tables.push(ReportTable::new("by process", sums));
@@ -51,16 +55,24 @@ pub(super) fn exceptions(args: &ExceptionArgs) -> Result<Outcome, Failure> {
     let pdbs = args.symbols.open()?;
     let args = &args.report;
     let threads = &args.recording.thread;
-    let analyzed =
-        args.recording.analyze(|span| Within::new(span, Exceptions::new()).threads(threads))?;
+    let analyzed = args
+        .recording
+        .analyze(|span| Within::new(span, Exceptions::new()).threads(threads))?;
     let machine = &analyzed.machine;
     let thrown = &analyzed.observer.observer;
-    let rows = exception_rows(machine, thrown, pdbs.functions(), &args.selection(&analyzed));
+    let rows = exception_rows(
+        machine,
+        thrown,
+        pdbs.functions(),
+        &args.selection(&analyzed),
+    );
     pdbs.note_missing();
     let count: u64 = rows.iter().map(|row| row.count()).sum();
     let mut report = report("exceptions", &analyzed);
     report.fact(COUNT, Cell::int(Some(count)));
-    report.headline.push(plural(count, "exception", "exceptions"));
+    report
+        .headline
+        .push(plural(count, "exception", "exceptions"));
     report.add_missing(thrown.missing());
     report.tables.push(ReportTable::new("", rows));
     args.print(&mut report, analyzed.outcome)
@@ -80,8 +92,14 @@ pub(super) fn contention(args: &ContentionArgs) -> Result<Outcome, Failure> {
     let stacks = &args.stacks;
     let args = &args.report;
     if stacks.is_empty() {
-        let analyzed = args.recording.analyze(|range| Contention::new().within(range))?;
-        let rows = lock_waits(&analyzed.machine, &analyzed.observer, &args.selection(&analyzed));
+        let analyzed = args
+            .recording
+            .analyze(|range| Contention::new().within(range))?;
+        let rows = lock_waits(
+            &analyzed.machine,
+            &analyzed.observer,
+            &args.selection(&analyzed),
+        );
         let mut report = report("contention", &analyzed);
         describe_lock_waits(&mut report, &analyzed.observer, rows.len());
         report.tables.push(ReportTable::new("", rows));

@@ -52,9 +52,16 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
         maps: symbols.maps(),
     })?;
     let machine = &analyzed.machine;
-    let Observers { hardware, presence, usage, maps } = &analyzed.observer;
+    let Observers {
+        hardware,
+        presence,
+        usage,
+        maps,
+    } = &analyzed.observer;
     let options = profile_options(&args.recording, &analyzed, ProfileOptions::new());
-    let profile = usage.samples.profile(machine, &symbols.apply(options, maps.as_ref()));
+    let profile = usage
+        .samples
+        .profile(machine, &symbols.apply(options, maps.as_ref()));
     symbols.note_missing();
     let usages = usage.usages(machine, &profile, &args.selection(&analyzed));
     let mut report = report("summary", &analyzed);
@@ -64,11 +71,18 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     totals(&mut report, hardware, &usages, time);
     let processes = processes(machine, &usages, &profile, time);
     report.tables.push(ReportTable::new("processes", processes));
-    report.tables.push(ReportTable::new("methods by CPU samples", methods(&profile)));
-    report.tables.push(ReportTable::new("what can be analysed", subjects(presence)));
+    report.tables.push(ReportTable::new(
+        "methods by CPU samples",
+        methods(&profile),
+    ));
+    report
+        .tables
+        .push(ReportTable::new("what can be analysed", subjects(presence)));
     for subject in Subject::ALL {
         if presence.count(subject) == 0 {
-            report.missing.push(format!("{}: {}", subject.name(), subject.recorded_by()));
+            report
+                .missing
+                .push(format!("{}: {}", subject.name(), subject.recorded_by()));
         }
     }
     let mut args_rows = args.rows();
@@ -88,7 +102,10 @@ fn facts(report: &mut Report<'_>, machine: &Machine, profile: &Profile) {
         Column::count("buffers_lost", "Buffers that headers count as lost");
     let header = machine.files().first().map(|file| &file.header);
     let [events_lost, buffers_lost] = lost(machine);
-    report.fact(PROCESSORS, Cell::int(header.map(|header| header.processors)));
+    report.fact(
+        PROCESSORS,
+        Cell::int(header.map(|header| header.processors)),
+    );
     report.fact(EVENTS, Cell::int(Some(machine.records())));
     report.fact(EVENTS_LOST, Cell::int(Some(events_lost)));
     report.fact(BUFFERS_LOST, Cell::int(Some(buffers_lost)));
@@ -104,7 +121,10 @@ fn lost(machine: &Machine) -> [u64; 2] {
         let counts = files.map(|file| (file.part.as_ref(), count(&file.header)));
         Part::added(counts).map(u64::from).sum()
     };
-    [sum(|header| header.events_lost), sum(|header| header.buffers_lost)]
+    [
+        sum(|header| header.events_lost),
+        sum(|header| header.buffers_lost),
+    ]
 }
 
 /// What was lost, with the counts of the headers.
@@ -112,11 +132,22 @@ fn losses(machine: &Machine) -> String {
     let [events, buffers] = lost(machine);
     let mut all: BTreeMap<LossKind, String> = BTreeMap::new();
     for loss in machine.losses() {
-        all.entry(loss.what).or_insert_with(|| loss.what.message().to_owned());
+        all.entry(loss.what)
+            .or_insert_with(|| loss.what.message().to_owned());
     }
     let counts = [
-        (LossKind::EventsLost, events, "event was lost", "events were lost"),
-        (LossKind::BuffersLost, buffers, "buffer was lost", "buffers were lost"),
+        (
+            LossKind::EventsLost,
+            events,
+            "event was lost",
+            "events were lost",
+        ),
+        (
+            LossKind::BuffersLost,
+            buffers,
+            "buffer was lost",
+            "buffers were lost",
+        ),
     ];
     for (kind, count, one, many) in counts.into_iter().filter(|(_, count, ..)| *count > 0) {
         all.insert(kind, plural(count, one, many));
@@ -135,7 +166,9 @@ fn totals(report: &mut Report<'_>, hardware: &Hardware, usages: &Usages, time: u
     for usage in usages.values() {
         all += *usage;
     }
-    let memory = hardware.megabytes().map(|megabytes| u64::from(megabytes) << 20);
+    let memory = hardware
+        .megabytes()
+        .map(|megabytes| u64::from(megabytes) << 20);
     report.fact(MACHINE, Cell::text(hardware.name()));
     report.fact(MEMORY, Cell::int(memory));
     report.fact(columns::COLLECTIONS, Cell::int(Some(all.collections)));
@@ -155,7 +188,13 @@ fn totals(report: &mut Report<'_>, hardware: &Hardware, usages: &Usages, time: u
         ));
     }
     let pairs = [
-        ("disks: ", all.disk_read, " read, ", all.disk_written, " written"),
+        (
+            "disks: ",
+            all.disk_read,
+            " read, ",
+            all.disk_written,
+            " written",
+        ),
         ("network: ", all.sent, " sent, ", all.received, " received"),
     ];
     for (what, first, one, second, other) in pairs {
@@ -195,7 +234,9 @@ fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<St
     let samples = busy.samples + idle.samples;
     if samples > 0 {
         let share = profile.size(busy) as f64 / profile.size(busy + idle) as f64 * 100.0;
-        lines.push(format!("processors busy {share:.1} % of the time, by {samples} samples"));
+        lines.push(format!(
+            "processors busy {share:.1} % of the time, by {samples} samples"
+        ));
     }
     lines
 }

@@ -55,9 +55,22 @@ impl StackArgs {
     ) -> Result<(Analyzed<O>, Profile), Failure> {
         let symbols = self.symbols.open()?;
         let observer = |span| (observer(span), symbols.maps());
-        let Analyzed { names, machine, selected, range, observer: (observer, maps), outcome } =
-            recording.analyze(observer)?;
-        let mut analyzed = Analyzed { names, machine, selected, range, observer, outcome };
+        let Analyzed {
+            names,
+            machine,
+            selected,
+            range,
+            observer: (observer, maps),
+            outcome,
+        } = recording.analyze(observer)?;
+        let mut analyzed = Analyzed {
+            names,
+            machine,
+            selected,
+            range,
+            observer,
+            outcome,
+        };
         // The idle process waits for nothing, but ends waits in interrupts.
         let options = ProfileOptions::new().idle(true);
         let options = options.by_thread(self.group_by == Some(GroupBy::Thread));
@@ -78,7 +91,11 @@ impl StackArgs {
         }
         match &self.focus {
             Some(text) if profile.with_stack() > 0 => cpu::focus(profile, text),
-            _ => Ok(cpu::grouped(profile, self.group_by.unwrap_or_default(), Detail::Methods)),
+            _ => Ok(cpu::grouped(
+                profile,
+                self.group_by.unwrap_or_default(),
+                Detail::Methods,
+            )),
         }
     }
 }
@@ -118,18 +135,30 @@ pub(super) struct WaitsArgs {
 /// Prints what threads did, those that waited longest first; or waits by their stacks.
 pub(super) fn waits(args: &WaitsArgs) -> Result<Outcome, Failure> {
     if args.ended_by && args.stacks.is_empty() {
-        return Err(Failure::new("--ended-by", "there are no stacks in the table of threads")
-            .hint("add --tree, --focus TEXT or --group-by method"));
+        return Err(
+            Failure::new("--ended-by", "there are no stacks in the table of threads")
+                .hint("add --tree, --focus TEXT or --group-by method"),
+        );
     }
     if args.stacks.is_empty() {
         return threads(&args.report);
     }
-    let stack = if args.ended_by { WaitStack::Ending } else { WaitStack::Waiting };
+    let stack = if args.ended_by {
+        WaitStack::Ending
+    } else {
+        WaitStack::Waiting
+    };
     let recording = &args.report.recording;
     let observer = |range: TimeRange| StackedWaits::new(stack).within(range);
-    let (analyzed, profile) = args.stacks.profile(recording, observer, StackedWaits::costs)?;
+    let (analyzed, profile) = args
+        .stacks
+        .profile(recording, observer, StackedWaits::costs)?;
     let mut report = report("waits", &analyzed);
-    let missing = if args.ended_by { MissingData::ReadyStacks } else { MissingData::WaitStacks };
+    let missing = if args.ended_by {
+        MissingData::ReadyStacks
+    } else {
+        MissingData::WaitStacks
+    };
     ensure_stacks(&mut report, &profile, missing);
     report.add_missing(analyzed.observer.waits().missing());
     report.tables.push(args.stacks.table(&profile)?);
@@ -145,10 +174,17 @@ fn threads(args: &ReportArgs) -> Result<Outcome, Failure> {
     let reasons = wait_reasons(machine, waits, &rows);
     let wakers = wakers(machine, &rows);
     let mut report = report("waits", &analyzed);
-    report.headline.push(plural(rows.len() as u64, "thread ran", "threads ran"));
+    report
+        .headline
+        .push(plural(rows.len() as u64, "thread ran", "threads ran"));
     report.add_missing(waits.missing());
     report.tables.push(ReportTable::new("threads", rows));
-    report.tables.push(ReportTable::new("waits by process and reason", reasons));
-    report.tables.push(ReportTable::new("waits by the thread that ended them", wakers));
+    report
+        .tables
+        .push(ReportTable::new("waits by process and reason", reasons));
+    report.tables.push(ReportTable::new(
+        "waits by the thread that ended them",
+        wakers,
+    ));
     args.print(&mut report, analyzed.outcome)
 }

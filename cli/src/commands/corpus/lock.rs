@@ -24,7 +24,10 @@ impl Lock {
             Corpus::Directory(directory) => directory,
             Corpus::BuiltIn => {
                 let path = PathBuf::from(CorpusLock::FILE_NAME);
-                return Ok(Lock { path, lock: Some(corpus::lock()) });
+                return Ok(Lock {
+                    path,
+                    lock: Some(corpus::lock()),
+                });
             }
         };
         let path = directory.join(CorpusLock::FILE_NAME);
@@ -52,7 +55,9 @@ impl Lock {
 
     /// The outputs that differ from the expected ones, a line for each.
     pub fn differences(&self, found: &Outputs, names: &[String]) -> Vec<String> {
-        self.lock.as_ref().map_or_else(Vec::new, |lock| lock.differences(found, names))
+        self.lock
+            .as_ref()
+            .map_or_else(Vec::new, |lock| lock.differences(found, names))
     }
 
     /// Writes the outputs of these scenarios, or of all if none is named.

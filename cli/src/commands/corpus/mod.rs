@@ -91,7 +91,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let corpus = Corpus::new(args.corpus.as_deref());
     match &args.job {
         Job::List { format } => list(&corpus, *format),
-        Job::Build { output, force, names } => build(&corpus, output, *force, names),
+        Job::Build {
+            output,
+            force,
+            names,
+        } => build(&corpus, output, *force, names),
         Job::Check { update, names } => check(&corpus, *update, names),
     }
 }
@@ -185,7 +189,10 @@ fn outputs(script: &Script) -> Result<Outputs, Failure> {
         .run(&mut files)
         .map_err(|e| Failure::new(name.as_str(), e.to_string()))?;
     let mut files = files.into_files();
-    files.push(SimulatedFile { name: "truth.jsonl".to_owned(), bytes: truth.into_inner() });
+    files.push(SimulatedFile {
+        name: "truth.jsonl".to_owned(),
+        bytes: truth.into_inner(),
+    });
     let mut outputs = Outputs::new();
     for file in files {
         outputs.insert(format!("{name}/{}", file.name), Checksum::of(&file.bytes));
@@ -220,5 +227,9 @@ fn check(corpus: &Corpus, update: bool, names: &[String]) -> Result<Outcome, Fai
         text = format!("{} outputs are as in corpus.lock\n", found.len());
     }
     output::print(&text)?;
-    Ok(if equal { Outcome::Success } else { Outcome::Findings })
+    Ok(if equal {
+        Outcome::Success
+    } else {
+        Outcome::Findings
+    })
 }

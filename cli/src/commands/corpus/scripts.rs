@@ -107,7 +107,10 @@ fn in_directory(corpus: &Path) -> Result<Vec<Script>, Failure> {
                 && let Some(stem) = path.file_stem()
             {
                 let name = format!("{prefix}{}", stem.to_string_lossy());
-                found.push(Script { name, source: Source::File(path) });
+                found.push(Script {
+                    name,
+                    source: Source::File(path),
+                });
             } else if entry.file_type().map_err(failure)?.is_dir() && entry.file_name() != PARTS {
                 let name = entry.file_name();
                 directories.push((format!("{prefix}{}/", name.to_string_lossy()), path));

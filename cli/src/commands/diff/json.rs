@@ -47,7 +47,10 @@ impl<'a> From<&'a Found> for EventDifference<'a> {
             Kind::Extra => ("extra", None),
             Kind::Changed(changes) => ("changed", Some(changes.as_slice())),
         };
-        let parts = event.parts().iter().map(|part| (&*part.name, part.value.as_str()));
+        let parts = event
+            .parts()
+            .iter()
+            .map(|part| (&*part.name, part.value.as_str()));
         EventDifference {
             kind,
             time: FileTime::new(event.filetime()).to_string(),

@@ -86,8 +86,10 @@ fn window(text: &str) -> Result<usize, String> {
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     if input::is_stdin(&args.first) && input::is_stdin(&args.second) {
-        return Err(Failure::new("-", "only one of the two traces can be standard input")
-            .hint("write the other one to a file"));
+        return Err(
+            Failure::new("-", "only one of the two traces can be standard input")
+                .hint("write the other one to a file"),
+        );
     }
     let store = args.schemas.store()?;
     let mut ignore = Ignore::default();
@@ -97,7 +99,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
                 .hint("`etlkit diff --help` lists the values; give an unknown provider by its GUID")
         })?;
     }
-    let ignored = args.ignore.iter().filter_map(|what| what.strip_prefix("field:"));
+    let ignored = args
+        .ignore
+        .iter()
+        .filter_map(|what| what.strip_prefix("field:"));
     let ignored: Vec<&str> = ignored.collect();
     let input = args.input.share(2);
     let mut first = Input::open(&args.first, &input)?;
@@ -105,7 +110,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let limits = input.limits(first.size().saturating_add(second.size()));
     first.set_limits(limits);
     second.set_limits(limits);
-    let filters = [args.processes.filter(&mut first)?, args.processes.filter(&mut second)?];
+    let filters = [
+        args.processes.filter(&mut first)?,
+        args.processes.filter(&mut second)?,
+    ];
     let (mut first, about_first) = first.trace(&Options::salvage())?;
     let (mut second, about_second) = second.trace(&Options::salvage())?;
     let names = [about_first.name.as_str(), about_second.name.as_str()];
@@ -126,7 +134,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         .run(&mut first, &mut second, sink)
         .map_err(|error| {
             let [first_name, second_name] = names;
-            let name = if error.side() == Side::SecondInput { second_name } else { first_name };
+            let name = if error.side() == Side::SecondInput {
+                second_name
+            } else {
+                first_name
+            };
             Failure::trace(name, error.format_error())
         })?;
     let text = match args.format {
@@ -149,7 +161,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
             Condition::new(trace.header(), damage, trace.notes()).report(name)
         })
         .fold(Outcome::Success, Outcome::max);
-    Ok(if summary.differs() { Outcome::Findings } else { outcome })
+    Ok(if summary.differs() {
+        Outcome::Findings
+    } else {
+        outcome
+    })
 }
 
 /// A difference between events that is printed.
@@ -170,9 +186,14 @@ impl Found {
         let (event, kind) = match difference {
             Difference::Missing(event) => (event, Kind::Missing),
             Difference::Extra(event) => (event, Kind::Extra),
-            Difference::Changed { before, changes, .. } => (before, Kind::Changed(changes.into())),
+            Difference::Changed {
+                before, changes, ..
+            } => (before, Kind::Changed(changes.into())),
             _ => return None,
         };
-        Some(Found { event: event.clone(), kind })
+        Some(Found {
+            event: event.clone(),
+            kind,
+        })
     }
 }

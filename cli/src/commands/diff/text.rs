@@ -79,7 +79,12 @@ fn write_event(
         .collect();
     let colour = if sign == '-' { RED } else { GREEN };
     let (on, off) = if colours { (colour, PLAIN) } else { ("", "") };
-    writeln!(out, "{on}{sign} {} {}{off}", head(event, start), fields.join(" "))
+    writeln!(
+        out,
+        "{on}{sign} {} {}{off}",
+        head(event, start),
+        fields.join(" ")
+    )
 }
 
 /// Time, name, process and thread of an event.
@@ -104,9 +109,10 @@ fn write_change(out: &mut String, indent: &str, change: &Change, colours: bool) 
         before.as_deref().unwrap_or_default(),
         after.as_deref().unwrap_or_default(),
     );
-    for (value, sign, own, colour) in
-        [(&before, '-', ChangeTag::Delete, RED), (&after, '+', ChangeTag::Insert, GREEN)]
-    {
+    for (value, sign, own, colour) in [
+        (&before, '-', ChangeTag::Delete, RED),
+        (&after, '+', ChangeTag::Insert, GREEN),
+    ] {
         if value.is_none() {
             continue;
         }
@@ -126,7 +132,10 @@ fn write_change(out: &mut String, indent: &str, change: &Change, colours: bool) 
 }
 
 fn provider_name(provider: &ProviderIdentity) -> String {
-    provider.name.as_deref().map_or_else(|| provider.guid.to_string(), shown)
+    provider
+        .name
+        .as_deref()
+        .map_or_else(|| provider.guid.to_string(), shown)
 }
 
 /// The name of an event, or its numbers.

@@ -27,17 +27,32 @@ pub(super) fn expand<'p>(session: &Session<'_>, paths: impl Iterator<Item = &'p 
     if !is_wanted || !select_one_kind(args) {
         return;
     }
-    let options = Options { mode: Mode::Salvage, ..Options::default() };
+    let options = Options {
+        mode: Mode::Salvage,
+        ..Options::default()
+    };
     for path in paths.filter(|path| !input::is_stdin(path)) {
         // What cannot be read is reported when it is printed.
-        let Ok(mut input) = Input::open(path, &args.input) else { continue };
-        let Ok(processes) = args.filter.processes(&mut input) else { continue };
-        let Ok((mut trace, _)) = input.trace(&options) else { continue };
+        let Ok(mut input) = Input::open(path, &args.input) else {
+            continue;
+        };
+        let Ok(processes) = args.filter.processes(&mut input) else {
+            continue;
+        };
+        let Ok((mut trace, _)) = input.trace(&options) else {
+            continue;
+        };
         let clock = trace.clock();
-        let Ok(mut records) = trace.records(Order::File) else { continue };
-        let Ok(store) = schemas::read(&mut records, session.store.clone()) else { continue };
+        let Ok(mut records) = trace.records(Order::File) else {
+            continue;
+        };
+        let Ok(store) = schemas::read(&mut records, session.store.clone()) else {
+            continue;
+        };
         drop(records);
-        let Ok(mut filter) = args.filter.filter(&clock, &processes) else { continue };
+        let Ok(mut filter) = args.filter.filter(&clock, &processes) else {
+            continue;
+        };
         if args.merge {
             // Seconds count from the start of the first trace.
             filter.time = TimeRange::default();
@@ -45,7 +60,9 @@ pub(super) fn expand<'p>(session: &Session<'_>, paths: impl Iterator<Item = &'p 
         filter.learn_names(&store);
         let selection = session.selection(filter);
         let mut decoder = EventDecoder::new(clock, store);
-        let Ok(mut records) = trace.records(Order::File) else { continue };
+        let Ok(mut records) = trace.records(Order::File) else {
+            continue;
+        };
         while let Ok(Some(record)) = records.next_record() {
             if let Some(event) = decoder.select(&record, &selection) {
                 session.rows.borrow_mut().learn_columns(&event);

@@ -45,7 +45,11 @@ impl Before {
         let threads = args.threads.count();
         let code = if args.resolve { Code::Read } else { Code::Skip };
         let machine = context::machine(traces, limits?, threads, code, &mut schemas).ok()?;
-        Some(Before { machine, schemas: (!args.file_order).then_some(schemas), names })
+        Some(Before {
+            machine,
+            schemas: (!args.file_order).then_some(schemas),
+            names,
+        })
     }
 
     /// The machine, where rows have names of it.

@@ -23,7 +23,9 @@ impl Lines<'_> {
             self.decoder.learn(record);
             return self.decoder.admits(record, &self.selection);
         }
-        let Some(event) = self.decoder.select(record, &self.selection) else { return false };
+        let Some(event) = self.decoder.select(record, &self.selection) else {
+            return false;
+        };
         self.rows.write(out, &event);
         true
     }

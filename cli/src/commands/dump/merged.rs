@@ -34,7 +34,9 @@ impl<S: Source> Next<'_, S> {
         while let Some(record) = self.records.next_record()? {
             self.printer.progress.pass(record.bytes().len());
             if self.printer.lines.write(&mut self.row, &record) {
-                return Ok(Some(timeline.timestamp(self.file, record.timestamp()).get()));
+                return Ok(Some(
+                    timeline.timestamp(self.file, record.timestamp()).get(),
+                ));
             }
         }
         Ok(None)
@@ -50,14 +52,23 @@ fn relate(
 ) -> Result<(Vec<(usize, usize)>, Timeline), Failure> {
     let (mut headers, mut clocks) = (Vec::new(), Vec::new());
     for input in inputs {
-        let (trace, _) =
-            input.trace(&Options { order_check: OrderCheck::Lookahead, ..*options })?;
+        let (trace, _) = input.trace(&Options {
+            order_check: OrderCheck::Lookahead,
+            ..*options
+        })?;
         headers.push(trace.header().clone());
         clocks.push(trace.clock());
     }
     let machines = files::machines(&headers);
     let place = |(at, machine): (usize, &usize)| {
-        (*machine, machines.iter().take(at).filter(|before| *before == machine).count())
+        (
+            *machine,
+            machines
+                .iter()
+                .take(at)
+                .filter(|before| *before == machine)
+                .count(),
+        )
     };
     let places = machines.iter().enumerate().map(place).collect();
     let clocks: Vec<_> = machines.iter().copied().zip(clocks).collect();
@@ -71,7 +82,9 @@ fn processes(
     together: &[(usize, usize)],
     session: &Session<'_>,
 ) -> Result<Vec<Filter>, Failure> {
-    let own = inputs.iter_mut().map(|input| session.args.filter.processes(input));
+    let own = inputs
+        .iter_mut()
+        .map(|input| session.args.filter.processes(input));
     let (mut found, mut failures) = (Vec::new(), Vec::new());
     for own in own {
         found.push(own.map_err(|failure| failures.push(failure)).ok());
@@ -82,11 +95,17 @@ fn processes(
         return Err(failure);
     }
     let of_machine = |group: usize| {
-        let mut others = found.iter().zip(together).filter(|(_, place)| place.0 == group);
+        let mut others = found
+            .iter()
+            .zip(together)
+            .filter(|(_, place)| place.0 == group);
         others.find_map(|(found, _)| found.clone())
     };
     let of = |(found, place): (&Option<Filter>, &(usize, usize))| {
-        found.clone().or_else(|| of_machine(place.0)).unwrap_or_else(Filter::of_no_process)
+        found
+            .clone()
+            .or_else(|| of_machine(place.0))
+            .unwrap_or_else(Filter::of_no_process)
     };
     Ok(found.iter().zip(together).map(of).collect())
 }
@@ -95,14 +114,20 @@ fn processes(
 pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome, Failure> {
     let args = session.args;
     let share = args.input.share(paths.len());
-    let mut inputs = paths.iter().map(|p| Input::open(p, &share)).collect::<Result<Vec<_>, _>>()?;
+    let mut inputs = paths
+        .iter()
+        .map(|p| Input::open(p, &share))
+        .collect::<Result<Vec<_>, _>>()?;
     let options = options(args);
     let (together, timeline) = relate(&mut inputs, &options)?;
     let start = timeline.clock().start_time;
     let selected = processes(&mut inputs, &together, session)?;
     let mut before_by_group = Vec::new();
     for group in 0..=together.iter().map(|place| place.0).max().unwrap_or(0) {
-        let own = inputs.iter_mut().zip(&together).filter(|(_, place)| place.0 == group);
+        let own = inputs
+            .iter_mut()
+            .zip(&together)
+            .filter(|(_, place)| place.0 == group);
         before_by_group.push(Before::of(own.map(|(input, _)| input), session));
     }
     let before_of = |group: usize| before_by_group.get(group).and_then(Option::as_ref);
@@ -116,7 +141,12 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
         traces.push(input.trace(&with_order(options, before_of(group)))?.0);
     }
     let (mut rows, mut names) = (Vec::new(), Vec::new());
-    let with = selected.iter().zip(&contexts).zip(&together).zip(paths).enumerate();
+    let with = selected
+        .iter()
+        .zip(&contexts)
+        .zip(&together)
+        .zip(paths)
+        .enumerate();
     for (trace, (file, (((processes, context), place), path))) in traces.iter_mut().zip(with) {
         let (name, clock) = (input::display(path), timeline.clock_of(file));
         let progress = Progress::of_trace(trace, 1, true);
@@ -130,15 +160,26 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
             processes,
         };
         let mut printer = Printer::new(session, printed, progress)?;
-        printer.learn_names(trace).map_err(|error| Failure::trace(&name, &error))?;
+        printer
+            .learn_names(trace)
+            .map_err(|error| Failure::trace(&name, &error))?;
         printer.flush()?;
-        let records = trace.records(Order::Time).map_err(|e| Failure::trace(&name, &e))?;
-        rows.push(Next { records, printer, file, row: Vec::new() });
+        let records = trace
+            .records(Order::Time)
+            .map_err(|e| Failure::trace(&name, &e))?;
+        rows.push(Next {
+            records,
+            printer,
+            file,
+            row: Vec::new(),
+        });
         names.push(name);
     }
     let mut waiting = BinaryHeap::new();
     for (at, (next, name)) in rows.iter_mut().zip(&names).enumerate() {
-        let time = next.advance(&timeline).map_err(|e| Failure::trace(name, &e))?;
+        let time = next
+            .advance(&timeline)
+            .map_err(|e| Failure::trace(name, &e))?;
         waiting.extend(time.map(|time| Reverse((time, at))));
     }
     let mut out = Output::new();
@@ -149,7 +190,9 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
         out.buffer.extend(&next.row);
         out.flush_if_large()?;
         session.add(1);
-        let time = next.advance(&timeline).map_err(|e| Failure::trace(name, &e))?;
+        let time = next
+            .advance(&timeline)
+            .map_err(|e| Failure::trace(name, &e))?;
         waiting.extend(time.map(|time| Reverse((time, at))));
     }
     out.flush()?;

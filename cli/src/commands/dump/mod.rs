@@ -125,14 +125,25 @@ const FORMATS: &[Choice<Format>] = &[
     ("text", "One line per event", Format::Text),
     ("jsonl", "One JSON object per line", Format::JsonLines),
     ("json", "", Format::JsonLines),
-    ("csv", "Comma-separated values with a header line (see --columns)", Format::Csv),
-    ("xml", "An XML document of the Event schema, as tracerpt and wevtutil write it", Format::Xml),
+    (
+        "csv",
+        "Comma-separated values with a header line (see --columns)",
+        Format::Csv,
+    ),
+    (
+        "xml",
+        "An XML document of the Event schema, as tracerpt and wevtutil write it",
+        Format::Xml,
+    ),
 ];
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     if args.symbols.is_asked() && !args.resolve {
-        return Err(Failure::new("--symbols", "names functions at addresses that are resolved")
-            .hint("add --resolve"));
+        return Err(Failure::new(
+            "--symbols",
+            "names functions at addresses that are resolved",
+        )
+        .hint("add --resolve"));
     }
     let found = trace_files::expand(&args.files, &args.input);
     if found.is_empty() {
@@ -152,7 +163,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
             }
         });
         let paths = paths.collect::<Result<Vec<_>, _>>()?;
-        input::reject_twice(&paths, "name each trace once, or its events are printed twice")?;
+        input::reject_twice(
+            &paths,
+            "name each trace once, or its events are printed twice",
+        )?;
         outcome = merged::print(&session, &paths)?;
         session.end(true)?;
         return Ok(outcome.max(note_missing(&session, &mut paths.iter())));
@@ -191,7 +205,11 @@ fn note_missing(session: &Session<'_>, paths: &mut dyn Iterator<Item = &PathBuf>
     if is_empty {
         let args = session.args;
         let (providers, events) = (args.filter.providers(), args.event.as_slice());
-        let selection = Selection { providers, events, conditions: &args.conditions };
+        let selection = Selection {
+            providers,
+            events,
+            conditions: &args.conditions,
+        };
         outcome = selection.report_missing(&session.store, &args.input, paths);
     }
     if outcome == Outcome::Success {
@@ -207,7 +225,15 @@ fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, F
     let file = several.then_some(name.as_str());
     let processes = Filter::default();
     let (context, schemas, stale) = (None, None, Vec::new());
-    let mut dump = Dump { session, file, name: &name, processes, context, schemas, stale };
+    let mut dump = Dump {
+        session,
+        file,
+        name: &name,
+        processes,
+        context,
+        schemas,
+        stale,
+    };
     // Processes are found in a pass of its own.
     if args.file_order && input::is_stdin(path) && !args.filter.needs_processes() {
         let input::Stream { reader, about } = input::stdin_stream(&args.input)?;
@@ -225,20 +251,30 @@ fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, F
 }
 
 fn options(args: &Args) -> Options {
-    let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
+    let mode = if args.strict {
+        Mode::Strict
+    } else {
+        Mode::Salvage
+    };
     // Printed lines cannot be reordered: the order has to be known before the first one.
     let threads = args.threads.count();
     let limits = args.input.limits(u64::MAX);
-    Options { mode, order_check: OrderCheck::Scan, threads, limits }
+    Options {
+        mode,
+        order_check: OrderCheck::Scan,
+        threads,
+        limits,
+    }
 }
 
 /// The options for a trace that was read before: what that showed of the order need not be found
 /// out once more.
 fn with_order(options: Options, before: Option<&Before>) -> Options {
     match (options.mode, before) {
-        (Mode::Salvage, Some(before)) if before.is_ordered() => {
-            Options { order_check: OrderCheck::Lookahead, ..options }
-        }
+        (Mode::Salvage, Some(before)) if before.is_ordered() => Options {
+            order_check: OrderCheck::Lookahead,
+            ..options
+        },
         _ => options,
     }
 }
@@ -278,7 +314,10 @@ impl<'a> Dump<'a> {
     ) -> Result<Outcome, Failure> {
         if self.session.args.file_order {
             // A stream is read without looking ahead.
-            let salvage = Options { mode: Mode::Salvage, ..*options };
+            let salvage = Options {
+                mode: Mode::Salvage,
+                ..*options
+            };
             if let Ok((trace, _)) = input.trace(&salvage) {
                 self.stale = trace.stale_records().to_vec();
             }
@@ -304,13 +343,19 @@ impl<'a> Dump<'a> {
             self.printer(&clock, progress)
         };
         let has_header = records.header().is_known();
-        let mut printer = if has_header { Some(start(records.clock())?) } else { None };
+        let mut printer = if has_header {
+            Some(start(records.clock())?)
+        } else {
+            None
+        };
         while printer.as_ref().is_none_or(Printer::wants_more) {
             match (records.next_record(), &mut printer) {
                 (Ok(Some(record)), Some(printer)) => printer.print(&record)?,
                 // Without header event, times count from the first record.
                 (Ok(Some(record)), None) => {
-                    printer.insert(start(Clock::assumed(record.timestamp()))?).print(&record)?;
+                    printer
+                        .insert(start(Clock::assumed(record.timestamp()))?)
+                        .print(&record)?;
                 }
                 (Ok(None), _) => break,
                 (Err(error), Some(printer)) => return printer.fail(self.name, &error),

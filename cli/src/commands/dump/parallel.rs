@@ -52,8 +52,15 @@ impl<'scope> Helper<'scope> {
     fn start(scope: &'scope Scope<'scope, '_>, mut lines: Lines<'scope>) -> Self {
         let (work, take) = mpsc::channel();
         let thread = scope.spawn(move || {
-            for Work { lessons, mut batch, done } in take {
-                lessons.records().for_each(|record| lines.decoder.learn(&record));
+            for Work {
+                lessons,
+                mut batch,
+                done,
+            } in take
+            {
+                lessons
+                    .records()
+                    .for_each(|record| lines.decoder.learn(&record));
                 for record in batch.records.records() {
                     let matched = lines.write(&mut batch.text, &record);
                     batch.matched += u64::from(matched);
@@ -63,7 +70,11 @@ impl<'scope> Helper<'scope> {
             }
             lines
         });
-        Helper { work, lessons: RecordBatch::default(), thread }
+        Helper {
+            work,
+            lessons: RecordBatch::default(),
+            thread,
+        }
     }
 }
 
@@ -88,7 +99,9 @@ pub(super) fn print<S: Source>(
                     Ok(Some(record)) => {
                         printer.progress.pass(record.bytes().len());
                         if printer.lines.decoder.store().may_learn(&record) {
-                            helpers.iter_mut().for_each(|other| other.lessons.push(&record));
+                            helpers
+                                .iter_mut()
+                                .for_each(|other| other.lessons.push(&record));
                         }
                         batch.records.push(&record);
                     }
@@ -102,10 +115,18 @@ pub(super) fn print<S: Source>(
             let lessons = std::mem::take(&mut helper.lessons);
             let (done, text) = mpsc::channel();
             // A thread that has ended has panicked: joining it reports that.
-            let _ = helper.work.send(Work { lessons, batch: std::mem::take(&mut batch), done });
+            let _ = helper.work.send(Work {
+                lessons,
+                batch: std::mem::take(&mut batch),
+                done,
+            });
             texts.push_back(text);
             helpers.push_back(helper);
-            let most = if end.is_some() { 0 } else { MAX_QUEUED * threads };
+            let most = if end.is_some() {
+                0
+            } else {
+                MAX_QUEUED * threads
+            };
             while texts.len() > most {
                 if let Some(Ok(done)) = texts.pop_front().map(|text| text.recv()) {
                     batch = done;

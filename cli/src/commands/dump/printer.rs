@@ -69,8 +69,14 @@ impl<'a> Session<'a> {
 
     /// Selects the events that a filter and the conditions of the arguments admit.
     pub(super) fn selection(&self, filter: Filter) -> Selection {
-        let selection = Selection::default().filter(filter).conditions(self.conditions.clone());
-        if self.args.stale { selection.with_stale_records() } else { selection }
+        let selection = Selection::default()
+            .filter(filter)
+            .conditions(self.conditions.clone());
+        if self.args.stale {
+            selection.with_stale_records()
+        } else {
+            selection
+        }
     }
 
     /// Whether more events are wanted.
@@ -95,7 +101,10 @@ impl<'a> Session<'a> {
     pub(super) fn add_unknown(&self, names: Vec<String>) {
         let mut unknown = self.unknown.borrow_mut();
         *unknown = Some(match unknown.take() {
-            Some(others) => others.into_iter().filter(|name| names.contains(name)).collect(),
+            Some(others) => others
+                .into_iter()
+                .filter(|name| names.contains(name))
+                .collect(),
             None => names,
         });
     }
@@ -115,7 +124,8 @@ impl<'a> Session<'a> {
         self.begin(&mut out);
         let rows = self.rows.borrow();
         if self.args.count {
-            out.buffer.extend(format!("{}\n", self.matched.get()).as_bytes());
+            out.buffer
+                .extend(format!("{}\n", self.matched.get()).as_bytes());
         } else {
             rows.end(&mut out.buffer);
         }
@@ -175,7 +185,8 @@ impl<'s> Printer<'s> {
         let store = trace.schemas.unwrap_or_else(|| session.store.clone());
         let start = trace.start;
         let mut filter =
-            args.filter.filter_since(FileTime::new(start.get()), &trace.clock, trace.processes)?;
+            args.filter
+                .filter_since(FileTime::new(start.get()), &trace.clock, trace.processes)?;
         filter.learn_names(&store);
         let rows = session.rows.borrow().clone();
         let mut decoder = EventDecoder::new(trace.clock, store)
@@ -186,11 +197,27 @@ impl<'s> Printer<'s> {
             decoder = decoder.depth(Depth::Headers);
         }
         let selection = session.selection(filter);
-        let lines = Lines { decoder, selection, rows, is_count: args.count };
+        let lines = Lines {
+            decoder,
+            selection,
+            rows,
+            is_count: args.count,
+        };
         let mut out = Output::new();
         session.begin(&mut out);
-        let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
-        Ok(Printer { session, lines, out, progress, mode, has_schemas })
+        let mode = if args.strict {
+            Mode::Strict
+        } else {
+            Mode::Salvage
+        };
+        Ok(Printer {
+            session,
+            lines,
+            out,
+            progress,
+            mode,
+            has_schemas,
+        })
     }
 
     /// Resolves the names of providers that only the trace can define, and notes those that it does
@@ -243,7 +270,10 @@ impl<'s> Printer<'s> {
 
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         self.out.flush()?;
-        self.session.rows.borrow_mut().merge_columns(&self.lines.rows);
+        self.session
+            .rows
+            .borrow_mut()
+            .merge_columns(&self.lines.rows);
         Ok(())
     }
 

@@ -48,8 +48,9 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut sink = Sink::create(&args.sink, "a profile", inputs)?;
     let store = args.schemas.store()?;
     let symbols = args.symbols.open()?;
-    let analyzed =
-        args.recording.analyze(|range| (Collector::new(store).within(range), symbols.maps()))?;
+    let analyzed = args
+        .recording
+        .analyze(|range| (Collector::new(store).within(range), symbols.maps()))?;
     let (collector, maps) = &analyzed.observer;
     let options = profile_options(&args.recording, &analyzed, ProfileOptions::new());
     let options = symbols.apply(options.idle(args.idle), maps.as_ref());
@@ -64,7 +65,9 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         ));
     }
     let name = sink.name().to_owned();
-    let is_gzip = Path::new(&name).extension().is_some_and(|end| end.eq_ignore_ascii_case("gz"));
+    let is_gzip = Path::new(&name)
+        .extension()
+        .is_some_and(|end| end.eq_ignore_ascii_case("gz"));
     let title = title(&analyzed.names);
     let failed = |error| Failure::io(&name, &error);
     let written = if is_gzip {

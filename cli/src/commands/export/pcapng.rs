@@ -76,12 +76,22 @@ impl Args {
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     input::reject_twice(&args.files, "name each trace once")?;
-    let mut sink = Sink::create(&args.sink, "packets", args.files.iter().map(PathBuf::as_path))?;
+    let mut sink = Sink::create(
+        &args.sink,
+        "packets",
+        args.files.iter().map(PathBuf::as_path),
+    )?;
     let share = args.input.share(args.files.len());
     let opened = args.files.iter().map(|file| Input::open(file, &share));
     let mut inputs = opened.collect::<Result<Vec<_>, _>>()?;
-    let names: Vec<String> = inputs.iter().map(|input| input.about().name.clone()).collect();
-    let options = Options { order_check: OrderCheck::Scan, ..Options::salvage() };
+    let names: Vec<String> = inputs
+        .iter()
+        .map(|input| input.about().name.clone())
+        .collect();
+    let options = Options {
+        order_check: OrderCheck::Scan,
+        ..Options::salvage()
+    };
     let mut traces = Vec::new();
     for input in &mut inputs {
         traces.push(input.trace(&options)?.0);
@@ -103,27 +113,51 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         decoders.push(decoder);
     }
     if interfaces.is_empty() && !args.events {
-        return Err(Failure::new(names.join(", "), "no packets are in the trace").hint(
-            "record them with `netsh trace start capture=yes` or `pktmon start --capture`; \
+        return Err(
+            Failure::new(names.join(", "), "no packets are in the trace").hint(
+                "record them with `netsh trace start capture=yes` or `pktmon start --capture`; \
              --events writes the other events",
-        ));
+            ),
+        );
     }
     let name = sink.name().to_owned();
     let mut out = BufWriter::new(sink.file());
-    let wanted = PacketOptions::new().all_layers(args.all_layers).events(args.events);
+    let wanted = PacketOptions::new()
+        .all_layers(args.all_layers)
+        .events(args.events);
     let failed = |error| Failure::io(&name, &error);
     let mut writer = PacketWriter::new(&mut out, &interfaces, wanted).map_err(failed)?;
-    let used = traces.iter().flat_map(|t| t.buffers()).map(|b| u64::from(b.fill)).sum();
+    let used = traces
+        .iter()
+        .flat_map(|t| t.buffers())
+        .map(|b| u64::from(b.fill))
+        .sum();
     let mut progress = Progress::new(used, false);
     let mut readers = Vec::new();
     for ((trace, decoder), name) in traces.iter_mut().zip(decoders).zip(&names) {
-        let records = trace.records(Order::Time).map_err(|e| Failure::trace(name, &e))?;
-        readers.push(Reader { records: records.without_stale_records(), decoder, name });
+        let records = trace
+            .records(Order::Time)
+            .map_err(|e| Failure::trace(name, &e))?;
+        readers.push(Reader {
+            records: records.without_stale_records(),
+            decoder,
+            name,
+        });
     }
     let range = args.range(&timeline.clock())?;
     while let Some(at) = next_of(&mut readers)? {
-        let Some(Reader { records, decoder, name: trace }) = readers.get_mut(at) else { break };
-        let Some(record) = records.next_record().map_err(|e| Failure::trace(trace, &e))? else {
+        let Some(Reader {
+            records,
+            decoder,
+            name: trace,
+        }) = readers.get_mut(at)
+        else {
+            break;
+        };
+        let Some(record) = records
+            .next_record()
+            .map_err(|e| Failure::trace(trace, &e))?
+        else {
             continue;
         };
         progress.pass(record.bytes().len());
@@ -153,12 +187,18 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
 fn next_of<S: Source>(readers: &mut [Reader<'_, S>]) -> Result<Option<usize>, Failure> {
     if let [_] = readers {
         let [reader] = readers else { return Ok(None) };
-        let next = reader.records.next_timestamp().map_err(|e| Failure::trace(reader.name, &e))?;
+        let next = reader
+            .records
+            .next_timestamp()
+            .map_err(|e| Failure::trace(reader.name, &e))?;
         return Ok(next.map(|_| 0));
     }
     let mut first: Option<(i64, usize)> = None;
     for (at, reader) in readers.iter_mut().enumerate() {
-        let next = reader.records.next_timestamp().map_err(|e| Failure::trace(reader.name, &e))?;
+        let next = reader
+            .records
+            .next_timestamp()
+            .map_err(|e| Failure::trace(reader.name, &e))?;
         let time = next.map(|next| (reader.decoder.clock().time(next).get(), at));
         first = match (first, time) {
             (Some(first), Some(time)) => Some(first.min(time)),

@@ -45,23 +45,36 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let recording = &args.recording;
-    let mut sink =
-        Sink::create(&args.sink, "a trace", recording.files.iter().map(PathBuf::as_path))?;
+    let mut sink = Sink::create(
+        &args.sink,
+        "a trace",
+        recording.files.iter().map(PathBuf::as_path),
+    )?;
     let name = sink.name().to_owned();
     let failed = |error| Failure::io(&name, &error);
     let symbols = args.symbols.open()?;
     let store = args.schemas.store()?;
     let spool = Spool(Temporary::create().map_err(failed)?);
     let out = sink.file();
-    let Analyzed { names, machine, observer: (perfetto, maps), outcome, .. } = recording
-        .analyze_selected(|range, selected| {
-            let selection = Selection::new().within(range).threads(recording.thread.clone());
-            let selection = match selected {
-                Some((lives, first_threads)) => selection.processes(lives, first_threads),
-                None => selection,
-            };
-            (Perfetto::new(out, spool, store, selection).idle(args.idle), symbols.maps())
-        })?;
+    let Analyzed {
+        names,
+        machine,
+        observer: (perfetto, maps),
+        outcome,
+        ..
+    } = recording.analyze_selected(|range, selected| {
+        let selection = Selection::new()
+            .within(range)
+            .threads(recording.thread.clone());
+        let selection = match selected {
+            Some((lives, first_threads)) => selection.processes(lives, first_threads),
+            None => selection,
+        };
+        (
+            Perfetto::new(out, spool, store, selection).idle(args.idle),
+            symbols.maps(),
+        )
+    })?;
     let options = symbols.apply(ProfileOptions::new(), maps.as_ref());
     let written = perfetto.finish(&machine, options);
     symbols.note_missing();

@@ -118,7 +118,11 @@ pub(super) use write::{arrow, parquet};
 /// What to do where the libraries of Arrow and Parquet are not built in: they are large.
 #[cfg(not(feature = "parquet"))]
 fn missing(format: &str) -> Failure {
-    Failure::new(format!("export {format}"), "this etlkit was built without it").hint(
+    Failure::new(
+        format!("export {format}"),
+        "this etlkit was built without it",
+    )
+    .hint(
         "build one that has it: `cargo install --path cli --features parquet`, or \
          `cargo run --release --features parquet --bin etlkit -- export ...`",
     )

@@ -70,24 +70,47 @@ fn print(args: &Args, reports: &[Report]) -> Result<Outcome, Failure> {
     };
     output::print(&text)?;
     let conditions = reports.iter().map(|report| {
-        let Survey { damage, notes, mode_bits, header, .. } = &report.survey;
+        let Survey {
+            damage,
+            notes,
+            mode_bits,
+            header,
+            ..
+        } = &report.survey;
         let mode = LogFileMode(mode_bits.unwrap_or(0));
-        let condition = Condition { damage, notes, mode, ..Condition::default() };
-        Condition { lost_header: !header, ..condition }.report(&report.file)
+        let condition = Condition {
+            damage,
+            notes,
+            mode,
+            ..Condition::default()
+        };
+        Condition {
+            lost_header: !header,
+            ..condition
+        }
+        .report(&report.file)
     });
     Ok(conditions.fold(Outcome::Success, Outcome::max))
 }
 
 /// The reports of all files in their order; several files are read at the same time.
 fn all(args: &Args) -> Vec<Result<Report, Failure>> {
-    let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
+    let mode = if args.strict {
+        Mode::Strict
+    } else {
+        Mode::Salvage
+    };
     let threads = args.threads.count();
     let files = trace_files::expand(&args.files, &args.input);
     if files.is_empty() {
         return vec![Err(trace_files::none_found())];
     }
     let at_once = threads.min(files.len()).max(1);
-    let options = Options { mode, threads: threads / at_once, ..Options::default() };
+    let options = Options {
+        mode,
+        threads: threads / at_once,
+        ..Options::default()
+    };
     let options = &options;
     let store = match args.schemas.store() {
         Ok(store) => store,
@@ -140,5 +163,12 @@ fn survey(
     drop(trace);
     drop(progress);
     let limits = input.limits();
-    Ok(Report::new(survey, &file, input.source(), limits, selected.names(), owners))
+    Ok(Report::new(
+        survey,
+        &file,
+        input.source(),
+        limits,
+        selected.names(),
+        owners,
+    ))
 }

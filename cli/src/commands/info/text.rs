@@ -54,18 +54,36 @@ fn write_header(s: &Survey, out: &mut String) -> fmt::Result {
         Some(count) => plural(count.into(), "processor", "processors"),
         None => format!("{UNKNOWN} processors"),
     };
-    row(out, "system", &format!("{}, {processors}, {}-bit", text(&s.os), value(bits)))?;
+    row(
+        out,
+        "system",
+        &format!("{}, {processors}, {}-bit", text(&s.os), value(bits)),
+    )?;
     let session = one_line(text(&s.logger_name));
     let file = one_line(text(&s.log_file_name));
     row(out, "session", &format!("\"{session}\" in {file}"))?;
     let version = text(&s.log_version);
     let mode = text(&s.mode);
     let dialect = value(s.dialect);
-    row(out, "written by", &format!("{dialect}, log version {version}, mode {mode}"))?;
+    row(
+        out,
+        "written by",
+        &format!("{dialect}, log version {version}, mode {mode}"),
+    )?;
     let ticks = value(s.ticks_per_second);
-    row(out, "clock", &format!("{}, {ticks} ticks a second", text(&s.clock)))?;
+    row(
+        out,
+        "clock",
+        &format!("{}, {ticks} ticks a second", text(&s.clock)),
+    )?;
     row(out, "start", text(&s.start_time))?;
-    row(out, "end", s.end_time.as_deref().unwrap_or("unknown: the session was not closed"))
+    row(
+        out,
+        "end",
+        s.end_time
+            .as_deref()
+            .unwrap_or("unknown: the session was not closed"),
+    )
 }
 
 fn write_lost_header(s: &Survey, out: &mut String) -> fmt::Result {
@@ -74,7 +92,11 @@ fn write_lost_header(s: &Survey, out: &mut String) -> fmt::Result {
         row(out, name, UNKNOWN)?;
     }
     if let Some(seconds) = s.duration_seconds {
-        row(out, "events", &format!("{seconds:.3} s, assuming a clock of 10 MHz"))?;
+        row(
+            out,
+            "events",
+            &format!("{seconds:.3} s, assuming a clock of 10 MHz"),
+        )?;
     }
     Ok(())
 }
@@ -87,7 +109,10 @@ fn write_sizes(report: &Report, out: &mut String) -> fmt::Result {
     {
         row(out, "events", &format!("{first} to {last}, {seconds:.3} s"))?;
     }
-    let packed = s.compression.as_deref().map_or(String::new(), |c| format!(", {c}"));
+    let packed = s
+        .compression
+        .as_deref()
+        .map_or(String::new(), |c| format!(", {c}"));
     let sizes = format!(
         "{} in {} buffers of {}{packed}; {} used",
         size(report.bytes),
@@ -106,9 +131,11 @@ fn write_losses(s: &Survey, out: &mut String) -> fmt::Result {
         _ => row(out, "lost", UNKNOWN)?,
     }
     let losses = s.loss_records();
-    for (count, what) in
-        [(losses.events, "events"), (losses.buffers, "buffers"), (losses.files, "files")]
-    {
+    for (count, what) in [
+        (losses.events, "events"),
+        (losses.buffers, "buffers"),
+        (losses.files, "files"),
+    ] {
         if count > 0 {
             let records = plural(count, "record says", "records say");
             row(out, "", &format!("{records} that {what} were lost"))?;
@@ -123,11 +150,23 @@ fn write_records(report: &Report, out: &mut String) -> fmt::Result {
     if !report.processes.is_empty() {
         row(out, "events of", &one_line(&report.processes.join(", ")))?;
     }
-    let kinds: Vec<_> = s.kinds.iter().map(|(kind, n)| format!("{kind} {n}")).collect();
-    row(out, "records", &format!("{}: {}", s.records, kinds.join(", ")))?;
+    let kinds: Vec<_> = s
+        .kinds
+        .iter()
+        .map(|(kind, n)| format!("{kind} {n}"))
+        .collect();
+    row(
+        out,
+        "records",
+        &format!("{}: {}", s.records, kinds.join(", ")),
+    )?;
     if s.stale_records > 0 {
         let what = "in the first buffer and once more in another one";
-        row(out, "stale", &format!("{} {what}; dump and verify leave them out", s.stale_records))?;
+        row(
+            out,
+            "stale",
+            &format!("{} {what}; dump and verify leave them out", s.stale_records),
+        )?;
     }
     Ok(())
 }
@@ -149,13 +188,19 @@ fn write_processes(report: &Report, out: &mut String) -> fmt::Result {
         writeln!(out, "\n  {:>9}  {:>7}  process", "count", "pid")?;
     }
     for p in report.process_counts.iter().take(MAX_PROCESSES) {
-        let name = p.name.as_deref().map_or_else(|| "(unknown name)".into(), one_line);
+        let name = p
+            .name
+            .as_deref()
+            .map_or_else(|| "(unknown name)".into(), one_line);
         let span = span(&p.start_time, &p.end_time);
         writeln!(out, "  {:>9}  {:>7}  {name}{span}", p.count, p.pid)?;
     }
     if report.process_counts.len() > MAX_PROCESSES {
         let more = report.process_counts.len() - MAX_PROCESSES;
-        writeln!(out, "  ... and {more} more processes; --format json lists all")?;
+        writeln!(
+            out,
+            "  ... and {more} more processes; --format json lists all"
+        )?;
     }
     Ok(())
 }
@@ -167,7 +212,10 @@ fn write_events(s: &Survey, out: &mut String) -> fmt::Result {
     for e in s.events.iter().take(MAX_LISTED) {
         let provider = e.provider.as_deref().unwrap_or(&e.provider_guid);
         let event = one_line(&e.event);
-        let task = e.task_name.as_deref().map_or_else(String::new, |name| format!(" {name}"));
+        let task = e
+            .task_name
+            .as_deref()
+            .map_or_else(String::new, |name| format!(" {name}"));
         let what = match e.hook {
             Some(hook) => format!("hook {hook:#06x} v{}", e.version),
             None => format!(
@@ -175,14 +223,23 @@ fn write_events(s: &Survey, out: &mut String) -> fmt::Result {
                 e.id, e.version, e.opcode, e.task, e.level, e.keyword_hex
             ),
         };
-        writeln!(out, "  {:>9}  {} {event}  {what}", e.count, one_line(provider))?;
+        writeln!(
+            out,
+            "  {:>9}  {} {event}  {what}",
+            e.count,
+            one_line(provider)
+        )?;
     }
     cut(out, s.events.len(), "identities")
 }
 
 fn write_gaps(s: &Survey, out: &mut String) -> fmt::Result {
     for gap in s.gaps.iter().take(MAX_LISTED) {
-        writeln!(out, "\n  gap of {} buffers from number {}", gap.count, gap.first)?;
+        writeln!(
+            out,
+            "\n  gap of {} buffers from number {}",
+            gap.count, gap.first
+        )?;
         for span in gap.spans.iter().take(MAX_LISTED) {
             let from = span.from.as_deref().unwrap_or("the start");
             let to = span.to.as_deref().unwrap_or("the end");
@@ -224,7 +281,11 @@ fn value(value: Option<impl fmt::Display>) -> String {
 
 fn cut(out: &mut String, len: usize, what: &str) -> fmt::Result {
     if len > MAX_LISTED {
-        writeln!(out, "  ... and {} more {what}; --format json lists all", len - MAX_LISTED)?;
+        writeln!(
+            out,
+            "  ... and {} more {what}; --format json lists all",
+            len - MAX_LISTED
+        )?;
     }
     Ok(())
 }

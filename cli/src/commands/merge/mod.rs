@@ -65,16 +65,28 @@ enum Mismatch {
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let hint = "name each trace once, or its events occur twice in the merged trace";
     input::reject_twice(&args.files, hint)?;
-    let mut sink =
-        Sink::create(&args.rewrite.sink, "a trace", args.files.iter().map(PathBuf::as_path))?;
+    let mut sink = Sink::create(
+        &args.rewrite.sink,
+        "a trace",
+        args.files.iter().map(PathBuf::as_path),
+    )?;
     let share = args.rewrite.input.share(args.files.len());
-    let mut inputs: Vec<Input> =
-        args.files.iter().map(|f| Input::open(f, &share)).collect::<Result<_, _>>()?;
+    let mut inputs: Vec<Input> = args
+        .files
+        .iter()
+        .map(|f| Input::open(f, &share))
+        .collect::<Result<_, _>>()?;
     for input in inputs.iter_mut().filter(|_| args.salvage) {
         input.ensure_records()?;
     }
     let total: u64 = inputs.iter_mut().map(Input::size).sum();
-    let merger = || merger(args, share.limits(total), args.rewrite.input.merge_memory(total));
+    let merger = || {
+        merger(
+            args,
+            share.limits(total),
+            args.rewrite.input.merge_memory(total),
+        )
+    };
     let merged = match merge(merger().look_ahead(), &mut inputs, &mut sink) {
         // Reading all records beforehand needs neither order nor as much memory.
         Err(error) if is_due_to_look_ahead(&error) => {
@@ -85,11 +97,22 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     };
     let done = merged.map_err(|error| failure(&error, args.salvage, &inputs, &sink))?;
     let size = sink.size()?;
-    rewrite::finish(sink, "", args.rewrite.format, &Report::new(&inputs, size, &done))?;
+    rewrite::finish(
+        sink,
+        "",
+        args.rewrite.format,
+        &Report::new(&inputs, size, &done),
+    )?;
     let conditions = inputs.iter().zip(&done.inputs).map(
-        |(input, MergedInput { damage, notes, header, .. })| {
-            Condition::new(header, damage, notes).report(&input.about().name)
-        },
+        |(
+            input,
+            MergedInput {
+                damage,
+                notes,
+                header,
+                ..
+            },
+        )| { Condition::new(header, damage, notes).report(&input.about().name) },
     );
     Ok(conditions.fold(Outcome::Success, Outcome::max))
 }
@@ -120,7 +143,11 @@ fn merger(args: &Args, limits: Limits, memory: u64) -> Merger<'static> {
     let allows = |mismatch| args.allow_mismatch.contains(&mismatch);
     Merger::new()
         .options(Options {
-            mode: if args.salvage { Mode::Salvage } else { Mode::Strict },
+            mode: if args.salvage {
+                Mode::Salvage
+            } else {
+                Mode::Strict
+            },
             threads: args.rewrite.threads(),
             limits,
             ..Options::default()
@@ -136,15 +163,30 @@ fn merger(args: &Args, limits: Limits, memory: u64) -> Merger<'static> {
 }
 
 fn failure(error: &etl_format::Error, salvage: bool, inputs: &[Input], sink: &Sink) -> Failure {
-    let about = |input: usize| inputs.get(input).map(Input::about).cloned().unwrap_or_default();
+    let about = |input: usize| {
+        inputs
+            .get(input)
+            .map(Input::about)
+            .cloned()
+            .unwrap_or_default()
+    };
     match (&error.kind, error.input) {
         (ErrorKind::Refused(refusal), _) => {
             let with = about(refusal.with).name;
             let message = format!("cannot be merged with {with}: {}", refusal.reason);
-            Failure::new(about(refusal.input).name, message)
-                .hint(format!("--allow-mismatch {} merges them anyway", refusal.reason.name()))
+            Failure::new(about(refusal.input).name, message).hint(format!(
+                "--allow-mismatch {} merges them anyway",
+                refusal.reason.name()
+            ))
         }
-        (ErrorKind::Memory { inputs, needed, max }, _) => {
+        (
+            ErrorKind::Memory {
+                inputs,
+                needed,
+                max,
+            },
+            _,
+        ) => {
             let message = format!(
                 "merging them needs {} of memory, and the limit is {}",
                 output::size(*needed),
@@ -159,7 +201,10 @@ fn failure(error: &etl_format::Error, salvage: bool, inputs: &[Input], sink: &Si
         (ErrorKind::NoInput, _) => Failure::new("", error.to_string()),
         (_, Some(input)) => {
             // The name of the trace replaces its index.
-            let error = &etl_format::Error { input: None, ..error.clone() };
+            let error = &etl_format::Error {
+                input: None,
+                ..error.clone()
+            };
             if salvage {
                 return about(input).not_a_trace(error);
             }

@@ -13,8 +13,12 @@ use crate::error::Failure;
 use crate::output::text;
 
 pub(super) fn providers(profile: TableSet, search: Option<&str>) -> Result<Printed, Failure> {
-    let all = Registry::of(profile).providers().map(|p| Listed::of(p, "provider"));
-    let classes = Registry::classic().providers().map(|p| Listed::of(p, "class"));
+    let all = Registry::of(profile)
+        .providers()
+        .map(|p| Listed::of(p, "provider"));
+    let classes = Registry::classic()
+        .providers()
+        .map(|p| Listed::of(p, "class"));
     let known = |guid: Guid| Registry::of(profile).has(guid);
     let of_windows = etl_providers::all().iter().map(|p| Listed {
         name: p.name(),
@@ -54,7 +58,12 @@ struct Listed<'a> {
 
 impl<'a> Listed<'a> {
     fn of(provider: &'a Provider, kind: &'static str) -> Self {
-        Listed { name: &provider.name, guid: provider.guid, kind, events: provider.events.len() }
+        Listed {
+            name: &provider.name,
+            guid: provider.guid,
+            kind,
+            events: provider.events.len(),
+        }
     }
 }
 
@@ -77,7 +86,10 @@ pub(super) fn keywords(provider: &Provider, search: Option<&str>) -> Result<Prin
     };
     let found: Vec<_> = provider.keywords.iter().filter(is_wanted).collect();
     if found.is_empty() && search.is_some() {
-        return Err(no_match(search, &format!("no keyword of {} matches", provider.name)));
+        return Err(no_match(
+            search,
+            &format!("no keyword of {} matches", provider.name),
+        ));
     }
     Ok(rows(found.into_iter().map(|Keyword { mask, name }| {
         let errata = errata().iter().filter(|e| e.is_of_keyword(provider, *mask));
@@ -109,9 +121,14 @@ pub(super) fn events(provider: &Provider, search: Option<&str>) -> Result<Printe
     };
     let found: Vec<_> = provider.events.iter().filter(wanted).collect();
     if found.is_empty() {
-        return Err(no_match(search, &format!("no event of {} matches", provider.name)));
+        return Err(no_match(
+            search,
+            &format!("no event of {} matches", provider.name),
+        ));
     }
-    Ok(rows(found.into_iter().map(|event| event_row(provider, event))))
+    Ok(rows(
+        found.into_iter().map(|event| event_row(provider, event)),
+    ))
 }
 
 /// A field as text: `Values Struct[Count] { Address Pointer, Size UInt64 }`.
@@ -182,7 +199,11 @@ pub(super) fn headline(out: &mut String, provider: &Provider, event: &TableEvent
         out,
         "  level {}  {}{}{}",
         schema.level.value,
-        if names.is_empty() { "no keyword".to_owned() } else { names.join("|") },
+        if names.is_empty() {
+            "no keyword".to_owned()
+        } else {
+            names.join("|")
+        },
         if event.stack { "  +stack" } else { "" },
         in_brackets(&event.errata()),
     )
@@ -195,7 +216,10 @@ fn event_row(provider: &Provider, event: &TableEvent) -> (String, Value) {
     let described = |field| text(|out| describe(out, field, &schema.fields));
     let lines = text(|out| {
         headline(out, provider, event)?;
-        schema.fields.iter().try_for_each(|f| writeln!(out, "      {}", described(f)))
+        schema
+            .fields
+            .iter()
+            .try_for_each(|f| writeln!(out, "      {}", described(f)))
     });
     let json = json!({
         "id": id,

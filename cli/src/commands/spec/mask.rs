@@ -57,7 +57,11 @@ pub(super) fn mask(
             let ids = errata.join(" ");
             writeln!(out, "  errata     {ids} (`etlkit errata ID` describes one)")?;
         }
-        write!(out, "  enables    {} events\n{raised}", explained.raised.len())?;
+        write!(
+            out,
+            "  enables    {} events\n{raised}",
+            explained.raised.len()
+        )?;
         if !explained.suppressed.is_empty() {
             let count = explained.suppressed.len();
             writeln!(
@@ -149,5 +153,9 @@ fn levels(levels: &[u8]) -> String {
 }
 
 fn join(numbers: &[u8]) -> String {
-    numbers.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")
+    numbers
+        .iter()
+        .map(u8::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }

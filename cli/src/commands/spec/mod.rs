@@ -119,13 +119,19 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let search = |s: &Option<String>| s.as_deref().map(str::to_ascii_lowercase);
     let printed = match &args.what {
         What::Providers { search: s } => list::providers(profile, search(s).as_deref())?,
-        What::Keywords { provider, search: s } => {
-            list::keywords(find(profile, provider)?, search(s).as_deref())?
-        }
-        What::Events { provider, search: s } => {
-            list::events(find(profile, provider)?, search(s).as_deref())?
-        }
-        What::Mask { provider, mask, level } => mask::mask(profile, provider, *mask, *level)?,
+        What::Keywords {
+            provider,
+            search: s,
+        } => list::keywords(find(profile, provider)?, search(s).as_deref())?,
+        What::Events {
+            provider,
+            search: s,
+        } => list::events(find(profile, provider)?, search(s).as_deref())?,
+        What::Mask {
+            provider,
+            mask,
+            level,
+        } => mask::mask(profile, provider, *mask, *level)?,
         What::Line(args) => line::run(args)?,
         What::Tables { level } => tables::tables(profile, *level),
     };
@@ -152,14 +158,16 @@ fn find(profile: TableSet, name: &str) -> Result<&'static Provider, Failure> {
     let guid = providers::find(name);
     let mut classes = Registry::classic().providers();
     let class = classes.find(|p| p.name.eq_ignore_ascii_case(name) || Some(p.guid) == guid);
-    class.or_else(|| etl_schema::tables::provider(profile, guid?)).ok_or_else(|| {
-        let message = match guid.and_then(providers::name) {
-            Some(name) => format!("the tables have only the name of this provider ({name})"),
-            None => format!("unknown provider{}", nearest(&nearest_providers(name))),
-        };
-        Failure::new(name, message)
-            .hint("`etlkit spec providers` lists the providers in the tables")
-    })
+    class
+        .or_else(|| etl_schema::tables::provider(profile, guid?))
+        .ok_or_else(|| {
+            let message = match guid.and_then(providers::name) {
+                Some(name) => format!("the tables have only the name of this provider ({name})"),
+                None => format!("unknown provider{}", nearest(&nearest_providers(name))),
+            };
+            Failure::new(name, message)
+                .hint("`etlkit spec providers` lists the providers in the tables")
+        })
 }
 
 /// Why a class of kernel events has no keywords.

@@ -51,7 +51,11 @@ fn print(out: &mut String, profile: TableSet, level: u8, table: &Table) -> std::
     }
     let columns = table.columns.len() + 1;
     let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0)
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(String::len)
+            .max()
+            .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     for row in &rows {
@@ -78,6 +82,8 @@ fn cell_text(profile: TableSet, cell: &Cell) -> String {
 
 fn combination(table: &Table, mask: u64) -> Vec<String> {
     let provider = Registry::builtin().find(table.provider);
-    let names = provider.map(|p| p.keyword_names(mask).names).unwrap_or_default();
+    let names = provider
+        .map(|p| p.keyword_names(mask).names)
+        .unwrap_or_default();
     names.into_iter().map(str::to_owned).collect()
 }

@@ -24,7 +24,11 @@ pub(super) fn list(args: &ListArgs) -> Result<Outcome, Failure> {
     let pdbs = addresses.needed_pdbs(machine, analyzed.selected.as_ref());
     let mut rows = Vec::new();
     for needed in &pdbs.list {
-        rows.push(PdbRow::new(machine, needed, symbolizer.find(machine, needed.pdb)));
+        rows.push(PdbRow::new(
+            machine,
+            needed,
+            symbolizer.find(machine, needed.pdb),
+        ));
     }
     let missing_count = rows.iter().filter(|row| row.is_missing()).count();
     let mut outcome = analyzed.outcome;
@@ -64,8 +68,10 @@ pub(super) fn list(args: &ListArgs) -> Result<Outcome, Failure> {
 }
 
 const MISSING: Column = Column::count("missing_pdbs", "Needed PDBs that are missing");
-const UNIDENTIFIED: Column =
-    Column::count("unidentified_addresses", "Addresses in images without an identity");
+const UNIDENTIFIED: Column = Column::count(
+    "unidentified_addresses",
+    "Addresses in images without an identity",
+);
 
 fn report<'r, O>(analyzed: &Analyzed<O>, paths: &SymbolPaths, is_asked: bool) -> Report<'r> {
     let mut report = Report::new("symbols");
@@ -122,7 +128,11 @@ impl<'p> PdbRow<'p> {
 
     /// The kind of code.
     fn code(&self) -> &'static str {
-        if self.needed.is_managed { "managed" } else { "native" }
+        if self.needed.is_managed {
+            "managed"
+        } else {
+            "native"
+        }
     }
 
     /// The kind of the PDB, if it is there.
@@ -153,18 +163,31 @@ impl Row for PdbRow<'_> {
             Kind::Text,
             "Path on a symbol server of a portable PDB",
         );
-        const IMAGE_SERVER: Column =
-            Column::new("image_server_path", Kind::Text, "Path of the image on a symbol server");
+        const IMAGE_SERVER: Column = Column::new(
+            "image_server_path",
+            Kind::Text,
+            "Path of the image on a symbol server",
+        );
         const PATH: Column = Column::new("image_path", Kind::Text, "Path of the image or module");
-        columns.add(ADDRESSES.heading("addresses"), |row| Cell::int(Some(row.needed.addresses)));
+        columns.add(ADDRESSES.heading("addresses"), |row| {
+            Cell::int(Some(row.needed.addresses))
+        });
         columns.add(IMAGE.heading("image"), |row| Cell::text(row.image()));
         columns.add(CODE.heading("code"), |row| Cell::text(row.code()));
         columns.add(FOUND.heading("found"), |row| Cell::text(&row.found_path));
         columns.add(KIND, |row| Cell::text(row.kind()));
-        columns.add(Column::new("pdb", Kind::Text, "File name"), |row| Cell::text(&row.name));
-        columns.add(Column::new("pdb_guid", Kind::Text, "GUID"), |row| Cell::text(&row.guid));
-        columns.add(Column::count("pdb_age", "Age"), |row| Cell::int(Some(row.needed.pdb.age)));
-        columns.add(SERVER.heading("server path"), |row| Cell::text(&row.server_path));
+        columns.add(Column::new("pdb", Kind::Text, "File name"), |row| {
+            Cell::text(&row.name)
+        });
+        columns.add(Column::new("pdb_guid", Kind::Text, "GUID"), |row| {
+            Cell::text(&row.guid)
+        });
+        columns.add(Column::count("pdb_age", "Age"), |row| {
+            Cell::int(Some(row.needed.pdb.age))
+        });
+        columns.add(SERVER.heading("server path"), |row| {
+            Cell::text(&row.server_path)
+        });
         columns.add(PORTABLE, |row| Cell::text(&row.portable_server_path));
         columns.add(IMAGE_SERVER, |row| Cell::text(&row.image_server_path));
         columns.add(PATH, |row| Cell::text(&row.needed.path));

@@ -58,7 +58,13 @@ impl NamedFile {
 }
 
 fn unwritten(path: &Path, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), Unwritten { path: path.to_owned(), error })
+    io::Error::new(
+        error.kind(),
+        Unwritten {
+            path: path.to_owned(),
+            error,
+        },
+    )
 }
 
 impl Write for NamedFile {
@@ -102,7 +108,13 @@ impl Directory {
             unfinished::create(|| builder.tempdir_in(target), tempfile::TempDir::path)
                 .map_err(failure)?;
         let target = target.to_owned();
-        Ok(Directory { target, temporary, _unfinished, files: Vec::new(), recordings: Vec::new() })
+        Ok(Directory {
+            target,
+            temporary,
+            _unfinished,
+            files: Vec::new(),
+            recordings: Vec::new(),
+        })
     }
 
     /// The temporary path of a file of the scenario. Names that leave the directory are rejected.
@@ -143,11 +155,16 @@ impl Directory {
         }
         // Files in the order of the scenario, then the others.
         names.sort_by_key(|n| {
-            (self.files.iter().position(|f| f == n).unwrap_or(usize::MAX), n.clone())
+            (
+                self.files.iter().position(|f| f == n).unwrap_or(usize::MAX),
+                n.clone(),
+            )
         });
         for name in &names {
             let path = self.target.join(name);
-            if inputs.iter().any(|from| !input::is_stdin(from) && input::is_same_file(from, &path))
+            if inputs
+                .iter()
+                .any(|from| !input::is_stdin(from) && input::is_same_file(from, &path))
             {
                 return Err(Failure::new(
                     path.display().to_string(),
@@ -168,7 +185,9 @@ impl Directory {
             .iter()
             .flatten()
             .flat_map(|name| [Some(&**name), name.strip_suffix(".etl")]);
-        let expected = stems.flatten().map(|stem| self.target.join(format!("{stem}{EXPECTED}")));
+        let expected = stems
+            .flatten()
+            .map(|stem| self.target.join(format!("{stem}{EXPECTED}")));
         for path in expected.chain([truth.clone()]) {
             match fs::remove_file(&path) {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -182,7 +201,10 @@ impl Directory {
             let from = self.temporary.path().join(&name);
             let to = self.target.join(&name);
             let failure = |e: io::Error| Failure::io(to.display(), &e);
-            let file = fs::File::options().write(true).open(&from).map_err(failure)?;
+            let file = fs::File::options()
+                .write(true)
+                .open(&from)
+                .map_err(failure)?;
             // The bytes must be on the disk before the name is.
             file.sync_all().map_err(failure)?;
             let size = file.metadata().map_err(failure)?.len();
@@ -211,11 +233,16 @@ impl FileSystem for Directory {
     }
 
     fn truncate(&mut self, name: &str, len: u64) -> io::Result<()> {
-        fs::File::options().write(true).open(self.temporary_path(name)?)?.set_len(len)
+        fs::File::options()
+            .write(true)
+            .open(self.temporary_path(name)?)?
+            .set_len(len)
     }
 
     fn overwrite(&mut self, name: &str, at: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut file = fs::File::options().write(true).open(self.temporary_path(name)?)?;
+        let mut file = fs::File::options()
+            .write(true)
+            .open(self.temporary_path(name)?)?;
         file.seek(io::SeekFrom::Start(at))?;
         file.write_all(bytes)
     }

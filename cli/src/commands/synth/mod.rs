@@ -94,7 +94,10 @@ fn setting(text: &str) -> Result<(String, String), String> {
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let Some(script) = &args.script else {
         let name = args.template.as_deref();
-        if let Some(template) = TEMPLATES.iter().find(|template| Some(template.name) == name) {
+        if let Some(template) = TEMPLATES
+            .iter()
+            .find(|template| Some(template.name) == name)
+        {
             output::print(template.text)?;
         }
         return Ok(Outcome::Success);
@@ -114,7 +117,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         output::print(&String::from_utf8_lossy(&timeline.into_inner()))?;
         return Ok(Outcome::Success);
     }
-    let Some(out) = &args.output else { return Ok(Outcome::Success) };
+    let Some(out) = &args.output else {
+        return Ok(Outcome::Success);
+    };
     if let Some(count) = args.count {
         return variants(args, &scenario, &name, out, count, &inputs);
     }
@@ -123,7 +128,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let recordings: Vec<Vec<PathBuf>> = store.recordings().iter().map(paths).collect();
     let mut text = String::new();
     for (file, size) in store.finish(args.force, &inputs)? {
-        text.push_str(&format!("{}  {}\n", out.join(file).display(), output::size(size)));
+        text.push_str(&format!(
+            "{}  {}\n",
+            out.join(file).display(),
+            output::size(size)
+        ));
     }
     output::print(&text)?;
     if recordings.is_empty() {
@@ -146,19 +155,28 @@ fn variants(
     inputs: &[PathBuf],
 ) -> Result<Outcome, Failure> {
     let first = args.seed.unwrap_or(1);
-    let seeds: Option<Vec<u64>> = (0..u64::from(count)).map(|n| first.checked_add(n)).collect();
+    let seeds: Option<Vec<u64>> = (0..u64::from(count))
+        .map(|n| first.checked_add(n))
+        .collect();
     let seeds = seeds.ok_or_else(|| {
         Failure::new(name, format!("there are no {count} seeds from {first} on"))
             .hint("choose a lower --seed or --count")
     })?;
-    let jobs = args.jobs.map_or_else(threads::processors, usize::from).min(seeds.len());
+    let jobs = args
+        .jobs
+        .map_or_else(threads::processors, usize::from)
+        .min(seeds.len());
     let made = threads::map(&seeds, jobs, |seed| {
         let directory = out.join(seed.to_string());
         let scenario = scenario.clone().with_seed(*seed);
         let store = synthesize(&scenario, name, &directory, !args.no_truth)?;
         let files = store.finish(args.force, inputs)?;
         let line = |(file, size): (String, u64)| {
-            format!("{}  {}\n", directory.join(file).display(), output::size(size))
+            format!(
+                "{}  {}\n",
+                directory.join(file).display(),
+                output::size(size)
+            )
         };
         Ok(files.into_iter().map(line).collect::<String>())
     });
@@ -173,7 +191,10 @@ pub(super) fn parse_text(
     text: &str,
     include: etl_synth::Include<'_>,
 ) -> Result<Scenario, Failure> {
-    Script::new(name, text).include(include).parse().map_err(|errors| explain(name, &errors))
+    Script::new(name, text)
+        .include(include)
+        .parse()
+        .map_err(|errors| explain(name, &errors))
 }
 
 /// A scenario, and the files that it was read from.
@@ -204,7 +225,10 @@ pub(super) fn parse(
     let script = script.parameters(set.iter().cloned());
     let script = seed.map_or(script.clone(), |seed| script.seed(seed));
     let scenario = script.parse().map_err(|errors| explain(&name, &errors))?;
-    Ok(ParsedScript { scenario, inputs: inputs.take() })
+    Ok(ParsedScript {
+        scenario,
+        inputs: inputs.take(),
+    })
 }
 
 /// The failure of a simulation. An impossible action is shown at its position in the script.
@@ -262,10 +286,11 @@ fn read(path: &Path) -> Result<String, Failure> {
     let text = input::read_text(path, KIND).map_err(|failure| failure.hint(HINT))?;
     // A file of another format is not reported as a script with errors.
     match input::what(text.as_bytes()) {
-        Some(what) if what != "text" => {
-            Err(Failure::new(input::display(path), format!("this is {what}, not {KIND}"))
-                .hint(HINT))
-        }
+        Some(what) if what != "text" => Err(Failure::new(
+            input::display(path),
+            format!("this is {what}, not {KIND}"),
+        )
+        .hint(HINT)),
         _ => Ok(text),
     }
 }

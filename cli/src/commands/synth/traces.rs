@@ -13,7 +13,10 @@ pub(super) struct Traces<'a> {
 
 impl<'a> Traces<'a> {
     pub fn new(observer: &'a mut dyn Observer) -> Self {
-        Traces { observer, recordings: Vec::new() }
+        Traces {
+            observer,
+            recordings: Vec::new(),
+        }
     }
 
     /// Their names, those of each recording together.
@@ -30,8 +33,14 @@ impl<'a> Traces<'a> {
     /// Makes one recording of those with these traces, in place of the first.
     fn join(&mut self, names: &[String]) {
         let is_of = |recording: &Vec<String>| recording.iter().any(|name| names.contains(name));
-        let Some(first) = self.recordings.iter().position(is_of) else { return };
-        let joined: Vec<_> = self.recordings.extract_if(first.., |r| is_of(r)).flatten().collect();
+        let Some(first) = self.recordings.iter().position(is_of) else {
+            return;
+        };
+        let joined: Vec<_> = self
+            .recordings
+            .extract_if(first.., |r| is_of(r))
+            .flatten()
+            .collect();
         self.recordings.insert(first, joined);
     }
 }

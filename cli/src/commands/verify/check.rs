@@ -62,12 +62,17 @@ pub(super) fn verify_together(
     args: &InputArgs,
 ) -> Result<Report, Failure> {
     if let Some(stdin) = files.iter().find(|f| input::is_stdin(f)) {
-        return Err(Failure::new(input::display(stdin), "cannot be used with --together")
-            .hint("write it to a file first"));
+        return Err(
+            Failure::new(input::display(stdin), "cannot be used with --together")
+                .hint("write it to a file first"),
+        );
     }
     input::reject_twice(files, "--together needs different files of one recording")?;
     let share = args.share(files.len());
-    let mut inputs = files.iter().map(|f| Input::open(f, &share)).collect::<Result<Vec<_>, _>>()?;
+    let mut inputs = files
+        .iter()
+        .map(|f| Input::open(f, &share))
+        .collect::<Result<Vec<_>, _>>()?;
     let abouts: Vec<_> = inputs.iter().map(|input| input.about().clone()).collect();
     for input in &mut inputs {
         input.ensure_records()?;
@@ -79,7 +84,11 @@ pub(super) fn verify_together(
     let verifier = settings.verifier().limits(share.limits(total));
     let mut verifier = verifier.on_progress(|bytes| progress.add(bytes));
     verifier.verify_together(sources).map_err(|e| {
-        let file = if let Error::Trace(e) = &e { e.file() } else { 0 };
+        let file = if let Error::Trace(e) = &e {
+            e.file()
+        } else {
+            0
+        };
         not_a_trace(abouts.get(file).unwrap_or(&About::default()), e)
     })
 }

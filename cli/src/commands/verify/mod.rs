@@ -141,11 +141,27 @@ enum Known {
 /// The words of `--format`.
 const FORMATS: &[Choice<Format>] = &[
     ("text", "Text for people", Format::Text),
-    ("json", "A report, or an array of reports for several files (docs/json.md)", Format::Json),
-    ("sarif", "SARIF 2.1.0, for code scanning tools", Format::Sarif),
+    (
+        "json",
+        "A report, or an array of reports for several files (docs/json.md)",
+        Format::Json,
+    ),
+    (
+        "sarif",
+        "SARIF 2.1.0, for code scanning tools",
+        Format::Sarif,
+    ),
     ("junit", "JUnit XML, for build servers", Format::Junit),
-    ("github", "Annotations of a GitHub Actions run", Format::Github),
-    ("html", "One self-contained page: timeline, coverage, findings", Format::Html),
+    (
+        "github",
+        "Annotations of a GitHub Actions run",
+        Format::Github,
+    ),
+    (
+        "html",
+        "One self-contained page: timeline, coverage, findings",
+        Format::Html,
+    ),
 ];
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -170,8 +186,15 @@ impl Color {
 }
 
 fn percent(text: &str) -> Result<f64, String> {
-    let value: f64 = text.trim_end_matches('%').parse().map_err(|_| "expected a percentage")?;
-    if (0.0..=100.0).contains(&value) { Ok(value) } else { Err("expected 0 to 100".to_owned()) }
+    let value: f64 = text
+        .trim_end_matches('%')
+        .parse()
+        .map_err(|_| "expected a percentage")?;
+    if (0.0..=100.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err("expected 0 to 100".to_owned())
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
@@ -183,7 +206,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         output::print(&explain(id)?)?;
         return Ok(Outcome::Success);
     }
-    let settings_files = [&args.truth, &args.config, &args.baseline].into_iter().flatten();
+    let settings_files = [&args.truth, &args.config, &args.baseline]
+        .into_iter()
+        .flatten();
     let read = args.files.iter().chain(settings_files);
     if read.filter(|file| input::is_stdin(file)).count() > 1 {
         return Err(input::stdin_twice());
@@ -201,7 +226,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         None => Known::Read(baseline),
     };
     if args.together {
-        let files = found.into_iter().map(|found| found.map_err(|(_, failure)| failure));
+        let files = found
+            .into_iter()
+            .map(|found| found.map_err(|(_, failure)| failure));
         let files = files.collect::<Result<Vec<_>, _>>()?;
         let name = names(&files);
         let settings = for_files(&files)?;
@@ -217,8 +244,14 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     let several = found.len() > 1 || args.files.iter().any(|file| file.is_dir());
     let files: Vec<_> = found.iter().flatten().cloned().collect();
-    let mut checked =
-        verify_all(&files, usize::from(args.jobs), &settings, &args.input, args.quiet).into_iter();
+    let mut checked = verify_all(
+        &files,
+        usize::from(args.jobs),
+        &settings,
+        &args.input,
+        args.quiet,
+    )
+    .into_iter();
     let mut results = Vec::new();
     for found in found {
         match found {
@@ -262,21 +295,35 @@ fn print(
         }
     };
     if let Some(baseline) = baseline {
-        reports.iter_mut().for_each(|report| baseline.accept(report));
+        reports
+            .iter_mut()
+            .for_each(|report| baseline.accept(report));
     }
     if several || failures.is_empty() || args.format != Format::Text {
         let color = args.format == Format::Text && args.color.is_enabled();
-        let format = if color { Format::ColorText } else { args.format };
+        let format = if color {
+            Format::ColorText
+        } else {
+            args.format
+        };
         let text = match args.format {
             Format::Text if args.quiet && color => etl_verify::lines(&reports, Paint::Ansi),
             Format::Text if args.quiet => etl_verify::lines(&reports, Paint::Plain),
             _ => render(format, &reports, several),
         };
-        let printed = if color { output::print_colored(&text) } else { output::print(&text) };
+        let printed = if color {
+            output::print_colored(&text)
+        } else {
+            output::print(&text)
+        };
         output::ignore_broken_pipe(printed)?;
     }
     failures.iter().for_each(Failure::print);
-    Ok(if failures.is_empty() { outcome(&reports) } else { Outcome::Unreadable })
+    Ok(if failures.is_empty() {
+        outcome(&reports)
+    } else {
+        Outcome::Unreadable
+    })
 }
 
 /// Verifies recordings and prints the reports, for commands that have just written them.
@@ -287,7 +334,10 @@ pub(crate) fn report_on(recordings: &[Vec<PathBuf>]) -> Result<Outcome, Failure>
         [file] => verify_one(file, &settings, &args, false),
         files => verify_together(files, &settings, &args),
     };
-    let reports = recordings.iter().map(report).collect::<Result<Vec<_>, _>>()?;
+    let reports = recordings
+        .iter()
+        .map(report)
+        .collect::<Result<Vec<_>, _>>()?;
     let text = render(Format::Text, &reports, recordings.len() > 1);
     output::ignore_broken_pipe(output::print(&text))?;
     Ok(outcome(&reports))

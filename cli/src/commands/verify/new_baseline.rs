@@ -29,13 +29,30 @@ impl NewBaseline {
                 .hint("--format json prints the findings"));
         }
         let settings = [&args.truth, &args.config].into_iter().flatten();
-        let inputs = traces.iter().flatten().chain(settings).map(|path| path.as_path());
+        let inputs = traces
+            .iter()
+            .flatten()
+            .chain(settings)
+            .map(|path| path.as_path());
         let content = "a baseline";
-        let sink = Sink::open(Wanted { path: file, force: true, content, option: OPTION }, inputs)?;
-        let has_bytes = file.metadata().is_ok_and(|file| file.is_file() && file.len() > 0);
+        let sink = Sink::open(
+            Wanted {
+                path: file,
+                force: true,
+                content,
+                option: OPTION,
+            },
+            inputs,
+        )?;
+        let has_bytes = file
+            .metadata()
+            .is_ok_and(|file| file.is_file() && file.len() > 0);
         if has_bytes && read_baseline(file).is_err() {
-            return Err(Failure::new(input::display(file), "exists and is not a baseline")
-                .hint(format!("choose another file with {OPTION}, or remove this one")));
+            return Err(
+                Failure::new(input::display(file), "exists and is not a baseline").hint(format!(
+                    "choose another file with {OPTION}, or remove this one"
+                )),
+            );
         }
         Ok(NewBaseline(sink))
     }
@@ -51,6 +68,9 @@ impl NewBaseline {
 
     /// Leaves the file as it is: the findings of a trace that could not be read are not known.
     pub fn leave(self) {
-        stderr_line!("note: {}: not written, as a trace could not be read", self.0.name());
+        stderr_line!(
+            "note: {}: not written, as a trace could not be read",
+            self.0.name()
+        );
     }
 }

@@ -32,9 +32,14 @@ pub(super) fn explain(id: &str) -> Result<String, Failure> {
         return Ok(rule.explain());
     }
     let family = etl_verify::RULES.iter().filter(|rule| rule.family() == id);
-    let lines: Vec<_> =
-        family.map(|r| format!("{} ({})\n  {}\n", r.id, r.severity.name(), r.statement)).collect();
-    if lines.is_empty() { Err(no_rule(id)) } else { Ok(lines.concat()) }
+    let lines: Vec<_> = family
+        .map(|r| format!("{} ({})\n  {}\n", r.id, r.severity.name(), r.statement))
+        .collect();
+    if lines.is_empty() {
+        Err(no_rule(id))
+    } else {
+        Ok(lines.concat())
+    }
 }
 
 pub(super) fn no_rule(id: &str) -> Failure {

@@ -45,9 +45,10 @@ pub(super) fn settings(args: &Args) -> Result<Settings, Failure> {
         Some(file) => read_config(&file)?,
         None => Config::default(),
     };
-    let threads = args
-        .threads
-        .map_or_else(|| (processors() / usize::from(args.jobs)).min(MAX_USEFUL), usize::from);
+    let threads = args.threads.map_or_else(
+        || (processors() / usize::from(args.jobs)).min(MAX_USEFUL),
+        usize::from,
+    );
     let mut policy = config.policy;
     // --allow overrides the configuration file.
     for name in &args.allow {
@@ -69,7 +70,13 @@ pub(super) fn settings(args: &Args) -> Result<Settings, Failure> {
     let processes = args.processes.selector();
     let tables = args.event_tables;
     let stale = args.stale;
-    Ok(Settings { config, threads, tables, processes, stale })
+    Ok(Settings {
+        config,
+        threads,
+        tables,
+        processes,
+        stale,
+    })
 }
 
 pub(super) fn read_truth(file: &Path) -> Result<Truth, Failure> {
@@ -95,9 +102,14 @@ pub(super) fn with_truth(
     files: &[PathBuf],
 ) -> Result<Settings, Failure> {
     let mut settings = settings.clone();
-    let Some(truth) = truth else { return Ok(settings) };
+    let Some(truth) = truth else {
+        return Ok(settings);
+    };
     for file in files {
-        let name = file.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
+        let name = file
+            .file_name()
+            .map(|n| n.to_string_lossy())
+            .unwrap_or_default();
         let Some(enabled) = truth.of(&name) else {
             let known: Vec<_> = truth.files().collect();
             let hint = match known[..] {
@@ -105,7 +117,7 @@ pub(super) fn with_truth(
                 _ => format!("it describes {}", known.join(", ")),
             };
             return Err(
-                Failure::new(input::display(file), "is not described by the truth file").hint(hint)
+                Failure::new(input::display(file), "is not described by the truth file").hint(hint),
             );
         };
         settings.config.enabled.extend(enabled);
@@ -132,8 +144,11 @@ fn find_config() -> Option<PathBuf> {
 fn read_config(file: &Path) -> Result<Config, Failure> {
     let hint = "docs/verify.md describes the file; --no-config ignores it";
     let text = input::read_text(file, "a configuration").map_err(|failure| failure.hint(hint))?;
-    Config::parse(&text)
-        .map_err(|e| Failure::new(input::display(file), e.to_string()).lines().hint(hint))
+    Config::parse(&text).map_err(|e| {
+        Failure::new(input::display(file), e.to_string())
+            .lines()
+            .hint(hint)
+    })
 }
 
 fn enabled(text: &str) -> Result<Vec<Enabled>, Failure> {

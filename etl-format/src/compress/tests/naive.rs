@@ -140,11 +140,19 @@ pub fn huffman(input: &[u8], len: usize, out: &mut Vec<u8>) -> Option<()> {
             }
             code <<= 1;
         }
-        let used: u64 = codes.iter().map(|&(_, length, _)| 1u64 << (15 - length)).sum();
+        let used: u64 = codes
+            .iter()
+            .map(|&(_, length, _)| 1u64 << (15 - length))
+            .sum();
         if used != 1 << 15 {
             return None;
         }
-        let mut words = Words { input, at, queue: Vec::new(), missing: 0 };
+        let mut words = Words {
+            input,
+            at,
+            queue: Vec::new(),
+            missing: 0,
+        };
         words.fetch();
         words.fetch();
         let end = out.len() + 65_536;
@@ -205,11 +213,14 @@ impl Words<'_> {
             }
         };
         self.at += 2;
-        self.queue.extend((0..16).rev().map(|bit| word >> bit & 1 == 1));
+        self.queue
+            .extend((0..16).rev().map(|bit| word >> bit & 1 == 1));
     }
 
     fn peek(&self, count: u32) -> u32 {
-        self.queue[..count as usize].iter().fold(0, |v, &bit| v << 1 | u32::from(bit))
+        self.queue[..count as usize]
+            .iter()
+            .fold(0, |v, &bit| v << 1 | u32::from(bit))
     }
 
     fn skip(&mut self, count: u32) {

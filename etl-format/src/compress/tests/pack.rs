@@ -68,7 +68,11 @@ pub fn xpress(data: &[u8]) -> Vec<u8> {
         }
     }
     let rest = 32 - count;
-    let flags = if rest == 32 { u32::MAX } else { flags << rest | ((1 << rest) - 1) };
+    let flags = if rest == 32 {
+        u32::MAX
+    } else {
+        flags << rest | ((1 << rest) - 1)
+    };
     out[flag_at..flag_at + 4].copy_from_slice(&flags.to_le_bytes());
     out
 }
@@ -164,7 +168,12 @@ impl<'a> Bits<'a> {
     fn new(out: &'a mut Vec<u8>) -> Self {
         let at = out.len();
         out.extend([0; 4]);
-        Bits { out, word: 0, free: 16, places: [at, at + 2] }
+        Bits {
+            out,
+            word: 0,
+            free: 16,
+            places: [at, at + 2],
+        }
     }
 
     fn put(&mut self, value: u32, count: u32) {

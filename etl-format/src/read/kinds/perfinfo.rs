@@ -32,8 +32,14 @@ impl<'a> PerfInfoHeader<'a> {
             version_word,
             hook: b.u16_at(kernel::HOOK)?,
             timestamp: b.i64_at(kernel::PERFINFO_TIMESTAMP).map(Ticks::new)?,
-            pebs_index: if pebs_len(version_word) > 0 { b.u64_at(Self::SIZE) } else { None },
-            counters: b.get(counters_at..payload_at(version_word)).unwrap_or_default(),
+            pebs_index: if pebs_len(version_word) > 0 {
+                b.u64_at(Self::SIZE)
+            } else {
+                None
+            },
+            counters: b
+                .get(counters_at..payload_at(version_word))
+                .unwrap_or_default(),
         })
     }
 
@@ -45,7 +51,9 @@ impl<'a> PerfInfoHeader<'a> {
 
     /// The processor's counters.
     pub fn counters(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
-        self.counters.chunks_exact(8).map(|c| c.u64_at(0).unwrap_or(0))
+        self.counters
+            .chunks_exact(8)
+            .map(|c| c.u64_at(0).unwrap_or(0))
     }
 }
 

@@ -154,17 +154,32 @@ impl<S: Source> Records<S> {
     /// Marks the stale records of a stream, whose offsets [`super::Trace::stale_records`] found.
     #[must_use]
     pub fn with_stale_records(self, stale: &[u32]) -> Self {
-        Records { stale: stale.to_vec(), ..self }
+        Records {
+            stale: stale.to_vec(),
+            ..self
+        }
     }
 
     /// Leaves out the records that are marked as stale ([`Record::is_stale`]).
     #[must_use]
     pub fn without_stale_records(self) -> Self {
-        Records { leaves_stale: true, ..self }
+        Records {
+            leaves_stale: true,
+            ..self
+        }
     }
 
     pub(super) fn new(source: S, index: Index, order: Order) -> Self {
-        let Index { options, header, clock, buffers, layout, notes, damage, stale } = index;
+        let Index {
+            options,
+            header,
+            clock,
+            buffers,
+            layout,
+            notes,
+            damage,
+            stale,
+        } = index;
         let schedule = Schedule::new(buffers, order, options.order_check);
         let mut records = Records {
             source,
@@ -230,8 +245,12 @@ impl<S: Source> Records<S> {
         if let Err(error) = self.advance() {
             return Err(self.fail(error));
         }
-        let Some(run) = self.runs.get_mut(self.current) else { return Ok(None) };
-        let Some(record) = run.next() else { return Ok(None) };
+        let Some(run) = self.runs.get_mut(self.current) else {
+            return Ok(None);
+        };
+        let Some(record) = run.next() else {
+            return Ok(None);
+        };
         if self.records.is_multiple_of(Budget::RECORDS)
             && let Err(error) = self.limits.check(run.loaded.entry.offset)
         {
@@ -301,7 +320,11 @@ impl<S: Source> Records<S> {
         if let Err(error) = self.advance() {
             return Err(self.fail(error));
         }
-        Ok(self.runs.get(self.current).and_then(Run::next).map(|next| Ticks::new(next.timestamp)))
+        Ok(self
+            .runs
+            .get(self.current)
+            .and_then(Run::next)
+            .map(|next| Ticks::new(next.timestamp)))
     }
 
     /// Makes the run with the next record the current one; at the end there is none.
@@ -399,7 +422,9 @@ impl<S: Source> Records<S> {
     #[cold]
     #[inline(never)]
     fn close(&mut self, index: usize) {
-        let Some(run) = self.runs.get_mut(index) else { return };
+        let Some(run) = self.runs.get_mut(index) else {
+            return;
+        };
         self.held = self.held.saturating_sub(run.held);
         match &mut self.walker {
             Some(walker) => {
@@ -409,7 +434,8 @@ impl<S: Source> Records<S> {
             None => {
                 self.failed = run.log.check().err();
                 let damage = core::mem::take(&mut run.log.damage);
-                self.tally.close(&run.loaded.entry, run.loaded.passed(), damage);
+                self.tally
+                    .close(&run.loaded.entry, run.loaded.passed(), damage);
             }
         }
         self.free.push(index);
@@ -429,11 +455,15 @@ impl<S: Source> Records<S> {
 
     /// Reads a buffer and locates its records.
     fn open(&mut self, entry_index: usize) -> Result<usize> {
-        let Some((entry, rank)) = self.schedule.entry(entry_index) else { return Ok(NO_RUN) };
+        let Some((entry, rank)) = self.schedule.entry(entry_index) else {
+            return Ok(NO_RUN);
+        };
         let held = held_bytes(&entry);
         self.hold(held, entry.offset)?;
         let index = self.free_run(rank, held);
-        let Some(run) = self.runs.get_mut(index) else { return Ok(index) };
+        let Some(run) = self.runs.get_mut(index) else {
+            return Ok(index);
+        };
         let source = &mut self.source;
         let prefetcher = self.prefetcher.as_mut();
         let job = prefetcher.and_then(|p| p.take(entry_index, self.schedule.entries(), source));
@@ -447,8 +477,20 @@ impl<S: Source> Records<S> {
             _ => {
                 let read = run.loaded.read(source, &entry, &mut self.scratch);
                 read.map_err(|e| Error::new(entry.offset, e.into()))?;
-                let Run { loaded, records, log, .. } = run;
-                decode(entry, &self.layout, loaded, records, log, self.schedule.sorts())?
+                let Run {
+                    loaded,
+                    records,
+                    log,
+                    ..
+                } = run;
+                decode(
+                    entry,
+                    &self.layout,
+                    loaded,
+                    records,
+                    log,
+                    self.schedule.sorts(),
+                )?
             }
         };
         self.opened(index, sorted, entry.offset)?;
@@ -457,10 +499,14 @@ impl<S: Source> Records<S> {
 
     /// Reads the next buffer of a source that is walked, and queues its run; `false` at the end.
     fn walk(&mut self) -> Result<bool> {
-        let Some(mut walker) = self.walker.take() else { return Ok(false) };
+        let Some(mut walker) = self.walker.take() else {
+            return Ok(false);
+        };
         let walked = self.walk_with(&mut walker);
         self.walker = Some(walker);
-        let Some(index) = walked? else { return Ok(false) };
+        let Some(index) = walked? else {
+            return Ok(false);
+        };
         let key = self.runs.get(index).and_then(Run::key);
         self.queue(index, key);
         Ok(true)
@@ -468,13 +514,17 @@ impl<S: Source> Records<S> {
 
     fn walk_with(&mut self, walker: &mut Walker) -> Result<Option<usize>> {
         let index = self.free_run(Rank::default(), 0);
-        let Some(run) = self.runs.get_mut(index) else { return Ok(None) };
+        let Some(run) = self.runs.get_mut(index) else {
+            return Ok(None);
+        };
         let Some(entry) = walker.next(&mut self.source, &mut run.loaded.raw)? else {
             return Ok(None);
         };
         run.held = held_bytes(&entry);
         let held = run.held;
-        let Run { loaded, records, .. } = run;
+        let Run {
+            loaded, records, ..
+        } = run;
         let (layout, log) = walker.layout_and_log();
         let sorted = decode(entry, layout, loaded, records, log, false)?;
         self.hold(held, entry.offset)?;
@@ -484,17 +534,23 @@ impl<S: Source> Records<S> {
 
     /// Updates the report for a run that was just opened.
     fn opened(&mut self, index: usize, sorted: bool, offset: u64) -> Result<()> {
-        let Some(run) = self.runs.get_mut(index) else { return Ok(()) };
+        let Some(run) = self.runs.get_mut(index) else {
+            return Ok(());
+        };
         if offset == 0 && !self.stale.is_empty() {
-            run.records.iter_mut().for_each(|record| record.mark_stale(&self.stale));
+            run.records
+                .iter_mut()
+                .for_each(|record| record.mark_stale(&self.stale));
             if self.leaves_stale {
                 run.records.retain(|record| !record.is_stale());
             }
         }
         self.report.sorted_buffers += u64::from(sorted);
-        if let (Some(first), Some(last), Some(end)) =
-            (run.records.first(), run.records.last(), self.ends.get_mut(run.rank.stream()))
-        {
+        if let (Some(first), Some(last), Some(end)) = (
+            run.records.first(),
+            run.records.last(),
+            self.ends.get_mut(run.rank.stream()),
+        ) {
             self.report.overlaps += u64::from(first.timestamp < *end);
             *end = last.timestamp.max(*end);
         }
@@ -510,7 +566,11 @@ impl<S: Source> Records<S> {
         self.report.held = self.report.held.max(self.held);
         if self.schedule.sorts() && self.held > self.limits.held {
             let (need, limit) = (self.held, self.limits.held);
-            let kind = ErrorKind::Limit { what: "the buffers held for time order", need, limit };
+            let kind = ErrorKind::Limit {
+                what: "the buffers held for time order",
+                need,
+                limit,
+            };
             return Err(Error::new(offset, kind));
         }
         Ok(())
@@ -537,7 +597,9 @@ impl<S: Source> Records<S> {
     /// Remarks on the trace: those of [`super::Trace::notes`], or those of the stream so far.
     #[must_use]
     pub fn notes(&self) -> &[Note] {
-        self.walker.as_ref().map_or(&self.notes, |walker| walker.notes())
+        self.walker
+            .as_ref()
+            .map_or(&self.notes, |walker| walker.notes())
     }
 
     /// Records read so far.

@@ -117,7 +117,10 @@ impl<S: Source> Records<S> {
             let end = read();
             // What waits in the queue may take as much memory as the budget has.
             let has_memory = |e: &Error| !matches!(e.kind, ErrorKind::Budget { .. });
-            is_over_budget.store(!end.as_ref().err().is_none_or(has_memory), Ordering::Relaxed);
+            is_over_budget.store(
+                !end.as_ref().err().is_none_or(has_memory),
+                Ordering::Relaxed,
+            );
             send.send(batch).ok();
             end
         })
@@ -125,7 +128,11 @@ impl<S: Source> Records<S> {
 
     /// Whether there are enough compressed buffers to be worth a thread.
     pub(crate) fn gains_by_threads(&self) -> bool {
-        let compressed = self.schedule.entries().iter().filter(|entry| entry.compressed);
+        let compressed = self
+            .schedule
+            .entries()
+            .iter()
+            .filter(|entry| entry.compressed);
         compressed.count() >= MIN_BUFFERS
     }
 
@@ -159,7 +166,8 @@ impl<S: Source> Records<S> {
 
     fn prefetcher(&mut self) -> &mut Prefetcher<S::Block> {
         let (order, sorts) = (self.schedule.likely_order(), self.schedule.sorts());
-        self.prefetcher.insert(Prefetcher::new(order, &self.layout, self.mode, sorts))
+        self.prefetcher
+            .insert(Prefetcher::new(order, &self.layout, self.mode, sorts))
     }
 
     /// Ends the other threads.

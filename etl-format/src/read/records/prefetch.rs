@@ -67,7 +67,13 @@ struct Shared<B> {
 
 impl<B: AsRef<[u8]>> Shared<B> {
     fn decode(&self, job: &mut Job<B>) {
-        let Job { entry, loaded, records, log, sorted } = job;
+        let Job {
+            entry,
+            loaded,
+            records,
+            log,
+            sorted,
+        } = job;
         *sorted = decode(*entry, &self.layout, loaded, records, log, self.sort);
     }
 }
@@ -117,7 +123,11 @@ impl<B> Drop for Prefetcher<B> {
 
 impl<B: AsRef<[u8]> + Default + Send> Prefetcher<B> {
     pub fn new(order: Vec<usize>, layout: &Arc<Layout>, mode: Mode, sort: bool) -> Self {
-        let shared = Shared { pool: Pool::default(), layout: Arc::clone(layout), sort };
+        let shared = Shared {
+            pool: Pool::default(),
+            layout: Arc::clone(layout),
+            sort,
+        };
         Prefetcher {
             shared: Arc::new(shared),
             uncompressed: false,
@@ -163,7 +173,10 @@ impl<B: AsRef<[u8]> + Default> Prefetcher<B> {
         entries: &[BufferEntry],
         source: &mut S,
     ) -> Option<Job<B>> {
-        let begun = self.begun.get_mut(index).map(|begun| mem::replace(begun, true));
+        let begun = self
+            .begun
+            .get_mut(index)
+            .map(|begun| mem::replace(begun, true));
         // Several at a time: a thread that sleeps is woken once for all of them.
         if self.under_way <= self.window / 2 {
             self.fill(entries, source);
@@ -172,9 +185,13 @@ impl<B: AsRef<[u8]> + Default> Prefetcher<B> {
             return None;
         }
         self.under_way = self.under_way.saturating_sub(1);
-        self.bytes = self.bytes.saturating_sub(entries.get(index).map_or(0, bytes));
+        self.bytes = self
+            .bytes
+            .saturating_sub(entries.get(index).map_or(0, bytes));
         // Lost only with a thread that panicked; then the buffer is read again.
-        self.shared.pool.take(index, Wait::RunSame, |job| self.shared.decode(job))
+        self.shared
+            .pool
+            .take(index, Wait::RunSame, |job| self.shared.decode(job))
     }
 
     /// Takes back memory that a buffer was read into.
@@ -187,7 +204,9 @@ impl<B: AsRef<[u8]> + Default> Prefetcher<B> {
     /// Reads buffers ahead as far as the window allows.
     fn fill<S: Source<Block = B>>(&mut self, entries: &[BufferEntry], source: &mut S) {
         while self.under_way < self.window && self.bytes < self.max_bytes {
-            let Some(&index) = self.order.get(self.next) else { return };
+            let Some(&index) = self.order.get(self.next) else {
+                return;
+            };
             self.next += 1;
             let (Some(begun), Some(&entry)) = (self.begun.get_mut(index), entries.get(index))
             else {
@@ -203,7 +222,16 @@ impl<B: AsRef<[u8]> + Default> Prefetcher<B> {
                 continue;
             }
             let log = Log::new(self.mode);
-            self.shared.pool.push(index, Job { entry, loaded, records, log, sorted: Ok(false) });
+            self.shared.pool.push(
+                index,
+                Job {
+                    entry,
+                    loaded,
+                    records,
+                    log,
+                    sorted: Ok(false),
+                },
+            );
             *begun = true;
             self.under_way += 1;
             self.bytes += bytes(&entry);

@@ -19,6 +19,10 @@ impl OrderReport {
     /// Whether every processor's records were in time order, so that they only had to be merged.
     #[must_use]
     pub fn was_in_order(&self) -> bool {
-        *self == OrderReport { held: self.held, ..OrderReport::default() }
+        *self
+            == OrderReport {
+                held: self.held,
+                ..OrderReport::default()
+            }
     }
 }

@@ -141,7 +141,8 @@ impl<B> Run<B> {
 
     /// The key of the next record.
     pub fn key(&self) -> Option<MergeKey> {
-        self.next().map(|next| MergeKey::record(next.timestamp, self.rank))
+        self.next()
+            .map(|next| MergeKey::record(next.timestamp, self.rank))
     }
 }
 
@@ -165,5 +166,10 @@ pub(in crate::read) fn decode<B: AsRef<[u8]>>(
 
 /// Bytes that count as held for a buffer before its records are known.
 pub(super) fn held_bytes(entry: &BufferEntry) -> u64 {
-    u64::from(entry.stored) + if entry.compressed { entry.fill.into() } else { 0 }
+    u64::from(entry.stored)
+        + if entry.compressed {
+            entry.fill.into()
+        } else {
+            0
+        }
 }

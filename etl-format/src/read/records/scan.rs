@@ -24,13 +24,18 @@ pub(in crate::read) fn scan<S: Source>(
     selected: impl Fn(&BufferEntry) -> bool,
 ) -> Result<()> {
     let others = threads.saturating_sub(1).min(MAX_THREADS);
-    let compressed = entries.iter().filter(|entry| entry.compressed && selected(entry)).count();
+    let compressed = entries
+        .iter()
+        .filter(|entry| entry.compressed && selected(entry))
+        .count();
     if others == 0 || compressed < MIN_BUFFERS {
         return scan_here(source, entries, layout, mode, selected);
     }
     // Empty buffers are not read.
     let ahead = |e: &BufferEntry| selected(e) && e.fill as usize > BUFFER_HEADER_SIZE;
-    let order = (0..entries.len()).filter(|&at| entries.get(at).is_some_and(ahead)).collect();
+    let order = (0..entries.len())
+        .filter(|&at| entries.get(at).is_some_and(ahead))
+        .collect();
     std::thread::scope(|scope| {
         let layout = Arc::new(layout.clone());
         let mut prefetcher = Prefetcher::<S::Block>::new(order, &layout, mode, false);

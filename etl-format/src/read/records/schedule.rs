@@ -22,7 +22,13 @@ impl Schedule {
             // by the timestamps of its records.
             Order::Time => {
                 entries.sort_by_key(|e| {
-                    (!e.is_header(), e.processor, e.first_timestamp, e.sequence_number, e.offset)
+                    (
+                        !e.is_header(),
+                        e.processor,
+                        e.first_timestamp,
+                        e.sequence_number,
+                        e.offset,
+                    )
                 });
                 ranks(&entries)
             }
@@ -32,7 +38,13 @@ impl Schedule {
                 (vec![Rank::default(); entries.len()], 1)
             }
         };
-        Schedule { entries, ranks, streams, order, check }
+        Schedule {
+            entries,
+            ranks,
+            streams,
+            order,
+            check,
+        }
     }
 
     pub fn entries(&self) -> &[BufferEntry] {
@@ -54,7 +66,9 @@ impl Schedule {
 
     /// The first buffers of all streams.
     pub fn first_of_streams(&self) -> Vec<usize> {
-        (0..self.ranks.len()).filter(|&index| self.predecessor(index).is_none()).collect()
+        (0..self.ranks.len())
+            .filter(|&index| self.predecessor(index).is_none())
+            .collect()
     }
 
     /// The buffer after this one in its stream.
@@ -65,7 +79,9 @@ impl Schedule {
 
     fn predecessor(&self, index: usize) -> Option<usize> {
         let stream = |index: usize| self.ranks.get(index).map(|rank| rank.stream());
-        index.checked_sub(1).filter(|&before| stream(before) == stream(index))
+        index
+            .checked_sub(1)
+            .filter(|&before| stream(before) == stream(index))
     }
 
     /// When a buffer is opened: at the timestamp of its earliest record if that is known for sure,

@@ -32,15 +32,23 @@ impl Relation {
     /// A timestamp of the input as one of the merged trace; rounded down, so that order stays.
     #[must_use]
     pub fn timestamp(&self, timestamp: Ticks) -> Ticks {
-        let Relation::Converted { from, to, .. } = self else { return timestamp };
+        let Relation::Converted { from, to, .. } = self else {
+            return timestamp;
+        };
         let per_second = i128::from(FILETIME_PER_SECOND);
         let (f, t) = (i128::from(from.frequency), i128::from(to.frequency));
         // Only the result is rounded: all else is in units of 1 / (frequency * 10^7) seconds.
         let apart = i128::from(from.start_time.get()) - i128::from(to.start_time.get());
         let since = i128::from(timestamp.get()) - i128::from(from.start_timestamp.get());
-        let sum = apart.saturating_mul(f).saturating_add(since.saturating_mul(per_second));
-        let ticks = sum.saturating_mul(t).div_euclid(f.saturating_mul(per_second).max(1));
-        Ticks::new(saturate(i128::from(to.start_timestamp.get()).saturating_add(ticks)))
+        let sum = apart
+            .saturating_mul(f)
+            .saturating_add(since.saturating_mul(per_second));
+        let ticks = sum
+            .saturating_mul(t)
+            .div_euclid(f.saturating_mul(per_second).max(1));
+        Ticks::new(saturate(
+            i128::from(to.start_timestamp.get()).saturating_add(ticks),
+        ))
     }
 
     /// A distance in ticks of the input's performance counter as one in those of the merged
@@ -49,7 +57,10 @@ impl Relation {
     #[must_use]
     pub fn counted(&self, ticks: i64) -> i64 {
         match *self {
-            Relation::Converted { counter: [from, to], .. } if from > 0 && to > 0 => {
+            Relation::Converted {
+                counter: [from, to],
+                ..
+            } if from > 0 && to > 0 => {
                 let (from, to) = (i128::from(from), i128::from(to));
                 let doubled = i128::from(ticks).saturating_mul(to).saturating_mul(2);
                 saturate(doubled.saturating_add(from).div_euclid(2 * from))
@@ -103,9 +114,16 @@ impl Clocks {
             (kind, h.clock().frequency)
         };
         let best = headers.iter().map(|h| rank(h)).max();
-        let with = headers.iter().position(|h| Some(rank(h)) == best).unwrap_or(0);
+        let with = headers
+            .iter()
+            .position(|h| Some(rank(h)) == best)
+            .unwrap_or(0);
         let Some(target) = headers.get(with) else {
-            return Err(Refusal { input: 0, with: 0, reason: Reason::Clock { why: "no trace" } });
+            return Err(Refusal {
+                input: 0,
+                with: 0,
+                reason: Reason::Clock { why: "no trace" },
+            });
         };
         let mut to = target.clock();
         let mut same = Vec::new();
@@ -139,13 +157,24 @@ impl Clocks {
                 true => Relation::Same,
                 false => {
                     let counter = [header.perf_freq, target.perf_freq];
-                    Relation::Converted { from: header.clock(), to, counter }
+                    Relation::Converted {
+                        from: header.clock(),
+                        to,
+                        counter,
+                    }
                 }
             })
             .collect();
-        let starts: Vec<i64> =
-            headers.iter().zip(&relations).map(|(h, r)| r.timestamp(h.timestamp).get()).collect();
-        let earliest = starts.iter().min().copied().unwrap_or(to.start_timestamp.get());
+        let starts: Vec<i64> = headers
+            .iter()
+            .zip(&relations)
+            .map(|(h, r)| r.timestamp(h.timestamp).get())
+            .collect();
+        let earliest = starts
+            .iter()
+            .min()
+            .copied()
+            .unwrap_or(to.start_timestamp.get());
         let mut clock = to;
         if earliest != to.start_timestamp.get() {
             let earliest = Ticks::new(earliest);
@@ -153,27 +182,44 @@ impl Clocks {
             clock.start_time = to.time(earliest);
         }
         let (perf_freq, cpu_mhz) = (target.perf_freq, target.cpu_mhz);
-        Ok(Clocks { clock, perf_freq, cpu_mhz, starts, relations })
+        Ok(Clocks {
+            clock,
+            perf_freq,
+            cpu_mhz,
+            starts,
+            relations,
+        })
     }
 
     /// The input that began first.
     pub fn first(&self) -> usize {
         let earliest = self.starts.iter().min();
-        self.starts.iter().position(|start| Some(start) == earliest).unwrap_or(0)
+        self.starts
+            .iter()
+            .position(|start| Some(start) == earliest)
+            .unwrap_or(0)
     }
 
     /// The same clock for a part of the inputs.
     pub fn part(&self, inputs: Range<usize>) -> Self {
         let starts = self.starts.get(inputs.clone()).unwrap_or_default().to_vec();
         let relations = self.relations.get(inputs).unwrap_or_default().to_vec();
-        Clocks { starts, relations, ..*self }
+        Clocks {
+            starts,
+            relations,
+            ..*self
+        }
     }
 
     /// The same clock for traces that are on it already.
     pub fn joining(parts: [&Self; 2]) -> Self {
         let [one, two] = parts;
         let start = |part: &Self| part.starts.iter().min().copied().unwrap_or(i64::MAX);
-        Clocks { starts: vec![start(one), start(two)], relations: vec![Relation::Same; 2], ..*one }
+        Clocks {
+            starts: vec![start(one), start(two)],
+            relations: vec![Relation::Same; 2],
+            ..*one
+        }
     }
 
     /// Whether an input is on the counter of the target.

@@ -35,7 +35,9 @@ impl Gaps {
     /// Whether a record of an input comes while a buffer of another one is missing.
     #[inline]
     pub fn contain(&self, input: usize, processor: u16) -> bool {
-        self.open.iter().any(|&(other, of)| other != input && of == processor)
+        self.open
+            .iter()
+            .any(|&(other, of)| other != input && of == processor)
     }
 
     /// Writes such a record. Few are: the code for all others stays small.
@@ -51,6 +53,10 @@ impl Gaps {
         let sequence = session.sequence();
         session.write(processor, record)?;
         let is_first = was_empty || session.sequence() != sequence;
-        if is_first { session.flag(processor, BufferFlags::BUFFER_LOST) } else { Ok(()) }
+        if is_first {
+            session.flag(processor, BufferFlags::BUFFER_LOST)
+        } else {
+            Ok(())
+        }
     }
 }

@@ -30,16 +30,32 @@ impl<S: Source> Input<S> {
     /// Opens all inputs.
     pub fn open_all(sources: Vec<S>, options: &Options) -> Result<Vec<Self>> {
         let open = |(input, source)| match Trace::open(source, options) {
-            Ok(trace) => Ok(Input { header: trace.header().clone(), trace }),
+            Ok(trace) => Ok(Input {
+                header: trace.header().clone(),
+                trace,
+            }),
             Err(error) => Err(error.in_input(input)),
         };
-        let inputs = sources.into_iter().enumerate().map(open).collect::<Result<Vec<_>>>()?;
-        if inputs.is_empty() { Err(Error::new(0, ErrorKind::NoInput)) } else { Ok(inputs) }
+        let inputs = sources
+            .into_iter()
+            .enumerate()
+            .map(open)
+            .collect::<Result<Vec<_>>>()?;
+        if inputs.is_empty() {
+            Err(Error::new(0, ErrorKind::NoInput))
+        } else {
+            Ok(inputs)
+        }
     }
 
     /// How many processors the merged trace needs for this one.
     pub fn processors(&self) -> u32 {
-        let used = self.trace.buffers().iter().map(|b| u32::from(b.processor) + 1).max();
+        let used = self
+            .trace
+            .buffers()
+            .iter()
+            .map(|b| u32::from(b.processor) + 1)
+            .max();
         self.header.processors.max(used.unwrap_or(1))
     }
 
@@ -52,7 +68,9 @@ impl<S: Source> Input<S> {
             let bytes: &mut u64 = largest.entry(buffer.processor).or_default();
             *bytes = (*bytes).max(buffer.fill.into());
         }
-        largest.into_values().fold(0, |sum, bytes| sum.saturating_add(2 * open * bytes))
+        largest
+            .into_values()
+            .fold(0, |sum, bytes| sum.saturating_add(2 * open * bytes))
     }
 
     /// The partition record in buffer 0, if there is one, on the merged clock.
@@ -104,7 +122,10 @@ struct StopThreadsGuard<'a, S: Source>(&'a mut Inputs<S>);
 
 impl<S: Source> Drop for StopThreadsGuard<'_, S> {
     fn drop(&mut self) {
-        self.0.readers.iter_mut().for_each(|reader| reader.records.stop_threads());
+        self.0
+            .readers
+            .iter_mut()
+            .for_each(|reader| reader.records.stop_threads());
     }
 }
 
@@ -116,7 +137,13 @@ impl<S: Source> Inputs<S> {
         events_lost: Vec<u32>,
     ) -> Self {
         let waiting = inputs.into_iter().map(Some).collect();
-        Inputs { waiting, readers: Vec::new(), relations, first, events_lost }
+        Inputs {
+            waiting,
+            readers: Vec::new(),
+            relations,
+            first,
+            events_lost,
+        }
     }
 
     /// The partition in buffer 0 of the input that began first, for that of the merged trace.
@@ -139,14 +166,22 @@ impl<S: Source> Inputs<S> {
         f: impl FnMut(usize, &Record<'_>, &Moved<'_>, Option<Place>) -> Result<()>,
     ) -> Result<()> {
         self.open()?;
-        let packed: Vec<_> = self.readers.iter().map(|r| r.records.gains_by_threads()).collect();
+        let packed: Vec<_> = self
+            .readers
+            .iter()
+            .map(|r| r.records.gains_by_threads())
+            .collect();
         let packed_inputs = packed.iter().filter(|packed| **packed).count();
         let others = threads.saturating_sub(1);
         if packed_inputs == 0 || others == 0 {
             return self.merge(f);
         }
         std::thread::scope(|scope| {
-            let readers = self.readers.iter_mut().zip(packed).filter(|(_, packed)| *packed);
+            let readers = self
+                .readers
+                .iter_mut()
+                .zip(packed)
+                .filter(|(_, packed)| *packed);
             for (nth, (reader, _)) in readers.enumerate() {
                 // The first ones get what cannot be divided.
                 let share = others / packed_inputs + usize::from(nth < others % packed_inputs);
@@ -172,12 +207,18 @@ impl<S: Source> Inputs<S> {
         let mut converted = Vec::new();
         let mut current = heap.pop();
         while let Some(Reverse((_, input))) = current {
-            let bound = heap.peek().map_or((Ticks::MAX, usize::MAX), |Reverse(next)| *next);
+            let bound = heap
+                .peek()
+                .map_or((Ticks::MAX, usize::MAX), |Reverse(next)| *next);
             // The current input continues until another one is due.
             let due = loop {
-                let Some(reader) = self.readers.get_mut(input) else { break None };
-                let Some(record) =
-                    reader.records.next_record().map_err(|error| error.in_input(input))?
+                let Some(reader) = self.readers.get_mut(input) else {
+                    break None;
+                };
+                let Some(record) = reader
+                    .records
+                    .next_record()
+                    .map_err(|error| error.in_input(input))?
                 else {
                     break None;
                 };
@@ -192,7 +233,13 @@ impl<S: Source> Inputs<S> {
                         (converted.as_slice(), timestamp)
                     };
                     let own = record.has_own_timestamp().then_some(timestamp);
-                    let moved = Moved { raw: Raw { bytes, timestamp: own }, timestamp };
+                    let moved = Moved {
+                        raw: Raw {
+                            bytes,
+                            timestamp: own,
+                        },
+                        timestamp,
+                    };
                     let place = reader.flagged.take(record.location().buffer_offset);
                     f(input, &record, &moved, place)?;
                 }
@@ -218,19 +265,32 @@ impl<S: Source> Inputs<S> {
     fn open(&mut self) -> Result<()> {
         for (input, (waiting, relation)) in self.waiting.iter_mut().zip(&self.relations).enumerate()
         {
-            let Some(Input { trace, .. }) = waiting.take() else { continue };
+            let Some(Input { trace, .. }) = waiting.take() else {
+                continue;
+            };
             let notes = trace.notes().to_vec();
             let flagged = Flagged::of(trace.buffers());
             let missing = Missing::from(&trace);
-            let records = trace.into_records(Order::Time).map_err(|error| error.in_input(input))?;
+            let records = trace
+                .into_records(Order::Time)
+                .map_err(|error| error.in_input(input))?;
             let relation = *relation;
-            let reader = Reader { records, relation, count: 0, notes, flagged, missing };
+            let reader = Reader {
+                records,
+                relation,
+                count: 0,
+                notes,
+                flagged,
+                missing,
+            };
             self.readers.push(reader);
         }
         // The flags of some inputs would say that the others lost nothing elsewhere.
         let mut lossy = self.readers.iter().zip(&self.events_lost);
         if lossy.any(|(reader, lost)| *lost > 0 && !reader.flagged.has_lost_events()) {
-            self.readers.iter_mut().for_each(|reader| reader.flagged.forget_lost_events());
+            self.readers
+                .iter_mut()
+                .for_each(|reader| reader.flagged.forget_lost_events());
         }
         Ok(())
     }
@@ -238,7 +298,9 @@ impl<S: Source> Inputs<S> {
     /// The timestamp of the next record of an input, on the merged clock.
     #[inline]
     fn due(&mut self, input: usize) -> Result<Option<Ticks>> {
-        let Some(reader) = self.readers.get_mut(input) else { return Ok(None) };
+        let Some(reader) = self.readers.get_mut(input) else {
+            return Ok(None);
+        };
         match reader.records.next_timestamp() {
             Ok(timestamp) => Ok(timestamp.map(|s| reader.relation.timestamp(s))),
             Err(error) => Err(error.in_input(input)),
@@ -247,7 +309,11 @@ impl<S: Source> Inputs<S> {
 
     /// Fails if an input's records came in another order than that of time.
     pub fn ensure_in_order(&self) -> Result<()> {
-        match self.readers.iter().position(|reader| reader.records.report().late > 0) {
+        match self
+            .readers
+            .iter()
+            .position(|reader| reader.records.report().late > 0)
+        {
             Some(input) => Err(Error::new(0, ErrorKind::OutOfOrder).in_input(input)),
             None => Ok(()),
         }
@@ -265,12 +331,17 @@ impl<S: Source> Inputs<S> {
 
     /// The places of losses at buffers that had no record.
     pub fn unread_losses(&mut self) -> impl Iterator<Item = Place> {
-        self.readers.iter_mut().flat_map(|reader| reader.flagged.take_rest())
+        self.readers
+            .iter_mut()
+            .flat_map(|reader| reader.flagged.take_rest())
     }
 
     /// Buffers that are missing from the inputs, as far as they have been read.
     pub fn missing_buffers(&self) -> u64 {
-        let missing = self.readers.iter().map(|r| r.missing.buffers(r.records.damage()));
+        let missing = self
+            .readers
+            .iter()
+            .map(|r| r.missing.buffers(r.records.damage()));
         missing.fold(0, u64::saturating_add)
     }
 

@@ -36,6 +36,8 @@ impl Insertions {
 
     pub(super) fn records(&self) -> impl Iterator<Item = &[u8]> {
         let begins = core::iter::once(0).chain(self.ends.iter().copied());
-        begins.zip(&self.ends).filter_map(|(from, to)| self.bytes.get(from..*to))
+        begins
+            .zip(&self.ends)
+            .filter_map(|(from, to)| self.bytes.get(from..*to))
     }
 }

@@ -117,7 +117,10 @@ impl<'f> Merger<'f> {
         // Exact time order on any input.
         let order_check = read::OrderCheck::Scan;
         Merger {
-            read: read::Options { order_check, ..read::Options::default() },
+            read: read::Options {
+                order_check,
+                ..read::Options::default()
+            },
             allow: Allow::default(),
             compressor: None,
             made_at: None,
@@ -130,7 +133,10 @@ impl<'f> Merger<'f> {
     /// of threads.
     #[must_use]
     pub fn options(mut self, options: read::Options) -> Self {
-        self.read = read::Options { order_check: self.read.order_check, ..options };
+        self.read = read::Options {
+            order_check: self.read.order_check,
+            ..options
+        };
         self
     }
 
@@ -210,7 +216,11 @@ impl<'f> Merger<'f> {
         let memory = |input: &Input<S>| input.memory(self.read.order_check);
         let needed = inputs.iter().map(memory).fold(0, u64::saturating_add);
         if needed > self.max_memory {
-            let kind = ErrorKind::Memory { inputs: inputs.len(), needed, max: self.max_memory };
+            let kind = ErrorKind::Memory {
+                inputs: inputs.len(),
+                needed,
+                max: self.max_memory,
+            };
             return Err(Error::new(0, kind));
         }
         Ok(inputs)
@@ -223,19 +233,38 @@ impl<'f> Merger<'f> {
         output: O,
     ) -> Result<Finished<O, MergeReport>> {
         let compressor = self.compressor.take();
-        let Plan { clocks, closed, between, .. } = plan;
+        let Plan {
+            clocks,
+            closed,
+            between,
+            ..
+        } = plan;
         let lost = plan.lost(&inputs);
         let (header, end) = header(&inputs, clocks, &lost, compressor.is_some());
         let mut config = SessionConfig::new(header);
         config.logger_id = 0;
-        config.style = Style::Relogger { now: self.made_at.unwrap_or(end) };
+        config.style = Style::Relogger {
+            now: self.made_at.unwrap_or(end),
+        };
         let events_lost = lost.iter().map(|[events, _]| *events).collect();
-        let mut all = Inputs::new(inputs, clocks.relations.clone(), clocks.first(), events_lost);
+        let mut all = Inputs::new(
+            inputs,
+            clocks.relations.clone(),
+            clocks.first(),
+            events_lost,
+        );
         if let Some(partition) = all.partition()? {
-            config.add_header_record(&Raw { bytes: &partition, timestamp: None })?;
+            config.add_header_record(&Raw {
+                bytes: &partition,
+                timestamp: None,
+            })?;
         }
         // Compression takes much more time than decompression, so it uses the other threads.
-        let threads = if compressor.is_some() { 1 } else { self.read.threads };
+        let threads = if compressor.is_some() {
+            1
+        } else {
+            self.read.threads
+        };
         config.compressor = compressor;
         let mut gaps = Gaps::new(all.first_lost(), config.header.buffer_size);
         let mut session = Session::create(output, config)?;
@@ -253,7 +282,10 @@ impl<'f> Merger<'f> {
                 insertions.clear();
                 on_record(record, moved.timestamp, &mut insertions)?;
                 for bytes in insertions.records() {
-                    let raw = Raw { bytes, timestamp: Some(moved.timestamp) };
+                    let raw = Raw {
+                        bytes,
+                        timestamp: Some(moved.timestamp),
+                    };
                     match is_in_gap {
                         true => gaps.write(&mut session, processor, &raw)?,
                         false => session.write(processor, &raw)?,
@@ -267,8 +299,11 @@ impl<'f> Merger<'f> {
         })?;
         // Records of a merger's rundown are later than the end of the sessions and do not change
         // it. If an input was not closed, the last record is the end.
-        let end =
-            if *closed || latest == Ticks::MIN { end } else { end.max(clocks.clock.time(latest)) };
+        let end = if *closed || latest == Ticks::MIN {
+            end
+        } else {
+            end.max(clocks.clock.time(latest))
+        };
         let end = Some(end).filter(|end| *end > FileTime::default());
         all.ensure_in_order()?;
         for place in all.unread_losses() {
@@ -276,8 +311,14 @@ impl<'f> Merger<'f> {
         }
         session.add_losses(0, all.missing_buffers().saturating_add(*between));
         let finished = session.close(end)?;
-        let report = MergeReport { summary: finished.report, inputs: all.report() };
-        Ok(Finished { output: finished.output, report })
+        let report = MergeReport {
+            summary: finished.report,
+            inputs: all.report(),
+        };
+        Ok(Finished {
+            output: finished.output,
+            report,
+        })
     }
 }
 
@@ -321,7 +362,9 @@ fn header<S: Source>(
     compressed: bool,
 ) -> (FileHeader, FileTime) {
     let headers = || inputs.iter().map(|i| &i.header);
-    let mut header = headers().nth(clocks.first()).map_or_else(FileHeader::new, FileHeader::clone);
+    let mut header = headers()
+        .nth(clocks.first())
+        .map_or_else(FileHeader::new, FileHeader::clone);
     let clock = &clocks.clock;
     header.timestamp = clock.start_timestamp;
     header.start_time = clock.start_time;
@@ -341,7 +384,11 @@ fn header<S: Source>(
     let processors = inputs.iter().map(Input::processors).max().unwrap_or(1);
     header.processors = processors.clamp(1, 2048);
     // The source's limits do not apply to the merged trace.
-    (header.maximum_file_size, header.start_buffers, header.buffers_written) = (0, 1, 1);
+    (
+        header.maximum_file_size,
+        header.start_buffers,
+        header.buffers_written,
+    ) = (0, 1, 1);
     (header.logger_name_word, header.log_file_name_word) = (0, 0);
     (header.events_lost, header.buffers_lost) = (0, 0);
     for [events, buffers] in lost {

@@ -44,7 +44,10 @@ impl Merger<'_> {
         let count = inputs.len();
         match self.open(inputs.iter_mut().collect()) {
             Ok(opened) => return self.write(opened, plan, output),
-            Err(Error { kind: ErrorKind::Memory { .. }, .. }) if count > 2 => {}
+            Err(Error {
+                kind: ErrorKind::Memory { .. },
+                ..
+            }) if count > 2 => {}
             Err(error) => return Err(error),
         }
         // Files that are read once: compressing them would cost more than it saves.
@@ -55,15 +58,29 @@ impl Merger<'_> {
         let (a, first) = self.half(first, &one, 0, temporary)?;
         let (b, second) = self.half(second, &two, middle, temporary)?;
         // Damage was skipped and reported in the first pass.
-        let read = Options { mode: Mode::Strict, ..self.read };
-        let mut whole = Merger { read, compressor, on_record: Callback::default(), ..*self };
+        let read = Options {
+            mode: Mode::Strict,
+            ..self.read
+        };
+        let mut whole = Merger {
+            read,
+            compressor,
+            on_record: Callback::default(),
+            ..*self
+        };
         let joined = whole
             .open(vec![a, b])
             .and_then(|halves| whole.write(halves, &plan.joining(&one, &two), output));
         let whole = joined.map_err(|e| moved(e, |index| if index == 0 { 0 } else { middle }))?;
         let inputs = first.into_iter().chain(second).collect();
-        let report = MergeReport { summary: whole.report.summary, inputs };
-        Ok(Finished { output: whole.output, report })
+        let report = MergeReport {
+            summary: whole.report.summary,
+            inputs,
+        };
+        Ok(Finished {
+            output: whole.output,
+            report,
+        })
     }
 
     /// Merges one half into a temporary file; `base` is the index of its first input.
@@ -77,7 +94,10 @@ impl Merger<'_> {
         let file = TraceFile::new(temporary()?);
         let merged = self.passes(inputs, plan, file, temporary);
         let merged = merged.map_err(|e| moved(e, |index| base + index))?;
-        Ok((FileSource::new(merged.output.into_inner())?, merged.report.inputs))
+        Ok((
+            FileSource::new(merged.output.into_inner())?,
+            merged.report.inputs,
+        ))
     }
 }
 

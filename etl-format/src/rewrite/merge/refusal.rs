@@ -18,7 +18,12 @@ pub struct Allow {
 
 impl Allow {
     /// Nothing is refused.
-    pub const ALL: Allow = Allow { machine: true, boot: true, clock: true, pointer_size: true };
+    pub const ALL: Allow = Allow {
+        machine: true,
+        boot: true,
+        clock: true,
+        pointer_size: true,
+    };
 
     fn has(self, reason: &Reason) -> bool {
         match reason {
@@ -31,6 +36,14 @@ impl Allow {
 
     /// Refuses, unless it is allowed.
     pub(super) fn check(self, input: usize, with: usize, reason: Reason) -> Result<(), Refusal> {
-        if self.has(&reason) { Ok(()) } else { Err(Refusal { input, with, reason }) }
+        if self.has(&reason) {
+            Ok(())
+        } else {
+            Err(Refusal {
+                input,
+                with,
+                reason,
+            })
+        }
     }
 }

@@ -199,9 +199,15 @@ impl<'a> Event<'a> {
         let related_activity = self.related_activity.map(Extended::RelatedActivity);
         let provider_traits = self.provider_traits.map(Extended::ProviderTraits);
         let metadata = self.metadata.map(Extended::Schema);
-        let stack = self.stack.map(|addresses| Extended::Stack64 { match_id: 0, addresses });
+        let stack = self.stack.map(|addresses| Extended::Stack64 {
+            match_id: 0,
+            addresses,
+        });
         let single = [related_activity, provider_traits, metadata, stack];
-        single.into_iter().flatten().chain(self.extended.iter().copied())
+        single
+            .into_iter()
+            .flatten()
+            .chain(self.extended.iter().copied())
     }
 }
 
@@ -212,7 +218,9 @@ impl Record for Event<'_> {
         if items.peek().is_some() {
             flags |= EventFlags::EXTENDED_INFO.0;
         }
-        let kind = self.pointer_size.choose(RecordKind::EVENT32, RecordKind::EVENT64);
+        let kind = self
+            .pointer_size
+            .choose(RecordKind::EVENT32, RecordKind::EVENT64);
         let d = &self.descriptor;
         // One append: a separate append for each field would check the capacity each time.
         let mut head = [0; 0x50];

@@ -82,13 +82,23 @@ impl Extended<'_> {
     fn encode_data(&self, out: &mut Vec<u8>) -> io::Result<()> {
         match *self {
             Extended::RelatedActivity(guid) => out.extend(guid.to_bytes()),
-            Extended::Stack32 { match_id, addresses } => {
+            Extended::Stack32 {
+                match_id,
+                addresses,
+            } => {
                 out.write_u64::<LE>(match_id)?;
-                addresses.iter().try_for_each(|address| out.write_u32::<LE>(*address))?;
+                addresses
+                    .iter()
+                    .try_for_each(|address| out.write_u32::<LE>(*address))?;
             }
-            Extended::Stack64 { match_id, addresses } => {
+            Extended::Stack64 {
+                match_id,
+                addresses,
+            } => {
                 out.write_u64::<LE>(match_id)?;
-                addresses.iter().try_for_each(|address| out.write_u64::<LE>(*address))?;
+                addresses
+                    .iter()
+                    .try_for_each(|address| out.write_u64::<LE>(*address))?;
             }
             Extended::Schema(bytes)
             | Extended::ProviderTraits(bytes)

@@ -142,7 +142,9 @@ impl<'a> Full<'a> {
 
 impl Record for Full<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
-        let kind = self.pointer_size.choose(RecordKind::FULL32, RecordKind::FULL64);
+        let kind = self
+            .pointer_size
+            .choose(RecordKind::FULL32, RecordKind::FULL64);
         sized(out, 0, |out| {
             self.head(kind, out)?;
             out.extend_from_slice(self.payload);

@@ -38,7 +38,12 @@ impl<'a> Instance<'a> {
     /// An event of an instance, with header and payload of `full`, without parent.
     #[must_use]
     pub fn new(full: Full<'a>, instance_id: u32) -> Self {
-        Instance { full, instance_id, parent_instance_id: 0, parent_class: Guid::ZERO }
+        Instance {
+            full,
+            instance_id,
+            parent_instance_id: 0,
+            parent_class: Guid::ZERO,
+        }
     }
 
     /// Sets the parent: its class and its instance id.
@@ -52,7 +57,10 @@ impl<'a> Instance<'a> {
 
 impl Record for Instance<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
-        let kind = self.full.pointer_size.choose(RecordKind::INSTANCE32, RecordKind::INSTANCE64);
+        let kind = self
+            .full
+            .pointer_size
+            .choose(RecordKind::INSTANCE32, RecordKind::INSTANCE64);
         sized(out, 0, |out| {
             self.full.head(kind, out)?;
             out.write_u32::<LE>(self.instance_id)?;

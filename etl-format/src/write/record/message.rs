@@ -168,7 +168,9 @@ impl Record for Message<'_> {
 /// Inserts a timestamp and its flag into a message without one. Returns `false` and changes nothing
 /// if `record` is no such message, or is too long.
 pub(crate) fn give_timestamp(record: &mut Vec<u8>, timestamp: i64) -> bool {
-    let &[_, _, kind, mark, _, _, low, high, ..] = record.as_slice() else { return false };
+    let &[_, _, kind, mark, _, _, low, high, ..] = record.as_slice() else {
+        return false;
+    };
     let message = match mark & (MARKER_TRACE | MARKER_EVENT_TRACE) {
         MARKER_TRACE => mark & 0x30 == MARKER_MESSAGE,
         bits => {
@@ -180,12 +182,18 @@ pub(crate) fn give_timestamp(record: &mut Vec<u8>, timestamp: i64) -> bool {
         return false;
     }
     let place = flags.timestamp_offset();
-    let Ok(size) = u16::try_from(record.len().saturating_add(8)) else { return false };
+    let Ok(size) = u16::try_from(record.len().saturating_add(8)) else {
+        return false;
+    };
     if place > record.len() {
         return false;
     }
     record.splice(place..place, timestamp.to_le_bytes());
     overwrite(record, 0, &size.to_le_bytes());
-    overwrite(record, 6, &(flags.0 | MessageFlags::TIMESTAMP.0).to_le_bytes());
+    overwrite(
+        record,
+        6,
+        &(flags.0 | MessageFlags::TIMESTAMP.0).to_le_bytes(),
+    );
     true
 }

@@ -101,7 +101,8 @@ impl Record for PerfInfo<'_> {
         sized(out, 4, |out| {
             out.write_u16::<LE>(u16::from(self.version) | counters << 8 | pebs)?;
             out.extend(marker(
-                self.pointer_size.choose(RecordKind::PERFINFO32, RecordKind::PERFINFO64),
+                self.pointer_size
+                    .choose(RecordKind::PERFINFO32, RecordKind::PERFINFO64),
             ));
             out.write_u16::<LE>(0)?;
             out.write_u16::<LE>(self.hook)?;

@@ -20,7 +20,9 @@ pub struct Raw<'a> {
 impl Raw<'_> {
     /// The size field of the record.
     fn stated_size(&self) -> Option<usize> {
-        let &[a, b, kind, mark, c, d, ..] = self.bytes else { return None };
+        let &[a, b, kind, mark, c, d, ..] = self.bytes else {
+            return None;
+        };
         if mark & MARKER_TRACE == 0 {
             return None;
         }

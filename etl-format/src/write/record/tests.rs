@@ -38,8 +38,10 @@ fn encode_writes_kernel_records() {
         hex(&compact),
         "020004c018002405 0700000009000000 8877665544332211".replace(' ', "")
     );
-    let perf =
-        PerfInfo::new(0x0f2e, TIMESTAMP).pebs_index(3).counters(&[1, 2]).payload(&[0xaa, 0xbb]);
+    let perf = PerfInfo::new(0x0f2e, TIMESTAMP)
+        .pebs_index(3)
+        .counters(&[1, 2])
+        .payload(&[0xaa, 0xbb]);
     assert_eq!(
         hex(&perf),
         "028211c02a002e0f 8877665544332211 0300000000000000 0100000000000000 0200000000000000 aabb"
@@ -76,7 +78,9 @@ fn message_encodes_the_announced_fields() {
          0100000002000000 ff"
             .replace(' ', "")
     );
-    let component = message.flags(MessageFlags(0x46)).marker(MessageMarker::Kind);
+    let component = message
+        .flags(MessageFlags(0x46))
+        .marker(MessageMarker::Kind);
     assert_eq!(hex(&component), "0d000fc00a004600c0000000ff");
     assert_eq!(component.timestamp(), None);
     for bits in 0..=0xff_u16 {
@@ -84,9 +88,17 @@ fn message_encodes_the_announced_fields() {
         let mut out = Vec::new();
         message.flags(flags).encode(&mut out).unwrap();
         let fields = [(1, 4), (0x20, 8)].map(|(f, n)| if bits & f != 0 { n } else { 0 });
-        let id = if bits & 4 != 0 { 4 } else { usize::from(bits & 2 != 0) * 16 };
+        let id = if bits & 4 != 0 {
+            4
+        } else {
+            usize::from(bits & 2 != 0) * 16
+        };
         let timestamp = if bits & 0x18 != 0 { 8 } else { 0 };
-        assert_eq!(out.len(), 8 + fields.iter().sum::<usize>() + id + timestamp + 1, "{bits:#x}");
+        assert_eq!(
+            out.len(),
+            8 + fields.iter().sum::<usize>() + id + timestamp + 1,
+            "{bits:#x}"
+        );
         assert_eq!(usize::from(out[0]), out.len());
     }
 }
@@ -110,7 +122,10 @@ fn event_rounds_and_links_extended_items() {
     .cpu_times(3, 4)
     .extended(&[
         Extended::ProviderTraits(&[3, 0, 0]),
-        Extended::Stack32 { match_id: 9, addresses: &[0x77] },
+        Extended::Stack32 {
+            match_id: 9,
+            addresses: &[0x77],
+        },
     ])
     .payload(&[0xab]);
     assert_eq!(
@@ -129,21 +144,47 @@ fn extended_encodes_the_size_of_each_type() {
     use Extended::*;
     let cases: &[(Extended<'_>, u16, usize)] = &[
         (RelatedActivity(CLASS), 1, 16),
-        (Stack32 { match_id: 0, addresses: &[1, 2, 3] }, 5, 20),
-        (Stack64 { match_id: 0, addresses: &[1, 2, 3] }, 6, 32),
+        (
+            Stack32 {
+                match_id: 0,
+                addresses: &[1, 2, 3],
+            },
+            5,
+            20,
+        ),
+        (
+            Stack64 {
+                match_id: 0,
+                addresses: &[1, 2, 3],
+            },
+            6,
+            32,
+        ),
         (Schema(&[2, 0]), 11, 2),
         (ProviderTraits(&[2, 0]), 12, 2),
-        (Other(ExtendedType::SID, &[1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0]), 2, 12),
+        (
+            Other(ExtendedType::SID, &[1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0]),
+            2,
+            12,
+        ),
         (Other(ExtendedType(99), &[]), 99, 0),
     ];
     for (item, kind, size) in cases {
         let mut out = Vec::new();
         item.encode(false, &mut out).unwrap();
         assert_eq!(out.len() % 8, 0);
-        assert_eq!(usize::from(u16::from_le_bytes([out[0], out[1]])), out.len(), "{item:?}");
+        assert_eq!(
+            usize::from(u16::from_le_bytes([out[0], out[1]])),
+            out.len(),
+            "{item:?}"
+        );
         assert_eq!(u16::from_le_bytes([out[2], out[3]]), *kind);
         assert_eq!(out[4..6], [0, 0]);
-        assert_eq!(usize::from(u16::from_le_bytes([out[6], out[7]])), *size, "{item:?}");
+        assert_eq!(
+            usize::from(u16::from_le_bytes([out[6], out[7]])),
+            *size,
+            "{item:?}"
+        );
         assert_eq!(out.len(), 8 + size.next_multiple_of(8));
         assert_eq!(out.len(), item.encoded_len());
     }
@@ -163,8 +204,27 @@ fn raw_checks_the_size_field() {
     let mut bytes = Vec::new();
     full(&[9; 3]).encode(&mut bytes).unwrap();
     let mut out = Vec::new();
-    Raw { bytes: &bytes, timestamp: Some(Ticks::new(1)) }.encode(&mut out).unwrap();
+    Raw {
+        bytes: &bytes,
+        timestamp: Some(Ticks::new(1)),
+    }
+    .encode(&mut out)
+    .unwrap();
     assert_eq!(out, bytes);
-    assert!(Raw { bytes: &bytes[..0x30], timestamp: None }.encode(&mut out).is_err());
-    assert!(Raw { bytes: &[8, 0], timestamp: None }.encode(&mut out).is_err());
+    assert!(
+        Raw {
+            bytes: &bytes[..0x30],
+            timestamp: None
+        }
+        .encode(&mut out)
+        .is_err()
+    );
+    assert!(
+        Raw {
+            bytes: &[8, 0],
+            timestamp: None
+        }
+        .encode(&mut out)
+        .is_err()
+    );
 }

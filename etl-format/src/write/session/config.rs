@@ -70,7 +70,11 @@ impl SessionConfig {
     /// A session with this header event, as the kernel writes it since Windows 8.
     #[must_use]
     pub fn new(header: FileHeader) -> Self {
-        SessionConfig { header, logger_id: 1, ..SessionConfig::default() }
+        SessionConfig {
+            header,
+            logger_id: 1,
+            ..SessionConfig::default()
+        }
     }
 
     /// Adds a record to buffer 0, after the header event.
@@ -109,7 +113,9 @@ impl SessionConfig {
         let size = header.buffer_size;
         let packed = self.compressor.is_some();
         if size == 0 || !size.is_multiple_of(1024) || size > 1 << 30 {
-            return Err(unwritable("the buffer size is a multiple of 1024, at most 1 GiB"));
+            return Err(unwritable(
+                "the buffer size is a multiple of 1024, at most 1 GiB",
+            ));
         }
         if header.processors == 0 || header.processors > u32::from(PROCESSOR_INDEX_MASK) + 1 {
             return Err(unwritable("a session has 1 to 2048 processors"));
@@ -122,10 +128,15 @@ impl SessionConfig {
         }
         let bounded = header.maximum_bytes().is_some();
         if mode.has(LogFileMode::CIRCULAR) && packed {
-            return Err(unwritable("compressed buffers differ in size and cannot wrap around"));
+            return Err(unwritable(
+                "compressed buffers differ in size and cannot wrap around",
+            ));
         }
-        for needs_maximum in [LogFileMode::CIRCULAR, LogFileMode::NEWFILE, LogFileMode::PREALLOCATE]
-        {
+        for needs_maximum in [
+            LogFileMode::CIRCULAR,
+            LogFileMode::NEWFILE,
+            LogFileMode::PREALLOCATE,
+        ] {
             if mode.has(needs_maximum) && !bounded {
                 return Err(unwritable(
                     "the modes CIRCULAR, NEWFILE and PREALLOCATE need a maximum file size",
@@ -133,7 +144,10 @@ impl SessionConfig {
             }
         }
         let least = u64::from(size).saturating_mul(u64::from(header.start_buffers).max(1) + 1);
-        if header.maximum_bytes().is_some_and(|maximum| maximum < least) {
+        if header
+            .maximum_bytes()
+            .is_some_and(|maximum| maximum < least)
+        {
             return Err(unwritable(
                 "the maximum file size does not hold the header and one buffer",
             ));

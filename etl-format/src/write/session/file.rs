@@ -25,7 +25,11 @@ impl<O: Output> Session<O> {
         let mode = self.config.header.mode;
         if mode.has(LogFileMode::PREALLOCATE)
             && self.output.is_seekable()
-            && let Some(last) = self.config.header.maximum_bytes().and_then(|n| n.checked_sub(1))
+            && let Some(last) = self
+                .config
+                .header
+                .maximum_bytes()
+                .and_then(|n| n.checked_sub(1))
         {
             self.output.write_at(last, &[0])?;
         }
@@ -53,11 +57,16 @@ impl<O: Output> Session<O> {
             None => size,
         };
         if used > whole {
-            return Err(unwritable("the header and its extras do not fit into one buffer"));
+            return Err(unwritable(
+                "the header and its extras do not fit into one buffer",
+            ));
         }
         align(&mut out);
         let used = narrow(used)?;
-        let format = self.packing.as_ref().map(|p| BufferState(p.compressor().format().0.into()));
+        let format = self
+            .packing
+            .as_ref()
+            .map(|p| BufferState(p.compressor().format().0.into()));
         let mut header = BufferHeader {
             buffer_size: narrow(whole)?,
             saved_offset: used,
@@ -91,7 +100,9 @@ impl<O: Output> Session<O> {
     /// Completes a sealed buffer and writes it, or adds it to those to compress.
     pub(super) fn emit(&mut self, mut sealed: Sealed, now: i64) -> Result<()> {
         // A flush is not earlier than the records that it writes, nor than the previous flush.
-        let timestamp = now.max(self.last_flush).max(sealed.latest.unwrap_or(i64::MIN));
+        let timestamp = now
+            .max(self.last_flush)
+            .max(sealed.latest.unwrap_or(i64::MIN));
         self.last_flush = timestamp;
         self.latest = self.latest.max(timestamp);
         let used = narrow(sealed.bytes.len())?;
@@ -132,7 +143,11 @@ impl<O: Output> Session<O> {
             && let Some(done) = packing.pop(all || packing.is_full())?
         {
             let worthwhile = done.is_worthwhile();
-            let Packed { plain, packed, with: (mut header, events) } = done;
+            let Packed {
+                plain,
+                packed,
+                with: (mut header, events),
+            } = done;
             let (mut bytes, other) = if worthwhile {
                 header.flags = header.flags | BufferFlags::COMPRESSED;
                 (packed, plain)
@@ -190,7 +205,9 @@ impl<O: Output> Session<O> {
 
     /// Ends a file of mode NEWFILE and begins the next.
     fn roll(&mut self) -> Result<()> {
-        let Some(mut next) = self.next_file.take() else { return Ok(()) };
+        let Some(mut next) = self.next_file.take() else {
+            return Ok(());
+        };
         let open = self.config.header.clone();
         self.end_file(None)?;
         self.config.header = open;

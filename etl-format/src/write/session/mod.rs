@@ -184,7 +184,9 @@ impl<O: Output> Session<O> {
     /// As [`Session::create`]; also when the output cannot go back.
     pub fn append(output: O, config: SessionConfig, resume: Resume) -> Result<Self> {
         if !output.is_seekable() {
-            return Err(unwritable("appending rewrites the header, which a pipe cannot"));
+            return Err(unwritable(
+                "appending rewrites the header, which a pipe cannot",
+            ));
         }
         Self::start(output, config, Some(resume))
     }
@@ -212,13 +214,18 @@ impl<O: Output> Session<O> {
                 .ok()
                 .filter(|t| *t > 0)
                 .map(|t| timestamp.saturating_add(t)),
-            summary: SessionSummary { files: 1, ..SessionSummary::default() },
+            summary: SessionSummary {
+                files: 1,
+                ..SessionSummary::default()
+            },
             config,
         };
         // The counts continue those of the file that is appended to, or of a relogger's source.
         session.summary.events_lost = session.config.header.events_lost.into();
         session.summary.buffers_lost = session.config.header.buffers_lost.into();
-        session.lanes.resize_with(session.config.header.processors as usize, Lane::default);
+        session
+            .lanes
+            .resize_with(session.config.header.processors as usize, Lane::default);
         match resume {
             Some(resume) => {
                 session.at = resume.at;
@@ -254,7 +261,11 @@ impl<O: Output> Session<O> {
                 None => self.put(index, record),
             };
         };
-        if self.lanes.get(index).is_none_or(|lane| lane.waiting.is_empty()) {
+        if self
+            .lanes
+            .get(index)
+            .is_none_or(|lane| lane.waiting.is_empty())
+        {
             return self.put(index, record);
         }
         self.release(index, timestamp)?;
@@ -280,7 +291,9 @@ impl<O: Output> Session<O> {
         if before + len > size {
             if len > size - BUFFER_HEADER_SIZE {
                 lane.bytes.truncate(before);
-                return Err(unwritable("the record is larger than a buffer of the session"));
+                return Err(unwritable(
+                    "the record is larger than a buffer of the session",
+                ));
             }
             // The record that did not fit begins the next buffer.
             let mut next = self.spare.pop().unwrap_or_default();
@@ -298,7 +311,11 @@ impl<O: Output> Session<O> {
         match (timestamp, &mut lane.group) {
             (Some(timestamp), group) => {
                 let at = lane.bytes.len().saturating_sub(len);
-                *group = Some(Group { at, timestamp, events: 1 });
+                *group = Some(Group {
+                    at,
+                    timestamp,
+                    events: 1,
+                });
             }
             (None, Some(group)) => group.events += 1,
             (None, None) => {}
@@ -325,11 +342,17 @@ impl<O: Output> Session<O> {
     /// The flush timer, which was due at `due`, has expired.
     #[cold]
     fn expire(&mut self, due: i64, now: i64) -> Result<()> {
-        let ticks = i64::try_from(self.config.flush_ticks).unwrap_or(i64::MAX).max(1);
+        let ticks = i64::try_from(self.config.flush_ticks)
+            .unwrap_or(i64::MAX)
+            .max(1);
         let periods = now.saturating_sub(due) / ticks;
         self.next_timer = Some(due.saturating_add(ticks.saturating_mul(periods.saturating_add(1))));
         self.seal_all();
-        if self.config.hold_sealed { Ok(()) } else { self.flush(now) }
+        if self.config.hold_sealed {
+            Ok(())
+        } else {
+            self.flush(now)
+        }
     }
 
     /// Seals the buffer of a processor, if it has records; it is written by the next
@@ -365,8 +388,13 @@ impl<O: Output> Session<O> {
     /// Free bytes in the current buffer of a processor; those of an empty buffer if none is in use.
     #[must_use]
     pub fn free_bytes(&self, processor: u16) -> usize {
-        let used = self.lane_index(processor).ok().and_then(|i| self.lanes.get(i));
-        let used = used.map_or(0, |lane| lane.bytes.len()).max(BUFFER_HEADER_SIZE);
+        let used = self
+            .lane_index(processor)
+            .ok()
+            .and_then(|i| self.lanes.get(i));
+        let used = used
+            .map_or(0, |lane| lane.bytes.len())
+            .max(BUFFER_HEADER_SIZE);
         (self.config.header.buffer_size as usize).saturating_sub(used)
     }
 
@@ -390,7 +418,9 @@ impl<O: Output> Session<O> {
     /// # Errors
     /// Errors of the output.
     pub fn flush_one(&mut self, now: impl Into<Ticks>) -> Result<bool> {
-        let Some(sealed) = self.sealed.pop_front() else { return Ok(false) };
+        let Some(sealed) = self.sealed.pop_front() else {
+            return Ok(false);
+        };
         self.emit(sealed, now.into().get())?;
         Ok(true)
     }
@@ -439,7 +469,9 @@ impl<O: Output> Session<O> {
         lane.is_cut = true;
         let losses = BufferFlags::EVENTS_LOST | BufferFlags::BUFFER_LOST;
         lane.carried = lane.carried | BufferFlags(flags.0 & losses.0);
-        lane.lossy = lane.lossy.saturating_add(flags.has(BufferFlags::EVENTS_LOST).into());
+        lane.lossy = lane
+            .lossy
+            .saturating_add(flags.has(BufferFlags::EVENTS_LOST).into());
         Ok(())
     }
 
@@ -512,7 +544,10 @@ impl<O: Output> Session<O> {
         self.flush(self.latest)?;
         self.place_packed(true)?;
         self.end_file(end_time)?;
-        Ok(Finished { output: self.output, report: self.summary })
+        Ok(Finished {
+            output: self.output,
+            report: self.summary,
+        })
     }
 
     /// Leaves the session as a crash does: flushed buffers are in the file, sealed and current
@@ -526,14 +561,25 @@ impl<O: Output> Session<O> {
             self.output.write_at(held.at, &held.bytes)?;
         }
         self.output.flush()?;
-        Ok(Finished { output: self.output, report: self.summary })
+        Ok(Finished {
+            output: self.output,
+            report: self.summary,
+        })
     }
 
     /// The index of a processor's lane.
     fn lane_index(&self, processor: u16) -> Result<usize> {
-        let one = self.config.header.mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
+        let one = self
+            .config
+            .header
+            .mode
+            .has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
         let index = if one { 0 } else { usize::from(processor) };
-        if index < self.lanes.len() { Ok(index) } else { Err(no_lane()) }
+        if index < self.lanes.len() {
+            Ok(index)
+        } else {
+            Err(no_lane())
+        }
     }
 
     fn mark(&mut self, index: usize, flag: BufferFlags) {
@@ -555,7 +601,11 @@ impl<O: Output> Session<O> {
                 unsaid = unsaid | losses;
             }
         }
-        let SessionSummary { events_lost, buffers_lost, .. } = &mut self.summary;
+        let SessionSummary {
+            events_lost,
+            buffers_lost,
+            ..
+        } = &mut self.summary;
         let least = |flag| u64::from(unsaid.has(flag));
         *events_lost = (*events_lost).max(least(BufferFlags::EVENTS_LOST));
         *buffers_lost = (*buffers_lost).max(least(BufferFlags::BUFFER_LOST));
@@ -579,19 +629,30 @@ impl<O: Output> Session<O> {
 
     /// Seals a buffer that is not full.
     fn seal_early(&mut self, index: usize) {
-        let Some(lane) = self.lanes.get(index) else { return };
+        let Some(lane) = self.lanes.get(index) else {
+            return;
+        };
         if !lane.is_empty() {
-            let cursor = lane.bytes.len().saturating_add(self.config.header.buffer_size as usize);
+            let cursor = lane
+                .bytes
+                .len()
+                .saturating_add(self.config.header.buffer_size as usize);
             self.seal_lane(index, cursor, None);
         }
     }
 
     /// Takes a buffer from its processor, with `cursor` as its current offset.
     fn seal_lane(&mut self, index: usize, cursor: usize, next: Option<Vec<u8>>) {
-        let Some(lane) = self.lanes.get_mut(index) else { return };
+        let Some(lane) = self.lanes.get_mut(index) else {
+            return;
+        };
         let bytes = core::mem::replace(&mut lane.bytes, next.unwrap_or_default());
         lane.group = None;
-        let lossy = BufferFlags(if lane.lossy > 0 { BufferFlags::EVENTS_LOST.0 } else { 0 });
+        let lossy = BufferFlags(if lane.lossy > 0 {
+            BufferFlags::EVENTS_LOST.0
+        } else {
+            0
+        });
         self.sealed.push_back(Sealed {
             bytes,
             processor: u16::try_from(index).unwrap_or(u16::MAX),

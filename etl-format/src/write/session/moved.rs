@@ -35,13 +35,21 @@ impl<O: Output> Session<O> {
         record.encode(&mut bytes)?;
         let padded = bytes.len().next_multiple_of(8);
         if padded > size - BUFFER_HEADER_SIZE {
-            return Err(unwritable("the record is larger than a buffer of the session"));
+            return Err(unwritable(
+                "the record is larger than a buffer of the session",
+            ));
         }
         self.cut(index)?;
         let lane = self.lanes.get(index).ok_or_else(no_lane)?;
         let group = lane.group.filter(|group| group.timestamp == timestamp);
         if group.is_some() && lane.bytes.len().saturating_add(padded) <= size {
-            return self.put(index, &Raw { bytes: &bytes, timestamp: None });
+            return self.put(
+                index,
+                &Raw {
+                    bytes: &bytes,
+                    timestamp: None,
+                },
+            );
         }
         let is_message =
             padded + 8 <= size - BUFFER_HEADER_SIZE && give_timestamp(&mut bytes, timestamp);
@@ -61,14 +69,22 @@ impl<O: Output> Session<O> {
     /// Writes a message that received a timestamp.
     fn write_encoded(&mut self, index: usize, bytes: &[u8], timestamp: i64) -> Result<()> {
         self.release(index, timestamp)?;
-        self.put(index, &Raw { bytes, timestamp: Some(timestamp.into()) })?;
+        self.put(
+            index,
+            &Raw {
+                bytes,
+                timestamp: Some(timestamp.into()),
+            },
+        )?;
         self.join(index, timestamp)
     }
 
     /// Moves the last timestamped record of a buffer, and those after it, to the next buffer.
     fn move_group(&mut self, index: usize) -> Result<()> {
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
-        let Some(mut group) = lane.group else { return Ok(()) };
+        let Some(mut group) = lane.group else {
+            return Ok(());
+        };
         let mut next = self.spare.pop().unwrap_or_default();
         next.clear();
         next.resize(BUFFER_HEADER_SIZE, 0);
@@ -106,13 +122,20 @@ impl<O: Output> Session<O> {
     fn wait(&mut self, index: usize, record: Waiting) -> Result<()> {
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
         lane.waiting.push_back(record);
-        if lane.waiting.len() > MAX_WAITING { self.give_up(index) } else { Ok(()) }
+        if lane.waiting.len() > MAX_WAITING {
+            self.give_up(index)
+        } else {
+            Ok(())
+        }
     }
 
     /// Before a record with `timestamp`: writes the records that waited for an earlier timestamp.
     pub(super) fn release(&mut self, index: usize, timestamp: i64) -> Result<()> {
         while let Some(lane) = self.lanes.get(index)
-            && lane.waiting.front().is_some_and(|waiting| waiting.timestamp < timestamp)
+            && lane
+                .waiting
+                .front()
+                .is_some_and(|waiting| waiting.timestamp < timestamp)
         {
             self.give_up(index)?;
         }
@@ -123,8 +146,13 @@ impl<O: Output> Session<O> {
     pub(super) fn join(&mut self, index: usize, timestamp: i64) -> Result<()> {
         loop {
             let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
-            let due = lane.waiting.front().is_some_and(|waiting| waiting.timestamp == timestamp);
-            let Some(waiting) = lane.waiting.pop_front_if(|_| due) else { return Ok(()) };
+            let due = lane
+                .waiting
+                .front()
+                .is_some_and(|waiting| waiting.timestamp == timestamp);
+            let Some(waiting) = lane.waiting.pop_front_if(|_| due) else {
+                return Ok(());
+            };
             // A record that did not fit may have begun a buffer, in which no record has the
             // timestamp.
             let Some(group) = lane.group.filter(|group| group.timestamp == timestamp) else {
@@ -149,7 +177,9 @@ impl<O: Output> Session<O> {
     /// Writes the record that has waited longest at the end of the buffer.
     fn give_up(&mut self, index: usize) -> Result<()> {
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
-        let Some(waiting) = lane.waiting.pop_front() else { return Ok(()) };
+        let Some(waiting) = lane.waiting.pop_front() else {
+            return Ok(());
+        };
         self.summary.timestamps_lost += 1;
         self.put(index, &Aligned(&waiting.bytes))
     }
@@ -157,7 +187,11 @@ impl<O: Output> Session<O> {
     /// Writes all records that wait.
     pub(super) fn release_all(&mut self) -> Result<()> {
         for index in 0..self.lanes.len() {
-            while self.lanes.get(index).is_some_and(|lane| !lane.waiting.is_empty()) {
+            while self
+                .lanes
+                .get(index)
+                .is_some_and(|lane| !lane.waiting.is_empty())
+            {
                 self.give_up(index)?;
             }
         }

@@ -91,7 +91,13 @@ fn zone_name(out: Out, name: &str) -> Out {
 impl HeaderEvent {
     /// The record.
     pub fn bytes(&self) -> Vec<u8> {
-        let pointer = |out: Out, v: u64| if self.wide { out.u64(v) } else { out.u32(v as u32) };
+        let pointer = |out: Out, v: u64| {
+            if self.wide {
+                out.u64(v)
+            } else {
+                out.u32(v as u32)
+            }
+        };
         let body = Out::default()
             .u32(self.buffer_size)
             .u8(self.os.0)
@@ -113,7 +119,10 @@ impl HeaderEvent {
         let mut body = body.u32(self.bias as u32);
         for (name, date, bias) in [&self.standard, &self.daylight] {
             body = zone_name(body, name);
-            body = date.iter().fold(body, |out, &v| out.u16(v)).u32(*bias as u32);
+            body = date
+                .iter()
+                .fold(body, |out, &v| out.u16(v))
+                .u32(*bias as u32);
         }
         let body = body
             .u32(0)

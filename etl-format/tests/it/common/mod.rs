@@ -3,7 +3,13 @@
 //! The layouts are defined here again on purpose, so that a wrong offset in the crate does not
 //! agree with the tests.
 
-#![allow(dead_code, unused_imports, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    dead_code,
+    unused_imports,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
 
 pub mod event;
 pub mod header;
@@ -100,11 +106,16 @@ impl Buffer {
     pub fn header(size: u32, event: &HeaderEvent, others: &[Vec<u8>]) -> Self {
         let mut records = vec![event.bytes()];
         records.extend_from_slice(others);
-        Buffer { flags: 0x21, kind: 4, ..Buffer::data(size, 0, 0, &records) }
+        Buffer {
+            flags: 0x21,
+            kind: 4,
+            ..Buffer::data(size, 0, 0, &records)
+        }
     }
 
     pub fn fill(&self) -> u32 {
-        self.fill.unwrap_or((BUFFER_HEADER + self.records.len()) as u32)
+        self.fill
+            .unwrap_or((BUFFER_HEADER + self.records.len()) as u32)
     }
 
     /// The buffer as stored in a file.
@@ -133,7 +144,10 @@ impl Buffer {
             .bytes(&[0; 16])
             .bytes(body)
             .0;
-        assert!(out.len() <= size as usize, "records do not fit into the buffer");
+        assert!(
+            out.len() <= size as usize,
+            "records do not fit into the buffer"
+        );
         out.resize(size as usize, 0xff);
         out
     }
@@ -156,8 +170,16 @@ pub type Encoder = fn(&[u8]) -> Vec<u8>;
 impl File {
     /// A trace of uncompressed buffers of `size` bytes.
     pub fn new(size: u32) -> Self {
-        let event = HeaderEvent { buffer_size: size, ..HeaderEvent::default() };
-        File { event, extras: Vec::new(), buffers: Vec::new(), format: None }
+        let event = HeaderEvent {
+            buffer_size: size,
+            ..HeaderEvent::default()
+        };
+        File {
+            event,
+            extras: Vec::new(),
+            buffers: Vec::new(),
+            format: None,
+        }
     }
 
     /// The same trace as a compressed one.
@@ -171,14 +193,17 @@ impl File {
     /// Adds a data buffer with the next sequence number.
     pub fn buffer(mut self, cpu: u16, records: &[Vec<u8>]) -> Self {
         let seq = self.buffers.len() as i64 + 1;
-        self.buffers.push(Buffer::data(self.event.buffer_size, cpu, seq, records));
+        self.buffers
+            .push(Buffer::data(self.event.buffer_size, cpu, seq, records));
         self
     }
 
     /// The file, with the header's buffer count set right.
     pub fn bytes(&self) -> Vec<u8> {
         let mut event = self.event.clone();
-        event.buffers_written.get_or_insert(self.buffers.len() as u32 + 1);
+        event
+            .buffers_written
+            .get_or_insert(self.buffers.len() as u32 + 1);
         let mut first = Buffer::header(event.buffer_size, &event, &self.extras);
         if let Some((format, _)) = self.format {
             (first.size, first.state) = (first.fill().next_multiple_of(0x200), format);
@@ -197,7 +222,9 @@ impl File {
 
 /// `count` small records with timestamps from `first` on and different payloads.
 pub fn run(first: i64, count: usize) -> Vec<Vec<u8>> {
-    (0..count as i64).map(|i| system(true, 0x0f01, first + i, &(first + i).to_le_bytes())).collect()
+    (0..count as i64)
+        .map(|i| system(true, 0x0f01, first + i, &(first + i).to_le_bytes()))
+        .collect()
 }
 
 /// A trace of three processors with two buffers each, four records in each buffer: buffers of 0x400

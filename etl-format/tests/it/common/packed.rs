@@ -5,7 +5,11 @@
 pub fn xpress(plain: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for piece in plain.chunks(32) {
-        let flags = if piece.len() == 32 { 0 } else { u32::MAX >> piece.len() };
+        let flags = if piece.len() == 32 {
+            0
+        } else {
+            u32::MAX >> piece.len()
+        };
         out.extend(flags.to_le_bytes());
         out.extend(piece);
     }

@@ -23,7 +23,15 @@ pub struct Seen {
 
 impl fmt::Debug for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Seen { buffer, at, cpu, timestamp, own, kind, bytes } = self;
+        let Seen {
+            buffer,
+            at,
+            cpu,
+            timestamp,
+            own,
+            kind,
+            bytes,
+        } = self;
         let len = bytes.len();
         write!(
             f,
@@ -54,7 +62,14 @@ pub type Spot = (core::ops::Range<u64>, &'static str, u64, u64);
 pub fn spots(damage: &[Damage]) -> Vec<Spot> {
     damage
         .iter()
-        .map(|d| (d.range.clone(), d.error.code(), d.records_before, d.records_after))
+        .map(|d| {
+            (
+                d.range.clone(),
+                d.error.code(),
+                d.records_before,
+                d.records_after,
+            )
+        })
         .collect()
 }
 
@@ -117,29 +132,43 @@ pub fn time_order(source: impl Source, options: &Options) -> Outcome {
 
 /// As [`time_order`], with buffers made ready by other threads.
 pub fn time_order_on(source: impl Source, options: &Options, threads: usize) -> Outcome {
-    timed(source, &Options { threads, ..*options }, |reader| {
-        let mut records = Vec::new();
-        let end = reader.for_each(|r| {
-            records.push(Seen::of(&r));
-            Ok(())
-        });
-        (end, records)
-    })
+    timed(
+        source,
+        &Options {
+            threads,
+            ..*options
+        },
+        |reader| {
+            let mut records = Vec::new();
+            let end = reader.for_each(|r| {
+                records.push(Seen::of(&r));
+                Ok(())
+            });
+            (end, records)
+        },
+    )
 }
 
 /// As [`time_order_on`], with records processed in batches on a second thread.
 pub fn time_order_piped(source: impl Source, options: &Options, threads: usize) -> Outcome {
-    timed(source, &Options { threads, ..*options }, |reader| {
-        let mut records = Vec::new();
-        let end = reader.pipeline(
-            |record, batch: &mut Vec<Seen>| {
-                batch.push(Seen::of(record));
-                batch.len() == 3
-            },
-            |batch| records.append(batch),
-        );
-        (end, records)
-    })
+    timed(
+        source,
+        &Options {
+            threads,
+            ..*options
+        },
+        |reader| {
+            let mut records = Vec::new();
+            let end = reader.pipeline(
+                |record, batch: &mut Vec<Seen>| {
+                    batch.push(Seen::of(record));
+                    batch.len() == 3
+                },
+                |batch| records.append(batch),
+            );
+            (end, records)
+        },
+    )
 }
 
 /// What comes of reading a trace in time order by `read`.
@@ -159,7 +188,13 @@ fn timed<S: Source>(
     };
     let (end, records) = read(&mut reader);
     assert_eq!(reader.count(), records.len() as u64);
-    Outcome { records, damage: spots(reader.damage()), notes, order: reader.report(), end }
+    Outcome {
+        records,
+        damage: spots(reader.damage()),
+        notes,
+        order: reader.report(),
+        end,
+    }
 }
 
 /// As [`file_order`], by the reader that other threads can help; `None` where finding the buffers
@@ -173,19 +208,35 @@ pub fn in_file_order_on(source: impl Source, options: &Options, threads: usize) 
         Ok(())
     });
     let order = OrderReport::default();
-    Some(Outcome { records, damage: spots(reader.damage()), notes: Vec::new(), order, end })
+    Some(Outcome {
+        records,
+        damage: spots(reader.damage()),
+        notes: Vec::new(),
+        order,
+        end,
+    })
 }
 
 pub fn strict() -> Options {
-    Options { mode: Mode::Strict, order_check: OrderCheck::Scan, ..Options::default() }
+    Options {
+        mode: Mode::Strict,
+        order_check: OrderCheck::Scan,
+        ..Options::default()
+    }
 }
 
 pub fn ahead(options: Options) -> Options {
-    Options { order_check: OrderCheck::Lookahead, ..options }
+    Options {
+        order_check: OrderCheck::Lookahead,
+        ..options
+    }
 }
 
 pub fn heads(options: Options) -> Options {
-    Options { order_check: OrderCheck::FirstRecord, ..options }
+    Options {
+        order_check: OrderCheck::FirstRecord,
+        ..options
+    }
 }
 
 pub fn file(bytes: &[u8]) -> FileSource<Cursor<&[u8]>> {
@@ -217,22 +268,37 @@ pub fn salvage(bytes: &[u8]) -> Outcome {
 
 /// As [`salvage`], every way of reading with the same limits.
 pub fn salvage_within(bytes: &[u8], limits: Limits) -> Outcome {
-    let options = Options { limits, ..Options::salvage() };
+    let options = Options {
+        limits,
+        ..Options::salvage()
+    };
     let outcome = file_order(bytes, &options);
     // Miri takes a second for each way of reading, and two from a file.
     let few = cfg!(miri);
     if !few {
-        for other in [file_order(file(bytes), &options), file_order(pipe(bytes), &options)] {
+        for other in [
+            file_order(file(bytes), &options),
+            file_order(pipe(bytes), &options),
+        ] {
             assert!(other.same_as(&outcome), "{other:#?}\nis not\n{outcome:#?}");
         }
     }
     let sorted = |records: &[Seen]| {
-        let mut places: Vec<_> = records.iter().map(|r| (r.buffer, r.at, r.timestamp)).collect();
+        let mut places: Vec<_> = records
+            .iter()
+            .map(|r| (r.buffer, r.at, r.timestamp))
+            .collect();
         places.sort_unstable();
         places
     };
-    let orders =
-        [ahead(options), Options { order_check: OrderCheck::Scan, ..options }, heads(options)];
+    let orders = [
+        ahead(options),
+        Options {
+            order_check: OrderCheck::Scan,
+            ..options
+        },
+        heads(options),
+    ];
     for options in orders.into_iter().take(if few { 1 } else { 3 }) {
         let timed = time_order(bytes, &options);
         assert_eq!(timed.end.is_ok(), outcome.end.is_ok());
@@ -241,7 +307,10 @@ pub fn salvage_within(bytes: &[u8], limits: Limits) -> Outcome {
         if few {
             continue;
         }
-        for source in [time_order(file(bytes), &options), time_order(spooled(bytes, 9), &options)] {
+        for source in [
+            time_order(file(bytes), &options),
+            time_order(spooled(bytes, 9), &options),
+        ] {
             assert!(source.same_as(&timed), "{source:#?}\nis not\n{timed:#?}");
         }
     }
@@ -250,10 +319,16 @@ pub fn salvage_within(bytes: &[u8], limits: Limits) -> Outcome {
         let salvaged = outcome.records.get(i);
         assert_eq!(Some(record), salvaged, "record {i}, {:x?}", outcome.damage);
     }
-    assert_eq!(prefix.end.is_err(), !outcome.damage.is_empty() || outcome.end.is_err());
+    assert_eq!(
+        prefix.end.is_err(),
+        !outcome.damage.is_empty() || outcome.end.is_err()
+    );
     assert_eq!(prefix.damage, []);
     if prefix.end.is_ok() {
-        assert_eq!((&prefix.records, &prefix.notes), (&outcome.records, &outcome.notes));
+        assert_eq!(
+            (&prefix.records, &prefix.notes),
+            (&outcome.records, &outcome.notes)
+        );
     }
     outcome
 }

@@ -88,17 +88,29 @@ fn classic(kind: u8, size: usize, opcode: u8, timestamp: i64) -> Out {
 
 /// FULL: class A, level 4, version 6, thread 0x33, process 0x44, times 7 and 8.
 pub fn full(wide: bool, opcode: u8, timestamp: i64, payload: &[u8]) -> Vec<u8> {
-    classic(pick(wide, 0x0a, 0x14), 0x30 + payload.len(), opcode, timestamp).bytes(payload).0
+    classic(
+        pick(wide, 0x0a, 0x14),
+        0x30 + payload.len(),
+        opcode,
+        timestamp,
+    )
+    .bytes(payload)
+    .0
 }
 
 /// INSTANCE: a FULL one of instance 9 with parent 10 of class B.
 pub fn instance(wide: bool, opcode: u8, timestamp: i64, payload: &[u8]) -> Vec<u8> {
-    classic(pick(wide, 0x0b, 0x15), 0x48 + payload.len(), opcode, timestamp)
-        .u32(9)
-        .u32(10)
-        .bytes(&GUID_B)
-        .bytes(payload)
-        .0
+    classic(
+        pick(wide, 0x0b, 0x15),
+        0x48 + payload.len(),
+        opcode,
+        timestamp,
+    )
+    .u32(9)
+    .u32(10)
+    .bytes(&GUID_B)
+    .bytes(payload)
+    .0
 }
 
 /// MESSAGE number 0x77 with the fields that its flags announce: sequence 1, component 2 or GUID A,
@@ -120,7 +132,13 @@ pub fn message(marker: u16, flags: u16, timestamp: i64, payload: &[u8]) -> Vec<u
         body = body.u32(3).u32(4);
     }
     let body = body.bytes(payload).0;
-    Out::default().u16((8 + body.len()) as u16).u16(marker).u16(0x77).u16(flags).bytes(&body).0
+    Out::default()
+        .u16((8 + body.len()) as u16)
+        .u16(marker)
+        .u16(0x77)
+        .u16(flags)
+        .bytes(&body)
+        .0
 }
 
 /// The marker of WPP messages on disk.
@@ -128,11 +146,21 @@ pub const MESSAGE: u16 = 0x9000;
 
 /// EVENT without extended items; [`super::event::Event`] has all fields.
 pub fn event(wide: bool, id: u16, timestamp: i64, payload: &[u8]) -> Vec<u8> {
-    super::event::Event { wide, id, timestamp, payload: payload.to_vec(), ..Default::default() }
-        .bytes()
+    super::event::Event {
+        wide,
+        id,
+        timestamp,
+        payload: payload.to_vec(),
+        ..Default::default()
+    }
+    .bytes()
 }
 
 /// A record with an unknown header: only kind and size are defined.
 pub fn opaque(marker: u16, payload: &[u8]) -> Vec<u8> {
-    Out::default().u16((4 + payload.len()) as u16).u16(marker).bytes(payload).0
+    Out::default()
+        .u16((4 + payload.len()) as u16)
+        .u16(marker)
+        .bytes(payload)
+        .0
 }

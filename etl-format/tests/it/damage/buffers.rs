@@ -42,7 +42,11 @@ fn destroyed_buffers_before_a_damaged_header_lose_only_their_records() {
             let range = (first * SIZE) as u64..(4 * SIZE + 0x48) as u64;
             let before = 1 + 4 * (first as u64 - 1);
             let after = 25 - before - gone.len() as u64;
-            assert_eq!(outcome.damage, [(range, "invalid", before, after)], "{byte:#x} {first}");
+            assert_eq!(
+                outcome.damage,
+                [(range, "invalid", before, after)],
+                "{byte:#x} {first}"
+            );
         }
     }
 }
@@ -63,7 +67,10 @@ fn zeros_across_two_buffers_are_damage_of_both() {
     assert_eq!(lost(&outcome, &small().bytes()), [1012, 1013, 1020, 1021]);
     let first = at(2, 2) as u64..at(2, 4) as u64;
     let second = 0xc00..at(3, 2) as u64;
-    assert_eq!(outcome.damage, [(first, "invalid", 7, 14), (second, "invalid", 7, 14)]);
+    assert_eq!(
+        outcome.damage,
+        [(first, "invalid", 7, 14), (second, "invalid", 7, 14)]
+    );
 }
 
 #[test]
@@ -76,7 +83,11 @@ fn filler_in_the_used_part_is_damage() {
             assert_eq!(lost(&outcome, &small().bytes()), gone, "{byte:#x} {record}");
             let (from, to) = (at(2, record) as u64, at(2, 4) as u64);
             let before = 5 + record as u64;
-            assert_eq!(outcome.damage, [(from..to, "invalid", before, 16)], "{byte:#x} {record}");
+            assert_eq!(
+                outcome.damage,
+                [(from..to, "invalid", before, 16)],
+                "{byte:#x} {record}"
+            );
             assert_eq!(strict_fault(&bytes), (from, "invalid", None));
         }
     }
@@ -91,9 +102,16 @@ fn flipped_bit_of_a_buffer_size_loses_no_record() {
         assert_eq!(outcome.damage.len(), 1, "bit {bit}");
         let (range, code, before, after) = &outcome.damage[0];
         let header = if bit == 10 { 0x48 } else { 4 };
-        assert_eq!((range, *code), (&(0xc00..0xc00 + header), "invalid"), "bit {bit}");
+        assert_eq!(
+            (range, *code),
+            (&(0xc00..0xc00 + header), "invalid"),
+            "bit {bit}"
+        );
         assert_eq!((*before, *after), (9, 16));
-        assert_eq!(outcome.records[9].cpu, 2, "the processor is not lost with the size");
+        assert_eq!(
+            outcome.records[9].cpu, 2,
+            "the processor is not lost with the size"
+        );
         assert_eq!(strict_fault(&bytes), (0xc00, "invalid", None));
     }
 }
@@ -123,11 +141,18 @@ fn flipped_bit_of_one_fill_is_damage_and_loses_no_record() {
     for (field, bit) in (0..64).map(|i| (if i < 32 { 4 } else { 0x30 }, i % 32)) {
         let bytes = broken(|b| b[3 * SIZE + field + bit / 8] ^= 1 << (bit % 8));
         let outcome = salvage(&bytes);
-        assert_eq!(lost(&outcome, &small().bytes()), [], "field {field:#x} bit {bit}");
+        assert_eq!(
+            lost(&outcome, &small().bytes()),
+            [],
+            "field {field:#x} bit {bit}"
+        );
         let [(range, "invalid", 9, 16)] = &outcome.damage[..] else {
             panic!("field {field:#x} bit {bit}: {:?}", outcome.damage)
         };
-        assert!([0xc04..0xc08, 0xc30..0xc34].contains(range), "field {field:#x} bit {bit}");
+        assert!(
+            [0xc04..0xc08, 0xc30..0xc34].contains(range),
+            "field {field:#x} bit {bit}"
+        );
         assert_eq!(outcome.notes, [""; 0]);
         assert_eq!(strict_fault(&bytes).1, "invalid");
     }
@@ -156,7 +181,11 @@ fn wrong_fill_is_damage_and_loses_no_record() {
         });
         let outcome = salvage(&bytes);
         assert_eq!(lost(&outcome, &small().bytes()), [], "{fill:#x}");
-        assert_eq!(outcome.damage, [(0xc30..0xc34, "invalid", 9, 16)], "{fill:#x}");
+        assert_eq!(
+            outcome.damage,
+            [(0xc30..0xc34, "invalid", 9, 16)],
+            "{fill:#x}"
+        );
         assert_eq!(strict_fault(&bytes), (0xc30, "invalid", None), "{fill:#x}");
     }
 }
@@ -165,7 +194,9 @@ fn wrong_fill_is_damage_and_loses_no_record() {
 fn byte_after_the_records_of_a_sparse_buffer_is_damage() {
     const SIZE: usize = 0x2_0000;
     let records = [run(1000, 4), run(2000, 4)];
-    let sparse = File::new(SIZE as u32).buffer(0, &records[0]).buffer(1, &records[1]);
+    let sparse = File::new(SIZE as u32)
+        .buffer(0, &records[0])
+        .buffer(1, &records[1]);
     let whole = sparse.bytes();
     assert_eq!(salvage(&whole).damage, []);
     // Right after the records, anywhere in the filler, and at the end.
@@ -175,7 +206,11 @@ fn byte_after_the_records_of_a_sparse_buffer_is_damage() {
         let outcome = salvage(&bytes);
         assert_eq!(lost(&outcome, &whole), [], "{place:#x}");
         let fill = 2 * SIZE as u64 + 0x30;
-        assert_eq!(outcome.damage[0], (fill..fill + 4, "invalid", 5, 4), "{place:#x}");
+        assert_eq!(
+            outcome.damage[0],
+            (fill..fill + 4, "invalid", 5, 4),
+            "{place:#x}"
+        );
         let from_file = time_order(file(&bytes), &Options::salvage());
         assert_eq!(from_file.damage, outcome.damage, "{place:#x}");
         assert_eq!(strict_fault(&bytes).1, "invalid");
@@ -187,7 +222,11 @@ fn byte_after_the_records_of_a_sparse_buffer_is_damage() {
 fn damaged_filler_has_no_records() {
     let whole = small().bytes();
     let mut junk = vec![0x5a; 0x40];
-    let message = [&[0x60, 0, 0, 0x90, 1, 0, 8, 0][..], &(1i64 << 60).to_le_bytes()].concat();
+    let message = [
+        &[0x60, 0, 0, 0x90, 1, 0, 8, 0][..],
+        &(1i64 << 60).to_le_bytes(),
+    ]
+    .concat();
     junk[0x10..0x20].copy_from_slice(&message);
     for buffer in [3, 6] {
         let bytes = broken(|b| patch(b, buffer * SIZE + 0x200, &junk));
@@ -200,7 +239,9 @@ fn damaged_filler_has_no_records() {
 #[test]
 fn fill_that_lacks_the_last_bytes_of_a_record_loses_none() {
     for size in [SIZE, 0x2_0000] {
-        let whole = File::new(size as u32).buffer(0, &run(1000, 4)).buffer(1, &run(2000, 4));
+        let whole = File::new(size as u32)
+            .buffer(0, &run(1000, 4))
+            .buffer(1, &run(2000, 4));
         let whole = whole.bytes();
         // Before, between and inside the records.
         for fill in 0x48..0x48 + 4 * 0x28u32 {
@@ -225,7 +266,10 @@ fn fill_larger_than_the_records_is_damage() {
     });
     let outcome = salvage(&bytes);
     assert_eq!(lost(&outcome, &small().bytes()), []);
-    assert_eq!(outcome.damage, [(at(3, 4) as u64..0xe00, "invalid", 13, 12)]);
+    assert_eq!(
+        outcome.damage,
+        [(at(3, 4) as u64..0xe00, "invalid", 13, 12)]
+    );
 }
 
 #[test]
@@ -235,7 +279,11 @@ fn first_buffer_may_save_less_than_its_fill() {
         let bytes = broken(|b| patch(b, 4, &saved.to_le_bytes()));
         let outcome = salvage(&bytes);
         assert_eq!(lost(&outcome, &small().bytes()), []);
-        let damage = if sound { vec![] } else { vec![(4..8, "invalid", 0, 25)] };
+        let damage = if sound {
+            vec![]
+        } else {
+            vec![(4..8, "invalid", 0, 25)]
+        };
         assert_eq!(outcome.damage, damage, "{saved:#x}");
     }
 }
@@ -252,7 +300,11 @@ fn overwritten_buffer_header_keeps_the_records() {
         let bytes = broken(|b| b[3 * SIZE..3 * SIZE + 0x48].fill(byte));
         let outcome = salvage(&bytes);
         assert_eq!(lost(&outcome, &small().bytes()), [], "{byte:#x}");
-        assert_eq!(outcome.damage, [(0xc00..0xc48, "invalid", 9, 16)], "{byte:#x}");
+        assert_eq!(
+            outcome.damage,
+            [(0xc00..0xc48, "invalid", 9, 16)],
+            "{byte:#x}"
+        );
         assert_eq!(outcome.records[9].cpu, 0, "the processor is not known");
         assert!((0xc00..0xc48).contains(&strict_fault(&bytes).0));
         let trace = Trace::open(bytes.as_slice(), &Options::salvage()).unwrap();
@@ -285,7 +337,11 @@ fn processor_has_two_forms() {
         file.buffers.truncate(2);
         (file.buffers[1].flags, file.buffers[1].cpu) = (flags, field);
         let outcome = salvage(&file.bytes());
-        assert_eq!(outcome.records.last().unwrap().cpu, cpu, "{flags:#x} {field:#x}");
+        assert_eq!(
+            outcome.records.last().unwrap().cpu,
+            cpu,
+            "{flags:#x} {field:#x}"
+        );
     }
 }
 
@@ -295,11 +351,18 @@ fn records_are_read_from_buffers_of_any_type() {
         let mut file = small();
         file.buffers[2].kind = kind;
         let outcome = salvage(&file.bytes());
-        assert_eq!((outcome.records.len(), outcome.damage.len()), (25, 0), "{kind}");
+        assert_eq!(
+            (outcome.records.len(), outcome.damage.len()),
+            (25, 0),
+            "{kind}"
+        );
     }
     let mut file = small();
     file.buffers[2].kind = 8;
-    assert_eq!(salvage(&file.bytes()).damage, [(0xc00..0xc48, "invalid", 9, 16)]);
+    assert_eq!(
+        salvage(&file.bytes()).damage,
+        [(0xc00..0xc48, "invalid", 9, 16)]
+    );
 }
 
 #[test]
@@ -328,5 +391,8 @@ fn loss_flags_of_buffers_become_notes() {
     let mut file = small();
     file.buffers[1].flags |= 2;
     file.buffers[3].flags |= 4;
-    assert_eq!(salvage(&file.bytes()).notes, ["events-lost-in-buffer", "buffer-lost-before"]);
+    assert_eq!(
+        salvage(&file.bytes()).notes,
+        ["events-lost-in-buffer", "buffer-lost-before"]
+    );
 }

@@ -12,9 +12,17 @@ fn missing_record_bytes_are_damage() {
         let bytes = broken(|b| drop(b.drain(at(3, 1) + 5..at(3, 1) + 5 + gone)));
         let outcome = salvage(&bytes);
         let others = |records: &[crate::common::reading::Seen]| -> Vec<_> {
-            records.iter().filter(|r| r.buffer != 0xc00).map(|r| r.bytes.clone()).collect()
+            records
+                .iter()
+                .filter(|r| r.buffer != 0xc00)
+                .map(|r| r.bytes.clone())
+                .collect()
         };
-        assert_eq!(others(&outcome.records), others(&sound(&whole)), "though nothing is aligned");
+        assert_eq!(
+            others(&outcome.records),
+            others(&sound(&whole)),
+            "though nothing is aligned"
+        );
         assert!(outcome.timestamps().contains(&1020), "before the gap");
         let end = (4 * SIZE - gone) as u64;
         let last = outcome.damage.last().unwrap();
@@ -43,7 +51,11 @@ fn extra_bytes_between_buffers_are_skipped() {
         let bytes = broken(|b| drop(b.splice(3 * SIZE..3 * SIZE, vec![0x5a; more])));
         let outcome = salvage(&bytes);
         assert_eq!(lost(&outcome, &small().bytes()), [], "{more:#x}");
-        assert_eq!(outcome.damage, [(0xc00..0xc00 + more as u64, "invalid", 9, 16)], "{more:#x}");
+        assert_eq!(
+            outcome.damage,
+            [(0xc00..0xc00 + more as u64, "invalid", 9, 16)],
+            "{more:#x}"
+        );
     }
 }
 
@@ -66,7 +78,11 @@ fn duplicated_buffer_is_a_note() {
     assert_eq!((outcome.records.len(), outcome.damage.len()), (29, 0));
     assert_eq!(outcome.notes, ["buffer-count", "sequence-twice"]);
     let trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
-    let notes: Vec<_> = trace.notes().iter().map(|n| (n.code(), n.offset())).collect();
+    let notes: Vec<_> = trace
+        .notes()
+        .iter()
+        .map(|n| (n.code(), n.offset()))
+        .collect();
     assert_eq!(notes, [("buffer-count", 0), ("sequence-twice", 0x1000)]);
 }
 
@@ -75,9 +91,16 @@ fn missing_buffer_is_a_note() {
     let bytes = broken(|b| drop(b.drain(3 * SIZE..4 * SIZE)));
     let outcome = salvage(&bytes);
     assert_eq!(outcome.damage, [(0x1800..0x1800, "truncated", 21, 0)]);
-    assert_eq!(strict_fault(&bytes), (0x1800, "truncated", Some((0x400, 0))));
+    assert_eq!(
+        strict_fault(&bytes),
+        (0x1800, "truncated", Some((0x400, 0)))
+    );
     let trace = Trace::open(bytes.as_slice(), &Options::salvage()).unwrap();
-    let gap = etl_format::read::Note::SequenceGap { offset: 0xc00, first: 3, count: 1 };
+    let gap = etl_format::read::Note::SequenceGap {
+        offset: 0xc00,
+        first: 3,
+        count: 1,
+    };
     assert!(trace.notes().contains(&gap), "{:?}", trace.notes());
 }
 
@@ -92,10 +115,20 @@ fn wrong_sequence_number_is_no_gap() {
             let bytes = broken(|b| patch(b, buffer * SIZE + 0x18, &number.to_le_bytes()));
             let trace = Trace::open(bytes.as_slice(), &Options::salvage()).unwrap();
             let (offset, expected) = ((buffer * SIZE) as u64, buffer as i64);
-            assert_eq!(trace.notes(), [Note::SequenceWrong { offset, number, expected }]);
+            assert_eq!(
+                trace.notes(),
+                [Note::SequenceWrong {
+                    offset,
+                    number,
+                    expected
+                }]
+            );
             assert_eq!(trace.notes()[0].weight(trace.header().mode), Weight::Loss);
             let timestamps = time_order(bytes.as_slice(), &strict()).timestamps();
-            assert!(timestamps.len() == 25 && timestamps.is_sorted(), "{number} {timestamps:?}");
+            assert!(
+                timestamps.len() == 25 && timestamps.is_sorted(),
+                "{number} {timestamps:?}"
+            );
         }
     }
 }

@@ -24,7 +24,11 @@ fn damaged_header_event_keeps_the_records() {
         let trace = Trace::open(bytes.as_slice(), &Options::salvage()).unwrap();
         let header = trace.header();
         assert_eq!(
-            (header.start_time.get(), header.timestamp.get(), header.clock_type.0),
+            (
+                header.start_time.get(),
+                header.timestamp.get(),
+                header.clock_type.0
+            ),
             (0, 0, 0)
         );
     }
@@ -36,7 +40,11 @@ fn replaced_header_event_is_damage() {
     file.event.hook = 0x0301;
     let outcome = salvage(&file.bytes());
     assert_eq!(outcome.records.len(), 25, "it is a record all the same");
-    assert_eq!(outcome.damage, [(0x48..0x50, "not-etl", 0, 25)], "the marker of the header event");
+    assert_eq!(
+        outcome.damage,
+        [(0x48..0x50, "not-etl", 0, 25)],
+        "the marker of the header event"
+    );
 }
 
 #[test]
@@ -47,7 +55,10 @@ fn replaced_header_event_in_a_compressed_buffer_is_damage() {
     patch(&mut bytes, 0x34, &[0x40, 0]);
     let outcome = salvage(&bytes);
     // The records are plain, so that the flag is a fault of its own.
-    let faults = [(0x34..0x36, "invalid", 0, 25), (0x48..0x50, "not-etl", 0, 25)];
+    let faults = [
+        (0x34..0x36, "invalid", 0, 25),
+        (0x48..0x50, "not-etl", 0, 25),
+    ];
     assert_eq!(outcome.damage, faults);
     assert_eq!(outcome.records.len(), 25);
     // If they are not, the fault of the event is part of that of its buffer.
@@ -62,7 +73,13 @@ fn lost_buffer_0_is_damage() {
     for byte in [0, 0xff, 0x5a] {
         let bytes = broken(|b| b[..SIZE].fill(byte));
         let outcome = salvage(&bytes);
-        assert_eq!((outcome.records.len(), lost(&outcome, &small().bytes()).len()), (24, 1));
+        assert_eq!(
+            (
+                outcome.records.len(),
+                lost(&outcome, &small().bytes()).len()
+            ),
+            (24, 1)
+        );
         assert_eq!(outcome.damage, [(0..0x400, "not-etl", 0, 24)]);
     }
 }
@@ -73,7 +90,11 @@ fn file_without_its_beginning_is_read() {
         let bytes = broken(|b| drop(b.drain(..gone)));
         let outcome = salvage(&bytes);
         let lost = if gone > 0x400 { 5 } else { 1 };
-        let first = if gone > 0x400 { 0x800 - gone } else { 0x400 - gone };
+        let first = if gone > 0x400 {
+            0x800 - gone
+        } else {
+            0x400 - gone
+        };
         assert_eq!(outcome.records.len(), 25 - lost, "{gone:#x}");
         assert_eq!(outcome.damage[0].0, 0..first as u64, "{gone:#x}");
     }
@@ -85,7 +106,10 @@ fn overwritten_header_of_buffer_0_keeps_the_header_event() {
         let bytes = broken(|b| b[..0x48].fill(byte));
         let outcome = salvage(&bytes);
         assert_eq!(
-            (lost(&outcome, &small().bytes()).len(), outcome.records[0].timestamp),
+            (
+                lost(&outcome, &small().bytes()).len(),
+                outcome.records[0].timestamp
+            ),
             (0, 900)
         );
         assert_eq!(outcome.damage, [(0..0x48, "invalid", 0, 25)]);
@@ -105,12 +129,20 @@ fn cutting_a_file_keeps_complete_records() {
             .filter(|r| r.buffer as usize + r.at as usize + r.bytes.len() <= len)
             .collect();
         if ends.is_empty() && len < 0x48 + 0x138 {
-            assert_eq!(file_order(bytes, &Options::salvage()).records, [], "{len:#x}");
+            assert_eq!(
+                file_order(bytes, &Options::salvage()).records,
+                [],
+                "{len:#x}"
+            );
             assert!(file_order(bytes, &strict()).end.is_err(), "{len:#x}");
             continue;
         }
         let outcome = salvage(bytes);
-        assert!(outcome.records.iter().eq(ends), "{len:#x}: {:?}", outcome.records);
+        assert!(
+            outcome.records.iter().eq(ends),
+            "{len:#x}: {:?}",
+            outcome.records
+        );
         assert_eq!(outcome.damage.len(), 1, "{len:#x}");
         let (range, code, before, after) = outcome.damage[0].clone();
         assert_eq!(
@@ -121,7 +153,11 @@ fn cutting_a_file_keeps_complete_records() {
         // A header that begins with a zero looks like unused space.
         assert!(range.end + 1 >= len as u64, "{len:#x}");
         let (offset, code, found) = strict_fault(bytes);
-        assert_eq!((offset, code), ((len / SIZE * SIZE) as u64, "truncated"), "{len:#x}");
+        assert_eq!(
+            (offset, code),
+            ((len / SIZE * SIZE) as u64, "truncated"),
+            "{len:#x}"
+        );
         assert!(found.is_some_and(|(need, have)| need > have));
     }
 }

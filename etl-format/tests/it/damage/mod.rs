@@ -27,8 +27,16 @@ fn lost(outcome: &Outcome, whole: &[u8]) -> Vec<i64> {
     outcome.end.as_ref().expect("salvage goes on to the end");
     let timestamps = outcome.timestamps();
     let all = sound(whole);
-    assert!(timestamps.iter().all(|s| all.iter().any(|r| r.timestamp == *s)), "nothing is made up");
-    all.iter().map(|r| r.timestamp).filter(|s| !timestamps.contains(s)).collect()
+    assert!(
+        timestamps
+            .iter()
+            .all(|s| all.iter().any(|r| r.timestamp == *s)),
+        "nothing is made up"
+    );
+    all.iter()
+        .map(|r| r.timestamp)
+        .filter(|s| !timestamps.contains(s))
+        .collect()
 }
 
 /// The error of strict mode: offset, code, bytes needed and found.
@@ -51,6 +59,13 @@ fn broken(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 fn intact_trace_has_no_damage() {
     let whole = small().bytes();
     let outcome = salvage(&whole);
-    assert_eq!((outcome.records.len(), outcome.damage.len(), outcome.notes.len()), (25, 0, 0));
+    assert_eq!(
+        (
+            outcome.records.len(),
+            outcome.damage.len(),
+            outcome.notes.len()
+        ),
+        (25, 0, 0)
+    );
     assert!(outcome.end.is_ok());
 }

@@ -24,9 +24,17 @@ fn invalid_record_sizes_are_damage() {
     ] {
         let bytes = with_size(size);
         let outcome = salvage(&bytes);
-        assert_eq!(outcome.damage, [(here..here + RECORD as u64, "truncated", 6, 18)], "{size:#x}");
+        assert_eq!(
+            outcome.damage,
+            [(here..here + RECORD as u64, "truncated", 6, 18)],
+            "{size:#x}"
+        );
         assert_eq!(lost(&outcome, &small().bytes()), [1011], "{size:#x}");
-        assert_eq!(strict_fault(&bytes), (here, "truncated", Some((need, have))), "{size:#x}");
+        assert_eq!(
+            strict_fault(&bytes),
+            (here, "truncated", Some((need, have))),
+            "{size:#x}"
+        );
     }
 }
 
@@ -35,7 +43,10 @@ fn record_size_into_the_next_record_is_damage() {
     // The record whose size leads into the middle of the next one is damaged, and not the next one.
     let outcome = salvage(&with_size(0x38));
     let here = at(2, 1) as u64;
-    assert_eq!(outcome.damage, [(here..here + RECORD as u64, "invalid", 6, 18)]);
+    assert_eq!(
+        outcome.damage,
+        [(here..here + RECORD as u64, "invalid", 6, 18)]
+    );
     assert_eq!(lost(&outcome, &small().bytes()), [1011]);
     assert_eq!(strict_fault(&with_size(0x38)), (here, "invalid", None));
 }
@@ -43,7 +54,10 @@ fn record_size_into_the_next_record_is_damage() {
 /// One bit of a size: the record seems to hold up to 819 others.
 #[test]
 fn flipped_bit_of_a_record_size_loses_one_record() {
-    let whole = File::new(0x1_0000).buffer(0, &run(1000, 1600)).buffer(1, &run(1000, 40)).bytes();
+    let whole = File::new(0x1_0000)
+        .buffer(0, &run(1000, 1600))
+        .buffer(1, &run(1000, 40))
+        .bytes();
     for (record, bit) in [(0, 6), (3, 8), (3, 12), (700, 14), (1590, 7)] {
         let begin = 0x1_0000 + 0x48 + record * RECORD;
         let mut bytes = whole.clone();
@@ -51,7 +65,11 @@ fn flipped_bit_of_a_record_size_loses_one_record() {
         let outcome = salvage(&bytes);
         let range = begin as u64..(begin + RECORD) as u64;
         let before = 1 + record as u64;
-        assert_eq!(outcome.damage, [(range, "invalid", before, 1640 - before)], "{record} {bit}");
+        assert_eq!(
+            outcome.damage,
+            [(range, "invalid", before, 1640 - before)],
+            "{record} {bit}"
+        );
         assert_eq!(outcome.records.len(), 1640, "{record} {bit}");
     }
 }
@@ -69,9 +87,16 @@ fn zeroed_record_header_is_damage() {
 
 #[test]
 fn unknown_first_words_are_damage() {
-    for word in
-        [1u32, 0x28, 0x1234, 0x1234_5678, 0x8000_0028, 0x8fff_0028, 0xc0ff_ffff, 0xffff_fff0]
-    {
+    for word in [
+        1u32,
+        0x28,
+        0x1234,
+        0x1234_5678,
+        0x8000_0028,
+        0x8fff_0028,
+        0xc0ff_ffff,
+        0xffff_fff0,
+    ] {
         let bytes = broken(|b| patch(b, at(2, 1), &word.to_le_bytes()));
         let outcome = salvage(&bytes);
         assert_eq!(lost(&outcome, &small().bytes()), [1011], "{word:#x}");
@@ -86,7 +111,12 @@ fn unknown_first_words_are_damage() {
 #[test]
 fn record_without_marker_is_damage() {
     for record in 0..3 {
-        let event = Event { timestamp: 1011, payload: vec![7; 8], ..Event::default() }.bytes();
+        let event = Event {
+            timestamp: 1011,
+            payload: vec![7; 8],
+            ..Event::default()
+        }
+        .bytes();
         let mut records = run(1008, 5);
         records.splice(record..=record, [event]);
         let mut bytes = File::new(SIZE as u32).buffer(0, &records).bytes();
@@ -94,7 +124,10 @@ fn record_without_marker_is_damage() {
         bytes[begin + 2..begin + 4].fill(0);
         let outcome = salvage(&bytes);
         let range = begin as u64..(begin + 0x58) as u64;
-        assert_eq!(outcome.damage, [(range, "invalid", 1 + record as u64, 4 - record as u64)]);
+        assert_eq!(
+            outcome.damage,
+            [(range, "invalid", 1 + record as u64, 4 - record as u64)]
+        );
         assert_eq!(strict_fault(&bytes).0, begin as u64);
     }
 }
@@ -112,9 +145,17 @@ fn false_record_does_not_hide_intact_ones() {
         let begin = SIZE + 0x48 + RECORD;
         patch(&mut bytes, begin + 4, &(RECORD as u16).to_le_bytes());
         let outcome = salvage(&bytes);
-        assert_eq!(outcome.timestamps()[1..], (1000..1008).collect::<Vec<_>>(), "{timestamp}");
+        assert_eq!(
+            outcome.timestamps()[1..],
+            (1000..1008).collect::<Vec<_>>(),
+            "{timestamp}"
+        );
         let here = (begin + RECORD) as u64;
-        assert_eq!(outcome.damage, [(here..here + 0x10, "invalid", 3, 6)], "{timestamp} {hides}");
+        assert_eq!(
+            outcome.damage,
+            [(here..here + 0x10, "invalid", 3, 6)],
+            "{timestamp} {hides}"
+        );
         assert_eq!(strict_fault(&bytes).0, here, "{timestamp} {hides}");
     }
 }
@@ -135,7 +176,10 @@ fn each_damaged_record_is_reported() {
     let outcome = salvage(&bytes);
     assert_eq!(lost(&outcome, &small().bytes()), [1010, 1012]);
     let range = |record| at(2, record) as u64..at(2, record + 1) as u64;
-    assert_eq!(outcome.damage, [(range(0), "invalid", 5, 18), (range(2), "invalid", 6, 17)]);
+    assert_eq!(
+        outcome.damage,
+        [(range(0), "invalid", 5, 18), (range(2), "invalid", 6, 17)]
+    );
 }
 
 #[test]
@@ -151,7 +195,12 @@ fn wrong_future_timestamp_does_not_hide_later_records() {
 
 /// An event whose chain of items is these bytes.
 fn with_chain<R>(items: Vec<u8>, look: impl FnOnce(&Record<'_>) -> R) -> R {
-    let event = Event { timestamp: 1000, items, payload: b"payload".into(), ..Event::default() };
+    let event = Event {
+        timestamp: 1000,
+        items,
+        payload: b"payload".into(),
+        ..Event::default()
+    };
     let bytes = File::new(0x1000).buffer(0, &[event.bytes()]).bytes();
     let mut reader = Records::stream(bytes.as_slice(), &strict()).unwrap();
     reader.next_record().unwrap();
@@ -167,7 +216,11 @@ fn broken_chains_of_extended_items_end() {
         patch(&mut items, 0x10, &total.to_le_bytes());
         with_chain(items.clone(), |r| {
             let mut walk = r.extended();
-            assert_eq!((walk.by_ref().count(), walk.is_broken()), (1, true), "{total:#x}");
+            assert_eq!(
+                (walk.by_ref().count(), walk.is_broken()),
+                (1, true),
+                "{total:#x}"
+            );
             assert_eq!(r.payload(), [&items[0x10..], b"payload"].concat());
         });
     }
@@ -180,11 +233,18 @@ fn broken_chains_of_extended_items_end() {
         assert_eq!(r.payload(), b"payload");
     });
     // The flag announces items, but there are none.
-    let event = Event { flags: 1, timestamp: 1000, ..Event::default() };
+    let event = Event {
+        flags: 1,
+        timestamp: 1000,
+        ..Event::default()
+    };
     let bytes = File::new(0x1000).buffer(0, &[event.bytes()]).bytes();
     let mut reader = Records::stream(bytes.as_slice(), &strict()).unwrap();
     reader.next_record().unwrap();
     let r = reader.next_record().unwrap().unwrap();
     let mut walk = r.extended();
-    assert_eq!((walk.by_ref().count(), walk.is_broken(), r.payload()), (0, true, &b""[..]));
+    assert_eq!(
+        (walk.by_ref().count(), walk.is_broken(), r.payload()),
+        (0, true, &b""[..])
+    );
 }

@@ -32,7 +32,10 @@ fn unclosed_session_with_a_partial_buffer_is_damage() {
     let cut = at(6, 2) as u64 + 3;
     assert_eq!(outcome.damage, [(cut..0x1c00, "truncated", 23, 0)]);
     assert_eq!(lost(&outcome, &small().bytes()), [1122, 1123]);
-    assert_eq!(strict_fault(&bytes), (0x1800, "truncated", Some((0x400, cut - 0x1800))));
+    assert_eq!(
+        strict_fault(&bytes),
+        (0x1800, "truncated", Some((0x400, cut - 0x1800)))
+    );
 }
 
 #[test]
@@ -42,7 +45,11 @@ fn unused_tail_is_a_note() {
             let mut bytes = file.bytes();
             bytes.resize(bytes.len() + len, byte);
             let outcome = salvage(&bytes);
-            assert_eq!((outcome.records.len(), outcome.damage.len()), (25, 0), "{byte} {len:#x}");
+            assert_eq!(
+                (outcome.records.len(), outcome.damage.len()),
+                (25, 0),
+                "{byte} {len:#x}"
+            );
             assert_eq!(outcome.notes.last().unwrap(), "unused-tail");
         }
     }
@@ -76,12 +83,21 @@ fn later_file_of_a_session_may_start_at_any_number() {
     for mode in [0x9, 0x2, 0x1] {
         let mut file = small();
         file.event.mode = mode;
-        (908..).zip(&mut file.buffers).for_each(|(seq, b)| b.seq = seq);
+        (908..)
+            .zip(&mut file.buffers)
+            .for_each(|(seq, b)| b.seq = seq);
         let bytes = file.bytes();
         assert_eq!(salvage(&bytes).damage, []);
         let trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
-        let gaps = trace.notes().iter().filter(|n| n.code() == "sequence-gap").count();
-        assert_eq!((gaps, trace.notes().len()), (usize::from(mode == 1), usize::from(mode == 1)));
+        let gaps = trace
+            .notes()
+            .iter()
+            .filter(|n| n.code() == "sequence-gap")
+            .count();
+        assert_eq!(
+            (gaps, trace.notes().len()),
+            (usize::from(mode == 1), usize::from(mode == 1))
+        );
     }
 }
 
@@ -99,19 +115,29 @@ fn appended_trace_is_read() {
     let outcome = salvage(&bytes);
     assert_eq!((outcome.records.len(), outcome.damage.len()), (50, 0));
     let trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
-    let notes: Vec<_> = trace.notes().iter().map(|n| (n.code(), n.offset())).collect();
+    let notes: Vec<_> = trace
+        .notes()
+        .iter()
+        .map(|n| (n.code(), n.offset()))
+        .collect();
     assert_eq!(notes, [("another-header", 0x1c00), ("buffer-count", 0)]);
 }
 
 #[test]
 fn appended_trace_may_have_other_buffer_sizes() {
     for size in [0x800u32, 0x1000] {
-        let mut second = File::new(size).buffer(0, &run(7000, 4)).buffer(1, &run(7000, 4));
+        let mut second = File::new(size)
+            .buffer(0, &run(7000, 4))
+            .buffer(1, &run(7000, 4));
         second.event.timestamp = 6999;
         let mut bytes = small().bytes();
         bytes.extend(second.bytes());
         let outcome = salvage(&bytes);
-        assert_eq!((outcome.records.len(), outcome.damage.len()), (34, 0), "{size:#x}");
+        assert_eq!(
+            (outcome.records.len(), outcome.damage.len()),
+            (34, 0),
+            "{size:#x}"
+        );
     }
 }
 
@@ -133,7 +159,11 @@ fn appended_compressed_trace_does_not_change_how_earlier_buffers_are_read() {
     bytes[flags] |= 0x40;
     bytes.extend(small().compressed(3, xpress).bytes());
     let outcome = salvage(&bytes);
-    assert_eq!(outcome.records.len(), 50, "the flag of compression in buffer 0 is not believed");
+    assert_eq!(
+        outcome.records.len(),
+        50,
+        "the flag of compression in buffer 0 is not believed"
+    );
     assert_eq!(outcome.damage.len(), 1);
     assert_eq!(outcome.damage[0].0, 0x34..0x36);
 }

@@ -12,9 +12,18 @@ use proptest::prelude::*;
 #[derive(Clone, Debug)]
 enum Fault {
     /// Records of a buffer become zeros or filler.
-    Records { buffer: usize, from: usize, to: usize, byte: u8 },
+    Records {
+        buffer: usize,
+        from: usize,
+        to: usize,
+        byte: u8,
+    },
     /// A fill changes: `SavedOffset`, `Offset`, or both.
-    Fill { buffer: usize, fields: usize, fill: u32 },
+    Fill {
+        buffer: usize,
+        fields: usize,
+        fill: u32,
+    },
     /// A buffer header becomes zeros or filler.
     Header { buffer: usize, byte: u8 },
     /// The file ends early.
@@ -28,7 +37,12 @@ fn fault() -> impl Strategy<Value = Fault> {
     let fill = prop_oneof![0u32..0x120, any::<u32>(), Just(0x400), Just(0x401)];
     prop_oneof![
         (1usize..7, 0usize..4, 1usize..5, byte()).prop_map(|(buffer, from, len, byte)| {
-            Fault::Records { buffer, from, to: (from + len).min(4), byte }
+            Fault::Records {
+                buffer,
+                from,
+                to: (from + len).min(4),
+                byte,
+            }
         }),
         (1usize..7, 0usize..3, fill).prop_map(|(buffer, fields, fill)| Fault::Fill {
             buffer,
@@ -44,10 +58,19 @@ fn fault() -> impl Strategy<Value = Fault> {
 /// Applies a fault; `start` is where a buffer begins.
 fn apply(bytes: &mut Vec<u8>, fault: &Fault, start: &dyn Fn(usize) -> usize) {
     match *fault {
-        Fault::Records { buffer, from, to, byte } => {
+        Fault::Records {
+            buffer,
+            from,
+            to,
+            byte,
+        } => {
             bytes[at(buffer, from)..at(buffer, to)].fill(byte);
         }
-        Fault::Fill { buffer, fields, fill } => {
+        Fault::Fill {
+            buffer,
+            fields,
+            fill,
+        } => {
             for field in [&[4][..], &[0x30], &[4, 0x30]][fields] {
                 patch(bytes, start(buffer) + field, &fill.to_le_bytes());
             }
@@ -66,7 +89,10 @@ fn apply(bytes: &mut Vec<u8>, fault: &Fault, start: &dyn Fn(usize) -> usize) {
 fn look(bytes: &[u8], order: Order) -> Option<(BTreeSet<i64>, bool)> {
     let mut trace = Trace::open(bytes, &Options::salvage()).ok()?;
     let mode = trace.header().mode;
-    let remarked = trace.notes().iter().any(|note| note.weight(mode) > Weight::Detail);
+    let remarked = trace
+        .notes()
+        .iter()
+        .any(|note| note.weight(mode) > Weight::Detail);
     let mut records = trace.records(order).unwrap();
     let mut found = BTreeSet::new();
     while let Some(record) = records.next_record().unwrap() {
@@ -79,9 +105,14 @@ fn check(whole: &[u8], damaged: &[u8], faults: &[Fault]) -> Result<(), TestCaseE
     let (all, said) = look(whole, Order::File).unwrap();
     prop_assert!(!said, "the undamaged trace");
     for order in [Order::File, Order::Time] {
-        let Some((found, said)) = look(damaged, order) else { continue };
+        let Some((found, said)) = look(damaged, order) else {
+            continue;
+        };
         let missing: Vec<_> = all.difference(&found).collect();
-        prop_assert!(missing.is_empty() || said, "{missing:?} are missing after {faults:?}");
+        prop_assert!(
+            missing.is_empty() || said,
+            "{missing:?} are missing after {faults:?}"
+        );
         prop_assert!(found.is_subset(&all), "made up after {faults:?}");
     }
     Ok(())

@@ -14,7 +14,10 @@ pub const START: i64 = 132_000_000_000_000_000;
 pub fn event(number: u32, timestamp: i64, payload: &[u8]) -> Event<'_> {
     Event::new(
         Guid::new(1, 2, 3, [4; 8]),
-        EventDescriptor { id: 1, ..EventDescriptor::default() },
+        EventDescriptor {
+            id: 1,
+            ..EventDescriptor::default()
+        },
         timestamp,
     )
     .process(4, number)

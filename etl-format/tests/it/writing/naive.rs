@@ -48,7 +48,10 @@ pub fn buffers(file: &[u8]) -> Vec<Buffer> {
             };
             let end = p + usize::from(len);
             assert!(end <= fill, "a record crosses its buffer's fill");
-            records.push(Found { timestamp: i64_at(b, p + 0x10), bytes: b[p..end].to_vec() });
+            records.push(Found {
+                timestamp: i64_at(b, p + 0x10),
+                bytes: b[p..end].to_vec(),
+            });
             p = end.next_multiple_of(8);
         }
         assert!(fill == p, "the fill is the end of the last record");

@@ -36,7 +36,10 @@ pub(super) fn with_member<R: Read + Seek, T>(
     let chosen = choose(&names, wanted)?;
     let member = archive.by_index(chosen).map_err(|e| failure(&e))?;
     let called = names.get(chosen).map_or("", String::as_str);
-    f(called, &mut Guard::new(member, FORMAT, Count::known(size), max_unpacked))
+    f(
+        called,
+        &mut Guard::new(member, FORMAT, Count::known(size), max_unpacked),
+    )
 }
 
 fn message(error: &ZipError) -> String {
@@ -83,14 +86,22 @@ fn choose(names: &[String], wanted: Option<&str>) -> Result<usize, Error> {
         }
         None => {
             let traces: Vec<_> = files().filter(|(_, name)| is_trace(name)).collect();
-            if traces.is_empty() && files().count() == 1 { files().collect() } else { traces }
+            if traces.is_empty() && files().count() == 1 {
+                files().collect()
+            } else {
+                traces
+            }
         }
     };
     match (found.as_slice(), wanted) {
         ([(at, _)], _) => Ok(*at),
         ([], Some(wanted)) => {
             let files = list(files().map(|(_, n)| n));
-            let advice = Advice::Member { before: "it contains ", files, choose: Choose::No };
+            let advice = Advice::Member {
+                before: "it contains ",
+                files,
+                choose: Choose::No,
+            };
             Err(Error::new(format!("the ZIP archive contains no {wanted}")).advise(advice))
         }
         ([], None) => {
@@ -98,14 +109,22 @@ fn choose(names: &[String], wanted: Option<&str>) -> Result<usize, Error> {
                 None => Advice::Text("it is empty"),
                 Some(_) => {
                     let files = list(files().map(|(_, n)| n));
-                    Advice::Member { before: "it contains ", files, choose: Choose::After }
+                    Advice::Member {
+                        before: "it contains ",
+                        files,
+                        choose: Choose::After,
+                    }
                 }
             };
             Err(Error::new("the ZIP archive contains no .etl file").advise(advice))
         }
         (several, _) => {
             let files = list(several.iter().map(|(_, n)| *n));
-            let advice = Advice::Member { before: "", files, choose: Choose::Before };
+            let advice = Advice::Member {
+                before: "",
+                files,
+                choose: Choose::Before,
+            };
             let message = format!("the ZIP archive contains {} traces", several.len());
             Err(Error::new(message).advise(advice))
         }
@@ -116,8 +135,11 @@ fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
     let mut names: Vec<&str> = names.map(String::as_str).collect();
     let all = names.len();
     names.truncate(MAX_LISTED);
-    let more =
-        if all > MAX_LISTED { format!(" and {} more", all - MAX_LISTED) } else { String::new() };
+    let more = if all > MAX_LISTED {
+        format!(" and {} more", all - MAX_LISTED)
+    } else {
+        String::new()
+    };
     names.join(", ") + &more
 }
 
@@ -152,8 +174,16 @@ mod tests {
             "the ZIP archive contains 2 traces; choose one with --member NAME: a.etl, b.etl"
         );
         assert!(chosen(&["x/a.etl", "y/a.etl"], Some("a.etl")).is_err());
-        assert!(chosen(&["a.txt", "b.txt"], None).unwrap_err().contains("a.txt, b.txt"));
-        assert!(chosen(&["a.etl"], Some("c.etl")).unwrap_err().contains("contains no c.etl"));
+        assert!(
+            chosen(&["a.txt", "b.txt"], None)
+                .unwrap_err()
+                .contains("a.txt, b.txt")
+        );
+        assert!(
+            chosen(&["a.etl"], Some("c.etl"))
+                .unwrap_err()
+                .contains("contains no c.etl")
+        );
         assert!(chosen(&[], None).unwrap_err().contains("is empty"));
         let many: Vec<_> = (0..20).map(|i| format!("{i}.etl")).collect();
         let many = choose(&many, None).unwrap_err();

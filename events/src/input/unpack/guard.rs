@@ -50,7 +50,13 @@ pub(super) struct Guard<R> {
 impl<R: Read> Guard<R> {
     /// `limit` is the limit of the user, which replaces all others.
     pub fn new(inner: R, format: &'static str, packed: Count, limit: Option<u64>) -> Self {
-        Guard { inner, format, packed, out: 0, limit }
+        Guard {
+            inner,
+            format,
+            packed,
+            out: 0,
+            limit,
+        }
     }
 }
 
@@ -69,7 +75,11 @@ impl<R: Read> Read for Guard<R> {
             Some(limit) => (self.out > limit).then_some(Stop::Size(limit)),
             None if self.out > MAX_TOTAL => Some(Stop::Size(MAX_TOTAL)),
             None => {
-                let limit = self.packed.get().saturating_mul(MAX_FACTOR).max(ALWAYS_ALLOWED);
+                let limit = self
+                    .packed
+                    .get()
+                    .saturating_mul(MAX_FACTOR)
+                    .max(ALWAYS_ALLOWED);
                 (self.out > limit).then_some(Stop::Factor)
             }
         };

@@ -35,11 +35,18 @@ pub(super) fn unpack(
     }
     let inner = bytes.reader()?;
     let count = Count::default();
-    let reader = BufReader::with_capacity(1 << 16, Counted { inner, count: count.clone() });
+    let reader = BufReader::with_capacity(
+        1 << 16,
+        Counted {
+            inner,
+            count: count.clone(),
+        },
+    );
     let (format, unpacked): (_, Box<dyn Read>) = match packing {
-        Packing::Zstandard => {
-            ("Zstandard data", Box::new(zst::Frames::new(reader, options.window)))
-        }
+        Packing::Zstandard => (
+            "Zstandard data",
+            Box::new(zst::Frames::new(reader, options.window)),
+        ),
         _ => ("gzip data", Box::new(MultiGzDecoder::new(reader))),
     };
     let pipe = Box::new(Guard::new(unpacked, format, count, limit));
@@ -58,7 +65,9 @@ mod tests {
     use crate::input::OptionNames;
 
     fn plain() -> Vec<u8> {
-        (0..40_000u32).map(|i| (i.wrapping_mul(i) >> 7) as u8 & 0x1f).collect()
+        (0..40_000u32)
+            .map(|i| (i.wrapping_mul(i) >> 7) as u8 & 0x1f)
+            .collect()
     }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -73,7 +82,8 @@ mod tests {
 
     fn zip(bytes: &[u8]) -> Vec<u8> {
         let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
-        out.start_file("a.etl", zip::write::SimpleFileOptions::default()).unwrap();
+        out.start_file("a.etl", zip::write::SimpleFileOptions::default())
+            .unwrap();
         out.write_all(bytes).unwrap();
         out.finish().unwrap().into_inner()
     }
@@ -81,7 +91,10 @@ mod tests {
     /// The unpacked bytes, or the error.
     fn unpack(packed: &[u8]) -> Result<Vec<u8>, String> {
         let packing = Packing::of(packed).ok_or("not packed")?;
-        let options = Unpacker { max_unpacked: Some(1 << 20), ..Unpacker::default() };
+        let options = Unpacker {
+            max_unpacked: Some(1 << 20),
+            ..Unpacker::default()
+        };
         let names = OptionNames {
             member: "--member NAME",
             max_unpacked: "--max-unpacked 64G",

@@ -21,7 +21,11 @@ impl<R: BufRead> Frames<R> {
     pub fn new(source: R, window: Option<u64>) -> Self {
         let mut decoder = FrameDecoder::new();
         decoder.set_max_window_size(window.map_or(MAX_WINDOW, |window| window.min(MAX_WINDOW)));
-        Frames { source, decoder, inside: false }
+        Frames {
+            source,
+            decoder,
+            inside: false,
+        }
     }
 
     /// Starts the next frame that is not skippable; `false` at the end.

@@ -12,7 +12,10 @@ pub(super) struct Escaper<'o> {
 
 impl<'o> Escaper<'o> {
     pub(super) fn new(out: &'o mut Vec<u8>) -> Self {
-        Escaper { out, pending: String::new() }
+        Escaper {
+            out,
+            pending: String::new(),
+        }
     }
 
     pub(super) fn push(&mut self, c: Result<char, u16>) {
@@ -22,7 +25,8 @@ impl<'o> Escaper<'o> {
             self.pending.push(c);
             if self.pending.len() == "_xHHHH_".len() {
                 self.out.extend(b"_x005F");
-                self.out.extend(self.pending.trim_end_matches('_').as_bytes());
+                self.out
+                    .extend(self.pending.trim_end_matches('_').as_bytes());
                 // The last one may be the first of another.
                 self.pending.truncate(1);
             }
@@ -38,12 +42,14 @@ impl<'o> Escaper<'o> {
             Ok(
                 c @ ('\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}'),
             ) => {
-                self.out.extend(format!("_x{:04X}_", u32::from(c)).as_bytes());
+                self.out
+                    .extend(format!("_x{:04X}_", u32::from(c)).as_bytes());
             }
             Err(lone) => self.out.extend(format!("_x{lone:04X}_").as_bytes()),
             // Readers change line ends; the others act on a terminal.
             Ok(c) if render::is_terminal_unsafe(c) => {
-                self.out.extend(format!("&#x{:X};", u32::from(c)).as_bytes());
+                self.out
+                    .extend(format!("&#x{:X};", u32::from(c)).as_bytes());
             }
             Ok(c) => self.out.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
         }

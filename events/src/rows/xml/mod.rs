@@ -87,15 +87,21 @@ fn system(out: &mut Vec<u8>, row: &Row<'_>) {
     number(out, "Level", header.level.unwrap_or(0).into());
     number(out, "Task", header.task.unwrap_or(0).into());
     number(out, "Opcode", header.opcode.unwrap_or(0).into());
-    enclosed(out, "Keywords", |out| hexadecimal(out, header.keyword.unwrap_or(0)));
+    enclosed(out, "Keywords", |out| {
+        hexadecimal(out, header.keyword.unwrap_or(0))
+    });
     out.extend(b"<TimeCreated");
     attribute(out, "SystemTime", |out| out.extend(row.time));
     // The schema has unsigned timestamps.
-    attribute(out, "RawTime", |out| decimal(out, record.timestamp().get() as u64));
+    attribute(out, "RawTime", |out| {
+        decimal(out, record.timestamp().get() as u64)
+    });
     out.extend(b"/>");
     let items = Items::of(record);
     out.extend(b"<Correlation");
-    attribute(out, "ActivityID", |out| guid(out, event.activity().unwrap_or(Guid::ZERO)));
+    attribute(out, "ActivityID", |out| {
+        guid(out, event.activity().unwrap_or(Guid::ZERO))
+    });
     if let Some(related) = items.related_activity {
         attribute(out, "RelatedActivityID", |out| guid(out, related));
     }
@@ -104,7 +110,9 @@ fn system(out: &mut Vec<u8>, row: &Row<'_>) {
     let thread = record.thread_id().unwrap_or(ThreadId::new(NO_ID));
     attribute(out, "ProcessID", |out| decimal(out, process.get().into()));
     attribute(out, "ThreadID", |out| decimal(out, thread.get().into()));
-    attribute(out, "ProcessorID", |out| decimal(out, record.processor().into()));
+    attribute(out, "ProcessorID", |out| {
+        decimal(out, record.processor().into())
+    });
     if let Some(session) = items.terminal_session {
         attribute(out, "SessionID", |out| decimal(out, session.into()));
     }
@@ -148,7 +156,11 @@ fn debug_data(
     named(out, "LevelName", &schema.level.name);
     element(out, "Component", &schema.provider_name);
     named(out, "FileLine", &schema.name);
-    element(out, "Message", event.write_message(scratch).unwrap_or_default());
+    element(
+        out,
+        "Message",
+        event.write_message(scratch).unwrap_or_default(),
+    );
     // The Event schema has a number for the function; its name stands beside it.
     if !schema.task.name.is_empty() {
         out.extend(format!("<Function xmlns=\"{TRACE}\">").as_bytes());
@@ -165,11 +177,22 @@ fn rendering_info(out: &mut Vec<u8>, event: &Event<'_>, scratch: &mut Vec<u8>) {
     let start = out.len();
     out.extend(b"<RenderingInfo Culture=\"en-US\">");
     let empty = out.len();
-    named(out, "Message", event.write_message(scratch).unwrap_or_default());
+    named(
+        out,
+        "Message",
+        event.write_message(scratch).unwrap_or_default(),
+    );
     let schema = event.schema();
     let level = schema.map_or("", |schema| without_common(&schema.level.name));
-    let standard = header.level.filter(|_| record.is_event()).map_or("", level_name);
-    named(out, "Level", if level.is_empty() { standard } else { level });
+    let standard = header
+        .level
+        .filter(|_| record.is_event())
+        .map_or("", level_name);
+    named(
+        out,
+        "Level",
+        if level.is_empty() { standard } else { level },
+    );
     let task = schema.map_or("", |schema| match schema.source {
         // Such an event has a name where others have a task.
         SchemaSource::TraceLogging => &*schema.name,
@@ -179,12 +202,23 @@ fn rendering_info(out: &mut Vec<u8>, event: &Event<'_>, scratch: &mut Vec<u8>) {
     });
     named(out, "Task", task);
     let opcode = schema.map_or("", |schema| without_common(&schema.opcode.name));
-    let standard = header.opcode.filter(|_| record.is_event()).map_or("", opcode_name);
+    let standard = header
+        .opcode
+        .filter(|_| record.is_event())
+        .map_or("", opcode_name);
     let class_guid = class(event);
-    let symbol = schema.filter(|_| class_guid.is_some()).map_or("", |schema| &*schema.name);
-    let opcode = [opcode, symbol, standard].into_iter().find(|name| !name.is_empty());
+    let symbol = schema
+        .filter(|_| class_guid.is_some())
+        .map_or("", |schema| &*schema.name);
+    let opcode = [opcode, symbol, standard]
+        .into_iter()
+        .find(|name| !name.is_empty());
     named(out, "Opcode", opcode.unwrap_or_default());
-    named(out, "Channel", schema.map_or("", |schema| &*schema.channel.name));
+    named(
+        out,
+        "Channel",
+        schema.map_or("", |schema| &*schema.channel.name),
+    );
     if record.is_kernel() {
         named(out, "Provider", "MSNT_SystemTrace");
     } else {
@@ -193,7 +227,9 @@ fn rendering_info(out: &mut Vec<u8>, event: &Event<'_>, scratch: &mut Vec<u8>) {
     let keywords = schema.map_or(&[][..], |schema| &schema.keyword_names);
     if !keywords.is_empty() {
         enclosed(out, "Keywords", |out| {
-            keywords.iter().for_each(|keyword| element(out, "Keyword", keyword));
+            keywords
+                .iter()
+                .for_each(|keyword| element(out, "Keyword", keyword));
         });
     }
     let group = header.hook.and_then(|hook| group_name((hook >> 8) as u8));
@@ -370,6 +406,11 @@ fn opcode_name(opcode: u8) -> &'static str {
     const OTHERS: [&str; 5] = ["Extension", "Reply", "Resume", "Suspend", "Send"];
     match opcode {
         0xf0 => "Receive",
-        _ => FIRST.iter().chain(&OTHERS).nth(opcode.into()).copied().unwrap_or_default(),
+        _ => FIRST
+            .iter()
+            .chain(&OTHERS)
+            .nth(opcode.into())
+            .copied()
+            .unwrap_or_default(),
     }
 }

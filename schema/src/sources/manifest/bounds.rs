@@ -47,7 +47,9 @@ pub(super) fn check(text: &str) -> Result<(), Error> {
             depth = depth.saturating_sub(1);
             after(tag, ">")
         } else {
-            let Some(end) = start_tag(tag)? else { return Ok(()) };
+            let Some(end) = start_tag(tag)? else {
+                return Ok(());
+            };
             let empty = tag.get(..end).is_some_and(|tag| tag.ends_with('/'));
             depth += usize::from(!empty);
             if depth > MAX_DEPTH {
@@ -100,7 +102,10 @@ pub(super) struct Budget {
 impl Budget {
     /// For a manifest of so many bytes.
     pub fn new(len: usize) -> Self {
-        Budget { fields: MAX_FIELDS, text: len.saturating_mul(4).saturating_add(SPARE_TEXT) }
+        Budget {
+            fields: MAX_FIELDS,
+            text: len.saturating_mul(4).saturating_add(SPARE_TEXT),
+        }
     }
 
     /// Pays for a copy of a template.
@@ -139,5 +144,9 @@ impl Weight {
 
 /// Refuses a map with more entries than `count`.
 pub(super) fn entries(count: usize) -> Result<(), Error> {
-    if count > MAX_ENTRIES { Err(Error::TooBig("entries of a map")) } else { Ok(()) }
+    if count > MAX_ENTRIES {
+        Err(Error::TooBig("entries of a map"))
+    } else {
+        Ok(())
+    }
 }

@@ -90,19 +90,29 @@ pub fn parse_lenient(text: &str) -> Result<Vec<EventSchema>, Error> {
 fn parse_as(text: &str, source: SchemaSource) -> Result<Vec<EventSchema>, Error> {
     let text = text.trim_start_matches('\u{feff}').trim_end_matches('\0');
     bounds::check(text)?;
-    let options = ParsingOptions { nodes_limit: MAX_NODES, ..ParsingOptions::default() };
+    let options = ParsingOptions {
+        nodes_limit: MAX_NODES,
+        ..ParsingOptions::default()
+    };
     let document =
         Document::parse_with_options(text, options).map_err(|e| Error::Xml(e.to_string()))?;
     let texts = Texts::read(&document);
     let mut budget = Budget::new(text.len());
     let mut out = Vec::new();
     let mut has_provider = false;
-    for node in document.descendants().filter(|n| is(n, "provider") && n.has_attribute("guid")) {
+    for node in document
+        .descendants()
+        .filter(|n| is(n, "provider") && n.has_attribute("guid"))
+    {
         has_provider = true;
         provider(node, &texts, source, &mut budget, &mut out)
             .map_err(|error| with_line(error, &document))?;
     }
-    if has_provider { Ok(out) } else { Err(Error::NoProvider) }
+    if has_provider {
+        Ok(out)
+    } else {
+        Err(Error::NoProvider)
+    }
 }
 
 fn is(node: &Node<'_, '_>, name: &str) -> bool {
@@ -111,12 +121,21 @@ fn is(node: &Node<'_, '_>, name: &str) -> bool {
 
 /// An error about an element, with its offset instead of its line: see [`with_line`].
 fn wrong(node: Node<'_, '_>, problem: String) -> Error {
-    Error::Element { line: u32::try_from(node.range().start).unwrap_or(u32::MAX), problem }
+    Error::Element {
+        line: u32::try_from(node.range().start).unwrap_or(u32::MAX),
+        problem,
+    }
 }
 
 /// An error: an attribute with this name is missing or cannot be read.
 fn bad(node: Node<'_, '_>, attribute: &str) -> Error {
-    wrong(node, format!("<{}> needs a {attribute} that can be read", node.tag_name().name()))
+    wrong(
+        node,
+        format!(
+            "<{}> needs a {attribute} that can be read",
+            node.tag_name().name()
+        ),
+    )
 }
 
 /// An error: the element refers to something that does not exist.
@@ -126,11 +145,15 @@ fn unknown(node: Node<'_, '_>, what: &str, name: &str) -> Error {
 
 fn need<T: TryFrom<u64>>(node: Node<'_, '_>, attribute: &'static str) -> Result<T, Error> {
     let value = node.attribute(attribute).and_then(number);
-    value.and_then(|v| T::try_from(v).ok()).ok_or_else(|| bad(node, attribute))
+    value
+        .and_then(|v| T::try_from(v).ok())
+        .ok_or_else(|| bad(node, attribute))
 }
 
 fn need_text(node: Node<'_, '_>, attribute: &'static str) -> Result<Text, Error> {
-    let text = node.attribute(attribute).ok_or_else(|| bad(node, attribute))?;
+    let text = node
+        .attribute(attribute)
+        .ok_or_else(|| bad(node, attribute))?;
     Ok(text.to_owned().into())
 }
 
@@ -140,7 +163,10 @@ fn named<T: TryFrom<u64>>(
     number: NamedNumber,
 ) -> Result<Named<T>, Error> {
     let value = T::try_from(number.value).map_err(|_| bad(event, attribute))?;
-    Ok(Named { value, name: number.shown })
+    Ok(Named {
+        value,
+        name: number.shown,
+    })
 }
 
 /// The display message of an element, or else its name.
@@ -185,11 +211,15 @@ fn provider(
 
 /// All elements of a provider, except the XML form of events, which has elements with any name.
 fn parts<'a, 'i>(provider: Node<'a, 'i>) -> impl Iterator<Item = Node<'a, 'i>> {
-    provider.descendants().filter(|node| node.is_element() && !is_in_user_data(*node))
+    provider
+        .descendants()
+        .filter(|node| node.is_element() && !is_in_user_data(*node))
 }
 
 fn is_in_user_data(node: Node<'_, '_>) -> bool {
-    node.ancestors().skip(1).any(|ancestor| is(&ancestor, "UserData"))
+    node.ancestors()
+        .skip(1)
+        .any(|ancestor| is(&ancestor, "UserData"))
 }
 
 /// The numbers that events of a provider refer to by name.
@@ -228,15 +258,18 @@ impl Numbers {
         match node.tag_name().name() {
             "level" => {
                 let value = need::<u8>(node, "value")?;
-                self.levels.insert(name, value.into(), shown_name(texts, node, name));
+                self.levels
+                    .insert(name, value.into(), shown_name(texts, node, name));
             }
             "task" => {
                 let value = need::<u16>(node, "value")?;
-                self.tasks.insert(name, value.into(), shown_name(texts, node, name));
+                self.tasks
+                    .insert(name, value.into(), shown_name(texts, node, name));
             }
             "keyword" => {
                 let mask = need::<u64>(node, "mask")?;
-                self.keywords.insert(name, mask, shown_name(texts, node, name));
+                self.keywords
+                    .insert(name, mask, shown_name(texts, node, name));
             }
             "opcode" => {
                 let value = need::<u8>(node, "value")?;
@@ -287,25 +320,46 @@ fn event(
     };
     let identity = Identity::Modern { id, version };
     let mut schema = EventSchema::new(Guid::ZERO, identity, SchemaSource::Manifest);
-    schema.name = event.attribute("symbol").unwrap_or_default().to_owned().into();
+    schema.name = event
+        .attribute("symbol")
+        .unwrap_or_default()
+        .to_owned()
+        .into();
     schema.level = named(event, "level", numbers.levels.number_in(event, "level")?)?;
     schema.task = named(event, "task", numbers.tasks.number_in(event, "task")?)?;
-    let task_opcodes = event.attribute("task").and_then(|task| numbers.task_opcodes.get(task));
+    let task_opcodes = event
+        .attribute("task")
+        .and_then(|task| numbers.task_opcodes.get(task));
     let opcode = match task_opcodes.map(|opcodes| opcodes.number_in(event, "opcode")) {
         Some(Ok(opcode)) => opcode,
         _ => numbers.opcodes.number_in(event, "opcode")?,
     };
     schema.opcode = named(event, "opcode", opcode)?;
-    schema.channel = named(event, "channel", numbers.channels.number_in(event, "channel")?)?;
-    for name in event.attribute("keywords").unwrap_or_default().split_whitespace() {
-        let keyword =
-            numbers.keywords.get(event, name).ok_or_else(|| unknown(event, "keyword", name))?;
+    schema.channel = named(
+        event,
+        "channel",
+        numbers.channels.number_in(event, "channel")?,
+    )?;
+    for name in event
+        .attribute("keywords")
+        .unwrap_or_default()
+        .split_whitespace()
+    {
+        let keyword = numbers
+            .keywords
+            .get(event, name)
+            .ok_or_else(|| unknown(event, "keyword", name))?;
         budget.text(keyword.shown.len())?;
         schema.keywords |= keyword.value;
         schema.keyword_names.push(keyword.shown.clone());
     }
     schema.message = texts.message(event).map(Text::Owned);
-    let named = [&schema.level.name, &schema.task.name, &schema.opcode.name, &schema.channel.name];
+    let named = [
+        &schema.level.name,
+        &schema.task.name,
+        &schema.opcode.name,
+        &schema.channel.name,
+    ];
     for text in named.into_iter().chain(&schema.message) {
         budget.text(text.len())?;
     }
@@ -329,7 +383,10 @@ fn maps(
             "patternMap" => MapKind::Patterns,
             _ => continue,
         };
-        let name = node.attribute("name").ok_or_else(|| bad(node, "name"))?.to_owned();
+        let name = node
+            .attribute("name")
+            .ok_or_else(|| bad(node, "name"))?
+            .to_owned();
         let entries = node.children().filter(|n| is(n, "map"));
         let map = if kind == MapKind::Patterns {
             let format = need_text(node, "format")?;
@@ -347,7 +404,10 @@ fn maps(
                 bounds::entries(named.len() + 1)?;
                 if let Some(text) = texts.message(entry) {
                     budget.text(text.len())?;
-                    named.push(MapEntry { value, name: text.into() });
+                    named.push(MapEntry {
+                        value,
+                        name: text.into(),
+                    });
                 }
             }
             ValueMap::new(name.clone(), kind, named)

@@ -24,7 +24,10 @@ impl Names {
     pub(super) fn with(predefined: &[(&'static str, u64)]) -> Self {
         let mut names = Names::default();
         for &(name, value) in predefined {
-            let number = NamedNumber { value, shown: Text::Borrowed(name) };
+            let number = NamedNumber {
+                value,
+                shown: Text::Borrowed(name),
+            };
             names.0.insert(name.to_owned(), number);
         }
         names
@@ -40,7 +43,13 @@ impl Names {
     }
 
     pub(super) fn insert(&mut self, name: &str, value: u64, shown: String) {
-        self.0.insert(name.to_owned(), NamedNumber { value, shown: shown.into() });
+        self.0.insert(
+            name.to_owned(),
+            NamedNumber {
+                value,
+                shown: shown.into(),
+            },
+        );
     }
 
     /// The number of a name. Names that Windows defines have the prefix `win:` here; a manifest can
@@ -60,13 +69,19 @@ impl Names {
         attribute: &'static str,
     ) -> Result<NamedNumber, Error> {
         let Some(name) = event.attribute(attribute) else {
-            return Ok(NamedNumber { value: 0, shown: Text::Borrowed("") });
+            return Ok(NamedNumber {
+                value: 0,
+                shown: Text::Borrowed(""),
+            });
         };
         if let Some(number) = self.get(event, name) {
             return Ok(number.clone());
         }
         let value = number(name).ok_or_else(|| unknown(event, attribute, name))?;
-        Ok(NamedNumber { value, shown: name.to_owned().into() })
+        Ok(NamedNumber {
+            value,
+            shown: name.to_owned().into(),
+        })
     }
 }
 
@@ -74,5 +89,9 @@ impl Names {
 fn predefined_name(event: Node<'_, '_>, name: &str) -> Option<String> {
     let (prefix, local) = name.split_once(':')?;
     let namespace = event.lookup_namespace_uri(Some(prefix))?;
-    if namespace == WINMETA { Some(format!("win:{local}")) } else { None }
+    if namespace == WINMETA {
+        Some(format!("win:{local}"))
+    } else {
+        None
+    }
 }

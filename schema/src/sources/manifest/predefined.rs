@@ -11,13 +11,19 @@ pub(super) struct Reserved {
     pub numbers: RangeInclusive<u64>,
 }
 
-pub(super) const RESERVED_LEVELS: Reserved =
-    Reserved { prefix: "win:ReservedLevel", numbers: 6..=15 };
-pub(super) const RESERVED_OPCODES: Reserved =
-    Reserved { prefix: "win:ReservedOpcode", numbers: 241..=255 };
+pub(super) const RESERVED_LEVELS: Reserved = Reserved {
+    prefix: "win:ReservedLevel",
+    numbers: 6..=15,
+};
+pub(super) const RESERVED_OPCODES: Reserved = Reserved {
+    prefix: "win:ReservedOpcode",
+    numbers: 241..=255,
+};
 /// The values of keywords are the bits with these numbers.
-pub(super) const RESERVED_KEYWORDS: Reserved =
-    Reserved { prefix: "win:ReservedKeyword", numbers: 56..=63 };
+pub(super) const RESERVED_KEYWORDS: Reserved = Reserved {
+    prefix: "win:ReservedKeyword",
+    numbers: 56..=63,
+};
 
 pub(super) const LEVELS: &[(&str, u64)] = &[
     ("win:LogAlways", 0),

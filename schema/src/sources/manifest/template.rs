@@ -56,7 +56,10 @@ impl Templates {
         event: Node<'_, '_>,
         budget: &mut Budget,
     ) -> Result<Vec<Field>, Error> {
-        let (fields, weight) = self.0.get(id).ok_or_else(|| unknown(event, "template", id))?;
+        let (fields, weight) = self
+            .0
+            .get(id)
+            .ok_or_else(|| unknown(event, "template", id))?;
         budget.template(*weight)?;
         Ok(fields.clone())
     }

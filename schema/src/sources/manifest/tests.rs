@@ -46,23 +46,39 @@ const MANIFEST: &str = r#"<?xml version="1.0"?>
 #[test]
 fn parse_resolves_everything_an_event_refers_to() {
     let schemas = parse(MANIFEST).unwrap();
-    let [stepped, plain] = &schemas[..] else { panic!("{schemas:?}") };
-    assert_eq!(stepped.provider.to_string(), "01020304-0506-0708-090a-0b0c0d0e0f10");
+    let [stepped, plain] = &schemas[..] else {
+        panic!("{schemas:?}")
+    };
+    assert_eq!(
+        stepped.provider.to_string(),
+        "01020304-0506-0708-090a-0b0c0d0e0f10"
+    );
     assert_eq!(stepped.identity, Identity::Modern { id: 7, version: 2 });
     assert_eq!((stepped.task.value, stepped.opcode.value), (3, 20));
     assert_eq!((stepped.level.value, stepped.channel.value), (17, 16));
     assert_eq!((stepped.keywords, stepped.keyword_names.len()), (0x81, 2));
     assert_eq!(stepped.message.as_deref(), Some("Step %1 of %2"));
     let f = &stepped.fields;
-    assert_eq!(f[0].map.as_ref().map(|m| (m.get(1), m.get(2))), Some((Some("red"), Some("green"))));
+    assert_eq!(
+        f[0].map.as_ref().map(|m| (m.get(1), m.get(2))),
+        Some((Some("red"), Some("green")))
+    );
     assert_eq!(f[2].count, Count::Field(FieldRef::Here(1)));
-    let FieldKind::Struct(members) = &f[2].kind else { panic!() };
+    let FieldKind::Struct(members) = &f[2].kind else {
+        panic!()
+    };
     assert_eq!(members[1].length, Length::Field(FieldRef::Here(0)));
     assert_eq!(members[2].length, Length::Field(FieldRef::Top(1)));
     assert_eq!(f[3].length, Length::Fixed(2));
-    assert_eq!((f[4].length, f[5].out), (Length::Fixed(16), OutType::NtStatus));
+    assert_eq!(
+        (f[4].length, f[5].out),
+        (Length::Fixed(16), OutType::NtStatus)
+    );
     assert_eq!(f[5].in_type(), Some(InType::UInt32));
-    assert_eq!((plain.level.value, plain.opcode.value, plain.fields.len()), (2, 1, 0));
+    assert_eq!(
+        (plain.level.value, plain.opcode.value, plain.fields.len()),
+        (2, 1, 0)
+    );
 }
 
 #[test]
@@ -77,18 +93,40 @@ fn schemas_of_a_manifest_decode_payloads() {
         panic!()
     };
     assert_eq!(pairs.len(), 2);
-    let Some(Value::Ipv6(addr)) = decoder.get("Addr", &payload, PointerSize::P8) else { panic!() };
+    let Some(Value::Ipv6(addr)) = decoder.get("Addr", &payload, PointerSize::P8) else {
+        panic!()
+    };
     assert!(addr.is_loopback());
 }
 
 #[test]
 fn parse_reports_errors_with_their_line() {
     for (from, to, message) in [
-        ("template=\"T1\"", "template=\"T2\"", "line 30: there is no template \"T2\""),
-        ("count=\"Count\"", "count=\"Cnt\"", "line 18: there is no counting field \"Cnt\""),
-        ("keywords=\"K1 K8\"", "keywords=\"K2\"", "line 30: there is no keyword \"K2\""),
-        ("inType=\"win:UInt8\"", "inType=\"win:UInt9\"", "line 19: there is no type \"win:UInt9\""),
-        ("value=\"7\"", "value=\"70000\"", "line 30: <event> needs a value that can be read"),
+        (
+            "template=\"T1\"",
+            "template=\"T2\"",
+            "line 30: there is no template \"T2\"",
+        ),
+        (
+            "count=\"Count\"",
+            "count=\"Cnt\"",
+            "line 18: there is no counting field \"Cnt\"",
+        ),
+        (
+            "keywords=\"K1 K8\"",
+            "keywords=\"K2\"",
+            "line 30: there is no keyword \"K2\"",
+        ),
+        (
+            "inType=\"win:UInt8\"",
+            "inType=\"win:UInt9\"",
+            "line 19: there is no type \"win:UInt9\"",
+        ),
+        (
+            "value=\"7\"",
+            "value=\"70000\"",
+            "line 30: <event> needs a value that can be read",
+        ),
     ] {
         let text = MANIFEST.replace(from, to);
         let error = parse(&text).unwrap_err();
@@ -112,10 +150,18 @@ fn parse_knows_what_windows_defines() {
             "level=\"wm:Error\" opcode=\"win:ReservedOpcode241\" \
           keywords=\"wm:ResponseTime win:ReservedKeyword63\" channel=\"APP\"",
         )
-        .replace("<channels>", "<channels><importChannel chid=\"APP\" name=\"Application\"/>")
-        .replace("<x/>", "<event value=\"none\"/><level name=\"a\"/><template/>");
+        .replace(
+            "<channels>",
+            "<channels><importChannel chid=\"APP\" name=\"Application\"/>",
+        )
+        .replace(
+            "<x/>",
+            "<event value=\"none\"/><level name=\"a\"/><template/>",
+        );
     let schemas = parse(&text).unwrap();
-    let [stepped, plain] = &schemas[..] else { panic!("{schemas:?}") };
+    let [stepped, plain] = &schemas[..] else {
+        panic!("{schemas:?}")
+    };
     assert_eq!((plain.level.value, plain.opcode.value), (2, 241));
     assert_eq!(plain.keywords, 1 << 63 | 1 << 48);
     assert_eq!((plain.channel.value, stepped.channel.value), (9, 16));
@@ -160,14 +206,23 @@ fn parse_takes_display_messages_as_names() {
         );
     let schemas = parse(&text).unwrap();
     let stepped = &schemas[0];
-    assert_eq!((&*stepped.level.name, &*stepped.task.name), ("very loud", "Working"));
-    assert_eq!((&*stepped.opcode.name, &*stepped.channel.name), ("one step", "Test/Operational"));
+    assert_eq!(
+        (&*stepped.level.name, &*stepped.task.name),
+        ("very loud", "Working")
+    );
+    assert_eq!(
+        (&*stepped.opcode.name, &*stepped.channel.name),
+        ("one step", "Test/Operational")
+    );
     assert_eq!(stepped.keyword_names, ["K1", "the eighth"]);
     let map = stepped.fields[0].map.as_ref().unwrap();
     assert_eq!(map.get(2), Some("costs $(5) or the eighth"));
     // Without messages the names are those of the elements.
     let schemas = parse(MANIFEST).unwrap();
-    assert_eq!((&*schemas[0].level.name, &*schemas[0].task.name), ("Loud", "Work"));
+    assert_eq!(
+        (&*schemas[0].level.name, &*schemas[0].task.name),
+        ("Loud", "Work")
+    );
     assert_eq!(&*schemas[1].level.name, "win:Error");
 }
 
@@ -197,14 +252,25 @@ fn parse_reads_pattern_maps() {
         .replace("   <templates>", &format!("{maps}<templates>"))
         .replace("length=\"2\"/>", "length=\"2\" map=\"Paths\"/>");
     let schemas = parse(&text).unwrap();
-    let map = schemas[0].field_index("Fixed").and_then(|at| schemas[0].fields[at].map.clone());
+    let map = schemas[0]
+        .field_index("Fixed")
+        .and_then(|at| schemas[0].fields[at].map.clone());
     let map = map.unwrap();
-    assert_eq!((map.kind(), map.format()), (MapKind::Patterns, "http://example.org/regex"));
-    let [first, second] = map.patterns() else { panic!("{map:?}") };
+    assert_eq!(
+        (map.kind(), map.format()),
+        (MapKind::Patterns, "http://example.org/regex")
+    );
+    let [first, second] = map.patterns() else {
+        panic!("{map:?}")
+    };
     assert_eq!((&*first.pattern, &*first.text), ("^C:", "(system)"));
     assert_eq!((&*second.pattern, &*second.text), ("tmp$", "(scratch)"));
     for (from, to, message) in [
-        ("format=\"http://example.org/regex\"", "", "<patternMap> needs a format"),
+        (
+            "format=\"http://example.org/regex\"",
+            "",
+            "<patternMap> needs a format",
+        ),
         ("name=\"^C:\"", "", "<map> needs a name"),
         (" value=\"(system)\"", "", "<map> needs a value"),
     ] {

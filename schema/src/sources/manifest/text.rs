@@ -21,7 +21,9 @@ pub(super) struct Texts {
 }
 
 fn is_english(resources: Node<'_, '_>) -> bool {
-    resources.attribute("culture").is_some_and(|culture| culture.starts_with("en"))
+    resources
+        .attribute("culture")
+        .is_some_and(|culture| culture.starts_with("en"))
 }
 
 /// References within references that are followed: a message of the message table is one itself.
@@ -33,31 +35,53 @@ const MAX_BYTES: usize = 64 << 20;
 
 impl Texts {
     pub(super) fn read(document: &Document<'_>) -> Self {
-        let mut tables: Vec<_> = document.descendants().filter(|n| is(n, "resources")).collect();
+        let mut tables: Vec<_> = document
+            .descendants()
+            .filter(|n| is(n, "resources"))
+            .collect();
         tables.sort_by_key(|table| !is_english(*table));
         let mut strings = HashMap::new();
-        for node in tables.iter().flat_map(|t| t.descendants()).filter(|n| is(n, "string")) {
+        for node in tables
+            .iter()
+            .flat_map(|t| t.descendants())
+            .filter(|n| is(n, "string"))
+        {
             if let (Some(id), Some(value)) = (node.attribute("id"), node.attribute("value")) {
-                strings.entry(id.to_owned()).or_insert_with(|| value.to_owned());
+                strings
+                    .entry(id.to_owned())
+                    .or_insert_with(|| value.to_owned());
             }
         }
         let mut messages = HashMap::new();
         let tables = document.descendants().filter(|n| is(n, "messageTable"));
-        for node in tables.flat_map(|t| t.descendants()).filter(|n| is(n, "message")) {
-            let Some(text) = node.attribute("message") else { continue };
+        for node in tables
+            .flat_map(|t| t.descendants())
+            .filter(|n| is(n, "message"))
+        {
+            let Some(text) = node.attribute("message") else {
+                continue;
+            };
             for name in ["mid", "symbol", "value"] {
                 if let Some(id) = node.attribute(name) {
-                    messages.entry(id.to_owned()).or_insert_with(|| text.to_owned());
+                    messages
+                        .entry(id.to_owned())
+                        .or_insert_with(|| text.to_owned());
                 }
             }
         }
-        Texts { strings, messages, left: Cell::new(MAX_BYTES) }
+        Texts {
+            strings,
+            messages,
+            left: Cell::new(MAX_BYTES),
+        }
     }
 
     /// The `message` of an element, with its references resolved; `None` if it has none, or refers
     /// to a text that does not exist.
     pub(super) fn message(&self, node: Node<'_, '_>) -> Option<String> {
-        self.resolve(node.attribute("message")?, MAX_DEPTH, &mut { MAX_REFERENCES })
+        self.resolve(node.attribute("message")?, MAX_DEPTH, &mut {
+            MAX_REFERENCES
+        })
     }
 
     fn resolve(&self, text: &str, depth: usize, references: &mut usize) -> Option<String> {
@@ -92,7 +116,10 @@ impl Texts {
             ("mc", id) => self.messages.get(id),
             _ => return None,
         };
-        Some(Reference { text: text.map(String::as_str), after })
+        Some(Reference {
+            text: text.map(String::as_str),
+            after,
+        })
     }
 }
 

@@ -33,7 +33,8 @@ impl Maps {
     pub fn add(&mut self, record: &[u8]) -> Option<ProviderMap> {
         let provider = record.guid_at(0)?;
         let map = Arc::new(parse_map(record.get(16..)?)?);
-        self.0.insert((provider, map.name().to_owned()), map.clone());
+        self.0
+            .insert((provider, map.name().to_owned()), map.clone());
         Some(ProviderMap { provider, map })
     }
 }
@@ -56,7 +57,11 @@ fn parse_map(blob: &[u8]) -> Option<ValueMap> {
     let texts = Texts::new(blob);
     let name = texts.at(blob.u32_at(0)?)?;
     let flags = blob.u32_at(4)?;
-    let kind = if flags & BITS != 0 { MapKind::Bits } else { MapKind::Values };
+    let kind = if flags & BITS != 0 {
+        MapKind::Bits
+    } else {
+        MapKind::Values
+    };
     let has_text_values = flags & WBEM != 0 && blob.u32_at(12)? == TEXT_VALUES;
     let count = usize::try_from(blob.u32_at(8)?).ok()?;
     let mut entries = Vec::new();
@@ -72,7 +77,10 @@ fn parse_map(blob: &[u8]) -> Option<ValueMap> {
         if let Some(value) = value
             && let Some(name) = name
         {
-            entries.push(MapEntry { value, name: name.trim_end().to_owned().into() });
+            entries.push(MapEntry {
+                value,
+                name: name.trim_end().to_owned().into(),
+            });
         }
     }
     Some(ValueMap::new(name.trim_end().to_owned(), kind, entries))
@@ -87,7 +95,10 @@ struct Texts<'a> {
 
 impl<'a> Texts<'a> {
     fn new(blob: &'a [u8]) -> Self {
-        Texts { blob, left: Cell::new(blob.len().saturating_mul(4)) }
+        Texts {
+            blob,
+            left: Cell::new(blob.len().saturating_mul(4)),
+        }
     }
 
     /// The text at an offset; `None` for offset 0, outside of the blob, and after too many texts.
@@ -158,9 +169,15 @@ impl InfoHeader {
 
     fn identity(&self) -> Identity {
         match self.decoding_source {
-            1 => Identity::Classic { opcode: self.opcode, version: self.version.into() },
+            1 => Identity::Classic {
+                opcode: self.opcode,
+                version: self.version.into(),
+            },
             2 => Identity::Message { number: self.id },
-            _ => Identity::Modern { id: self.id, version: self.version },
+            _ => Identity::Modern {
+                id: self.id,
+                version: self.version,
+            },
         }
     }
 }
@@ -191,15 +208,25 @@ pub fn parse(blob: &[u8], maps: &Maps) -> Result<EventSchema, Error> {
     if top > count || need > have {
         return Err(Error::ShortInfo { need, have });
     }
-    let mut reader =
-        Properties { blob, texts: &texts, maps, provider: owner, count, top, left: MAX_FIELDS };
+    let mut reader = Properties {
+        blob,
+        texts: &texts,
+        maps,
+        provider: owner,
+        count,
+        top,
+        left: MAX_FIELDS,
+    };
     schema.fields = reader.list(0, top, 0)?;
     Ok(schema)
 }
 
 fn keyword_names(blob: &[u8]) -> Vec<Text> {
     let mut names = Vec::new();
-    let offset = blob.u32_at(0x40).and_then(|offset| usize::try_from(offset).ok()).unwrap_or(0);
+    let offset = blob
+        .u32_at(0x40)
+        .and_then(|offset| usize::try_from(offset).ok())
+        .unwrap_or(0);
     if offset == 0 {
         return names;
     }
@@ -208,7 +235,13 @@ fn keyword_names(blob: &[u8]) -> Vec<Text> {
         && let Some(text) = c.utf16z()
         && !text.is_empty()
     {
-        names.push(crate::decode::Utf16::new(text).to_string().trim_end().to_owned().into());
+        names.push(
+            crate::decode::Utf16::new(text)
+                .to_string()
+                .trim_end()
+                .to_owned()
+                .into(),
+        );
     }
     names
 }
@@ -263,7 +296,9 @@ impl Properties<'_> {
         if depth > MAX_DEPTH || start.saturating_add(len) > self.count {
             return Err(Error::InfoTooBig);
         }
-        (start..start + len).map(|index| self.property(index, start, depth)).collect()
+        (start..start + len)
+            .map(|index| self.property(index, start, depth))
+            .collect()
     }
 
     fn property(&mut self, index: usize, start: usize, depth: usize) -> Result<Field, Error> {
@@ -273,7 +308,10 @@ impl Properties<'_> {
         const FIXED_COUNT: u32 = 0x20;
         self.left = self.left.checked_sub(1).ok_or(Error::InfoTooBig)?;
         let offset = HEADER + index * PROPERTY;
-        let short = Error::ShortInfo { need: offset + PROPERTY, have: self.blob.len() };
+        let short = Error::ShortInfo {
+            need: offset + PROPERTY,
+            have: self.blob.len(),
+        };
         let property = Property::read(self.blob, offset).ok_or(short)?;
         let name: Text = self.texts.at(property.name).unwrap_or_default().into();
         let count = if property.flags & PARAM_COUNT != 0 {

@@ -17,12 +17,18 @@ impl Blob {
         header[0x64..0x68].copy_from_slice(&(properties as u32).to_le_bytes());
         header[0x68..0x6c].copy_from_slice(&top.to_le_bytes());
         let names_at = HEADER + properties * PROPERTY;
-        Blob { header, properties: vec![], names: vec![], names_at }
+        Blob {
+            header,
+            properties: vec![],
+            names: vec![],
+            names_at,
+        }
     }
 
     fn name(&mut self, text: &str) -> u32 {
         let at = self.names_at + self.names.len();
-        self.names.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+        self.names
+            .extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
         at as u32
     }
 
@@ -48,7 +54,12 @@ impl Blob {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        [&self.header[..], self.properties.concat().as_slice(), &self.names].concat()
+        [
+            &self.header[..],
+            self.properties.concat().as_slice(),
+            &self.names,
+        ]
+        .concat()
     }
 }
 
@@ -73,17 +84,35 @@ fn parse_resolves_structs_counts_and_lengths() {
     assert_eq!(schema.provider_name, "Some-Provider");
     assert_eq!(schema.name, "Work");
     assert_eq!(schema.identity, Identity::Modern { id: 5, version: 2 });
-    let [count, items, text] = &schema.fields[..] else { panic!("{:?}", schema.fields) };
+    let [count, items, text] = &schema.fields[..] else {
+        panic!("{:?}", schema.fields)
+    };
     assert_eq!(count.in_type(), Some(InType::UInt16));
     assert_eq!(items.count, Count::Field(FieldRef::Here(0)));
-    let FieldKind::Struct(members) = &items.kind else { panic!() };
+    let FieldKind::Struct(members) = &items.kind else {
+        panic!()
+    };
     assert_eq!(members[1].length, Length::Field(FieldRef::Here(0)));
     assert_eq!(text.length, Length::Fixed(4));
 
-    assert!(schema.fields[0].map.as_ref().is_some_and(|m| m.entries().is_empty()));
-    let entries = vec![MapEntry { value: 1, name: "red".into() }];
-    attach(&mut schema, &Arc::new(ValueMap::new("Colors", MapKind::Values, entries)));
-    assert_eq!(schema.fields[0].map.as_ref().and_then(|m| m.get(1)), Some("red"));
+    assert!(
+        schema.fields[0]
+            .map
+            .as_ref()
+            .is_some_and(|m| m.entries().is_empty())
+    );
+    let entries = vec![MapEntry {
+        value: 1,
+        name: "red".into(),
+    }];
+    attach(
+        &mut schema,
+        &Arc::new(ValueMap::new("Colors", MapKind::Values, entries)),
+    );
+    assert_eq!(
+        schema.fields[0].map.as_ref().and_then(|m| m.get(1)),
+        Some("red")
+    );
 }
 
 #[test]
@@ -98,14 +127,23 @@ fn add_reads_maps_that_parse_finds() {
     put(20, 1);
     put(24, 56);
     put(28, 4);
-    map.extend("Colors \0ab \0cd\0".encode_utf16().flat_map(u16::to_le_bytes));
+    map.extend(
+        "Colors \0ab \0cd\0"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes),
+    );
     blob.extend(map);
     let mut maps = Maps::default();
     let map = maps.add(&blob).unwrap().map;
     assert_eq!(map.kind(), MapKind::Bits);
     assert_eq!(map.bits(5).collect::<Vec<_>>(), ["ab", "cd"]);
     let schema = parse(&sample(), &maps).unwrap();
-    assert!(schema.fields[0].map.as_ref().is_some_and(|m| !m.entries().is_empty()));
+    assert!(
+        schema.fields[0]
+            .map
+            .as_ref()
+            .is_some_and(|m| !m.entries().is_empty())
+    );
 }
 
 /// A map from MOF may give its values as text.
@@ -122,7 +160,11 @@ fn add_reads_mof_maps_with_values_in_text() {
         put(16 + entry * 8, output);
         put(20 + entry * 8, input);
     }
-    map.extend("M\0A\u{0}7\u{0}B\u{0}0x1F\0?\0".encode_utf16().flat_map(u16::to_le_bytes));
+    map.extend(
+        "M\0A\u{0}7\u{0}B\u{0}0x1F\0?\0"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes),
+    );
     record.extend(map);
     let map = Maps::default().add(&record).unwrap().map;
     assert_eq!((map.name(), map.kind()), ("M", MapKind::Values));
@@ -140,8 +182,14 @@ fn parse_refuses_cut_and_hostile_blobs() {
     let mut blob = Blob::new(2, 1);
     blob.property(1, "a", [0, 2], 0, 1, 0);
     blob.property(1, "b", [0, 2], 0, 1, 0);
-    assert_eq!(parse(&blob.bytes(), &Maps::default()), Err(crate::Error::InfoTooBig));
+    assert_eq!(
+        parse(&blob.bytes(), &Maps::default()),
+        Err(crate::Error::InfoTooBig)
+    );
     let mut blob = Blob::new(1, 1);
     blob.property(0, "a", [299, 0], 0, 1, 0);
-    assert_eq!(parse(&blob.bytes(), &Maps::default()), Err(crate::Error::UnknownType(299)));
+    assert_eq!(
+        parse(&blob.bytes(), &Maps::default()),
+        Err(crate::Error::UnknownType(299))
+    );
 }

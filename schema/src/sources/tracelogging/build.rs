@@ -12,7 +12,10 @@ pub fn build(schema: &EventSchema) -> Result<Vec<u8>, Error> {
     let mut out = vec![0, 0];
     push_tags(schema.tags, &mut out);
     push_name(&schema.name, &mut out)?;
-    schema.fields.iter().try_for_each(|field| push_field(field, 0, &mut out))?;
+    schema
+        .fields
+        .iter()
+        .try_for_each(|field| push_field(field, 0, &mut out))?;
     let size = u16::try_from(out.len()).map_err(|_| Error::TooLong { size: out.len() })?;
     for (to, from) in out.iter_mut().zip(size.to_le_bytes()) {
         *to = from;
@@ -22,7 +25,9 @@ pub fn build(schema: &EventSchema) -> Result<Vec<u8>, Error> {
 
 fn push_name(name: &str, out: &mut Vec<u8>) -> Result<(), Error> {
     if name.contains('\0') {
-        return Err(Error::NulInName { name: name.to_owned() });
+        return Err(Error::NulInName {
+            name: name.to_owned(),
+        });
     }
     out.extend_from_slice(name.as_bytes());
     out.push(0);
@@ -77,13 +82,19 @@ fn push_field(field: &Field, depth: usize, out: &mut Vec<u8>) -> Result<(), Erro
     if let Some(count) = count {
         out.extend_from_slice(&count.to_le_bytes());
     }
-    members.iter().try_for_each(|member| push_field(member, depth + 1, out))
+    members
+        .iter()
+        .try_for_each(|member| push_field(member, depth + 1, out))
 }
 
 fn no_code(field: &Field) -> Error {
-    Error::NoCode { field: field.name.to_string() }
+    Error::NoCode {
+        field: field.name.to_string(),
+    }
 }
 
 fn bad_struct(field: &Field) -> Error {
-    Error::BadStruct { field: field.name.to_string() }
+    Error::BadStruct {
+        field: field.name.to_string(),
+    }
 }

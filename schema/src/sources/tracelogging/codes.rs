@@ -45,5 +45,9 @@ pub(super) fn out_type(code: u8) -> OutType {
 /// The code of an out-type.
 pub(super) const fn out_code(out: OutType) -> u8 {
     let position = out as u8;
-    if position < OutType::Utf8 as u8 { position } else { position + LATER }
+    if position < OutType::Utf8 as u8 {
+        position
+    } else {
+        position + LATER
+    }
 }

@@ -49,7 +49,11 @@ impl EventSchema {
             name: name.into(),
             level: Named::new(5, ""),
             fields,
-            ..EventSchema::new(provider, Identity::SelfDescribing, SchemaSource::TraceLogging)
+            ..EventSchema::new(
+                provider,
+                Identity::SelfDescribing,
+                SchemaSource::TraceLogging,
+            )
         }
     }
 }
@@ -83,8 +87,11 @@ pub fn parse(provider: Guid, metadata: &[u8]) -> Result<EventSchema, Error> {
     let metadata = metadata.get(..usize::from(size)).unwrap_or(metadata);
     let mut c = Cursor::new(metadata);
     c.take(2).ok_or_else(|| truncated(&c, "its size"))?;
-    let mut schema =
-        EventSchema::new(provider, Identity::SelfDescribing, SchemaSource::TraceLogging);
+    let mut schema = EventSchema::new(
+        provider,
+        Identity::SelfDescribing,
+        SchemaSource::TraceLogging,
+    );
     schema.tags = tags(&mut c).ok_or_else(|| truncated(&c, "the event's tags"))?;
     schema.name = text(c.ansiz().ok_or_else(|| truncated(&c, "the event's name"))?);
     let mut is_known = true;
@@ -95,7 +102,10 @@ pub fn parse(provider: Guid, metadata: &[u8]) -> Result<EventSchema, Error> {
 }
 
 fn truncated(c: &Cursor<'_>, what: &'static str) -> Error {
-    Error::ShortMetadata { at: c.position() + c.rest().len(), what }
+    Error::ShortMetadata {
+        at: c.position() + c.rest().len(),
+        what,
+    }
 }
 
 fn text(bytes: &[u8]) -> Text {
@@ -140,8 +150,11 @@ fn parse_field(c: &mut Cursor<'_>, depth: usize, is_known: &mut bool) -> Result<
         CONSTANT => count = Count::Const(c.u16().ok_or_else(|| truncated(c, "a field's count"))?),
         VARIABLE => count = Count::Prefixed,
         CUSTOM => {
-            let size = c.u16().ok_or_else(|| truncated(c, "a custom type's size"))?;
-            c.take(size.into()).ok_or_else(|| truncated(c, "a custom type"))?;
+            let size = c
+                .u16()
+                .ok_or_else(|| truncated(c, "a custom type's size"))?;
+            c.take(size.into())
+                .ok_or_else(|| truncated(c, "a custom type"))?;
             custom = true;
         }
         _ => {}
@@ -166,7 +179,9 @@ fn parse_field(c: &mut Cursor<'_>, depth: usize, is_known: &mut bool) -> Result<
         }
         Field::structure(name, members)
     } else if let Some((ty, length)) = codes::in_type(code) {
-        Field::new(name, ty).with_length(length).with_out(codes::out_type(out_code))
+        Field::new(name, ty)
+            .with_length(length)
+            .with_out(codes::out_type(out_code))
     } else {
         *is_known = false;
         count = Count::One;

@@ -70,20 +70,36 @@ fn parse_reads_every_part_of_the_format() {
     let schema = parse(Guid::ZERO, &data).unwrap();
     assert_eq!(schema.tags, 1 << 14);
     assert_eq!(schema.name, "Ev");
-    let [s, n, a, st] = &schema.fields[..] else { panic!("{:?}", schema.fields) };
+    let [s, n, a, st] = &schema.fields[..] else {
+        panic!("{:?}", schema.fields)
+    };
     assert_eq!((s.in_type(), s.length), (Some(InType::Utf16), Length::U16));
-    assert_eq!((n.in_type(), n.out, n.tags), (Some(InType::UInt32), OutType::Hex, 1 << 21));
-    assert_eq!((a.in_type(), a.count), (Some(InType::UInt8), Count::Const(2)));
+    assert_eq!(
+        (n.in_type(), n.out, n.tags),
+        (Some(InType::UInt32), OutType::Hex, 1 << 21)
+    );
+    assert_eq!(
+        (a.in_type(), a.count),
+        (Some(InType::UInt8), Count::Const(2))
+    );
     assert_eq!(st.count, Count::Prefixed);
-    let FieldKind::Struct(members) = &st.kind else { panic!() };
-    assert_eq!(members.iter().map(|m| &*m.name).collect::<Vec<_>>(), ["x", "y"]);
+    let FieldKind::Struct(members) = &st.kind else {
+        panic!()
+    };
+    assert_eq!(
+        members.iter().map(|m| &*m.name).collect::<Vec<_>>(),
+        ["x", "y"]
+    );
     assert_eq!(members[1].out, OutType::Boolean);
 }
 
 #[test]
 fn parse_reads_an_unknown_type_as_the_rest() {
     let schema = parse(Guid::ZERO, b"\x0b\0\0e\0f\0\x1fg\0\x04").unwrap();
-    assert_eq!(schema.fields, [Field::new("f", InType::Binary).with_length(Length::Rest)]);
+    assert_eq!(
+        schema.fields,
+        [Field::new("f", InType::Binary).with_length(Length::Rest)]
+    );
 }
 
 #[test]
@@ -92,7 +108,10 @@ fn parse_refuses_cut_metadata() {
     assert!(parse(Guid::ZERO, whole).is_ok());
     for len in [0, 1, 2, 3, 4, 6, 7, 8] {
         assert!(
-            matches!(parse(Guid::ZERO, &whole[..len]), Err(Error::ShortMetadata { .. })),
+            matches!(
+                parse(Guid::ZERO, &whole[..len]),
+                Err(Error::ShortMetadata { .. })
+            ),
             "{len}"
         );
     }
@@ -105,8 +124,11 @@ fn parse_refuses_cut_metadata() {
 #[test]
 fn provider_traits_parse_undoes_build() {
     let group = "4f50731a-89cf-4782-b3e0-dce8c90476ba".parse().unwrap();
-    let traits =
-        ProviderTraits { name: "A.B".into(), group: Some(group), ..ProviderTraits::default() };
+    let traits = ProviderTraits {
+        name: "A.B".into(),
+        group: Some(group),
+        ..ProviderTraits::default()
+    };
     let data = traits.build();
     assert_eq!(data.len(), 2 + 4 + 0x13);
     assert_eq!(ProviderTraits::parse(&data), Some(traits));

@@ -30,7 +30,10 @@ impl<'a> ProviderTraits<'a> {
         let mut c = Cursor::new(data);
         c.take(2)?;
         let name = ansi_text(c.ansiz()?);
-        let mut traits = ProviderTraits { name, ..ProviderTraits::default() };
+        let mut traits = ProviderTraits {
+            name,
+            ..ProviderTraits::default()
+        };
         while let Some(size) = c.u16() {
             let Some(body) = usize::from(size).checked_sub(2).and_then(|n| c.take(n)) else {
                 break;
@@ -51,7 +54,9 @@ impl<'a> ProviderTraits<'a> {
         /// Longest name: the size, the NUL and two traits of 19 bytes have to fit as well.
         const MAX_LEN: usize = 0xffff - 2 - 1 - 2 * 19;
         let name = self.name.split('\0').next().unwrap_or_default();
-        let name = name.get(..name.floor_char_boundary(MAX_LEN)).unwrap_or_default();
+        let name = name
+            .get(..name.floor_char_boundary(MAX_LEN))
+            .unwrap_or_default();
         let mut out = vec![0, 0];
         out.extend_from_slice(name.as_bytes());
         out.push(0);

@@ -37,7 +37,10 @@ const HOOKS: &[u16] = &[
 
 /// Those that a merge adds: class and types.
 const MERGED: &[(&str, &[u8])] = &[
-    ("b3e675d7-2554-4f18-830b-2762732560de", &[0, 32, 36, 37, 38, 40, 64]),
+    (
+        "b3e675d7-2554-4f18-830b-2762732560de",
+        &[0, 32, 36, 37, 38, 40, 64],
+    ),
     ("9b79ee91-b5fd-41c0-a243-4248e266e9d0", &[32, 33, 34, 35]),
 ];
 
@@ -46,18 +49,27 @@ const MERGED: &[(&str, &[u8])] = &[
 fn classic_table_describes_every_named_type() {
     let classes: Vec<_> = Registry::classic().providers().collect();
     let has = |class: Guid, opcode: u8| {
-        let events = classes.iter().filter(|c| c.guid == class).flat_map(|c| &c.events);
+        let events = classes
+            .iter()
+            .filter(|c| c.guid == class)
+            .flat_map(|c| &c.events);
         events.clone().any(
             |e| matches!(e.schema.identity, Identity::Classic { opcode: is, .. } if is == opcode),
         )
     };
     for hook in HOOKS {
         let [group, opcode] = hook.to_be_bytes();
-        assert!(has(group_guid(group).unwrap(), opcode), "{hook:#06x} is not described");
+        assert!(
+            has(group_guid(group).unwrap(), opcode),
+            "{hook:#06x} is not described"
+        );
     }
     for (class, opcodes) in MERGED {
         for opcode in *opcodes {
-            assert!(has(class.parse().unwrap(), *opcode), "{class} {opcode} is not described");
+            assert!(
+                has(class.parse().unwrap(), *opcode),
+                "{class} {opcode} is not described"
+            );
         }
     }
 }
@@ -136,7 +148,12 @@ const SIZES: &[(u16, u16, usize, usize)] = &[
     (0x090a, 2, 16 + 4 + 2, 16 + 8 + 2),
     (0x0b0a, 2, 20 + 512 + 268 + 4, 808),
     (0x0b0a, 3, 20 + 512 + 268 + 4 + 4 + 12, 828),
-    (0x0b0b, 2, 40 + 512 + 4 + 2 + 6 + 4, 40 + 512 + 4 + 2 + 6 + 4),
+    (
+        0x0b0b,
+        2,
+        40 + 512 + 4 + 2 + 6 + 4,
+        40 + 512 + 4 + 2 + 6 + 4,
+    ),
     (0x0b0e, 0, 20 + 5 * 512 + 4, 20 + 5 * 512 + 4),
     (0x0b10, 2, 8, 8),
     (0x0b11, 2, 16, 16),
@@ -184,7 +201,11 @@ fn classic_layouts_have_the_lengths_of_the_structures() {
         for (pointers, size) in [(PointerSize::P4, narrow), (PointerSize::P8, wide)] {
             let exact = |size: usize| decoder.check(&vec![0; size], pointers).is_exact();
             let least = (0..3000).find(|&size| exact(size));
-            assert_eq!(least, Some(size), "{hook:#06x} version {version}, {pointers:?}");
+            assert_eq!(
+                least,
+                Some(size),
+                "{hook:#06x} version {version}, {pointers:?}"
+            );
         }
     }
 }
@@ -194,7 +215,10 @@ fn classic_layouts_have_the_lengths_of_the_structures() {
 fn switches_have_the_flags_of_their_version() {
     let class = group_guid(0x05).unwrap();
     let text = |version, reason: u8, flags: u8, state: u8| {
-        let identity = Identity::Classic { opcode: 0x24, version };
+        let identity = Identity::Classic {
+            opcode: 0x24,
+            version,
+        };
         let decoder = Registry::classic().decoder(class, identity).unwrap();
         let mut payload = [0; 24];
         payload[12..15].copy_from_slice(&[reason, flags, state]);
@@ -208,7 +232,10 @@ fn switches_have_the_flags_of_their_version() {
                 || field.contains("Flags")
                 || field.contains("State=")
         });
-        shown.filter(|field| !field.starts_with("Previous")).collect::<Vec<_>>().join(" ")
+        shown
+            .filter(|field| !field.starts_with("Previous"))
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     assert_eq!(
         text(2, 6, 1, 5),
@@ -227,11 +254,20 @@ fn switches_have_the_flags_of_their_version() {
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn rare_events_of_the_configuration_are_decoded_by_their_structures() {
     let wide = |text: &str| -> Vec<u8> {
-        text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+        text.encode_utf16()
+            .chain([0])
+            .flat_map(u16::to_le_bytes)
+            .collect()
     };
     let numbers =
         |values: &[u32]| -> Vec<u8> { values.iter().flat_map(|v| v.to_le_bytes()).collect() };
-    let device = [wide("ROOT\\A"), wide("A device"), wide("A"), wide("\\Device\\1")].concat();
+    let device = [
+        wide("ROOT\\A"),
+        wide("A device"),
+        wide("A"),
+        wide("\\Device\\1"),
+    ]
+    .concat();
     // Windows 7: the name of the device object follows the three texts of version 2.
     let third = [numbers(&[7, 9, 2]), device.clone()].concat();
     // Windows 10: status and problem follow the counts.
@@ -239,9 +275,16 @@ fn rare_events_of_the_configuration_are_decoded_by_their_structures() {
     let fifth = [vec![0; 16], numbers(&[1, 2, 0x180_200a, 28]), device, rest].concat();
     // GROUP_AFFINITY: the mask is as wide as a pointer; group and three reserved words follow.
     let node = |mask: &[u8], group: u16| [mask, &group.to_le_bytes()[..], &[0; 6]].concat();
-    let wide_nodes =
-        [node(&0xffu64.to_le_bytes(), 0), node(&0xff00_0000_0000u64.to_le_bytes(), 1)].concat();
-    let narrow_nodes = [node(&0xfu32.to_le_bytes(), 0), node(&0xf0u32.to_le_bytes(), 1)].concat();
+    let wide_nodes = [
+        node(&0xffu64.to_le_bytes(), 0),
+        node(&0xff00_0000_0000u64.to_le_bytes(), 1),
+    ]
+    .concat();
+    let narrow_nodes = [
+        node(&0xfu32.to_le_bytes(), 0),
+        node(&0xf0u32.to_le_bytes(), 1),
+    ]
+    .concat();
     let tail = "DeviceID=\"ROOT\\A\" DeviceDescription=\"A device\" FriendlyName=\"A\" \
                 PdoName=\"\\Device\\1\"";
     let third_text = format!(" IDLength=7 DescriptionLength=9 FriendlyNameLength=2 {tail}");
@@ -262,7 +305,13 @@ fn rare_events_of_the_configuration_are_decoded_by_their_structures() {
     for (hook, version, pointers, payload, expected) in [
         (0x0b16u16, 3, p8, third, third_text),
         (0x0b16, 5, p8, fifth, fifth_text),
-        (0x0b18, 2, p8, numa(wide_nodes), nodes_text("0xff", "0xff0000000000")),
+        (
+            0x0b18,
+            2,
+            p8,
+            numa(wide_nodes),
+            nodes_text("0xff", "0xff0000000000"),
+        ),
         (0x0b18, 2, p4, numa(narrow_nodes), nodes_text("0xf", "0xf0")),
     ] {
         let [group, opcode] = hook.to_be_bytes();
@@ -271,7 +320,15 @@ fn rare_events_of_the_configuration_are_decoded_by_their_structures() {
         let mut fields = decoder.unwrap().fields(&payload, pointers);
         let mut text = Vec::new();
         crate::render::Renderer::new().text_fields(&mut text, &mut fields);
-        assert_eq!(String::from_utf8(text).unwrap(), expected, "{hook:#06x} v{version}");
-        assert!(fields.note().is_exact(), "{hook:#06x} v{version}: {:?}", fields.note());
+        assert_eq!(
+            String::from_utf8(text).unwrap(),
+            expected,
+            "{hook:#06x} v{version}"
+        );
+        assert!(
+            fields.note().is_exact(),
+            "{hook:#06x} v{version}: {:?}",
+            fields.note()
+        );
     }
 }

@@ -26,7 +26,10 @@ fn parse_accepts_every_built_in_table() {
     if let Err(error) = Erratum::parse(ERRATA_TABLE.name, ERRATA_TABLE.text) {
         panic!("{error}");
     }
-    assert_eq!(Registry::of(TableSet::Documented).providers().count(), DOCUMENTED_TABLES.len());
+    assert_eq!(
+        Registry::of(TableSet::Documented).providers().count(),
+        DOCUMENTED_TABLES.len()
+    );
     let registry = Registry::builtin();
     assert_eq!(registry.providers().count(), TABLES.len());
     let events: Vec<_> = registry.providers().map(|p| p.events.len()).collect();
@@ -37,12 +40,25 @@ fn parse_accepts_every_built_in_table() {
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn find_accepts_names_parts_of_names_and_guids() {
     let registry = Registry::builtin();
-    for text in ["Microsoft-Windows-DotNETRuntime", "microsoft-windows-dotnetruntime", "runtime"] {
-        assert_eq!(registry.find(text).unwrap().name, "Microsoft-Windows-DotNETRuntime");
+    for text in [
+        "Microsoft-Windows-DotNETRuntime",
+        "microsoft-windows-dotnetruntime",
+        "runtime",
+    ] {
+        assert_eq!(
+            registry.find(text).unwrap().name,
+            "Microsoft-Windows-DotNETRuntime"
+        );
     }
-    assert_eq!(registry.find("private").unwrap().name, "Microsoft-Windows-DotNETRuntimePrivate");
+    assert_eq!(
+        registry.find("private").unwrap().name,
+        "Microsoft-Windows-DotNETRuntimePrivate"
+    );
     for text in ["rundown", "{A669021C-C450-4609-A035-5AF59AF4DF18}"] {
-        assert_eq!(registry.find(text).unwrap().name, "Microsoft-Windows-DotNETRuntimeRundown");
+        assert_eq!(
+            registry.find(text).unwrap().name,
+            "Microsoft-Windows-DotNETRuntimeRundown"
+        );
     }
     assert!(registry.find("unknown").is_none());
 }
@@ -52,8 +68,18 @@ fn find_accepts_names_parts_of_names_and_guids() {
 fn keyword_names_splits_masks() {
     let rundown = Registry::builtin().find("rundown").unwrap();
     let keywords = rundown.keyword_names(0xb8);
-    assert_eq!(keywords.names, ["LoaderRundownKeyword", "JitRundownKeyword", "NGenRundownKeyword"]);
-    assert_eq!(keywords.unnamed, 0x80, "a bit that means nothing to this provider");
+    assert_eq!(
+        keywords.names,
+        [
+            "LoaderRundownKeyword",
+            "JitRundownKeyword",
+            "NGenRundownKeyword"
+        ]
+    );
+    assert_eq!(
+        keywords.unnamed, 0x80,
+        "a bit that means nothing to this provider"
+    );
     assert_eq!(rundown.keyword("endrundownkeyword"), Some(0x100));
 }
 
@@ -73,11 +99,21 @@ fn parse_reports_errors_with_their_line() {
         ("nonsense", 2, "line"),
         ("  stack", 2, "line"),
     ] {
-        let error = Provider::parse("t.txt", &table(body)).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("t.txt:{line}: ")), "{body}: {error}");
+        let error = Provider::parse("t.txt", &table(body))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with(&format!("t.txt:{line}: ")),
+            "{body}: {error}"
+        );
         assert!(error.contains(what), "{body}: {error}");
     }
-    assert!(Provider::parse("t.txt", "").unwrap_err().to_string().contains("provider"));
+    assert!(
+        Provider::parse("t.txt", "")
+            .unwrap_err()
+            .to_string()
+            .contains("provider")
+    );
 }
 
 #[test]
@@ -95,7 +131,10 @@ fn parse_reports_errors_of_errata_with_their_line() {
     ] {
         let error = Erratum::parse("e.txt", &format!("{whole}{body}\n")).unwrap_err();
         let error = error.to_string();
-        assert!(error.starts_with(&format!("e.txt:{line}: ")), "{body}: {error}");
+        assert!(
+            error.starts_with(&format!("e.txt:{line}: ")),
+            "{body}: {error}"
+        );
         assert!(error.contains(what), "{body}: {error}");
     }
     let error = Erratum::parse("e.txt", "erratum X01 a\n\nerratum X02 b\n").unwrap_err();
@@ -110,7 +149,9 @@ fn tables_differ_only_where_an_erratum_says_so() {
     for provider in Registry::of(TableSet::Documented).providers() {
         for event in &provider.events {
             let place = format!("{} {}", provider.name, event.schema.name);
-            let key = event.shipped.unwrap_or_else(|| panic!("{place}: shipped as what?"));
+            let key = event
+                .shipped
+                .unwrap_or_else(|| panic!("{place}: shipped as what?"));
             let real = shipped.event(provider.guid, key);
             let real = real.unwrap_or_else(|| panic!("{place}: {key:?} is not shipped"));
             let facts = |e: &TableEvent| {
@@ -120,18 +161,31 @@ fn tables_differ_only_where_an_erratum_says_so() {
                     .iter()
                     .map(|f| (f.name.clone(), f.in_type(), f.count == Count::One))
                     .collect();
-                (e.schema.identity, e.schema.level.value, e.schema.keywords, fields)
+                (
+                    e.schema.identity,
+                    e.schema.level.value,
+                    e.schema.keywords,
+                    fields,
+                )
             };
             let (says, is) = (facts(event), facts(real));
             // A version is part of a name only in the pages.
-            let unversioned =
-                |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+            let unversioned = |name: &str| {
+                name.trim_end_matches(|c: char| c.is_ascii_digit())
+                    .to_owned()
+            };
             let names = unversioned(&event.schema.name) == unversioned(&real.schema.name)
                 || real.schema.name.starts_with(&*event.schema.name);
             let same = names && says == is;
-            assert!(same || !event.errata().is_empty(), "{place}: differs without an erratum");
+            assert!(
+                same || !event.errata().is_empty(),
+                "{place}: differs without an erratum"
+            );
             for id in event.errata() {
-                assert!(real.errata().contains(&id), "{place}: {id} is not named by {key:?}");
+                assert!(
+                    real.errata().contains(&id),
+                    "{place}: {id} is not named by {key:?}"
+                );
             }
             named.extend(event.errata().into_iter().map(str::to_owned));
             // Each kind of difference has its own.
@@ -140,9 +194,15 @@ fn tables_differ_only_where_an_erratum_says_so() {
             // Some descriptors changed after the pages were written.
             let was = |level, keywords| real.older == Some(OlderEvent { level, keywords });
             let old = was(says.1, says.2);
-            assert!(old || says.1 == is.1 || has(&["X02", "X35"]), "{place}: the level");
+            assert!(
+                old || says.1 == is.1 || has(&["X02", "X35"]),
+                "{place}: the level"
+            );
             let keywords = ["X16", "X17", "X18", "X33", "X34", "X36", "X38"];
-            assert!(old || says.2 == is.2 || has(&keywords), "{place}: the keywords");
+            assert!(
+                old || says.2 == is.2 || has(&keywords),
+                "{place}: the keywords"
+            );
             let fields = [
                 "X09", "X10", "X11", "X12", "X14", "X15", "X21", "X22", "X23", "X28", "X31", "X32",
             ];
@@ -167,12 +227,19 @@ fn errata_are_found_by_mask_and_by_keyword() {
     let registry = Registry::builtin();
     let of = |name: &str, is: fn(&Erratum, &Provider, u64) -> bool, mask| -> Vec<&str> {
         let provider = registry.find(name).unwrap();
-        errata().iter().filter(|e| is(e, provider, mask)).map(|e| e.id.as_str()).collect()
+        errata()
+            .iter()
+            .filter(|e| is(e, provider, mask))
+            .map(|e| e.id.as_str())
+            .collect()
     };
     assert_eq!(of("rundown", Erratum::is_of_mask, 0xb8), ["X04"]);
     assert_eq!(of("runtime", Erratum::is_of_mask, 0x1ccbd), ["X05"]);
     assert_eq!(of("runtime", Erratum::is_of_mask, 0xb8), [""; 0]);
-    assert_eq!(of("runtime", Erratum::is_of_keyword, 0x4000_1000), ["X06", "X34"]);
+    assert_eq!(
+        of("runtime", Erratum::is_of_keyword, 0x4000_1000),
+        ["X06", "X34"]
+    );
 }
 
 #[test]

@@ -87,7 +87,11 @@ impl<'a> Method<'a> {
     pub fn text(&self) -> Option<MethodText<'a>> {
         let token = self.token()?;
         if !self.is_named() {
-            return Some(MethodText { token, version: self.version(), ..MethodText::default() });
+            return Some(MethodText {
+                token,
+                version: self.version(),
+                ..MethodText::default()
+            });
         }
         let positions = self.at;
         let mut walk = positions.layout.walk(self.payload);
@@ -152,8 +156,12 @@ impl<'a> Module<'a> {
     /// Paths and PDBs; empty if the payload ends before the end of a path.
     #[must_use]
     pub fn text(&self) -> ModuleText<'a> {
-        let Some(il_path) = self.il_path() else { return ModuleText::default() };
-        let Some(native_path) = self.native_path() else { return ModuleText::default() };
+        let Some(il_path) = self.il_path() else {
+            return ModuleText::default();
+        };
+        let Some(native_path) = self.native_path() else {
+            return ModuleText::default();
+        };
         ModuleText {
             il_path,
             native_path,
@@ -169,7 +177,11 @@ impl<'a> Module<'a> {
 fn pdb(signature: Option<Guid>, age: Option<u32>) -> Option<Pdb> {
     let signature = signature?;
     let age = age?;
-    if signature == Guid::ZERO { None } else { Some(Pdb { signature, age }) }
+    if signature == Guid::ZERO {
+        None
+    } else {
+        Some(Pdb { signature, age })
+    }
 }
 
 view! {

@@ -138,7 +138,13 @@ pub fn decode<'a>(record: &Record<'a>) -> Option<Decoded<'a>> {
     let provider = ClrProvider::from_guid(header.provider)?;
     let descriptor = header.descriptor;
     let pointers = record.pointer_size().unwrap_or(PointerSize::P4);
-    decode_event(provider, descriptor.id, descriptor.version, record.payload(), pointers)
+    decode_event(
+        provider,
+        descriptor.id,
+        descriptor.version,
+        record.payload(),
+        pointers,
+    )
 }
 
 /// Decodes the payload of an event; `None` for a payload that is too short for its event.
@@ -163,7 +169,12 @@ pub fn decode_event<'a>(
     pointers: PointerSize,
 ) -> Option<Decoded<'a>> {
     let Some((event, known)) = events(provider).event(id, version, pointers) else {
-        return Some(Decoded { instance: None, event: Event::Other, provider, exact: false });
+        return Some(Decoded {
+            instance: None,
+            event: Event::Other,
+            provider,
+            exact: false,
+        });
     };
     let layout = &event.layout;
     let mut exact = false;
@@ -226,7 +237,12 @@ pub fn decode_event<'a>(
         Kind::DomainModule(..) | Kind::Assembly(..) | Kind::JitStart(_) => return None,
     };
     let instance = instance.or_else(|| layout.read(payload, event.instance));
-    Some(Decoded { instance, event: decoded, provider, exact })
+    Some(Decoded {
+        instance,
+        event: decoded,
+        provider,
+        exact,
+    })
 }
 
 fn read_runtime<'a>(
@@ -257,8 +273,13 @@ pub fn is_stack(provider: ClrProvider, id: u16) -> bool {
 #[must_use]
 pub fn il_map_size(provider: ClrProvider, id: u16, version: u8) -> Option<IlMapSize> {
     let (event, known) = events(provider).event(id, version, PointerSize::P8)?;
-    let Kind::IlMap([_, count]) = event.kind else { return None };
-    known.then_some(IlMapSize { layout: &event.layout, count })
+    let Kind::IlMap([_, count]) = event.kind else {
+        return None;
+    };
+    known.then_some(IlMapSize {
+        layout: &event.layout,
+        count,
+    })
 }
 
 /// The size of the payloads of a map from IL to native code, which depends on their count of
@@ -281,7 +302,9 @@ impl IlMapSize {
 /// Two lists of as many 32-bit offsets as the count states follow the fixed fields.
 #[inline]
 fn is_exact_il_map(layout: &Layout, count: Position, payload: &[u8]) -> bool {
-    let Some(count) = layout.read::<u16>(payload, count) else { return false };
+    let Some(count) = layout.read::<u16>(payload, count) else {
+        return false;
+    };
     layout.prefix() + 8 * usize::from(count) + layout.tail() == payload.len()
 }
 
@@ -299,8 +322,14 @@ pub struct PlainEvent {
 #[inline]
 pub fn plain_event(provider: ClrProvider, id: u16) -> Option<PlainEvent> {
     match newest(provider, id).map(|event| &event.kind) {
-        None => Some(PlainEvent { min_size: 0, is_il_map: false }),
-        Some(Kind::IlMap(_)) => Some(PlainEvent { min_size: size_of::<u64>(), is_il_map: true }),
+        None => Some(PlainEvent {
+            min_size: 0,
+            is_il_map: false,
+        }),
+        Some(Kind::IlMap(_)) => Some(PlainEvent {
+            min_size: size_of::<u64>(),
+            is_il_map: true,
+        }),
         Some(_) => None,
     }
 }
@@ -340,13 +369,22 @@ impl Kind {
             "DCStartComplete" => Kind::Complete(Start),
             "DCEndComplete" => Kind::Complete(End),
             "RuntimeInformationStart" | "RuntimeInformationDCStart" => {
-                let names =
-                    ["Sku", "VMMajorVersion", "VMMinorVersion", "VMBuildNumber", "VMQfeNumber"];
+                let names = [
+                    "Sku",
+                    "VMMajorVersion",
+                    "VMMinorVersion",
+                    "VMBuildNumber",
+                    "VMQfeNumber",
+                ];
                 Kind::Runtime(Layout::positions(decoder, p, names))
             }
             "MethodJittingStarted" => Kind::JitStart(Layout::position(decoder, p, "MethodID")),
             "MethodILToNativeMap" | "MethodDCStartILToNativeMap" | "MethodDCEndILToNativeMap" => {
-                Kind::IlMap(Layout::positions(decoder, p, ["MethodID", "CountOfMapEntries"]))
+                Kind::IlMap(Layout::positions(
+                    decoder,
+                    p,
+                    ["MethodID", "CountOfMapEntries"],
+                ))
             }
             "ExceptionThrown" => {
                 let address = Layout::position(decoder, p, "ExceptionEIP");
@@ -442,5 +480,7 @@ fn catalogue(provider: Guid) -> Catalogue<EventLayout> {
 /// The layout of the newest version of an event.
 #[inline]
 fn newest(provider: ClrProvider, id: u16) -> Option<&'static EventLayout> {
-    events(provider).event(id, u8::MAX, PointerSize::P8).map(|(event, _)| event)
+    events(provider)
+        .event(id, u8::MAX, PointerSize::P8)
+        .map(|(event, _)| event)
 }

@@ -58,8 +58,9 @@ impl Runtime<'_, '_> {
         }
         self.emit_ranges()?;
 
-        let old: Vec<Range> =
-            (0..self.clr.heap.heaps).flat_map(|h| self.clr.heap.ranges(h)).collect();
+        let old: Vec<Range> = (0..self.clr.heap.heaps)
+            .flat_map(|h| self.clr.heap.ranges(h))
+            .collect();
         let before = self.clr.heap.sizes;
         let all: u64 = before.iter().sum();
         let promoted = self.clr.heap.clean(plan.generation);
@@ -93,7 +94,10 @@ impl Runtime<'_, '_> {
         self.clr.heap.free_at = self.origin.at;
         let mut done = OpEffect::after(MILLISECOND / 4);
         // The finalizer has a thread of its own, which wakes up after each collection.
-        done.other_threads.push((TargetThread::Finalizer, ClrOp::Finalize(found, self.origin.at)));
+        done.other_threads.push((
+            TargetThread::Finalizer,
+            ClrOp::Finalize(found, self.origin.at),
+        ));
         Ok(done)
     }
 
@@ -101,7 +105,12 @@ impl Runtime<'_, '_> {
     fn emit_ranges(&mut self) -> Result<()> {
         for heap in 0..self.clr.heap.heaps {
             for range in self.clr.heap.ranges(heap) {
-                let Range { generation, start, used, reserved } = range;
+                let Range {
+                    generation,
+                    start,
+                    used,
+                    reserved,
+                } = range;
                 let values = values![generation, start, used, reserved, self.clr.instance];
                 self.raise(23, 0, &values)?;
             }
@@ -194,12 +203,20 @@ impl Runtime<'_, '_> {
     fn emit_heap(&mut self, promoted: &[u64; 4], found: u32) -> Result<()> {
         let heap = &self.clr.heap;
         let sizes = heap.sizes.into_iter().zip(*promoted);
-        let mut values: Vec<OwnedValue> =
-            sizes.flat_map(|(size, promoted)| values![size, promoted]).collect();
+        let mut values: Vec<OwnedValue> = sizes
+            .flat_map(|(size, promoted)| values![size, promoted])
+            .collect();
         let count = u64::from(found);
         let pinned = heap.pinned().count() as u32;
         let handles = heap.handles.len() as u32;
-        values.extend(values![count * 64, count, pinned, 1u32, handles, self.clr.instance]);
+        values.extend(values![
+            count * 64,
+            count,
+            pinned,
+            1u32,
+            handles,
+            self.clr.instance
+        ]);
         // The heap of pinned objects came with .NET 5.
         let version = if self.clr.heap.pinned_heap { 2 } else { 1 };
         if version == 2 {
@@ -212,11 +229,20 @@ impl Runtime<'_, '_> {
     /// of the collected generations after others.
     fn emit_domains(&mut self, collection: &Collection) -> Result<()> {
         let full = collection.generation >= 2;
-        let sizes = if full { &self.clr.heap.sizes } else { &collection.promoted };
+        let sizes = if full {
+            &self.clr.heap.sizes
+        } else {
+            &collection.promoted
+        };
         let all: u64 = sizes.iter().sum();
         let own = self.clr.own_domain();
-        let domains: Vec<u64> =
-            self.clr.domains.iter().filter(|d| d.loaded).map(|d| d.id).collect();
+        let domains: Vec<u64> = self
+            .clr
+            .domains
+            .iter()
+            .filter(|d| d.loaded)
+            .map(|d| d.id)
+            .collect();
         for domain in domains {
             let survived = if domain == own { all } else { 0 };
             self.raise(84, 0, &values![domain, survived, all, self.clr.instance])?;

@@ -32,18 +32,37 @@ impl Runtime<'_, '_> {
         let share = |size: &u64| self.clr.heap.share(*size, heap);
         let depth = usize::from(collection.generation);
         // A collection of generation 2 also collects the large objects.
-        let pinned = self.clr.heap.share(self.clr.heap.pinned().count() as u64 * 4096, heap);
+        let pinned = self
+            .clr
+            .heap
+            .share(self.clr.heap.pinned().count() as u64 * 4096, heap);
         let mut generations = Vec::new();
-        let sizes = collection.before.iter().zip(&self.clr.heap.sizes).zip(&collection.promoted);
+        let sizes = collection
+            .before
+            .iter()
+            .zip(&self.clr.heap.sizes)
+            .zip(&collection.promoted);
         for (number, ((before, after), promoted)) in sizes.enumerate() {
-            let is_collected = if number == 3 { depth >= 2 } else { number <= depth };
+            let is_collected = if number == 3 {
+                depth >= 2
+            } else {
+                number <= depth
+            };
             let entered = if is_collected { share(before) } else { 0 };
-            let budget = if number == 0 { BUDGET } else { share(after) / 2 };
+            let budget = if number == 0 {
+                BUDGET
+            } else {
+                share(after) / 2
+            };
             generations.push(generation([
                 share(before),
                 share(after),
                 entered,
-                if number == 0 { pinned.min(share(promoted)) } else { 0 },
+                if number == 0 {
+                    pinned.min(share(promoted))
+                } else {
+                    0
+                },
                 share(promoted),
                 budget,
             ]));
@@ -70,7 +89,11 @@ impl Runtime<'_, '_> {
     fn emit_global_history(&mut self, collection: &Collection) -> Result<()> {
         let depth = u32::from(collection.generation);
         let background = collection.background;
-        let how = if background { mechanism::CONCURRENT } else { mechanism::COMPACTION };
+        let how = if background {
+            mechanism::CONCURRENT
+        } else {
+            mechanism::COMPACTION
+        };
         let how = how | mechanism::PROMOTION;
         // Pause mode, and memory load in percent.
         let pause = u32::from(background);
@@ -106,7 +129,11 @@ impl Runtime<'_, '_> {
                 OwnedValue::Struct(values.into())
             })
             .collect();
-        let values = values![self.clr.instance, heaps.len() as u16, OwnedValue::Array(heaps)];
+        let values = values![
+            self.clr.instance,
+            heaps.len() as u16,
+            OwnedValue::Array(heaps)
+        ];
         self.raise(208, 0, &values)
     }
 }

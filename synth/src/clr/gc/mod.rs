@@ -33,7 +33,10 @@ const TYPES: [(&str, bool); 10] = [
     ("System.Byte[]", false),
     ("System.Char[]", false),
     ("System.Object[]", false),
-    ("System.Collections.Generic.Dictionary`2+Entry[System.String,System.Object][]", false),
+    (
+        "System.Collections.Generic.Dictionary`2+Entry[System.String,System.Object][]",
+        false,
+    ),
     ("System.Threading.Tasks.Task", false),
     ("System.Int32[]", false),
     ("System.Text.StringBuilder", false),
@@ -89,14 +92,27 @@ impl Runtime<'_, '_> {
     /// The sizes of segments, and whether this is the collector for servers.
     pub fn emit_settings(&mut self) -> Result<()> {
         let sizes = self.segment_sizes();
-        let values =
-            values![sizes.small(), sizes.large(), self.clr.heap.heaps > 1, self.clr.instance];
+        let values = values![
+            sizes.small(),
+            sizes.large(),
+            self.clr.heap.heaps > 1,
+            self.clr.instance
+        ];
         self.raise_private(2, 1, &values)
     }
 
     fn emit_segment(&mut self, segment: &Segment) -> Result<()> {
-        let Segment { address, size, kind, .. } = *segment;
-        self.raise(5, 1, &values![address, size, kind as u32, self.clr.instance])
+        let Segment {
+            address,
+            size,
+            kind,
+            ..
+        } = *segment;
+        self.raise(
+            5,
+            1,
+            &values![address, size, kind as u32, self.clr.instance],
+        )
     }
 
     fn grow_heap(&mut self) -> Result<()> {
@@ -127,7 +143,14 @@ impl Runtime<'_, '_> {
         self.grow_heap()?;
         let index = self.heap_of();
         let address = self.clr.heap.place(index, amount, large);
-        let tick = Allocation { amount, kind, large, address, object, heap: index };
+        let tick = Allocation {
+            amount,
+            kind,
+            large,
+            address,
+            object,
+            heap: index,
+        };
         self.emit_tick(&tick)?;
         self.emit_sample(&tick)?;
         self.emit_domain(amount)?;
@@ -138,14 +161,29 @@ impl Runtime<'_, '_> {
             let [young, middle] = self.clr.heap.since;
             let generation = if middle >= 8 { 2 } else { u8::from(young >= 6) };
             let background = generation == 2;
-            let plan = GcPlan { generation, background, ..GcPlan::default() };
+            let plan = GcPlan {
+                generation,
+                background,
+                ..GcPlan::default()
+            };
             then.push(ClrOp::Work(ClrWork::Gc(plan)));
         }
-        Ok(OpEffect { cost: 30 * MICROSECOND, then, ..OpEffect::default() })
+        Ok(OpEffect {
+            cost: 30 * MICROSECOND,
+            then,
+            ..OpEffect::default()
+        })
     }
 
     fn emit_tick(&mut self, tick: &Allocation) -> Result<()> {
-        let Allocation { amount, kind, address, object, heap, .. } = *tick;
+        let Allocation {
+            amount,
+            kind,
+            address,
+            object,
+            heap,
+            ..
+        } = *tick;
         let bytes = amount as u32;
         let large = u32::from(tick.large);
         let (instance, of_type, name) =
@@ -160,7 +198,13 @@ impl Runtime<'_, '_> {
 
     /// Samples of allocations, with the type after the first of its kind.
     fn emit_sample(&mut self, sample: &Allocation) -> Result<()> {
-        let Allocation { amount, kind, address, object, .. } = *sample;
+        let Allocation {
+            amount,
+            kind,
+            address,
+            object,
+            ..
+        } = *sample;
         let asked = self.asked();
         let instance = self.clr.instance;
         let of_type = self.clr.type_id(kind);
@@ -168,10 +212,17 @@ impl Runtime<'_, '_> {
         for id in [20, 32] {
             self.raise(id, 0, &values![address, of_type, count, amount, instance])?;
         }
-        self.emit_type(kind, asked.raises(4, keyword::SAMPLED_HIGH | keyword::SAMPLED_LOW))?;
+        self.emit_type(
+            kind,
+            asked.raises(4, keyword::SAMPLED_HIGH | keyword::SAMPLED_LOW),
+        )?;
         let name = type_name(kind);
         let offset = amount / 2;
-        self.raise(303, 0, &values![0u32, instance, of_type, name, address, object, offset])
+        self.raise(
+            303,
+            0,
+            &values![0u32, instance, of_type, name, address, object, offset],
+        )
     }
 
     /// Reports a type once, if an event that names it is `wanted`.
@@ -182,7 +233,9 @@ impl Runtime<'_, '_> {
             return self.skip(false, 15, 0);
         }
         self.clr.heap.emitted_types |= bit;
-        let Some((name, finalizable)) = TYPES.get(kind) else { return Ok(()) };
+        let Some((name, finalizable)) = TYPES.get(kind) else {
+            return Ok(());
+        };
         let array = name.ends_with("[]");
         let flags = u32::from(*finalizable) << 1 | u32::from(array) << 3;
         // Classes and arrays of one dimension, as signatures have them.
@@ -194,7 +247,11 @@ impl Runtime<'_, '_> {
         let of = OwnedValue::Struct(
             values![id, module, token, flags, element, *name, 0u32, none].into(),
         );
-        self.raise(15, 0, &values![1u32, self.clr.instance, OwnedValue::Array(vec![of])])
+        self.raise(
+            15,
+            0,
+            &values![1u32, self.clr.instance, OwnedValue::Array(vec![of])],
+        )
     }
 
     /// Bytes allocated in the domain of the program.
@@ -218,7 +275,11 @@ impl Runtime<'_, '_> {
         }
         let Handle { id, object, kind } = self.clr.heap.hold(kind as u32, self.clr.handle_table);
         let domain = self.clr.own_domain();
-        self.raise(30, 0, &values![id, object, kind, 0u32, domain, self.clr.instance])?;
+        self.raise(
+            30,
+            0,
+            &values![id, object, kind, 0u32, domain, self.clr.instance],
+        )?;
         Ok(OpEffect::after(MICROSECOND))
     }
 

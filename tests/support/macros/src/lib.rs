@@ -21,11 +21,19 @@ impl Need {
         let (present, what, demand) = match (name, value) {
             ("traces", None) => {
                 let present = find::traces_directory(&root).is_dir();
-                (present, "the real traces (../shared/traces)".to_owned(), "ETLKIT_REQUIRE_SHARED")
+                (
+                    present,
+                    "the real traces (../shared/traces)".to_owned(),
+                    "ETLKIT_REQUIRE_SHARED",
+                )
             }
             ("trace", Some(trace)) => {
                 let present = find::traces_directory(&root).join(trace).is_file();
-                (present, format!("the real trace {trace}"), "ETLKIT_REQUIRE_SHARED")
+                (
+                    present,
+                    format!("the real trace {trace}"),
+                    "ETLKIT_REQUIRE_SHARED",
+                )
             }
             ("python", None) => {
                 let present = find::python_path(&root).is_file();
@@ -40,12 +48,20 @@ impl Need {
             }
             ("tshark", None) => {
                 let present = find::program_path("tshark").is_some();
-                (present, "tshark (scripts/install.sh tshark)".to_owned(), "ETLKIT_REQUIRE_TSHARK")
+                (
+                    present,
+                    "tshark (scripts/install.sh tshark)".to_owned(),
+                    "ETLKIT_REQUIRE_TSHARK",
+                )
             }
             ("clang", None) => {
                 let needed = ["clang", "lld-link", "llvm-symbolizer"];
                 let present = needed.iter().all(|name| find::program_path(name).is_some());
-                (present, "Clang (scripts/install.sh clang)".to_owned(), "ETLKIT_REQUIRE_CLANG")
+                (
+                    present,
+                    "Clang (scripts/install.sh clang)".to_owned(),
+                    "ETLKIT_REQUIRE_CLANG",
+                )
             }
             ("chromium", None) => {
                 let present = find::chromium_path().is_some();
@@ -59,7 +75,10 @@ impl Need {
                 ));
             }
         };
-        Ok(Need { missing: (!present).then_some(what), demand })
+        Ok(Need {
+            missing: (!present).then_some(what),
+            demand,
+        })
     }
 
     fn is_of_traces(&self) -> bool {
@@ -83,10 +102,20 @@ pub fn needs(arguments: TokenStream, item: TokenStream) -> TokenStream {
     });
     match expanded {
         Ok(needs) => {
-            let item = if needs.iter().any(Need::is_of_traces) { declaring(item) } else { item };
-            attributes(&needs).parse::<TokenStream>().into_iter().chain([item]).collect()
+            let item = if needs.iter().any(Need::is_of_traces) {
+                declaring(item)
+            } else {
+                item
+            };
+            attributes(&needs)
+                .parse::<TokenStream>()
+                .into_iter()
+                .chain([item])
+                .collect()
         }
-        Err(message) => format!("compile_error!({message:?});").parse().unwrap_or_default(),
+        Err(message) => format!("compile_error!({message:?});")
+            .parse()
+            .unwrap_or_default(),
     }
 }
 
@@ -129,8 +158,16 @@ fn has_test_attribute(item: TokenStream) -> bool {
 /// one of the variables changes, so that the test is compiled again.
 fn attributes(needs: &[Need]) -> String {
     let mut out = String::new();
-    let places = ["ETLKIT_SHARED", "ETLKIT_PYTHON", "ETLKIT_NODE_MODULES", "ETLKIT_CHROMIUM"];
-    for name in places.into_iter().chain(needs.iter().map(|need| need.demand)) {
+    let places = [
+        "ETLKIT_SHARED",
+        "ETLKIT_PYTHON",
+        "ETLKIT_NODE_MODULES",
+        "ETLKIT_CHROMIUM",
+    ];
+    for name in places
+        .into_iter()
+        .chain(needs.iter().map(|need| need.demand))
+    {
         out.push_str(&format!("const _: Option<&str> = option_env!({name:?});\n"));
     }
     let missing: Vec<&str> = needs
@@ -139,7 +176,10 @@ fn attributes(needs: &[Need]) -> String {
         .filter_map(|need| need.missing.as_deref())
         .collect();
     if !missing.is_empty() {
-        out.push_str(&format!("#[ignore = \"needs {}\"]\n", missing.join(" and ").escape_debug()));
+        out.push_str(&format!(
+            "#[ignore = \"needs {}\"]\n",
+            missing.join(" and ").escape_debug()
+        ));
     }
     out
 }

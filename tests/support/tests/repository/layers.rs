@@ -49,9 +49,16 @@ fn row(name: &str) -> Option<&'static Row> {
 fn no_crate_depends_upwards() {
     let floors: BTreeMap<&str, u8> = CRATES.iter().map(|c| (c.1, c.0)).collect();
     let mut wrong = Vec::new();
-    for Crate { name, dependencies, .. } in crates() {
+    for Crate {
+        name, dependencies, ..
+    } in crates()
+    {
         let (floor, _, _, beside) = row(&name).expect("every_crate_has_its_floor");
-        for Dependency { name: dependency, kind } in &dependencies {
+        for Dependency {
+            name: dependency,
+            kind,
+        } in &dependencies
+        {
             let allowed = match floors.get(dependency.as_str()) {
                 Some(other) => other < floor || beside.contains(&dependency.as_str()),
                 None => !dependency.starts_with("etl") || dependency == "etl-test-support",
@@ -74,6 +81,9 @@ fn no_crate_depends_upwards() {
 fn every_crate_has_its_floor() {
     for Crate { name, folder, .. } in crates() {
         let listed = row(&name).is_some_and(|row| folder == Path::new(row.2));
-        assert!(listed, "{name} has no floor in tests/support/tests/repository/layers.rs");
+        assert!(
+            listed,
+            "{name} has no floor in tests/support/tests/repository/layers.rs"
+        );
     }
 }

@@ -60,12 +60,20 @@ fn broken(page: &Path, target: &str) -> Option<String> {
     }
     let (path, fragment) = target.split_once('#').unwrap_or((target, ""));
     let folder = page.parent().unwrap_or(Path::new(""));
-    let file = if path.is_empty() { page.to_owned() } else { folder.join(path) };
+    let file = if path.is_empty() {
+        page.to_owned()
+    } else {
+        folder.join(path)
+    };
     let location = etl_test_support::root().join(&file);
     if !location.exists() {
         return Some(format!("{}: {target} does not exist", page.display()));
     }
-    if fragment.is_empty() || anchors(&read(&file)).iter().any(|anchor| anchor == fragment) {
+    if fragment.is_empty()
+        || anchors(&read(&file))
+            .iter()
+            .any(|anchor| anchor == fragment)
+    {
         return None;
     }
     Some(format!("{}: {target} names no heading", page.display()))
@@ -76,7 +84,10 @@ fn links_between_pages_have_targets() {
     let mut wrong = Vec::new();
     for page in files(".", &[".md"]) {
         // Links of templates are made when they are filled in.
-        if page.components().any(|part| part.as_os_str() == "templates") {
+        if page
+            .components()
+            .any(|part| part.as_os_str() == "templates")
+        {
             continue;
         }
         let text = read(&page);
@@ -94,13 +105,22 @@ fn index_names_every_page_of_docs() {
     for page in files("docs", &[".md"]) {
         let path: PathBuf = page.strip_prefix("docs").unwrap().to_owned();
         let name = path.to_string_lossy().replace('\\', "/");
-        assert!(name == "README.md" || listed.contains(&name.as_str()), "{name}");
+        assert!(
+            name == "README.md" || listed.contains(&name.as_str()),
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn anchors_are_made_as_on_github() {
     assert_eq!(anchor("`--format csv`"), "--format-csv");
-    assert_eq!(anchor("Names of native code: `--symbols`"), "names-of-native-code---symbols");
-    assert_eq!(anchors("# A b\n```\n# code\n```\n## C, d\n<a id=\"e\"></a>"), ["a-b", "c-d", "e"]);
+    assert_eq!(
+        anchor("Names of native code: `--symbols`"),
+        "names-of-native-code---symbols"
+    );
+    assert_eq!(
+        anchors("# A b\n```\n# code\n```\n## C, d\n<a id=\"e\"></a>"),
+        ["a-b", "c-d", "e"]
+    );
 }

@@ -1,7 +1,12 @@
 //! Rules about the repository itself: which crate and which module may use which, the links between
 //! pages, and the width of lines.
 // Tests fail by panicking.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 mod commands;
 mod layers;

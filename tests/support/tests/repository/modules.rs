@@ -11,7 +11,10 @@ use crate::workspace::{Crate, crates};
 
 /// Circles that stay, by one of their modules, each with its reason.
 const ALLOWED: &[(&str, &str)] = &[
-    ("schema::decode::value", "values contain fields and arrays of values"),
+    (
+        "schema::decode::value",
+        "values contain fields and arrays of values",
+    ),
     ("synth::scenario::step", "steps contain blocks of steps"),
 ];
 
@@ -23,8 +26,10 @@ fn modules(folder: &Path) -> BTreeMap<ModulePath, String> {
     let mut out = BTreeMap::new();
     for file in files(source.to_str().unwrap(), &[".rs"]) {
         let path = file.strip_prefix(&source).unwrap().with_extension("");
-        let mut parts: ModulePath =
-            path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        let mut parts: ModulePath = path
+            .iter()
+            .map(|part| part.to_string_lossy().into_owned())
+            .collect();
         match parts.last().map(String::as_str) {
             Some("main") => continue,
             Some("lib" | "mod") => drop(parts.pop()),
@@ -194,8 +199,10 @@ fn modules_use_each_other_in_one_direction() {
     for Crate { folder, .. } in crates() {
         let folder_name = folder.display().to_string();
         for circle in circles(&modules(&folder)) {
-            let names: Vec<String> =
-                circle.iter().map(|module| format!("{folder_name}::{module}")).collect();
+            let names: Vec<String> = circle
+                .iter()
+                .map(|module| format!("{folder_name}::{module}"))
+                .collect();
             let allowed = ALLOWED
                 .iter()
                 .map(|(name, _)| *name)
@@ -206,9 +213,16 @@ fn modules_use_each_other_in_one_direction() {
             }
         }
     }
-    assert!(wrong.is_empty(), "modules that use each other:\n{}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "modules that use each other:\n{}",
+        wrong.join("\n")
+    );
     for (name, reason) in ALLOWED {
-        assert!(used.contains(name), "{name} ({reason}) is in no circle: remove it from the list");
+        assert!(
+            used.contains(name),
+            "{name} ({reason}) is in no circle: remove it from the list"
+        );
     }
 }
 
@@ -216,7 +230,10 @@ fn modules_use_each_other_in_one_direction() {
 fn circles_are_found_between_siblings() {
     let modules = |files: &[(&str, &str)]| -> BTreeMap<ModulePath, String> {
         let path = |name: &str| name.split("::").map(str::to_owned).collect();
-        files.iter().map(|(name, code)| (path(name), (*code).to_owned())).collect()
+        files
+            .iter()
+            .map(|(name, code)| (path(name), (*code).to_owned()))
+            .collect()
     };
     let all = modules(&[
         ("a", "use crate::b::{self, C};"),
@@ -227,6 +244,10 @@ fn circles_are_found_between_siblings() {
     assert_eq!(circles(&all), [["a", "b", "d"]]);
     let two = modules(&[("a", "use crate::b::X;"), ("b", "use super::a::Y;")]);
     assert_eq!(circles(&two), [["a", "b"]]);
-    let none = modules(&[("a", "use crate::b::X;"), ("b", "use super::c::Y;"), ("c", "")]);
+    let none = modules(&[
+        ("a", "use crate::b::X;"),
+        ("b", "use super::c::Y;"),
+        ("c", ""),
+    ]);
     assert!(circles(&none).is_empty());
 }

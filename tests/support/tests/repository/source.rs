@@ -102,7 +102,11 @@ fn raw_string(text: &str) -> Option<usize> {
     text[1 + hashes..].starts_with('"').then_some(())?;
     let end = format!("\"{}", "#".repeat(hashes));
     let start = hashes + 2;
-    Some(text[start..].find(&end).map_or(text.len(), |at| start + at + end.len()))
+    Some(
+        text[start..]
+            .find(&end)
+            .map_or(text.len(), |at| start + at + end.len()),
+    )
 }
 
 /// Bytes of a character literal; 0 for a lifetime.
@@ -111,7 +115,11 @@ fn character(text: &str) -> usize {
     match chars.next() {
         Some((_, '\\')) => text[2..].find('\'').map_or(0, |at| {
             // '\'' has its end after the escaped quote.
-            if text[2..].starts_with("''") || text[2..].starts_with('\'') { 4 } else { at + 3 }
+            if text[2..].starts_with("''") || text[2..].starts_with('\'') {
+                4
+            } else {
+                at + 3
+            }
         }),
         Some(_) => match chars.next() {
             Some((at, '\'')) => at + 1,

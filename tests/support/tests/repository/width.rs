@@ -36,5 +36,9 @@ fn comments_and_prose_are_wrapped() {
             wrong.push(format!("{path}:{line}"));
         }
     }
-    assert!(wrong.is_empty(), "lines of more than {WIDTH} columns:\n{}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "lines of more than {WIDTH} columns:\n{}",
+        wrong.join("\n")
+    );
 }

@@ -28,7 +28,11 @@ pub fn crates() -> Vec<Crate> {
         .current_dir(&root)
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     // The manifests have canonical paths.
     let root = PathBuf::from(metadata["workspace_root"].as_str().unwrap());

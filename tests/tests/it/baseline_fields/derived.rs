@@ -18,8 +18,15 @@ fn try_equal(name: &str, text: &str, event: &Event<'_>) -> Option<bool> {
     match name {
         // The time zone's bias.
         "UtcOffsetMinutes" => {
-            let zone = event.fields.iter().find(|(f, _)| f.name == "TimeZoneInformation")?;
-            Some(undone::integer(text, zone.1.as_bytes()?.u32_at(0)?.into(), 4))
+            let zone = event
+                .fields
+                .iter()
+                .find(|(f, _)| f.name == "TimeZoneInformation")?;
+            Some(undone::integer(
+                text,
+                zone.1.as_bytes()?.u32_at(0)?.into(),
+                4,
+            ))
         }
         // Eight bytes, shown as a number.
         "PhysicalAddr" => {
@@ -36,10 +43,17 @@ fn try_equal(name: &str, text: &str, event: &Event<'_>) -> Option<bool> {
         // NT paths are shown as DOS paths.
         "FileName" | "ModuleILPath" => {
             let (_, value) = event.fields.iter().find(|(f, _)| f.name == name)?;
-            Some(cut_equal(text, &dos_path(&value.as_utf16()?.to_string()), text))
+            Some(cut_equal(
+                text,
+                &dos_path(&value.as_utf16()?.to_string()),
+                text,
+            ))
         }
         "ModuleILFileName" => {
-            let (_, path) = event.fields.iter().find(|(f, _)| f.name == "ModuleILPath")?;
+            let (_, path) = event
+                .fields
+                .iter()
+                .find(|(f, _)| f.name == "ModuleILPath")?;
             let path = path.as_utf16()?.to_string();
             Some(cut_equal(text, path.rsplit('\\').next()?, text))
         }
@@ -55,11 +69,22 @@ fn try_equal(name: &str, text: &str, event: &Event<'_>) -> Option<bool> {
             Some(names.get(priority as usize) == Some(&text))
         }
         "IrpFlags" => {
-            let names = [(1, "Nocache"), (2, "MountCompletion"), (0x40, "SynchronousPagingIO")];
+            let names = [
+                (1, "Nocache"),
+                (2, "MountCompletion"),
+                (0x40, "SynchronousPagingIO"),
+            ];
             let flags = number("IrpFlags")? & 0x1_ffff;
-            let set: Vec<_> =
-                names.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| *name).collect();
-            Some(if flags == 0 { text == "None" } else { cut_equal(text, &set.join(", "), text) })
+            let set: Vec<_> = names
+                .iter()
+                .filter(|(bit, _)| flags & bit != 0)
+                .map(|(_, name)| *name)
+                .collect();
+            Some(if flags == 0 {
+                text == "None"
+            } else {
+                cut_equal(text, &set.join(", "), text)
+            })
         }
         "ElapsedTimeMSec" | "DiskServiceTimeMSec" => {
             let ticks = match number("HighResResponseTime") {
@@ -78,8 +103,12 @@ fn try_equal(name: &str, text: &str, event: &Event<'_>) -> Option<bool> {
         "TotalPromoted" => integer(sum(event, "TotalPromotedSize")),
         "TypeID_0" | "TypeName_0" => {
             let (_, values) = event.fields.iter().find(|(f, _)| f.name == "Values")?;
-            let Value::Array(values) = values else { return None };
-            let Value::Struct(first) = values.iter().next()? else { return None };
+            let Value::Array(values) = values else {
+                return None;
+            };
+            let Value::Struct(first) = values.iter().next()? else {
+                return None;
+            };
             let wanted = if name == "TypeID_0" { "TypeID" } else { "Name" };
             let (field, value) = first.fields().find(|(f, _)| f.name == wanted)?;
             Some(undone::equal(text, field, value))
@@ -96,7 +125,9 @@ fn try_equal(name: &str, text: &str, event: &Event<'_>) -> Option<bool> {
         // TraceEvent prints wrong milliseconds of a SYSTEMTIME; the seconds are compared.
         "system_time_type" => {
             let (_, value) = event.fields.iter().find(|(f, _)| f.name == name)?;
-            let Value::SystemTime(time) = value else { return None };
+            let Value::SystemTime(time) = value else {
+                return None;
+            };
             let mut out = Vec::new();
             etl_schema::render::system_time(&mut out, *time);
             let seconds = String::from_utf8(out).ok()?.get(..20)?.to_owned();
@@ -109,9 +140,15 @@ fn try_equal(name: &str, text: &str, event: &Event<'_>) -> Option<bool> {
 /// The sum of the numbered fields with this prefix.
 fn sum(event: &Event<'_>, start: &str) -> u64 {
     let numbered = |name: &str| {
-        name.strip_prefix(start).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
+        name.strip_prefix(start)
+            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
     };
-    event.fields.iter().filter(|(f, _)| numbered(&f.name)).filter_map(|(_, v)| v.bits(8)).sum()
+    event
+        .fields
+        .iter()
+        .filter(|(f, _)| numbered(&f.name))
+        .filter_map(|(_, v)| v.bits(8))
+        .sum()
 }
 
 /// The DOS path by the volumes of the trace.

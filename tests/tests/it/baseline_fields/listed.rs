@@ -2,23 +2,53 @@
 
 /// Fields with another name in TraceEvent: part of the kind, its name, ours.
 const RENAMED: &[(&str, &str, &str)] = &[
-    ("Windows Kernel/Process", "PageDirectoryBase", "DirectoryTableBase"),
+    (
+        "Windows Kernel/Process",
+        "PageDirectoryBase",
+        "DirectoryTableBase",
+    ),
     // Where version 2 has the start address, version 3 has the affinity; TraceEvent keeps the name.
     ("Windows Kernel/Thread", "StartAddr", "Affinity"),
-    ("Windows Kernel/PerfInfo/Collection", "SampleSource", "Source"),
+    (
+        "Windows Kernel/PerfInfo/Collection",
+        "SampleSource",
+        "Source",
+    ),
     ("Windows Kernel/DiskIO", "FileKey", "FileObject"),
     ("Windows Kernel/Memory", "FileKey", "FileObject"),
-    ("Windows Kernel/EventTrace", "LogFileName", "LogFileNameString"),
-    ("Windows Kernel/EventTrace", "SessionName", "SessionNameString"),
-    ("Windows Kernel/Process/PerfCtr", "MemoryCount", "PageFaultCount"),
-    ("Microsoft-Windows-DotNETRuntime/GC/MarkWithType", "Promoted", "Bytes"),
+    (
+        "Windows Kernel/EventTrace",
+        "LogFileName",
+        "LogFileNameString",
+    ),
+    (
+        "Windows Kernel/EventTrace",
+        "SessionName",
+        "SessionNameString",
+    ),
+    (
+        "Windows Kernel/Process/PerfCtr",
+        "MemoryCount",
+        "PageFaultCount",
+    ),
+    (
+        "Microsoft-Windows-DotNETRuntime/GC/MarkWithType",
+        "Promoted",
+        "Bytes",
+    ),
     ("Microsoft-Windows-Kernel-File", "IrpPtr", "Irp"),
-    ("Microsoft-Windows-Kernel-File", "FileAttributes", "CreateAttributes"),
+    (
+        "Microsoft-Windows-Kernel-File",
+        "FileAttributes",
+        "CreateAttributes",
+    ),
 ];
 
 /// Our name of a field, if TraceEvent has another one.
 pub fn ours(kind: &str, name: &str) -> Option<&'static str> {
-    let renamed = RENAMED.iter().find(|(k, theirs, _)| kind.starts_with(k) && *theirs == name);
+    let renamed = RENAMED
+        .iter()
+        .find(|(k, theirs, _)| kind.starts_with(k) && *theirs == name);
     renamed.map(|(_, _, ours)| *ours)
 }
 
@@ -59,9 +89,21 @@ pub fn names(name: &str, text: &str, value: u64) -> bool {
 
 /// Fields that are not compared: part of the kind, the field, the reason.
 pub const REASONS: &[(&str, &str, &str)] = &[
-    ("DotNETRuntimePrivate/GC/PerHeapHistory", "", "of the runtime's version 3 of the event"),
-    ("DotNETRuntimePrivate/GC/GlobalHeapHistory", "", "of the runtime's later versions"),
-    ("DotNETRuntime/GC/PerHeapHistory", "", "of versions before 3"),
+    (
+        "DotNETRuntimePrivate/GC/PerHeapHistory",
+        "",
+        "of the runtime's version 3 of the event",
+    ),
+    (
+        "DotNETRuntimePrivate/GC/GlobalHeapHistory",
+        "",
+        "of the runtime's later versions",
+    ),
+    (
+        "DotNETRuntime/GC/PerHeapHistory",
+        "",
+        "of versions before 3",
+    ),
     (
         "KernelTraceControl/ImageID",
         "ProcessID",
@@ -73,7 +115,11 @@ pub const REASONS: &[(&str, &str, &str)] = &[
         "who wrote the event, known to TraceEvent from before",
     ),
     ("Windows Kernel/Thread", "ParentProcessID", "likewise"),
-    ("Windows Kernel/UdpIp", "dsize", "of the old layout of UDP events, as is `context`"),
+    (
+        "Windows Kernel/UdpIp",
+        "dsize",
+        "of the old layout of UDP events, as is `context`",
+    ),
     (
         "Windows Kernel/DiskIO",
         "FileName",
@@ -85,18 +131,46 @@ pub const REASONS: &[(&str, &str, &str)] = &[
         "ProcessName",
         "the process's name that TraceEvent knows",
     ),
-    ("DotNETRuntime/GC/FinalizeObject", "TypeName", "found by the id in another event, BulkType"),
-    ("DotNETRuntime/GC/AllocationTick", "ObjectSize", "of version 4; the record is of version 3"),
-    ("DotNETRuntime/GC/Start", "ClientSequenceNumber", "of version 2; the record is of version 1"),
-    ("DotNETRuntime/GC/HeapStats", "GenerationSize4", "of version 2; the record is of version 1"),
-    ("DotNETRuntime/GC/HeapStats", "TotalPromotedSize4", "likewise"),
+    (
+        "DotNETRuntime/GC/FinalizeObject",
+        "TypeName",
+        "found by the id in another event, BulkType",
+    ),
+    (
+        "DotNETRuntime/GC/AllocationTick",
+        "ObjectSize",
+        "of version 4; the record is of version 3",
+    ),
+    (
+        "DotNETRuntime/GC/Start",
+        "ClientSequenceNumber",
+        "of version 2; the record is of version 1",
+    ),
+    (
+        "DotNETRuntime/GC/HeapStats",
+        "GenerationSize4",
+        "of version 2; the record is of version 1",
+    ),
+    (
+        "DotNETRuntime/GC/HeapStats",
+        "TotalPromotedSize4",
+        "likewise",
+    ),
     (
         "DotNETRuntime/GC/HeapStats",
         "Depth",
         "of the collection, known to TraceEvent from another event",
     ),
-    ("DotNETRuntime/Method/", "ReJITID", "of version 2; the record is of version 1"),
-    ("DotNETRuntime/Method/", "OptimizationTier", "of version 2; the record is of version 1"),
+    (
+        "DotNETRuntime/Method/",
+        "ReJITID",
+        "of version 2; the record is of version 1",
+    ),
+    (
+        "DotNETRuntime/Method/",
+        "OptimizationTier",
+        "of version 2; the record is of version 1",
+    ),
 ];
 
 /// The reason why a field may differ. A field of a later version must be empty in TraceEvent.

@@ -48,8 +48,10 @@ impl Line {
         let (time, rest) = line.strip_prefix("EVENT ")?.split_once(": ")?;
         let (kind, rest) = rest.split_once(" PID=")?;
         let mut fields: Vec<(String, String)> = Vec::new();
-        for part in
-            format!("PID={rest}").trim_end_matches(['\r', ' ']).trim_end_matches(';').split("; ")
+        for part in format!("PID={rest}")
+            .trim_end_matches(['\r', ' '])
+            .trim_end_matches(';')
+            .split("; ")
         {
             let named = part.split_once('=').filter(|(name, _)| {
                 name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !name.is_empty()
@@ -89,7 +91,10 @@ impl<'a> Event<'a> {
     /// The field that TraceEvent calls `name`, in any case, or its listed name.
     fn field(&self, kind: &str, name: &str) -> Option<(&'a Field, Value<'a>)> {
         let ours = listed::ours(kind, name).unwrap_or(name);
-        self.fields.iter().copied().find(|(field, _)| field.name.eq_ignore_ascii_case(ours))
+        self.fields
+            .iter()
+            .copied()
+            .find(|(field, _)| field.name.eq_ignore_ascii_case(ours))
     }
 
     fn number(&self, name: &str) -> Option<u64> {
@@ -109,7 +114,11 @@ struct Comparison {
 fn compare(line: &Line, event: &Event<'_>) -> Comparison {
     let mut result = Comparison::default();
     // TraceEvent has its own names for classic events.
-    let classic = ["Windows Kernel/", "KernelTraceControl/", "MSNT_SystemTrace/"];
+    let classic = [
+        "Windows Kernel/",
+        "KernelTraceControl/",
+        "MSNT_SystemTrace/",
+    ];
     if let Some(provider) = event.provider
         && !classic.iter().any(|start| line.kind.starts_with(start))
         && !line.kind.starts_with(&format!("{provider}/"))
@@ -123,7 +132,9 @@ fn compare(line: &Line, event: &Event<'_>) -> Comparison {
         ];
         let theirs = [line.process, line.thread].map(|id| u32::try_from(id).ok());
         if ids != theirs {
-            result.different.push(format!("process and thread {ids:?}, not {theirs:?}"));
+            result
+                .different
+                .push(format!("process and thread {ids:?}, not {theirs:?}"));
         }
     }
     for (name, text) in &line.fields {
@@ -143,7 +154,9 @@ fn compare(line: &Line, event: &Event<'_>) -> Comparison {
                 etl_schema::render::Renderer::new().text_value(&mut out, field, value);
                 String::from_utf8_lossy(&out).into_owned()
             });
-            result.different.push(format!("{name}={text}, decoded as {value:?}"));
+            result
+                .different
+                .push(format!("{name}={text}, decoded as {value:?}"));
         }
     }
     result
@@ -163,7 +176,10 @@ fn decoded_fields_match_the_baselines() {
         let baseline = std::fs::read_to_string(path.with_extension("baseline.txt")).unwrap();
         let baseline = baseline.trim_start_matches('\u{feff}');
         let lines: Vec<Line> = baseline.lines().filter_map(Line::parse).collect();
-        assert_eq!(lines.len(), baseline.lines().filter(|l| l.starts_with("EVENT ")).count());
+        assert_eq!(
+            lines.len(),
+            baseline.lines().filter(|l| l.starts_with("EVENT ")).count()
+        );
         let mut by_time: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         for (at, line) in lines.iter().enumerate() {
             by_time.entry(line.time).or_default().push(at);
@@ -181,14 +197,25 @@ fn decoded_fields_match_the_baselines() {
         while let Some(record) = records.next_record().unwrap() {
             store.learn(&record);
             let since = clock.time(record.timestamp()).get() - clock.start_time.get();
-            for &at in by_time.range((since - 10) / 10..=(since + 10) / 10).flat_map(|(_, at)| at) {
+            for &at in by_time
+                .range((since - 10) / 10..=(since + 10) / 10)
+                .flat_map(|(_, at)| at)
+            {
                 let line = &lines[at];
                 if (line.processor, line.length) != (record.processor(), record.payload().len()) {
                     continue;
                 }
                 let fields = decoded(store.fields(&record));
                 let provider = record.provider().and_then(|p| store.provider_name(p));
-                let found = compare(line, &Event { record: &record, provider, frequency, fields });
+                let found = compare(
+                    line,
+                    &Event {
+                        record: &record,
+                        provider,
+                        frequency,
+                        fields,
+                    },
+                );
                 if found.different.is_empty() {
                     let id = record.identity();
                     let event = format!("{:?} {:?} {}", record.provider(), id.id, id.opcode);
@@ -219,17 +246,33 @@ fn decoded_fields_match_the_baselines() {
         let mut taken = BTreeMap::new();
         for (kind, events) in kinds {
             if events.len() != 1 {
-                faults.push(format!("{name}: {kind} is {events:?}, not one kind of event"));
+                faults.push(format!(
+                    "{name}: {kind} is {events:?}, not one kind of event"
+                ));
             }
             for event in events {
                 if let Some(other) = taken.insert(event, kind) {
-                    faults.push(format!("{name}: {kind} and {other} are the same kind of event"));
+                    faults.push(format!(
+                        "{name}: {kind} and {other} are the same kind of event"
+                    ));
                 }
             }
         }
         eprintln!("{name}: {} lines, {compared} fields equal", lines.len());
-        assert!(compared >= least, "{name}: only {compared} fields were compared");
+        assert!(
+            compared >= least,
+            "{name}: only {compared} fields were compared"
+        );
     }
-    faults.extend(unused.iter().map(|&at| format!("not needed: {:?}", listed::REASONS[at])));
-    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+    faults.extend(
+        unused
+            .iter()
+            .map(|&at| format!("not needed: {:?}", listed::REASONS[at])),
+    );
+    assert!(
+        faults.is_empty(),
+        "{} faults:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
 }

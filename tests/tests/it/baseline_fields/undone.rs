@@ -63,7 +63,10 @@ pub fn cut_equal(text: &str, whole: &str, shown: &str) -> bool {
 
 /// The letters and digits of a name: only other characters differ between ours and theirs.
 fn letters(text: &str) -> String {
-    text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+    text.chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|c| c.to_ascii_lowercase())
+        .collect()
 }
 
 fn width(field: &Field) -> usize {
@@ -106,7 +109,10 @@ fn thousands(n: i64) -> String {
 
 /// `20/07/29 00:07:10.69...` is the start of `2020-07-29T00:07:10.6935923Z`.
 pub fn time(text: &str, iso: &str) -> bool {
-    let theirs = text.trim_end_matches("...").replace('/', "-").replace(' ', "T");
+    let theirs = text
+        .trim_end_matches("...")
+        .replace('/', "-")
+        .replace(' ', "T");
     text.ends_with("...") && iso.get(2..).is_some_and(|iso| iso.starts_with(&theirs))
 }
 
@@ -116,8 +122,14 @@ fn undone_reverses_the_formatting() {
     assert!(!integer("-1", 0xffff, 4) && integer("0x00187000", 0x18_7000, 8));
     assert!(integer("-2,305,843,009,213,6...", 0xe000_0000_0000_0000, 8));
     assert_eq!(thousands(-1_234_567), "-1,234,567");
-    assert!(time("20/07/29 00:07:10.69...", "2020-07-29T00:07:10.6935923Z"));
-    assert!(!time("20/07/29 00:07:10.69...", "2020-07-29T00:07:10.7035923Z"));
+    assert!(time(
+        "20/07/29 00:07:10.69...",
+        "2020-07-29T00:07:10.6935923Z"
+    ));
+    assert!(!time(
+        "20/07/29 00:07:10.69...",
+        "2020-07-29T00:07:10.7035923Z"
+    ));
     let cut = "System.Diagnostics.P...";
     assert!(cut_equal(cut, "System.Diagnostics.Process", cut) && !cut_equal(cut, "System", cut));
 }

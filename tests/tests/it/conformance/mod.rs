@@ -38,8 +38,16 @@ fn rules() -> Vec<(&'static str, Vec<Rule<'static>>)> {
         let mut cells = line.split('|').map(str::trim);
         let mut cell = || cells.next().unwrap_or_else(|| panic!("four cells: {line}"));
         let (place, rule) = (cell(), cell());
-        let (tests, errata) = (cell().split(' ').collect(), cell().split_whitespace().collect());
-        documents.last_mut().unwrap().1.push(Rule { place, rule, tests, errata });
+        let (tests, errata) = (
+            cell().split(' ').collect(),
+            cell().split_whitespace().collect(),
+        );
+        documents.last_mut().unwrap().1.push(Rule {
+            place,
+            rule,
+            tests,
+            errata,
+        });
     }
     documents
 }
@@ -55,7 +63,9 @@ fn tests_in(directory: &Path, out: &mut BTreeSet<String>) {
             let text = std::fs::read_to_string(&path).unwrap();
             // What is between the attribute and the name: other attributes, comments.
             for test in text.split("#[test]").skip(1) {
-                let Some((before, after)) = test.split_once("fn ") else { continue };
+                let Some((before, after)) = test.split_once("fn ") else {
+                    continue;
+                };
                 if !before.contains("#[ignore") {
                     out.extend(after.split_once('(').map(|(name, _)| name.to_owned()));
                 }
@@ -67,7 +77,15 @@ fn tests_in(directory: &Path, out: &mut BTreeSet<String>) {
 #[test]
 fn conformance_page_lists_every_rule_with_its_tests() {
     let mut tests = BTreeSet::new();
-    for name in ["etl-format", "schema", "control", "analysis", "synth", "verify", "tests"] {
+    for name in [
+        "etl-format",
+        "schema",
+        "control",
+        "analysis",
+        "synth",
+        "verify",
+        "tests",
+    ] {
         tests_in(&root().join(name), &mut tests);
     }
     let (mut page, mut count, mut seen) = (HEAD.to_owned(), 0, BTreeSet::new());
@@ -77,17 +95,37 @@ fn conformance_page_lists_every_rule_with_its_tests() {
             "\n## {document}\n\n| place | rule | shown by | erratum |\n|---|---|---|---|\n"
         )
         .unwrap();
-        for Rule { place, rule, tests: shown, errata: named } in rules {
+        for Rule {
+            place,
+            rule,
+            tests: shown,
+            errata: named,
+        } in rules
+        {
             for test in &shown {
-                assert!(tests.contains(*test), "{document}, {place}: there is no test {test}");
+                assert!(
+                    tests.contains(*test),
+                    "{document}, {place}: there is no test {test}"
+                );
             }
             for id in &named {
-                assert!(errata().iter().any(|e| e.id == **id), "{document}, {place}: no {id}");
+                assert!(
+                    errata().iter().any(|e| e.id == **id),
+                    "{document}, {place}: no {id}"
+                );
             }
-            assert!(seen.insert((document, place, rule)), "twice: {document}, {place}: {rule}");
+            assert!(
+                seen.insert((document, place, rule)),
+                "twice: {document}, {place}: {rule}"
+            );
             let shown: Vec<String> = shown.iter().map(|test| format!("`{test}`")).collect();
-            writeln!(page, "| {place} | {rule} | {} | {} |", shown.join(", "), named.join(", "))
-                .unwrap();
+            writeln!(
+                page,
+                "| {place} | {rule} | {} | {} |",
+                shown.join(", "),
+                named.join(", ")
+            )
+            .unwrap();
             count += 1;
         }
     }
@@ -96,7 +134,9 @@ fn conformance_page_lists_every_rule_with_its_tests() {
     if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {
         std::fs::write(&path, &page).unwrap();
     }
-    let known = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
+    let known = std::fs::read_to_string(&path)
+        .unwrap_or_default()
+        .replace("\r\n", "\n");
     assert!(
         known == page,
         "reports/conformance.md is not up to date: run with ETLKIT_WRITE_DOCS=1"
@@ -106,11 +146,19 @@ fn conformance_page_lists_every_rule_with_its_tests() {
 /// Each erratum about the documents is named by the rule that it corrects.
 #[test]
 fn each_erratum_about_a_document_is_named_by_a_rule() {
-    let named: BTreeSet<&str> =
-        rules().into_iter().flat_map(|(_, rules)| rules).flat_map(|rule| rule.errata).collect();
+    let named: BTreeSet<&str> = rules()
+        .into_iter()
+        .flat_map(|(_, rules)| rules)
+        .flat_map(|rule| rule.errata)
+        .collect();
     let about = errata().iter().filter(|e| {
-        ["preview page", "ETW Events", "CLR ETW Providers"].iter().any(|d| e.documents.contains(d))
+        ["preview page", "ETW Events", "CLR ETW Providers"]
+            .iter()
+            .any(|d| e.documents.contains(d))
     });
-    let missing: Vec<&str> = about.map(|e| &*e.id).filter(|id| !named.contains(id)).collect();
+    let missing: Vec<&str> = about
+        .map(|e| &*e.id)
+        .filter(|id| !named.contains(id))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

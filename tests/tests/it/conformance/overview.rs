@@ -23,10 +23,14 @@ struct Found {
 
 /// The events of each file of a script, those of the traces themselves apart.
 fn record(script: &str) -> BTreeMap<String, Vec<Found>> {
-    let scenario = Script::new("overview", script).parse().unwrap_or_else(|e| panic!("{e:#?}"));
+    let scenario = Script::new("overview", script)
+        .parse()
+        .unwrap_or_else(|e| panic!("{e:#?}"));
     let files = Simulation::new(&scenario).run_in_memory().unwrap();
     let traces = files.into_iter().filter(|file| file.name.ends_with(".etl"));
-    traces.map(|file| (file.name, events(&file.bytes))).collect()
+    traces
+        .map(|file| (file.name, events(&file.bytes)))
+        .collect()
 }
 
 fn events(bytes: &[u8]) -> Vec<Found> {
@@ -35,7 +39,12 @@ fn events(bytes: &[u8]) -> Vec<Found> {
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         match record.header() {
-            Header::Event(EventHeader { provider, descriptor, activity, .. }) => {
+            Header::Event(EventHeader {
+                provider,
+                descriptor,
+                activity,
+                ..
+            }) => {
                 let related = record.extended().find_map(|item| match item {
                     ExtendedItem::RelatedActivity(id) => Some(id),
                     _ => None,
@@ -206,7 +215,10 @@ at "1s" { session "s" file="s.etl" { enable "Web" level=5 } }
 at "3s" { stop "s" }"#;
     let files = record(script);
     let of = |number: u16| {
-        let found: Vec<&Found> = files["s.etl"].iter().filter(|e| e.number == number).collect();
+        let found: Vec<&Found> = files["s.etl"]
+            .iter()
+            .filter(|e| e.number == number)
+            .collect();
         assert_eq!(found.len(), 1, "{number}");
         found[0].clone()
     };
@@ -243,7 +255,11 @@ at "3s" {{ stop "small"; stop "large" }}"#,
     let [together, apart] = ["sequential", "sequential independent"].map(run);
     let small = together["small.etl"].len();
     assert!(small < 900, "events are lost: {small}");
-    assert_eq!(together["large.etl"].len(), small, "no session has an event that another lost");
+    assert_eq!(
+        together["large.etl"].len(),
+        small,
+        "no session has an event that another lost"
+    );
     assert_eq!(apart["large.etl"].len(), 1000);
 }
 
@@ -266,5 +282,8 @@ at "3.5s" { stop "s" }"#;
     // The provider logs until it is disabled; the other one answers when it is enabled.
     assert!((20..60).contains(&loads), "{loads}");
     assert!(lists > loads, "{lists}");
-    assert!(files["s.etl"].iter().any(|e| e.number == 146), "the list is complete");
+    assert!(
+        files["s.etl"].iter().any(|e| e.number == 146),
+        "the list is complete"
+    );
 }

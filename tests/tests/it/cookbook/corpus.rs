@@ -19,7 +19,10 @@ fn names(trace: &[u8]) -> Vec<String> {
 /// A decoder must find exactly the events that the truth lists as recorded.
 fn check_decoder(scenario: &Scenario) {
     let mut truth = InMemoryTruth::default();
-    let files = Simulation::new(scenario).observer(&mut truth).run_in_memory().unwrap();
+    let files = Simulation::new(scenario)
+        .observer(&mut truth)
+        .run_in_memory()
+        .unwrap();
     let recorded: Vec<&str> = truth.recorded(0).map(|event| event.name.as_str()).collect();
     assert!(!recorded.is_empty(), "{} has events", files[0].name);
     assert_eq!(names(&files[0].bytes), recorded, "{}", files[0].name);
@@ -27,7 +30,9 @@ fn check_decoder(scenario: &Scenario) {
 
 #[test]
 fn decoder_finds_events_of_every_script() {
-    let files = std::fs::read_dir("cases").unwrap().map(|file| file.unwrap().path());
+    let files = std::fs::read_dir("cases")
+        .unwrap()
+        .map(|file| file.unwrap().path());
     for path in files.filter(|path| path.extension().is_some_and(|e| e == "kdl")) {
         let script = std::fs::read_to_string(&path).unwrap();
         let scenario = etl_synth::Script::new(&path.to_string_lossy(), &script).parse();

@@ -19,7 +19,11 @@ fn methods(trace: &[u8]) -> etl_events::Result<Vec<String>> {
 fn trace() -> Vec<u8> {
     let script = std::fs::read_to_string("cases/attach.kdl").unwrap();
     let scenario = etl_synth::Script::new("attach", &script).parse().unwrap();
-    etl_synth::Simulation::new(&scenario).run_in_memory().unwrap().remove(0).bytes
+    etl_synth::Simulation::new(&scenario)
+        .run_in_memory()
+        .unwrap()
+        .remove(0)
+        .bytes
 }
 
 #[test]

@@ -20,7 +20,9 @@ fn admits(session: &Enablement, event: &EventKey) -> bool {
 }
 
 fn runtime() -> &'static Provider {
-    Registry::builtin().find("Microsoft-Windows-DotNETRuntime").unwrap()
+    Registry::builtin()
+        .find("Microsoft-Windows-DotNETRuntime")
+        .unwrap()
 }
 
 proptest! {

@@ -13,7 +13,9 @@ fn updated(page: &str) -> String {
     while let Some(line) = lines.next() {
         out += line;
         out += "\n";
-        let name = line.strip_prefix('`').and_then(|rest| rest.strip_suffix("`:"));
+        let name = line
+            .strip_prefix('`')
+            .and_then(|rest| rest.strip_suffix("`:"));
         let file = match name {
             Some(rust) if rust.starts_with("tests/") && rust.ends_with(".rs") => {
                 rust.replace("tests/", "tests/it/cookbook/")
@@ -33,7 +35,9 @@ fn updated(page: &str) -> String {
 #[test]
 fn cookbook_page_contains_these_recipes() {
     let path = etl_test_support::root().join("docs/cookbook.md");
-    let text = std::fs::read_to_string(&path).unwrap().replace("\r\n", "\n");
+    let text = std::fs::read_to_string(&path)
+        .unwrap()
+        .replace("\r\n", "\n");
     // The project of a filter after it has files of the same names.
     let end = text.find("\n## From an empty directory").unwrap();
     let (page, projects) = text.split_at(end + 1);
@@ -42,7 +46,10 @@ fn cookbook_page_contains_these_recipes() {
         std::fs::write(path, now + projects).unwrap();
         return;
     }
-    assert!(page == now, "docs/cookbook.md is not up to date: run with ETLKIT_WRITE_DOCS=1");
+    assert!(
+        page == now,
+        "docs/cookbook.md is not up to date: run with ETLKIT_WRITE_DOCS=1"
+    );
     // Every recipe in Rust is one of them.
     assert_eq!(page.matches("```rust\n").count(), 3);
     assert_eq!(page.matches("`tests/").count(), 3, "{page}");

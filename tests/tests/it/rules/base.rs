@@ -45,9 +45,16 @@ at "5.5s" { stop "clr" }
 
 /// The files of a script, by name.
 pub fn files_of(name: &str, script: &str) -> BTreeMap<String, Vec<u8>> {
-    let scenario = Script::new(name, script).parse().unwrap_or_else(|e| panic!("{:#?}", e));
-    let files = etl_synth::Simulation::new(&scenario).run_in_memory().unwrap();
-    files.into_iter().map(|file| (file.name, file.bytes)).collect()
+    let scenario = Script::new(name, script)
+        .parse()
+        .unwrap_or_else(|e| panic!("{:#?}", e));
+    let files = etl_synth::Simulation::new(&scenario)
+        .run_in_memory()
+        .unwrap();
+    files
+        .into_iter()
+        .map(|file| (file.name, file.bytes))
+        .collect()
 }
 
 fn files(script: &str) -> Vec<Vec<u8>> {
@@ -73,7 +80,10 @@ fn managed_frames(file: &[u8]) -> Vec<u8> {
         let frames = record.payload()[8..].chunks_exact(8);
         let frames = frames.map(|f| u64::from_le_bytes(f.try_into().unwrap()));
         let pid = record.pid();
-        let managed = |a: &u64| code.iter().any(|&(p, s, n)| p == pid && s <= *a && *a < s + n);
+        let managed = |a: &u64| {
+            code.iter()
+                .any(|&(p, s, n)| p == pid && s <= *a && *a < s + n)
+        };
         let frames: Vec<u64> = frames.filter(managed).collect();
         let mut payload = record.payload()[..4].to_vec();
         payload.extend((frames.len() as u32).to_le_bytes());
@@ -85,6 +95,9 @@ fn managed_frames(file: &[u8]) -> Vec<u8> {
 
 pub fn judge(files: &[Vec<u8>], mut verifier: Verifier<'_>) -> Report {
     let names: Vec<_> = (1..=files.len()).map(|n| format!("{n}.etl")).collect();
-    let sources = files.iter().zip(&names).map(|(f, n)| (f.as_slice(), n.as_str()));
+    let sources = files
+        .iter()
+        .zip(&names)
+        .map(|(f, n)| (f.as_slice(), n.as_str()));
     verifier.verify_together(sources).unwrap()
 }

@@ -14,16 +14,28 @@ use crate::simulated::{Simulated, corpus, rules};
 /// Rules that no edit of a finished file breaks alone, and what their scenario does instead.
 const BY_PLOT: &[(&str, &str)] = &[
     ("file.overwritten", "the circular file is smaller"),
-    ("filter.silent-process", "a native process loads the images of a CLR"),
-    ("rundown.none", "the documents' mask, which asks for no rundown"),
+    (
+        "filter.silent-process",
+        "a native process loads the images of a CLR",
+    ),
+    (
+        "rundown.none",
+        "the documents' mask, which asks for no rundown",
+    ),
     ("rundown.process-exited", "the process ends earlier"),
-    ("rundown.endless", "the rundown is asked for again and again"),
+    (
+        "rundown.endless",
+        "the rundown is asked for again and again",
+    ),
     ("symbols.no-module-pdb", "the module is built without a PDB"),
     ("symbols.unnamed", "sessions of level 4"),
     ("symbols.coverage", "sessions of level 4"),
     ("merge.different-clocks", "a session with another clock"),
     ("merge.gap", "the runtime session stops earlier"),
-    ("merge.one-sided", "the first session asks the runtime for nothing"),
+    (
+        "merge.one-sided",
+        "the first session asks the runtime for nothing",
+    ),
 ];
 
 /// The scenario whose traces break a rule and no other.
@@ -82,7 +94,14 @@ const KEPT_BY: &[(&str, &[&str])] = &[
     ("circular", &["file.overwritten"]),
     ("lives", &["kernel.no-start", "kernel.outside-life"]),
     ("collections", &["gc.incomplete", "symbols.runtime-unknown"]),
-    ("life", &["symbols.not-unloaded", "symbols.no-il-map", "filter.silent-process"]),
+    (
+        "life",
+        &[
+            "symbols.not-unloaded",
+            "symbols.no-il-map",
+            "filter.silent-process",
+        ],
+    ),
 ];
 
 /// Scenarios that are verified with a gate on method names.
@@ -95,7 +114,11 @@ pub type Judged = (&'static Simulated, Result<Report, String>);
 /// The reports on all scenarios of `corpus/` and `corpus/rules/`.
 pub fn judged() -> &'static [Judged] {
     static JUDGED: LazyLock<Vec<Judged>> = LazyLock::new(|| {
-        corpus().iter().chain(rules()).map(|simulated| (simulated, judge(simulated))).collect()
+        corpus()
+            .iter()
+            .chain(rules())
+            .map(|simulated| (simulated, judge(simulated)))
+            .collect()
     });
     &JUDGED
 }
@@ -116,7 +139,10 @@ fn check_locations(report: &Report, files: &BTreeMap<String, Vec<u8>>) {
             let is_there = [location.buffer_offset, own].contains(&offset);
             let time = clock.time(record.timestamp());
             // Times of files with different clocks are rounded once more.
-            let files_differ = report.findings.iter().any(|f| f.rule == "merge.different-clocks");
+            let files_differ = report
+                .findings
+                .iter()
+                .any(|f| f.rule == "merge.different-clocks");
             let timely = finding.time.is_none_or(|t| t == time) || files_differ;
             there |=
                 is_there && timely && finding.processor.is_none_or(|p| p == location.processor);
@@ -127,7 +153,10 @@ fn check_locations(report: &Report, files: &BTreeMap<String, Vec<u8>>) {
     for finding in report.findings.iter().filter(|f| f.offset.is_none()) {
         let known =
             ["merge.gap", "file.overwritten", "rundown.process-exited"].contains(&finding.rule);
-        assert!(finding.time.is_none() || known || report.findings.len() > 6, "{finding:?}");
+        assert!(
+            finding.time.is_none() || known || report.findings.len() > 6,
+            "{finding:?}"
+        );
     }
 }
 
@@ -135,16 +164,27 @@ fn judge(simulated: &Simulated) -> Result<Report, String> {
     let truth = Truth::read(simulated.texts["truth.jsonl"].as_slice()).unwrap();
     let merges = &simulated.truth.merges;
     let is_input = |name: &String| merges.iter().any(|merge| merge.inputs.contains(name));
-    let files: Vec<_> = simulated.traces.iter().filter(|(name, _)| !is_input(name)).collect();
-    let enabled = files.iter().flat_map(|(name, _)| truth.of(name).unwrap_or_default());
+    let files: Vec<_> = simulated
+        .traces
+        .iter()
+        .filter(|(name, _)| !is_input(name))
+        .collect();
+    let enabled = files
+        .iter()
+        .flat_map(|(name, _)| truth.of(name).unwrap_or_default());
     let mut gates = Gates::default();
     gates.coverage = Some(50.0);
     if GATED.contains(&simulated.name.as_str()) {
         gates.named_methods = Some(60.0);
     }
     let policy = Policy::new().require(gates);
-    let sources = files.iter().map(|(name, bytes)| (bytes.as_slice(), name.as_str()));
-    let report = Verifier::new().policy(policy).enabled(enabled).verify_together(sources);
+    let sources = files
+        .iter()
+        .map(|(name, bytes)| (bytes.as_slice(), name.as_str()));
+    let report = Verifier::new()
+        .policy(policy)
+        .enabled(enabled)
+        .verify_together(sources);
     let report = report.map_err(|e| e.to_string())?;
     check_locations(&report, &simulated.traces);
     Ok(report)
@@ -153,7 +193,9 @@ fn judge(simulated: &Simulated) -> Result<Report, String> {
 /// Rules that do not hold although the trace has what they look at.
 fn answers(report: &Report) -> Vec<(&'static str, Outcome)> {
     let rules = report.rules.iter().map(|r| (r.rule, r.outcome));
-    rules.filter(|(_, answer)| *answer < Outcome::Holds).collect()
+    rules
+        .filter(|(_, answer)| *answer < Outcome::Holds)
+        .collect()
 }
 
 fn line(name: &str, report: &Result<Report, String>) -> String {
@@ -163,7 +205,11 @@ fn line(name: &str, report: &Result<Report, String>) -> String {
     };
     let mut line = format!("{name}: {}", report.verdict.name());
     for (rule, answer) in answers(report) {
-        let mark = if answer == Outcome::Undecided { "?" } else { "" };
+        let mark = if answer == Outcome::Undecided {
+            "?"
+        } else {
+            ""
+        };
         write!(line, " {rule}{mark}").unwrap();
     }
     line
@@ -171,12 +217,16 @@ fn line(name: &str, report: &Result<Report, String>) -> String {
 
 #[test]
 fn corpus_keeps_and_breaks_every_rule_alone() {
-    let in_folder = judged().iter().filter(|(s, _)| s.name.starts_with("rules/"));
+    let in_folder = judged()
+        .iter()
+        .filter(|(s, _)| s.name.starts_with("rules/"));
     let reports: BTreeMap<_, _> = in_folder.map(|(s, r)| (s.name.as_str(), (s, r))).collect();
     let text =
         |report: &Result<Report, String>| report.as_ref().map(Report::text).unwrap_or_default();
     let is = |report: &Result<Report, String>, expected: &[(&str, Outcome)]| {
-        report.as_ref().is_ok_and(|report| answers(report) == expected)
+        report
+            .as_ref()
+            .is_ok_and(|report| answers(report) == expected)
     };
     let mut wrong = Vec::new();
     for rule in RULES {
@@ -216,8 +266,10 @@ fn corpus_keeps_and_breaks_every_rule_alone() {
             ));
         }
     }
-    let known: BTreeSet<String> =
-        RULES.iter().flat_map(|rule| [broken_by(rule), kept_by(rule)]).collect();
+    let known: BTreeSet<String> = RULES
+        .iter()
+        .flat_map(|rule| [broken_by(rule), kept_by(rule)])
+        .collect();
     for unrelated in reports.keys().filter(|name| !known.contains(**name)) {
         wrong.push(format!("{unrelated} belongs to no rule"));
     }

@@ -17,12 +17,18 @@ fn booted(seconds_after_start: i64) -> (Vec<u8>, i64) {
 }
 
 fn header(file: &[u8]) -> FileHeader {
-    Trace::open(file, &Options::default()).unwrap().header().clone()
+    Trace::open(file, &Options::default())
+        .unwrap()
+        .header()
+        .clone()
 }
 
 /// Replaces a time in the header.
 fn replace(file: &mut [u8], before: i64, after: i64) {
-    let at = file[..0x400].windows(8).position(|bytes| bytes == before.to_le_bytes()).unwrap();
+    let at = file[..0x400]
+        .windows(8)
+        .position(|bytes| bytes == before.to_le_bytes())
+        .unwrap();
     file[at..at + 8].copy_from_slice(&after.to_le_bytes());
 }
 
@@ -32,10 +38,16 @@ fn boot_time_is_not_after_the_start() {
     for (seconds, expected) in [(-5, 0), (30, 0), (3_600, 1)] {
         let (file, boot_time) = booted(seconds);
         let report = judge(&[file], Verifier::new());
-        let found: Vec<_> = report.findings.iter().filter(|f| f.rule == "file.clock").collect();
+        let found: Vec<_> = report
+            .findings
+            .iter()
+            .filter(|f| f.rule == "file.clock")
+            .collect();
         assert_eq!(found.len(), expected, "{seconds} {}", report.text());
         assert!(
-            found.iter().all(|f| f.message.contains(&FileTime::new(boot_time).to_string())),
+            found
+                .iter()
+                .all(|f| f.message.contains(&FileTime::new(boot_time).to_string())),
             "{found:?}"
         );
     }
@@ -59,11 +71,19 @@ at "5s" { stop "end"; stop "clr" }
     let files = ["clr1.etl", "clr2.etl"].map(|name| files.remove(name).unwrap());
     let rules = |files: &[Vec<u8>]| -> Vec<_> {
         let report = judge(files, Verifier::new());
-        report.findings.iter().map(|f| (f.rule, f.message.clone())).collect()
+        report
+            .findings
+            .iter()
+            .map(|f| (f.rule, f.message.clone()))
+            .collect()
     };
     assert_eq!(rules(&files), []);
     let [first, mut second] = files;
-    let FileHeader { start_time, end_time, .. } = header(&second);
+    let FileHeader {
+        start_time,
+        end_time,
+        ..
+    } = header(&second);
     let set = 9 * FILETIME_PER_SECOND;
     replace(&mut second, start_time.get(), start_time.get() + set);
     replace(&mut second, end_time.get(), end_time.get() + set);
@@ -71,6 +91,9 @@ at "5s" { stop "end"; stop "clr" }
         let found = rules(&files);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].0, "merge.different-clocks");
-        assert!(found[0].1.contains("the time was set by 9.000 s"), "{found:?}");
+        assert!(
+            found[0].1.contains("the time was set by 9.000 s"),
+            "{found:?}"
+        );
     }
 }

@@ -89,7 +89,11 @@ pub fn records(file: &[u8]) -> Vec<Rec> {
         let (bytes, processor) = (record.bytes().to_vec(), record.processor());
         let mut bytes = bytes;
         bytes.resize(bytes.len().next_multiple_of(8), 0);
-        all.push(Rec { bytes, processor, name: name.unwrap_or_default() });
+        all.push(Rec {
+            bytes,
+            processor,
+            name: name.unwrap_or_default(),
+        });
     }
     all
 }
@@ -102,7 +106,10 @@ pub fn write(file: &[u8], records: &[Rec]) -> Vec<u8> {
     let mut session = Session::in_memory(header).unwrap();
     for record in records {
         let size = usize::from(record.size());
-        let raw = Raw { bytes: &record.bytes[..size], timestamp: Some(record.timestamp().into()) };
+        let raw = Raw {
+            bytes: &record.bytes[..size],
+            timestamp: Some(record.timestamp().into()),
+        };
         session.write(record.processor, &raw).unwrap();
     }
     session.close(Some(end)).unwrap().output

@@ -11,7 +11,10 @@ use etl_verify::{Finding, Format, Outcome, ProcessReport, Report, Severity, rend
 use super::catalogue::judged;
 
 fn schema() -> PathBuf {
-    root().join(format!("docs/schema/verify-{}.json", etl_verify::SCHEMA_VERSION))
+    root().join(format!(
+        "docs/schema/verify-{}.json",
+        etl_verify::SCHEMA_VERSION
+    ))
 }
 
 #[test]
@@ -37,13 +40,25 @@ fn judged_processes(report: &Report) -> impl Iterator<Item = &ProcessReport> {
             .iter()
             .any(|f| f.severity > Severity::Note && f.pid == Some(ProcessId::new(p.pid)))
     };
-    report.processes.iter().filter(move |p| p.clr_events > 0 || own(p))
+    report
+        .processes
+        .iter()
+        .filter(move |p| p.clr_events > 0 || own(p))
 }
 
 /// Errors fail a test, and so do losses that are warnings.
 fn fails(finding: &Finding) -> bool {
-    let losses = ["unclosed", "events-lost", "buffers-lost", "sequence-gap", "overwritten"];
-    let is_loss = losses.map(|name| format!("file.{name}")).iter().any(|id| id == finding.rule);
+    let losses = [
+        "unclosed",
+        "events-lost",
+        "buffers-lost",
+        "sequence-gap",
+        "overwritten",
+    ];
+    let is_loss = losses
+        .map(|name| format!("file.{name}"))
+        .iter()
+        .any(|id| id == finding.rule);
     let is_open = finding.outcome == Outcome::Undecided;
     match finding.severity {
         Severity::Error => true,
@@ -59,7 +74,11 @@ fn junit(report: &Report) -> [u64; 4] {
     }
     let mut sums = (0, 0);
     for rule in &report.rules {
-        let own: Vec<_> = report.findings.iter().filter(|f| f.rule == rule.rule).collect();
+        let own: Vec<_> = report
+            .findings
+            .iter()
+            .filter(|f| f.rule == rule.rule)
+            .collect();
         let is_open = |f: &&Finding| f.outcome == Outcome::Undecided;
         if own.iter().any(|f| fails(f)) {
             sums.0 += 1;
@@ -69,7 +88,9 @@ fn junit(report: &Report) -> [u64; 4] {
             sums.1 += 1;
         }
     }
-    sums.0 += judged_processes(report).filter(|p| !p.verdict.passes()).count() as u64;
+    sums.0 += judged_processes(report)
+        .filter(|p| !p.verdict.passes())
+        .count() as u64;
     let tests = report.rules.len() + judged_processes(report).count();
     [tests as u64, sums.0, 0, sums.1]
 }
@@ -125,12 +146,20 @@ fn other_readers_accept_reports() {
     let texts = found.chunks(3).zip(&reports);
     for (answers, report) in texts {
         let [tests, failures, errors, skipped] = junit(report);
-        assert_eq!(failures + errors > 0, !report.verdict.passes(), "{}", report.file);
+        assert_eq!(
+            failures + errors > 0,
+            !report.verdict.passes(),
+            "{}",
+            report.file
+        );
         let expected = [1, tests, failures, errors, skipped];
         let keys = ["suites", "tests", "failures", "errors", "skipped"];
         let counted = keys.map(|key| answers[2][key].as_u64().unwrap_or(u64::MAX));
         if counted != expected {
-            wrong.push(format!("{}: JUnit has {counted:?}, not {expected:?}", report.file));
+            wrong.push(format!(
+                "{}: JUnit has {counted:?}, not {expected:?}",
+                report.file
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -55,7 +55,10 @@ fn processes_without_a_rundown_are_judged_by_their_lifetime() {
         ("5s", "6s", None),
         ("5s", "", None),
     ];
-    for clr in [r#""core" version="6.0.100""#, r#""desktop" version="4.8.4000.0""#] {
+    for clr in [
+        r#""core" version="6.0.100""#,
+        r#""desktop" version="4.8.4000.0""#,
+    ] {
         for (start, exit, expected) in cases {
             for kernel in [true, false] {
                 let report = judge(&[recorded(clr, kernel, (start, exit))], Verifier::new());

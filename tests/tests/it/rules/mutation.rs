@@ -37,7 +37,9 @@ fn changed(all: &[Rec], at: usize, change: usize, by: u64) -> Option<Vec<Rec>> {
         1 => out.insert(at, one),
         2 => {
             // The timestamps stay in order.
-            let after = all[at + 1..].iter().position(|r| r.is_event() && r.tid() == one.tid())?;
+            let after = all[at + 1..]
+                .iter()
+                .position(|r| r.is_event() && r.tid() == one.tid())?;
             let next = at + 1 + after;
             let other = all[next].clone();
             if other.bytes[0x18..] == one.bytes[0x18..] {
@@ -107,7 +109,9 @@ fn table() -> BTreeMap<(String, usize), Row> {
         assert!(plain.findings.is_empty(), "seed {seed}: {}", plain.text());
         for at in (0..all.len()).filter(|&at| all[at].is_event()) {
             for change in 0..CHANGES.len() {
-                let Some(mutated) = changed(&all, at, change, 0x55) else { continue };
+                let Some(mutated) = changed(&all, at, change, 0x55) else {
+                    continue;
+                };
                 let report = judge(&[write(&file, &mutated)], verifier());
                 let row = rows.entry((all[at].name.clone(), change)).or_default();
                 row.of += 1;
@@ -136,14 +140,28 @@ fn page(rows: &BTreeMap<(String, usize), Row>) -> String {
     );
     let titles = [
         ("Never detected", "never", "event | change", "|---|---|"),
-        ("Sometimes detected", "sometimes", "event | change | by", "|---|---|---|"),
-        ("Always detected", "always", "event | change | by", "|---|---|---|"),
+        (
+            "Sometimes detected",
+            "sometimes",
+            "event | change | by",
+            "|---|---|---|",
+        ),
+        (
+            "Always detected",
+            "always",
+            "event | change | by",
+            "|---|---|---|",
+        ),
     ];
     for (title, word, columns, rule) in titles {
         writeln!(out, "\n## {title}\n\n| {columns} |\n{rule}").unwrap();
         for ((name, change), row) in rows.iter().filter(|(_, row)| row.word() == word) {
             let by: Vec<_> = row.by.iter().copied().collect();
-            let by = if by.is_empty() { String::new() } else { format!(" {} |", by.join(", ")) };
+            let by = if by.is_empty() {
+                String::new()
+            } else {
+                format!(" {} |", by.join(", "))
+            };
             writeln!(out, "| {name} | {} |{by}", CHANGES[*change]).unwrap();
         }
     }
@@ -187,7 +205,12 @@ fn unnoticed_page_lists_the_result_of_every_change() {
         let row = row.unwrap_or_else(|| panic!("no {name} in the trace"));
         assert_eq!(row.noticed, row.of, "{name} {}", CHANGES[change]);
     };
-    for marker in ["DCStartInit_V1", "DCStartComplete_V1", "DCEndInit_V1", "DCEndComplete_V1"] {
+    for marker in [
+        "DCStartInit_V1",
+        "DCStartComplete_V1",
+        "DCEndInit_V1",
+        "DCEndComplete_V1",
+    ] {
         for change in [0, 1, 5, 6] {
             always(marker, change);
         }
@@ -195,17 +218,26 @@ fn unnoticed_page_lists_the_result_of_every_change() {
     for load in ["ModuleLoad_V2", "AssemblyLoad_V1"] {
         always(load, 0);
     }
-    for enumerated in
-        ["MethodDCEndVerbose_V1", "ModuleDCEnd_V2", "AssemblyDCEnd_V1", "AppDomainDCEnd_V1"]
-    {
+    for enumerated in [
+        "MethodDCEndVerbose_V1",
+        "ModuleDCEnd_V2",
+        "AssemblyDCEnd_V1",
+        "AppDomainDCEnd_V1",
+    ] {
         for change in [1, 6] {
             always(enumerated, change);
         }
     }
     // The last string of a payload is read without its NUL.
-    let ends_in_text = ["RuntimeInformation", "AssemblyLoadStart", "ResolutionAttempted"];
+    let ends_in_text = [
+        "RuntimeInformation",
+        "AssemblyLoadStart",
+        "ResolutionAttempted",
+    ];
     let ends_in_text = |name: &str| ends_in_text.iter().any(|text| name.starts_with(text));
-    let cut = rows.keys().filter(|(name, change)| *change == 4 && !ends_in_text(name));
+    let cut = rows
+        .keys()
+        .filter(|(name, change)| *change == 4 && !ends_in_text(name));
     for (name, change) in cut {
         always(name, *change);
     }

@@ -39,7 +39,9 @@ at "6s" { stop "ring" }
 
 #[test]
 fn samples_of_a_ring_find_their_process_by_any_event_of_the_thread() {
-    let scenario = Script::new("ring", RING).parse().unwrap_or_else(|e| panic!("{e}"));
+    let scenario = Script::new("ring", RING)
+        .parse()
+        .unwrap_or_else(|e| panic!("{e}"));
     let simulated = simulate("ring", RING.to_owned(), scenario);
     let file = simulated.traces["ring.etl"].as_slice();
 
@@ -59,7 +61,9 @@ fn samples_of_a_ring_find_their_process_by_any_event_of_the_thread() {
     while let Some(record) = records.next_record().unwrap() {
         match record.hook() {
             Some(hook::SAMPLE) => {
-                *samples.entry(kernel::sample(&record).unwrap().tid).or_default() += 1
+                *samples
+                    .entry(kernel::sample(&record).unwrap().tid)
+                    .or_default() += 1
             }
             Some(id) => assert_ne!(id >> 8, hook::THREAD_START >> 8, "a thread's start is left"),
             None => named.extend(record.event().map(|header| header.thread_id.get())),
@@ -69,7 +73,11 @@ fn samples_of_a_ring_find_their_process_by_any_event_of_the_thread() {
     // No image covers what idle processors ran: they do not count.
     samples.remove(&0);
     for (tid, count) in &samples {
-        let owner = owners.get(tid).copied().filter(|_| named.contains(tid)).unwrap_or(0);
+        let owner = owners
+            .get(tid)
+            .copied()
+            .filter(|_| named.contains(tid))
+            .unwrap_or(0);
         *expected.entry(owner).or_default() += count;
     }
     assert!(expected[&100] > 0 && expected[&200] > 0, "{expected:?}");
@@ -77,6 +85,10 @@ fn samples_of_a_ring_find_their_process_by_any_event_of_the_thread() {
     let mut recording = Recording::open([(file, "ring.etl")]).unwrap();
     let machine = Analysis::new().run(&mut recording, &mut ()).unwrap();
     let of = |p: &etl_analysis::machine::Process| p.tallies()[Origin::Sample as usize].stacks;
-    let found = machine.processes().iter().map(|p| (p.pid().get(), of(p))).filter(|(_, n)| *n > 0);
+    let found = machine
+        .processes()
+        .iter()
+        .map(|p| (p.pid().get(), of(p)))
+        .filter(|(_, n)| *n > 0);
     assert_eq!(found.collect::<BTreeMap<_, _>>(), expected);
 }

@@ -9,7 +9,9 @@ use crate::simulated::simulate;
 /// The report on a file of a script, and that with the enablements of its truth.
 fn reports(script: &str, file: &str) -> [Report; 2] {
     let script = format!("scenario \"rundowns\" seed=5\nmachine processors=2\n{script}");
-    let scenario = Script::new("rundowns", &script).parse().unwrap_or_else(|e| panic!("{e}"));
+    let scenario = Script::new("rundowns", &script)
+        .parse()
+        .unwrap_or_else(|e| panic!("{e}"));
     let simulated = simulate("rundowns", script, scenario);
     let truth = Truth::read(simulated.texts["truth.jsonl"].as_slice()).unwrap();
     let bytes = simulated.traces[file].as_slice();
@@ -19,10 +21,22 @@ fn reports(script: &str, file: &str) -> [Report; 2] {
 
 /// The findings of a family, as `pid rule severity`, with `?` if they are undecided.
 fn of_family(report: &Report, family: &str) -> String {
-    let own = report.findings.iter().filter(|f| f.rule.starts_with(family));
+    let own = report
+        .findings
+        .iter()
+        .filter(|f| f.rule.starts_with(family));
     let text = |f: &Finding| {
-        let open = if f.outcome == Outcome::Undecided { "?" } else { "" };
-        format!("{} {} {}{open}", f.pid.unwrap_or(ProcessId::new(0)), f.rule, f.severity.name())
+        let open = if f.outcome == Outcome::Undecided {
+            "?"
+        } else {
+            ""
+        };
+        format!(
+            "{} {} {}{open}",
+            f.pid.unwrap_or(ProcessId::new(0)),
+            f.rule,
+            f.severity.name()
+        )
     };
     let mut texts: Vec<String> = own.map(text).collect();
     texts.sort();
@@ -51,7 +65,10 @@ process "P{pid}.exe" pid={pid} threads=2 {life} {{
 
 /// A recording of one process that runs already, without a compilation, until 7 s.
 fn recorded(life: &str, session: &str) -> [String; 2] {
-    found(&format!("{}{session}\nat \"7s\" {{ stop \"clr\" }}", process(100, life, "")))
+    found(&format!(
+        "{}{session}\nat \"7s\" {{ stop \"clr\" }}",
+        process(100, life, "")
+    ))
 }
 
 /// Sessions from 2 s: the runtime with a mask, and a rundown at 4 s with another.
@@ -112,7 +129,10 @@ at "7s" {{ stop "clr" }}"#,
         let [_, report] = reports(&script, "clr.etl");
         let text = report.text();
         assert!(text.contains("verdict   complete"), "{text}");
-        assert!(!text.contains("unknown;") && !text.contains("will have no names"), "{text}");
+        assert!(
+            !text.contains("unknown;") && !text.contains("will have no names"),
+            "{text}"
+        );
     }
 }
 
@@ -135,8 +155,10 @@ fn a_process_needs_no_rundown_only_if_its_loads_are_recorded_from_its_start() {
     };
     assert_eq!(from_start(&session("0x18")), [note.clone(), note]);
     let late = "\nat \"4s\" { enable \"runtime\" in=\"clr\" keywords=0x18 level=5 }";
-    let (open, error) =
-        ("100 rundown.none warning?".to_owned(), "100 rundown.none error".to_owned());
+    let (open, error) = (
+        "100 rundown.none warning?".to_owned(),
+        "100 rundown.none error".to_owned(),
+    );
     assert_eq!(from_start(&(session("0x8") + late)), [open, error]);
 }
 
@@ -150,7 +172,10 @@ at "4s" {{ enable "runtime" in="clr" keywords=0x18 level=5 }}
 at "7s" {{ stop "clr" }}"#,
         process(100, "", acts)
     );
-    assert_eq!(found(&script), ["100 rundown.none warning?", "100 rundown.none error"]);
+    assert_eq!(
+        found(&script),
+        ["100 rundown.none warning?", "100 rundown.none error"]
+    );
 }
 
 #[test]
@@ -190,28 +215,39 @@ at "{ends}" {{ stop "clr" }}"#,
 fn a_process_with_a_start_rundown_lacks_the_end_rundown_without_loads_in_between() {
     let missing = "100 rundown.missing error";
     let [open, known] = second_of_one("0x8", "", "0x78", "8s");
-    assert!(open.contains(missing) && known.contains(missing), "{open}; {known}");
+    assert!(
+        open.contains(missing) && known.contains(missing),
+        "{open}; {known}"
+    );
     assert_eq!(second_of_one("0x98", "", "0x78", "8s"), ["", ""]);
 }
 
 #[test]
 fn an_earlier_rundown_of_another_process_hides_no_missing_one() {
     let missing = "100 rundown.missing error";
-    assert_eq!(second_of_one("0x8", r#"start="3s""#, "0x138", "8s"), [missing, missing]);
+    assert_eq!(
+        second_of_one("0x8", r#"start="3s""#, "0x138", "8s"),
+        [missing, missing]
+    );
     // The process is gone before the second rundown, or starts after it.
     let exited = "100 rundown.process-exited note";
     let short = r#"start="3s" exit="6.2s""#;
     assert_eq!(second_of_one("0x8", short, "0x138", "8s"), [exited, exited]);
     assert_eq!(second_of_one("0x98", short, "0x138", "8s"), ["", ""]);
-    assert_eq!(second_of_one("0x98", r#"start="6.9s""#, "0x138", "8s"), ["", ""]);
+    assert_eq!(
+        second_of_one("0x98", r#"start="6.9s""#, "0x138", "8s"),
+        ["", ""]
+    );
 }
 
 #[test]
 fn an_end_during_the_rundown_is_a_note_if_all_loads_are_recorded() {
     let session = |runtime: &str| {
         let acts = r#"every "20ms" from="3.3s" until="5.9s" { jit 1 }"#;
-        let process = process(100, r#"start="3s" exit="7s""#, acts)
-            .replace("version=\"6.0.100\"", "version=\"6.0.100\" enumeration-cost=\"2ms\"");
+        let process = process(100, r#"start="3s" exit="7s""#, acts).replace(
+            "version=\"6.0.100\"",
+            "version=\"6.0.100\" enumeration-cost=\"2ms\"",
+        );
         found(&format!(
             r#"{process}at "2s" {{ session "clr" file="clr.etl" {{
     kernel "processes"
@@ -248,12 +284,19 @@ at "8s" {{ stop "clr" }}"#,
             process(100, "", "")
         );
         let [report, _] = reports(&script, "clr.etl");
-        let partial = report.findings.into_iter().find(|f| f.rule == "rundown.partial");
+        let partial = report
+            .findings
+            .into_iter()
+            .find(|f| f.rule == "rundown.partial");
         partial.map(|f| f.message)
     };
     let once = message("");
     let again = message(r#"at "5s" { enable "rundown" in="clr" keywords=0x108 level=5 }"#);
-    assert!(once.as_ref().is_some_and(|text| text.contains(" and no method")), "{once:?}");
+    assert!(
+        once.as_ref()
+            .is_some_and(|text| text.contains(" and no method")),
+        "{once:?}"
+    );
     assert_eq!(again, once);
 }
 
@@ -294,20 +337,40 @@ fn disable(at: &str) -> String {
 fn a_break_in_the_loads_of_a_running_process_needs_a_rundown() {
     let off = disable("2s") + &again("3s", "0x98", 5);
     for acts in [meanwhile("0x8", 5), meanwhile("0x98", 3), off] {
-        assert_eq!(with_break("clr.etl", "", &acts), "100 rundown.none error", "{acts}");
+        assert_eq!(
+            with_break("clr.etl", "", &acts),
+            "100 rundown.none error",
+            "{acts}"
+        );
     }
 }
 
 #[test]
 fn a_break_without_loads_that_are_needed_is_a_note() {
     let note = "100 rundown.none note";
-    assert_eq!(with_break("clr.etl", "", &meanwhile("0x98", 5)), note, "as before");
-    assert_eq!(with_break("clr.etl", "", &meanwhile("0x98", 4)), note, "the same loads");
-    assert_eq!(with_break("clr.etl", r#"exit="1.9s""#, &meanwhile("0x8", 5)), note, "after it");
+    assert_eq!(
+        with_break("clr.etl", "", &meanwhile("0x98", 5)),
+        note,
+        "as before"
+    );
+    assert_eq!(
+        with_break("clr.etl", "", &meanwhile("0x98", 4)),
+        note,
+        "the same loads"
+    );
+    assert_eq!(
+        with_break("clr.etl", r#"exit="1.9s""#, &meanwhile("0x8", 5)),
+        note,
+        "after it"
+    );
     let other = meanwhile("0x8", 5)
         + r#"at "1s" { session "other" file="other.etl" { enable "runtime" keywords=0x10 level=5 } }
 at "6.1s" { stop "other"; merge "clr.etl other.etl" into="merged.etl" }"#;
-    assert_eq!(with_break("merged.etl", "", &other), note, "another session has them");
+    assert_eq!(
+        with_break("merged.etl", "", &other),
+        note,
+        "another session has them"
+    );
 }
 
 #[test]

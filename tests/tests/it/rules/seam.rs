@@ -31,7 +31,10 @@ at "5.5s" { merge "kernel.etl clr1.etl clr2.etl" into="merged.etl" }
 /// Why methods of the rundown without a load event are no certain loss. A merged file does not say
 /// when its sessions ended.
 fn gaps(report: &Report) -> Vec<&str> {
-    let gaps = report.findings.iter().filter(|f| f.rule == "filter.missing-loads");
+    let gaps = report
+        .findings
+        .iter()
+        .filter(|f| f.rule == "filter.missing-loads");
     gaps.filter_map(|f| f.because.as_deref()).collect()
 }
 
@@ -43,7 +46,11 @@ fn gap_is_found_inside_a_merged_file() {
         let report = judge(&[merged("3s")], verifier);
         let found = gaps(&report);
         let why = "the runtime session may have ended before the rundown";
-        assert!(found.len() == 1 && found[0].contains(why), "{found:?} {}", report.text());
+        assert!(
+            found.len() == 1 && found[0].contains(why),
+            "{found:?} {}",
+            report.text()
+        );
     }
 }
 
@@ -76,5 +83,9 @@ at "7.5s" { merge "clr0.etl clr1.etl clr2.etl" into="merged.etl" }
     assert_eq!(gaps(&report).len(), 1, "{}", report.text());
     let files = ["clr0.etl", "clr1.etl", "clr2.etl"].map(|name| files.remove(name).unwrap());
     let report = judge(&files, Verifier::new());
-    assert!(report.findings.iter().any(|f| f.rule == "merge.gap"), "{}", report.text());
+    assert!(
+        report.findings.iter().any(|f| f.rule == "merge.gap"),
+        "{}",
+        report.text()
+    );
 }

@@ -14,14 +14,30 @@ use crate::simulated::simulate;
 
 /// Rules that a file of a scenario breaks or leaves open (`?`).
 fn broken(script: &str, file: &str, enabled: impl FnOnce(&Truth) -> Vec<Enabled>) -> Vec<String> {
-    let scenario = Script::new("sessions", script).parse().unwrap_or_else(|e| panic!("{e}"));
+    let scenario = Script::new("sessions", script)
+        .parse()
+        .unwrap_or_else(|e| panic!("{e}"));
     let simulated = simulate("sessions", script.to_owned(), scenario);
     let truth = Truth::read(simulated.texts["truth.jsonl"].as_slice()).unwrap();
     let bytes = simulated.traces[file].as_slice();
-    let report = Verifier::new().enabled(enabled(&truth)).verify(bytes, file).unwrap();
-    let rules = report.rules.iter().filter(|rule| rule.outcome < Outcome::Holds);
-    let mark = |outcome| if outcome == Outcome::Undecided { "?" } else { "" };
-    rules.map(|rule| format!("{}{}", rule.rule, mark(rule.outcome))).collect()
+    let report = Verifier::new()
+        .enabled(enabled(&truth))
+        .verify(bytes, file)
+        .unwrap();
+    let rules = report
+        .rules
+        .iter()
+        .filter(|rule| rule.outcome < Outcome::Holds);
+    let mark = |outcome| {
+        if outcome == Outcome::Undecided {
+            "?"
+        } else {
+            ""
+        }
+    };
+    rules
+        .map(|rule| format!("{}{}", rule.rule, mark(rule.outcome)))
+        .collect()
 }
 
 fn nothing(_: &Truth) -> Vec<Enabled> {
@@ -63,14 +79,21 @@ fn a_rundown_of_other_processes_is_not_that_of_the_recorded_ones() {
     let of = |with: &str| broken(&two_processes(with), "merged.etl", nothing);
     assert_eq!(of("keywords=0x138"), [""; 0]);
     let others = of("keywords=0x138 processes=200");
-    assert!(others.contains(&"merge.no-common-process".to_owned()), "{others:?}");
+    assert!(
+        others.contains(&"merge.no-common-process".to_owned()),
+        "{others:?}"
+    );
 }
 
 #[test]
 fn what_a_clr_says_of_itself_is_no_rundown() {
     // These masks list no code; some make the CLR log what it is.
     for mask in ["0x100", "0x40", "0x140", "0xB8"] {
-        let of = broken(&two_processes(&format!("keywords={mask}")), "merged.etl", nothing);
+        let of = broken(
+            &two_processes(&format!("keywords={mask}")),
+            "merged.etl",
+            nothing,
+        );
         assert!(of.contains(&"rundown.none".to_owned()), "{mask}: {of:?}");
     }
 }
@@ -125,7 +148,9 @@ fn a_session_that_asks_again_with_a_lower_level_breaks_no_rule() {
         r#"at "500ms" { session "clr" file="clr1.etl" { enable "runtime" keywords=0x98 level=5 } }
 at "3s" { enable "runtime" in="clr" keywords=0x98 level=4 }"#,
     );
-    let of = broken(&script, "merged.etl", |truth| truth.of("merged.etl").unwrap());
+    let of = broken(&script, "merged.etl", |truth| {
+        truth.of("merged.etl").unwrap()
+    });
     assert_eq!(of, [""; 0]);
 }
 
@@ -143,7 +168,11 @@ at "1.5s" { stop "other" }"#,
     // What does not pass the session's own filter is wrong.
     assert_eq!(of("runtime:0x8:4"), ["filter.not-enabled"]);
     let truth = |truth: &Truth| truth.of("merged.etl").unwrap();
-    assert_eq!(broken(&script, "merged.etl", truth), [""; 0], "the truth has the other session");
+    assert_eq!(
+        broken(&script, "merged.etl", truth),
+        [""; 0],
+        "the truth has the other session"
+    );
 }
 
 #[test]
@@ -189,7 +218,11 @@ at "5s" {{
     for at in ["600ms", "4s"] {
         for file in ["clr.etl", "merged.etl"] {
             let of = broken(&script(at), file, |_| declared("runtime:0x1CCBD:5"));
-            assert_eq!(of, ["rundown.none"], "{at} {file}: a note that nothing is missing");
+            assert_eq!(
+                of,
+                ["rundown.none"],
+                "{at} {file}: a note that nothing is missing"
+            );
         }
     }
 }
@@ -223,7 +256,9 @@ at "6s" {{ stop "clr" }}
 #[test]
 fn loads_while_the_keyword_was_known_to_be_off_are_not_missing() {
     let of = |during: &str, after: &str| {
-        broken(&with_a_break(during, after), "clr.etl", |truth| truth.of("clr.etl").unwrap())
+        broken(&with_a_break(during, after), "clr.etl", |truth| {
+            truth.of("clr.etl").unwrap()
+        })
     };
     let enable = |mask: &str| format!("enable \"runtime\" in=\"clr\" keywords={mask} level=5");
     let missing = "filter.missing-loads".to_owned();
@@ -231,7 +266,11 @@ fn loads_while_the_keyword_was_known_to_be_off_are_not_missing() {
         let rules = of(&during, &enable("0x98"));
         assert!(!rules.contains(&missing), "{during}: {rules:?}");
     }
-    assert_eq!(of(&enable("0x98"), &enable("0x98")), [""; 0], "enabled again as before");
+    assert_eq!(
+        of(&enable("0x98"), &enable("0x98")),
+        [""; 0],
+        "enabled again as before"
+    );
 }
 
 #[test]
@@ -297,40 +336,66 @@ fn loss_of_a_file_leaves_open_what_its_events_would_have_answered() {
         (of("rundown.none"), report.verdict)
     };
     assert_eq!(lost_in(""), (Some(Outcome::Broken), Verdict::Incomplete));
-    assert_eq!(lost_in("kernel.etl"), (Some(Outcome::Broken), Verdict::Incomplete));
-    assert_eq!(lost_in("clr.etl"), (Some(Outcome::Undecided), Verdict::CannotTell));
+    assert_eq!(
+        lost_in("kernel.etl"),
+        (Some(Outcome::Broken), Verdict::Incomplete)
+    );
+    assert_eq!(
+        lost_in("clr.etl"),
+        (Some(Outcome::Undecided), Verdict::CannotTell)
+    );
 }
 
 #[test]
 fn record_about_a_loss_is_a_loss_at_its_time() {
-    for (opcode, rule) in
-        [(32, "file.events-lost"), (33, "file.buffers-lost"), (34, "file.buffers-lost")]
-    {
+    for (opcode, rule) in [
+        (32, "file.events-lost"),
+        (33, "file.buffers-lost"),
+        (34, "file.buffers-lost"),
+    ] {
         let record = |timestamp| {
             // The class is as in wmicore.mof.
-            Full::new("6a399ae0-4bc6-4de9-870b-3657f8947e7e".parse().unwrap(), opcode, timestamp)
-                .process(4, 8)
+            Full::new(
+                "6a399ae0-4bc6-4de9-870b-3657f8947e7e".parse().unwrap(),
+                opcode,
+                timestamp,
+            )
+            .process(4, 8)
         };
-        let header =
-            FileHeader { timestamp: Ticks::new(1_000), perf_freq: 10_000_000, ..FileHeader::new() };
+        let header = FileHeader {
+            timestamp: Ticks::new(1_000),
+            perf_freq: 10_000_000,
+            ..FileHeader::new()
+        };
         let mut session = Session::in_memory(header).unwrap();
         session.write(0, &record(2_000)).unwrap();
         session.write(0, &record(3_000)).unwrap();
         let file = session.finish().unwrap();
         let report = judge(&[file], Verifier::new());
         let found: Vec<_> = report.findings.iter().filter(|f| f.rule == rule).collect();
-        let [found] = found[..] else { panic!("{}", report.text()) };
-        assert!(found.message.starts_with("2 records say that "), "{}", found.message);
+        let [found] = found[..] else {
+            panic!("{}", report.text())
+        };
+        assert!(
+            found.message.starts_with("2 records say that "),
+            "{}",
+            found.message
+        );
         assert_eq!(found.timestamp().map(Ticks::get), Some(2_000));
-        assert_eq!((report.losses.len(), report.verdict), (2, Verdict::CannotTell));
+        assert_eq!(
+            (report.losses.len(), report.verdict),
+            (2, Verdict::CannotTell)
+        );
     }
 }
 
 /// The rules that a trace breaks about a process.
 fn about(file: &[u8], pid: u32) -> Vec<&'static str> {
     let report = judge(&[file.to_vec()], Verifier::new());
-    let of =
-        report.findings.iter().filter(|f| f.pid == Some(ProcessId::new(pid)) && f.is_decided());
+    let of = report
+        .findings
+        .iter()
+        .filter(|f| f.pid == Some(ProcessId::new(pid)) && f.is_decided());
     of.map(|f| f.rule).collect()
 }
 
@@ -361,7 +426,11 @@ at "5s" { stop "clr" }
 "#;
     let file = files_of("idle", script).remove("clr.etl").unwrap();
     let silent = "filter.silent-process";
-    assert!((100..=300).step_by(100).all(|pid| !about(&file, pid).contains(&silent)));
+    assert!(
+        (100..=300)
+            .step_by(100)
+            .all(|pid| !about(&file, pid).contains(&silent))
+    );
     let mut left = records(&file);
     left.retain(|r| !(r.is_event() && r.pid() == 200));
     let file = write(&file, &left);
@@ -390,8 +459,15 @@ at "6.5s" { stop "clr" }
     for id in [9, 8, 7, 3, 1, 2, 4] {
         let mut left = all.clone();
         left.retain(|r| !(r.is_event() && r.id() == id));
-        assert!(all.len() >= left.len() + 10, "{id}: {}", all.len() - left.len());
-        assert!(about(&write(&file, &left), 100).contains(&incomplete), "{id}");
+        assert!(
+            all.len() >= left.len() + 10,
+            "{id}: {}",
+            all.len() - left.len()
+        );
+        assert!(
+            about(&write(&file, &left), 100).contains(&incomplete),
+            "{id}"
+        );
     }
 }
 
@@ -420,14 +496,19 @@ at "5s" { stop "clr" }
 #[test]
 fn part_that_is_missing_between_others_is_lost() {
     let files = files_of("parts", PARTS);
-    let parts: Vec<_> = (1..).map_while(|n| files.get(&format!("p{n}.etl")).cloned()).collect();
+    let parts: Vec<_> = (1..)
+        .map_while(|n| files.get(&format!("p{n}.etl")).cloned())
+        .collect();
     assert!(parts.len() >= 4, "{} parts", parts.len());
     // All buffers but that of the header.
     let missing = parts[2].len() as u64 / (16 << 10) - 1;
     let without = [&parts[..2], &parts[3..]].concat();
     let gap = |parts: &[Vec<u8>]| {
         let report = judge(parts, Verifier::new());
-        let found = report.findings.into_iter().find(|f| f.rule == "file.sequence-gap");
+        let found = report
+            .findings
+            .into_iter()
+            .find(|f| f.rule == "file.sequence-gap");
         (found.map(|f| (f.message, f.severity)), report.verdict)
     };
     assert_eq!(gap(&parts).0, None);
@@ -435,8 +516,15 @@ fn part_that_is_missing_between_others_is_lost() {
     let (message, severity) = found.unwrap();
     let expected = format!("{missing} buffers are missing between 2.etl and 3.etl: numbers ");
     assert!(message.starts_with(&expected), "{message}");
-    assert!(severity == Severity::Warning && !verdict.passes(), "{message}: {verdict:?}");
-    assert_eq!(gap(&parts[1..]).0, None, "where the recording began is not known");
+    assert!(
+        severity == Severity::Warning && !verdict.passes(),
+        "{message}: {verdict:?}"
+    );
+    assert_eq!(
+        gap(&parts[1..]).0,
+        None,
+        "where the recording began is not known"
+    );
 
     let lost = |parts: Vec<Vec<u8>>| {
         let inputs: Vec<_> = parts.iter().map(Vec::as_slice).collect();

@@ -25,12 +25,17 @@ at "5s" { stop "clr" }
 /// Findings above a note after each event of a kind was removed in turn: rules that all of them
 /// have.
 fn without(id: u16, level: &str, enabled: &[Enabled]) -> Vec<Vec<&'static str>> {
-    let file = files_of("life", &LIFE.replace("LEVEL", level)).remove("life.etl").unwrap();
+    let file = files_of("life", &LIFE.replace("LEVEL", level))
+        .remove("life.etl")
+        .unwrap();
     let all = records(&file);
     let found = |left: &[Rec]| {
         let verifier = Verifier::new().enabled(enabled.to_vec());
         let report = judge(&[write(&file, left)], verifier);
-        let serious = report.findings.iter().filter(|f| f.severity > Severity::Note);
+        let serious = report
+            .findings
+            .iter()
+            .filter(|f| f.severity > Severity::Note);
         serious.map(|f| f.rule).collect::<Vec<_>>()
     };
     assert_eq!(found(&all), [""; 0], "nothing is missing");
@@ -52,7 +57,10 @@ fn each_load_that_is_missing_before_an_unload_is_found() {
             for &id in kinds {
                 let found = without(id, level, &enabled);
                 assert!(!found.is_empty(), "{id}");
-                assert!(found.iter().all(|rules| rules.contains(&unknown)), "{id} {found:?}");
+                assert!(
+                    found.iter().all(|rules| rules.contains(&unknown)),
+                    "{id} {found:?}"
+                );
                 if id == 143 {
                     let jit = "symbols.jit-without-load";
                     let late = found.iter().filter(|rules| rules.contains(&jit)).count();

@@ -8,13 +8,19 @@ use super::edit::{records, write};
 
 /// The finding messages of a rule.
 fn messages<'r>(report: &'r Report, rule: &str) -> Vec<&'r str> {
-    let own = report.findings.iter().filter(|finding| finding.rule == rule);
+    let own = report
+        .findings
+        .iter()
+        .filter(|finding| finding.rule == rule);
     own.map(|finding| finding.message.as_str()).collect()
 }
 
 fn verified(name: &str, script: &str) -> Report {
     let script = format!("scenario \"{name}\" seed=1\n{script}");
-    judge(&[files_of(name, &script).remove("clr.etl").unwrap()], Verifier::new())
+    judge(
+        &[files_of(name, &script).remove("clr.etl").unwrap()],
+        Verifier::new(),
+    )
 }
 
 #[test]
@@ -60,7 +66,10 @@ at "5s" { stop "clr" }
 "#,
     );
     let process = &report.processes[0];
-    assert!(process.loaded.methods > process.unloaded.methods, "{process:?}");
+    assert!(
+        process.loaded.methods > process.unloaded.methods,
+        "{process:?}"
+    );
     assert_eq!(messages(&report, "symbols.not-unloaded"), [""; 0]);
 }
 
@@ -135,7 +144,14 @@ const MANAGED: &str = r#"
 fn collections_of_processes_with_one_id_are_kept_apart() {
     // Both begin with collection 1.
     let report = judge(&[one_id(MANAGED, "0x1099")], Verifier::new());
-    assert_eq!(report.processes.iter().filter(|process| process.pid == FIRST).count(), 2);
+    assert_eq!(
+        report
+            .processes
+            .iter()
+            .filter(|process| process.pid == FIRST)
+            .count(),
+        2
+    );
     assert_eq!(messages(&report, "gc.incomplete"), [""; 0]);
 }
 
@@ -147,8 +163,14 @@ fn findings_name_the_process_that_had_the_id() {
     let text = report.text();
     let baseline = Baseline::of(std::slice::from_ref(&report)).json();
     for name in ["First.exe", "Second.exe"] {
-        assert!(text.contains(&format!("rundown.none pid {FIRST} {name} at")), "{text}");
-        assert!(baseline.contains(&format!("\"process\": \"{name}\"")), "{baseline}");
+        assert!(
+            text.contains(&format!("rundown.none pid {FIRST} {name} at")),
+            "{text}"
+        );
+        assert!(
+            baseline.contains(&format!("\"process\": \"{name}\"")),
+            "{baseline}"
+        );
     }
 }
 
@@ -199,15 +221,27 @@ at "5s" { stop "clr" }
         assert_eq!(messages(&report, "rundown.incomplete"), [""; 0], "{mask}");
         let all = records(&file);
         let is_loaded = |name: &str| name.starts_with("MethodLoad");
-        let loaded: Vec<u64> =
-            all.iter().filter(|r| is_loaded(&r.name)).map(|r| r.u64(16)).collect();
+        let loaded: Vec<u64> = all
+            .iter()
+            .filter(|r| is_loaded(&r.name))
+            .map(|r| r.u64(16))
+            .collect();
         let mut left = all.clone();
         left.retain(|r| !(r.name.starts_with("MethodDCEnd") && loaded.contains(&r.u64(16))));
         assert!(left.len() + 3 < all.len(), "{mask}");
         let report = judge(&[write(&file, &left)], Verifier::new());
-        let own = report.findings.iter().find(|f| f.rule == "rundown.incomplete").unwrap();
+        let own = report
+            .findings
+            .iter()
+            .find(|f| f.rule == "rundown.incomplete")
+            .unwrap();
         assert!(own.is_decided(), "{mask}: {}", own.message);
         let missing = all.len() - left.len();
-        assert!(own.message.contains(&format!("{missing} methods were there")), "{}", own.message);
+        assert!(
+            own.message
+                .contains(&format!("{missing} methods were there")),
+            "{}",
+            own.message
+        );
     }
 }

@@ -16,8 +16,11 @@ type Counts = BTreeMap<String, (u64, u64)>;
 pub fn figures(stored: &[u8]) -> BTreeMap<String, f64> {
     let mut plain = Vec::new();
     let options = Options::default();
-    let bytes =
-        if Repacker::decompress().run(stored, &mut plain).is_ok() { &plain } else { stored };
+    let bytes = if Repacker::decompress().run(stored, &mut plain).is_ok() {
+        &plain
+    } else {
+        stored
+    };
     let mut records = Records::stream(bytes, &options).unwrap();
     let buffer_size = f64::from(records.header().buffer_size);
     let (mut all, mut kinds, mut groups) = ((0, 0), Counts::new(), Counts::new());
@@ -34,24 +37,41 @@ pub fn figures(stored: &[u8]) -> BTreeMap<String, f64> {
     let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
     let mut packed = Vec::new();
     let compressor = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default).unwrap();
-    Repacker::compress(compressor).run(bytes, &mut packed).unwrap();
+    Repacker::compress(compressor)
+        .run(bytes, &mut packed)
+        .unwrap();
     let (count, size) = (all.0 as f64, all.1 as f64);
     let mut figures = BTreeMap::from([
         ("records".to_owned(), count),
         ("bytes of a record, on average".to_owned(), size / count),
         ("buffers".to_owned(), buffers),
         ("KiB of a buffer".to_owned(), buffer_size / 1024.0),
-        ("fill of a buffer, %".to_owned(), 100.0 * used as f64 / (buffers * buffer_size)),
-        ("compressed to, % of what is used".to_owned(), 100.0 * packed.len() as f64 / used as f64),
+        (
+            "fill of a buffer, %".to_owned(),
+            100.0 * used as f64 / (buffers * buffer_size),
+        ),
+        (
+            "compressed to, % of what is used".to_owned(),
+            100.0 * packed.len() as f64 / used as f64,
+        ),
     ]);
     for (name, (count_of, bytes_of)) in kinds.into_iter().chain(groups) {
-        figures.insert(format!("{name}, % of records"), 100.0 * count_of as f64 / count);
-        figures.insert(format!("{name}, bytes on average"), bytes_of as f64 / count_of as f64);
+        figures.insert(
+            format!("{name}, % of records"),
+            100.0 * count_of as f64 / count,
+        );
+        figures.insert(
+            format!("{name}, bytes on average"),
+            bytes_of as f64 / count_of as f64,
+        );
     }
     let gaps = gaps(&mut trace);
     for (name, share) in [("half", 0.5), ("nine of ten", 0.9)] {
         let at = ((gaps.len() - 1) as f64 * share) as usize;
-        figures.insert(format!("{name} of the records of a processor follow within, µs"), gaps[at]);
+        figures.insert(
+            format!("{name} of the records of a processor follow within, µs"),
+            gaps[at],
+        );
     }
     figures
 }

@@ -27,7 +27,11 @@ fn real_trace_has_the_figures_of_the_table(pair: &Pair) {
     }
     for (name, known, _) in pair.figures {
         let figure = found.get(*name).copied().unwrap_or_default();
-        assert!((figure - known).abs() < 0.051, "{}: {name}: {figure}, not {known}", pair.real);
+        assert!(
+            (figure - known).abs() < 0.051,
+            "{}: {name}: {figure}, not {known}",
+            pair.real
+        );
     }
 }
 
@@ -52,13 +56,28 @@ fn rundown_trace_has_the_figures_of_the_table() {
 #[test]
 fn generated_traces_are_similar_to_the_real_ones() {
     let (mut page, mut wrong) = (ABOUT.to_owned(), Vec::new());
-    for Pair { real, about, scenario, file, figures: known, differences } in PAIRS {
-        let path = root().join("benches/scenarios").join(format!("{scenario}.kdl"));
+    for Pair {
+        real,
+        about,
+        scenario,
+        file,
+        figures: known,
+        differences,
+    } in PAIRS
+    {
+        let path = root()
+            .join("benches/scenarios")
+            .join(format!("{scenario}.kdl"));
         let text = std::fs::read_to_string(path).unwrap();
         let script = Script::new(scenario, &text);
-        let parsed = script.parse().unwrap_or_else(|errors| panic!("{errors:#?}"));
+        let parsed = script
+            .parse()
+            .unwrap_or_else(|errors| panic!("{errors:#?}"));
         let files = etl_synth::Simulation::new(&parsed).run_in_memory().unwrap();
-        let simulated = files.iter().find(|simulated| simulated.name == *file).unwrap();
+        let simulated = files
+            .iter()
+            .find(|simulated| simulated.name == *file)
+            .unwrap();
         let found = figures(&simulated.bytes);
         let name = real.rsplit('/').next().unwrap();
         write!(
@@ -69,9 +88,16 @@ fn generated_traces_are_similar_to_the_real_ones() {
         .unwrap();
         for (name, real, within) in *known {
             let figure = found.get(*name).copied().unwrap_or_default();
-            writeln!(page, "| {name} | {real:.1} | {figure:.1} | {} |", within.text()).unwrap();
+            writeln!(
+                page,
+                "| {name} | {real:.1} | {figure:.1} | {} |",
+                within.text()
+            )
+            .unwrap();
             if !within.holds(*real, figure) {
-                wrong.push(format!("{scenario}: {name}: {figure:.1}, not near {real:.1}"));
+                wrong.push(format!(
+                    "{scenario}: {name}: {figure:.1}, not near {real:.1}"
+                ));
             }
         }
         writeln!(page, "\n{differences}").unwrap();
@@ -81,6 +107,11 @@ fn generated_traces_are_similar_to_the_real_ones() {
         std::fs::write(&path, &page).unwrap();
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let known = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
-    assert!(known == page, "reports/statistics.md is not up to date: run with ETLKIT_WRITE_DOCS=1");
+    let known = std::fs::read_to_string(&path)
+        .unwrap_or_default()
+        .replace("\r\n", "\n");
+    assert!(
+        known == page,
+        "reports/statistics.md is not up to date: run with ETLKIT_WRITE_DOCS=1"
+    );
 }

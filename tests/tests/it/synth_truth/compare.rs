@@ -80,7 +80,10 @@ pub struct Frame<'a> {
 impl Frame<'_> {
     /// Everything that a reader can know of the event.
     pub fn compare(&self, place: &str, event: &KnownEvent, record: &Record<'_>) {
-        let place = format!("{place}: {} number {} at {}", event.name, event.number, event.at);
+        let place = format!(
+            "{place}: {} number {} at {}",
+            event.name, event.number, event.at
+        );
         if self.per_processor {
             assert_eq!(record.processor(), event.processor, "{place}");
         }
@@ -94,7 +97,9 @@ impl Frame<'_> {
         match event.format {
             RecordFormat::Event => {
                 let (d, known) = (record.descriptor().unwrap(), &event.descriptor);
-                let found = (d.id, d.version, d.channel, d.level, d.opcode, d.task, d.keyword);
+                let found = (
+                    d.id, d.version, d.channel, d.level, d.opcode, d.task, d.keyword,
+                );
                 let (level, opcode) = (known.level, known.opcode);
                 let known = (
                     known.id,
@@ -118,7 +123,11 @@ impl Frame<'_> {
             }
             RecordFormat::Full => {
                 assert_eq!(record.provider(), Some(event.provider), "{place}");
-                assert_eq!(event.activity, Guid::ZERO, "{place}: a classic event has no activity");
+                assert_eq!(
+                    event.activity,
+                    Guid::ZERO,
+                    "{place}: a classic event has no activity"
+                );
             }
         }
         let mut related = None;
@@ -136,8 +145,16 @@ impl Frame<'_> {
 
     fn time(&self, place: &str, event: &KnownEvent, record: &Record<'_>) {
         let (machine, session) = (self.machine, self.session);
-        assert_eq!(event.timestamp.get(), ticks(machine, ClockType::QPC, event.at), "{place}");
-        assert_eq!(record.timestamp(), timestamp(machine, session, event.at), "{place}");
+        assert_eq!(
+            event.timestamp.get(),
+            ticks(machine, ClockType::QPC, event.at),
+            "{place}"
+        );
+        assert_eq!(
+            record.timestamp(),
+            timestamp(machine, session, event.at),
+            "{place}"
+        );
         // The wall clock, to a tick of the clock and one of FILETIME on either side.
         let ticks = match session.clock {
             ClockType::SYSTEM_TIME => 10_000_000,
@@ -147,7 +164,10 @@ impl Frame<'_> {
         let wall = machine.start.get() + i64::try_from(event.at / 100).unwrap();
         let found = self.clock.time(record.timestamp()).get();
         let tolerance = 2 + 10_000_000 / ticks;
-        assert!((found - wall).abs() <= tolerance, "{place}: {found} instead of {wall}");
+        assert!(
+            (found - wall).abs() <= tolerance,
+            "{place}: {found} instead of {wall}"
+        );
     }
 
     fn stack(&self, place: &str, event: &KnownEvent, record: &Record<'_>) {
@@ -190,8 +210,10 @@ impl Frame<'_> {
             Plain::Text(text) if padded => Plain::Text(text.trim_end_matches('\0').to_owned()),
             other => other,
         };
-        let found: Vec<(String, Plain)> =
-            found.into_iter().map(|(name, value)| (name, trimmed(value))).collect();
+        let found: Vec<(String, Plain)> = found
+            .into_iter()
+            .map(|(name, value)| (name, trimmed(value)))
+            .collect();
         for (NamedValue { name, value }, (found_name, found)) in event.fields.iter().zip(&found) {
             assert_eq!(name, found_name, "{place} {}", schema.name);
             if *value == OwnedValue::Auto {

@@ -30,9 +30,13 @@ fn is_own(record: &Record<'_>) -> bool {
 
 /// Whether a merge added a record: to identify an image, or to describe the machine.
 fn is_added(record: &Record<'_>) -> bool {
-    const CLASSES: [&str; 2] =
-        ["b3e675d7-2554-4f18-830b-2762732560de", "9b79ee91-b5fd-41c0-a243-4248e266e9d0"];
-    record.provider().is_some_and(|class| CLASSES.contains(&&*class.to_string()))
+    const CLASSES: [&str; 2] = [
+        "b3e675d7-2554-4f18-830b-2762732560de",
+        "9b79ee91-b5fd-41c0-a243-4248e266e9d0",
+    ];
+    record
+        .provider()
+        .is_some_and(|class| CLASSES.contains(&&*class.to_string()))
 }
 
 /// Merges that add nothing: `xperf -merge ... -mergeonly`.
@@ -44,7 +48,13 @@ fn descriptions(made: &Simulated, file: &str) -> u64 {
     if MERGED_ONLY.contains(&(&*made.name, file)) {
         return 0;
     }
-    let volumes: usize = made.scenario.machine.disks.iter().map(|disk| disk.volumes.len()).sum();
+    let volumes: usize = made
+        .scenario
+        .machine
+        .disks
+        .iter()
+        .map(|disk| disk.volumes.len())
+        .sum();
     4 + volumes as u64
 }
 
@@ -52,8 +62,15 @@ fn descriptions(made: &Simulated, file: &str) -> u64 {
 /// of classic events.
 fn store(scenario: &Scenario) -> SchemaStore {
     let mut store = SchemaStore::new();
-    let elsewhere = [ProviderKind::Manifest, ProviderKind::Classic, ProviderKind::Wpp];
-    let known_elsewhere = scenario.providers.iter().filter(|p| elsewhere.contains(&p.kind));
+    let elsewhere = [
+        ProviderKind::Manifest,
+        ProviderKind::Classic,
+        ProviderKind::Wpp,
+    ];
+    let known_elsewhere = scenario
+        .providers
+        .iter()
+        .filter(|p| elsewhere.contains(&p.kind));
     store.add_schemas(known_elsewhere.flat_map(|p| p.events.clone()));
     store
 }
@@ -80,7 +97,9 @@ fn without_faults(scenario: &Scenario) -> Scenario {
             plan.faults.retain(|f| !f.is_of_the_file());
         }
     }
-    scenario.faults.retain(|named| !named.fault.is_of_the_file());
+    scenario
+        .faults
+        .retain(|named| !named.fault.is_of_the_file());
     scenario
 }
 
@@ -97,12 +116,18 @@ fn truth_counts_every_recorded_event_in_one_buffer() {
             for (_, buffer) in &buffers {
                 let events = truth.events_of(session.index, buffer);
                 assert_eq!(events.len() as u64, buffer.events, "{name}: {buffer:?}");
-                assert_eq!(events.first().map(|e| e.number), Some(buffer.first_event), "{name}");
+                assert_eq!(
+                    events.first().map(|e| e.number),
+                    Some(buffer.first_event),
+                    "{name}"
+                );
                 counted += buffer.events;
             }
             assert_eq!(counted, session.events_recorded, "{name}: {session:?}");
             let sum = |outcomes: &[BufferOutcome]| -> u64 {
-                let of = buffers.iter().filter(|(_, b)| outcomes.contains(&b.outcome));
+                let of = buffers
+                    .iter()
+                    .filter(|(_, b)| outcomes.contains(&b.outcome));
                 of.map(|(_, b)| b.events).sum()
             };
             assert_eq!(
@@ -126,8 +151,12 @@ fn session_files_match_the_truth_buffer_by_buffer() {
     let (mut compared, mut files) = (0, 0);
     let mut kinds: BTreeSet<String> = BTreeSet::new();
     for made in corpus() {
-        let merged: BTreeSet<&str> =
-            made.truth.merges.iter().map(|merge| merge.output.as_str()).collect();
+        let merged: BTreeSet<&str> = made
+            .truth
+            .merges
+            .iter()
+            .map(|merge| merge.output.as_str())
+            .collect();
         for (file, bytes) in &made.traces {
             if merged.contains(file.as_str()) {
                 continue;
@@ -138,10 +167,19 @@ fn session_files_match_the_truth_buffer_by_buffer() {
     }
     eprintln!("{compared} events in {files} files compared; buffers were {kinds:?}");
     assert!(compared > 30_000 && files > 50);
-    for outcome in
-        ["written", "lost", "file_full", "overwritten", "unwritten", "damaged", "cut_off"]
-    {
-        assert!(kinds.contains(outcome), "no buffer of the corpus was {outcome}");
+    for outcome in [
+        "written",
+        "lost",
+        "file_full",
+        "overwritten",
+        "unwritten",
+        "damaged",
+        "cut_off",
+    ] {
+        assert!(
+            kinds.contains(outcome),
+            "no buffer of the corpus was {outcome}"
+        );
     }
 }
 
@@ -153,7 +191,11 @@ fn session_file(made: &Simulated, file: &str, bytes: &[u8], kinds: &mut BTreeSet
     let writers = truth.writers_of(file);
     assert!(!writers.is_empty(), "{place}: no session wrote it");
     let damaged = truth.is_damaged(file);
-    let options = if damaged { Options::salvage() } else { Options::default() };
+    let options = if damaged {
+        Options::salvage()
+    } else {
+        Options::default()
+    };
     let whole_ends = if damaged {
         let whole = simulate(&made.name, String::new(), without_faults(&made.scenario));
         ends(&whole.traces[file])
@@ -161,7 +203,10 @@ fn session_file(made: &Simulated, file: &str, bytes: &[u8], kinds: &mut BTreeSet
         BTreeMap::new()
     };
     let mut records = Records::stream(bytes, &options).unwrap();
-    let one = records.header().mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
+    let one = records
+        .header()
+        .mode
+        .has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
     let clock = records.clock();
     let mut store = store(&made.scenario);
     let mut seen: BTreeMap<i64, usize> = BTreeMap::new();
@@ -180,13 +225,19 @@ fn session_file(made: &Simulated, file: &str, bytes: &[u8], kinds: &mut BTreeSet
         let buffer = session.and_then(|s| truth.buffers.get(&(s.index, sequence)));
         let (Some(session), Some(buffer)) = (session, buffer) else {
             if !is_own(&record) {
-                assert!(damaged, "{place}: a buffer that the truth does not know: {record:?}");
+                assert!(
+                    damaged,
+                    "{place}: a buffer that the truth does not know: {record:?}"
+                );
                 strays += 1;
             }
             continue;
         };
         assert!(
-            matches!(buffer.outcome, BufferOutcome::Written | BufferOutcome::Damaged),
+            matches!(
+                buffer.outcome,
+                BufferOutcome::Written | BufferOutcome::Damaged
+            ),
             "{place}: {buffer:?}"
         );
         let nth = seen.entry(sequence).or_default();
@@ -199,18 +250,33 @@ fn session_file(made: &Simulated, file: &str, bytes: &[u8], kinds: &mut BTreeSet
             continue;
         }
         let events = truth.events_of(session.index, buffer);
-        let event = events.get(nth).unwrap_or_else(|| panic!("{place}: more than {buffer:?}"));
+        let event = events
+            .get(nth)
+            .unwrap_or_else(|| panic!("{place}: more than {buffer:?}"));
         let (machine, per_processor) = (&made.scenario.machine, !one);
-        let frame = Frame { machine, session, clock, store: &store, per_processor };
+        let frame = Frame {
+            machine,
+            session,
+            clock,
+            store: &store,
+            per_processor,
+        };
         frame.compare(&place, event, &record);
     }
     let mut compared = 0;
-    let all =
-        writers.iter().flat_map(|s| truth.buffers.range((s.index, i64::MIN)..=(s.index, i64::MAX)));
+    let all = writers.iter().flat_map(|s| {
+        truth
+            .buffers
+            .range((s.index, i64::MIN)..=(s.index, i64::MAX))
+    });
     for ((_, sequence), buffer) in all {
         let here = buffer.file() == Some(file);
         kinds.insert(buffer.outcome.to_string());
-        let found = if here { seen.get(sequence).copied().unwrap_or(0) as u64 } else { 0 };
+        let found = if here {
+            seen.get(sequence).copied().unwrap_or(0) as u64
+        } else {
+            0
+        };
         match buffer.outcome {
             BufferOutcome::Written if here => {
                 assert_eq!(found, buffer.events, "{place}: {buffer:?}")
@@ -218,11 +284,20 @@ fn session_file(made: &Simulated, file: &str, bytes: &[u8], kinds: &mut BTreeSet
             BufferOutcome::Damaged if here => {
                 let sound = sound(made, file, buffer, &whole_ends[sequence]) as u64;
                 // A buffer whose own header is damaged may be known by its records alone.
-                assert!(found >= sound || strays > 0, "{place}: {found} of {sound}: {buffer:?}");
+                assert!(
+                    found >= sound || strays > 0,
+                    "{place}: {found} of {sound}: {buffer:?}"
+                );
                 // The record in which the damage begins may come, with what is left of it.
-                let cut = truth.faults.iter().all(|hit| !matches!(hit.fault, Fault::Flipped(_)));
+                let cut = truth
+                    .faults
+                    .iter()
+                    .all(|hit| !matches!(hit.fault, Fault::Flipped(_)));
                 let most = sound + 1;
-                assert!(found <= most || !cut, "{place}: {found}, not {sound}: {buffer:?}");
+                assert!(
+                    found <= most || !cut,
+                    "{place}: {found}, not {sound}: {buffer:?}"
+                );
             }
             _ => assert_eq!(found, 0, "{place}: {buffer:?}"),
         }
@@ -230,12 +305,22 @@ fn session_file(made: &Simulated, file: &str, bytes: &[u8], kinds: &mut BTreeSet
     }
     // What is in memory has lost more by the end than a file knew that was written before.
     let own = |s: &&&etl_synth::truth::SessionReport| s.plan.file.is_some() && s.stopped.is_some();
-    let alone = (writers.len() == 1).then(|| writers.first().filter(own)).flatten();
+    let alone = (writers.len() == 1)
+        .then(|| writers.first().filter(own))
+        .flatten();
     if let Some(session) = alone.filter(|s| !damaged && s.all_files.len() == 1) {
         let trace = Trace::open(bytes, &Options::default()).unwrap();
         let header = trace.header();
-        assert_eq!(u64::from(header.events_lost), session.events_lost, "{place}");
-        assert_eq!(u64::from(header.buffers_lost), session.buffers_lost, "{place}");
+        assert_eq!(
+            u64::from(header.events_lost),
+            session.events_lost,
+            "{place}"
+        );
+        assert_eq!(
+            u64::from(header.buffers_lost),
+            session.buffers_lost,
+            "{place}"
+        );
     }
     compared
 }
@@ -250,7 +335,10 @@ fn sound(
     let hits = made.truth.faults.iter().filter(|hit| hit.file == file);
     let range = buffer.location.as_ref().expect("a buffer in a file");
     let inside = hits.filter(|hit| hit.bytes.start < range.end && range.start < hit.bytes.end);
-    let first = inside.map(|hit| hit.bytes.start.saturating_sub(range.start)).min().unwrap();
+    let first = inside
+        .map(|hit| hit.bytes.start.saturating_sub(range.start))
+        .min()
+        .unwrap();
     // A buffer's own header, where it is hit, says nothing of its records any more.
     if first < 0x48 {
         return 0;
@@ -271,11 +359,16 @@ fn merged_events<'t>(
         for buffer in truth.whole_in(session.index, file) {
             for event in truth.events_of(session.index, buffer) {
                 let timestamp = timestamp(&made.scenario.machine, session, event.at);
-                known.entry(event.processor).or_default().push((timestamp, session.index, event));
+                known
+                    .entry(event.processor)
+                    .or_default()
+                    .push((timestamp, session.index, event));
             }
         }
     }
-    known.values_mut().for_each(|events| events.sort_by_key(|(timestamp, _, _)| *timestamp));
+    known
+        .values_mut()
+        .for_each(|events| events.sort_by_key(|(timestamp, _, _)| *timestamp));
     known
 }
 
@@ -283,7 +376,12 @@ fn merged_events<'t>(
 fn merged_files_match_the_truth_of_their_inputs() {
     let mut compared = 0;
     for made in corpus() {
-        for KnownMerge { output: file, inputs, .. } in &made.truth.merges {
+        for KnownMerge {
+            output: file,
+            inputs,
+            ..
+        } in &made.truth.merges
+        {
             let place = format!("{}/{file}", made.name);
             let known = merged_events(made, inputs);
             let mut store = store(&made.scenario);
@@ -302,8 +400,19 @@ fn merged_files_match_the_truth_of_their_inputs() {
                 let (_, session, event) =
                     event.unwrap_or_else(|| panic!("{place}: more than the truth: {record:?}"));
                 *nth += 1;
-                let session = &made.truth.sessions.iter().find(|s| s.index == *session).unwrap();
-                let frame = Frame { machine, session, clock, store: &store, per_processor: true };
+                let session = &made
+                    .truth
+                    .sessions
+                    .iter()
+                    .find(|s| s.index == *session)
+                    .unwrap();
+                let frame = Frame {
+                    machine,
+                    session,
+                    clock,
+                    store: &store,
+                    per_processor: true,
+                };
                 frame.compare(&place, event, &record);
                 compared += 1;
             }
@@ -320,12 +429,20 @@ fn merged_files_match_the_truth_of_their_inputs() {
 #[test]
 fn undamaged_files_are_in_time_order() {
     for made in corpus() {
-        for (file, bytes) in made.traces.iter().filter(|(f, _)| !made.truth.is_damaged(f)) {
+        for (file, bytes) in made
+            .traces
+            .iter()
+            .filter(|(f, _)| !made.truth.is_damaged(f))
+        {
             let mut trace = Trace::open(&bytes[..], &Options::default()).unwrap();
             let mut records = trace.records(Order::Time).unwrap();
             let mut last = i64::MIN;
             while let Some(record) = records.next_record().unwrap() {
-                assert!(record.timestamp() >= Ticks::new(last), "{}/{file}", made.name);
+                assert!(
+                    record.timestamp() >= Ticks::new(last),
+                    "{}/{file}",
+                    made.name
+                );
                 last = record.timestamp().get();
             }
             assert_eq!(records.report().late, 0, "{}/{file}", made.name);
@@ -341,12 +458,18 @@ const BEYOND_DISSECT: &[(&str, &str)] = &[
     ("circular/circular.etl", COUNTS_OVERWRITTEN),
     ("circular-wrap/wrapped.etl", COUNTS_OVERWRITTEN),
     ("flipped/flipped.etl", "it stops at an invalid marker"),
-    ("not-closed/open.etl", "an open file's header counts one buffer; it reads no more than that"),
+    (
+        "not-closed/open.etl",
+        "an open file's header counts one buffer; it reads no more than that",
+    ),
     ("tool-modes/logman-circular.etl", COUNTS_OVERWRITTEN),
     ("tool-modes/tracelog-circular.etl", COUNTS_OVERWRITTEN),
     ("tool-modes/xperf-circular.etl", COUNTS_OVERWRITTEN),
     ("torn/torn.etl", "it stops at zeros"),
-    ("truncated/truncated.etl", "it stops where the file ends in a buffer"),
+    (
+        "truncated/truncated.etl",
+        "it stops where the file ends in a buffer",
+    ),
 ];
 
 /// Records of a file by the truth: those of the session itself, those of intact buffers, and
@@ -357,8 +480,13 @@ fn counts(made: &Simulated, file: &str) -> (u64, u64) {
     let partition = u64::from(made.scenario.machine.os.build >= 17_763);
     let own = 1 + partition;
     // Group masks of zeros, where the kernel is asked for something.
-    let zeros =
-        |file: &str| u64::from(truth.writer_of(file).is_some_and(|s| !s.plan.kernel.is_empty()));
+    let zeros = |file: &str| {
+        u64::from(
+            truth
+                .writer_of(file)
+                .is_some_and(|s| !s.plan.kernel.is_empty()),
+        )
+    };
     let of = |file: &str, until: u64| -> u64 {
         let writers = truth.writers_of(file);
         let whole = writers.iter().flat_map(|s| truth.whole_in(s.index, file));
@@ -369,14 +497,24 @@ fn counts(made: &Simulated, file: &str) -> (u64, u64) {
     };
     // The inputs' header events are gone, their partitions' come along.
     if let Some(KnownMerge { inputs, .. }) = truth.merges.iter().find(|m| m.output == file) {
-        let all = inputs.iter().map(|i| of(i, u64::MAX) + partition + zeros(i)).sum::<u64>() + own;
+        let all = inputs
+            .iter()
+            .map(|i| of(i, u64::MAX) + partition + zeros(i))
+            .sum::<u64>()
+            + own;
         let identified = |input: &String| -> u64 {
             let writers = truth.writers_of(input);
             let whole = |s: usize| truth.whole_in(s, input).map(move |b| (s, b));
             let whole = writers.iter().flat_map(|s| whole(s.index));
-            whole.map(|(session, buffer)| truth.identities_of(file, session, buffer)).sum()
+            whole
+                .map(|(session, buffer)| truth.identities_of(file, session, buffer))
+                .sum()
         };
-        let versions = truth.versions.iter().filter(|(merged, ..)| merged == file).count() as u64;
+        let versions = truth
+            .versions
+            .iter()
+            .filter(|(merged, ..)| merged == file)
+            .count() as u64;
         let added = versions + descriptions(made, file);
         let all = all + inputs.iter().map(identified).sum::<u64>() + added;
         return (all, all);
@@ -409,11 +547,16 @@ fn dissect_counts_match_the_truth() {
         // It has read the records before the damage.
         let read = found["before"].as_u64().is_none_or(|n| n >= *before);
         if same == limit.is_some() || !read {
-            wrong.push(format!("{name}: {all} expected, {before} before damage: {found}"));
+            wrong.push(format!(
+                "{name}: {all} expected, {before} before damage: {found}"
+            ));
         }
     }
     for (name, _) in BEYOND_DISSECT {
-        assert!(expected.iter().any(|(n, _)| n == name), "{name} is not in the corpus");
+        assert!(
+            expected.iter().any(|(n, _)| n == name),
+            "{name} is not in the corpus"
+        );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -432,7 +575,10 @@ fn lost_events_are_counted_in_header_and_truth() {
     "#;
     let scenario = etl_synth::Script::new("lost", text).parse().unwrap();
     let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
-    etl_synth::Simulation::new(&scenario).observer(&mut truth).run(&mut files).unwrap();
+    etl_synth::Simulation::new(&scenario)
+        .observer(&mut truth)
+        .run(&mut files)
+        .unwrap();
     let report = &truth.sessions[0];
     assert!(report.events_lost > 100, "{report:?}");
     assert!(report.events_recorded > 50, "{report:?}");
@@ -440,5 +586,8 @@ fn lost_events_are_counted_in_header_and_truth() {
     let trace = Trace::open(&bytes[..], &Options::default()).unwrap();
     assert_eq!(u64::from(trace.header().events_lost), report.events_lost);
     let seen = trace.header().start_time;
-    assert_eq!(seen.get(), scenario.machine.start.get() + i64::try_from(SECOND / 100).unwrap());
+    assert_eq!(
+        seen.get(),
+        scenario.machine.start.get() + i64::try_from(SECOND / 100).unwrap()
+    );
 }

@@ -71,16 +71,22 @@ impl Observer for Found {
 
     fn sample(&mut self, _: &Machine, sample: &Sample<'_>) {
         let tid = sample.event.tid.expect("the thread of a sample");
-        self.joined.samples.push((sample.event.time.get(), sample.address, tid.get()));
+        self.joined
+            .samples
+            .push((sample.event.time.get(), sample.address, tid.get()));
         if !sample.frames.is_empty() {
             let key = self.key(&sample.event);
-            self.joined.stacks.push((key, sample.frames.iter().collect()));
+            self.joined
+                .stacks
+                .push((key, sample.frames.iter().collect()));
         }
     }
 
     fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
         let key = self.key(&stack.event);
-        self.joined.stacks.push((key, stack.frames.iter().collect()));
+        self.joined
+            .stacks
+            .push((key, stack.frames.iter().collect()));
     }
 
     fn restart(&mut self) {
@@ -140,13 +146,17 @@ fn expected(made: &Simulated, events: &[(&SessionReport, &KnownEvent)]) -> Optio
             let owner = kernel_owner(made, event).filter(|own| numbers.contains(&own.number))?;
             add(owner, &frames(event, "Stack")?);
         }
-        if let (Some(address), Some(tid)) =
-            (number(event, "InstructionPointer"), number(event, "ThreadId"))
-        {
+        if let (Some(address), Some(tid)) = (
+            number(event, "InstructionPointer"),
+            number(event, "ThreadId"),
+        ) {
             samples.push((event.timestamp.get(), address, tid as u32));
         }
     }
-    Some(Joined { stacks: stacks.into_values().collect(), samples })
+    Some(Joined {
+        stacks: stacks.into_values().collect(),
+        samples,
+    })
 }
 
 #[test]
@@ -155,21 +165,37 @@ fn analysis_joins_stacks_to_the_events_of_the_truth() {
     // Stacks of manifest events, and of the kernel's.
     let mut kinds = [0; 2];
     for made in corpus().iter().chain([everything()]) {
-        for (file, bytes) in made.traces.iter().filter(|(f, _)| !made.truth.is_damaged(f)) {
-            let [session] = made.truth.writers_of(file)[..] else { continue };
+        for (file, bytes) in made
+            .traces
+            .iter()
+            .filter(|(f, _)| !made.truth.is_damaged(f))
+        {
+            let [session] = made.truth.writers_of(file)[..] else {
+                continue;
+            };
             // The times in payloads are the performance counter's.
             if session.clock != ClockType::QPC || session.skew_ticks != 0 {
                 continue;
             }
             let events = held(made, file);
-            let Some(expected) = expected(made, &events).map(Joined::sorted) else { continue };
+            let Some(expected) = expected(made, &events).map(Joined::sorted) else {
+                continue;
+            };
             let mut found = Found::default();
             let mut recording = Recording::open([(bytes.as_slice(), file.as_str())]).unwrap();
             Analysis::new().run(&mut recording, &mut found).unwrap();
             let found = found.joined.sorted();
             if found != expected {
-                let first = found.stacks.iter().zip(&expected.stacks).find(|(a, b)| a != b);
-                let sample = found.samples.iter().zip(&expected.samples).find(|(a, b)| a != b);
+                let first = found
+                    .stacks
+                    .iter()
+                    .zip(&expected.stacks)
+                    .find(|(a, b)| a != b);
+                let sample = found
+                    .samples
+                    .iter()
+                    .zip(&expected.samples)
+                    .find(|(a, b)| a != b);
                 wrong.push(format!(
                     "{}/{file}: {} stacks of {}, first {first:x?}; {} samples of {}, first {sample:x?}",
                     made.name,
@@ -187,5 +213,8 @@ fn analysis_joins_stacks_to_the_events_of_the_truth() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(files > 5 && samples > 1_000 && kinds.iter().all(|&kind| kind > 1_000), "{kinds:?}");
+    assert!(
+        files > 5 && samples > 1_000 && kinds.iter().all(|&kind| kind > 1_000),
+        "{kinds:?}"
+    );
 }

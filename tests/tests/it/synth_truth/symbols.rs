@@ -20,7 +20,10 @@ use crate::simulated::{Simulated, corpus, simulate};
 /// The machine of a file, with names.
 fn read(file: &[u8]) -> Machine {
     let mut recording = Recording::open([(file, "")]).unwrap();
-    Analysis::new().names(true).run(&mut recording, &mut ()).unwrap()
+    Analysis::new()
+        .names(true)
+        .run(&mut recording, &mut ())
+        .unwrap()
 }
 
 /// Code of one method, from its load to its unload.
@@ -45,13 +48,20 @@ pub fn lives(made: &Simulated) -> Vec<Life<'_>> {
     let mut lives: Vec<Life<'_>> = Vec::new();
     for code in &made.truth.code {
         if code.loaded {
-            lives.push(Life { code, unloaded: None });
+            lives.push(Life {
+                code,
+                unloaded: None,
+            });
             continue;
         }
         let same = |l: &&mut Life<'_>| {
             l.unloaded.is_none() && (l.code.pid, l.code.start) == (code.pid, code.start)
         };
-        lives.iter_mut().find(same).expect("unloaded code was loaded").unloaded = Some(code.at);
+        lives
+            .iter_mut()
+            .find(same)
+            .expect("unloaded code was loaded")
+            .unloaded = Some(code.at);
     }
     lives
 }
@@ -65,7 +75,10 @@ pub fn owner<'l, 't>(
 ) -> Option<&'l Life<'t>> {
     let mut owners = lives.iter().filter(|l| l.owns(pid, address, at));
     let owner = owners.next();
-    assert!(owners.next().is_none(), "two own {address:#x} of {pid} at {at}");
+    assert!(
+        owners.next().is_none(),
+        "two own {address:#x} of {pid} at {at}"
+    );
     owner
 }
 
@@ -96,7 +109,9 @@ fn helpers(made: &Simulated, session: usize) -> BTreeSet<(u32, u64)> {
     let events = made.truth.events.iter();
     let recorded = events.filter(|e| e.outcome(session) == Some(EventOutcome::Recorded));
     let of_helpers = recorded.filter(|e| number(e, "ModuleID") == Some(0));
-    of_helpers.filter_map(|e| Some((e.pid.get(), number(e, "MethodStartAddress")?))).collect()
+    of_helpers
+        .filter_map(|e| Some((e.pid.get(), number(e, "MethodStartAddress")?)))
+        .collect()
 }
 
 /// Numbers of comparisons.
@@ -128,23 +143,38 @@ impl Places<'_> {
 }
 
 fn places<'m>(made: &'m Simulated, file: &'m str) -> Places<'m> {
-    let mut places = Places { modules: BTreeMap::new(), images: Vec::new(), made, file };
+    let mut places = Places {
+        modules: BTreeMap::new(),
+        images: Vec::new(),
+        made,
+        file,
+    };
     for line in &made.truth.inventory {
         let line: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");
         let number = |name: &str| {
             let value = &line[name];
-            let digits = value.as_str().map(|s| s.trim_start_matches("0x").to_owned());
-            value.as_u64().or(digits.and_then(|d| u64::from_str_radix(&d, 16).ok())).unwrap_or(0)
+            let digits = value
+                .as_str()
+                .map(|s| s.trim_start_matches("0x").to_owned());
+            value
+                .as_u64()
+                .or(digits.and_then(|d| u64::from_str_radix(&d, 16).ok()))
+                .unwrap_or(0)
         };
         let path = || line["path"].as_str().unwrap_or_default().to_owned();
         match line["kind"].as_str() {
             Some("module") => {
-                let pdb = line["pdb_signature"].as_str().unwrap_or_default().to_owned();
+                let pdb = line["pdb_signature"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned();
                 let key = (number("pid"), number("clr_instance"), number("id"));
                 places.modules.insert(key, (path(), pdb));
             }
             Some("image") => {
-                places.images.push((number("pid"), number("base"), number("size"), path()));
+                places
+                    .images
+                    .push((number("pid"), number("base"), number("size"), path()));
             }
             _ => {}
         }
@@ -159,7 +189,12 @@ fn file_name(path: &str) -> &str {
 /// Compares the symbols of all addresses of a file with the truth.
 fn compare(place: &str, made: &Simulated, file: &str, machine: &Machine, sum: &mut Compared) {
     let (index, lives, places) = (machine.symbols(), lives(made), places(made, file));
-    let inputs = made.truth.merges.iter().find(|m| m.output == file).map(|m| m.inputs.as_slice());
+    let inputs = made
+        .truth
+        .merges
+        .iter()
+        .find(|m| m.output == file)
+        .map(|m| m.inputs.as_slice());
     let own = [file.to_owned()];
     for input in inputs.unwrap_or(&own) {
         for session in made.truth.writers_of(input) {
@@ -204,24 +239,44 @@ fn is_method(
     places: &Places<'_>,
     sum: &mut Compared,
 ) {
-    let Some(Symbol::Method(method)) = found else { panic!("{seen}: {found:?}, not {code:?}") };
+    let Some(Symbol::Method(method)) = found else {
+        panic!("{seen}: {found:?}, not {code:?}")
+    };
     let (namespace, name) = (&code.namespace, &code.name);
-    assert_eq!((method.clr, method.id), (code.clr_instance, code.method_id), "{seen}");
+    assert_eq!(
+        (method.clr, method.id),
+        (code.clr_instance, code.method_id),
+        "{seen}"
+    );
     // A session at level 4 has the names of methods without metadata only.
     if !method.name.is_empty() {
-        assert_eq!((method.namespace, method.name), (namespace.as_str(), name.as_str()), "{seen}");
+        assert_eq!(
+            (method.namespace, method.name),
+            (namespace.as_str(), name.as_str()),
+            "{seen}"
+        );
         sum.kinds.insert("named");
     } else {
         assert_ne!(method.token, 0, "{seen}: {method:?}");
     }
-    assert_eq!((method.start, method.end - method.start), (code.start, code.size.into()), "{seen}");
+    assert_eq!(
+        (method.start, method.end - method.start),
+        (code.start, code.size.into()),
+        "{seen}"
+    );
     if code.module_id == 0 {
         assert_eq!(method.module, None, "{seen}");
         sum.kinds.insert("helper");
     } else {
-        let module = method.module.unwrap_or_else(|| panic!("{seen}: no module: {method:?}"));
+        let module = method
+            .module
+            .unwrap_or_else(|| panic!("{seen}: no module: {method:?}"));
         assert_eq!(module.id, code.module_id, "{seen}");
-        let key = (code.pid.get().into(), code.clr_instance.into(), code.module_id);
+        let key = (
+            code.pid.get().into(),
+            code.clr_instance.into(),
+            code.module_id,
+        );
         if let Some((path, pdb)) = places.modules.get(&key) {
             assert_eq!(file_name(module.path), file_name(path), "{seen}");
             // Modules made at run time and events of old versions have no PDB.
@@ -232,7 +287,10 @@ fn is_method(
         } else {
             sum.kinds.insert("unloaded module");
         }
-        assert!(!module.assembly.is_empty() && !module.domain.is_empty(), "{seen}: {module:?}");
+        assert!(
+            !module.assembly.is_empty() && !module.domain.is_empty(),
+            "{seen}: {module:?}"
+        );
     }
     sum.versions.extend(method.version);
     for (is, kind) in [
@@ -264,10 +322,18 @@ fn is_image(
         (Some((_, base, size, path)), Some(Symbol::Image(image))) => {
             let name = file_name(path).to_lowercase();
             assert_eq!(file_name(image.path).to_lowercase(), name, "{seen}");
-            assert_eq!((image.start, image.end - image.start), (*base, *size), "{seen}");
+            assert_eq!(
+                (image.start, image.end - image.start),
+                (*base, *size),
+                "{seen}"
+            );
             let found = image.pdb.map(|pdb| (pdb.signature.to_string(), pdb.age));
             assert_eq!(found, places.pdb(pid, *base), "{seen}");
-            sum.kinds.insert(if found.is_some() { "identified" } else { "not identified" });
+            sum.kinds.insert(if found.is_some() {
+                "identified"
+            } else {
+                "not identified"
+            });
             sum.images += 1;
         }
         // The process has ended, so the inventory does not contain its images.
@@ -283,7 +349,10 @@ fn is_image(
 fn sound(made: &Simulated, file: &str) -> Option<Report> {
     let bytes = made.traces[file].as_slice();
     let report = etl_verify::Verifier::new().verify(bytes, file).ok()?;
-    let other = etl_verify::Verifier::new().threads(2).verify(bytes, file).unwrap();
+    let other = etl_verify::Verifier::new()
+        .threads(2)
+        .verify(bytes, file)
+        .unwrap();
     assert_eq!(other.json(), report.json(), "{}/{file}", made.name);
     (report.verdict == Verdict::Complete).then_some(report)
 }
@@ -297,18 +366,31 @@ fn addresses_of_sound_files_resolve_as_in_the_truth() {
             let Some(_) = sound(made, file) else { continue };
             let machine = read(&made.traces[file]);
             let before = (sum.methods, sum.images);
-            compare(&format!("{}/{file}", made.name), made, file, &machine, &mut sum);
+            compare(
+                &format!("{}/{file}", made.name),
+                made,
+                file,
+                &machine,
+                &mut sum,
+            );
             if before != (sum.methods, sum.images) {
                 files.push(format!("{}/{file}", made.name));
             }
         }
     }
-    eprintln!("{} methods and {} images at addresses of {files:?}", sum.methods, sum.images);
+    eprintln!(
+        "{} methods and {} images at addresses of {files:?}",
+        sum.methods, sum.images
+    );
     eprintln!("kinds: {:?}, {} versions", sum.kinds, sum.versions.len());
     assert_eq!(sum.unknown, 0);
     assert!(sum.methods > 1_000 && sum.images > 1_000 && files.len() >= 5);
     for kind in ["identified", "not identified", "module with a PDB"] {
-        assert!(sum.kinds.contains(kind), "nothing was {kind}: {:?}", sum.kinds);
+        assert!(
+            sum.kinds.contains(kind),
+            "nothing was {kind}: {:?}",
+            sum.kinds
+        );
     }
 }
 
@@ -363,7 +445,9 @@ at "7s" { stop "all" }
 /// The simulation of `EVERYTHING`.
 pub fn everything() -> &'static Simulated {
     static SIMULATED: LazyLock<Simulated> = LazyLock::new(|| {
-        let scenario = etl_synth::Script::new("everything", EVERYTHING).parse().unwrap();
+        let scenario = etl_synth::Script::new("everything", EVERYTHING)
+            .parse()
+            .unwrap();
         simulate("everything", EVERYTHING.to_owned(), scenario)
     });
     &SIMULATED
@@ -375,12 +459,19 @@ fn symbols_know_code_from_load_to_unload() {
     let machine = read(&made.traces["all.etl"]);
     let mut sum = Compared::default();
     compare("everything", made, "all.etl", &machine, &mut sum);
-    assert!(sum.methods > 1_000 && sum.unknown < sum.methods / 200, "{}", sum.unknown);
+    assert!(
+        sum.methods > 1_000 && sum.unknown < sum.methods / 200,
+        "{}",
+        sum.unknown
+    );
 
     // Also addresses that no event has: the first, the last and another byte of each piece of code,
     // hot and cold, in the middle of its lifetime.
-    let (index, places, session) =
-        (machine.symbols(), places(made, "all.etl"), &made.truth.sessions[0]);
+    let (index, places, session) = (
+        machine.symbols(),
+        places(made, "all.etl"),
+        &made.truth.sessions[0],
+    );
     let (begin, end) = (2_000_000_000, 5_000_000_000);
     let (mut pieces, mut starts) = (0, BTreeMap::new());
     for life in lives(made).iter().filter(|l| l.code.module_id != 0) {
@@ -400,8 +491,14 @@ fn symbols_know_code_from_load_to_unload() {
         *starts.entry((life.code.pid, life.code.start)).or_insert(0) += 1;
     }
     let again = starts.values().filter(|&&n| n > 1).count();
-    eprintln!("{pieces} pieces, {again} addresses used again, kinds {:?}", sum.kinds);
-    assert!(pieces > 400 && again > 10, "{pieces} pieces, {again} addresses used again");
+    eprintln!(
+        "{pieces} pieces, {again} addresses used again, kinds {:?}",
+        sum.kinds
+    );
+    assert!(
+        pieces > 400 && again > 10,
+        "{pieces} pieces, {again} addresses used again"
+    );
     for kind in [
         "compiled again",
         "dynamic",
@@ -413,6 +510,10 @@ fn symbols_know_code_from_load_to_unload() {
         "precompiled",
         "unloaded",
     ] {
-        assert!(sum.kinds.contains(kind), "nothing was {kind}: {:?}", sum.kinds);
+        assert!(
+            sum.kinds.contains(kind),
+            "nothing was {kind}: {:?}",
+            sum.kinds
+        );
     }
 }

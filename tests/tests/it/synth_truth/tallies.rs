@@ -17,8 +17,14 @@ pub const RUNDOWN: &str = "a669021c-c450-4609-a035-5af59af4df18";
 const IMAGE: &str = "2cb15d1d-5fc1-11d2-abe1-00a0c911f518";
 
 /// Where addresses come from, in the order of the report.
-const ORIGINS: [&str; 6] =
-    ["CLR stacks", "extended stacks", "kernel stacks", "samples", "exceptions", "entry points"];
+const ORIGINS: [&str; 6] = [
+    "CLR stacks",
+    "extended stacks",
+    "kernel stacks",
+    "samples",
+    "exceptions",
+    "entry points",
+];
 
 /// Counts of addresses, as in the report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,8 +40,25 @@ struct Sums {
 
 impl From<Tally> for Sums {
     fn from(t: Tally) -> Self {
-        let Tally { stacks, frames, managed, named, image, identified, unresolved, .. } = t;
-        Sums { stacks, frames, managed, named, image, identified, unresolved }
+        let Tally {
+            stacks,
+            frames,
+            managed,
+            named,
+            image,
+            identified,
+            unresolved,
+            ..
+        } = t;
+        Sums {
+            stacks,
+            frames,
+            managed,
+            named,
+            image,
+            identified,
+            unresolved,
+        }
     }
 }
 
@@ -54,7 +77,9 @@ pub fn number(event: &KnownEvent, name: &str) -> Option<u64> {
 }
 
 pub fn frames(event: &KnownEvent, name: &str) -> Option<Vec<u64>> {
-    let Some(OwnedValue::Array(frames)) = field(event, name) else { return None };
+    let Some(OwnedValue::Array(frames)) = field(event, name) else {
+        return None;
+    };
     let address = |frame: &OwnedValue| match frame {
         OwnedValue::Pointer(address) => Some(*address),
         _ => None,
@@ -71,9 +96,17 @@ fn addresses(event: &KnownEvent, session: &SessionReport) -> Vec<(u32, &'static 
         out.push((event.pid.get(), ORIGINS[1], event.stack.clone()));
     }
     if clr && event.name.starts_with("CLRStackWalk") {
-        out.push((event.pid.get(), ORIGINS[0], frames(event, "Stack").unwrap_or_default()));
+        out.push((
+            event.pid.get(),
+            ORIGINS[0],
+            frames(event, "Stack").unwrap_or_default(),
+        ));
     } else if let Some(pid) = number(event, "StackProcess") {
-        out.push((pid as u32, ORIGINS[2], frames(event, "Stack").unwrap_or_default()));
+        out.push((
+            pid as u32,
+            ORIGINS[2],
+            frames(event, "Stack").unwrap_or_default(),
+        ));
     }
     for (name, origin) in [
         ("InstructionPointer", ORIGINS[3]),
@@ -90,7 +123,11 @@ fn addresses(event: &KnownEvent, session: &SessionReport) -> Vec<(u32, &'static 
 /// The events in a file, with the session that recorded each.
 pub fn held<'t>(made: &'t Simulated, file: &str) -> Vec<(&'t SessionReport, &'t KnownEvent)> {
     let truth = &made.truth;
-    let inputs = truth.merges.iter().find(|m| m.output == file).map(|m| m.inputs.as_slice());
+    let inputs = truth
+        .merges
+        .iter()
+        .find(|m| m.output == file)
+        .map(|m| m.inputs.as_slice());
     let own = [file.to_owned()];
     let mut out = Vec::new();
     for input in inputs.unwrap_or(&own) {
@@ -117,7 +154,9 @@ fn images(held: &[(&SessionReport, &KnownEvent)]) -> Vec<Image> {
     let mut out: Vec<Image> = Vec::new();
     for (_, event) in held.iter().filter(|(_, e)| e.provider.to_string() == IMAGE) {
         let get = |name| number(event, name);
-        let (Some(base), Some(size)) = (get("ImageBase"), get("ImageSize")) else { continue };
+        let (Some(base), Some(size)) = (get("ImageBase"), get("ImageSize")) else {
+            continue;
+        };
         let pid = get("ProcessId").unwrap_or(0) as u32;
         let name = file_name(event, "FileName");
         let here = |i: &&mut Image| i.pid == pid && i.span.start == base && i.to == u64::MAX;
@@ -125,12 +164,24 @@ fn images(held: &[(&SessionReport, &KnownEvent)]) -> Vec<Image> {
         match (event.descriptor.opcode, known) {
             (2, Some(image)) => image.to = event.at,
             (2, None) => {
-                out.push(Image { pid, span: base..base + size, from: 0, to: event.at, name });
+                out.push(Image {
+                    pid,
+                    span: base..base + size,
+                    from: 0,
+                    to: event.at,
+                    name,
+                });
             }
             (_, Some(_)) => {}
             (opcode, None) => {
                 let from = if opcode == 10 { event.at } else { 0 };
-                out.push(Image { pid, span: base..base + size, from, to: u64::MAX, name });
+                out.push(Image {
+                    pid,
+                    span: base..base + size,
+                    from,
+                    to: u64::MAX,
+                    name,
+                });
             }
         }
     }
@@ -144,7 +195,11 @@ fn file_name(event: &KnownEvent, field_name: &str) -> String {
         Some(OwnedValue::Utf16(path)) => String::from_utf16_lossy(path),
         _ => String::new(),
     };
-    path.trim_end_matches('\0').rsplit('\\').next().unwrap_or_default().to_lowercase()
+    path.trim_end_matches('\0')
+        .rsplit('\\')
+        .next()
+        .unwrap_or_default()
+        .to_lowercase()
 }
 
 /// Images of managed code whose PDB is in events of their module: process and name.
@@ -176,12 +231,15 @@ fn expected(made: &Simulated, file: &str, late: &mut u64) -> Table {
     let mut listed: BTreeMap<(u32, u64, u64), u64> = BTreeMap::new();
     let mut named: BTreeSet<(u32, u64, u64)> = BTreeSet::new();
     for (_, event) in &held {
-        let (Some(id), Some(start)) =
-            (number(event, "MethodID"), number(event, "MethodStartAddress"))
-        else {
+        let (Some(id), Some(start)) = (
+            number(event, "MethodID"),
+            number(event, "MethodStartAddress"),
+        ) else {
             continue;
         };
-        let first = listed.entry((event.pid.get(), id, start)).or_insert(event.at);
+        let first = listed
+            .entry((event.pid.get(), id, start))
+            .or_insert(event.at);
         *first = event.at.min(*first);
         if field(event, "MethodNamespace").is_some() {
             named.insert((event.pid.get(), id, start));
@@ -226,11 +284,19 @@ fn expected(made: &Simulated, file: &str, late: &mut u64) -> Table {
 fn reported(of: impl Iterator<Item = (u32, Coverage)>) -> Table {
     let mut table = Table::new();
     for (pid, coverage) in of {
-        for CoverageRow { origin: name, tally: row, .. } in coverage.rows() {
+        for CoverageRow {
+            origin: name,
+            tally: row,
+            ..
+        } in coverage.rows()
+        {
             if row.stacks == 0 {
                 continue;
             }
-            let origin = ORIGINS.into_iter().find(|o| *o == name).expect("an origin of the report");
+            let origin = ORIGINS
+                .into_iter()
+                .find(|o| *o == name)
+                .expect("an origin of the report");
             let (sums, more) = (table.entry((pid, origin)).or_default(), Sums::from(row));
             *sums = sum(*sums, more);
         }
@@ -256,7 +322,11 @@ fn coverage_of_undamaged_files_matches_the_truth() {
     let mut origins: BTreeMap<&str, Sums> = BTreeMap::new();
     let mut late = 0;
     for made in corpus().iter().chain([everything()]) {
-        for (file, bytes) in made.traces.iter().filter(|(f, _)| !made.truth.is_damaged(f)) {
+        for (file, bytes) in made
+            .traces
+            .iter()
+            .filter(|(f, _)| !made.truth.is_damaged(f))
+        {
             let place = format!("{}/{file}", made.name);
             let expected = expected(made, file, &mut late);
             let Ok(report) = Verifier::new().threads(2).verify(bytes.as_slice(), file) else {
@@ -267,7 +337,9 @@ fn coverage_of_undamaged_files_matches_the_truth() {
                 for key in found.keys().chain(expected.keys()).collect::<BTreeSet<_>>() {
                     let (a, b) = (found.get(key), expected.get(key));
                     if a != b {
-                        wrong.push(format!("{place} {key:?}:\n  found    {a:?}\n  expected {b:?}"));
+                        wrong.push(format!(
+                            "{place} {key:?}:\n  found    {a:?}\n  expected {b:?}"
+                        ));
                     }
                 }
             }
@@ -288,11 +360,20 @@ fn coverage_of_undamaged_files_matches_the_truth() {
             }
         }
     }
-    eprintln!("{all:?} in {} files, {late} listed later; {origins:#?}", files.len());
+    eprintln!(
+        "{all:?} in {} files, {late} listed later; {origins:#?}",
+        files.len()
+    );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // The traces have addresses of every kind.
-    assert!(files.len() >= 15 && all.frames > 100_000 && late > 10_000, "{all:?} in {files:?}");
+    assert!(
+        files.len() >= 15 && all.frames > 100_000 && late > 10_000,
+        "{all:?} in {files:?}"
+    );
     assert_eq!(origins.len(), ORIGINS.len(), "{origins:?}");
-    assert!(all.unresolved > 0 && all.image > 0 && all.named < all.managed, "{all:?}");
+    assert!(
+        all.unresolved > 0 && all.image > 0 && all.named < all.managed,
+        "{all:?}"
+    );
     assert!(all.identified > 0 && all.identified < all.image, "{all:?}");
 }

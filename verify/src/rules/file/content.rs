@@ -48,8 +48,12 @@ pub(in crate::rules) const DUPLICATE_SEQUENCE: Rule = Rule {
              appending one to the other:",
     commands: &[MERGE],
     check: |check| {
-        let is_one =
-            |note: &Note| matches!(note, Note::SequenceTwice { .. } | Note::SequenceWrong { .. });
+        let is_one = |note: &Note| {
+            matches!(
+                note,
+                Note::SequenceTwice { .. } | Note::SequenceWrong { .. }
+            )
+        };
         each_note(check, is_one, |_| false, Note::to_string)
     },
 };

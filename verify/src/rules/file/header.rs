@@ -73,8 +73,10 @@ fn outside_session(check: &mut Check<'_>) {
     let ([file], Some((first, last))) = (facts.machine.files(), facts.machine.span()) else {
         return;
     };
-    let (first, last) =
-        (facts.machine.clock().time(first).get(), facts.machine.clock().time(last).get());
+    let (first, last) = (
+        facts.machine.clock().time(first).get(),
+        facts.machine.clock().time(last).get(),
+    );
     let header = &file.header;
     if first < header.start_time.get().saturating_sub(GRACE) {
         let seconds = header.start_time.get().saturating_sub(first) / FILETIME_PER_SECOND;
@@ -88,8 +90,15 @@ fn outside_session(check: &mut Check<'_>) {
         return;
     }
     // A merge adds no samples.
-    let Some(sample) = facts.sampling.last() else { return };
-    let after = facts.machine.clock().time(sample).get().saturating_sub(header.end_time.get());
+    let Some(sample) = facts.sampling.last() else {
+        return;
+    };
+    let after = facts
+        .machine
+        .clock()
+        .time(sample)
+        .get()
+        .saturating_sub(header.end_time.get());
     if header.end_time > header.start_time && after > SAMPLE_GRACE {
         let seconds = after / FILETIME_PER_SECOND;
         let message = format!("the last sample is {seconds} s after the session's end");
@@ -174,7 +183,11 @@ fn clock_problems(file: &FileFacts) -> Vec<String> {
         ClockType::QPC | ClockType::RAW | ClockType::SYSTEM_TIME | ClockType::CPU_CYCLE => {}
         other => problems.push(format!("the header names an unknown clock ({other})")),
     }
-    let apart = header.timestamp.get().saturating_sub(header.start_time.get()).saturating_abs();
+    let apart = header
+        .timestamp
+        .get()
+        .saturating_sub(header.start_time.get())
+        .saturating_abs();
     if header.clock_type == ClockType::SYSTEM_TIME
         && header.start_time != FileTime::default()
         && apart > DAY

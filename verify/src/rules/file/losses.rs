@@ -28,7 +28,12 @@ fn events_lost(check: &mut Check<'_>) {
     let is_flag = |note: &Note| matches!(note, Note::EventsLostInBuffer { .. });
     let is_count = |note: &Note| matches!(note, Note::EventsLost(_));
     each_note(check, is_count, is_flag, Note::to_string);
-    flagged(check, is_count, is_flag, "that events were lost while filling");
+    flagged(
+        check,
+        is_count,
+        is_flag,
+        "that events were lost while filling",
+    );
     recorded(check, |records| records.events, "events");
 }
 
@@ -37,8 +42,10 @@ fn recorded(check: &mut Check<'_>, of: fn(&LossRecords) -> Counted, what: &str) 
     for file in check.facts.machine.files() {
         let Counted { count, first } = of(&file.loss_records);
         if count > 0 {
-            let message =
-                format!("{} that {what} were lost", plural(count, "record says", "records say"));
+            let message = format!(
+                "{} that {what} were lost",
+                plural(count, "record says", "records say")
+            );
             find(check, file, message).at(first);
         }
     }
@@ -54,7 +61,9 @@ fn flagged(
     for file in check.facts.machine.files() {
         let count = file.notes.iter().filter(|note| is_flag(note)).count() as u64;
         let first = file.notes.iter().find(|note| is_flag(note));
-        let (Some(first), false) = (first, file.notes.iter().any(is_count)) else { continue };
+        let (Some(first), false) = (first, file.notes.iter().any(is_count)) else {
+            continue;
+        };
         let flagged = plural(count, "buffer is flagged", "buffers are flagged");
         locate(find(check, file, format!("{flagged} {what}")), file, first);
     }
@@ -125,7 +134,9 @@ fn sequence_gap(check: &mut Check<'_>) {
         else {
             continue;
         };
-        let last = gap.first.saturating_add_unsigned(gap.count.saturating_sub(1));
+        let last = gap
+            .first
+            .saturating_add_unsigned(gap.count.saturating_sub(1));
         let message = format!(
             "{} missing between {} and {}: numbers {} to {last}",
             plural(gap.count, "buffer is", "buffers are"),
@@ -133,7 +144,11 @@ fn sequence_gap(check: &mut Check<'_>) {
             after.name,
             gap.first,
         );
-        let from = check.facts.machine.timeline().timestamp(gap.before, Ticks::new(gap.from));
+        let from = check
+            .facts
+            .machine
+            .timeline()
+            .timestamp(gap.before, Ticks::new(gap.from));
         let found = check.find(message).at(Some(from));
         if gap.is_loss {
             found.severity(Severity::Warning);
@@ -159,17 +174,26 @@ pub(in crate::rules) const OVERWRITTEN: Rule = Rule {
 fn overwritten(check: &mut Check<'_>) {
     let facts = check.facts;
     for (index, file) in facts.machine.files().iter().enumerate() {
-        let Some(count) = file.overwritten else { continue };
+        let Some(count) = file.overwritten else {
+            continue;
+        };
         let oldest = facts
             .machine
             .losses()
             .iter()
             .filter(|l| l.source == index && l.what == LossKind::Overwritten);
         // What is left begins at a different time on each processor.
-        let since = oldest.filter_map(|l| l.to).max().map(|to| to.saturating_add(1));
+        let since = oldest
+            .filter_map(|l| l.to)
+            .max()
+            .map(|to| to.saturating_add(1));
         let message = format!(
             "{} overwritten; the file holds events of all processors from this time on",
-            plural(count, "buffer of the circular file was", "buffers of the circular file were")
+            plural(
+                count,
+                "buffer of the circular file was",
+                "buffers of the circular file were"
+            )
         );
         find(check, file, message).at(since);
     }

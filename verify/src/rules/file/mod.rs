@@ -14,7 +14,11 @@ use crate::finding::Found;
 /// Adds a finding about a file, whose name comes first where there are several.
 fn find<'c>(check: &'c mut Check<'_>, file: &FileFacts, message: String) -> Found<'c> {
     let several = check.facts.machine.files().len() > 1;
-    check.find(if several { format!("{}: {message}", file.name) } else { message })
+    check.find(if several {
+        format!("{}: {message}", file.name)
+    } else {
+        message
+    })
 }
 
 /// Adds a finding for each message that `messages` has for a file.

@@ -21,7 +21,9 @@ pub(in crate::rules) const MISNUMBERED: Rule = Rule {
 
 fn misnumbered(check: &mut Check<'_>) {
     for file in check.facts.machine.files() {
-        let Some(first) = file.misnumbered.first() else { continue };
+        let Some(first) = file.misnumbered.first() else {
+            continue;
+        };
         let count = file.misnumbered.len() as u64;
         let message = format!(
             "{} before the one with the number before theirs, on the same processor",
@@ -68,7 +70,11 @@ fn overlapping(check: &mut Check<'_>) {
 }
 
 fn locate(found: Found<'_>, file: &FileFacts, buffer: &Misplaced) {
-    let timestamp = found.facts.machine.timeline().timestamp(file.index, buffer.first_timestamp);
+    let timestamp = found
+        .facts
+        .machine
+        .timeline()
+        .timestamp(file.index, buffer.first_timestamp);
     let found = found.at(Some(timestamp));
     found.in_file(&file.name, buffer.offset, Some(buffer.processor));
 }

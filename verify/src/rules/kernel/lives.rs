@@ -37,20 +37,30 @@ fn no_start(check: &mut Check<'_>) {
     let kinds = [
         (census.unstarted_processes, "process", "processes"),
         (census.unstarted_threads, "thread", "threads"),
-        (if few { Default::default() } else { images }, "image", "images"),
+        (
+            if few { Default::default() } else { images },
+            "image",
+            "images",
+        ),
     ];
     for (counted, one, many) in kinds {
         if counted.count == 0 {
             continue;
         }
-        let (ends, end) =
-            if one == "image" { ("is unloaded", "are unloaded") } else { ("ends", "end") };
+        let (ends, end) = if one == "image" {
+            ("is unloaded", "are unloaded")
+        } else {
+            ("ends", "end")
+        };
         let verb = if counted.count == 1 { ends } else { end };
         let message = format!(
             "{} {verb} that neither started in the session nor was there at its start",
             plural(counted.count, one, many)
         );
-        check.find(message).at(counted.first).unless_lost(None, counted.first);
+        check
+            .find(message)
+            .at(counted.first)
+            .unless_lost(None, counted.first);
     }
 }
 
@@ -74,25 +84,39 @@ fn not_listed(check: &mut Check<'_>) {
     if is_selection(facts) {
         return;
     }
-    let end_list = census.end.filter(|_| census.has_end).map(|(first, _)| first);
-    for process in
-        facts.machine.processes().iter().filter(|p| ![0, u32::MAX].contains(&p.pid().get()))
+    let end_list = census
+        .end
+        .filter(|_| census.has_end)
+        .map(|(first, _)| first);
+    for process in facts
+        .machine
+        .processes()
+        .iter()
+        .filter(|p| ![0, u32::MAX].contains(&p.pid().get()))
     {
         if is_unknown(facts, process) {
             let message = "the process was sampled, and no event and no list of the kernel's session \
                            is about it";
-            check.find(message.to_owned()).of(process, None).unless_lost(None, None);
+            check
+                .find(message.to_owned())
+                .of(process, None)
+                .unless_lost(None, None);
         }
         let Some(end_list) = end_list else { continue };
         let listed = process.listed();
-        let since = process.started().or(census.start.filter(|_| listed.at_start).map(|s| s.1));
+        let since = process
+            .started()
+            .or(census.start.filter(|_| listed.at_start).map(|s| s.1));
         let is_gone = since.is_some_and(|since| since < end_list)
             && process.ended().is_none()
             && !listed.at_end;
         if is_gone {
             let message =
                 "the process has no end, and is not in the list at the end of the session";
-            check.find(message.to_owned()).of(process, process.started()).unless_lost(since, None);
+            check
+                .find(message.to_owned())
+                .of(process, process.started())
+                .unless_lost(since, None);
         }
     }
 }
@@ -134,14 +158,25 @@ fn outside_life(check: &mut Check<'_>) {
         let spans = [process.clr_span(), process.listed().threads];
         let spans = || spans.iter().copied().flatten();
         let (first, last) = (spans().map(|s| s.0).min(), spans().map(|s| s.1).max());
-        let (Some(first), Some(last)) = (first, last) else { continue };
-        if process.started().is_some_and(|started| first < started.saturating_add(-skew)) {
+        let (Some(first), Some(last)) = (first, last) else {
+            continue;
+        };
+        if process
+            .started()
+            .is_some_and(|started| first < started.saturating_add(-skew))
+        {
             let message = "events of the process come before its start";
-            check.find(message.to_owned()).of(process, Some(first)).unless_lost(None, Some(first));
+            check
+                .find(message.to_owned())
+                .of(process, Some(first))
+                .unless_lost(None, Some(first));
         }
         if let Some(ended) = process.ended().filter(|e| last > e.saturating_add(skew)) {
             let message = "events of the process come after its end";
-            check.find(message.to_owned()).of(process, Some(last)).unless_lost(Some(ended), None);
+            check
+                .find(message.to_owned())
+                .of(process, Some(last))
+                .unless_lost(Some(ended), None);
         }
     }
 }

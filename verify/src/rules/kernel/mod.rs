@@ -18,5 +18,9 @@ pub(super) fn may_be_ring(facts: &Facts) -> bool {
     let is_silent =
         |mode: LogFileMode| mode.has(LogFileMode::BUFFERING) || mode.has(LogFileMode::RELOG);
     !facts.machine.census().has_start
-        && facts.machine.files().iter().any(|file| is_silent(file.header.mode))
+        && facts
+            .machine
+            .files()
+            .iter()
+            .any(|file| is_silent(file.header.mode))
 }

@@ -39,12 +39,17 @@ fn samples_missing(check: &mut Check<'_>) {
             let message = "the kernel's session asked for samples, and there is none";
             let is_long = end.saturating_since(asked) >= frequency(facts);
             if is_long {
-                check.find(message.to_owned()).at(Some(asked)).unless_lost(Some(asked), None);
+                check
+                    .find(message.to_owned())
+                    .at(Some(asked))
+                    .unless_lost(Some(asked), None);
             }
         }
         return;
     };
-    let Some(interval) = interval(facts) else { return };
+    let Some(interval) = interval(facts) else {
+        return;
+    };
     let last = sampling.ended.unwrap_or(last);
     for (number, processor) in sampling.processors() {
         let at_end = processor.open_gap(last.max(processor.last));
@@ -89,7 +94,9 @@ fn frequency(facts: &Facts) -> i64 {
 /// Ticks between samples, as the session states them.
 fn interval(facts: &Facts) -> Option<i64> {
     let sampling = &facts.sampling;
-    let stated = sampling.stated[0].or(sampling.stated[1]).filter(|_| !sampling.is_set)?;
+    let stated = sampling.stated[0]
+        .or(sampling.stated[1])
+        .filter(|_| !sampling.is_set)?;
     let ticks = i128::from(stated) * i128::from(facts.machine.clock().frequency);
     let ticks = i64::try_from(ticks / i128::from(FILETIME_PER_SECOND)).ok()?;
     Some(ticks).filter(|ticks| *ticks > 0)
@@ -128,7 +135,9 @@ fn sample_interval(check: &mut Check<'_>) {
     if is_selection(facts) {
         return;
     }
-    let (Some(interval), Some(stated)) = (interval(facts), sampling.stated[0]) else { return };
+    let (Some(interval), Some(stated)) = (interval(facts), sampling.stated[0]) else {
+        return;
+    };
     let all = sampling.distances();
     if all < MIN_DISTANCES {
         return;
@@ -151,7 +160,11 @@ fn sample_interval(check: &mut Check<'_>) {
         let message = format!(
             "the session states samples every {} ms, and by the file's clock they are {}",
             milliseconds(stated),
-            if is_slow { "farther apart" } else { "closer together" }
+            if is_slow {
+                "farther apart"
+            } else {
+                "closer together"
+            }
         );
         check.find(message);
     }

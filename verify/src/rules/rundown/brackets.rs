@@ -11,7 +11,12 @@ use etl_schema::clr::Enumeration;
 
 /// Every rundown, with its process.
 fn brackets<'a>(check: &Check<'a>) -> impl Iterator<Item = (&'a Process, &'a Bracket)> + use<'a> {
-    check.facts.machine.processes().iter().flat_map(|p| p.brackets().iter().map(move |b| (p, b)))
+    check
+        .facts
+        .machine
+        .processes()
+        .iter()
+        .flat_map(|p| p.brackets().iter().map(move |b| (p, b)))
 }
 
 pub(in crate::rules) const UNCLOSED: Rule = Rule {
@@ -34,11 +39,20 @@ fn unclosed(check: &mut Check<'_>) {
     for process in facts.machine.processes() {
         // The last rundown of each kind that began inside another one: `rundown.overlapping`
         // reports that those before it have no Complete.
-        let nested = process.brackets().iter().enumerate().filter(|(_, b)| b.nested);
+        let nested = process
+            .brackets()
+            .iter()
+            .enumerate()
+            .filter(|(_, b)| b.nested);
         let nested: BTreeMap<_, _> = nested.map(|(at, b)| ((b.kind, b.instance), at)).collect();
         for (at, bracket) in process.brackets().iter().enumerate() {
-            let (Some(opened), None) = (bracket.opened, bracket.closed) else { continue };
-            if nested.get(&(bracket.kind, bracket.instance)).is_some_and(|&last| last > at) {
+            let (Some(opened), None) = (bracket.opened, bracket.closed) else {
+                continue;
+            };
+            if nested
+                .get(&(bracket.kind, bracket.instance))
+                .is_some_and(|&last| last > at)
+            {
                 continue;
             }
             let ended = process.ended().filter(|&ended| ended >= opened);
@@ -56,10 +70,21 @@ fn unclosed(check: &mut Check<'_>) {
                 "the {} rundown of CLR {} has no Complete event: {why}; it lists {}",
                 bracket.kind.name(),
                 bracket.instance,
-                plural(l.methods + l.modules + l.assemblies + l.app_domains, "item", "items")
+                plural(
+                    l.methods + l.modules + l.assemblies + l.app_domains,
+                    "item",
+                    "items"
+                )
             );
-            let severity = if lacks_nothing { Severity::Note } else { UNCLOSED.severity };
-            let found = check.find(message).severity(severity).of(process, Some(opened));
+            let severity = if lacks_nothing {
+                Severity::Note
+            } else {
+                UNCLOSED.severity
+            };
+            let found = check
+                .find(message)
+                .severity(severity)
+                .of(process, Some(opened));
             found.unless_lost(Some(bracket.last), None);
         }
     }
@@ -85,7 +110,10 @@ fn no_init(check: &mut Check<'_>) {
             bracket.kind.name(),
             bracket.instance
         );
-        check.find(message).of(process, bracket.closed).unless_lost(None, bracket.closed);
+        check
+            .find(message)
+            .of(process, bracket.closed)
+            .unless_lost(None, bracket.closed);
     }
 }
 
@@ -127,7 +155,10 @@ fn overlapping(check: &mut Check<'_>) {
             bracket.instance
         );
         let timestamp = bracket.opened.or(bracket.closed);
-        let found = check.find(message).severity(severity).of(process, timestamp);
+        let found = check
+            .find(message)
+            .severity(severity)
+            .of(process, timestamp);
         found.unless_lost(None, timestamp);
     }
 }
@@ -190,7 +221,11 @@ fn wrong_provider(check: &mut Check<'_>) {
         let wrong = process.wrong_provider();
         let message = format!(
             "{} logged by the other of the CLR's two providers",
-            plural(wrong.count, "rundown or load event was", "rundown or load events were")
+            plural(
+                wrong.count,
+                "rundown or load event was",
+                "rundown or load events were"
+            )
         );
         if wrong.count > 0 {
             check.find(message).of(process, wrong.first);

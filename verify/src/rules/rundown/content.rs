@@ -26,8 +26,14 @@ fn each_count(
     let facts = check.facts;
     for process in facts.machine.processes() {
         for bracket in process.brackets().iter().filter(|b| count(b) > 0) {
-            let which = format!("the {} rundown of CLR {}", bracket.kind.name(), bracket.instance);
-            check.find(message(count(bracket), &which)).of(process, timestamp(bracket));
+            let which = format!(
+                "the {} rundown of CLR {}",
+                bracket.kind.name(),
+                bracket.instance
+            );
+            check
+                .find(message(count(bracket), &which))
+                .of(process, timestamp(bracket));
         }
     }
 }
@@ -68,7 +74,10 @@ pub(in crate::rules) const DUPLICATE_ITEMS: Rule = Rule {
 
 fn duplicate_items(check: &mut Check<'_>) {
     let message = |count, which: &str| {
-        format!("{which} lists {} more than once", plural(count, "item", "items"))
+        format!(
+            "{which} lists {} more than once",
+            plural(count, "item", "items")
+        )
     };
     each_count(check, |b| b.twice, message, |b| b.opened);
     let message = |count, which: &str| {
@@ -78,7 +87,13 @@ fn duplicate_items(check: &mut Check<'_>) {
              or methods are missing"
         )
     };
-    let beyond = |b: &Bracket| if b.is_whole() { b.maps.saturating_sub(b.compiled) } else { 0 };
+    let beyond = |b: &Bracket| {
+        if b.is_whole() {
+            b.maps.saturating_sub(b.compiled)
+        } else {
+            0
+        }
+    };
     each_count(check, beyond, message, |b| b.opened);
     copied(check);
     for kind in Enumeration::ALL {
@@ -101,9 +116,17 @@ fn copied(check: &mut Check<'_>) {
     for process in facts.machine.processes() {
         let mut known = BTreeSet::new();
         for bracket in process.brackets() {
-            let (Some(opened), Some(closed)) = (bracket.opened, bracket.closed) else { continue };
+            let (Some(opened), Some(closed)) = (bracket.opened, bracket.closed) else {
+                continue;
+            };
             let (ticks, l) = (closed.saturating_since(opened), bracket.listed);
-            let items = [l.methods, l.modules, l.assemblies, l.app_domains, bracket.maps];
+            let items = [
+                l.methods,
+                l.modules,
+                l.assemblies,
+                l.app_domains,
+                bracket.maps,
+            ];
             let is_long = ticks >= MIN_TICKS && items.iter().sum::<u64>() >= MIN_ITEMS;
             let key = (bracket.kind.name(), bracket.instance, ticks, items);
             if is_long && !known.insert(key) {
@@ -134,7 +157,9 @@ fn repeated(check: &mut Check<'_>, kind: Enumeration) {
             let whole = own.iter().filter(|b| b.kind == kind && b.is_whole());
             let opened: Vec<_> = whole.filter_map(|b| b.opened).collect();
             // The first one that no request explains.
-            let Some(&beyond) = opened.get(requests).filter(|_| requests > 0) else { continue };
+            let Some(&beyond) = opened.get(requests).filter(|_| requests > 0) else {
+                continue;
+            };
             let message = format!(
                 "CLR {instance} has {} {} rundowns, and the enablements request at most {requests}",
                 opened.len(),
@@ -209,15 +234,23 @@ fn incomplete_of(check: &mut Check<'_>, process: &Process) {
     let brackets = by_clr(process);
     let code = missing_methods(facts, process, &brackets);
     for (&instance, own) in &brackets {
-        let Some(clr) = process.clrs().get(&instance) else { continue };
+        let Some(clr) = process.clrs().get(&instance) else {
+            continue;
+        };
         let kinds = [
             ("method was", "methods were", None),
             ("module was", "modules were", Some(clr.modules())),
             ("assembly was", "assemblies were", Some(clr.assemblies())),
-            ("application domain was", "application domains were", Some(clr.domains())),
+            (
+                "application domain was",
+                "application domains were",
+                Some(clr.domains()),
+            ),
         ];
         for (one, many, items) in kinds {
-            let Some((bracket, opened)) = last_listing(own, items.is_none()) else { continue };
+            let Some((bracket, opened)) = last_listing(own, items.is_none()) else {
+                continue;
+            };
             // What the start rundown lists may have been unloaded without an event, unless unloads
             // were enabled.
             let loader = enabled_before(&facts.runtime_on.loader, opened);
@@ -238,7 +271,11 @@ fn incomplete_of(check: &mut Check<'_>, process: &Process) {
             // Methods go with their assembly, and only EndEnumeration logs that.
             let may_go =
                 items.is_none() && !enabled_before(&facts.runtime_on.end_enumeration, opened);
-            let stay = if may_go { staying(clr, own, bracket, missing.count) } else { 0 };
+            let stay = if may_go {
+                staying(clr, own, bracket, missing.count)
+            } else {
+                0
+            };
             if missing.count == 0 || (may_go && stay == 0 && unloads(clr)) {
                 continue;
             }
@@ -251,13 +288,19 @@ fn incomplete_of(check: &mut Check<'_>, process: &Process) {
                 plural(count, one, many),
                 if count == 1 { "it" } else { "them" },
                 // Which of them have gone is not known.
-                if is_part { String::new() } else { format!(" (first: {:#x})", missing.first) },
+                if is_part {
+                    String::new()
+                } else {
+                    format!(" (first: {:#x})", missing.first)
+                },
             );
             let found = check.find(message).of(process, Some(opened));
             let found = found.unless_lost(None, bracket.closed);
             let is_decided = !may_go
                 || stay > 0
-                || clr.started().is_some_and(|from| enabled_before(&facts.runtime_on.loader, from));
+                || clr
+                    .started()
+                    .is_some_and(|from| enabled_before(&facts.runtime_on.loader, from));
             if !is_decided {
                 found.severity(Severity::Warning).undecided(
                     "unloads of methods are logged only with EndEnumeration (0x80), which is not \
@@ -283,15 +326,20 @@ fn staying(clr: &Clr, brackets: &[&Bracket], bracket: &Bracket, missing: u64) ->
 
 /// Whether something was unloaded that takes its methods with it.
 fn unloads(clr: &Clr) -> bool {
-    [clr.modules(), clr.assemblies(), clr.domains()].iter().any(|items| items.unloaded() > 0)
+    [clr.modules(), clr.assemblies(), clr.domains()]
+        .iter()
+        .any(|items| items.unloaded() > 0)
 }
 
 /// The last whole end rundown that lists methods, or else what comes with modules.
 fn last_listing<'a>(brackets: &[&'a Bracket], methods: bool) -> Option<(&'a Bracket, Ticks)> {
     let lists = |b: &Bracket| {
         let l = b.listed;
-        let lists =
-            if methods { l.methods > 0 } else { l.modules + l.assemblies + l.app_domains > 0 };
+        let lists = if methods {
+            l.methods > 0
+        } else {
+            l.modules + l.assemblies + l.app_domains > 0
+        };
         b.kind == Enumeration::End && b.is_whole() && lists
     };
     let bracket = brackets.iter().copied().rfind(|b| lists(b))?;
@@ -313,7 +361,13 @@ fn missing_methods(
         .iter()
         .filter_map(|(&instance, own)| {
             let (_, opened) = last_listing(own, true)?;
-            Some((instance, (opened, enabled_before(&facts.runtime_on.end_enumeration, opened))))
+            Some((
+                instance,
+                (
+                    opened,
+                    enabled_before(&facts.runtime_on.end_enumeration, opened),
+                ),
+            ))
         })
         .collect();
     let mut out: BTreeMap<u16, Missing> = BTreeMap::new();
@@ -334,7 +388,9 @@ fn missing_methods(
             }
             continue;
         }
-        let Some(&(opened, unloads)) = opened.get(&tag.instance) else { continue };
+        let Some(&(opened, unloads)) = opened.get(&tag.instance) else {
+            continue;
+        };
         let loaded = tag.has(Tag::LOADED) && range.from.is_some_and(|from| from < opened);
         if is_dynamic && loaded {
             dynamic.entry(tag.instance).or_default().add(range.start);
@@ -345,7 +401,10 @@ fn missing_methods(
     // A rundown that lists dynamic methods lists all of them.
     for (instance, missing) in dynamic {
         if lists_dynamic.contains(&instance) {
-            let sum = out.entry(instance).or_insert(Missing { count: 0, ..missing });
+            let sum = out.entry(instance).or_insert(Missing {
+                count: 0,
+                ..missing
+            });
             sum.count += missing.count;
         }
     }

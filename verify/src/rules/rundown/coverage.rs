@@ -28,7 +28,11 @@ impl Rundowns {
         let has_rundown = facts.has_rundown();
         let absence = |process| absence(facts, process, has_rundown, &listings, &jit_loads);
         let absences = facts.machine.processes().iter().map(absence).collect();
-        Rundowns { listings, jit_loads, absences }
+        Rundowns {
+            listings,
+            jit_loads,
+            absences,
+        }
     }
 }
 
@@ -82,10 +86,12 @@ fn absence(
     if facts.has_nothing_to_name(process) {
         return None;
     }
-    Some(match jit_loads.since_start(process, needed_until(process, jit_loads)) {
-        loads @ (Loads::Whole | Loads::Unknown) => Absence::NotNeeded(loads),
-        loads => Absence::NoRundown(loads),
-    })
+    Some(
+        match jit_loads.since_start(process, needed_until(process, jit_loads)) {
+            loads @ (Loads::Whole | Loads::Unknown) => Absence::NotNeeded(loads),
+            loads => Absence::NoRundown(loads),
+        },
+    )
 }
 
 /// Until when the loads of a process without a rundown have to be recorded.
@@ -102,7 +108,10 @@ fn later_absence(
     jit_loads: &JitLoads,
     last: &Bracket,
 ) -> Option<Absence> {
-    let first = listings.first_after(Some(last.last)).map(|(first, _)| first).min()?;
+    let first = listings
+        .first_after(Some(last.last))
+        .map(|(first, _)| first)
+        .min()?;
     let is_known = match jit_loads.over(last.opened.unwrap_or(last.last), first) {
         Loads::Whole => true,
         Loads::Unknown => jit_loads.seen.is_some(),
@@ -111,7 +120,11 @@ fn later_absence(
     let lifetime = Lifetime::of(facts, process, listings, jit_loads);
     // Only the later ones matter.
     let began = lifetime.began.max(Some(last.last));
-    let lifetime = Lifetime { began, has_all_loads: is_known, ..lifetime };
+    let lifetime = Lifetime {
+        began,
+        has_all_loads: is_known,
+        ..lifetime
+    };
     let is_missing = !is_known && lifetime.unlisted(listings) == Unlisted::Missing;
     is_missing.then_some(Absence::LaterOnlyOthers(first))
 }
@@ -142,7 +155,10 @@ fn none(check: &mut Check<'_>) {
         let (message, severity) = match absence {
             Some(Absence::NotNeeded(Loads::Unknown)) => {
                 let message = format!("the trace holds no rundown, and {}", wait(facts, process));
-                let found = check.find(message).of(process, from).severity(Severity::Warning);
+                let found = check
+                    .find(message)
+                    .of(process, from)
+                    .severity(Severity::Warning);
                 found.unless_lost(from, None).undecided(
                     "the keyword of compiled methods (Jit, 0x10) may have been enabled later than \
                      the CLR started",
@@ -171,7 +187,11 @@ fn none(check: &mut Check<'_>) {
             }
             _ => continue,
         };
-        check.find(message).severity(severity).of(process, from).unless_lost(from, None);
+        check
+            .find(message)
+            .severity(severity)
+            .of(process, from)
+            .unless_lost(from, None);
     }
 }
 
@@ -180,7 +200,11 @@ fn interrupted(check: &mut Check<'_>, process: &Process, (begin, end): (Ticks, T
     let clock = check.facts.machine.clock();
     let is_over = end < needed_until(process, &check.rundowns.jit_loads);
     let seen = ended(process).max(process.last_runtime());
-    let until = if is_over { format!("until {}", clock.time(end)) } else { "on".to_owned() };
+    let until = if is_over {
+        format!("until {}", clock.time(end))
+    } else {
+        "on".to_owned()
+    };
     let message = format!(
         "the process ran managed code, but the trace holds no rundown, and loads of compiled \
          methods (Jit, 0x10) were not enabled from {} {until}",
@@ -190,15 +214,22 @@ fn interrupted(check: &mut Check<'_>, process: &Process, (begin, end): (Ticks, T
     let found = found.unless_lost(first_event(process), None);
     // A process that is seen afterwards ran meanwhile.
     if !(is_over && seen > Some(end)) {
-        found.severity(Severity::Warning).undecided("nothing may have been compiled then");
+        found
+            .severity(Severity::Warning)
+            .undecided("nothing may have been compiled then");
     }
 }
 
 /// How long after the start of its CLR the first method of a process was loaded.
 fn wait(facts: &Facts, process: &Process) -> String {
-    let start = process.clrs().values().filter_map(|clr| clr.started()).min();
-    let ticks =
-        start.zip(first_method(process)).map_or(0, |(start, at)| at.saturating_since(start));
+    let start = process
+        .clrs()
+        .values()
+        .filter_map(|clr| clr.started())
+        .min();
+    let ticks = start
+        .zip(first_method(process))
+        .map_or(0, |(start, at)| at.saturating_since(start));
     let seconds = ticks as f64 / facts.machine.clock().frequency as f64;
     format!("the first load of a method came {seconds:.1} s after its CLR started")
 }
@@ -206,8 +237,11 @@ fn wait(facts: &Facts, process: &Process) -> String {
 /// What a trace without a rundown has of a process whose compiled methods are all known.
 fn not_needed(process: &Process) -> String {
     let why = why_not_needed(process);
-    let precompiled: usize =
-        process.clrs().values().map(|clr| unnamed_precompiled(process, clr)).sum();
+    let precompiled: usize = process
+        .clrs()
+        .values()
+        .map(|clr| unnamed_precompiled(process, clr))
+        .sum();
     if precompiled == 0 {
         return format!(
             "the trace holds no rundown, but nothing of this process is missing: {why}"
@@ -224,7 +258,9 @@ fn not_needed(process: &Process) -> String {
 /// requested (capture state); other events show which of the two it was.
 fn why_not_needed(process: &Process) -> &'static str {
     let mut starts = process.clrs().values().filter_map(|clr| clr.started());
-    let before = process.clr_span().is_some_and(|(first, _)| starts.any(|start| first < start));
+    let before = process
+        .clr_span()
+        .is_some_and(|(first, _)| starts.any(|start| first < start));
     if before {
         "a session requested the state of its CLR (capture state), and later loads were recorded"
     } else if process.started().is_some() {
@@ -238,7 +274,11 @@ fn why_not_needed(process: &Process) -> &'static str {
 /// The mask of the rundown provider, where it is known and requests no rundown of code, and what it
 /// requests.
 fn mask_without_rundown(facts: &Facts) -> Option<(u64, &'static str)> {
-    let masks: Vec<u64> = facts.admission.of(CLR_RUNDOWN).map(|(_, with)| with.any).collect();
+    let masks: Vec<u64> = facts
+        .admission
+        .of(CLR_RUNDOWN)
+        .map(|(_, with)| with.any)
+        .collect();
     let first = masks.first().copied()?;
     // A mask of 0 enables all keywords.
     let none_has = |keywords| masks.iter().all(|&mask| mask != 0 && mask & keywords == 0);
@@ -288,8 +328,11 @@ pub(in crate::rules) fn are_unrelated(facts: &Facts) -> bool {
         .iter()
         .any(|p| p.last_runtime().is_some() && !p.brackets().is_empty());
     // Processes that ended before the rundown have none in any case.
-    let alive =
-        facts.machine.processes().iter().any(|p| p.last_runtime().is_some() && p.ended().is_none());
+    let alive = facts
+        .machine
+        .processes()
+        .iter()
+        .any(|p| p.last_runtime().is_some() && p.ended().is_none());
     !both && alive
 }
 
@@ -315,11 +358,18 @@ fn missing(check: &mut Check<'_>) {
     let facts = check.facts;
     // Files of different recordings are reported by `merge.no-common-process`.
     let unrelated = are_unrelated(facts);
-    let Rundowns { listings, jit_loads, .. } = check.rundowns;
+    let Rundowns {
+        listings,
+        jit_loads,
+        ..
+    } = check.rundowns;
     for (process, absence) in absences(check).filter(|(process, _)| process.is_managed()) {
         let from = first_event(process);
         let mut add = |message: String, timestamp| {
-            check.find(message).of(process, timestamp).unless_lost(from, None);
+            check
+                .find(message)
+                .of(process, timestamp)
+                .unless_lost(from, None);
         };
         match absence {
             Some(Absence::OnlyOthers) if !unrelated => add(
@@ -333,7 +383,11 @@ fn missing(check: &mut Check<'_>) {
                 let lifetime = Lifetime::of(facts, process, listings, jit_loads);
                 let found = check.find(message).of(process, Some(at));
                 // Nothing shows the end of a process without events of the kernel or unloads.
-                if lifetime.ended.max(lifetime.alive).is_none_or(|seen| seen < at) {
+                if lifetime
+                    .ended
+                    .max(lifetime.alive)
+                    .is_none_or(|seen| seen < at)
+                {
                     found
                         .severity(Severity::Warning)
                         .undecided("the process may have ended before");

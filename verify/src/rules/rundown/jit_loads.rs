@@ -39,7 +39,12 @@ impl JitLoads {
     pub fn of(facts: &Facts) -> Self {
         JitLoads {
             known: facts.runtime_on.jit.known.clone(),
-            seen: facts.machine.processes().iter().filter_map(first_load).min(),
+            seen: facts
+                .machine
+                .processes()
+                .iter()
+                .filter_map(first_load)
+                .min(),
             second: i64::try_from(facts.machine.clock().frequency).unwrap_or(i64::MAX),
             last: facts.machine.span().map_or(Ticks::MAX, |(_, last)| last),
         }
@@ -49,7 +54,12 @@ impl JitLoads {
     pub fn over(&self, from: Ticks, until: Ticks) -> Loads {
         let soon = from.saturating_add(self.soon());
         let until = until.max(soon);
-        let Known { times, knowledge, has_limited, .. } = &self.known;
+        let Known {
+            times,
+            knowledge,
+            has_limited,
+            ..
+        } = &self.known;
         match (knowledge, times.first_gap(soon, until)) {
             (Some(_), None) => Loads::Whole,
             (Some(EnablementSource::Declared), Some((begin, end))) if !has_limited => {
@@ -113,8 +123,15 @@ fn first(process: &Process, is_wanted: impl Fn(MethodSign) -> bool) -> Option<Ti
 
 /// Modules of a CLR with code that was compiled before it ran, if no event names any such method.
 pub(super) fn unnamed_precompiled(process: &Process, clr: &Clr) -> usize {
-    if process.signs().iter().any(|(sign, _)| MethodSign::is_precompiled(*sign)) {
+    if process
+        .signs()
+        .iter()
+        .any(|(sign, _)| MethodSign::is_precompiled(*sign))
+    {
         return 0;
     }
-    clr.module_facts().values().filter(|module| module.is_precompiled()).count()
+    clr.module_facts()
+        .values()
+        .filter(|module| module.is_precompiled())
+        .count()
 }

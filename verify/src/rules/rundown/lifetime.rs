@@ -40,7 +40,11 @@ impl Lifetime {
         let until = ended.or(listings.last_begin()).unwrap_or(jit_loads.last());
         // The kernel's events show the end of every process that they name.
         let is_watched = process.parent_pid().is_some() && ended.is_none();
-        let watched = facts.machine.kernel_span().filter(|_| is_watched).map(|(_, last)| last);
+        let watched = facts
+            .machine
+            .kernel_span()
+            .filter(|_| is_watched)
+            .map(|(_, last)| last);
         Lifetime {
             began: process.started().or_else(|| began?.into_iter().min()),
             ended,
@@ -55,7 +59,12 @@ impl Lifetime {
 
     /// What it means that none of the rundowns lists the process.
     pub fn unlisted(self, listings: &Listings) -> Unlisted {
-        let Lifetime { began, ended, alive, has_all_loads } = self;
+        let Lifetime {
+            began,
+            ended,
+            alive,
+            has_all_loads,
+        } = self;
         let seen = ended.or(alive);
         let concerns = |(first, last)| {
             let was_there = ended.is_none_or(|ended| ended >= first);
@@ -77,7 +86,13 @@ impl Lifetime {
 
 /// When a process ended, or all of its CLRs, if an event shows it.
 pub(super) fn ended(process: &Process) -> Option<Ticks> {
-    let ends = || process.clrs().values().map(shut_down).collect::<Option<Vec<Ticks>>>();
+    let ends = || {
+        process
+            .clrs()
+            .values()
+            .map(shut_down)
+            .collect::<Option<Vec<Ticks>>>()
+    };
     process.ended().or_else(|| ends()?.into_iter().max())
 }
 
@@ -98,8 +113,10 @@ mod tests {
     use proptest::prelude::*;
 
     /// A start rundown from 10 to 20, an end rundown from 100 to 120; the recording ends at 200.
-    const BOTH: [&[Listing]; 2] =
-        [&[(Ticks::new(10), Ticks::new(20))], &[(Ticks::new(100), Ticks::new(120))]];
+    const BOTH: [&[Listing]; 2] = [
+        &[(Ticks::new(10), Ticks::new(20))],
+        &[(Ticks::new(100), Ticks::new(120))],
+    ];
     /// The end rundown alone.
     const END: [&[Listing]; 2] = [&[], &[(Ticks::new(100), Ticks::new(120))]];
 
@@ -123,8 +140,17 @@ mod tests {
                 };
                 let ended = ended.map(Ticks::new);
                 let alive = alive.map(Ticks::new);
-                let lifetime = Lifetime { began, ended, alive, has_all_loads };
-                assert_eq!(lifetime.unlisted(&listings), expected, "{lifetime:?} {listings:?}");
+                let lifetime = Lifetime {
+                    began,
+                    ended,
+                    alive,
+                    has_all_loads,
+                };
+                assert_eq!(
+                    lifetime.unlisted(&listings),
+                    expected,
+                    "{lifetime:?} {listings:?}"
+                );
             }
         }
     }
@@ -155,7 +181,10 @@ mod tests {
 
     #[test]
     fn unlisted_is_sound_after_the_last_listing() {
-        let lifetime = Lifetime { began: Some(Ticks::new(130)), ..Lifetime::default() };
+        let lifetime = Lifetime {
+            began: Some(Ticks::new(130)),
+            ..Lifetime::default()
+        };
         assert_eq!(lifetime.unlisted(&BOTH.into()), Unlisted::Sound);
         assert_eq!(lifetime.unlisted(&[&[][..]; 2].into()), Unlisted::Sound);
     }

@@ -48,7 +48,11 @@ impl Listings {
 
     /// When the last one began.
     pub fn last_begin(&self) -> Option<Ticks> {
-        self.0.iter().filter_map(|own| own.last()).map(|&(first, _)| first).max()
+        self.0
+            .iter()
+            .filter_map(|own| own.last())
+            .map(|&(first, _)| first)
+            .max()
     }
 }
 
@@ -86,11 +90,17 @@ mod tests {
     use super::*;
 
     fn listing(spans: &[(i64, i64)]) -> Vec<Listing> {
-        spans.iter().map(|&(from, to)| (Ticks::new(from), Ticks::new(to))).collect()
+        spans
+            .iter()
+            .map(|&(from, to)| (Ticks::new(from), Ticks::new(to)))
+            .collect()
     }
 
     fn plain(spans: Vec<Listing>) -> Vec<(i64, i64)> {
-        spans.into_iter().map(|(from, to)| (from.get(), to.get())).collect()
+        spans
+            .into_iter()
+            .map(|(from, to)| (from.get(), to.get()))
+            .collect()
     }
 
     #[test]
@@ -98,8 +108,14 @@ mod tests {
         let listings = Listings([listing(&[(1, 2), (5, 6)]), listing(&[(3, 9)])]);
         let after = |at: Option<i64>| plain(listings.first_after(at.map(Ticks::new)).collect());
         assert_eq!(after(None), [(1, 2), (3, 9)]);
-        assert_eq!((after(Some(1)), after(Some(4))), (vec![(5, 6), (3, 9)], vec![(5, 6)]));
-        assert_eq!((after(Some(5)), listings.last_begin()), (vec![], Some(Ticks::new(5))));
+        assert_eq!(
+            (after(Some(1)), after(Some(4))),
+            (vec![(5, 6), (3, 9)], vec![(5, 6)])
+        );
+        assert_eq!(
+            (after(Some(5)), listings.last_begin()),
+            (vec![], Some(Ticks::new(5)))
+        );
     }
 
     #[test]
@@ -112,7 +128,10 @@ mod tests {
         // Those of two processes at once, and a process that takes long to respond.
         assert_eq!(joined(&[(0, 4, 1), (2, 7, 2), (60, 61, 3)]), [(0, 61)]);
         // A collector that asks twice, first for modules and then for methods.
-        assert_eq!(joined(&[(0, 4, 1), (6, 9, 1), (3, 5, 2), (8, 20, 2)]), [(0, 20)]);
+        assert_eq!(
+            joined(&[(0, 4, 1), (6, 9, 1), (3, 5, 2), (8, 20, 2)]),
+            [(0, 20)]
+        );
         assert_eq!(
             joined(&[(0, 4, 1), (1, 3, 2), (60, 61, 3), (90, 95, 2), (92, 93, 1)]),
             [(0, 61), (90, 95)]

@@ -47,8 +47,17 @@ fn partial(check: &mut Check<'_>) {
     let jit_loads = &check.rundowns.jit_loads;
     for process in facts.machine.processes() {
         for (instance, brackets) in by_clr(process) {
-            let Some(clr) = process.clrs().get(&instance) else { continue };
-            let own = Own { facts, process, instance, clr, jit_loads, brackets };
+            let Some(clr) = process.clrs().get(&instance) else {
+                continue;
+            };
+            let own = Own {
+                facts,
+                process,
+                instance,
+                clr,
+                jit_loads,
+                brackets,
+            };
             own.check(check);
         }
     }
@@ -63,8 +72,13 @@ impl Own<'_> {
 
     /// The rundowns of one kind, of the end if there are any.
     fn of_kind(&self) -> (Enumeration, Vec<&Bracket>) {
-        let of =
-            |kind| self.brackets.iter().copied().filter(|b| b.kind == kind).collect::<Vec<_>>();
+        let of = |kind| {
+            self.brackets
+                .iter()
+                .copied()
+                .filter(|b| b.kind == kind)
+                .collect::<Vec<_>>()
+        };
         match of(Enumeration::End) {
             none if none.is_empty() => (Enumeration::Start, of(Enumeration::Start)),
             ends => (Enumeration::End, ends),
@@ -74,7 +88,9 @@ impl Own<'_> {
     /// What is left out of all rundowns: returns whether that is more than precompiled methods.
     fn parts(&self, check: &mut Check<'_>) -> bool {
         let (kind, own) = self.of_kind();
-        let Some(first) = own.iter().find(|b| b.is_whole()) else { return false };
+        let Some(first) = own.iter().find(|b| b.is_whole()) else {
+            return false;
+        };
         // Rundowns that are repeated list the same items.
         let most = |count: fn(&Bracket) -> u64| own.iter().map(|b| count(b)).max().unwrap_or(0);
         let (methods, modules) = (most(|b| b.listed.methods), most(|b| b.listed.modules));
@@ -86,19 +102,32 @@ impl Own<'_> {
             (0, n) => format!("{} and no method", plural(n, "module", "modules")),
             (n, 0) => format!("{} and no module", plural(n, "method", "methods")),
             (n, _) if lacks_jitted => {
-                format!("{}, none of them compiled at run time", plural(n, "method", "methods"))
+                format!(
+                    "{}, none of them compiled at run time",
+                    plural(n, "method", "methods")
+                )
             }
             _ => {
                 self.precompiled(check, kind, first);
                 return false;
             }
         };
-        let message = format!("the {} rundown of CLR {} lists {what}", kind.name(), self.instance);
+        let message = format!(
+            "the {} rundown of CLR {} lists {what}",
+            kind.name(),
+            self.instance
+        );
         let found = check.find(message).of(self.process, first.opened);
         // A CLR compiles something in practice, if not by necessity.
         let is_certain = is_half || self.requests(kind, Code::Jitted) == Some(false);
-        let severity = if is_certain { PARTIAL.severity } else { Severity::Warning };
-        let found = found.severity(severity).unless_lost(first.opened, first.closed);
+        let severity = if is_certain {
+            PARTIAL.severity
+        } else {
+            Severity::Warning
+        };
+        let found = found
+            .severity(severity)
+            .unless_lost(first.opened, first.closed);
         if self.process.outside().count > 0 {
             found.undecided("more is listed outside of it, after an Init or Complete was lost");
         }
@@ -108,10 +137,16 @@ impl Own<'_> {
     /// Whether a rundown came with the start of the CLR: a CLR that starts while a session asks for
     /// rundowns enumerates at once. Nothing is there yet, and what comes is loaded.
     fn is_of_start(&self, bracket: &Bracket) -> bool {
-        let Some((start, opened)) = self.clr.started().zip(bracket.opened) else { return false };
+        let Some((start, opened)) = self.clr.started().zip(bracket.opened) else {
+            return false;
+        };
         let is_loaded = |item: &Item| item.from.is_some_and(|from| from < opened);
         let is_empty = bracket.listed == Default::default()
-            && !self.clr.modules().iter().any(|(_, module)| is_loaded(module));
+            && !self
+                .clr
+                .modules()
+                .iter()
+                .any(|(_, module)| is_loaded(module));
         self.is_soon(Ticks::new(start.get()), opened)
             && (is_empty || self.jit_loads.since_start(self.process, opened) == Loads::Whole)
     }
@@ -142,7 +177,12 @@ impl Own<'_> {
             return false;
         }
         let is_listed = |b: &&&Bracket| b.is_whole() && b.jitted() > 0;
-        let listed = self.brackets.iter().filter(is_listed).filter_map(|b| b.opened).max();
+        let listed = self
+            .brackets
+            .iter()
+            .filter(is_listed)
+            .filter_map(|b| b.opened)
+            .max();
         let until = first.opened.unwrap_or(first.last);
         listed.is_none_or(|opened| self.jit_loads.over(opened, until) != Loads::Whole)
             && self.jit_loads.since_start(self.process, until) != Loads::Whole
@@ -165,7 +205,10 @@ impl Own<'_> {
             self.instance,
             plural(modules as u64, "module has", "modules have"),
         );
-        check.find(message).of(self.process, first.opened).severity(Severity::Note);
+        check
+            .find(message)
+            .of(self.process, first.opened)
+            .severity(Severity::Note);
     }
 
     /// Code that was compiled after the last rundown, where that one came early.
@@ -180,7 +223,9 @@ impl Own<'_> {
         if !self.brackets.iter().all(is_early) {
             return;
         }
-        let Some(last) = self.brackets.iter().rfind(|b| b.is_whole()) else { return };
+        let Some(last) = self.brackets.iter().rfind(|b| b.is_whole()) else {
+            return;
+        };
         let Some(opened) = last.opened else { return };
         let until = ended(self.process).unwrap_or(self.jit_loads.last());
         let loads = self.jit_loads.over(opened, until);
@@ -192,17 +237,27 @@ impl Own<'_> {
             Loads::Unknown if self.jit_loads.seen.is_some() => return,
             Loads::Unknown => {
                 let is_recorded = self.facts.machine.runtime_span().is_some();
-                let severity = if is_recorded { Severity::Warning } else { Severity::Note };
+                let severity = if is_recorded {
+                    Severity::Warning
+                } else {
+                    Severity::Note
+                };
                 ("have no load event", severity)
             }
         };
-        let which =
-            if is_start(last) { "only a start rundown" } else { "no rundown since it started" };
+        let which = if is_start(last) {
+            "only a start rundown"
+        } else {
+            "no rundown since it started"
+        };
         let message = format!(
             "CLR {} has {which}, and methods that were compiled later {what}",
             self.instance
         );
-        let found = check.find(message).of(self.process, last.closed).severity(severity);
+        let found = check
+            .find(message)
+            .of(self.process, last.closed)
+            .severity(severity);
         if loads == Loads::Unknown {
             found.undecided(
                 "nothing may have been compiled, or the runtime provider had no Jit keyword (0x10)",

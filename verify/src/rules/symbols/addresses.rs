@@ -92,10 +92,13 @@ fn unresolved(check: &mut Check<'_>) {
         if own.count <= own.wrong_time {
             continue;
         }
-        let causes =
-            UnresolvedCause::ALL.into_iter().zip(process.causes()).filter(|(_, count)| *count > 0);
-        let causes: Vec<_> =
-            causes.map(|(why, count)| format!("{}: {count}", why.message())).collect();
+        let causes = UnresolvedCause::ALL
+            .into_iter()
+            .zip(process.causes())
+            .filter(|(_, count)| *count > 0);
+        let causes: Vec<_> = causes
+            .map(|(why, count)| format!("{}: {count}", why.message()))
+            .collect();
         // Threads that no event names any more count here, and what they ran cannot be known.
         let is_of_ring = process.pid() == 0 && may_be_ring(check.facts);
         let message = format!(
@@ -104,9 +107,16 @@ fn unresolved(check: &mut Check<'_>) {
             own.addresses,
             own.count as f64 / own.addresses.max(1) as f64 * 100.0,
             causes.join(", "),
-            if is_of_ring { ", or of threads whose events were overwritten" } else { "" },
+            if is_of_ring {
+                ", or of threads whose events were overwritten"
+            } else {
+                ""
+            },
         );
-        let found = check.find(message).of(process, own.first).unless_lost(None, own.until);
+        let found = check
+            .find(message)
+            .of(process, own.first)
+            .unless_lost(None, own.until);
         let severity = severity(own.count, own.addresses);
         found.severity(if is_of_ring { Severity::Note } else { severity });
     }
@@ -137,7 +147,10 @@ fn wrong_time(check: &mut Check<'_>) {
             "{} in code or in an image that was there at another time",
             plural(own.wrong_time, "address is", "addresses are")
         );
-        let found = check.find(message).of(process, own.first).unless_lost(None, own.until);
+        let found = check
+            .find(message)
+            .of(process, own.first)
+            .unless_lost(None, own.until);
         if own.count == own.wrong_time {
             found.severity(severity(own.count, own.addresses));
         }
@@ -160,14 +173,19 @@ pub(in crate::rules) const UNNAMED: Rule = Rule {
 
 fn unnamed(check: &mut Check<'_>) {
     for process in check.facts.machine.processes() {
-        let unnamed: u64 =
-            process.tallies().iter().map(|t| t.managed - t.named.min(t.managed)).sum();
+        let unnamed: u64 = process
+            .tallies()
+            .iter()
+            .map(|t| t.managed - t.named.min(t.managed))
+            .sum();
         let without_pdb: usize = process
             .clrs()
             .values()
             .map(|clr| {
                 let no_pdb = |id: &&u64| {
-                    clr.module_facts().get(id).is_none_or(|m| m.il_pdb.is_none() && !m.is_dynamic())
+                    clr.module_facts()
+                        .get(id)
+                        .is_none_or(|m| m.il_pdb.is_none() && !m.is_dynamic())
                 };
                 clr.unnamed_modules().iter().filter(no_pdb).count()
             })
@@ -210,7 +228,10 @@ fn unnamed_precompiled(check: &mut Check<'_>) {
         if unidentified == 0 {
             continue;
         }
-        let lists = process.signs().iter().any(|(sign, _)| sign.is_listed_precompiled());
+        let lists = process
+            .signs()
+            .iter()
+            .any(|(sign, _)| sign.is_listed_precompiled());
         let found = check.find(message).of(process, None);
         if lists && unidentified * USUAL_PARTS <= process.precompiled() {
             found.severity(Severity::Note);
@@ -244,25 +265,44 @@ fn coverage(check: &mut Check<'_>) {
     };
     let tallies = facts.machine.tallies();
     let all = sum(tallies);
-    let sampled = tallies.get(Origin::Sample as usize).copied().unwrap_or_default();
+    let sampled = tallies
+        .get(Origin::Sample as usize)
+        .copied()
+        .unwrap_or_default();
     let resolved = |t: Tally| (t.frames.saturating_sub(t.unresolved), t.frames);
     let mut require = |minimum: Option<f64>, (part, whole): (u64, u64), what: &str, process| {
         let Some(minimum) = minimum else { return };
         if is_below(part, whole, minimum) {
             let share = percent(part, whole);
-            let found = check
-                .find(format!("{part} of {whole} {what} ({share}); the minimum is {minimum} %"));
+            let found = check.find(format!(
+                "{part} of {whole} {what} ({share}); the minimum is {minimum} %"
+            ));
             if let Some(process) = process {
                 found.of(process, None);
             }
         }
     };
     require(gates.coverage, resolved(all), "addresses resolve", None);
-    require(gates.sample_coverage, resolved(sampled), "samples resolve", None);
+    require(
+        gates.sample_coverage,
+        resolved(sampled),
+        "samples resolve",
+        None,
+    );
     let named = (all.named, all.managed);
-    require(gates.named_methods, named, "addresses in managed code have a method name", None);
+    require(
+        gates.named_methods,
+        named,
+        "addresses in managed code have a method name",
+        None,
+    );
     let identified = (all.identified, all.image);
-    require(gates.pdb_identity, identified, "addresses in images have a PDB identity", None);
+    require(
+        gates.pdb_identity,
+        identified,
+        "addresses in images have a PDB identity",
+        None,
+    );
     for process in facts.machine.processes() {
         let own = resolved(sum(process.tallies()));
         let what = "addresses of the process resolve";
@@ -283,8 +323,14 @@ mod tests {
             }
         };
         // PerfView's own trace, and a few addresses of a process that was rarely sampled.
-        all(&[(26, 1_733), (328, 25_592), (20, 1_000), (9, 20), (1, 3)], Severity::Note);
+        all(
+            &[(26, 1_733), (328, 25_592), (20, 1_000), (9, 20), (1, 3)],
+            Severity::Note,
+        );
         all(&[(21, 1_000), (50, 1_000), (10, 250)], Severity::Warning);
-        all(&[(51, 1_000), (10, 20), (9, 17), (1, 1), (u64::MAX, u64::MAX)], Severity::Error);
+        all(
+            &[(51, 1_000), (10, 20), (9, 17), (1, 1), (u64::MAX, u64::MAX)],
+            Severity::Error,
+        );
     }
 }

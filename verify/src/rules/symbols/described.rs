@@ -25,7 +25,11 @@ pub(in crate::rules) const RUNTIME_UNKNOWN: Rule = Rule {
 };
 
 /// RuntimeInformation: without keyword, so that every session of its level gets it.
-const RUNTIME_INFORMATION: EventKey = EventKey { id: 187, level: 4, keyword: 0 };
+const RUNTIME_INFORMATION: EventKey = EventKey {
+    id: 187,
+    level: 4,
+    keyword: 0,
+};
 
 /// Whether a provider's sessions get the events that state what a CLR is.
 fn states_runtimes(facts: &Facts, provider: Guid) -> bool {
@@ -33,39 +37,68 @@ fn states_runtimes(facts: &Facts, provider: Guid) -> bool {
     if known().next().is_some() {
         return known().all(|(e, with)| !e.limited && with.admits(&RUNTIME_INFORMATION));
     }
-    let kinds = facts.admission.providers().remove(&provider).unwrap_or_default();
-    kinds.iter().any(|(event, _)| event.level >= RUNTIME_INFORMATION.level)
+    let kinds = facts
+        .admission
+        .providers()
+        .remove(&provider)
+        .unwrap_or_default();
+    kinds
+        .iter()
+        .any(|(event, _)| event.level >= RUNTIME_INFORMATION.level)
 }
 
 fn runtime_unknown(check: &mut Check<'_>) {
     let facts = check.facts;
     let [starts, listings] = [CLR_RUNTIME, CLR_RUNDOWN].map(|p| states_runtimes(facts, p));
-    let enabled = facts.admission.of(CLR_RUNTIME).filter_map(|(e, _)| e.at).min();
-    let recorded =
-        facts.machine.runtime_span().map(|(first, _)| first).into_iter().chain(enabled).min();
+    let enabled = facts
+        .admission
+        .of(CLR_RUNTIME)
+        .filter_map(|(e, _)| e.at)
+        .min();
+    let recorded = facts
+        .machine
+        .runtime_span()
+        .map(|(first, _)| first)
+        .into_iter()
+        .chain(enabled)
+        .min();
     for (process, instance, _) in facts.collections().filter(|_| starts) {
         let is_other = |p: &&Process| !p.clrs().is_empty() && !p.clrs().contains_key(&instance);
-        let Some(process) = process.filter(is_other) else { continue };
-        let from = process.started().filter(|start| recorded.is_some_and(|at| at < *start));
+        let Some(process) = process.filter(is_other) else {
+            continue;
+        };
+        let from = process
+            .started()
+            .filter(|start| recorded.is_some_and(|at| at < *start));
         if from.is_some() {
             let message =
                 format!("CLR {instance} has events of its heap, and none that it started");
-            check.find(message).of(process, from).unless_lost(from, None);
+            check
+                .find(message)
+                .of(process, from)
+                .unless_lost(from, None);
         }
     }
     for process in facts.machine.processes() {
         for (&instance, clr) in process.clrs() {
-            let from = process.started().filter(|start| recorded.is_some_and(|at| at < *start));
+            let from = process
+                .started()
+                .filter(|start| recorded.is_some_and(|at| at < *start));
             if starts && from.is_some() && clr.runtime_events() > 0 && clr.started().is_none() {
                 let message = format!(
                     "CLR {instance} has {}, but none that states that it started, although the \
                      process started during the recording",
                     plural(clr.runtime_events(), "event", "events")
                 );
-                check.find(message).of(process, from).unless_lost(from, None);
+                check
+                    .find(message)
+                    .of(process, from)
+                    .unless_lost(from, None);
             }
-            let mut whole =
-                process.brackets().iter().filter(|b| b.instance == instance && b.is_whole());
+            let mut whole = process
+                .brackets()
+                .iter()
+                .filter(|b| b.instance == instance && b.is_whole());
             if let Some(bracket) = whole.next()
                 && listings
                 && !clr.is_listed()
@@ -94,24 +127,36 @@ pub(in crate::rules) const NO_IL_MAP: Rule = Rule {
 /// Methods whose map may still come, or comes without its load, when a session begins or ends.
 const UNDER_WAY: u64 = 4;
 
-const MAP: EventKey = EventKey { id: 190, level: 5, keyword: IL_MAP };
+const MAP: EventKey = EventKey {
+    id: 190,
+    level: 5,
+    keyword: IL_MAP,
+};
 
 fn no_il_map(check: &mut Check<'_>) {
     let facts = check.facts;
     let known = |provider| facts.admission.of(provider);
     let limited = known(CLR_RUNTIME).any(|(e, _)| e.limited);
     let asks = known(CLR_RUNTIME).filter(|(_, with)| with.admits(&MAP));
-    let enabled = asks.map(|(e, _)| e.at.unwrap_or(Ticks::MIN)).min().filter(|_| !limited);
+    let enabled = asks
+        .map(|(e, _)| e.at.unwrap_or(Ticks::MIN))
+        .min()
+        .filter(|_| !limited);
     for process in facts.machine.processes() {
         let (compiled, maps) = (process.compiled(), process.maps());
-        let since = compiled.first.filter(|first| enabled.is_some_and(|on| on < *first));
+        let since = compiled
+            .first
+            .filter(|first| enabled.is_some_and(|on| on < *first));
         if since.is_some() && maps.count + UNDER_WAY < compiled.count {
             let message = format!(
                 "{} of {} that were loaded have a map of IL to native code",
                 maps.count,
                 plural(compiled.count, "compiled method", "compiled methods"),
             );
-            check.find(message).of(process, since).unless_lost(since, None);
+            check
+                .find(message)
+                .of(process, since)
+                .unless_lost(since, None);
         }
         listed_maps(check, process);
     }
@@ -123,7 +168,11 @@ fn listed_maps(check: &mut Check<'_>, process: &Process) {
     for bracket in process.brackets().iter().filter(|b| b.is_whole()) {
         // The last enablement before it requested it.
         let before = |e: Option<Ticks>| e.is_none_or(|at| bracket.opened.is_some_and(|o| at <= o));
-        let last = facts.admission.of(CLR_RUNDOWN).filter(|(e, _)| before(e.at)).last();
+        let last = facts
+            .admission
+            .of(CLR_RUNDOWN)
+            .filter(|(e, _)| before(e.at))
+            .last();
         let is_enabled = last.is_some_and(|(e, with)| !e.limited && with.admits(&MAP));
         if bracket.maps >= bracket.compiled || (bracket.maps == 0 && !is_enabled) {
             continue;

@@ -31,7 +31,9 @@ fn no_module_pdb(check: &mut Check<'_>) {
             });
             let modules: Vec<_> = known.map(|(_, module)| module).collect();
             let without: Vec<_> = modules.iter().filter(|m| m.il_pdb.is_none()).collect();
-            let Some(first) = without.first() else { continue };
+            let Some(first) = without.first() else {
+                continue;
+            };
             let why = match without.iter().filter(|m| !m.has_identity).count() {
                 0 => String::new(),
                 old => {
@@ -88,11 +90,17 @@ fn no_image_pdb(check: &mut Check<'_>) {
             && is_native(facts, image)
         {
             without.push((hits, &image.name));
-            samples += image.hits.get(Origin::Sample as usize).copied().unwrap_or_default();
+            samples += image
+                .hits
+                .get(Origin::Sample as usize)
+                .copied()
+                .unwrap_or_default();
         }
     }
     without.sort_unstable_by_key(|&(hits, name)| (std::cmp::Reverse(hits), name));
-    let Some((_, most)) = without.first() else { return };
+    let Some((_, most)) = without.first() else {
+        return;
+    };
     let addresses: u64 = without.iter().map(|(hits, _)| hits).sum();
     let message = format!(
         "{addresses} addresses, {samples} of them samples, are in {} without a PDB identity, most \

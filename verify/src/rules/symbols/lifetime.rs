@@ -37,7 +37,9 @@ fn not_unloaded(check: &mut Check<'_>) {
 fn left_over(check: &mut Check<'_>, process: &Process, instance: u16, clr: &Clr) {
     let facts = check.facts;
     // Its default domain has a load where loads were recorded from the beginning.
-    let Some(started) = clr.started().filter(|_| clr.domains().loaded() > 0) else { return };
+    let Some(started) = clr.started().filter(|_| clr.domains().loaded() > 0) else {
+        return;
+    };
     let all = [clr.modules(), clr.assemblies(), clr.domains()];
     let is_over = |items: &&Items| items.iter().all(|(_, item)| item.to.is_some());
     // A CLR keeps the first assembly, its module and its domain until it ends.
@@ -46,7 +48,10 @@ fn left_over(check: &mut Check<'_>, process: &Process, instance: u16, clr: &Clr)
         return;
     }
     let loaded = |items: &Items| {
-        items.iter().filter(|(_, item)| item.has(Tag::LOADED) && item.to.is_none()).count() as u64
+        items
+            .iter()
+            .filter(|(_, item)| item.has(Tag::LOADED) && item.to.is_none())
+            .count() as u64
     };
     let [modules, assemblies, domains] = all.map(loaded);
     let kinds = [
@@ -55,13 +60,22 @@ fn left_over(check: &mut Check<'_>, process: &Process, instance: u16, clr: &Clr)
         (assemblies, "assembly", "assemblies"),
         (domains, "application domain", "application domains"),
     ];
-    let left: Vec<_> =
-        kinds.into_iter().filter(|k| k.0 > 0).map(|(n, one, many)| plural(n, one, many)).collect();
+    let left: Vec<_> = kinds
+        .into_iter()
+        .filter(|k| k.0 > 0)
+        .map(|(n, one, many)| plural(n, one, many))
+        .collect();
     if left.is_empty() {
         return;
     }
-    let message = format!("CLR {instance} ended, and did not unload {}", left.join(", "));
-    check.find(message).of(process, process.ended()).unless_lost(Some(started), None);
+    let message = format!(
+        "CLR {instance} ended, and did not unload {}",
+        left.join(", ")
+    );
+    check
+        .find(message)
+        .of(process, process.ended())
+        .unless_lost(Some(started), None);
 }
 
 /// Compiled methods that were loaded and not unloaded, where unloads of methods were logged.
@@ -72,7 +86,11 @@ fn methods_left(facts: &Facts, process: &Process, started: Ticks) -> u64 {
     let on = |keyword: &On| keyword.since(until).is_some_and(|since| since <= started);
     let runtime = &facts.runtime_on;
     let is_logged = unloads || (on(&runtime.end_enumeration) && on(&runtime.jit));
-    if process.clrs().len() == 1 && is_logged { process.compiled_left() } else { 0 }
+    if process.clrs().len() == 1 && is_logged {
+        process.compiled_left()
+    } else {
+        0
+    }
 }
 
 /// A process that ended in the regular way, and whose CLR unloaded nothing.
@@ -85,7 +103,10 @@ fn silent_end(check: &mut Check<'_>, process: &Process, instance: u16, all: [&It
         "CLR {instance} unloaded nothing, although the process ended with exit status 0: the events \
          of its end are missing"
     );
-    let found = check.find(message).of(process, process.ended()).severity(Severity::Note);
+    let found = check
+        .find(message)
+        .of(process, process.ended())
+        .severity(Severity::Note);
     found
         .unless_lost(None, None)
         .undecided("a process that is terminated ends without the events of its CLR");
@@ -101,13 +122,21 @@ fn apart_from_module(check: &mut Check<'_>, process: &Process, instance: u16, cl
         })
     };
     let apart: Vec<_> = clr.method_unloads().filter(is_apart).collect();
-    if let Some(&MethodUnloads { module, span: (first, _), .. }) = apart.first() {
+    if let Some(&MethodUnloads {
+        module,
+        span: (first, _),
+        ..
+    }) = apart.first()
+    {
         let message = format!(
             "CLR {instance} unloaded methods of {} seconds before or after the module itself \
              (first: {module:#x})",
             plural(apart.len() as u64, "module", "modules")
         );
-        check.find(message).of(process, Some(first)).unless_lost(Some(first), None);
+        check
+            .find(message)
+            .of(process, Some(first))
+            .unless_lost(Some(first), None);
     }
     let gone = process.of_unloaded_module();
     // Once for the process.
@@ -116,6 +145,9 @@ fn apart_from_module(check: &mut Check<'_>, process: &Process, instance: u16, cl
             "{} of a module that had been unloaded",
             plural(gone.count, "run of methods is", "runs of methods are")
         );
-        check.find(message).of(process, gone.first).unless_lost(None, gone.first);
+        check
+            .find(message)
+            .of(process, gone.first)
+            .unless_lost(None, gone.first);
     }
 }

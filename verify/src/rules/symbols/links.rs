@@ -24,7 +24,11 @@ pub(in crate::rules) const MODULE_UNKNOWN: Rule = Rule {
 fn module_unknown(check: &mut Check<'_>) {
     for process in check.facts.machine.processes() {
         let unknown = process.unknown_modules() as u64;
-        let first = process.clrs().values().flat_map(|clr| clr.unknown_modules()).min();
+        let first = process
+            .clrs()
+            .values()
+            .flat_map(|clr| clr.unknown_modules())
+            .min();
         let first = first.map_or(String::new(), |id| format!(" (first: {id:#x})"));
         let message = format!(
             "methods or domains refer to {} without an event{first}: the Loader keyword was not \
@@ -32,7 +36,10 @@ fn module_unknown(check: &mut Check<'_>) {
             plural(unknown, "module", "modules")
         );
         if unknown > 0 {
-            check.find(message).of(process, None).unless_lost(None, None);
+            check
+                .find(message)
+                .of(process, None)
+                .unless_lost(None, None);
         }
     }
 }
@@ -54,19 +61,32 @@ fn assembly_unknown(check: &mut Check<'_>) {
     domain_of_module_unknown(check);
     for process in check.facts.machine.processes() {
         let clrs = || process.clrs().values();
-        let assemblies = clrs().map(|clr| clr.unknown_assemblies().count() as u64).sum();
+        let assemblies = clrs()
+            .map(|clr| clr.unknown_assemblies().count() as u64)
+            .sum();
         let domains = clrs().map(|clr| clr.unknown_domains().count() as u64).sum();
-        let assemblies = (assemblies > 0)
-            .then(|| format!("modules refer to {}", plural(assemblies, "assembly", "assemblies")));
-        let domains = (domains > 0)
-            .then(|| format!("assemblies refer to {}", plural(domains, "domain", "domains")));
+        let assemblies = (assemblies > 0).then(|| {
+            format!(
+                "modules refer to {}",
+                plural(assemblies, "assembly", "assemblies")
+            )
+        });
+        let domains = (domains > 0).then(|| {
+            format!(
+                "assemblies refer to {}",
+                plural(domains, "domain", "domains")
+            )
+        });
         let what: Vec<_> = assemblies.into_iter().chain(domains).collect();
         let first = clrs().flat_map(|clr| clr.unknown_assemblies()).min();
         let first = first.or_else(|| clrs().flat_map(|clr| clr.unknown_domains()).min());
         let first = first.map_or(String::new(), |id| format!(" (first: {id:#x})"));
         let message = format!("{} without an event{first}", what.join(", "));
         if !what.is_empty() {
-            check.find(message).of(process, None).unless_lost(None, None);
+            check
+                .find(message)
+                .of(process, None)
+                .unless_lost(None, None);
         }
     }
 }
@@ -83,8 +103,16 @@ fn domain_of_module_unknown(check: &mut Check<'_>) {
         for (&instance, clr) in process.clrs() {
             let ways = [
                 (Tag::LOADED, !limited[0], "loaded"),
-                (Tag::AT_START, !limited[1] && whole(Enumeration::Start, instance), "listed"),
-                (Tag::AT_END, !limited[1] && whole(Enumeration::End, instance), "listed"),
+                (
+                    Tag::AT_START,
+                    !limited[1] && whole(Enumeration::Start, instance),
+                    "listed",
+                ),
+                (
+                    Tag::AT_END,
+                    !limited[1] && whole(Enumeration::End, instance),
+                    "listed",
+                ),
             ];
             for (way, _, word) in ways.into_iter().filter(|(_, is_checked, _)| *is_checked) {
                 let lacks = |(id, item): &(u64, &Item)| {
@@ -93,14 +121,23 @@ fn domain_of_module_unknown(check: &mut Check<'_>) {
                         && item.in_domain & way == 0
                         && facts.is_some_and(|m| !m.is_shared())
                 };
-                let without: Vec<u64> =
-                    clr.modules().iter().filter(lacks).map(|(id, _)| id).collect();
-                let Some(first) = without.first() else { continue };
+                let without: Vec<u64> = clr
+                    .modules()
+                    .iter()
+                    .filter(lacks)
+                    .map(|(id, _)| id)
+                    .collect();
+                let Some(first) = without.first() else {
+                    continue;
+                };
                 let message = format!(
                     "{} {word} without an event that states its domain (first: {first:#x})",
                     plural(without.len() as u64, "module is", "modules are")
                 );
-                let found = check.find(message).of(process, None).severity(Severity::Note);
+                let found = check
+                    .find(message)
+                    .of(process, None)
+                    .severity(Severity::Note);
                 found.unless_lost(None, None);
             }
         }

@@ -26,13 +26,18 @@ pub(in crate::rules) const OVERLAPPING: Rule = Rule {
 
 fn overlapping(check: &mut Check<'_>) {
     for process in check.facts.machine.processes() {
-        let Some((timestamp, start, other)) = process.overlap() else { continue };
+        let Some((timestamp, start, other)) = process.overlap() else {
+            continue;
+        };
         let message = format!(
             "{} a method was loaded over the code of another: first at {start:#x}, over the one at \
              {other:#x}",
             plural(process.code().overlaps, "time", "times")
         );
-        check.find(message).of(process, Some(timestamp)).unless_lost(None, Some(timestamp));
+        check
+            .find(message)
+            .of(process, Some(timestamp))
+            .unless_lost(None, Some(timestamp));
     }
 }
 
@@ -100,8 +105,13 @@ fn unload_unknown(check: &mut Check<'_>) {
     for process in facts.machine.processes() {
         for (instance, clr) in process.clrs() {
             // What was there before the recording has no load.
-            let Some(started) = recorded_start(process, clr) else { continue };
-            let (item, items) = ("module, assembly or domain", "modules, assemblies or domains");
+            let Some(started) = recorded_start(process, clr) else {
+                continue;
+            };
+            let (item, items) = (
+                "module, assembly or domain",
+                "modules, assemblies or domains",
+            );
             let unloads = [
                 (clr.unloads_unknown(), item, items, &facts.runtime_on.loader),
                 (
@@ -138,7 +148,13 @@ fn code_unload_unknown(check: &mut Check<'_>) {
         let started = clrs.filter(|clr| recorded_start(process, clr).is_some());
         let reported = started.map(|clr| clr.method_unloads_unknown().count).sum();
         let all = process.unloads_unknown();
-        (process, Counted { count: all.count.saturating_sub(reported), ..all })
+        (
+            process,
+            Counted {
+                count: all.count.saturating_sub(reported),
+                ..all
+            },
+        )
     });
     let unknown: Vec<_> = unknown.filter(|(_, counted)| counted.count > 0).collect();
     let Some(&(process, Counted { first, .. })) = unknown.iter().min_by_key(|(_, c)| c.first)
@@ -147,13 +163,21 @@ fn code_unload_unknown(check: &mut Check<'_>) {
     };
     let count = unknown.iter().map(|(_, counted)| counted.count).sum();
     let several = unknown.len() > 1;
-    let spread = if several { format!(", in {} processes", unknown.len()) } else { String::new() };
+    let spread = if several {
+        format!(", in {} processes", unknown.len())
+    } else {
+        String::new()
+    };
     let message = format!(
         "{} unloaded without being loaded or listed before{spread}",
         plural(count, "piece of code was", "pieces of code were")
     );
     let found = check.find(message);
-    let found = if several { found.at(first) } else { found.of(process, first) };
+    let found = if several {
+        found.at(first)
+    } else {
+        found.of(process, first)
+    };
     found.unless_lost(None, first);
 }
 
@@ -175,7 +199,11 @@ pub(in crate::rules) const JIT_WITHOUT_LOAD: Rule = Rule {
 const LONG: i64 = FILETIME_PER_SECOND / 2;
 
 /// MethodJittingStarted.
-const JITTING: EventKey = EventKey { id: 145, level: 5, keyword: JIT };
+const JITTING: EventKey = EventKey {
+    id: 145,
+    level: 5,
+    keyword: JIT,
+};
 
 /// Loads without a beginning of the compilation, and of another thread than that.
 fn load_without_jit(check: &mut Check<'_>) {
@@ -188,12 +216,22 @@ fn load_without_jit(check: &mut Check<'_>) {
     let enabled = enabled.filter(|_| asks && !limited);
     for process in facts.machine.processes() {
         let without = process.loads_without_jit();
-        if without.first.is_some_and(|first| enabled.is_some_and(|on| on < first)) {
+        if without
+            .first
+            .is_some_and(|first| enabled.is_some_and(|on| on < first))
+        {
             let message = format!(
                 "{} loaded without an event that its compilation began",
-                plural(without.count, "compiled method was", "compiled methods were")
+                plural(
+                    without.count,
+                    "compiled method was",
+                    "compiled methods were"
+                )
             );
-            check.find(message).of(process, without.first).unless_lost(None, without.first);
+            check
+                .find(message)
+                .of(process, without.first)
+                .unless_lost(None, without.first);
         }
     }
     for process in facts.machine.processes() {
@@ -203,9 +241,16 @@ fn load_without_jit(check: &mut Check<'_>) {
             let message = format!(
                 "{} of IL to native code for {} loaded",
                 plural(maps.count, "map", "maps"),
-                plural(compiled.count, "compiled method that was", "compiled methods that were")
+                plural(
+                    compiled.count,
+                    "compiled method that was",
+                    "compiled methods that were"
+                )
             );
-            check.find(message).of(process, maps.first).unless_lost(None, None);
+            check
+                .find(message)
+                .of(process, maps.first)
+                .unless_lost(None, None);
         }
     }
     check.each(Process::loads_by_other_thread, |count| {
@@ -221,7 +266,9 @@ fn jit_without_load(check: &mut Check<'_>) {
     load_without_jit(check);
     let facts = check.facts;
     for process in facts.machine.processes() {
-        let Some(last) = process.last_runtime() else { continue };
+        let Some(last) = process.last_runtime() else {
+            continue;
+        };
         let last = facts.machine.clock().time(last).get();
         // A thread that has loaded something since is done with it, unless the load was nested.
         let end = facts
@@ -239,7 +286,9 @@ fn jit_without_load(check: &mut Check<'_>) {
             since > 4 * LONG || (is_done && since > LONG) || is_over
         });
         let stuck: Vec<_> = stuck.map(|jit| (jit.since, jit.id)).collect();
-        let Some(&(timestamp, id)) = stuck.iter().min() else { continue };
+        let Some(&(timestamp, id)) = stuck.iter().min() else {
+            continue;
+        };
         let message = format!(
             "{} compiled without a later load event (first: {id:#x})",
             plural(stuck.len() as u64, "method was", "methods were")

@@ -32,9 +32,17 @@ pub(super) fn run(args: &Args, before: &Path) -> Result<Outcome, Failure> {
     }
     let mut report = report("cpu", &later.analyzed);
     describe(&mut report, &later.profile);
-    facts(&mut report, before, [&earlier.profile, &later.profile], args.normalize);
+    facts(
+        &mut report,
+        before,
+        [&earlier.profile, &later.profile],
+        args.normalize,
+    );
     report.tables.push(comparison.table(part));
-    args.report.print(&mut report, earlier.analyzed.outcome.max(later.analyzed.outcome))
+    args.report.print(
+        &mut report,
+        earlier.analyzed.outcome.max(later.analyzed.outcome),
+    )
 }
 
 fn facts(report: &mut Report<'_>, before: &Path, profiles: [&Profile; 2], normalized: bool) {
@@ -47,18 +55,32 @@ fn facts(report: &mut Report<'_>, before: &Path, profiles: [&Profile; 2], normal
     let name = crate::input::display(before);
     let seconds = |weight: Weight| weight.time as f64 / 1e7;
     let change = if profiles.iter().all(|profile| profile.has_times()) {
-        format!(", {:.3} s; now {:+.3} s", seconds(all), seconds(now) - seconds(all))
+        format!(
+            ", {:.3} s; now {:+.3} s",
+            seconds(all),
+            seconds(now) - seconds(all)
+        )
     } else {
-        let change = now.samples.cast_signed().saturating_sub(all.samples.cast_signed());
+        let change = now
+            .samples
+            .cast_signed()
+            .saturating_sub(all.samples.cast_signed());
         format!("; now {change:+} samples, as not both traces state an interval")
     };
-    report.headline.push(format!("compared with {name}: {} samples{change}", all.samples));
+    report.headline.push(format!(
+        "compared with {name}: {} samples{change}",
+        all.samples
+    ));
     let [before, _] = profiles;
     if all.samples + before.idle().samples == 0 {
-        report.missing.push(format!("CPU samples in {name}, with which the traces are compared"));
+        report.missing.push(format!(
+            "CPU samples in {name}, with which the traces are compared"
+        ));
     }
     if normalized {
-        report.headline.push("the earlier trace is scaled to the time of this one".to_owned());
+        report
+            .headline
+            .push("the earlier trace is scaled to the time of this one".to_owned());
     }
     report.fact(WITH, Cell::text(&name));
     report.fact(SAMPLES, Cell::int(Some(all.samples)));

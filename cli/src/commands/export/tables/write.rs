@@ -55,8 +55,10 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
     for found in trace_files::expand(&args.files, &args.input) {
         match found {
             Ok(path) if input::is_stdin(&path) => {
-                return Err(Failure::new(input::display(&path), "cannot be added to a data set")
-                    .hint("write it to a file first"));
+                return Err(
+                    Failure::new(input::display(&path), "cannot be added to a data set")
+                        .hint("write it to a file first"),
+                );
             }
             Ok(path) => files.push(path),
             Err((_, failure)) => failures.push(failure),
@@ -70,8 +72,17 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
     let (_, unfinished) = unfinished::create(|| Ok(dataset.unfinished()), PathBuf::as_path)?;
     let store = args.schemas.store()?;
     let input = in_blocks(&args.input);
-    let jobs = args.jobs.map_or_else(threads::processors, usize::from).min(files.len()).max(1);
-    let hashes = memory::map(&files, jobs, |_| true, |path, at_once| hash(path, &input, at_once));
+    let jobs = args
+        .jobs
+        .map_or_else(threads::processors, usize::from)
+        .min(files.len())
+        .max(1);
+    let hashes = memory::map(
+        &files,
+        jobs,
+        |_| true,
+        |path, at_once| hash(path, &input, at_once),
+    );
     // Of several files with the same content, the first one counts.
     let (mut firsts, mut work) = (BTreeMap::new(), Vec::new());
     for (path, hash) in files.iter().zip(hashes) {
@@ -91,7 +102,10 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
         },
     );
     let mut outcome = Outcome::Success;
-    let mut report = Report { dataset: args.output.display().to_string(), traces: Vec::new() };
+    let mut report = Report {
+        dataset: args.output.display().to_string(),
+        traces: Vec::new(),
+    };
     for ((path, _), added) in work.iter().zip(added) {
         let file = input::display(path);
         let (added, facts) = match added {
@@ -102,14 +116,37 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
             }
         };
         let (trace, faults) = match added {
-            Added::Written { trace, rows, bytes, faults } => {
-                (TraceReport { file, trace: Some(trace), rows, bytes }, faults)
-            }
-            _ => (TraceReport { file, trace: None, rows: 0, bytes: 0 }, Vec::new()),
+            Added::Written {
+                trace,
+                rows,
+                bytes,
+                faults,
+            } => (
+                TraceReport {
+                    file,
+                    trace: Some(trace),
+                    rows,
+                    bytes,
+                },
+                faults,
+            ),
+            _ => (
+                TraceReport {
+                    file,
+                    trace: None,
+                    rows: 0,
+                    bytes: 0,
+                },
+                Vec::new(),
+            ),
         };
         if let Some((header, notes)) = facts {
             let condition = Condition::new(&header, &[], &notes);
-            let outcome_of = Condition { faults: &faults, ..condition }.report(&trace.file);
+            let outcome_of = Condition {
+                faults: &faults,
+                ..condition
+            }
+            .report(&trace.file);
             outcome = outcome.max(outcome_of);
         }
         report.traces.push(trace);
@@ -141,8 +178,10 @@ fn open(args: &ParquetArgs) -> Result<Dataset, Failure> {
         #[cfg(feature = "zstd")]
         "zstd" => Codec::Zstd,
         other => {
-            return Err(Failure::new(format!("--codec {other}"), "this etlkit has no such codec")
-                .hint("choose snappy or none; `--features zstd` builds one with zstd"));
+            return Err(
+                Failure::new(format!("--codec {other}"), "this etlkit has no such codec")
+                    .hint("choose snappy or none; `--features zstd` builds one with zstd"),
+            );
         }
     };
     let name = args.output.display().to_string();
@@ -152,7 +191,10 @@ fn open(args: &ParquetArgs) -> Result<Dataset, Failure> {
     }
     let failed = |error: etl_tables::Error| failure(&name, &error);
     let dataset = Dataset::open(&args.output).map_err(failed)?;
-    let mut dataset = dataset.typed(args.typed).by_provider(args.by_provider).codec(codec);
+    let mut dataset = dataset
+        .typed(args.typed)
+        .by_provider(args.by_provider)
+        .codec(codec);
     if !args.tables.is_empty() {
         let unknown = |error: etl_tables::Error| Failure::new("--tables", error.to_string());
         dataset = dataset.tables(&args.tables).map_err(unknown)?;
@@ -160,7 +202,9 @@ fn open(args: &ParquetArgs) -> Result<Dataset, Failure> {
     let mut words: Vec<String> = args.processes.words();
     let times = [("--from", &args.from), ("--to", &args.to)];
     words.extend(
-        times.iter().filter_map(|(name, time)| Some(format!("{name} {}", (*time).as_ref()?))),
+        times
+            .iter()
+            .filter_map(|(name, time)| Some(format!("{name} {}", (*time).as_ref()?))),
     );
     words.extend(definitions(args)?);
     dataset.selection(words.join(" ")).map_err(failed)
@@ -169,14 +213,21 @@ fn open(args: &ParquetArgs) -> Result<Dataset, Failure> {
 /// What events are decoded with: files count by their content.
 fn definitions(args: &ParquetArgs) -> Result<Vec<String>, Failure> {
     let mut words = Vec::new();
-    words.extend(args.schemas.other_tables().map(|tables| format!("--event-tables {tables}")));
+    words.extend(
+        args.schemas
+            .other_tables()
+            .map(|tables| format!("--event-tables {tables}")),
+    );
     for (option, path) in args.schemas.files()? {
         let name = input::display(&path);
         let bytes = input::read_all(&path)?;
         let hash = dataset::hash(&mut bytes.as_slice())
             .map_err(|error| Failure::io(&name, &error))?
             .to_string();
-        words.push(format!("{option} {name} ({})", hash.get(..8).unwrap_or_default()));
+        words.push(format!(
+            "{option} {name} ({})",
+            hash.get(..8).unwrap_or_default()
+        ));
     }
     Ok(words)
 }
@@ -207,7 +258,10 @@ fn add(
     let facts = (trace.header().clone(), trace.notes().to_vec());
     drop(trace);
     let limits = input.limits();
-    let options = Options::new(&name).filter(selected).store(store.clone()).limits(limits);
+    let options = Options::new(&name)
+        .filter(selected)
+        .store(store.clone())
+        .limits(limits);
     let added = dataset
         .add(input.source(), &name, hash, options)
         .map_err(|error| failure(&name, &error))?;
@@ -227,14 +281,24 @@ fn print(report: &Report, failed: usize, format: ReportFormat) -> Result<(), Fai
         return Ok(output::print(&output::json(report))?);
     }
     let mut text = String::new();
-    for TraceReport { file, trace, rows, bytes } in &report.traces {
+    for TraceReport {
+        file,
+        trace,
+        rows,
+        bytes,
+    } in &report.traces
+    {
         let what = match trace {
             Some(trace) => format!("{rows} rows, {}, as {trace}", output::size(*bytes)),
             None => "in the data set already".to_owned(),
         };
         text += &format!("{file}: {what}\n");
     }
-    let new = report.traces.iter().filter(|trace| trace.trace.is_some()).count();
+    let new = report
+        .traces
+        .iter()
+        .filter(|trace| trace.trace.is_some())
+        .count();
     let all = report.traces.len() + failed;
     text += &format!("{}: {new} of {all} traces added\n", report.dataset);
     Ok(output::print(&text)?)
@@ -307,7 +371,11 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
         .names(!args.no_names);
     let to = sink.name().to_owned();
     let is_stream = sink.is_stream() || Path::new(&to).extension().is_some_and(|e| e == "arrows");
-    let form = if is_stream { ipc::Form::Stream } else { ipc::Form::File };
+    let form = if is_stream {
+        ipc::Form::Stream
+    } else {
+        ipc::Form::File
+    };
     let mut out = BufWriter::new(sink.file());
     let Written { rows, faults, .. } =
         ipc::write(input.source(), &args.table, options, form, &mut out).map_err(|error| {
@@ -320,11 +388,19 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     drop(out);
     sink.finish(&format!("{to}: {rows} rows of {}\n", args.table))?;
     let condition = Condition::new(&header, &[], &notes);
-    let outcome = Condition { faults: &faults, ..condition }.report(&name);
+    let outcome = Condition {
+        faults: &faults,
+        ..condition
+    }
+    .report(&name);
     let mut missing = Outcome::Success;
     if rows == 0 {
         let (providers, events) = (args.filter.providers(), args.event.as_slice());
-        let selection = Selection { providers, events, conditions: &[] };
+        let selection = Selection {
+            providers,
+            events,
+            conditions: &[],
+        };
         missing = selection.report_missing(&store, &args.input, iter::once(&args.file));
     }
     if missing == Outcome::Success {

@@ -25,11 +25,15 @@ fn action(explanation: &ActionExplanation<'_>) -> Value {
         Action::Start(s) => session("start", s, explanation),
         Action::Create(s) => session("create", s, explanation),
         Action::Update(s) => session("update", s, explanation),
-        Action::Enable { session, kernel, .. } => json!({
+        Action::Enable {
+            session, kernel, ..
+        } => json!({
             "action": "enable", "session": session, "providers": providers(explanation), "kernel": kernel,
             "unknown_kernel": names(&explanation.unknown_kernel_flags),
         }),
-        Action::Disable { session, kernel, .. } => json!({
+        Action::Disable {
+            session, kernel, ..
+        } => json!({
             "action": "disable", "session": session, "providers": providers(explanation), "kernel": kernel,
             "unknown_kernel": names(&explanation.unknown_kernel_flags),
         }),
@@ -39,7 +43,11 @@ fn action(explanation: &ActionExplanation<'_>) -> Value {
         Action::SystemRundown { session } => {
             json!({"action": "system_rundown", "session": session})
         }
-        Action::Flush { session, file, direct } => json!({
+        Action::Flush {
+            session,
+            file,
+            direct,
+        } => json!({
             "action": "flush", "session": session, "file": file, "direct": direct,
         }),
         Action::Stop { session, direct } => {
@@ -50,19 +58,34 @@ fn action(explanation: &ActionExplanation<'_>) -> Value {
             json!({"action": "query", "session": session, "direct": direct})
         }
         Action::ListProviders => json!({"action": "list_providers"}),
-        Action::Decode { files, sessions, output, options } => json!({
+        Action::Decode {
+            files,
+            sessions,
+            output,
+            options,
+        } => json!({
             "action": "decode", "files": files, "sessions": sessions, "output": output,
             "options": options.iter().map(option).collect::<Vec<_>>(),
         }),
-        Action::Merge { inputs, output, options } => json!({
+        Action::Merge {
+            inputs,
+            output,
+            options,
+        } => json!({
             "action": "merge", "inputs": inputs, "output": output, "options": options,
         }),
     }
 }
 
 fn session(action: &str, session: &Session, explanation: &ActionExplanation<'_>) -> Value {
-    let others = session.others.iter().map(|o| json!({"name": o.name, "values": o.values}));
-    let removed = session.removed.iter().map(|spec| provider_text(&spec.provider));
+    let others = session
+        .others
+        .iter()
+        .map(|o| json!({"name": o.name, "values": o.values}));
+    let removed = session
+        .removed
+        .iter()
+        .map(|spec| provider_text(&spec.provider));
     json!({
         "action": action,
         "session": session.name,

@@ -70,7 +70,11 @@ pub(super) fn run(args: &LineArgs) -> Result<Printed, Failure> {
         return Err(Failure::new("(standard input)", "contains no command line")
             .hint("give a line as argument, or write lines to standard input"));
     }
-    let list_events = if args.events { ListEvents::Yes } else { ListEvents::No };
+    let list_events = if args.events {
+        ListEvents::Yes
+    } else {
+        ListEvents::No
+    };
     let mut texts = Vec::new();
     let mut json = Vec::new();
     for line in &read {
@@ -97,9 +101,21 @@ fn parse(subject: &str, line: &str) -> Result<CommandLine, Failure> {
 
 /// The line, with the position of the error marked below.
 fn marked(line: &str, error: &LineError) -> String {
-    let before = line.get(..error.span.start).unwrap_or_default().chars().count();
-    let length = line.get(error.span.clone()).unwrap_or_default().chars().count().max(1);
-    let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let before = line
+        .get(..error.span.start)
+        .unwrap_or_default()
+        .chars()
+        .count();
+    let length = line
+        .get(error.span.clone())
+        .unwrap_or_default()
+        .chars()
+        .count()
+        .max(1);
+    let line: String = line
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     format!("  {line}\n  {}{}", " ".repeat(before), "^".repeat(length))
 }
 
@@ -121,7 +137,9 @@ fn provider_text(provider: &ProviderRef) -> String {
 
 /// An option as it is written.
 fn option(option: &OtherOption) -> String {
-    format!("-{} {}", option.name, option.values.join(" ")).trim_end().to_owned()
+    format!("-{} {}", option.name, option.values.join(" "))
+        .trim_end()
+        .to_owned()
 }
 
 /// A file mode in JSON and in text.

@@ -61,7 +61,11 @@ fn action(
             kernel_flags(out, explanation);
             providers(out, explanation, list_events);
         }
-        Action::Disable { session, providers, kernel } => {
+        Action::Disable {
+            session,
+            providers,
+            kernel,
+        } => {
             headline(out, "disable for session", session);
             kernel_flags(out, explanation);
             for spec in providers {
@@ -72,7 +76,11 @@ fn action(
             }
         }
         Action::CaptureState { session, .. } => {
-            headline(out, "capture the state of the providers of session", session);
+            headline(
+                out,
+                "capture the state of the providers of session",
+                session,
+            );
             providers(out, explanation, list_events);
         }
         Action::SystemRundown { session } => {
@@ -86,17 +94,34 @@ fn action(
         Action::Delete { session } => {
             headline(out, "delete the saved settings of session", session);
         }
-        Action::Query { session: Some(session), .. } => headline(out, "query session", session),
+        Action::Query {
+            session: Some(session),
+            ..
+        } => headline(out, "query session", session),
         Action::Query { session: None, .. } => out.push_str("query all sessions\n"),
         Action::ListProviders => out.push_str("list the registered providers\n"),
-        Action::Decode { files, sessions, output, options } => {
+        Action::Decode {
+            files,
+            sessions,
+            output,
+            options,
+        } => {
             out.push_str("decode\n");
             rows(out, "from", files);
             rows(out, "session", sessions);
             some(out, "into", output.as_deref());
-            list(out, ROW, "options", &options.iter().map(option).collect::<Vec<_>>());
+            list(
+                out,
+                ROW,
+                "options",
+                &options.iter().map(option).collect::<Vec<_>>(),
+            );
         }
-        Action::Merge { inputs, output, options } => {
+        Action::Merge {
+            inputs,
+            output,
+            options,
+        } => {
             headline(out, "merge into", output);
             if inputs.is_empty() {
                 row(out, ROW, "from", "the files of the stopped sessions");
@@ -112,7 +137,10 @@ fn headline(out: &mut String, what: &str, name: &str) {
 }
 
 fn row(out: &mut String, indent: &str, name: &str, value: impl Display) {
-    out.push_str(&format!("{indent}{name:<9} {}\n", one_line(&value.to_string())));
+    out.push_str(&format!(
+        "{indent}{name:<9} {}\n",
+        one_line(&value.to_string())
+    ));
 }
 
 /// A row of an action for each value.
@@ -137,13 +165,22 @@ fn list(out: &mut String, indent: &str, name: &str, values: &[impl Display]) {
 }
 
 fn joined(values: &[impl Display]) -> String {
-    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    values
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// A note about an unknown name.
 fn unknown(out: &mut String, indent: &str, what: &str, unknown: &UnknownName<'_>) {
     let nearest = nearest(&unknown.nearest);
-    row(out, indent, "note", format!("{what} {}{nearest}", unknown.name));
+    row(
+        out,
+        indent,
+        "note",
+        format!("{what} {}{nearest}", unknown.name),
+    );
 }
 
 fn kernel_flags(out: &mut String, explanation: &ActionExplanation<'_>) {
@@ -165,7 +202,11 @@ fn session(
     some(out, "buffers", buffers(session));
     some(out, "mode", mode(session));
     some(out, "clock", session.clock.map(|kind| clock(kind).1));
-    some(out, "flush", session.flush_seconds.map(|n| format!("every {n} s")));
+    some(
+        out,
+        "flush",
+        session.flush_seconds.map(|n| format!("every {n} s")),
+    );
     kernel_flags(out, explanation);
     list(out, ROW, "stacks at", &session.stack_walk);
     for event in &explanation.unknown_stack_events {
@@ -173,7 +214,12 @@ fn session(
     }
     list(out, ROW, "processes", &session.processes);
     for other in &session.others {
-        row(out, ROW, &format!("-{}", other.name), other.values.join(" "));
+        row(
+            out,
+            ROW,
+            &format!("-{}", other.name),
+            other.values.join(" "),
+        );
     }
     providers(out, explanation, list_events);
     for spec in &session.removed {
@@ -197,7 +243,11 @@ fn mode(session: &Session) -> Option<String> {
     let mut parts = Vec::new();
     parts.extend(session.file_mode.map(|mode| file_mode(mode).1.to_owned()));
     if let Some(size) = session.max_file {
-        let unit = if session.modes.has(LogFileMode::USE_KBYTES_FOR_SIZE) { "KB" } else { "MB" };
+        let unit = if session.modes.has(LogFileMode::USE_KBYTES_FOR_SIZE) {
+            "KB"
+        } else {
+            "MB"
+        };
         parts.push(format!("at most {size} {unit}"));
     }
     if session.modes.0 != 0 {
@@ -246,7 +296,9 @@ fn selected(
     enablement: &Enablement,
     list_events: ListEvents,
 ) {
-    let Some(mask) = &explanation.mask else { return };
+    let Some(mask) = &explanation.mask else {
+        return;
+    };
     if enablement.any == 0 {
         row(out, PROVIDER_ROW, "keywords", "all");
     } else {
@@ -281,7 +333,11 @@ fn enabled(explanation: &ProviderExplanation<'_>) -> String {
         (Some(Keywords::Mask(mask)), _) => format!("{mask:#x}"),
         (Some(Keywords::Flags(flags)), _) => format!("flags {flags:#x}"),
     };
-    let all = if spec.all == 0 { String::new() } else { format!(" and all of {:#x}", spec.all) };
+    let all = if spec.all == 0 {
+        String::new()
+    } else {
+        format!(" and all of {:#x}", spec.all)
+    };
     let level = match spec.level {
         None => "at all levels".to_owned(),
         Some(0) => "at all levels (0)".to_owned(),
