@@ -325,9 +325,8 @@ fn write_collection<S: Storage>(
         name: &name,
         values: &values,
     });
-    let (Some(heap), Some(ended)) = (collection.heap, ended) else {
-        return;
-    };
+    let Some(heap) = collection.heap else { return };
+    let Some(ended) = ended else { return };
     let total = collection.heap_size().unwrap_or(0);
     writer.bytes(owner, Count::Heap, ended, total);
     for (generation, bytes) in (0..).zip(heap) {
