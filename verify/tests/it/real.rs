@@ -368,7 +368,10 @@ fn findings_page_explains_every_finding_and_no_other() {
         counted(980, outside) / 2
     )));
     let worst = &report.unresolved[0];
-    assert!(page.contains(&format!("{} times the address {}", worst.count, worst.address)));
+    assert!(page.contains(&format!(
+        "{} times the address {}",
+        worst.count, worst.address
+    )));
     let c = report.coverage.clr_stacks;
     let thousands = |n: u64| format!("{},{:03}", n / 1000, n % 1000);
     for figure in [c.stacks, c.managed, c.image] {
