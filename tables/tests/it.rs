@@ -1052,7 +1052,8 @@ const TYPED: &str = "\
 
 One event of this kind, if `--typed` is given. The columns are the first columns of `events`, from
 `trace` to `thread`, then `version`, `activity`, and a column for each field of the event with the
-name of the field. A name that differs from another column only in capital letters gets an underscore.
+name of the field. A name that differs from another column only in capital letters gets an
+underscore.
 
 | field | type |
 |---|---|
