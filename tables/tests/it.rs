@@ -989,8 +989,8 @@ fn page() -> String {
     let mut page = format!(
         "# Columns of all tables\n\n{}\n\n{INTRODUCTION}\n",
         wrapped(&format!(
-            "What `etlkit export parquet` and `etlkit export arrow` write, what `etlkit analyze` prints \
-         as JSON and CSV, and what the crate `etl-tables` passes to programs. This is version \
+            "The tables that `etlkit export parquet` and `etlkit export arrow` write, that `etlkit \
+         analyze` prints as JSON and CSV, and that the crate `etl-tables` returns. This is version \
          {SCHEMA_VERSION} of the tables; files have it as the metadata `etlkit.schema`. It changes \
          when a column changes its meaning or its type, or is removed."
         ))
@@ -1039,23 +1039,25 @@ fn section(table: &Table, columns: &[Column]) -> String {
 }
 
 const INTRODUCTION: &str = "\
-[tables.md](tables.md) describes data sets, units and questions to them. In a data set, each table
-also has the column `trace` (VARCHAR), the name of the trace: its file name without the folder.
+[tables.md](tables.md) describes data sets and units, and has questions with answers in SQL. In a
+data set, each table also has the column `trace` (VARCHAR), the name of the trace: its file name
+without the folder.
 
-TIMESTAMPTZ is TIMESTAMP WITH TIME ZONE, in UTC. Addresses and keywords are the bits of unsigned
-numbers in signed ones. `null` means that the value can be null.
+TIMESTAMPTZ is TIMESTAMP WITH TIME ZONE, in UTC. Addresses and keywords are unsigned numbers; signed
+columns contain the same bits. `null` means that the value can be null.
 ";
 
 const TYPED: &str = "\
 ## typed/Provider.Event
 
 One event of this kind, if `--typed` is given. The columns are the first columns of `events`, from
-`trace` to `thread`, then `version`, `activity`, and one for each field of the event under its own
-name. A name that differs from another column only in capital letters gets an underscore.
+`trace` to `thread`, then `version`, `activity`, and a column for each field of the event with the
+name of the field. A name that differs from another column only in capital letters gets an
+underscore.
 
 | field | type |
 |---|---|
-| integers of 8 and 16 bits, and signed ones of 32 | INTEGER |
+| integers of 8 and 16 bits, signed integers of 32 bits | INTEGER |
 | other integers, pointers | BIGINT |
 | BOOL | BOOLEAN |
 | float, double | DOUBLE |
@@ -1070,7 +1072,7 @@ a version does not have is null. If a field has two types in two versions, the c
 type: BOOLEAN, INTEGER, BIGINT; or DOUBLE for INTEGER and DOUBLE; otherwise VARCHAR.
 
 Another build of Windows, or of a provider, may log other versions of an event, so the tables of two
-traces may have other columns. Read them by name: `union_by_name = true` in DuckDB,
+traces may have different columns. Read them by name: `union_by_name = true` in DuckDB,
 `missing_columns=\"insert\"` in Polars.
 ";
 

@@ -49,7 +49,7 @@ impl OfProcess for GcRow<'_> {
 impl Row for GcRow<'_> {
     const NAME: &'static str = "gcs";
     const ROW: &'static str = "One garbage collection of .NET, in the order in which they started";
-    const ABOUT: &'static str = "As `analyze gc` reports them.";
+    const ABOUT: &'static str = "`analyze gc` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const GENERATION: Column = Column::new(
@@ -71,7 +71,7 @@ impl Row for GcRow<'_> {
         );
         const PAUSE: Column = Column::micros(
             "pause_us",
-            "For how long: from the beginning of each suspension to the end of the restart",
+            "Sum of these suspensions, each from its beginning to the end of the restart",
         );
         const ALLOCATED: Column = Column::bytes(
             "allocated_bytes",
@@ -254,8 +254,8 @@ impl OfProcess for GcHeapRow<'_> {
 impl Row for GcHeapRow<'_> {
     const NAME: &'static str = "gc_heaps";
     const ROW: &'static str = "One heap in one garbage collection";
-    const ABOUT: &'static str = "As `analyze gc` reports them. A CLR for servers has several heaps. \
-        .NET Framework 4.6, .NET Core and later state them.";
+    const ABOUT: &'static str = "`analyze gc` prints the same rows. The server GC has several heaps. \
+        .NET Framework since 4.6 and .NET Core log them.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const BEFORE: Column = Column::bytes("before_bytes", "Size before the collection");

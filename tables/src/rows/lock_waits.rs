@@ -41,7 +41,7 @@ impl HasDurations for LockWaitRow<'_> {
 impl Row for LockWaitRow<'_> {
     const NAME: &'static str = "lock_waits";
     const ROW: &'static str = "The waits of one thread for locks of .NET, the longest first";
-    const ABOUT: &'static str = "As `analyze contention` reports them.";
+    const ABOUT: &'static str = "`analyze contention` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const UNENDED: Column = Column::count(

@@ -65,7 +65,7 @@ fn add_weights<R: HasWeights, C: Columns<R>>(columns: &mut C) {
         "Their time; null if the interval of samples is not known",
     );
     const TOTAL_SHARE: Column = Column::percent("total_percent", "Their share of all");
-    const OWN: Column = Column::count("self_samples", "Samples in itself");
+    const OWN: Column = Column::count("self_samples", "Samples in the method itself");
     const OWN_WAITS: Column = Column::count("self_waits", "Waits in itself");
     const OWN_TIME: Column = Column::micros(
         "self_us",

@@ -154,7 +154,7 @@ impl Row for SummaryMethodRow {
     const ROW: &'static str = "One method";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const OWN: Column = Column::count("self_samples", "Samples in itself");
+        const OWN: Column = Column::count("self_samples", "Samples in the method itself");
         const OWN_SHARE: Column = Column::percent("self_percent", "Their share of all");
         const TOTAL_SHARE: Column = Column::percent(
             "total_percent",
