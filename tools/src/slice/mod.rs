@@ -6,9 +6,10 @@
 //! follows an event of the CLR on the same thread. A stack that the condition admits is selected as
 //! well.
 //!
-//! Unless [`Slicer::without_state`] is called, a record that is not selected is kept if selected ones need it to
-//! be decoded or resolved, anywhere in the trace: a rundown at the end describes code that ran at
-//! the beginning. [`KeepReason`] lists the kinds; `docs/rewrite.md` has the whole rule.
+//! Unless [`Slicer::without_state`] is called, a record that is not selected is kept if selected
+//! records need it to be decoded or resolved, anywhere in the trace: a rundown at the end describes
+//! code that ran at the beginning. [`KeepReason`] lists the kinds; `docs/rewrite.md` has the whole
+//! rule.
 //!
 //! Addresses of selected events resolve in the slice as in the whole trace, and their payloads
 //! decode alike.
