@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 
-use etl_analysis::files::Fault;
 use etl_format::FileHeader;
 use etl_format::constants::LogFileMode;
 use etl_format::read::{Damage, Note, OrderReport, Weight};
@@ -18,8 +17,6 @@ pub(crate) const LOST_HEADER: &str =
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Condition<'a> {
     pub damage: &'a [Damage],
-    /// Damage that an analysis found.
-    pub faults: &'a [Fault],
     pub notes: &'a [Note],
     /// The mode of the trace, which the weight of the remarks depends on.
     pub mode: LogFileMode,
@@ -62,7 +59,7 @@ impl<'a> Condition<'a> {
 
     /// The weight of the gravest remark.
     pub fn weight(self) -> Weight {
-        if self.lost_header || !self.damage.is_empty() || !self.faults.is_empty() {
+        if self.lost_header || !self.damage.is_empty() {
             return Weight::Loss;
         }
         let weights = self.notes.iter().map(|note| note.weight(self.mode));
@@ -88,18 +85,13 @@ impl<'a> Condition<'a> {
 
     /// The first damaged place, and the number of places.
     fn describe_damage(self) -> Option<String> {
-        let (range, message) = if let Some(damage) = self.damage.first() {
-            (damage.range.clone(), damage.error.kind.to_string())
-        } else {
-            let fault = self.faults.first()?;
-            (fault.offset..fault.end, fault.message.clone())
-        };
-        let Range { start, end } = range;
-        let mut sentence = format!("at offset {start:#x}: {message}");
+        let first = self.damage.first()?;
+        let Range { start, end } = first.range;
+        let mut sentence = format!("at offset {start:#x}: {}", first.error.kind);
         if end > start {
             sentence += &format!(" (to {end:#x})");
         }
-        let count = self.damage.len() + self.faults.len();
+        let count = self.damage.len();
         if count > 1 {
             sentence += &format!(", the first of {count} damaged places");
         }

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use etl_analysis::machine::Span;
 use etl_analysis::{
-    Analysis, EventRef, Joins, Machine, Observer, ProcessLives, Recording, UnknownProcess, files,
+    Analysis, EventRef, Joins, Machine, Observer, ProcessIndex, ProcessLives, Recording,
+    UnknownProcess, files,
 };
 use etl_format::read::{Limits, Record};
-use etl_format::{Clock, FileHeader, ThreadId, Ticks, TimeRange};
+use etl_format::{Clock, FileHeader, ThreadId, TimeRange};
 
 use crate::Outcome;
 use crate::diagnostics::Condition;
@@ -53,7 +55,7 @@ pub(crate) struct Analyzed<O> {
     pub names: Vec<String>,
     pub machine: Machine,
     /// The indices of the selected processes; `None` if all are selected.
-    pub selected: Option<BTreeSet<usize>>,
+    pub selected: Option<BTreeSet<ProcessIndex>>,
     /// The selected time.
     pub range: TimeRange,
     pub observer: O,
@@ -61,17 +63,10 @@ pub(crate) struct Analyzed<O> {
     pub outcome: Outcome,
 }
 
-/// The first and the last time of a recording.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
-    pub first: Ticks,
-    pub last: Ticks,
-}
-
 impl<O> Analyzed<O> {
     /// The selected part of the time of the recording.
     pub fn selected_span(&self) -> Span {
-        let (first, last) = self.machine.span().unwrap_or_default();
+        let Span { first, last } = self.machine.span().unwrap_or_default();
         Span {
             first: match self.range.from {
                 Some(from) => from.max(first),
@@ -174,7 +169,7 @@ impl RecordingArgs {
         let mut recording =
             Recording::open_within(sources, limits).map_err(|error| failure(&abouts, error))?;
         warn_of_others(
-            recording.files().iter().map(|(trace, _)| trace.header()),
+            recording.files().iter().map(|file| file.trace.header()),
             &names,
         );
         let mut selector = self.processes.selector();
@@ -196,7 +191,7 @@ impl RecordingArgs {
             });
         }
         let range = self.range(&recording.timeline().clock())?;
-        let progress = Progress::of_traces(recording.files().iter().map(|(trace, _)| trace));
+        let progress = Progress::of_traces(recording.files().iter().map(|file| &file.trace));
         let mut observers = (observer(range, selected), ShownProgress(progress));
         let machine = Analysis::new()
             .names(true)
@@ -215,10 +210,12 @@ impl RecordingArgs {
         }
         note_empty_range(range, &machine);
         let mut outcome = Outcome::Success;
-        for ((trace, name), file) in recording.files().iter().zip(machine.files()) {
-            let mut condition = Condition::new(trace.header(), &[], trace.notes());
-            condition.faults = &file.faults;
-            outcome = outcome.max(condition.report(name));
+        for (file, facts) in recording.files().iter().zip(machine.files()) {
+            let ranges = facts.damage.iter();
+            let damage: Vec<_> = ranges.map(|range| range.damage.clone()).collect();
+            let trace = &file.trace;
+            let condition = Condition::new(trace.header(), &damage, trace.notes());
+            outcome = outcome.max(condition.report(&file.name));
         }
         drop(progress);
         Ok(Analyzed {
@@ -278,7 +275,7 @@ fn failure(abouts: &[About], error: etl_analysis::Error) -> Failure {
 
 /// Notes that nothing was recorded at the selected time, if that is so.
 fn note_empty_range(range: TimeRange, machine: &Machine) {
-    let Some((first, last)) = machine.span() else {
+    let Some(Span { first, last }) = machine.span() else {
         return;
     };
     let is_after = range.from.is_some_and(|from| from.get() > last.get());

@@ -134,7 +134,7 @@ impl<'m> Context<'m> {
         let index = self
             .machine
             .process_at(pid, Ticks::new(self.time(timestamp).get()))?;
-        self.machine.processes().get(index)
+        self.machine.process(index)
     }
 
     fn thread(&self, tid: ThreadId, timestamp: Ticks) -> Option<&'m Thread> {

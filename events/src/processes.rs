@@ -35,25 +35,25 @@ pub fn processes<S: Source>(
     counted: OwnerCounts,
 ) -> Result<Vec<ProcessCount>, etl_analysis::Error> {
     let mut recording = Recording::open_within([(source, name)], limits)?;
-    let clock = recording.files().first().map(|(trace, _)| trace.clock());
-    let (machine, counts) = Analysis::new().count_by_owner(&mut recording, counted)?;
+    let clock = recording.files().first().map(|file| file.trace.clock());
+    let events = Analysis::new().count_by_owner(&mut recording, counted)?;
     let utc = |time: Ticks| clock.as_ref().map(|clock| clock.time(time).to_string());
-    let has_events = |at: usize| counts.get(at).is_some_and(|&count| count > 0);
-    let mut out: Vec<ProcessCount> = machine
-        .processes()
-        .iter()
-        .enumerate()
+    let mut out = Vec::new();
+    for (index, process) in events.machine.indexed_processes() {
+        let count = events.count(index);
         // The idle process is always known, but may have no events.
-        .filter(|&(at, process)| has_events(at) || process.parent_pid().is_some())
-        .map(|(at, process)| ProcessCount {
+        if count == 0 && process.parent_pid().is_none() {
+            continue;
+        }
+        out.push(ProcessCount {
             pid: process.pid().get(),
             name: Some(process.name().to_owned()).filter(|name| !name.is_empty()),
             parent_pid: process.parent_pid().map(ProcessId::get),
             start_time: process.started().and_then(utc),
             end_time: process.ended().and_then(utc),
-            count: counts.get(at).copied().unwrap_or(0),
-        })
-        .collect();
+            count,
+        });
+    }
     out.sort_by(|a, b| b.count.cmp(&a.count).then(a.pid.cmp(&b.pid)));
     Ok(out)
 }

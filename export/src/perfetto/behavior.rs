@@ -5,7 +5,7 @@ use etl_analysis::behavior::collections::{Collection, Collections};
 use etl_analysis::behavior::compilations::{Compilation, Compilations};
 use etl_analysis::behavior::{contention, exceptions};
 use etl_analysis::loss::Loss;
-use etl_analysis::{EventRef, Machine, Observer, OpenOperations, Scope};
+use etl_analysis::{EventRef, Machine, Observer, OpenOperations, ProcessIndex, Scope};
 use etl_format::read::Record;
 use etl_format::{ThreadId, Ticks};
 use etl_schema::providers::CLR_RUNTIME;
@@ -334,8 +334,8 @@ fn write_collection<S: Storage>(
     }
 }
 
-fn pid_of(machine: &Machine, process: usize) -> u32 {
-    match machine.processes().get(process) {
+fn pid_of(machine: &Machine, process: ProcessIndex) -> u32 {
+    match machine.process(process) {
         Some(process) => process.pid().get(),
         None => 0,
     }

@@ -1,5 +1,6 @@
 //! Processes and threads with their names, from the whole recording.
 
+use etl_analysis::ProcessIndex;
 use etl_analysis::machine::{Process, Thread};
 use etl_format::Ticks;
 use foldhash::HashSet;
@@ -24,9 +25,8 @@ pub(super) fn write<S: Storage>(context: &Context<'_>, writer: &mut TraceWriter<
 
 fn write_processes<S: Storage>(context: &Context<'_>, writer: &mut TraceWriter<S>) {
     let first = context.first_time();
-    let processes = context.machine.processes();
-    let mut order: Vec<(u64, usize)> = Vec::new();
-    for (index, process) in processes.iter().enumerate() {
+    let mut order: Vec<(u64, ProcessIndex)> = Vec::new();
+    for (index, process) in context.machine.indexed_processes() {
         let started = process.started().unwrap_or(first);
         let selection = context.selection;
         if process.pid() != 0 && selection.admits_process(context.machine, index, started) {
@@ -37,7 +37,7 @@ fn write_processes<S: Storage>(context: &Context<'_>, writer: &mut TraceWriter<S
     order.sort_unstable();
     let with_selected_threads = processes_of_selected_threads(context);
     for (nanos, index) in order {
-        let Some(process) = processes.get(index) else {
+        let Some(process) = context.machine.process(index) else {
             continue;
         };
         let mut tree = Message::default();
@@ -67,7 +67,7 @@ fn nanos_of_names(context: &Context<'_>, started: Option<Ticks>) -> u64 {
 }
 
 /// The indices of the processes with selected threads; `None` if all threads are selected.
-fn processes_of_selected_threads(context: &Context<'_>) -> Option<HashSet<usize>> {
+fn processes_of_selected_threads(context: &Context<'_>) -> Option<HashSet<ProcessIndex>> {
     let tids = context.selection.selected_threads();
     if tids.is_empty() {
         return None;

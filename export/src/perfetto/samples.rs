@@ -74,8 +74,8 @@ impl<'p> SampleWriter<'p> {
         };
         let Some(root) = self.root(node) else { return };
         let nanos = self.context.time.nanos(kept.time);
-        let processes = self.context.machine.processes();
-        let process = root.process.and_then(|index| processes.get(index));
+        let machine = self.context.machine;
+        let process = root.process.and_then(|index| machine.process(index));
         let pid = process.map(|process| process.pid().get());
         let tid = root.tid.map_or(0, ThreadId::get);
         if let Some(pid) = pid {
@@ -201,12 +201,12 @@ impl<'p, S: Storage> Interner<'p, S> {
         self.write_string(interned::MAPPING_PATHS, id, path.as_bytes());
         let build = module.pdb.map(build_id).unwrap_or_default();
         self.write_string(interned::BUILD_IDS, id, &build);
-        let (start, end) = module.addresses.unwrap_or_default();
+        let addresses = module.addresses.clone().unwrap_or_default();
         let mut message = Message::default();
         message.uint(mapping::ID, id);
         message.uint(mapping::BUILD_ID, id);
-        message.uint(mapping::START, start);
-        message.uint(mapping::END, end);
+        message.uint(mapping::START, addresses.start);
+        message.uint(mapping::END, addresses.end);
         message.uint(mapping::PATH, id);
         self.write(interned::MAPPINGS, &message);
     }
@@ -294,8 +294,8 @@ fn rel_pc(profile: &Profile, frame: &Frame) -> u64 {
         return 0;
     };
     let module = profile.modules().get(frame.module);
-    match module.and_then(|module| module.addresses) {
-        Some((start, _)) => address.saturating_sub(start),
+    match module.and_then(|module| module.addresses.as_ref()) {
+        Some(addresses) => address.saturating_sub(addresses.start),
         None => address,
     }
 }

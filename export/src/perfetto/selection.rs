@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use etl_analysis::{Machine, ProcessLives};
+use etl_analysis::{Machine, ProcessIndex, ProcessLives};
 use etl_format::{ProcessId, ThreadId, Ticks, TimeRange};
 
 /// Which processes, threads and times are exported.
@@ -56,12 +56,12 @@ impl Selection {
         &self.threads
     }
 
-    /// The indices of the processes that are selected one by one.
-    pub(super) fn selected_processes(&self, machine: &Machine) -> Option<BTreeSet<usize>> {
+    /// The processes that are selected one by one.
+    pub(super) fn selected_processes(&self, machine: &Machine) -> Option<BTreeSet<ProcessIndex>> {
         self.lives.as_ref()?;
         let first = first_time(machine);
         let mut selected = BTreeSet::new();
-        for (index, process) in machine.processes().iter().enumerate() {
+        for (index, process) in machine.indexed_processes() {
             if self.admits_process(machine, index, process.started().unwrap_or(first)) {
                 selected.insert(index);
             }
@@ -79,12 +79,17 @@ impl Selection {
         self.range.contains(time)
     }
 
-    /// Whether a process is selected, by its index.
-    pub(super) fn admits_process(&self, machine: &Machine, process: usize, time: Ticks) -> bool {
+    /// Whether a process is selected.
+    pub(super) fn admits_process(
+        &self,
+        machine: &Machine,
+        process: ProcessIndex,
+        time: Ticks,
+    ) -> bool {
         if self.lives.is_none() {
             return true;
         }
-        match machine.processes().get(process) {
+        match machine.process(process) {
             Some(process) => self.admits_id(process.pid(), time),
             None => false,
         }
@@ -111,7 +116,7 @@ impl Selection {
     pub(super) fn admits(
         &self,
         machine: &Machine,
-        process: Option<usize>,
+        process: Option<ProcessIndex>,
         tid: Option<ThreadId>,
         time: Ticks,
     ) -> bool {
@@ -128,7 +133,7 @@ impl Selection {
 /// The time of the first event.
 pub(super) fn first_time(machine: &Machine) -> Ticks {
     match machine.span() {
-        Some((first, _)) => first,
+        Some(span) => span.first,
         None => Ticks::new(0),
     }
 }

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::activities::{Activities, Activity};
 use etl_analysis::profile::ProfileOptions;
+use etl_analysis::{Machine, ProcessIndex};
 use etl_format::{Guid, ThreadId, Ticks, TimeRange};
 use foldhash::HashMap;
 
@@ -21,8 +21,8 @@ pub(super) struct Event {
 /// The process of activities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Owner {
-    /// Index of the process in the machine, if it is known.
-    pub process: Option<usize>,
+    /// The process in the machine, if it is known.
+    pub process: Option<ProcessIndex>,
     pub pid: u32,
 }
 
@@ -137,7 +137,7 @@ pub(super) fn lanes(
     options: &ProfileOptions,
     range: TimeRange,
 ) -> Vec<Lane> {
-    let end = machine.span().map_or(Ticks::MAX, |(_, last)| last);
+    let end = machine.span().map_or(Ticks::MAX, |span| span.last);
     let mut processes: BTreeMap<Owner, ProcessLanes> = BTreeMap::new();
     for activity in activities.list() {
         if !range.contains(activity.started) {

@@ -78,8 +78,8 @@ impl<'a> ActivityProfiles<'a> {
         for (frame, &name) in (first..).zip(names) {
             frames.insert(name, frame);
         }
-        let (_, end) = self.machine.span().unwrap_or_default();
-        let end = self.nanos(end);
+        let span = self.machine.span().unwrap_or_default();
+        let end = self.nanos(span.last);
         let mut number = 0;
         let mut previous_process = None;
         for (index, lane) in self.lanes.iter().enumerate() {
@@ -115,7 +115,7 @@ impl<'a> ActivityProfiles<'a> {
     /// The title of a lane, which has a number among the lanes of its process.
     fn title(&self, lane: &Lane, number: usize) -> String {
         let Owner { process, pid } = lane.process;
-        let process = process.and_then(|index| self.machine.processes().get(index));
+        let process = process.and_then(|index| self.machine.process(index));
         let name = match process.map_or("", |process| process.name()) {
             "" => "?",
             name => name,
@@ -130,10 +130,10 @@ impl<'a> ActivityProfiles<'a> {
     /// Nanoseconds since the first event.
     fn nanos(&self, time: Ticks) -> i64 {
         let clock = self.machine.clock();
-        let (begin, _) = self.machine.span().unwrap_or_default();
+        let span = self.machine.span().unwrap_or_default();
         let nanos = clock
             .nanos_since_start(time)
-            .saturating_sub(clock.nanos_since_start(begin));
+            .saturating_sub(clock.nanos_since_start(span.first));
         nanos.max(0)
     }
 }
@@ -183,8 +183,9 @@ pub fn write(
     let first = profile.frames().len();
     for (frame, &name) in (first..).zip(&names) {
         let comma = if frame > 0 { ",\n" } else { "\n" };
-        let (provider, name) = activities.activities.name(name);
-        write!(out, "{comma}{}", json!({ "name": name, "file": provider }))?;
+        let name = activities.activities.name(name);
+        let frame = json!({ "name": name.event, "file": name.provider });
+        write!(out, "{comma}{frame}")?;
     }
     write!(out, "]}},\n\"profiles\":[")?;
     let samples = by_root(profile);

@@ -228,8 +228,8 @@ fn events() -> impl Strategy<Value = Vec<Made>> {
             .into_iter()
             .enumerate()
             .map(|(number, (step, id, processor, payload))| {
-                // No two events at one time: their order would be that of processors. And no two that
-                // are the same but for their time: which of them is missing would be ambiguous.
+                // No two events at one time: their processors would decide their order. And no two
+                // that differ only in their time: which of them is missing would be ambiguous.
                 timestamp += step + 1;
                 Made {
                     processor,

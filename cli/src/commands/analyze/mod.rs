@@ -314,12 +314,12 @@ fn report<'r, O>(kind: &'static str, analyzed: &Analyzed<O>) -> Report<'r> {
     const FROM: Column = Column::time("from", "Time of the first event");
     const TO: Column = Column::time("to", "Time of the last event");
     let clock = analyzed.machine.clock();
-    let (first, last) = analyzed.machine.span().unzip();
+    let span = analyzed.machine.span();
     let mut report = Report::new(kind);
     report.files.clone_from(&analyzed.names);
     report.start = clock.start_time.get();
-    report.fact(FROM, Cell::time(clock, first));
-    report.fact(TO, Cell::time(clock, last));
+    report.fact(FROM, Cell::time(clock, span.map(|span| span.first)));
+    report.fact(TO, Cell::time(clock, span.map(|span| span.last)));
     report
 }
 

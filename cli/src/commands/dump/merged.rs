@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::path::PathBuf;
 
-use etl_analysis::files::{self, Timeline};
+use etl_analysis::files::{self, MachineClock, Timeline};
 use etl_events::context::Context;
 use etl_events::filter::Filter;
 use etl_format::Ticks;
@@ -59,10 +59,13 @@ fn relate(inputs: &mut [Input], options: &Options) -> Result<Relations, Failure>
         });
         *count += 1;
     }
-    let clocks: Vec<_> = machines.into_iter().zip(clocks).collect();
+    let mut machine_clocks = Vec::new();
+    for (machine, clock) in machines.into_iter().zip(clocks) {
+        machine_clocks.push(MachineClock { machine, clock });
+    }
     Ok(Relations {
         places,
-        timeline: Timeline::of_machines(&clocks),
+        timeline: Timeline::of_machines(&machine_clocks),
     })
 }
 

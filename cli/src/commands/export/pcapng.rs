@@ -3,7 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use etl_analysis::files::{self, Timeline};
+use etl_analysis::files::{self, MachineClock, Timeline};
 use etl_events::EventDecoder;
 use etl_export::pcapng::{Interfaces, PacketOptions, PacketWriter, Written};
 use etl_format::read::{Options, Order, OrderCheck, Record, Records, Source, Trace};
@@ -199,7 +199,8 @@ fn timeline<S: Source>(traces: &[Trace<S>]) -> Timeline {
     let headers: Vec<FileHeader> = traces.iter().map(|trace| trace.header().clone()).collect();
     let mut clocks = Vec::new();
     for (machine, trace) in files::machines(&headers).into_iter().zip(traces) {
-        clocks.push((machine, trace.clock()));
+        let clock = trace.clock();
+        clocks.push(MachineClock { machine, clock });
     }
     Timeline::of_machines(&clocks)
 }

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use etl_analysis::files::Fault;
 use etl_events::conditions::Conditions;
 use etl_format::FileHeader;
-use etl_format::read::{self, Note};
+use etl_format::read::{self, Damage, Note};
 use etl_schema::store::SchemaStore;
 use etl_tables::Options;
 use etl_tables::dataset::{self, Added, Codec, Dataset, Hash};
@@ -73,11 +72,9 @@ impl ReadCondition {
         }
     }
 
-    /// Reports the condition, with the faults that reading the records found.
-    fn report(&self, name: &str, faults: &[Fault]) -> Outcome {
-        let mut condition = Condition::new(&self.header, &[], &self.notes);
-        condition.faults = faults;
-        condition.report(name)
+    /// Reports the condition, with the damage that reading the records found.
+    fn report(&self, name: &str, damage: &[Damage]) -> Outcome {
+        Condition::new(&self.header, damage, &self.notes).report(name)
     }
 }
 
@@ -179,21 +176,21 @@ fn report_addition(file: String, addition: Addition, traces: &mut Vec<TraceRepor
         rows: 0,
         bytes: 0,
     };
-    let mut all_faults = Vec::new();
+    let mut all_damage = Vec::new();
     if let Added::Written {
         trace,
         rows,
         bytes,
-        faults,
+        damage,
     } = addition.added
     {
         report.trace = Some(trace);
         report.rows = rows;
         report.bytes = bytes;
-        all_faults = faults;
+        all_damage = damage;
     }
     let outcome = match addition.condition {
-        Some(condition) => condition.report(&report.file, &all_faults),
+        Some(condition) => condition.report(&report.file, &all_damage),
         None => Outcome::Success,
     };
     traces.push(report);
@@ -419,7 +416,7 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
         ipc::Form::File
     };
     let mut out = BufWriter::new(sink.file());
-    let Written { rows, faults, .. } =
+    let Written { rows, damage, .. } =
         ipc::write(input.source(), &args.table, options, form, &mut out).map_err(|error| {
             match &error {
                 etl_tables::Error::Output(error) => Failure::io(&to, error),
@@ -429,7 +426,7 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     out.flush().map_err(|error| Failure::io(&to, &error))?;
     drop(out);
     sink.finish(&format!("{to}: {rows} rows of {}\n", args.table))?;
-    let outcome = condition.report(&name, &faults);
+    let outcome = condition.report(&name, &damage);
     let mut missing = Outcome::Success;
     if rows == 0 {
         let selection = Selection {
