@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use etl_format::FileTime;
 use etl_tools::diff::{Change, EventIdentity, ProviderIdentity, Summary};
 use serde::Serialize;
 
@@ -53,7 +52,7 @@ impl<'a> From<&'a Found> for EventDifference<'a> {
             .map(|part| (&*part.name, part.value.as_str()));
         EventDifference {
             kind,
-            time: FileTime::new(event.filetime()).to_string(),
+            time: event.time().to_string(),
             provider: event.provider(),
             event: event.identity(),
             parts: changes.is_none().then(|| parts.collect()),
