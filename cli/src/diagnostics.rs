@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 
-use etl_analysis::files::Fault;
 use etl_format::FileHeader;
 use etl_format::constants::LogFileMode;
 use etl_format::read::{Damage, Note, OrderReport, Weight};
@@ -18,8 +17,6 @@ pub(crate) const LOST_HEADER: &str =
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Condition<'a> {
     pub damage: &'a [Damage],
-    /// Damage that an analysis found.
-    pub faults: &'a [Fault],
     pub notes: &'a [Note],
     /// The mode of the trace, which the weight of the remarks depends on.
     pub mode: LogFileMode,
@@ -63,7 +60,7 @@ impl<'a> Condition<'a> {
 
     /// How much the gravest of it weighs.
     pub fn weight(self) -> Weight {
-        if self.lost_header || !self.damage.is_empty() || !self.faults.is_empty() {
+        if self.lost_header || !self.damage.is_empty() {
             return Weight::Loss;
         }
         let weights = self.notes.iter().map(|note| note.weight(self.mode));
@@ -75,16 +72,10 @@ impl<'a> Condition<'a> {
         if self.lost_header {
             out.push(LOST_HEADER.to_owned());
         }
-        let damage = self
-            .damage
-            .iter()
-            .map(|d| (d.range.clone(), d.error.kind.to_string()));
-        let faults = self
-            .faults
-            .iter()
-            .map(|f| (f.offset..f.end, f.message.clone()));
-        if let Some((Range { start, end }, what)) = damage.chain(faults).next() {
-            let more = match self.damage.len() + self.faults.len() {
+        if let Some(first) = self.damage.first() {
+            let Range { start, end } = first.range;
+            let what = &first.error.kind;
+            let more = match self.damage.len() {
                 1 => String::new(),
                 n => format!(", the first of {n} damaged places"),
             };

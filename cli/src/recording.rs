@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use etl_analysis::{
-    Analysis, EventRef, Joins, Machine, Observer, ProcessLives, Recording, UnknownProcess, files,
+    Analysis, EventRef, Joins, Machine, Observer, ProcessIndex, ProcessLives, Recording,
+    UnknownProcess, files,
 };
 use etl_format::read::Record;
 use etl_format::{Clock, FileHeader, ThreadId, TimeRange};
@@ -54,7 +55,7 @@ pub(crate) struct Analyzed<O> {
     pub names: Vec<String>,
     pub machine: Machine,
     /// The indices of the selected processes; `None` where all are.
-    pub selected: Option<BTreeSet<usize>>,
+    pub selected: Option<BTreeSet<ProcessIndex>>,
     /// The selected time.
     pub range: TimeRange,
     pub observer: O,
@@ -131,12 +132,12 @@ impl RecordingArgs {
             .collect();
         let mut recording = Recording::open_within(sources, share.limits(total)).map_err(failed)?;
         warn_of_others(
-            recording.files().iter().map(|(trace, _)| trace.header()),
+            recording.files().iter().map(|file| file.trace.header()),
             &names,
         );
         let traces = recording.files().iter();
         let used: u64 = traces
-            .flat_map(|(trace, _)| trace.buffers())
+            .flat_map(|file| file.trace.buffers())
             .map(|b| u64::from(b.fill))
             .sum();
         let mut selector = self.processes.selector();
@@ -177,15 +178,12 @@ impl RecordingArgs {
         };
         note_empty_span(range, &machine);
         let mut outcome = Outcome::Success;
-        for ((trace, name), file) in recording.files().iter().zip(machine.files()) {
-            let condition = Condition::new(trace.header(), &[], trace.notes());
-            outcome = outcome.max(
-                Condition {
-                    faults: &file.faults,
-                    ..condition
-                }
-                .report(name),
-            );
+        for (file, facts) in recording.files().iter().zip(machine.files()) {
+            let ranges = facts.damage.iter();
+            let damage: Vec<_> = ranges.map(|range| range.damage.clone()).collect();
+            let trace = &file.trace;
+            let condition = Condition::new(trace.header(), &damage, trace.notes());
+            outcome = outcome.max(condition.report(&file.name));
         }
         let (observer, progress) = observers;
         drop(progress);
@@ -222,14 +220,14 @@ impl RecordingArgs {
 
 /// Says so if nothing was recorded at the selected time.
 fn note_empty_span(range: TimeRange, machine: &Machine) {
-    let Some((first, last)) = machine.span() else {
+    let Some(span) = machine.span() else {
         return;
     };
-    let is_after = range.from.is_some_and(|from| from.get() > last.get());
-    let is_before = range.to.is_some_and(|to| to.get() <= first.get());
+    let is_after = range.from.is_some_and(|from| from.get() > span.last.get());
+    let is_before = range.to.is_some_and(|to| to.get() <= span.first.get());
     if is_after || is_before {
-        let [first, last] =
-            [first, last].map(|time| machine.clock().nanos_since_start(time) as f64 / 1e9);
+        let [first, last] = [span.first, span.last]
+            .map(|time| machine.clock().nanos_since_start(time) as f64 / 1e9);
         stderr_line!("note: nothing was recorded at this time, but from {first:.3} to {last:.3} s");
     }
 }

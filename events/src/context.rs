@@ -129,7 +129,7 @@ impl<'m> Context<'m> {
 
     fn process(&self, pid: ProcessId, timestamp: Ticks) -> Option<&'m Process> {
         let index = self.machine.process_at(pid, self.time(timestamp))?;
-        self.machine.processes().get(index)
+        self.machine.process(index)
     }
 
     fn thread(&self, tid: ThreadId, timestamp: Ticks) -> Option<&'m Thread> {

@@ -57,11 +57,11 @@ pub fn processes<S: Source>(
     counted: OwnerCounts,
 ) -> Result<Vec<ProcessCount>, etl_analysis::Error> {
     let mut recording = Recording::open_within([(source, name)], limits)?;
-    let clock = recording.files().first().map(|(trace, _)| trace.clock());
-    let (machine, counts) = Analysis::new().count_by_owner(&mut recording, counted)?;
+    let clock = recording.files().first().map(|file| file.trace.clock());
+    let events = Analysis::new().count_by_owner(&mut recording, counted)?;
     let mut out = Vec::new();
-    for (index, process) in machine.processes().iter().enumerate() {
-        let count = counts.get(index).copied().unwrap_or(0);
+    for (index, process) in events.machine.indexed_processes() {
+        let count = events.count(index);
         // The idle process is in every machine, but may have no events.
         if count > 0 || process.parent_pid().is_some() {
             out.push(ProcessCount::new(process, count, clock.as_ref()));

@@ -184,10 +184,10 @@ impl<W: Write> Writer<W> {
             return Ok(());
         };
         let mut message = Message::default();
-        let (start, end) = module.addresses.unwrap_or_default();
+        let addresses = module.addresses.clone().unwrap_or_default();
         message.uint(mapping_field::ID, id(at));
-        message.uint_unless_zero(mapping_field::START, start);
-        message.uint_unless_zero(mapping_field::LIMIT, end);
+        message.uint_unless_zero(mapping_field::START, addresses.start);
+        message.uint_unless_zero(mapping_field::LIMIT, addresses.end);
         let file = if module.path.is_empty() {
             &module.name
         } else {

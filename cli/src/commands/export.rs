@@ -13,6 +13,7 @@ use std::path::Path;
 use clap::{Subcommand, ValueEnum};
 use etl_analysis::Observer;
 use etl_analysis::behavior::activities::Activities;
+use etl_analysis::machine::Span;
 use etl_analysis::profile::{Detail, Profile, ProfileOptions, SampleCollector};
 use etl_export::{Unit, flamegraph, folded, pprof};
 use etl_format::constants::FILETIME_UNIX_EPOCH;
@@ -250,7 +251,7 @@ impl<O> Export<O> {
     /// When the recording began, and how long it lasted.
     fn times(&self) -> pprof::Times {
         let clock = self.analyzed.machine.clock();
-        let (first, last) = self.analyzed.machine.span().unwrap_or_default();
+        let Span { first, last } = self.analyzed.machine.span().unwrap_or_default();
         let range = self.analyzed.range;
         let first = clock
             .time(

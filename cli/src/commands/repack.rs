@@ -208,7 +208,7 @@ impl<W: Write> Write for FailureFlag<W> {
     }
 }
 
-/// The report; docs/files.md describes it.
+/// The report; docs/rewrite.md describes it.
 #[derive(Debug, Serialize)]
 struct Report {
     action: &'static str,

@@ -133,7 +133,7 @@ fn check(sink: &mut Sink, done: &RepairReport, read: &Options) -> Result<(), Fai
     }
 }
 
-/// The report; docs/files.md describes it.
+/// The report; docs/rewrite.md describes it.
 #[derive(Debug, Serialize)]
 struct Report {
     was_intact: bool,

@@ -34,7 +34,7 @@ Categories: users (owners of home directories, fields with user names), machines
 Actions: keep, hash (replace by a hash of salt and value), drop (replace text by `*`, the rest by
 0).
 Presets: usual hashes users, machines, command-lines and sids; strict also hashes paths and ips,
-and drops command-lines; none replaces nothing but what other options name. docs/scrub.md
+and drops command-lines; none replaces nothing but what other options name. docs/rewrite.md
 describes all.
 
 Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was scrubbed, 2

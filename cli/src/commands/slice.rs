@@ -24,7 +24,7 @@ use crate::rewrite::{Report, Rewrite, RewriteArgs};
 --pid and --tid select by the process and thread that an event is about, which may differ from
 those in its header (samples, context switches). Stacks are kept with their events. The state that
 selected events need is kept from the whole trace: processes, threads, images, managed code,
-schemas, stack keys; docs/slice.md describes it.
+schemas, stack keys; docs/rewrite.md describes it.
 
 Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was read, 2 error.
 

@@ -1,7 +1,7 @@
 //! The opened files of a trace, and the machines that they describe.
 
 use etl_analysis::Machine;
-use etl_analysis::files::{Timeline, machines};
+use etl_analysis::files::{MachineClock, Timeline, machines};
 use etl_format::read::{Damage, Limits, Mode, Note, Options, Order, OrderCheck, Records};
 use etl_format::{Clock, FileHeader};
 use etl_schema::store::SchemaStore;
@@ -125,7 +125,10 @@ impl Files {
                 file.index_on_machine = *count;
                 *count += 1;
             }
-            clocks.push((machine, file.clock));
+            clocks.push(MachineClock {
+                machine,
+                clock: file.clock,
+            });
         }
         Files {
             files,

@@ -31,7 +31,7 @@ use etl_analysis::behavior::occurrences::Occurrences;
 use etl_analysis::behavior::{contention, exceptions};
 use etl_analysis::loss::Loss;
 use etl_analysis::profile::{Detail, Profile, ProfileOptions, SampleCollector, SampleStack};
-use etl_analysis::{Change, EventRef, Machine, Observer, Sample, Stack};
+use etl_analysis::{Change, EventRef, Machine, Observer, ProcessIndex, Sample, Stack};
 use etl_format::constants::PointerSize;
 use etl_format::read::Record;
 use etl_format::{ThreadId, TimeRange};
@@ -52,8 +52,8 @@ use times::{Times, to_millis};
 /// The version of the format. Later versions of the viewer read it too.
 const FORMAT: u32 = 66;
 
-/// Index of a process in the machine, and a thread.
-type ThreadKey = (Option<usize>, Option<ThreadId>);
+/// A process, and a thread.
+type ThreadKey = (Option<ProcessIndex>, Option<ThreadId>);
 
 /// Collects the data of a profile; an [`Observer`] for
 /// [`Analysis::run`](etl_analysis::Analysis::run).

@@ -5,7 +5,7 @@ use etl_analysis::behavior::collections::Collections;
 use etl_analysis::behavior::compilations::Compilations;
 use etl_analysis::behavior::{contention, exceptions};
 use etl_analysis::loss::Loss;
-use etl_analysis::{EventRef, Machine, Observer, OpenOperations, Scope};
+use etl_analysis::{EventRef, Machine, Observer, OpenOperations, ProcessIndex, Scope};
 use etl_format::read::Record;
 use etl_format::{ThreadId, Ticks};
 use etl_schema::providers::CLR_RUNTIME;
@@ -255,10 +255,9 @@ impl Behavior {
     }
 }
 
-fn pid_of(machine: &Machine, process: usize) -> u32 {
+fn pid_of(machine: &Machine, process: ProcessIndex) -> u32 {
     machine
-        .processes()
-        .get(process)
+        .process(process)
         .map_or(0, |process| process.pid().get())
 }
 

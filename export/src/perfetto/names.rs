@@ -1,7 +1,7 @@
 //! Processes and threads with their names, from the whole recording.
 
-use etl_analysis::Machine;
 use etl_analysis::machine::{Process, Thread};
+use etl_analysis::{Machine, ProcessIndex};
 use etl_format::Ticks;
 
 use foldhash::HashSet;
@@ -22,7 +22,7 @@ pub(super) fn write<S: Storage>(
     time: TraceTime,
     (tracks, packets): (&mut Tracks, &mut Packets<S>),
 ) {
-    let first = machine.span().map_or(Ticks::new(0), |(first, _)| first);
+    let first = machine.span().map_or(Ticks::new(0), |span| span.first);
     let started = |at: Option<Ticks>| {
         // Before everything else that the process or the thread does.
         let nanos = time.nanos(at.unwrap_or(first).get());
@@ -32,29 +32,29 @@ pub(super) fn write<S: Storage>(
             nanos
         }
     };
-    let selected = |index: usize, process: &Process| {
+    let selected = |index: ProcessIndex, process: &Process| {
         selection.admits_process(machine, index, process.started().unwrap_or(first))
     };
     // Of selected threads, the processes.
     let threads = selection.selected_threads();
-    let of_threads: HashSet<usize> = (machine.threads().iter())
+    let of_threads: HashSet<ProcessIndex> = (machine.threads().iter())
         .filter(|thread| threads.contains(&thread.tid))
         .filter_map(|of| machine.process_at(of.pid, of.started.unwrap_or(Ticks::MIN)))
         .collect();
     // Whether the life of a selected process is written: it started or ended at the selected time.
-    let has_life = |index: usize, of: &Process| {
+    let has_life = |index: ProcessIndex, of: &Process| {
         let mut ends = [of.started(), of.ended()].into_iter().flatten();
         ends.any(|at| selection.admits_time(at))
             && (threads.is_empty() || of_threads.contains(&index))
     };
     // Parents first: an importer that meets a parent later takes it for another process.
-    let mut order: Vec<(u64, usize)> = (machine.processes().iter().enumerate())
+    let mut order: Vec<(u64, ProcessIndex)> = (machine.indexed_processes())
         .filter(|(index, of)| of.pid() != 0 && selected(*index, of))
         .map(|(index, of)| (started(of.started()), index))
         .collect();
     order.sort_unstable();
     for (at, index) in order {
-        let Some(of) = machine.processes().get(index) else {
+        let Some(of) = machine.process(index) else {
             continue;
         };
         let mut part = Message::default();

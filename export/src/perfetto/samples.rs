@@ -80,9 +80,7 @@ impl<'p> SampleWriter<'p> {
         };
         let Some(root) = self.root(node) else { return };
         let nanos = time.nanos(kept.time);
-        let process = root
-            .process
-            .and_then(|index| machine.processes().get(index));
+        let process = root.process.and_then(|index| machine.process(index));
         let tid = root.tid;
         if let Some(process) = process {
             self.usage
@@ -208,9 +206,9 @@ fn intern<S: Storage>(machine: &Machine, profile: &Profile, packets: &mut Packet
         let mut message = Message::default();
         message.uint(mapping::ID, id);
         message.uint(mapping::BUILD_ID, id);
-        let (start, end) = module.addresses.unwrap_or_default();
-        message.uint(mapping::START, start);
-        message.uint(mapping::END, end);
+        let addresses = module.addresses.clone().unwrap_or_default();
+        message.uint(mapping::START, addresses.start);
+        message.uint(mapping::END, addresses.end);
         message.uint(mapping::PATH, id);
         out.message(interned::MAPPINGS, &message);
     }
@@ -229,9 +227,8 @@ fn intern<S: Storage>(machine: &Machine, profile: &Profile, packets: &mut Packet
             }
         };
         let module = profile.modules().get(of.module);
-        let start = module
-            .and_then(|module| module.addresses)
-            .map(|(start, _)| start);
+        let addresses = module.and_then(|module| module.addresses.as_ref());
+        let start = addresses.map(|addresses| addresses.start);
         let rel_pc = match (of.kind.is_managed(), of.address) {
             (false, Some(address)) => address.saturating_sub(start.unwrap_or(0)),
             _ => 0,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use etl_analysis::{Machine, ProcessLives};
+use etl_analysis::{Machine, ProcessIndex, ProcessLives};
 use etl_format::{ProcessId, ThreadId, Ticks, TimeRange};
 
 /// Which processes, threads and times are exported.
@@ -56,17 +56,13 @@ impl Selection {
         &self.threads
     }
 
-    /// The indices of the processes that are selected one by one.
-    pub(super) fn selected_processes(&self, machine: &Machine) -> Option<BTreeSet<usize>> {
+    /// The processes that are selected one by one.
+    pub(super) fn selected_processes(&self, machine: &Machine) -> Option<BTreeSet<ProcessIndex>> {
         self.lives.as_ref()?;
-        let first = machine.span().map_or(Ticks::new(0), |(first, _)| first);
-        let selected = machine
-            .processes()
-            .iter()
-            .enumerate()
-            .filter(|(index, process)| {
-                self.admits_process(machine, *index, process.started().unwrap_or(first))
-            });
+        let first = machine.span().map_or(Ticks::new(0), |span| span.first);
+        let selected = machine.indexed_processes().filter(|(index, process)| {
+            self.admits_process(machine, *index, process.started().unwrap_or(first))
+        });
         Some(selected.map(|(index, _)| index).collect())
     }
 
@@ -80,14 +76,14 @@ impl Selection {
         self.range.contains(time)
     }
 
-    /// Whether a process is selected, by its index.
-    pub(super) fn admits_process(&self, machine: &Machine, process: usize, time: Ticks) -> bool {
-        let pid = || {
-            machine
-                .processes()
-                .get(process)
-                .map(|process| process.pid())
-        };
+    /// Whether a process is selected.
+    pub(super) fn admits_process(
+        &self,
+        machine: &Machine,
+        process: ProcessIndex,
+        time: Ticks,
+    ) -> bool {
+        let pid = || machine.process(process).map(|process| process.pid());
         self.lives.is_none() || pid().is_some_and(|pid| self.admits_id(pid, time))
     }
 
@@ -108,7 +104,7 @@ impl Selection {
     pub(super) fn admits(
         &self,
         machine: &Machine,
-        process: Option<usize>,
+        process: Option<ProcessIndex>,
         tid: Option<ThreadId>,
         time: Ticks,
     ) -> bool {

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::activities::{Activities, Activity};
 use etl_analysis::profile::ProfileOptions;
+use etl_analysis::{Machine, ProcessIndex};
 use etl_format::{Guid, ThreadId, Ticks, TimeRange};
 use foldhash::HashMap;
 
@@ -22,8 +22,8 @@ pub(super) struct Event {
 /// Activities of a process; each lies within the one around it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lane {
-    /// Index of the process in the machine, and its id.
-    pub process: (Option<usize>, u32),
+    /// The process, and its id.
+    pub process: (Option<ProcessIndex>, u32),
     pub events: Vec<Event>,
     open: Vec<Open>,
 }
@@ -133,8 +133,8 @@ pub(super) fn lanes(
     options: &ProfileOptions,
     range: TimeRange,
 ) -> Vec<Lane> {
-    let end = machine.span().map_or(Ticks::MAX, |(_, last)| last);
-    let mut processes: BTreeMap<(Option<usize>, u32), OfProcess> = BTreeMap::new();
+    let end = machine.span().map_or(Ticks::MAX, |span| span.last);
+    let mut processes: BTreeMap<(Option<ProcessIndex>, u32), OfProcess> = BTreeMap::new();
     for activity in activities.list() {
         if !range.contains(activity.started) {
             continue;

@@ -80,11 +80,11 @@ impl<'a> ActivityProfiles<'a> {
             .map(|(at, &name)| (name, first + at))
             .collect();
         let clock = self.machine.clock();
-        let (begin, end) = self.machine.span().unwrap_or_default();
+        let span = self.machine.span().unwrap_or_default();
         let nanos = |time: Ticks| {
             clock
                 .nanos_since_start(time)
-                .saturating_sub(clock.nanos_since_start(begin))
+                .saturating_sub(clock.nanos_since_start(span.first))
                 .max(0)
         };
         let mut number = 0;
@@ -97,7 +97,7 @@ impl<'a> ActivityProfiles<'a> {
             };
             process = Some(lane.process);
             let (index, pid) = lane.process;
-            let process = index.and_then(|index| self.machine.processes().get(index));
+            let process = index.and_then(|index| self.machine.process(index));
             let label = match process.map_or("", |process| process.name()) {
                 "" => format!("? ({pid})"),
                 name => format!("{name} ({pid})"),
@@ -117,7 +117,7 @@ impl<'a> ActivityProfiles<'a> {
             writeln!(
                 out,
                 "\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":{},",
-                nanos(end)
+                nanos(span.last)
             )?;
             write!(out, "\"events\":[")?;
             for (at, event) in lane.events.iter().enumerate() {
@@ -181,8 +181,9 @@ pub fn write(
     let first = profile.frames().len();
     for (at, &name) in names.iter().enumerate() {
         let comma = if first + at > 0 { ",\n" } else { "\n" };
-        let (provider, name) = activities.activities.name(name);
-        write!(out, "{comma}{}", json!({ "name": name, "file": provider }))?;
+        let name = activities.activities.name(name);
+        let frame = json!({ "name": name.event, "file": name.provider });
+        write!(out, "{comma}{frame}")?;
     }
     write!(out, "]}},\n\"profiles\":[")?;
     let samples = by_root(profile);

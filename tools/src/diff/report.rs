@@ -42,7 +42,7 @@ pub struct CountDifference {
     pub after: u64,
 }
 
-/// The result of a comparison. `docs/json.md` describes its JSON.
+/// The result of a comparison. `docs/diff.md` describes its JSON.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Summary {

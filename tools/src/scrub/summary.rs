@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::policy::Category;
 use crate::damage::is_damaged;
 
-/// The result of scrubbing. `docs/scrub.md` describes its JSON.
+/// The result of scrubbing. `docs/rewrite.md` describes its JSON.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Summary {

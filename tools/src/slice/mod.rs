@@ -8,7 +8,7 @@
 //!
 //! Unless [`Slicer::without_state`] is called, a record that is not selected is kept if selected
 //! records need it to be decoded or resolved, anywhere in the trace: a rundown at the end describes
-//! code that ran at the beginning. [`KeepReason`] lists the kinds; `docs/slice.md` has the whole
+//! code that ran at the beginning. [`KeepReason`] lists the kinds; `docs/rewrite.md` has the whole
 //! rule.
 //!
 //! Addresses of selected events resolve in the slice as in the whole trace, and their payloads
@@ -16,7 +16,7 @@
 //!
 //! The trace is read twice: for the needed state, and to write. Memory grows with processes,
 //! threads, stack keys and providers, each up to 2^20, and with the 2^20 latest selected events;
-//! `docs/slice.md` says what is kept if there are more.
+//! `docs/rewrite.md` says what is kept if there are more.
 
 mod clr;
 mod dependencies;
@@ -52,7 +52,7 @@ const MAX_SELECTED: usize = 1 << 20;
 /// Threads whose last event of the CLR is remembered.
 const MAX_THREADS: usize = 1 << 20;
 
-/// The result of a cut. `docs/slice.md` describes its JSON.
+/// The result of a cut. `docs/rewrite.md` describes its JSON.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Summary {

@@ -60,9 +60,9 @@ fn describe_pauses(
     let collections = &analyzed.observer;
     if args.recording.has_span() {
         let mut paused = 0;
-        for (pause, time) in collections.selected_pauses() {
-            if selection.has_process(Some(pause.process)) {
-                paused += time;
+        for selected in collections.selected_pauses() {
+            if selection.has_process(Some(selected.pause.process)) {
+                paused += selected.ticks;
             }
         }
         let millis = ticks(machine.clock(), paused) as f64 / 1e4;
@@ -70,10 +70,11 @@ fn describe_pauses(
             .headline
             .push(format!("suspended for {millis:.3} ms of this time"));
     }
-    for ((process, _), other) in collections.other_pauses() {
-        if selection.has_process(Some(process)) {
+    for other in collections.other_pauses() {
+        let process = Some(other.clr.process);
+        if selection.has_process(process) {
             let millis = ticks(machine.clock(), other.paused) as f64 / 1e4;
-            let process = process_label(machine, Some(process));
+            let process = process_label(machine, process);
             let count = other.count;
             report.headline.push(format!(
                 "{process}: {count} suspensions without a collection, {millis:.3} ms"

@@ -12,6 +12,7 @@ mod waits;
 
 use clap::Subcommand;
 use etl_analysis::Machine;
+use etl_analysis::machine::Span;
 use etl_format::Ticks;
 use etl_tables::rows::duration;
 use etl_tables::{Cell, Column, Report, Selection};
@@ -320,19 +321,19 @@ fn report<'r, O>(kind: &'static str, analyzed: &Analyzed<O>) -> Report<'r> {
     const FROM: Column = Column::time("from", "Time of the first event");
     const TO: Column = Column::time("to", "Time of the last event");
     let clock = analyzed.machine.clock();
-    let (first, last) = analyzed.machine.span().unzip();
+    let span = analyzed.machine.span();
     let mut report = Report::new(kind);
     report.files.clone_from(&analyzed.names);
     report.start = clock.start_time.get();
-    report.fact(FROM, Cell::time(clock, first));
-    report.fact(TO, Cell::time(clock, last));
+    report.fact(FROM, Cell::time(clock, span.map(|span| span.first)));
+    report.fact(TO, Cell::time(clock, span.map(|span| span.last)));
     report
 }
 
 /// The time that is selected of a recording, in 100 ns.
 fn selected_time(args: &ReportArgs, machine: &Machine) -> Result<u64, Failure> {
     let range = args.recording.range(machine.clock())?;
-    let (first, last) = machine.span().unwrap_or_default();
+    let Span { first, last } = machine.span().unwrap_or_default();
     let first = range
         .from
         .map_or(first, |from| Ticks::new(from.get().max(first.get())));

@@ -209,8 +209,8 @@ fn totals(report: &mut Report<'_>, hardware: &Hardware, usages: &Usages, time: u
 
 fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<String> {
     let clock = machine.clock();
-    let (first, last) = machine.span().unwrap_or_default();
-    let seconds = duration(clock, first.get(), last.get()) as f64 / 1e7;
+    let span = machine.span().unwrap_or_default();
+    let seconds = duration(clock, span.first.get(), span.last.get()) as f64 / 1e7;
     let mut lines = Vec::new();
     if let Some(header) = machine.files().first().map(|file| &file.header) {
         let processors = plural(header.processors.into(), "processor", "processors");
@@ -226,7 +226,7 @@ fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<St
         }
         lines.push(line);
     }
-    let start = clock.time(first).to_string();
+    let start = clock.time(span.first).to_string();
     let events = plural(machine.records(), "event", "events");
     lines.push(format!("{seconds:.3} s from {start}, {events}"));
     lines.push(losses(machine));

@@ -1,4 +1,4 @@
-//! The JSON of `etlkit diff`, described in docs/json.md.
+//! The JSON of `etlkit diff`, described in docs/diff.md.
 
 use std::collections::BTreeMap;
 

@@ -26,7 +26,7 @@ use crate::threads::ThreadArgs;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Events are aligned in time order: first equal events, then, between those, events of the same
-identity and time. docs/json.md describes the algorithm.
+identity and time. docs/diff.md describes the algorithm.
 
 Values of --ignore:
   time             times of events, and fields that contain times
@@ -56,7 +56,7 @@ pub(crate) struct Args {
     /// Ignore these differences (see below); a list with commas, may be repeated
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = item)]
     ignore: Vec<String>,
-    /// Output format; docs/json.md describes the JSON
+    /// Output format; docs/diff.md describes the JSON
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
     /// Print at most N changed, missing and extra events; all are counted

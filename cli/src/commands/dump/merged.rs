@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::PathBuf;
 
-use etl_analysis::files::{self, Timeline};
+use etl_analysis::files::{self, MachineClock, Timeline};
 use etl_events::filter::Filter;
 use etl_format::read::{Options, Order, OrderCheck, Records, Source};
 
@@ -71,7 +71,10 @@ fn relate(
         )
     };
     let places = machines.iter().enumerate().map(place).collect();
-    let clocks: Vec<_> = machines.iter().copied().zip(clocks).collect();
+    let clocks = machines.iter().zip(clocks);
+    let clocks: Vec<_> = clocks
+        .map(|(&machine, clock)| MachineClock { machine, clock })
+        .collect();
     Ok((places, Timeline::of_machines(&clocks)))
 }
 

@@ -3,7 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use etl_analysis::files::{self, Timeline};
+use etl_analysis::files::{self, MachineClock, Timeline};
 use etl_events::EventDecoder;
 use etl_export::pcapng::{Interfaces, PacketOptions, PacketWriter, Written};
 use etl_format::read::{Options, Order, OrderCheck, Records, Source};
@@ -97,8 +97,11 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         traces.push(input.trace(&options)?.0);
     }
     let headers: Vec<FileHeader> = traces.iter().map(|trace| trace.header().clone()).collect();
-    let clocks = traces.iter().map(|trace| trace.clock());
-    let clocks: Vec<_> = files::machines(&headers).into_iter().zip(clocks).collect();
+    let mut clocks = Vec::new();
+    for (trace, machine) in traces.iter().zip(files::machines(&headers)) {
+        let clock = trace.clock();
+        clocks.push(MachineClock { machine, clock });
+    }
     let timeline = Timeline::of_machines(&clocks);
     // What names the places of packets often comes last.
     let mut interfaces = Interfaces::new();

@@ -25,7 +25,7 @@ use crate::sink::Sink;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Traces are merged if they come from one machine and one boot of it. Otherwise the command fails
-with a reason, which --allow-mismatch accepts; docs/merge.md describes the reasons.
+with a reason, which --allow-mismatch accepts; docs/rewrite.md describes the reasons.
 
 Exit codes: 0 success, 1 merged what is left of traces that are damaged (--salvage) or lack buffers,
 2 error.
@@ -215,7 +215,7 @@ fn failure(error: &etl_format::Error, salvage: bool, inputs: &[Input], sink: &Si
     }
 }
 
-/// The report; docs/merge.md describes it.
+/// The report; docs/rewrite.md describes it.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     bytes: u64,

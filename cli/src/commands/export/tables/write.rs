@@ -115,12 +115,12 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
                 continue;
             }
         };
-        let (trace, faults) = match added {
+        let (trace, damage) = match added {
             Added::Written {
                 trace,
                 rows,
                 bytes,
-                faults,
+                damage,
             } => (
                 TraceReport {
                     file,
@@ -128,7 +128,7 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
                     rows,
                     bytes,
                 },
-                faults,
+                damage,
             ),
             _ => (
                 TraceReport {
@@ -141,13 +141,8 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
             ),
         };
         if let Some((header, notes)) = facts {
-            let condition = Condition::new(&header, &[], &notes);
-            let outcome_of = Condition {
-                faults: &faults,
-                ..condition
-            }
-            .report(&trace.file);
-            outcome = outcome.max(outcome_of);
+            let condition = Condition::new(&header, &damage, &notes);
+            outcome = outcome.max(condition.report(&trace.file));
         }
         report.traces.push(trace);
     }
@@ -377,7 +372,7 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
         ipc::Form::File
     };
     let mut out = BufWriter::new(sink.file());
-    let Written { rows, faults, .. } =
+    let Written { rows, damage, .. } =
         ipc::write(input.source(), &args.table, options, form, &mut out).map_err(|error| {
             match &error {
                 etl_tables::Error::Output(error) => Failure::io(&to, error),
@@ -387,12 +382,7 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     out.flush().map_err(|error| Failure::io(&to, &error))?;
     drop(out);
     sink.finish(&format!("{to}: {rows} rows of {}\n", args.table))?;
-    let condition = Condition::new(&header, &[], &notes);
-    let outcome = Condition {
-        faults: &faults,
-        ..condition
-    }
-    .report(&name);
+    let outcome = Condition::new(&header, &damage, &notes).report(&name);
     let mut missing = Outcome::Success;
     if rows == 0 {
         let (providers, events) = (args.filter.providers(), args.event.as_slice());
