@@ -27,8 +27,8 @@ at "2s" { stop "s" }"#,
             ("cpu_mhz: 1234", 1),
             ("perf_freq: 2000000", 1),
             // 2026-01-05T08:30:00Z, and an hour before.
-            ("start_time: 134120754000000000", 1),
-            ("boot_time: 134120718000000000", 1),
+            ("start_time: FileTime(134120754000000000)", 1),
+            ("boot_time: FileTime(134120718000000000)", 1),
             ("bias: -60", 1),
             ("stated_pointer_size: 4", 1),
             // "Nowhere"
