@@ -1,5 +1,5 @@
 //! Rules about the repository itself: which crate and which module may use which, the links between
-//! pages, and the width of lines.
+//! pages, the width of lines, and the names of tests.
 // Tests fail by panicking.
 #![allow(
     clippy::unwrap_used,
@@ -13,5 +13,6 @@ mod layers;
 mod links;
 mod modules;
 mod source;
+mod test_names;
 mod width;
 mod workspace;

@@ -89,7 +89,7 @@ fn page_shows_what_dump_prints_of_ten_traces() {
         "# Events of ten real traces\n\n\
          What [`etlkit dump`](../docs/dump.md) prints of one event of each, as text, JSON lines and CSV. The\n\
          traces are those of other projects' test suites. The page is generated\n\
-         (`ETLKIT_WRITE_DOCS=1 cargo test -p etl-tests --test it screens`).\n",
+         (`ETLKIT_WRITE_DOCS=1 cargo test -p etlkit --test it screens`).\n",
     );
     for (file, select, about) in SCREENS {
         let name = file.rsplit('/').next().unwrap();
