@@ -5,9 +5,10 @@ use etl_format::read::{ExtendedItem, Record};
 use etl_format::{Clock, Guid};
 use etl_schema::encode::OwnedValue;
 use etl_schema::store::SchemaStore;
-use etl_synth::SECOND;
 use etl_synth::model::{MachinePlan, NamedValue};
 use etl_synth::truth::{KnownEvent, RecordFormat, SessionReport};
+
+use crate::simulated::{ticks, timestamp};
 
 /// A value for comparison: numbers and pointers are the same.
 #[derive(Debug, PartialEq)]
@@ -49,21 +50,6 @@ fn plain(value: &OwnedValue) -> Plain {
         OwnedValue::Binary(v) | OwnedValue::Sid(v) => Plain::Bytes(v.clone()),
         OwnedValue::Array(v) | OwnedValue::Struct(v) => Plain::List(v.iter().map(plain).collect()),
         other => Plain::Other(format!("{other:?}")),
-    }
-}
-
-/// The timestamp of a session at a time.
-pub fn timestamp(machine: &MachinePlan, session: &SessionReport, at: u64) -> i64 {
-    ticks(machine, session.clock, at) + session.skew_ticks
-}
-
-/// The ticks of a clock at a time.
-fn ticks(machine: &MachinePlan, clock: ClockType, at: u64) -> i64 {
-    let since_boot = u128::from(machine.uptime + at);
-    match clock {
-        ClockType::SYSTEM_TIME => machine.start.get() + i64::try_from(at / 100).unwrap(),
-        ClockType::CPU_CYCLE => (since_boot * u128::from(machine.cpu_mhz) / 1_000) as i64,
-        _ => (since_boot * u128::from(machine.frequency) / u128::from(SECOND)) as i64,
     }
 }
 

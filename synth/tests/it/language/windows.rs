@@ -45,7 +45,7 @@ fn utf16(text: &str) -> Vec<u8> {
 const DNS_CLIENT: &str = "1c95126e-7eea-49a9-a3fe-a378b03ddb4d";
 
 #[test]
-fn raise_writes_the_fields_of_an_event_of_windows_in_their_order() {
+fn raise_writes_the_fields_of_a_windows_event_in_order() {
     let work = "raise Microsoft-Windows-DNS-Client 3008 \
                 { QueryResults \"::ffff:192.0.2.7;\"; QueryName \"example.com\"; QueryType 28 }";
     let script = script("Microsoft-Windows-DNS-Client", work);
@@ -128,7 +128,7 @@ fn raise_takes_socket_addresses() {
 }
 
 #[test]
-fn fields_that_are_not_set_are_zero_or_from_the_time_and_user_of_the_event() {
+fn unset_fields_are_zero_or_the_time_and_user_of_the_event() {
     let work = "raise Microsoft-Windows-Kernel-Process ProcessStart { ImageName \"a.exe\" }";
     let out = outcome(
         &format!(

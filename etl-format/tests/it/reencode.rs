@@ -9,9 +9,6 @@ use etl_format::{Guid, ProcessId, ThreadId, Ticks};
 
 /// Appends a record, encoded from the fields that the read half decoded. Kinds without a struct are
 /// copied.
-///
-/// # Panics
-/// When the write half returns an error.
 pub fn record(record: &read::Record<'_>, out: &mut Vec<u8>) {
     let payload = record.payload();
     let pointer_size = record.pointer_size().unwrap_or(PointerSize::P8);

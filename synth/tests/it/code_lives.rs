@@ -1,13 +1,6 @@
 //! No stack has code outside of its life: each address of a stack or a sample that lies where a
 //! method was reported is one of a method whose load event came before, and whose unload event has
 //! not come yet. The lives are those that the events of the session state.
-// Tests fail by panicking.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
 use std::collections::BTreeMap;
 

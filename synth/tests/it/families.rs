@@ -1,12 +1,5 @@
 //! Each event of the tables of the CLR's runtime and rundown providers is raised by some scenario,
 //! or synth/DESIGN.md says why not.
-// Tests fail by panicking.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
 use std::collections::BTreeSet;
 

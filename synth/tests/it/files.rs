@@ -1,14 +1,5 @@
 //! What is in the files of sessions: order, numbers, and what becomes of files that are used twice,
 //! damaged, edited or merged again.
-// Tests fail by panicking.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod common;
 
 use std::collections::BTreeMap;
 
@@ -19,7 +10,7 @@ use etl_synth::truth::{
 };
 use etl_synth::{Script, Simulation};
 
-use common::run;
+use crate::common::run;
 
 /// A process whose four threads, each on its own processor, throw and allocate.
 const BUSY: &str = r#"
@@ -159,7 +150,7 @@ fn file_that_is_open_is_not_created_again() {
 }
 
 #[test]
-fn ready_threads_are_logged_after_the_operation_that_readies_them() {
+fn ready_threads_are_logged_after_the_causing_operation() {
     let (_, files) = run(r#"machine processors=1
         process "A.exe" threads=4 { clr "core" { assembly "A" { module "C:\\A.dll" { methods 20 ready=10 } } }
             every "3ms" from="1.1s" until="3s" { allocate 2; jit 1; contend 1; wait "1ms"; run "1ms" }
@@ -242,7 +233,7 @@ fn torn_buffer_is_the_one_that_was_written_last() {
 }
 
 #[test]
-fn preallocated_file_is_reduced_to_its_buffers_when_its_session_stops() {
+fn preallocated_file_shrinks_to_its_buffers_at_the_stop() {
     let enable = r#"enable "runtime" keywords="Exception|Jit" level=5"#;
     let (truth, files) = run(&format!(
         r#"{BUSY}
@@ -284,7 +275,7 @@ fn appending_session_counts_its_own_losses() {
 }
 
 #[test]
-fn append_goes_on_in_sequential_files_alone_after_their_last_buffer() {
+fn append_continues_only_sequential_files_after_the_last_buffer() {
     let enable = r#"enable "runtime" keywords="Exception|Jit" level=5"#;
     let (truth, files) = run(&format!(
         r#"{BUSY}

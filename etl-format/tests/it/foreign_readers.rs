@@ -12,8 +12,9 @@ use etl_format::write::record::{
 };
 use etl_format::write::{BufferCompressor, Session, SessionConfig, Style};
 use etl_format::{BufferHeader, EventDescriptor, FileHeader, FileTime, Guid, Ticks};
-use etl_test_support::{all_traces, needs};
-use etl_tests::{foreign, reencode};
+use etl_test_support::{all_traces, foreign, needs};
+
+use crate::reencode;
 
 /// Decodes and encodes each trace that the kernel wrote, and compares the bytes. Only padding may
 /// differ: up to seven bytes after a record, and after the data of an extended item. Stale pointers

@@ -159,7 +159,7 @@ at "2s" { run "xperf -stop" }
 
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn simulated_disk_file_and_network_events_are_like_those_of_a_real_trace() {
+fn disk_file_and_network_events_resemble_a_real_trace() {
     let real = std::fs::read(traces().join("perfview/net.4.5.2.x64.etl")).unwrap();
     let real = check(&records(&real));
     let scenario = Script::new("io", SCRIPT)

@@ -532,7 +532,7 @@ fn rundown_provider_follows_the_rules_for_combined_keywords() {
 }
 
 #[test]
-fn providers_follow_the_rules_for_documented_masks_at_every_level() {
+fn providers_follow_the_documented_masks_at_every_level() {
     for level in (0..=7).chain([255]) {
         for mask in [
             0,

@@ -89,7 +89,7 @@ fn page_shows_what_dump_prints_of_ten_traces() {
         "# Events of ten real traces\n\n\
          The output of [`etlkit dump`](../docs/dump.md) for one event of each trace, as text, JSON lines and\n\
          CSV. The traces are from the test suites of other projects. A test writes the page\n\
-         (`ETLKIT_WRITE_DOCS=1 cargo test -p etl-tests --test it screens`).\n",
+         (`ETLKIT_WRITE_DOCS=1 cargo test -p etlkit --test it screens`).\n",
     );
     for (file, select, about) in SCREENS {
         let name = file.rsplit('/').next().unwrap();

@@ -1,12 +1,5 @@
 //! Disks, files and the network: what processes do is in the events, exactly, and what is recorded
 //! does not change it.
-// Tests fail by panicking.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
 use std::collections::BTreeMap;
 

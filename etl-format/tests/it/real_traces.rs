@@ -6,8 +6,7 @@ use std::path::Path;
 
 use etl_format::constants::RecordKind;
 use etl_format::read::{Identity, Mode, Options, Order, OrderCheck, Record, Trace};
-use etl_test_support::{all_traces, needs, trace};
-use etl_tests::{baseline_counts, foreign};
+use etl_test_support::{all_traces, foreign, needs, trace};
 
 /// Counts of a trace, as tests/foreign/dissect_counts.py prints them.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -72,6 +71,17 @@ fn map(value: &serde_json::Value) -> BTreeMap<String, u64> {
         .unwrap()
         .iter()
         .map(|(k, v)| (k.clone(), v.as_u64().unwrap()))
+        .collect()
+}
+
+/// The `COUNT` lines of a PerfView baseline: event name to count.
+fn baseline_counts(path: &Path) -> BTreeMap<String, u64> {
+    let text = std::fs::read(path).expect("the baseline is readable");
+    let text = String::from_utf8_lossy(&text);
+    text.lines()
+        .filter_map(|line| line.trim_start_matches('\u{feff}').strip_prefix("COUNT "))
+        .filter_map(|line| line.trim().rsplit_once(':'))
+        .filter_map(|(name, count)| Some((name.to_owned(), count.parse().ok()?)))
         .collect()
 }
 

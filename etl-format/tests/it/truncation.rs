@@ -113,7 +113,7 @@ fn salvage_of_a_truncated_trace_returns_all_intact_records() {
 
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn salvage_of_a_truncated_compressed_trace_returns_all_intact_buffers() {
+fn salvage_of_a_cut_compressed_trace_returns_all_intact_buffers() {
     let path = trace("perfview/net.4.5.2.x64.etl");
     let bytes = std::fs::read(path).unwrap();
     let trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();

@@ -1,12 +1,5 @@
 //! The scenario language: an example of each node and property of docs/scenario.md whose truth
 //! shows its effect, and the report of each kind of error.
-// Tests fail by panicking.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
 mod command_lines;
 mod documents;

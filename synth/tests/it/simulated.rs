@@ -1,19 +1,20 @@
-//! The scenarios of `corpus/`, simulated once for all tests.
+//! The scenarios of `corpus/`, simulated once for all tests of a program: the tests of etl-synth and
+//! the tests in `tests/`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 
 use etl_format::Guid;
-use etl_format::constants::LogFileMode;
+use etl_format::constants::{ClockType, LogFileMode};
 use etl_schema::encode::OwnedValue;
-use etl_synth::model::Scenario;
+use etl_synth::model::{MachinePlan, Scenario};
 use etl_synth::truth::{
     BufferOutcome, BufferReport, EventOutcome, Fact, InMemoryTruth, JsonlWriter, KnownCode,
     KnownEvent, KnownFault, KnownIdentity, KnownMerge, Observer, RecordFormat, SessionOutcome,
     SessionReport,
 };
-use etl_synth::{MemoryFileSystem, Result, Script, Simulation};
+use etl_synth::{MemoryFileSystem, Result, SECOND, Script, Simulation};
 use etl_test_support::root;
 
 /// A scenario and its outputs.
@@ -285,5 +286,20 @@ impl Truth {
     /// Whether a fault changed this file.
     pub fn is_damaged(&self, file: &str) -> bool {
         self.faults.iter().any(|fault| fault.file == file)
+    }
+}
+
+/// The timestamp of a session at a time.
+pub fn timestamp(machine: &MachinePlan, session: &SessionReport, at: u64) -> i64 {
+    ticks(machine, session.clock, at) + session.skew_ticks
+}
+
+/// The ticks of a clock at a time.
+pub fn ticks(machine: &MachinePlan, clock: ClockType, at: u64) -> i64 {
+    let since_boot = u128::from(machine.uptime + at);
+    match clock {
+        ClockType::SYSTEM_TIME => machine.start.get() + i64::try_from(at / 100).unwrap(),
+        ClockType::CPU_CYCLE => (since_boot * u128::from(machine.cpu_mhz) / 1_000) as i64,
+        _ => (since_boot * u128::from(machine.frequency) / u128::from(SECOND)) as i64,
     }
 }

@@ -1,13 +1,4 @@
 //! Where enablements reach, and what a consumer of a real-time session learns of losses.
-// Tests fail by panicking.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod common;
 
 use etl_format::Guid;
 use etl_format::constants::BufferFlags;
@@ -17,7 +8,7 @@ use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_synth::truth::{BufferOutcome, EventOutcome, InMemoryTruth, KnownEvent};
 use etl_synth::{MemoryFileSystem, Script, Simulation};
 
-use common::{Files, run};
+use crate::common::{Files, run};
 
 /// Events of a kind that a process raised, wherever they were recorded.
 fn raised(truth: &InMemoryTruth, pid: u32, provider: Guid, id: u16) -> usize {
@@ -36,7 +27,7 @@ at "1s" { session "all" file="all.etl" { enable "rundown" keywords=0x138 level=5
 "#;
 
 #[test]
-fn enablement_reaches_the_processes_of_its_session_and_filter_alone() {
+fn enablement_reaches_only_processes_of_its_session_and_filter() {
     // Each enablement makes the CLRs that it reaches list everything for all their sessions.
     let lists = |steps: &str| {
         let (truth, _) = run(&format!("{THREE}\n{steps}"));
@@ -132,7 +123,7 @@ at "4s" { stop "slow" }"#);
 }
 
 #[test]
-fn file_of_a_consumer_counts_the_buffers_that_newer_ones_replaced() {
+fn consumer_file_counts_buffers_that_newer_ones_replaced() {
     // The file of the session takes all events; in memory, new buffers replace those that the
     // consumer has not yet received.
     let (truth, files) = run(r#"
@@ -265,7 +256,7 @@ fn lost_events_are_lost_of_the_kernel_as_well() {
 }
 
 #[test]
-fn classic_events_are_recorded_by_the_low_flags_and_the_level_of_their_session() {
+fn classic_events_are_recorded_by_low_flags_and_level() {
     let recorded = |keywords: u64, level: u8| {
         let (truth, _) = run(&format!(
             r#"provider "W" kind="wpp" {{

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use etl_schema::encode::OwnedValue;
 use etl_synth::truth::InMemoryTruth;
 use etl_synth::{MemoryFileSystem, Script, Simulation};
-use etl_test_support::needs;
-use etl_tests::foreign;
+use etl_test_support::{foreign, needs};
 use serde_json::{Value, json};
 
 /// A value as JSON.

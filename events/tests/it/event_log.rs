@@ -3,8 +3,7 @@
 use etl_format::read::Header;
 use etl_schema::decode::Value;
 use etl_schema::render;
-use etl_test_support::{needs, trace};
-use etl_tests::foreign;
+use etl_test_support::{foreign, needs, trace};
 use serde_json::json;
 
 /// Whether a value is what the event log has as text. Numbers are decimal or hexadecimal there,
