@@ -233,7 +233,7 @@ fn events_before_their_schema_are_decoded() {
         read(
             &bytes,
             table,
-            Options::new("t").events(stepped.clone()).names(false),
+            Options::new("t").events(stepped.clone()).without_names(),
         )
     };
     let fields = texts(&rows("events"), "fields");

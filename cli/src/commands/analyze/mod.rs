@@ -324,7 +324,7 @@ fn report<'r, O>(kind: &'static str, analyzed: &Analyzed<O>) -> Report<'r> {
     let span = analyzed.machine.span();
     let mut report = Report::new(kind);
     report.files.clone_from(&analyzed.names);
-    report.start = clock.start_time.get();
+    report.start = clock.start_time;
     report.fact(FROM, Cell::time(clock, span.map(|span| span.first)));
     report.fact(TO, Cell::time(clock, span.map(|span| span.last)));
     report
@@ -340,5 +340,5 @@ fn selected_time(args: &ReportArgs, machine: &Machine) -> Result<u64, Failure> {
     let last = range
         .to
         .map_or(last, |to| Ticks::new(to.get().min(last.get())));
-    Ok(duration(machine.clock(), first.get(), last.get()))
+    Ok(duration(machine.clock(), first, last))
 }

@@ -186,10 +186,13 @@ fn open(args: &ParquetArgs) -> Result<Dataset, Failure> {
     }
     let failed = |error: etl_tables::Error| failure(&name, &error);
     let dataset = Dataset::open(&args.output).map_err(failed)?;
-    let mut dataset = dataset
-        .typed(args.typed)
-        .by_provider(args.by_provider)
-        .codec(codec);
+    let mut dataset = dataset.codec(codec);
+    if args.typed {
+        dataset = dataset.typed_tables();
+    }
+    if args.by_provider {
+        dataset = dataset.events_by_provider();
+    }
     if !args.tables.is_empty() {
         let unknown = |error: etl_tables::Error| Failure::new("--tables", error.to_string());
         dataset = dataset.tables(&args.tables).map_err(unknown)?;
@@ -356,14 +359,16 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     let events = Conditions::new(&args.event, &[], &[])
         .map_err(|error| Failure::new("--event", error.to_string()))?;
     let limits = input.limits();
-    let options = Options::new(etl_format::file_name(&name))
+    let mut options = Options::new(etl_format::file_name(&name))
         .columns(&args.columns)
         .filter(selected)
         .events(events)
         .store(store.clone())
         .limits(limits)
-        .threads(args.threads.count())
-        .names(!args.no_names);
+        .threads(args.threads.count());
+    if args.no_names {
+        options = options.without_names();
+    }
     let to = sink.name().to_owned();
     let is_stream = sink.is_stream() || Path::new(&to).extension().is_some_and(|e| e == "arrows");
     let form = if is_stream {
