@@ -194,7 +194,7 @@ pub(crate) fn add_durations<R: HasDurations, C: Columns<R>>(columns: &mut C) {
         "99th percentile, at most 1/32 above the exact value",
     )
     .or_null();
-    const MAX: Column = Column::micros("max_us", "The longest duration").or_null();
+    const MAX: Column = Column::micros("max_us", "The longest one").or_null();
     columns.add(TOTAL.heading("total ms"), |row| {
         Cell::micros(row.durations().total)
     });
