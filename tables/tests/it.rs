@@ -25,8 +25,8 @@ use etl_analysis::behavior::exceptions::Exceptions;
 use etl_analysis::behavior::io::Io;
 use etl_analysis::behavior::network::Network;
 use etl_analysis::machine::images::ImageId;
-use etl_analysis::profile::{ProfileOptions, SampleCollector};
-use etl_analysis::{Analysis, Machine, Recording};
+use etl_analysis::profile::{FrameTotal, ProfileOptions, SampleCollector};
+use etl_analysis::{Analysis, Machine, ProcessIndex, Recording};
 use etl_events::EventDecoder;
 use etl_events::conditions::Conditions;
 use etl_events::context::{Code, Context, machine};
@@ -575,7 +575,7 @@ fn check_machine(bytes: &[u8]) {
     let micros = |time: Option<i64>| {
         time.map(|time| (machine.clock().time(Ticks::new(time)).get() - UNIX).div_euclid(10))
     };
-    let of = |index: usize| &machine.processes()[index];
+    let of = |index: ProcessIndex| machine.process(index).unwrap();
     let file = |path: &str| path.rsplit('\\').next().unwrap().to_owned();
     let processes = machine.processes().iter().map(|process| {
         object(json!({
@@ -718,14 +718,14 @@ fn tables_agree_with_info_and_analyses() {
             .all(Option::is_none)
     );
     let operations = all(&bytes, "io");
-    let total: u64 = io.totals().map(|(_, _, _, total)| total.count).sum();
+    let total: u64 = io.totals().map(|file| file.total.count).sum();
     assert_eq!(sum(&operations, "count"), total as i64);
-    let total: u64 = io.totals().map(|(_, _, _, total)| total.bytes).sum();
+    let total: u64 = io.totals().map(|file| file.total.bytes).sum();
     assert_eq!(sum(&operations, "bytes"), total as i64);
     let on_disks = io
         .totals()
-        .filter(|(_, _, operation, _)| operation.name().starts_with("disk"));
-    let total: u64 = on_disks.map(|(_, _, _, total)| total.count).sum();
+        .filter(|file| file.operation.name().starts_with("disk"));
+    let total: u64 = on_disks.map(|file| file.total.count).sum();
     let operations = all(&bytes, "disk_operations");
     assert_eq!(rows(&operations) as u64, total);
     let reads = words(&operations, "operation")
@@ -735,10 +735,10 @@ fn tables_agree_with_info_and_analyses() {
     let read: i64 = reads.filter_map(|(_, bytes)| bytes).sum();
     let expected = io
         .totals()
-        .filter(|(_, _, operation, _)| operation.name() == "disk read");
+        .filter(|file| file.operation.name() == "disk read");
     assert_eq!(
         read as u64,
-        expected.map(|(_, _, _, total)| total.bytes).sum::<u64>()
+        expected.map(|file| file.total.bytes).sum::<u64>()
     );
     assert_eq!(count("compilations"), compilations.list().len());
     let thrown: u64 = exceptions.list().map(|thrown| thrown.count).sum();
@@ -772,7 +772,7 @@ fn check_samples(bytes: &[u8], machine: &Machine, samples: &SampleCollector) {
     assert_eq!(rows(&frames) as i64, sum(&stacks, "depth"));
     // Own samples of methods, but for stacks whose code changed in between.
     let mut expected = BTreeMap::<String, u64>::new();
-    for (frame, total) in profile.by_frame() {
+    for FrameTotal { frame, total, .. } in profile.by_frame() {
         if total.exclusive.samples > 0 {
             *expected.entry(profile.label(frame)).or_default() += total.exclusive.samples;
         }

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::Distribution;
 use etl_analysis::behavior::compilations::{Compilation, Compilations};
+use etl_analysis::{Machine, ProcessIndex};
 
 use super::{
     Durations, HasDurations, OfProcess, TID, add_durations, add_process, process_label, ticks,
@@ -138,7 +138,7 @@ pub fn compilation_processes<'m>(
     machine: &'m Machine,
     rows: &[CompilationRow<'m>],
 ) -> Vec<CompilationProcessRow<'m>> {
-    let mut by_process: BTreeMap<usize, Vec<&CompilationRow<'m>>> = BTreeMap::new();
+    let mut by_process: BTreeMap<ProcessIndex, Vec<&CompilationRow<'m>>> = BTreeMap::new();
     for row in rows {
         by_process
             .entry(row.compilation.process)

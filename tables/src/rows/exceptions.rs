@@ -4,9 +4,9 @@ use etl_format::{ProcessId, Ticks};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::exceptions::Exceptions;
 use etl_analysis::symbols::{FunctionNames, Symbol};
+use etl_analysis::{Machine, ProcessIndex};
 
 use super::{OfProcess, add_process, process_label};
 use crate::cell::{Cell, Label};
@@ -114,12 +114,12 @@ pub fn exceptions<'m>(
 ) -> Vec<ExceptionRow<'m>> {
     let symbols = machine.symbols();
     // Several addresses of one method are one row.
-    let mut by_method: BTreeMap<(usize, &'m str, String), Thrown<'m>> = BTreeMap::new();
+    let mut by_method: BTreeMap<(ProcessIndex, &'m str, String), Thrown<'m>> = BTreeMap::new();
     for thrown in exceptions.list() {
         if !selection.has_process(Some(thrown.process)) {
             continue;
         }
-        let process = machine.processes().get(thrown.process);
+        let process = machine.process(thrown.process);
         let pid = process.map_or(u32::MAX, |process| process.pid().get());
         let symbol = symbols.at(ProcessId::new(pid), thrown.address, thrown.first);
         let method = method_label(machine, symbol, functions);

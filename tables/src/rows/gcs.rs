@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::Distribution;
-use etl_analysis::behavior::collections::{Collection, Collections, HeapHistory};
+use etl_analysis::behavior::collections::{Collection, Collections, HeapHistory, SelectedPause};
 
 use super::{
     CLR, Durations, HasDurations, OfProcess, add_durations, add_process, duration, name_or_number,
@@ -202,6 +201,7 @@ impl<'m> GcRow<'m> {
 /// ```no_run
 /// use etl_analysis::behavior::collections::Collections;
 /// use etl_analysis::{Analysis, Recording};
+use etl_analysis::{Machine, ProcessIndex};
 /// use etl_tables::rows::gcs::gcs;
 /// use etl_tables::{Report, ReportTable, Selection};
 ///
@@ -419,13 +419,16 @@ pub fn gc_processes<'m>(
     time: u64,
 ) -> Vec<GcProcessRow<'m>> {
     let clock = machine.clock();
-    let mut by_process: BTreeMap<usize, Vec<&GcRow<'m>>> = BTreeMap::new();
+    let mut by_process: BTreeMap<ProcessIndex, Vec<&GcRow<'m>>> = BTreeMap::new();
     for row in rows {
         by_process.entry(row.gc.process).or_default().push(row);
     }
     // Of a pause that crosses the ends of the selected time, only the part inside is a share of it.
-    let mut paused: BTreeMap<usize, u64> = BTreeMap::new();
-    for (pause, time) in collections.selected_pauses() {
+    let mut paused: BTreeMap<ProcessIndex, u64> = BTreeMap::new();
+    for SelectedPause {
+        pause, ticks: time, ..
+    } in collections.selected_pauses()
+    {
         let gc = pause
             .collection
             .and_then(|index| collections.list().get(index));

@@ -28,8 +28,8 @@ pub mod usage;
 
 use std::borrow::Cow;
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::{Distribution, Histogram};
+use etl_analysis::{Machine, ProcessIndex};
 use etl_format::{Clock, Ticks};
 
 use crate::cell::{Cell, Label};
@@ -87,9 +87,9 @@ pub(crate) fn add_process<R: OfProcess, C: Columns<R>>(columns: &mut C) {
     columns.add(PROCESS, |row| Cell::Label(row.process()));
 }
 
-/// The label of a process by its index.
-pub fn process_label(machine: &Machine, process: Option<usize>) -> Label<'_> {
-    let process = process.and_then(|index| machine.processes().get(index));
+/// The label of a process.
+pub fn process_label(machine: &Machine, process: Option<ProcessIndex>) -> Label<'_> {
+    let process = process.and_then(|index| machine.process(index));
     match process {
         Some(process) => Label::Process {
             name: process.name(),

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::thread_pool::{Pool, PoolChange, PoolEvent, Queue, ThreadPool};
+use etl_analysis::{ClrKey, Machine};
 
 use super::{
     CLR, Durations, HasDurations, OfProcess, TID, TIME, add_durations, add_process, name_or_number,
@@ -153,10 +153,10 @@ impl Row for ThreadPoolRow<'_> {
         add_process(columns);
         columns.add(CLR, |row| Cell::int(Some(row.clr)));
         columns.add(MIN.or_null().heading("least"), |row| {
-            Cell::int(row.pool.limits.map(|(min, _)| min))
+            Cell::int(row.pool.limits.map(|limits| limits.min))
         });
         columns.add(MAX.or_null().heading("most allowed"), |row| {
-            Cell::int(row.pool.limits.map(|(_, max)| max))
+            Cell::int(row.pool.limits.map(|limits| limits.max))
         });
         columns.add(STARTED.heading("started"), |row| {
             Cell::int(Some(row.started))
@@ -187,20 +187,21 @@ pub fn thread_pools<'m>(
     pools: &'m ThreadPool,
     selection: &Selection,
 ) -> Vec<ThreadPoolRow<'m>> {
-    let mut by_pool: BTreeMap<(usize, u16), Vec<&PoolEvent>> = BTreeMap::new();
+    let mut by_pool: BTreeMap<ClrKey, Vec<&PoolEvent>> = BTreeMap::new();
     for event in pools.changes() {
         by_pool
-            .entry((event.process, event.clr))
+            .entry(ClrKey::new(event.process, event.clr))
             .or_default()
             .push(event);
     }
     let mut rows = Vec::new();
-    for (&(process, clr), pool) in pools.pools() {
-        if selection.has_process(Some(process)) {
-            let changes = by_pool.remove(&(process, clr)).unwrap_or_default();
+    for (key, pool) in pools.pools() {
+        let process = Some(key.process);
+        if selection.has_process(process) {
+            let changes = by_pool.remove(key).unwrap_or_default();
             rows.push(ThreadPoolRow {
-                process: process_label(machine, Some(process)),
-                clr,
+                process: process_label(machine, process),
+                clr: key.clr,
                 pool,
                 started: count_workers(&changes, PoolChange::Started),
                 ended: count_workers(&changes, PoolChange::Ended),
@@ -313,15 +314,16 @@ pub fn thread_pool_queues<'m>(
     selection: &Selection,
 ) -> Vec<ThreadPoolQueueRow<'m>> {
     let mut rows = Vec::new();
-    for (&(process, clr), pool) in pools.pools() {
-        if !selection.has_process(Some(process)) {
+    for (key, pool) in pools.pools() {
+        let process = Some(key.process);
+        if !selection.has_process(process) {
             continue;
         }
         for (name, queue) in [("work", &pool.work), ("I/O", &pool.io)] {
             if queue.queued + queue.unknown > 0 {
                 rows.push(ThreadPoolQueueRow {
-                    process: process_label(machine, Some(process)),
-                    clr,
+                    process: process_label(machine, process),
+                    clr: key.clr,
                     name,
                     queue,
                     durations: Durations::of_ticks(&queue.waits, machine.clock()),
