@@ -87,8 +87,8 @@ fn screen(file: &str, select: &[&str], format: &str) -> String {
 fn page_shows_what_dump_prints_of_ten_traces() {
     let mut page = String::from(
         "# Events of ten real traces\n\n\
-         What [`etlkit dump`](../docs/dump.md) prints of one event of each, as text, JSON lines and CSV. The\n\
-         traces are those of other projects' test suites. The page is generated\n\
+         The output of [`etlkit dump`](../docs/dump.md) for one event of each trace, as text, JSON lines and\n\
+         CSV. The traces are from the test suites of other projects. A test writes the page\n\
          (`ETLKIT_WRITE_DOCS=1 cargo test -p etlkit --test it screens`).\n",
     );
     for (file, select, about) in SCREENS {

@@ -1,11 +1,10 @@
-//! Compares docs/enable-rule.md with the enable rule of etl-control.
+//! Compares docs/protocol.md with the enable rule of etl-control.
 
 use etl_control::enable::{ClassicEnablement, Enablement, EventKey, IdFilter, Variant};
 
 /// The rows of the table whose head begins with this cell.
 fn table(head: &str) -> Vec<Vec<String>> {
-    let page =
-        std::fs::read_to_string(etl_test_support::root().join("docs/enable-rule.md")).unwrap();
+    let page = std::fs::read_to_string(etl_test_support::root().join("docs/protocol.md")).unwrap();
     let rows: Vec<_> = page
         .lines()
         .skip_while(|line| !line.starts_with(&format!("| {head} |")))

@@ -44,7 +44,7 @@ fn written(writer: impl FnOnce(RowWriter) -> RowWriter, format: Format) -> Strin
     String::from_utf8(out).unwrap()
 }
 
-/// Twelve texts, then a text with a quote and a byte that is no UTF-8, and once more `Text`.
+/// Twelve texts, then a text with a quote and a byte that is not UTF-8, and again `Text`.
 fn texts() -> (Vec<u8>, SchemaStore) {
     let id = Identity::Modern { id: 5, version: 0 };
     let mut schema = EventSchema::new(PROVIDER, id, SchemaSource::Manifest);

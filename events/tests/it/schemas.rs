@@ -1,4 +1,4 @@
-//! Schemas that stand after the events that need them.
+//! Schemas that are in the trace after the events that need them.
 
 use crate::common::{Made, PROVIDER, open, trace};
 use etl_events::EventDecoder;

@@ -1,5 +1,5 @@
 //! Each event of the tables of the CLR's runtime and rundown providers is raised by some scenario,
-//! or docs/internals/synth.md says why not.
+//! or synth/DESIGN.md says why not.
 
 use std::collections::BTreeSet;
 
@@ -72,9 +72,9 @@ fn raised(product: usize, level: u8) -> Vec<KnownEvent> {
     truth.recorded(0).cloned().collect()
 }
 
-/// Ids in the table of docs/internals/synth.md that lists what is not simulated.
+/// Ids in the table of synth/DESIGN.md that lists what is not simulated.
 fn not_simulated() -> BTreeSet<u16> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/internals/synth.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/DESIGN.md");
     let page = std::fs::read_to_string(path).unwrap().replace("\r\n", "\n");
     let (_, section) = page.split_once("\n## Not simulated\n").unwrap();
     let mut ids = BTreeSet::new();

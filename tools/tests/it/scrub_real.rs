@@ -23,7 +23,7 @@ fn for_each(file: &[u8], mut f: impl FnMut(&Record<'_>)) {
 /// The coverage of a trace by process.
 fn resolved(file: &[u8]) -> BTreeMap<u32, Tallies> {
     let trace = Trace::open(file, &Options::salvage()).unwrap();
-    let mut builder = MachineBuilder::new(Timeline::new(vec![trace.clock()]), false);
+    let mut builder = MachineBuilder::new(Timeline::new(vec![trace.clock()]));
     for_each(file, |record| builder.record(record, 0, &mut ()));
     builder
         .build()

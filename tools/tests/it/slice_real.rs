@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use etl_analysis::MachineBuilder;
 use etl_analysis::address::Tallies;
 use etl_analysis::files::Timeline;
+use etl_analysis::{MachineBuilder, ProcessIndex};
 use etl_events::Subject;
 use etl_format::read::{ExtendedItem, Options, Order, Record, Trace};
 use etl_schema::render::Renderer;
@@ -77,7 +77,7 @@ type Resolved = (BTreeMap<u32, Tallies>, Vec<(u32, u64, u64)>, u64);
 
 fn resolved(file: &[u8], wanted: impl Fn(&Record<'_>) -> bool) -> Resolved {
     let trace = Trace::open(file, &Options::salvage()).unwrap();
-    let mut builder = MachineBuilder::new(Timeline::new(vec![trace.clock()]), false);
+    let mut builder = MachineBuilder::new(Timeline::new(vec![trace.clock()]));
     for_each(file, |record| {
         if !has_addresses(record) || wanted(record) {
             builder.record(record, 0, &mut ());
@@ -89,7 +89,7 @@ fn resolved(file: &[u8], wanted: impl Fn(&Record<'_>) -> bool) -> Resolved {
         .iter()
         .filter(|p| p.tallies() != Tallies::default());
     let tallies = processes.map(|p| (p.pid().get(), p.tallies())).collect();
-    let pid = |process: usize| machine.processes()[process].pid().get();
+    let pid = |index: ProcessIndex| machine.process(index).unwrap().pid().get();
     let mut nowhere: Vec<_> = machine
         .unresolved()
         .iter()
