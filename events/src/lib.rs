@@ -56,6 +56,7 @@ mod subject;
 pub mod survey;
 #[doc(hidden)]
 pub mod testing;
+pub mod time;
 mod trace;
 
 pub use decoder::{Depth, EventDecoder};

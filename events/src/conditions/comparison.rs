@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_compared_with_each_name_and_with_all_that_are_printed() {
+    fn flags_are_compared_with_each_name_and_all_printed_names() {
         let entry = |value, name: &'static str| MapEntry {
             value,
             name: name.into(),

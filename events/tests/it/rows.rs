@@ -232,7 +232,7 @@ fn with_items() -> Vec<u8> {
 }
 
 #[test]
-fn json_has_one_stack_and_all_ids_of_extended_items_and_instances() {
+fn json_has_one_stack_and_all_ids_of_items_and_instances() {
     let file = with_items();
     let mut trace = open(&file);
     let mut lines = Vec::new();

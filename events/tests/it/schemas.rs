@@ -21,7 +21,7 @@ fn manifest(timestamp: i64, names: &[(u16, &str)]) -> Made {
 }
 
 #[test]
-fn events_have_the_last_schema_before_them_or_else_the_first_after() {
+fn event_has_the_last_schema_before_it_or_the_first_after_it() {
     let file = trace(&[
         Made::new(2_000, 7, b""),
         Made::new(2_001, 8, b""),

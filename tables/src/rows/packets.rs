@@ -54,7 +54,7 @@ impl Row for PacketRow<'_> {
             |row| Cell::int(Some(row.packet.length)),
         );
         columns.add(REASON.or_null(), |row| {
-            Cell::bits(row.packet.dropped.map(|dropped| dropped.0))
+            Cell::bits(row.packet.dropped.map(|dropped| dropped.reason))
         });
         columns.add(Column::new("data", Kind::Bytes, "Captured bytes"), |row| {
             Cell::Bytes(&row.packet.bytes)
