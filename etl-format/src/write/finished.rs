@@ -17,6 +17,6 @@ use super::SessionSummary;
 pub struct Finished<O, R = SessionSummary> {
     /// The output, for example the bytes in memory.
     pub output: O,
-    /// What was written, and what else the writer reports.
+    /// What was written and lost, and other results of the writer.
     pub report: R,
 }

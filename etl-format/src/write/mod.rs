@@ -1,7 +1,7 @@
-//! The write half: records to buffers to a file, as the kernel and reloggers write them.
+//! Writes records into buffers and buffers into a file, as the kernel and reloggers do.
 //!
-//! Encoders and decoders are separate, so that one half reveals an error in the other. They share
-//! constants and plain value types.
+//! Encoders and decoders are separate, so that one reveals an error in the other. They share
+//! constants and value types.
 //!
 //! ```
 //! use etl_format::{EventDescriptor, FileHeader, FileTime, Guid};

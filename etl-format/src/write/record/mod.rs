@@ -19,7 +19,7 @@ pub use event::Event;
 pub use extended::Extended;
 pub use full::Full;
 pub use instance::Instance;
-pub(crate) use message::give_timestamp;
+pub(crate) use message::insert_timestamp;
 pub use message::{Message, MessageMarker};
 pub use moved::Moved;
 pub use perfinfo::PerfInfo;
@@ -34,15 +34,15 @@ pub trait Record {
     /// Appends the record to `out`, without alignment padding.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Unwritable`] when the record does not fit the format, for example when
-    /// it would exceed 65535 bytes; `out` is then unchanged.
+    /// [`crate::ErrorKind::Unwritable`] if the format cannot express the record, for example because
+    /// it is longer than 65535 bytes; then `out` is unchanged.
     fn encode(&self, out: &mut Vec<u8>) -> Result<()>;
 
-    /// The record's own raw timestamp, if its kind has one.
+    /// The record's own raw timestamp, if it has one.
     fn timestamp(&self) -> Option<Ticks>;
 
-    /// The timestamp that a reader should return for the record: its own, or the one it was read
-    /// with. `None` if the record takes over the timestamp of the record before it.
+    /// The timestamp that a reader should return for the record: its own timestamp, or the timestamp
+    /// that it was read with. `None` for the timestamp of the record before it.
     fn effective_timestamp(&self) -> Option<Ticks> {
         self.timestamp()
     }
