@@ -82,7 +82,10 @@ fn put_block(items: &[Item], out: &mut Vec<u8>) {
     let mut bits = Bits::new(out);
     for &item in items {
         let symbol = item.symbol();
-        let (Some(&code), Some(&length)) = (codes.get(symbol), lengths.get(symbol)) else {
+        let Some(&code) = codes.get(symbol) else {
+            continue;
+        };
+        let Some(&length) = lengths.get(symbol) else {
             continue;
         };
         bits.write(code.into(), length.into());

@@ -1,6 +1,6 @@
 //! Compression formats of traces: decoders that never write beyond the declared size, and encoders.
 //!
-//! The formats are those of `RtlCompressBuffer`, published as MS-XCA. Every compressed trace seen
+//! `RtlCompressBuffer` has the same formats, published as MS-XCA. Every compressed trace seen
 //! so far is plain XPRESS, one stream per buffer; the other two are decoded from the publication.
 
 mod copy;

@@ -480,7 +480,8 @@ mod tests {
             &[PIPE - 1, 1, PIPE + 1],
             &[usize::MAX],
         ] {
-            // As buffers are walked: the header, that of the next buffer, and then all bytes.
+            // The order in which buffers are walked: the header, the header of the next buffer, and
+            // then all bytes.
             for buffer in [100, 4_096, PIPE, PIPE + 1, 150_000] {
                 let mut pipe = PipeSource::new(Pieces {
                     rest: &bytes,

@@ -20,7 +20,6 @@
 
 mod buffer;
 mod compressor;
-mod finished;
 mod header;
 mod output;
 pub(crate) mod packing;
@@ -31,6 +30,5 @@ mod session;
 pub use buffer::fill;
 pub use compressor::BufferCompressor;
 pub(crate) use compressor::MAX_THREADS;
-pub use finished::Finished;
-pub use output::{Output, Pipe, TraceFile};
+pub use output::{Finished, Output, Pipe, TraceFile};
 pub use session::{NextFile, Resume, Session, SessionConfig, SessionSummary, Style};

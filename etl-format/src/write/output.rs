@@ -1,9 +1,10 @@
-//! Outputs for the bytes of a trace: memory, a seekable file, a pipe.
+//! Outputs for the bytes of a trace (memory, a seekable file, a pipe), and a finished output.
 
 use std::io::{Seek, SeekFrom, Write};
 
 use crate::error::Result;
 
+use super::SessionSummary;
 use super::put::unwritable;
 
 /// An output for a trace: bytes at offsets.
@@ -158,4 +159,23 @@ impl<W: Write> Output for Pipe<W> {
     fn flush(&mut self) -> Result<()> {
         Ok(self.inner.flush()?)
     }
+}
+
+/// A finished trace: the output that it was written to, and a report on it.
+///
+/// ```
+/// use etl_format::FileHeader;
+/// use etl_format::write::{Finished, Session};
+///
+/// let finished: Finished<Vec<u8>> = Session::in_memory(FileHeader::new())?.close(None)?;
+/// assert_eq!(finished.report.buffers_written, 1);
+/// assert_eq!(finished.output.len(), 0x1_0000, "one buffer of 64 KiB");
+/// # Ok::<(), etl_format::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished<O, R = SessionSummary> {
+    /// The output, for example the bytes in memory.
+    pub output: O,
+    /// What was written and lost, and other results of the writer.
+    pub report: R,
 }

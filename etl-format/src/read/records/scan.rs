@@ -31,11 +31,12 @@ pub(in crate::read) fn scan<S: Source>(
     if others == 0 || compressed < MIN_BUFFERS {
         return scan_here(source, entries, layout, mode, selected);
     }
-    let order = (0..)
-        .zip(entries.iter())
-        .filter(|(_, entry)| selected(entry) && !is_empty(entry))
-        .map(|(index, _)| index)
-        .collect();
+    let mut order = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        if selected(entry) && !is_empty(entry) {
+            order.push(index);
+        }
+    }
     std::thread::scope(|scope| {
         let layout = Arc::new(layout.clone());
         let mut prefetcher = Prefetcher::<S::Block>::new(order, &layout, mode, false);

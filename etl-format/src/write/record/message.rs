@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::write::put::{marker, overwrite, sized};
 use crate::{Guid, ProcessId, ThreadId, Ticks};
 
-/// Which of its two markers a message begins with.
+/// The marker at the beginning of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MessageMarker {
     /// `0x90` in the fourth byte, 0 in the third: what `TraceMessage` writes.
@@ -43,7 +43,7 @@ pub struct Message<'a> {
     marker: MessageMarker,
     /// Number of the message within its GUID.
     number: u16,
-    /// Which optional fields are written.
+    /// The optional fields that are written.
     flags: MessageFlags,
     sequence: u32,
     component_id: u32,

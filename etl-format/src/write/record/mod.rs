@@ -1,13 +1,11 @@
 //! Encoders of records: one struct per kind.
 //!
-//! A struct borrows its payload; encoding only grows the output.
+//! A struct borrows its payload, and encoding only appends to the output.
 
 mod event;
 mod extended;
 mod full;
-mod instance;
 mod message;
-mod moved;
 mod perfinfo;
 mod raw;
 mod system;
@@ -17,13 +15,11 @@ mod tests;
 
 pub use event::Event;
 pub use extended::Extended;
-pub use full::Full;
-pub use instance::Instance;
+pub use full::{Full, Instance};
 pub(crate) use message::insert_timestamp;
 pub use message::{Message, MessageMarker};
-pub use moved::Moved;
 pub use perfinfo::PerfInfo;
-pub use raw::Raw;
+pub use raw::{Moved, Raw};
 pub use system::System;
 
 use crate::Ticks;

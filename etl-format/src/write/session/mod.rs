@@ -18,8 +18,7 @@ use crate::error::Result;
 use crate::pool::Take;
 use crate::{FileTime, Ticks};
 
-use super::finished::Finished;
-use super::output::{Output, TraceFile};
+use super::output::{Finished, Output, TraceFile};
 use super::packing::Packing;
 use super::put::{align, unwritable};
 use super::record::Record;
