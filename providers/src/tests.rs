@@ -66,7 +66,7 @@ fn pack_names_the_line_that_it_cannot_keep() {
     assert_eq!(packed("\nprovider B 12\n"), error(4, "not a GUID"));
 }
 
-/// Data that is no archive, or one that is cut, has no tables and causes no panic.
+/// Data that is not an archive, or a truncated archive, has no tables and causes no panic.
 #[test]
 fn damaged_data_has_no_tables() {
     assert!(Archive::open(b"something else").is_none());
