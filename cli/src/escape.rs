@@ -9,7 +9,7 @@ use etl_schema::render::is_terminal_unsafe;
 pub(crate) enum Style {
     /// `\u{1b}`, for text.
     Text,
-    /// `\u001b`, for JSON, where such characters occur inside strings only.
+    /// `\u001b`, for JSON: such characters only occur inside strings.
     Json,
 }
 
