@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn timeline_relates_files_on_one_counter_by_it_if_the_time_was_set() {
+    fn timeline_relates_files_by_their_counter_if_the_time_was_set() {
         let second = FILETIME_PER_SECOND;
         let (early, set) = (clock(0, 0, 1_000), clock(5_000, 14 * second, 1_000));
         let one = Timeline::new(vec![set, early]);

@@ -1,5 +1,5 @@
-//! Events of the kernel: processes, threads, images, context switches, samples and stacks, and
-//! those about its sessions and the computer.
+//! Events of the kernel: processes, threads, images, context switches, samples, stacks, sessions
+//! and the computer.
 
 mod io;
 mod schedule;
@@ -155,11 +155,9 @@ impl Etw<'_> {
         let key = address(width, process.key);
         let pid = process.pid;
         let parent = process.parent;
-        let (session, name, line) = (
-            u32::from(pid >= 8),
-            process.name.as_str(),
-            process.command_line.as_str(),
-        );
+        let session = u32::from(pid >= 8);
+        let name = process.name.as_str();
+        let line = process.command_line.as_str();
         let values = values![
             key, pid, parent, session, status, directory, flags, sid, name, line, "", ""
         ];

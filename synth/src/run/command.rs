@@ -1,5 +1,5 @@
 //! Command lines of tools: what a tool prints, and its exit code, when a request of its line is
-//! refused. The scenario goes on, as a batch file does.
+//! refused. The scenario continues, as a batch file does.
 
 use std::collections::BTreeSet;
 
@@ -81,7 +81,7 @@ fn tool_error(tool: Tool, refusal: &Refusal) -> (i32, String) {
             format!("Operation Status:\t{number}L\t{message}"),
         ),
         tool => {
-            let of = if *request == "merge" {
+            let subject = if *request == "merge" {
                 "Merge ETL"
             } else {
                 session
@@ -93,7 +93,7 @@ fn tool_error(tool: Tool, refusal: &Refusal) -> (i32, String) {
             };
             (
                 number.cast_signed(),
-                format!("{name}: error: {of}: {message} ({number:#x})."),
+                format!("{name}: error: {subject}: {message} ({number:#x})."),
             )
         }
     }

@@ -1,4 +1,4 @@
-//! Files, disks and the network: what threads do with them, when they wait, and when they go on.
+//! Files, disks and the network: what threads do with them, when they wait, and when they continue.
 //!
 //! A thread that waits for a disk or for the network leaves its processor. All of it happens, and
 //! takes its time, whether or not a session records it.
@@ -107,8 +107,8 @@ impl Simulator<'_> {
 
     /// Draws a time that a thread needs.
     fn draw_time(&mut self, thread: usize, min: Nanos, max: Nanos) -> Nanos {
-        let found = self.machine.threads.get_mut(thread);
-        found.map_or(min, |t| t.rng.between(min, max))
+        let thread = self.machine.threads.get_mut(thread);
+        thread.map_or(min, |t| t.rng.between(min, max))
     }
 
     /// A thread asks a file system for something.
@@ -190,7 +190,7 @@ impl Simulator<'_> {
         self.report_file(FileOperation::Close, since, &open, None, at)
     }
 
-    /// A transfer or flush goes on: with the next request to the disk, or to its end.
+    /// A transfer or flush continues: with the next request to the disk, or to its end.
     fn go_on(
         &mut self,
         thread: usize,
@@ -261,7 +261,7 @@ impl Simulator<'_> {
         Ok((at.at, MICROSECOND, then))
     }
 
-    /// A disk has served a request: it interrupts a processor, and the thread goes on.
+    /// A disk has served a request: it interrupts a processor, and the thread continues.
     pub(super) fn disk_done(&mut self, irp: u64) -> Result<()> {
         let Some(pending) = self.requests.remove(&irp) else {
             return Ok(());
@@ -273,8 +273,8 @@ impl Simulator<'_> {
             path,
         } = pending;
         // The first processor serves the interrupts of disks. A flush ends where it began.
-        let own = self.machine.threads.get(thread).map_or(0, |t| t.processor);
-        let processor = if request.bytes == 0 { own } else { 0 };
+        let own_processor = self.machine.threads.get(thread).map_or(0, |t| t.processor);
+        let processor = if request.bytes == 0 { own_processor } else { 0 };
         let at = self.now.max(self.machine.horizon(processor.into()));
         self.settle(processor.into(), at)?;
         let current = self
@@ -315,7 +315,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// A thread that waited goes on.
+    /// A thread that waited continues.
     pub(super) fn resume(&mut self, thread: usize) -> Result<()> {
         let Some(found) = self.machine.threads.get_mut(thread) else {
             return Ok(());
@@ -399,11 +399,11 @@ impl Simulator<'_> {
             self.close_file(thread, handle, at)?;
         }
         let connected = &self.machine.network.connected;
-        let of = connected
+        let sides_of_process = connected
             .iter()
-            .filter(|(_, of)| **of == process)
+            .filter(|(_, user)| **user == process)
             .map(|(sides, _)| *sides);
-        for (local, remote) in of.collect::<Vec<_>>() {
+        for (local, remote) in sides_of_process.collect::<Vec<_>>() {
             let connection = Connection {
                 local,
                 remote,

@@ -16,8 +16,7 @@ use etl_format::{EventDescriptor, FileHeader, FileTime, Guid, Ticks};
 use etl_schema::encode::OwnedValue;
 use etl_schema::store::SchemaStore;
 use etl_synth::truth::EventOutcome;
-use etl_test_support::{needs, trace};
-use etl_tests::foreign;
+use etl_test_support::{foreign, needs, trace};
 use etlkit::run_captured;
 
 use crate::kinds::{Kind, kinds};

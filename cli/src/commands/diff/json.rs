@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use etl_format::FileTime;
 use etl_tools::diff::{Change, Event, EventIdentity, ProviderIdentity, Summary};
 use serde::Serialize;
 
@@ -45,7 +44,7 @@ impl<'a> From<&'a ListedDifference> for EventDifference<'a> {
         let event = &difference.event;
         let mut json = EventDifference {
             kind: "changed",
-            time: FileTime::new(event.filetime()).to_string(),
+            time: event.time().to_string(),
             provider: event.provider(),
             event: event.identity(),
             changes: None,

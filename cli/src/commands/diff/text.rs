@@ -89,13 +89,13 @@ fn write_event(
 
 /// Time, name, process and thread of an event.
 fn head(event: &Event, start: i64) -> String {
-    let seconds = (i128::from(event.filetime()) - i128::from(start)) as f64 / 1e7;
+    let seconds = (i128::from(event.time().get()) - i128::from(start)) as f64 / 1e7;
     let provider = provider_name(event.provider());
     let name = event_name(event.identity());
     let mut out = format!("{seconds:.7}  {provider}/{name}");
-    for (name, short) in [("process", "pid"), ("thread", "tid")] {
+    for name in ["pid", "tid"] {
         if let Some(value) = event.property(name) {
-            out.push_str(&format!("  {short} {value}"));
+            out.push_str(&format!("  {name} {value}"));
         }
     }
     out

@@ -84,6 +84,8 @@ fn conformance_page_lists_every_rule_with_its_tests() {
         "analysis",
         "synth",
         "verify",
+        "events",
+        "tools",
         "tests",
     ] {
         tests_in(&root().join(name), &mut tests);
