@@ -382,6 +382,11 @@ impl Ranges {
             .map(|(start, live)| live.range(start, None))
     }
 
+    /// All ranges that there ever were, in no order, but for hidden ones that are alive.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Range> + '_ {
+        self.past.iter().copied().chain(self.alive())
+    }
+
     /// Ranges that have gone, in no order.
     #[must_use]
     pub fn past(&self) -> &[Range] {

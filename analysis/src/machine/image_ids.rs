@@ -1,5 +1,5 @@
-//! What a merge states of images: which one is meant follows from the time, as the next image at
-//! an address may be another one.
+//! What a merge states of images. A statement names a place and has a time, which tells the images
+//! apart that were at the place one after the other.
 
 use etl_format::{ProcessId, Ticks};
 use foldhash::HashMap;
@@ -28,7 +28,8 @@ impl<T> Default for Stated<T> {
 }
 
 impl<T: Copy + PartialEq> Stated<T> {
-    /// Takes in a record. Of several at one time, one that `is_better` than the last one counts.
+    /// Adds a statement. If there are several at one time, the last one that `is_better` than the
+    /// one before it is kept.
     pub fn add(&mut self, place: Place, time: Ticks, value: T, is_better: impl Fn(T, T) -> bool) {
         let spans = self.0.entry(place).or_default();
         match spans.last_mut() {
@@ -67,8 +68,11 @@ mod tests {
 
     #[test]
     fn of_finds_what_was_stated_while_the_image_was_there() {
-        let (place, mut ids) = ((ProcessId::new(4), 0x1000), Stated::default());
-        let better = |new: u8, old: u8| new > old;
+        let place = (ProcessId::new(4), 0x1000);
+        let mut ids = Stated::default();
+        fn better(new: u8, old: u8) -> bool {
+            new > old
+        }
         for (time, id) in [
             (10, 1),
             (20, 1),
