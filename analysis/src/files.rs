@@ -69,9 +69,9 @@ pub struct Session {
     pub from: Ticks,
     /// Timestamp of its end, if it was closed.
     pub to: Option<Ticks>,
-    /// Events that its header counts as lost.
+    /// Lost events, as its header counts them.
     pub events_lost: u32,
-    /// Buffers that its header counts as lost.
+    /// Lost buffers, as its header counts them.
     pub buffers_lost: u32,
 }
 

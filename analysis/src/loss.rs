@@ -249,9 +249,9 @@ impl<'a> FileLosses<'a> {
             }
             Note::BufferLostBefore { offset, processor } => {
                 let before = self.neighbour(offset, processor, -1);
-                let is_flagged = |b: &BufferEntry| b.flags.has(BufferFlags::BUFFER_LOST);
                 // A buffer of one source may be missing between several buffers of other sources.
-                let is_same = is_joined && before.is_some_and(is_flagged);
+                let is_same = is_joined
+                    && before.is_some_and(|buffer| buffer.flags.has(BufferFlags::BUFFER_LOST));
                 located.buffers = located.buffers.saturating_add(u32::from(!is_same));
                 let from = self.time_of(offset, processor, -1);
                 let to = self.time_of(offset, processor, 0);

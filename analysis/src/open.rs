@@ -1,4 +1,4 @@
-//! Operations whose ends are awaited, and which of them losses give up.
+//! Operations that have not ended. Losses of records drop those whose ends may be missing.
 
 use std::hash::Hash;
 
@@ -6,7 +6,7 @@ use foldhash::HashMap;
 
 use crate::loss::Loss;
 
-/// The records among which an operation ends: a loss of such records may hide the end.
+/// The records that may have the end of an operation. A loss of such records may hide the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Scope {
     session: usize,
@@ -20,6 +20,14 @@ impl Scope {
         Scope {
             session,
             processor: None,
+        }
+    }
+
+    /// The records that a loss may hide.
+    pub(crate) fn of_loss(loss: &Loss) -> Self {
+        Scope {
+            session: loss.session,
+            processor: loss.processor,
         }
     }
 
@@ -52,11 +60,18 @@ impl Scope {
 /// ```
 #[derive(Clone, Debug)]
 pub struct OpenOperations<K, V> {
-    /// Each with the number of the scope in which it began.
-    all: HashMap<K, (usize, V)>,
+    all: HashMap<K, Open<V>>,
     /// How many of them are not given up.
     count: usize,
     scopes: Scopes,
+}
+
+/// An operation that began.
+#[derive(Clone, Debug)]
+struct Open<V> {
+    /// The number of the scope in which it began.
+    scope: usize,
+    value: V,
 }
 
 impl<K, V> Default for OpenOperations<K, V> {
@@ -85,14 +100,14 @@ impl<K: Hash + Eq, V> OpenOperations<K, V> {
     /// The open operation with a key.
     #[must_use]
     pub fn get(&self, key: &K) -> Option<&V> {
-        let (scope, value) = self.all.get(key)?;
-        self.scopes.is_open(*scope).then_some(value)
+        let open = self.all.get(key)?;
+        self.scopes.is_open(open.scope).then_some(&open.value)
     }
 
     /// As [`OpenOperations::get`], to change it.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
-        let (scope, value) = self.all.get_mut(key)?;
-        self.scopes.is_open(*scope).then_some(value)
+        let open = self.all.get_mut(key)?;
+        self.scopes.is_open(open.scope).then_some(&mut open.value)
     }
 
     /// An operation begins, and ends with a record of `scope`. Returns the operation that it
@@ -100,7 +115,7 @@ impl<K: Hash + Eq, V> OpenOperations<K, V> {
     pub fn begin(&mut self, key: K, scope: Scope, value: V) -> Option<V> {
         let scope = self.scopes.begin(scope);
         self.count += 1;
-        let before = self.all.insert(key, (scope, value));
+        let before = self.all.insert(key, Open { scope, value });
         self.still_open(before)
     }
 
@@ -118,8 +133,8 @@ impl<K: Hash + Eq, V> OpenOperations<K, V> {
     }
 
     /// An operation that was taken out, unless it had been given up.
-    fn still_open(&mut self, before: Option<(usize, V)>) -> Option<V> {
-        let (scope, value) = before?;
+    fn still_open(&mut self, before: Option<Open<V>>) -> Option<V> {
+        let Open { scope, value } = before?;
         if !self.scopes.end(scope) {
             return None;
         }
@@ -134,7 +149,7 @@ impl<K: Hash + Eq, V> OpenOperations<K, V> {
         // To visit all operations costs no more than to begin the dropped ones.
         if self.all.len() > 2 * self.count {
             let scopes = &self.scopes;
-            self.all.retain(|_, (scope, _)| scopes.is_open(*scope));
+            self.all.retain(|_, open| scopes.is_open(open.scope));
             self.all.shrink_to(2 * self.count);
         }
         given_up
@@ -145,8 +160,8 @@ impl<K: Hash + Eq, V> OpenOperations<K, V> {
         let OpenOperations { all, scopes, .. } = std::mem::take(self);
         let open = all
             .into_iter()
-            .filter(move |(_, (scope, _))| scopes.is_open(*scope));
-        open.map(|(key, (_, value))| (key, value))
+            .filter(move |(_, open)| scopes.is_open(open.scope));
+        open.map(|(key, open)| (key, open.value))
     }
 
     /// All open operations, in no order.
@@ -154,8 +169,8 @@ impl<K: Hash + Eq, V> OpenOperations<K, V> {
         let open = self
             .all
             .iter()
-            .filter(|(_, (scope, _))| self.scopes.is_open(*scope));
-        open.map(|(key, (_, value))| (key, value))
+            .filter(|(_, open)| self.scopes.is_open(open.scope));
+        open.map(|(key, open)| (key, &open.value))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Uses of stack keys, until it is defined what a key stands for.
+//! Uses of stack keys that are not defined yet.
 
 use etl_format::Ticks;
 use std::collections::BTreeMap;

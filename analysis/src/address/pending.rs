@@ -47,7 +47,7 @@ pub(crate) struct Pending {
     pub first: Ticks,
     /// Time of the last.
     pub last: Ticks,
-    /// `None` for what came as a span of times.
+    /// `None` if the event has a span of times.
     cover: Option<Cover>,
 }
 

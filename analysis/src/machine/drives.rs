@@ -35,7 +35,10 @@ impl Volumes {
     /// Reads a record by which a merge describes the machine.
     pub fn record(&mut self, opcode: u8, payload: &[u8]) {
         let mut cursor = Cursor::new(payload);
-        let (Some(first), Some(second)) = (cursor.utf16z(), cursor.utf16z()) else {
+        let Some(first) = cursor.utf16z() else {
+            return;
+        };
+        let Some(second) = cursor.utf16z() else {
             return;
         };
         match opcode {

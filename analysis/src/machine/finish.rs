@@ -103,7 +103,7 @@ impl Machine {
 struct Precompiled {
     /// Whether the modules' events identify the PDB of its native code.
     is_identified: bool,
-    /// Whether it is the image of the IL: then its own PDB has no native addresses.
+    /// Whether it is the image of the IL, whose PDB has no native addresses.
     is_il: bool,
 }
 

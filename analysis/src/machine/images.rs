@@ -7,7 +7,7 @@ use etl_format::read::Record;
 use etl_schema::views::Pdb;
 use etl_schema::views::merge::{self, ImageStamp};
 
-use super::image_ids::Stated;
+use super::image_ids::{Place, Stated};
 use super::names::{Names, file_name};
 use crate::address::Origin;
 use crate::counted::Span;
@@ -138,7 +138,7 @@ impl Images {
         }
     }
 
-    /// Keeps the identity of an image, if a merge wrote the record to state one.
+    /// Keeps the identity of an image, if the record is a merge's record of one.
     pub(crate) fn identity(
         &mut self,
         record: &Record<'_>,
@@ -149,13 +149,21 @@ impl Images {
             return;
         };
         self.identities += 1;
-        if let (Some(names), merge::ImageIdentity::Pdb(pdb)) = (names, event.identity) {
+        if let Some(names) = names
+            && let merge::ImageIdentity::Pdb(pdb) = event.identity
+        {
             names.pdb(pdb, event.pdb_path);
         }
-        let (Some(pid), Some(base)) = (event.process_id, event.base) else {
+        let Some(pid) = event.process_id else {
             return;
         };
-        let place = (ProcessId::new(pid), base);
+        let Some(base) = event.base else {
+            return;
+        };
+        let place = Place {
+            pid: ProcessId::new(pid),
+            base,
+        };
         if let Some(stamp) = event.stamp {
             self.stamps.add(place, timestamp, stamp, |_, _| false);
         }
@@ -183,7 +191,10 @@ impl Images {
         let Some(image) = self.list.get_mut(index) else {
             return;
         };
-        let place = (image.pid, image.base);
+        let place = Place {
+            pid: image.pid,
+            base: image.base,
+        };
         image.id = image.id.or_else(|| self.ids.of(place, lived));
         image.stamp = image.stamp.or_else(|| self.stamps.of(place, lived));
     }

@@ -434,7 +434,7 @@ mod tests {
             (0..7).map(|number| texts.get(number)).collect::<Vec<_>>(),
             list
         );
-        // What follows a NUL is no part of a text.
+        // A text ends before a NUL.
         assert_eq!(texts.number(&utf16("ab\0cd")), 5);
         // Half of a pair is replaced.
         let half = texts.number(&[0x48, 0xd8]);

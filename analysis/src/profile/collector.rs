@@ -66,7 +66,7 @@ impl SampleCollector {
         SampleCollector::default()
     }
 
-    /// Takes only the samples in a range of the recording's clock.
+    /// Counts only the samples in a range of the recording's clock.
     #[must_use]
     pub fn within(self, range: TimeRange) -> Self {
         SampleCollector { range, ..self }

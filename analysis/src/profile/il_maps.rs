@@ -101,9 +101,10 @@ impl IlMaps {
     fn add(&mut self, key: MethodKey, offsets: &[u8], count: usize) {
         let mut map = Vec::new();
         for index in 0..count {
-            let il = offsets.u32_at(4 * index);
-            let native = offsets.u32_at(4 * (count + index));
-            let (Some(il), Some(native)) = (il, native) else {
+            let Some(il) = offsets.u32_at(4 * index) else {
+                break;
+            };
+            let Some(native) = offsets.u32_at(4 * (count + index)) else {
                 break;
             };
             match il {
@@ -134,10 +135,16 @@ impl Observer for IlMaps {
         let Some(fields) = reader.and_then(|(_, reader)| reader.read(record)) else {
             return;
         };
-        let (Some(process), Some(method)) = (event.process, fields.uint(0)) else {
+        let Some(process) = event.process else {
             return;
         };
-        let (Some(count), Some(offsets)) = (fields.uint(2), fields.from(3)) else {
+        let Some(method) = fields.uint(0) else {
+            return;
+        };
+        let Some(count) = fields.uint(2) else {
+            return;
+        };
+        let Some(offsets) = fields.from(3) else {
             return;
         };
         let count = count as usize;

@@ -153,7 +153,7 @@ impl Stacks {
         let moment = Moment { time, state };
         let mut node = root.node;
         let mut depth = 0;
-        // Whether all frames so far are those of the last stack.
+        // Whether all frames so far equal the frames of the last stack.
         let mut is_same = true;
         for address in addresses {
             match recent.frames.get(depth) {

@@ -16,7 +16,7 @@ const INTERVAL: usize = 4;
 /// Offset of the interval before, in the payload of the event that changes it.
 const OLD_INTERVAL: usize = 8;
 
-/// A number of samples, and the time that they stand for. The one with more time is greater.
+/// A number of samples, and the time that they represent. The weight with more time is greater.
 ///
 /// ```
 /// use etl_analysis::profile::Weight;

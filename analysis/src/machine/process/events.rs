@@ -82,8 +82,17 @@ impl Process {
                 };
                 self.method(change, &method, tag, context);
             }
+            clr::Event::JitStart(id) => self.jit_start(id, context),
+            clr::Event::IlMap(_) => self.map_seen(is_rundown, timestamp),
+            _ => self.item_event(&decoded.event, context),
+        }
+    }
+
+    /// Changes the process by an event of a module, an assembly or an application domain.
+    fn item_event(&mut self, event: &clr::Event<'_>, context: LogContext) {
+        match *event {
             clr::Event::Module(change, module) => {
-                let clr = self.clrs.entry(instance).or_default();
+                let clr = self.clrs.entry(context.instance).or_default();
                 let facts = clr.module_facts.entry(module.id).or_default();
                 facts.learn(&module);
                 let item = ItemEvent {
@@ -114,11 +123,10 @@ impl Process {
                 self.item(item, context);
                 // The default domain is unloaded when the CLR ends.
                 if change == Change::Unload && domain.is_default() {
-                    self.clrs.entry(instance).or_default().ended = Some(timestamp);
+                    let clr = self.clrs.entry(context.instance).or_default();
+                    clr.ended = Some(context.time);
                 }
             }
-            clr::Event::JitStart(id) => self.jit_start(id, context),
-            clr::Event::IlMap(_) => self.map_seen(is_rundown, timestamp),
             _ => {}
         }
     }
