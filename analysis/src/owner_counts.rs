@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_by_ids_are_those_in_time_order_where_no_id_is_used_again() {
+    fn counts_by_id_equal_counts_in_time_order_if_no_id_is_reused() {
         let (quick, slow) = counted(&trace(&[100, 200, 300]));
         assert!(
             slow.iter()

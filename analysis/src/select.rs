@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_only_events_have_are_selected_for_the_whole_recording() {
+    fn ids_known_only_from_events_select_the_whole_recording() {
         let all = [process(
             ProcessId::new(4),
             "System",

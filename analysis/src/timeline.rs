@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn timeline_relates_files_on_one_counter_by_it_if_the_time_was_set() {
+    fn timeline_relates_files_by_their_counter_if_the_time_was_set() {
         let second = FILETIME_PER_SECOND;
         let early = clock(0, 0, 1_000);
         let set = clock(5_000, 14 * second, 1_000);
@@ -188,7 +188,7 @@ mod tests {
             (one.clock(), one.set_by()),
             (early, 9 * second.unsigned_abs())
         );
-        // With a file on another clock.
+        // Beside a file with another clock.
         let system = Clock::new(
             ClockType::SYSTEM_TIME,
             FileTime::new(second),

@@ -345,7 +345,7 @@ mod tests {
     use etl_format::{EventDescriptor, FileHeader};
 
     #[test]
-    fn stops_end_the_inner_start_with_as_many_open_activities_as_are_kept() {
+    fn stop_ends_the_inner_start_at_the_limit_of_open_activities() {
         let provider = Guid::new(1, 0, 0, [0; 8]);
         let id = Guid::new(2, 0, 0, [0; 8]);
         let header = FileHeader {

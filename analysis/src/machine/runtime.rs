@@ -598,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_maybe_gone_are_those_of_modules_that_may_have_been_unloaded() {
+    fn methods_may_be_gone_if_their_module_may_be_unloaded() {
         let mut clr = Clr::default();
         let end = clr::Change::Rundown(Enumeration::End);
         for (module, methods) in [(1, 3), (2, 4), (3, 5)] {

@@ -420,7 +420,7 @@ fn stacks_are_joined_across_the_files_of_one_session() {
 }
 
 #[test]
-fn losses_between_the_files_of_one_session_leave_the_ends_of_operations_open() {
+fn losses_between_files_of_a_session_leave_operations_open() {
     for (mode, given_up) in [(LogFileMode::NEWFILE, 1), (LogFileMode::SEQUENTIAL, 0)] {
         let mut files = [Trace::with_mode(mode), Trace::with_mode(mode)];
         files[0].read(3_000, 5);
@@ -477,7 +477,7 @@ fn events_without_a_thread_have_that_of_their_stack() {
 }
 
 #[test]
-fn observers_of_samples_are_not_shown_the_stacks_of_events_at_the_same_time() {
+fn observer_of_samples_sees_no_stacks_of_simultaneous_events() {
     let mut trace = Trace::new();
     trace.thread(0x0501, TID, 2_000);
     trace.event(0x0f43, 2, 3_000, &[&[0; 24]]);
@@ -574,7 +574,7 @@ fn process_names_keep_bytes_that_are_no_utf8_apart() {
 }
 
 #[test]
-fn reads_of_a_packet_that_is_used_again_count_from_their_own_start() {
+fn reads_of_a_reused_packet_take_time_from_their_own_start() {
     // As many reads without an end as are awaited, or one less; then one of a millisecond.
     for requests in [(1 << 16) - 1, 1 << 16] {
         let mut trace = Trace::new();

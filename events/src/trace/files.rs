@@ -55,7 +55,7 @@ pub(super) struct TraceFile {
     pub clock: Clock,
     /// The number of its machine.
     pub machine: usize,
-    /// Its place among the files of its machine.
+    /// Its index among the files of its machine.
     pub index_on_machine: usize,
 }
 
@@ -63,12 +63,14 @@ impl TraceFile {
     /// Opens the trace in an input.
     pub fn new(name: String, mut input: Input, settings: &Settings) -> Result<Self> {
         input.ensure_records(settings.limits)?;
-        let opened = input.trace(&settings.options(OrderCheck::Lookahead));
-        let (header, clock) = match opened {
-            Ok(trace) => (trace.header().clone(), trace.clock()),
+        let trace = match input.trace(&settings.options(OrderCheck::Lookahead)) {
+            Ok(trace) => trace,
             Err(error) if settings.mode == Mode::Strict => return Err(Error::Trace(error)),
             Err(error) => return Err(Error::Input(input.head().not_a_trace(&name, &error))),
         };
+        let header = trace.header().clone();
+        let clock = trace.clock();
+        drop(trace);
         Ok(TraceFile {
             name,
             input,
@@ -86,7 +88,7 @@ impl TraceFile {
     }
 }
 
-/// What the files of one machine contain as a whole.
+/// The processes, threads, code and schemas in the files of one machine.
 #[derive(Debug)]
 pub(super) struct MachineData {
     pub machine: Machine,

@@ -274,7 +274,7 @@ impl<'a> Describer<'a> {
         Some((name, category))
     }
 
-    /// Where an event was logged.
+    /// The stack of an event, by the number of the event.
     fn stack(&self, number: u64) -> Option<u64> {
         let node = self.profile.node_of(*self.collected.stacks.get(&number)?)?;
         let root = self

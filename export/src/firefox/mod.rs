@@ -49,7 +49,7 @@ use tables::{Texts, Twins};
 use threads::Threads;
 use times::{Times, to_millis};
 
-/// The version of the format. Later versions of the viewer read it too.
+/// The version of the format. Later versions of the viewer also read it.
 const FORMAT: u32 = 66;
 
 /// A process, and a thread.
@@ -87,7 +87,7 @@ impl Collector {
         }
     }
 
-    /// Only collects what began in a range of the recording's clock.
+    /// Only collects samples and events in a range of times of the recording's clock.
     #[must_use]
     pub fn within(self, range: TimeRange) -> Self {
         Collector {
@@ -159,7 +159,7 @@ impl Observer for Collector {
     }
 }
 
-/// Numbers of what was written.
+/// Numbers of written items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Written {
@@ -205,7 +205,7 @@ impl<'a> FirefoxProfile<'a> {
     /// Writes it as JSON in a gzip file. `name` is the name of the recording.
     ///
     /// # Errors
-    /// When writing fails.
+    /// If writing fails.
     pub fn write_gzip(&self, name: &str, out: impl Write) -> io::Result<Written> {
         let out = GzEncoder::new(out, Compression::fast());
         let (written, out) = self.json(name, BufWriter::with_capacity(CHUNK, out))?;
@@ -217,7 +217,7 @@ impl<'a> FirefoxProfile<'a> {
     /// Writes it as JSON. `name` is the name of the recording.
     ///
     /// # Errors
-    /// When writing fails.
+    /// If writing fails.
     pub fn write(&self, name: &str, out: impl Write) -> io::Result<Written> {
         let (written, _) = self.json(name, BufWriter::with_capacity(CHUNK, out))?;
         Ok(written)

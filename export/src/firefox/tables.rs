@@ -146,7 +146,7 @@ fn name(profile: &Profile, frame: &Frame) -> String {
     }
 }
 
-/// Where a frame is in its image.
+/// The offset of a frame in its image.
 fn offset(profile: &Profile, frame: &Frame) -> Option<u64> {
     let module = profile.modules().get(frame.module)?;
     let start = module.addresses.as_ref()?.start;

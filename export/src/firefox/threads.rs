@@ -58,7 +58,7 @@ impl ByRoot {
         self.order.get(begin..self.end(root)).unwrap_or_default()
     }
 
-    /// Where the samples of a root end in the order.
+    /// The end of the samples of a root in the order.
     fn end(&self, root: usize) -> usize {
         self.ends.get(root).copied().unwrap_or(0)
     }
@@ -247,8 +247,8 @@ impl<'a> Threads<'a> {
     }
 
     /// The samples of a root. The viewer shows a thread as busy until its next sample. If that
-    /// comes late, a row without a stack ends the sample before it, and another one precedes the
-    /// sample.
+    /// comes late, a row without a stack ends the sample before it, and a second row without a
+    /// stack ends the pause.
     fn rows(&self, root: usize, thread: ThreadKey, twins: &mut Twins) -> Vec<Row> {
         let samples = self.by_root.of(root);
         let mut rows = Vec::with_capacity(samples.len());

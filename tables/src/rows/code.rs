@@ -112,7 +112,7 @@ impl Row for MethodRow<'_> {
         const MODULE: Column = Column::new("module", Kind::Word, "File name of its module");
         const TYPE: Column = Column::new("type", Kind::Word, "Its type, with the namespace");
         const SIGNATURE: Column = Column::new("signature", Kind::Text, "Its signature");
-        const TOKEN: Column = Column::count("token", "Its metadata token; 0 for what has none");
+        const TOKEN: Column = Column::count("token", "Its metadata token; 0 if it has none");
         const ADDRESS: Column = Column::address("address", "First address of the code, as bits");
         const JITTED: Column =
             Column::new("jitted", Kind::Bool, "Whether it was compiled at run time");

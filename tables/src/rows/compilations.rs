@@ -32,7 +32,7 @@ impl OfProcess for CompilationRow<'_> {
 impl Row for CompilationRow<'_> {
     const NAME: &'static str = "compilations";
     const ROW: &'static str = "One method that was compiled at run time, the slowest first";
-    const ABOUT: &'static str = "As `analyze jit` reports them.";
+    const ABOUT: &'static str = "`analyze jit` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const DURATION: Column = Column::micros(

@@ -43,7 +43,8 @@ impl OfProcess for ExceptionRow<'_> {
 impl Row for ExceptionRow<'_> {
     const NAME: &'static str = "exceptions";
     const ROW: &'static str = "The exceptions of one type that a method of a process threw";
-    const ABOUT: &'static str = "As `analyze exceptions` reports them, the most frequent first.";
+    const ABOUT: &'static str =
+        "`analyze exceptions` prints the same rows, the most frequent first.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const TYPE: Column = Column::new("type", Kind::Word, "Type of the exceptions");

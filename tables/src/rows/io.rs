@@ -51,8 +51,8 @@ impl HasDurations for IoRow<'_> {
 impl Row for IoRow<'_> {
     const NAME: &'static str = "io";
     const ROW: &'static str = "The operations of one kind by a process on a file";
-    const ABOUT: &'static str = "As `analyze io` reports them. Single operations are in `disk_operations`, and events \
-         (`FileIo.Read`).";
+    const ABOUT: &'static str = "`analyze io` prints the same rows. Single operations are in `disk_operations`, \
+        and in events (`FileIo.Read`).";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         add_process(columns);

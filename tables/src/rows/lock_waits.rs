@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use etl_analysis::behavior::Distribution;
 use etl_analysis::behavior::contention::{Contention, LockWaits};
 use etl_analysis::{Machine, ThreadKey};
+use etl_format::ThreadId;
 
 use super::{
     Durations, HasDurations, OfProcess, THREAD, add_durations, add_process, process_label, ticks,
@@ -19,7 +20,7 @@ use crate::selection::Selection;
 pub struct LockWaitRow<'m> {
     machine: &'m Machine,
     process: Label<'m>,
-    tid: u32,
+    tid: ThreadId,
     thread: &'m str,
     count: u64,
     waits: &'m LockWaits,
@@ -41,7 +42,7 @@ impl HasDurations for LockWaitRow<'_> {
 impl Row for LockWaitRow<'_> {
     const NAME: &'static str = "lock_waits";
     const ROW: &'static str = "The waits of one thread for locks of .NET, the longest first";
-    const ABOUT: &'static str = "As `analyze contention` reports them.";
+    const ABOUT: &'static str = "`analyze contention` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const UNENDED: Column = Column::count(
@@ -93,7 +94,7 @@ pub fn lock_waits<'m>(
         rows.push(LockWaitRow {
             machine,
             process: process_label(machine, process),
-            tid: tid.get(),
+            tid,
             thread: machine
                 .thread_of(process, tid)
                 .map_or("", |thread| &thread.name),

@@ -34,7 +34,7 @@ impl OfProcess for ThreadPoolChangeRow<'_> {
 impl Row for ThreadPoolChangeRow<'_> {
     const NAME: &'static str = "thread_pool_changes";
     const ROW: &'static str = "One change of the threads of a thread pool of .NET, in time order";
-    const ABOUT: &'static str = "As `analyze threadpool` reports them.";
+    const ABOUT: &'static str = "`analyze threadpool` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const KIND: Column = Column::new("thread_kind", Kind::Word, "`workers` or `I/O`");
@@ -124,20 +124,25 @@ impl OfProcess for ThreadPoolRow<'_> {
 impl Row for ThreadPoolRow<'_> {
     const NAME: &'static str = "thread_pools";
     const ROW: &'static str = "The thread pool of one CLR";
-    const ABOUT: &'static str = "As `analyze threadpool` reports them.";
+    const ABOUT: &'static str = "`analyze threadpool` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const MIN: Column = Column::count("min_workers", "Least number of worker threads");
-        const MAX: Column =
-            Column::count("max_workers", "Largest allowed number of worker threads");
+        const MIN: Column = Column::count("min_workers", "Minimum number of worker threads");
+        const MAX: Column = Column::count("max_workers", "Maximum number of worker threads");
         const STARTED: Column = Column::count("threads_started", "Worker threads that started");
         const ENDED: Column = Column::count("threads_ended", "Worker threads that ended");
-        const THREADS: Column = Column::count("most_threads", "Most worker threads at a time");
+        const THREADS: Column = Column::count(
+            "most_threads",
+            "Largest number of worker threads at one time",
+        );
         const WORKING: Column = Column::count(
             "most_working",
-            "Most worker threads that were busy at a time",
+            "Largest number of busy worker threads at one time",
         );
-        const IO: Column = Column::count("most_io_threads", "Most I/O threads at a time");
+        const IO: Column = Column::count(
+            "most_io_threads",
+            "Largest number of I/O threads at one time",
+        );
         const ADJUSTMENTS: Column =
             Column::count("adjustments", "Adjustments of the number of worker threads");
         const REASON: Column = Column::new(
@@ -269,8 +274,8 @@ impl HasDurations for ThreadPoolQueueRow<'_> {
 impl Row for ThreadPoolQueueRow<'_> {
     const NAME: &'static str = "thread_pool_queues";
     const ROW: &'static str = "The waits of work items, or of completed I/O, in one thread pool";
-    const ABOUT: &'static str = "As `analyze threadpool` reports them. An item waits from when it is \
-        queued until a thread takes it.";
+    const ABOUT: &'static str = "`analyze threadpool` prints the same rows. An item waits from when it \
+        is queued until a thread takes it.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const QUEUE: Column = Column::new("queue", Kind::Word, "`work` or `I/O`");

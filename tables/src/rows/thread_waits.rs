@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use etl_analysis::behavior::Histogram;
 use etl_analysis::behavior::waits::{ThreadTimes, Waits};
 use etl_analysis::{Machine, ProcessIndex, ThreadKey};
+use etl_format::ThreadId;
 
 use super::{OfProcess, THREAD, add_process, name_or_number, process_label, ticks};
 use crate::cell::{Cell, Label};
@@ -17,14 +18,11 @@ use crate::selection::Selection;
 const TID: Column = Column::count("tid", "Id of the thread");
 const WAITS: Column = Column::count("waits", "Waits that ended");
 const WAIT: Column = Column::micros("wait_us", "Sum of the waits");
-const WAIT_P50: Column = Column::micros(
-    "wait_p50_us",
-    "Half of the waits were no longer; at most 1/32 above",
-)
-.or_null();
+const WAIT_P50: Column =
+    Column::micros("wait_p50_us", "Median, at most 1/32 above the exact value").or_null();
 const WAIT_P99: Column = Column::micros(
     "wait_p99_us",
-    "99 of 100 were no longer; at most 1/32 above",
+    "99th percentile, at most 1/32 above the exact value",
 )
 .or_null();
 const WAIT_MAX: Column = Column::micros("wait_max_us", "The longest wait").or_null();
@@ -43,7 +41,7 @@ fn thread_label(machine: &Machine, key: ThreadKey) -> Label<'_> {
     Label::ThreadOf {
         name: process.value(),
         pid: process.pid(),
-        tid: key.tid.get(),
+        tid: key.tid,
     }
 }
 
@@ -64,7 +62,7 @@ pub struct ThreadWaitRow<'m> {
 #[derive(Clone, Copy, Debug)]
 struct Waker<'m> {
     label: Label<'m>,
-    tid: u32,
+    tid: ThreadId,
     /// In ticks of the recording's clock.
     time: u64,
 }
@@ -78,17 +76,16 @@ impl OfProcess for ThreadWaitRow<'_> {
 impl Row for ThreadWaitRow<'_> {
     const NAME: &'static str = "thread_waits";
     const ROW: &'static str = "What one thread ran and waited for, the longest waits first";
-    const ABOUT: &'static str = "As `analyze waits` reports them.";
+    const ABOUT: &'static str = "`analyze waits` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const RUNNING: Column = Column::micros("running_us", "Time on a processor");
         const SWITCHES: Column = Column::count("switches", "Switches to the thread");
         const READY_COUNT: Column = Column::count("ready", "How often it was ready to run");
-        const READY: Column =
-            Column::micros("ready_us", "Time from when it was ready until it ran");
+        const READY: Column = Column::micros("ready_us", "Time between being ready and running");
         const READY_P99: Column = Column::micros(
             "ready_p99_us",
-            "99 of 100 were no longer; at most 1/32 above",
+            "99th percentile, at most 1/32 above the exact value",
         );
         const READY_MAX: Column = Column::micros("ready_max_us", "The longest of them");
         const REASON: Column =
@@ -190,7 +187,7 @@ pub fn thread_waits<'m>(
             reason: reason.map_or(Cow::Borrowed(""), |(&reason, _)| reason_name(waits, reason)),
             waker: waker.map(|(&waker, waits)| Waker {
                 label: thread_label(machine, waker),
-                tid: waker.tid.get(),
+                tid: waker.tid,
                 time: waits.ticks,
             }),
         });
@@ -217,7 +214,7 @@ impl OfProcess for WaitReasonRow<'_> {
 impl Row for WaitReasonRow<'_> {
     const NAME: &'static str = "wait_reasons";
     const ROW: &'static str = "The waits of a process with the same reason, the longest first";
-    const ABOUT: &'static str = "As `analyze waits` reports them.";
+    const ABOUT: &'static str = "`analyze waits` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const REASON: Column = Column::new("reason", Kind::Word, "Why, by its name or its number");
@@ -295,7 +292,7 @@ impl Row for WakerRow<'_> {
     const NAME: &'static str = "wakers";
     const ROW: &'static str =
         "The waits of one thread that another thread ended, the longest first";
-    const ABOUT: &'static str = "As `analyze waits` reports them.";
+    const ABOUT: &'static str = "`analyze waits` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const WAKER: Column = Column::new(

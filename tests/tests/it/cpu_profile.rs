@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use etl_analysis::profile::{FrameTotal, Profile, ProfileOptions, SampleCollector};
 use etl_analysis::{Analysis, Machine, Recording};
-use etl_test_support::{needs, trace};
-use etl_tests::foreign;
+use etl_test_support::{foreign, needs, trace};
 use etlkit::run_captured;
 use serde_json::Value;
 

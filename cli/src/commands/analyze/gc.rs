@@ -20,7 +20,7 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
     let collections = &analyzed.observer;
     let selection = args.selection(&analyzed);
     let rows = gcs(machine, collections, &selection);
-    let time = selected_time(args, machine)?;
+    let time = selected_time(&analyzed);
     let sums = gc_processes(machine, collections, &rows, &selection, time);
     let heaps = gc_heaps(&rows);
     let has_several_heaps = rows.iter().any(|row| row.collection().heaps.len() > 1);
@@ -58,7 +58,7 @@ fn describe_pauses(
     }
     let machine = &analyzed.machine;
     let collections = &analyzed.observer;
-    if args.recording.has_span() {
+    if args.recording.has_range() {
         let mut paused = 0;
         for selected in collections.selected_pauses() {
             if selection.has_process(Some(selected.pause.process)) {
