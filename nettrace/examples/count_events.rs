@@ -1,4 +1,4 @@
-//! Counts the events of a stream: `cargo run -p etl-nettrace --example count_events [FILE.nettrace]`.
+//! Counts the events of a stream: `cargo run -p etl-nettrace --example count_events [FILE]`.
 //!
 //! Without an argument it reads a small stream that it makes itself.
 

@@ -295,8 +295,7 @@ struct ObjectType {
 impl ObjectType {
     /// Reads from after the tag of the object. `begin` is the tag of an object of this version.
     fn read<R: Read>(input: &mut Input<R>, begin: u8) -> Result<Self> {
-        let expected = "that of an object";
-        input.expect_tag(begin, "the tag of a type", expected)?;
+        input.expect_tag(begin, "the tag of a type", "5, or 4 before version 4")?;
         input.expect_tag(TAG_NULL_REFERENCE, "the tag in a type", "1")?;
         let version = input.u32("the version of an object")?;
         let min_reader = input.u32("the least reader version of an object")?;
@@ -335,8 +334,8 @@ fn refusal_of_version(offset: u64, found: u32) -> Error {
     Error::new(offset, ErrorKind::Version { found, remedy })
 }
 
-/// Why a stream of objects without "Nettrace" is refused: version 3, which the environment variables
-/// of .NET Core 2.1 make, an earlier one, or a file of PerfView.
+/// Why a stream of objects without "Nettrace" is refused: it has version 3, which .NET Core 2.1
+/// writes if environment variables request it, or an earlier one, or it is a file of PerfView.
 fn refusal_of_old_objects<R: Read>(input: &mut Input<R>) -> Error {
     match first_old_object(input) {
         Ok(object) => match object.name.as_str() {

@@ -9,16 +9,18 @@ use crate::guid::Guid;
 use crate::header::TraceHeader;
 use crate::labels::Label;
 use crate::metadata::Metadata;
+use crate::stacks::StackIndex;
 use crate::tables::Tables;
 use crate::threads::Thread;
 
 /// An event that does not borrow. It has a reference to its block in the pool of blocks. Its stack
-/// is looked up when it is lent: stacks are forgotten at sequence points, which no event crosses.
+/// is in the table of stacks, which are forgotten at sequence points: no event is held across one.
 #[derive(Debug)]
 pub(crate) struct HeldEvent {
     pub header: EventHeader,
     pub block: BlockId,
     pub metadata: Arc<Metadata>,
+    pub stack: Option<StackIndex>,
     pub thread: Option<Arc<Thread>>,
     pub labels: Option<Arc<[Label]>>,
 }
@@ -47,7 +49,7 @@ impl HeldEvent {
             activity_id: header.activity_id,
             related_activity_id: header.related_activity_id,
             stack_id: header.stack_id,
-            stack: tables.stacks.get(header.stack_id).unwrap_or_default(),
+            stack: self.stack(tables),
             thread: self.thread.as_ref(),
             labels,
             is_barrier: header.is_barrier,
@@ -60,6 +62,13 @@ impl HeldEvent {
         event.activity_id = activity(labels).unwrap_or(event.activity_id);
         event.related_activity_id = related_activity(labels).unwrap_or(event.related_activity_id);
         event
+    }
+
+    fn stack<'a>(&self, tables: &'a Tables) -> &'a [u64] {
+        match self.stack {
+            Some(index) => tables.stacks.addresses(index),
+            None => &[],
+        }
     }
 
     fn payload<'a>(&self, blocks: &'a BlockPool) -> &'a [u8] {

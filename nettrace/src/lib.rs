@@ -22,10 +22,12 @@
 //! # Versions
 //! | version | written by | read |
 //! |---|---|---|
-//! | 3 and earlier (`.netperf`) | environment variables of .NET Core 2.1 | no, with an error that says so |
+//! | 3 and earlier (`.netperf`) | .NET Core 2.1 | no |
 //! | 4, 5 | every runtime since .NET Core 3.0; both state 4 | yes |
 //! | 6 | one_collect, `dotnet-trace collect-linux` | yes |
 //! | later | | no |
+//!
+//! The error of a version that is not read names the version.
 //!
 //! # Cut and damaged streams
 //! A killed process leaves a stream without an end. The reader returns what is intact, and

@@ -86,7 +86,10 @@ impl LossTracker {
     }
 
     /// Adds an item of a reader and returns the losses that it shows, without allocating for each
-    /// event. Items must come in the order of the stream or of time.
+    /// event.
+    ///
+    /// With [`Order::Time`](crate::Order::Time), the losses are the same unless the index of a
+    /// thread of version 6 is used again between two sequence points.
     pub fn add(&mut self, item: &Item<'_>) -> &[Loss] {
         self.found.clear();
         match item {

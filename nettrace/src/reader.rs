@@ -2,6 +2,7 @@
 
 mod rows;
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -52,6 +53,8 @@ pub struct Reader<R> {
     /// The block whose rows are read.
     block: Option<OpenBlock>,
     sorter: Sorter,
+    /// Removed threads that are returned after the events that are held.
+    removed: VecDeque<RemovedThread>,
     current: Option<Current>,
     damage: DamageLog,
     state: State,
@@ -60,8 +63,8 @@ pub struct Reader<R> {
     latest: Ticks,
 }
 
-/// What a stream contains, in the order of the stream. With [`Order::Time`], events come later than
-/// the metadata and the threads around them.
+/// What a stream contains, in the order of the stream. With [`Order::Time`], metadata and threads
+/// come before events that precede them in the stream.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Item<'a> {
@@ -116,6 +119,15 @@ enum State {
     Failed(Error),
 }
 
+/// Why no more blocks can be found.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// The source has ended.
+    Cut,
+    /// The frame of the blocks is damaged.
+    Lost,
+}
+
 impl Reader<File> {
     /// Opens a file.
     ///
@@ -159,6 +171,7 @@ impl<R: Read> Reader<R> {
             blocks: BlockPool::default(),
             block: None,
             sorter: Sorter::default(),
+            removed: VecDeque::new(),
             current: None,
             damage: DamageLog::new(options.mode),
             state: State::Reading,
@@ -177,8 +190,9 @@ impl<R: Read> Reader<R> {
     /// The next event; `None` at the end of what can be read. Skips the other items.
     ///
     /// # Errors
-    /// When the source fails, or a limit would be exceeded; in [`Mode::Strict`](crate::Mode::Strict)
-    /// also at the first fault. Returns the same error again after that.
+    /// When the source fails, or a limit would be exceeded; in
+    /// [`Mode::Strict`](crate::Mode::Strict) also at the first fault. Returns the same error again
+    /// after that.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>> {
         loop {
             self.advance()?;
@@ -246,7 +260,8 @@ impl<R: Read> Reader<R> {
         self.damage.count
     }
 
-    /// Whether the end of the stream was read. A killed process leaves a stream without an end.
+    /// Whether the end of the stream was read. A killed process leaves a stream without an end. With
+    /// [`Order::Time`], events may still follow.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         matches!(self.state, State::Complete)
@@ -303,6 +318,11 @@ impl<R: Read> Reader<R> {
             if let Some(event) = self.sorter.pop_due(self.memory_for_sorting()) {
                 return Ok(Some(Current::Event(event)));
             }
+            if self.sorter.is_empty()
+                && let Some(removed) = self.removed.pop_front()
+            {
+                return Ok(Some(Current::RemovedThread(removed)));
+            }
             let read = if self.block.is_some() {
                 self.read_row()
             } else if matches!(self.state, State::Reading) {
@@ -315,6 +335,7 @@ impl<R: Read> Reader<R> {
                 Ok(Some(Current::Event(event))) if self.options.order == Order::Time => {
                     self.sorter.push(event);
                 }
+                Ok(Some(Current::RemovedThread(removed))) => self.removed.push_back(removed),
                 Ok(Some(current)) => return Ok(Some(current)),
                 Err(error) => {
                     self.block = None;
@@ -337,7 +358,8 @@ impl<R: Read> Reader<R> {
     }
 
     fn memory_for_sorting(&self) -> Memory {
-        let used = self.sorter.size_in_memory() + self.blocks.size();
+        let removed = self.removed.len() * size_of::<RemovedThread>();
+        let used = self.sorter.size_in_memory() + self.blocks.size() + removed;
         if used as u64 > self.options.limits.sorting {
             Memory::Short
         } else {
@@ -355,7 +377,8 @@ impl<R: Read> Reader<R> {
                 return Ok(None);
             }
             Err(error) => {
-                self.end_at_fault(start, error)?;
+                let is_cut = matches!(error.kind, ErrorKind::Truncated { .. });
+                self.end_at_fault(if is_cut { Fault::Cut } else { Fault::Lost }, start, error)?;
                 return Ok(None);
             }
         };
@@ -364,7 +387,7 @@ impl<R: Read> Reader<R> {
             if skipped < head.size {
                 let what = "block of an unknown kind";
                 let error = Error::truncated(head.offset, what, head.size, skipped);
-                self.end_at_fault(head.offset, error)?;
+                self.end_at_fault(Fault::Cut, head.offset, error)?;
                 return Ok(None);
             }
             return Ok(Some(Current::UnknownBlock(UnknownBlock {
@@ -410,7 +433,7 @@ impl<R: Read> Reader<R> {
         let size = block.head.size;
         let have = block.available as u64;
         let error = Error::truncated(block.end(), block.head.kind.name(), size, have);
-        self.end_at_fault(block.end(), error)
+        self.end_at_fault(Fault::Cut, block.end(), error)
     }
 
     /// Skips the rest of the open block.
@@ -420,7 +443,7 @@ impl<R: Read> Reader<R> {
         };
         self.blocks.drop_reference(block.id);
         if block.is_cut() {
-            self.end_at_fault(block.offset(), error)
+            self.end_at_fault(Fault::Cut, block.offset(), error)
         } else {
             self.damage.add(block.offset()..block.end(), error)
         }
@@ -428,15 +451,15 @@ impl<R: Read> Reader<R> {
 
     /// Ends the reading at a fault after which no block can be found. `start` is the first byte
     /// that was not used.
-    fn end_at_fault(&mut self, start: u64, error: Error) -> Result<()> {
+    fn end_at_fault(&mut self, fault: Fault, start: u64, error: Error) -> Result<()> {
         if let State::Failed(_) = self.state {
             // The source failed in this block, which is why it is cut.
             return Ok(());
         }
         let end = self.frame.input.offset();
-        self.state = match error.kind {
-            ErrorKind::Truncated { .. } => State::Cut(end),
-            _ => State::Lost,
+        self.state = match fault {
+            Fault::Cut => State::Cut(end),
+            Fault::Lost => State::Lost,
         };
         self.damage.add(start..end, error)
     }

@@ -80,6 +80,10 @@ impl Sorter {
         self.barrier = None;
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+
     /// Bytes of memory that the events take, without their payloads.
     pub fn size_in_memory(&self) -> usize {
         self.heap.len() * size_of::<Entry>()

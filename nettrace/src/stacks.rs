@@ -15,6 +15,10 @@ pub(crate) struct StackTable {
     addresses: Vec<u64>,
 }
 
+/// The place of a stack, which stays the same until all stacks are forgotten.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StackIndex(usize);
+
 /// Stacks whose ids follow each other.
 #[derive(Clone, Copy, Debug)]
 struct StackRun {
@@ -24,20 +28,23 @@ struct StackRun {
 }
 
 impl StackTable {
-    /// The addresses of a stack, innermost first. `None` if there is no stack of this id.
-    pub fn get(&self, id: u32) -> Option<&[u64]> {
+    /// The place of the stack with an id. `None` if none is defined.
+    pub fn find(&self, id: u32) -> Option<StackIndex> {
         let (first_id, run) = self.runs.range(..=id).next_back()?;
         let number = id - first_id;
         if number >= run.count {
             return None;
         }
-        let index = run.first + number as usize;
-        let end = *self.ends.get(index)?;
-        let start = match index.checked_sub(1) {
-            Some(before) => *self.ends.get(before)?,
-            None => 0,
-        };
-        self.addresses.get(start..end)
+        Some(StackIndex(run.first + number as usize))
+    }
+
+    /// The addresses of a stack, innermost first.
+    pub fn addresses(&self, index: StackIndex) -> &[u64] {
+        let end = self.ends.get(index.0).copied().unwrap_or_default();
+        let before = index.0.checked_sub(1);
+        let start = before.and_then(|before| self.ends.get(before)).copied();
+        let range = start.unwrap_or_default()..end;
+        self.addresses.get(range).unwrap_or_default()
     }
 
     pub fn clear(&mut self) {
@@ -92,6 +99,10 @@ impl StackTable {
 mod tests {
     use super::*;
 
+    fn get(table: &StackTable, id: u32) -> Option<&[u64]> {
+        table.find(id).map(|index| table.addresses(index))
+    }
+
     fn block(first_id: u32, stacks: &[&[u32]]) -> Vec<u8> {
         let mut bytes = first_id.to_le_bytes().to_vec();
         bytes.extend((stacks.len() as u32).to_le_bytes());
@@ -109,15 +120,15 @@ mod tests {
             let read = table.read_block(&mut Cursor::new(&bytes, 0), 4);
             assert!(read.is_ok());
         }
-        assert_eq!(table.get(5), Some(&[1, 2][..]));
-        assert_eq!(table.get(6), Some(&[][..]));
-        assert_eq!(table.get(7), Some(&[3][..]));
-        assert_eq!(table.get(1), Some(&[9][..]));
+        assert_eq!(get(&table, 5), Some(&[1, 2][..]));
+        assert_eq!(get(&table, 6), Some(&[][..]));
+        assert_eq!(get(&table, 7), Some(&[3][..]));
+        assert_eq!(get(&table, 1), Some(&[9][..]));
         for unknown in [0, 2, 4, 8, u32::MAX] {
-            assert_eq!(table.get(unknown), None, "{unknown}");
+            assert_eq!(get(&table, unknown), None, "{unknown}");
         }
         table.clear();
-        assert_eq!(table.get(5), None);
+        assert_eq!(get(&table, 5), None);
     }
 
     #[test]
@@ -127,6 +138,6 @@ mod tests {
         bytes.pop();
         let error = table.read_block(&mut Cursor::new(&bytes, 0), 4).err();
         assert_eq!(error.map(|e| (e.offset, e.code())), Some((20, "truncated")));
-        assert_eq!((table.get(1), table.get(2)), (Some(&[1][..]), None));
+        assert_eq!((get(&table, 1), get(&table, 2)), (Some(&[1][..]), None));
     }
 }

@@ -1,5 +1,5 @@
-// Writes small EventPipe streams for examples and tests. Nothing of it is in the library, which only
-// reads. The examples of the documentation include this file.
+// Writes small EventPipe streams for examples and tests. The library only reads. The examples of
+// the documentation include this file, so that it has no doc comment for the whole file.
 
 /// An event as it is stored. Compressed headers leave out what is the same as in the event before.
 #[derive(Clone, Debug, Default)]

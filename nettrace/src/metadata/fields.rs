@@ -5,8 +5,7 @@ use crate::error::{Error, Result};
 
 /// How deep structures and arrays may be nested. Event sources allow one level.
 const MAX_DEPTH: u64 = 16;
-/// The highest number of fields of an event, so that hostile metadata does not take more memory than
-/// its bytes.
+/// The highest number of fields of an event, because a field takes more memory than its bytes.
 const MAX_FIELDS: u64 = 1 << 16;
 
 /// A field of an event's payload. Fields follow each other without alignment.

@@ -144,8 +144,12 @@ impl<R: Read> Reader<R> {
             return Ok(None);
         };
         let metadata = Arc::clone(metadata);
-        if header.stack_id != 0 && self.tables.stacks.get(header.stack_id).is_none() {
-            self.note_undefined(start, Definition::Stack, header.stack_id.into())?;
+        let mut stack = None;
+        if header.stack_id != 0 {
+            stack = self.tables.stacks.find(header.stack_id);
+            if stack.is_none() {
+                self.note_undefined(start, Definition::Stack, header.stack_id.into())?;
+            }
         }
         let mut thread = None;
         if self.frame.encoding == Encoding::Blocks {
@@ -166,6 +170,7 @@ impl<R: Read> Reader<R> {
             header,
             block: block.id,
             metadata,
+            stack,
             thread,
             labels,
         })))

@@ -270,6 +270,18 @@ fn damage_in_a_block_costs_the_rest_of_the_block() {
 }
 
 #[test]
+fn a_cut_stream_with_a_damaged_last_block_is_cut() {
+    let mut stream = ObjectStream::new(8);
+    // A block header that is too short, in a block that is cut.
+    stream.block("EventBlock", &[19, 0, 0, 0, 0, 0, 0, 0]);
+    let cut = &stream.bytes[..stream.bytes.len() - 4];
+    let mut reader = Reader::new(cut).unwrap();
+    assert!(reader.next_event().unwrap().is_none());
+    assert_eq!(reader.cut_offset(), Some(cut.len() as u64));
+    assert_eq!(reader.damage()[0].error.code(), "invalid");
+}
+
+#[test]
 fn events_without_metadata_are_skipped_one_by_one() {
     let mut stream = ObjectStream::new(8);
     stream.metadata(&[metadata_blob(1, "A", 1, "")]);

@@ -86,7 +86,9 @@ fn described(stream: &[u8]) -> Value {
     let start = header
         .start_time
         .map(|time| time.get() / UNITS_PER_MILLISECOND - UNIX_EPOCH_MS);
-    let order = time_order(stream, &events);
+    let mut losses_by_time = LossTracker::new();
+    let order = time_order(stream, &events, &mut losses_by_time);
+    assert_eq!(losses_by_time.lost(), losses.lost());
     json!({
         "header": format!(
             "version {} pointers {} pid {} processors {} ticks {} frequency {}",
@@ -107,8 +109,8 @@ fn described(stream: &[u8]) -> Value {
     })
 }
 
-/// The numbers of the events in time order.
-fn time_order(stream: &[u8], events: &[String]) -> Vec<usize> {
+/// The numbers of the events in time order, and their losses.
+fn time_order(stream: &[u8], events: &[String], losses: &mut LossTracker) -> Vec<usize> {
     let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
     for (number, event) in events.iter().enumerate() {
         let offset = event.split(' ').next().unwrap();
@@ -120,7 +122,9 @@ fn time_order(stream: &[u8], events: &[String]) -> Vec<usize> {
     }
     let mut order = Vec::new();
     let mut reader = Reader::with_options(stream, &text::by_time()).unwrap();
-    while let Some(event) = reader.next_event().unwrap() {
+    while let Some(item) = reader.next_item().unwrap() {
+        losses.add(&item);
+        let Item::Event(event) = item else { continue };
         let line = text::event(&event);
         let number = numbers[line.split(' ').next().unwrap()];
         assert_eq!(line, events[number], "in time order");

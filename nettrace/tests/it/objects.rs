@@ -216,6 +216,28 @@ fn stacks_are_forgotten_at_sequence_points() {
     );
 }
 
+/// An event does not get a stack that is defined after it, while it is held.
+#[test]
+fn a_stack_belongs_to_the_events_after_it() {
+    let mut stream = ObjectStream::new(8);
+    stream.metadata(&[metadata_blob(1, "A", 1, "")]);
+    let with_stack = |sequence, time| EventRow {
+        stack: 1,
+        ..row(sequence, time)
+    };
+    stream.events(&[with_stack(1, 5)]);
+    stream.block("StackBlock", &stack_block(1, 8, &[&[1]]));
+    stream.events(&[with_stack(2, 6)]);
+    stream.block("StackBlock", &stack_block(1, 8, &[&[2]]));
+    stream.events(&[with_stack(3, 7)]);
+    let stream = stream.finish();
+    let in_file = text::events(&stream, &Options::default());
+    for (event, stack) in in_file.iter().zip(["stack []", "stack [1]", "stack [2]"]) {
+        assert!(event.contains(stack), "{event}");
+    }
+    assert_eq!(text::events(&stream, &text::by_time()), in_file);
+}
+
 #[test]
 fn metadata_of_the_runtime_ends_after_the_level() {
     let metadata = metadata_of(metadata_blob(9, "Microsoft-Windows-DotNETRuntime", 143, ""));

@@ -121,6 +121,8 @@ fn items_come_in_the_order_of_the_stream() {
         "point 1000000030",
     ];
     assert_eq!(text::items(&stream, &Options::default()), expected);
+    // The thread is removed after its event.
+    assert_eq!(text::items(&stream, &text::by_time()), expected);
 }
 
 #[test]
