@@ -1,4 +1,4 @@
-//! Escaping of what a terminal could act on.
+//! Escaping of characters that a terminal could act on.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,6 @@ pub(crate) enum Style {
 
 /// The text with every character escaped that a terminal could act on. Line feeds and tabs stay.
 pub(crate) fn escape_controls(text: &str, style: Style) -> Cow<'_, str> {
-    let is_unsafe = |c: char| is_terminal_unsafe(c) && c != '\n' && c != '\t';
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
     }
@@ -32,6 +31,10 @@ pub(crate) fn escape_controls(text: &str, style: Style) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+fn is_unsafe(c: char) -> bool {
+    is_terminal_unsafe(c) && c != '\n' && c != '\t'
 }
 
 /// As [`escape_controls`] for text, but ANSI colour sequences stay.

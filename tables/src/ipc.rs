@@ -8,8 +8,7 @@ use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
-use etl_analysis::files::Fault;
-use etl_format::read::Source;
+use etl_format::read::{Damage, Source};
 
 use crate::options::Options;
 use crate::recorded::Recorded;
@@ -28,13 +27,13 @@ pub enum Form {
 }
 
 /// What was written of a table.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Written {
     /// Rows.
     pub rows: u64,
     /// What could not be read of the trace.
-    pub faults: Vec<Fault>,
+    pub damage: Vec<Damage>,
 }
 
 /// Writes a table of a trace. Damage is no error: what is left is written.
@@ -89,7 +88,7 @@ pub fn write<S: Source, W: Write>(
     }
     Ok(Written {
         rows,
-        faults: recorded.into_faults(),
+        damage: recorded.into_damage(),
     })
 }
 

@@ -1,12 +1,11 @@
 //! A trace whose tables are made, and what all of its rows need to know.
 
-use etl_analysis::files::Fault;
 use etl_analysis::profile::Intervals;
 use etl_analysis::{Analysis, Machine, RecordObserver, Recording};
 use etl_events::context::Context;
 use etl_events::schemas::SchemasOfTraces;
 use etl_format::Ticks;
-use etl_format::read::{Record, Source, Trace};
+use etl_format::read::{Damage, Record, Source, Trace};
 
 use crate::options::Options;
 use crate::{Error, Result, events};
@@ -27,7 +26,7 @@ pub(crate) struct Recorded<S: Source> {
     pub options: Options,
     before: Option<Before>,
     /// What the passes over the trace could not read.
-    faults: Vec<Fault>,
+    damage: Vec<Damage>,
 }
 
 /// Finds the intervals of samples, and the schemas.
@@ -60,13 +59,13 @@ impl<S: Source> Recorded<S> {
             source,
             options,
             before: None,
-            faults: Vec::new(),
+            damage: Vec::new(),
         })
     }
 
     /// What could not be read of the trace, once a table was written.
-    pub fn into_faults(self) -> Vec<Fault> {
-        self.faults
+    pub fn into_damage(self) -> Vec<Damage> {
+        self.damage
     }
 
     fn read_before(&mut self, code: bool) -> Result<()> {
@@ -100,10 +99,11 @@ impl<S: Source> Recorded<S> {
         };
         let ReadBefore { intervals, schemas } = records;
         self.options.store = schemas.store(0);
-        self.faults = machine
+        self.damage = machine
             .files()
             .iter()
-            .flat_map(|file| file.faults.clone())
+            .flat_map(|file| &file.damage)
+            .map(|range| range.damage.clone())
             .collect();
         self.before = Some(Before {
             machine,
@@ -146,7 +146,7 @@ impl<S: Source> Recorded<S> {
             source,
             options,
             before,
-            faults,
+            damage,
         } = self;
         let machine = before.as_ref().map(|before| &before.machine);
         let context = machine.filter(|_| names && options.names).map(Context::new);
@@ -154,7 +154,7 @@ impl<S: Source> Recorded<S> {
         let mut trace = open_trace(source, options)?;
         let mut records = events::records(&mut trace, is_ordered, options.threads)?;
         let result = run(&mut records, context.as_ref(), options)?;
-        *faults = records.damage().iter().map(Fault::from).collect();
+        *damage = records.damage().to_vec();
         Ok(result)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use etl_analysis::ProcessIndex;
 use etl_format::{ThreadId, Ticks, TimeRange};
 
 /// Which processes, threads and times have rows. Default: all.
@@ -19,7 +20,7 @@ use etl_format::{ThreadId, Ticks, TimeRange};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    processes: Option<BTreeSet<usize>>,
+    processes: Option<BTreeSet<ProcessIndex>>,
     threads: Vec<ThreadId>,
     range: TimeRange,
 }
@@ -33,7 +34,7 @@ impl Selection {
 
     /// Selects the processes with these indices in the machine; `None` selects all.
     #[must_use]
-    pub fn processes(self, processes: Option<BTreeSet<usize>>) -> Self {
+    pub fn processes(self, processes: Option<BTreeSet<ProcessIndex>>) -> Self {
         Selection { processes, ..self }
     }
 
@@ -51,7 +52,7 @@ impl Selection {
 
     /// Whether a process is selected, by its index; an unknown process is if all are.
     #[must_use]
-    pub fn has_process(&self, process: Option<usize>) -> bool {
+    pub fn has_process(&self, process: Option<ProcessIndex>) -> bool {
         let Some(selected) = &self.processes else {
             return true;
         };

@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_have_the_first_free_name_without_regard_to_capital_letters() {
+    fn columns_have_the_first_free_name_ignoring_case() {
         let mut table = TypedTable::new("A.B".to_owned());
         let mut expected: Vec<String> = table.slots.iter().map(|slot| slot.name.clone()).collect();
         // Names that meet each other, in an order without a rule.

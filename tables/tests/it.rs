@@ -25,8 +25,8 @@ use etl_analysis::behavior::exceptions::Exceptions;
 use etl_analysis::behavior::io::Io;
 use etl_analysis::behavior::network::Network;
 use etl_analysis::machine::images::ImageId;
-use etl_analysis::profile::{ProfileOptions, SampleCollector};
-use etl_analysis::{Analysis, Machine, Recording};
+use etl_analysis::profile::{FrameTotal, ProfileOptions, SampleCollector};
+use etl_analysis::{Analysis, Machine, ProcessIndex, Recording};
 use etl_events::EventDecoder;
 use etl_events::conditions::Conditions;
 use etl_events::context::{Code, Context, machine};
@@ -575,7 +575,7 @@ fn check_machine(bytes: &[u8]) {
     let micros = |time: Option<i64>| {
         time.map(|time| (machine.clock().time(Ticks::new(time)).get() - UNIX).div_euclid(10))
     };
-    let of = |index: usize| &machine.processes()[index];
+    let of = |index: ProcessIndex| machine.process(index).unwrap();
     let file = |path: &str| path.rsplit('\\').next().unwrap().to_owned();
     let processes = machine.processes().iter().map(|process| {
         object(json!({
@@ -718,14 +718,14 @@ fn tables_agree_with_info_and_analyses() {
             .all(Option::is_none)
     );
     let operations = all(&bytes, "io");
-    let total: u64 = io.totals().map(|(_, _, _, total)| total.count).sum();
+    let total: u64 = io.totals().map(|file| file.total.count).sum();
     assert_eq!(sum(&operations, "count"), total as i64);
-    let total: u64 = io.totals().map(|(_, _, _, total)| total.bytes).sum();
+    let total: u64 = io.totals().map(|file| file.total.bytes).sum();
     assert_eq!(sum(&operations, "bytes"), total as i64);
     let on_disks = io
         .totals()
-        .filter(|(_, _, operation, _)| operation.name().starts_with("disk"));
-    let total: u64 = on_disks.map(|(_, _, _, total)| total.count).sum();
+        .filter(|file| file.operation.name().starts_with("disk"));
+    let total: u64 = on_disks.map(|file| file.total.count).sum();
     let operations = all(&bytes, "disk_operations");
     assert_eq!(rows(&operations) as u64, total);
     let reads = words(&operations, "operation")
@@ -735,10 +735,10 @@ fn tables_agree_with_info_and_analyses() {
     let read: i64 = reads.filter_map(|(_, bytes)| bytes).sum();
     let expected = io
         .totals()
-        .filter(|(_, _, operation, _)| operation.name() == "disk read");
+        .filter(|file| file.operation.name() == "disk read");
     assert_eq!(
         read as u64,
-        expected.map(|(_, _, _, total)| total.bytes).sum::<u64>()
+        expected.map(|file| file.total.bytes).sum::<u64>()
     );
     assert_eq!(count("compilations"), compilations.list().len());
     let thrown: u64 = exceptions.list().map(|thrown| thrown.count).sum();
@@ -772,7 +772,7 @@ fn check_samples(bytes: &[u8], machine: &Machine, samples: &SampleCollector) {
     assert_eq!(rows(&frames) as i64, sum(&stacks, "depth"));
     // Own samples of methods, but for stacks whose code changed in between.
     let mut expected = BTreeMap::<String, u64>::new();
-    for (frame, total) in profile.by_frame() {
+    for FrameTotal { frame, total, .. } in profile.by_frame() {
         if total.exclusive.samples > 0 {
             *expected.entry(profile.label(frame)).or_default() += total.exclusive.samples;
         }
@@ -989,8 +989,8 @@ fn page() -> String {
     let mut page = format!(
         "# Columns of all tables\n\n{}\n\n{INTRODUCTION}\n",
         wrapped(&format!(
-            "What `etlkit export parquet` and `etlkit export arrow` write, what `etlkit analyze` prints \
-         as JSON and CSV, and what the crate `etl-tables` passes to programs. This is version \
+            "The tables that `etlkit export parquet` and `etlkit export arrow` write, that `etlkit \
+         analyze` prints as JSON and CSV, and that the crate `etl-tables` returns. This is version \
          {SCHEMA_VERSION} of the tables; files have it as the metadata `etlkit.schema`. It changes \
          when a column changes its meaning or its type, or is removed."
         ))
@@ -1039,23 +1039,25 @@ fn section(table: &Table, columns: &[Column]) -> String {
 }
 
 const INTRODUCTION: &str = "\
-[tables.md](tables.md) describes data sets, units and questions to them. In a data set, each table
-also has the column `trace` (VARCHAR), the name of the trace: its file name without the folder.
+[tables.md](tables.md) describes data sets and units, and has questions with answers in SQL. In a
+data set, each table also has the column `trace` (VARCHAR), the name of the trace: its file name
+without the folder.
 
-TIMESTAMPTZ is TIMESTAMP WITH TIME ZONE, in UTC. Addresses and keywords are the bits of unsigned
-numbers in signed ones. `null` means that the value can be null.
+TIMESTAMPTZ is TIMESTAMP WITH TIME ZONE, in UTC. Addresses and keywords are unsigned numbers; signed
+columns contain the same bits. `null` means that the value can be null.
 ";
 
 const TYPED: &str = "\
 ## typed/Provider.Event
 
 One event of this kind, if `--typed` is given. The columns are the first columns of `events`, from
-`trace` to `thread`, then `version`, `activity`, and one for each field of the event under its own
-name. A name that differs from another column only in capital letters gets an underscore.
+`trace` to `thread`, then `version`, `activity`, and a column for each field of the event with the
+name of the field. A name that differs from another column only in capital letters gets an
+underscore.
 
 | field | type |
 |---|---|
-| integers of 8 and 16 bits, and signed ones of 32 | INTEGER |
+| integers of 8 and 16 bits, signed integers of 32 bits | INTEGER |
 | other integers, pointers | BIGINT |
 | BOOL | BOOLEAN |
 | float, double | DOUBLE |
@@ -1070,7 +1072,7 @@ a version does not have is null. If a field has two types in two versions, the c
 type: BOOLEAN, INTEGER, BIGINT; or DOUBLE for INTEGER and DOUBLE; otherwise VARCHAR.
 
 Another build of Windows, or of a provider, may log other versions of an event, so the tables of two
-traces may have other columns. Read them by name: `union_by_name = true` in DuckDB,
+traces may have different columns. Read them by name: `union_by_name = true` in DuckDB,
 `missing_columns=\"insert\"` in Polars.
 ";
 

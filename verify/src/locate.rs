@@ -58,15 +58,15 @@ pub(crate) fn locate<S: Source>(
     }
     let mut found: BTreeMap<Ticks, Vec<Location>> = BTreeMap::new();
     let mut budget = MAX_BUFFERS;
-    for (index, (trace, name)) in recording.files_mut().iter_mut().enumerate() {
+    for (index, file) in recording.files_mut().iter_mut().enumerate() {
         let search = Search {
             index,
             timeline: facts.machine.timeline(),
             wanted: &wanted,
         };
         search
-            .run(trace, &mut budget, &mut found)
-            .map_err(|e| Error::new(index, name, e))?;
+            .run(&mut file.trace, &mut budget, &mut found)
+            .map_err(|e| Error::new(index, &file.name, e))?;
     }
     for finding in findings.iter_mut().filter(|f| f.offset.is_none()) {
         let Some(found) = finding.timestamp.and_then(|t| found.get(&t)) else {
@@ -81,7 +81,7 @@ pub(crate) fn locate<S: Source>(
         finding.file = recording
             .files()
             .get(location.source)
-            .map(|(_, name)| name.clone());
+            .map(|file| file.name.clone());
         (finding.processor, finding.offset) = (location.processor, Some(location.offset));
     }
     Ok(())

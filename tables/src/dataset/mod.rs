@@ -13,8 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
-use etl_analysis::files::Fault;
-use etl_format::read::Source;
+use etl_format::read::{Damage, Source};
 
 use crate::options::Options;
 use crate::recorded::Recorded;
@@ -62,7 +61,7 @@ pub struct Dataset {
 }
 
 /// What became of a trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Added {
     /// It was in the data set before.
@@ -76,7 +75,7 @@ pub enum Added {
         /// Bytes of all files.
         bytes: u64,
         /// What could not be read of the trace.
-        faults: Vec<Fault>,
+        damage: Vec<Damage>,
     },
 }
 
@@ -220,7 +219,7 @@ impl Dataset {
         remove(&folder)?;
         let mut files = Files::new(&self.root, &folder, &trace, self.codec, hash);
         let written = self.write(source, &trace, options, &missing, &mut files);
-        let totals = written.and_then(|faults| Ok((files.finish()?, faults)));
+        let totals = written.and_then(|damage| Ok((files.finish()?, damage)));
         let moved = totals.and_then(|totals| {
             for table in fs::read_dir(&folder).into_iter().flatten() {
                 let table = table.map_err(|error| failed(&folder, error))?;
@@ -230,7 +229,7 @@ impl Dataset {
         });
         // Gone or not, the error of the trace is what counts.
         let removed = remove(&folder);
-        let ((rows, bytes), faults) = moved?;
+        let ((rows, bytes), damage) = moved?;
         removed?;
         let layout = |name: &str| name.split(' ').next().map(str::to_owned);
         entry
@@ -242,7 +241,7 @@ impl Dataset {
             trace,
             rows,
             bytes,
-            faults,
+            damage,
         })
     }
 
@@ -259,7 +258,7 @@ impl Dataset {
         options: Options,
         missing: &[String],
         files: &mut Files,
-    ) -> Result<Vec<Fault>> {
+    ) -> Result<Vec<Damage>> {
         let wants = |name: &str| {
             let is_it = |word: &String| word.split(' ').next() == Some(name);
             missing.iter().any(is_it)
@@ -302,7 +301,7 @@ impl Dataset {
                 )
             })?;
         }
-        Ok(recorded.into_faults())
+        Ok(recorded.into_damage())
     }
 
     /// Moves the folder of a table of a trace, and those in it, to their place.

@@ -3,7 +3,7 @@
 use etl_analysis::loss::Loss;
 use etl_analysis::profile::Intervals;
 use etl_analysis::symbols::{Symbol, Symbols};
-use etl_analysis::{EventRef, Frames, Joins, Machine, Observer, Sample, Stack};
+use etl_analysis::{EventRef, Frames, Joins, Machine, Observer, ProcessIndex, Sample, Stack};
 use etl_events::EventDecoder;
 use etl_export::pcapng::Packets;
 use etl_format::constants::hook;
@@ -80,8 +80,8 @@ impl<'f, 'o> Facts<'f, 'o> {
         }
     }
 
-    fn pid(&self, index: Option<usize>) -> Option<u32> {
-        Some(self.machine.processes().get(index?)?.pid().get())
+    fn pid(&self, index: Option<ProcessIndex>) -> Option<u32> {
+        Some(self.machine.process(index?)?.pid().get())
     }
 
     /// An event with its process, if any event of the recording names it.

@@ -28,8 +28,8 @@ pub mod usage;
 
 use std::borrow::Cow;
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::{Distribution, Histogram};
+use etl_analysis::{Machine, ProcessIndex};
 use etl_format::{Clock, Ticks};
 
 use crate::cell::{Cell, Label};
@@ -60,18 +60,18 @@ pub(crate) const FILETIME: Column = Column::new(
 )
 .unit("100 ns");
 pub(crate) const STARTED: Column =
-    Column::time("started", "When it started; null for before the trace")
+    Column::time("started", "When it started; null if before the trace")
         .or_null()
         .heading("start");
-pub(crate) const ENDED: Column = Column::time("ended", "When it ended; null for after the trace")
+pub(crate) const ENDED: Column = Column::time("ended", "When it ended; null if after the trace")
     .or_null()
     .heading("end");
 pub(crate) const LOADED: Column =
-    Column::time("loaded", "When it was loaded; null for before the trace")
+    Column::time("loaded", "When it was loaded; null if before the trace")
         .or_null()
         .heading("load");
 pub(crate) const UNLOADED: Column =
-    Column::time("unloaded", "When it was unloaded; null for after the trace")
+    Column::time("unloaded", "When it was unloaded; null if after the trace")
         .or_null()
         .heading("unload");
 
@@ -87,9 +87,9 @@ pub(crate) fn add_process<R: OfProcess, C: Columns<R>>(columns: &mut C) {
     columns.add(PROCESS, |row| Cell::Label(row.process()));
 }
 
-/// The label of a process by its index.
-pub fn process_label(machine: &Machine, process: Option<usize>) -> Label<'_> {
-    let process = process.and_then(|index| machine.processes().get(index));
+/// The label of a process.
+pub fn process_label(machine: &Machine, process: Option<ProcessIndex>) -> Label<'_> {
+    let process = process.and_then(|index| machine.process(index));
     match process {
         Some(process) => Label::Process {
             name: process.name(),
@@ -179,11 +179,17 @@ pub(crate) fn add_durations<R: HasDurations, C: Columns<R>>(columns: &mut C) {
     const TOTAL: Column = Column::micros("total_us", "Sum of the durations").or_null();
     const MEAN: Column = Column::micros("mean_us", "Mean of the durations").or_null();
     const P50: Column =
-        Column::micros("p50_us", "Half of them took no longer; at most 1/32 above").or_null();
-    const P95: Column =
-        Column::micros("p95_us", "95 of 100 took no longer; at most 1/32 above").or_null();
-    const P99: Column =
-        Column::micros("p99_us", "99 of 100 took no longer; at most 1/32 above").or_null();
+        Column::micros("p50_us", "Median, at most 1/32 above the exact value").or_null();
+    const P95: Column = Column::micros(
+        "p95_us",
+        "95th percentile, at most 1/32 above the exact value",
+    )
+    .or_null();
+    const P99: Column = Column::micros(
+        "p99_us",
+        "99th percentile, at most 1/32 above the exact value",
+    )
+    .or_null();
     const MAX: Column = Column::micros("max_us", "The longest one").or_null();
     columns.add(TOTAL.heading("total ms"), |row| {
         Cell::micros(row.durations().total)

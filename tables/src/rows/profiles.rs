@@ -1,7 +1,9 @@
 //! Profiles of CPU samples, and of waits: methods, modules, processes and threads, call trees,
 //! callers and callees.
 
-use etl_analysis::profile::{Detail, Focus, Frame, Measure, Profile, Root, Total, Weight};
+use etl_analysis::profile::{
+    Detail, Focus, Frame, FrameTotal, Measure, ModuleTotal, Profile, Root, Total, Weight,
+};
 use etl_format::{ProcessId, ThreadId};
 
 use super::{OfProcess, PROCESS, THREAD, TID, add_process};
@@ -63,7 +65,7 @@ fn add_weights<R: HasWeights, C: Columns<R>>(columns: &mut C) {
         "Their time; null if the interval of samples is not known",
     );
     const TOTAL_SHARE: Column = Column::percent("total_percent", "Their share of all");
-    const OWN: Column = Column::count("self_samples", "Samples in itself");
+    const OWN: Column = Column::count("self_samples", "Samples in the method itself");
     const OWN_WAITS: Column = Column::count("self_waits", "Waits in itself");
     const OWN_TIME: Column = Column::micros(
         "self_us",
@@ -170,7 +172,12 @@ impl Row for ProfileMethodRow<'_> {
 #[must_use]
 pub fn by_method(profile: &Profile, detail: Detail) -> ReportTable<'_> {
     let mut rows = Vec::new();
-    for (index, total) in profile.by_frame() {
+    for FrameTotal {
+        frame: index,
+        total,
+        ..
+    } in profile.by_frame()
+    {
         let frame = profile.frames().get(index);
         rows.push(ProfileMethodRow {
             weights: Weights::new(profile, total),
@@ -217,7 +224,7 @@ impl Row for ProfileModuleRow<'_> {
 #[must_use]
 pub fn by_module(profile: &Profile) -> ReportTable<'_> {
     let mut rows = Vec::new();
-    for (module, total) in profile.by_module() {
+    for ModuleTotal { module, total, .. } in profile.by_module() {
         rows.push(ProfileModuleRow {
             weights: Weights::new(profile, total),
             module,
@@ -422,13 +429,13 @@ pub fn focus<'p>(profile: &'p Profile, text: &str) -> Option<ReportTable<'p>> {
         ..
     } = profile.focus(is_focus);
     let mut rows = Vec::new();
-    for (caller, weight) in callers {
+    for caller in callers {
         rows.push(ProfileFocusRow {
-            weights: Weights::new(profile, Total::new(weight, Weight::default())),
+            weights: Weights::new(profile, Total::new(caller.weight, Weight::default())),
             relation: "caller",
-            name: caller.map_or_else(
+            name: caller.frame.map_or_else(
                 || "(start of a thread)".to_owned(),
-                |caller| label(profile, caller),
+                |frame| label(profile, frame),
             ),
         });
     }
@@ -437,11 +444,11 @@ pub fn focus<'p>(profile: &'p Profile, text: &str) -> Option<ReportTable<'p>> {
         relation: "focus",
         name: text.to_owned(),
     });
-    for (callee, weight) in callees {
+    for callee in callees {
         rows.push(ProfileFocusRow {
-            weights: Weights::new(profile, Total::new(weight, Weight::default())),
+            weights: Weights::new(profile, Total::new(callee.weight, Weight::default())),
             relation: "callee",
-            name: label(profile, callee),
+            name: label(profile, callee.frame),
         });
     }
     Some(without_other_measure(profile, ReportTable::new("", rows)))

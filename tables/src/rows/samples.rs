@@ -33,7 +33,7 @@ impl Row for SampleRow<'_> {
     const NAME: &'static str = "samples";
     const ROW: &'static str = "One CPU sample, in time order";
     const ABOUT: &'static str =
-        "As `analyze cpu` counts them; samples of idle processors are of process 0.";
+        "`analyze cpu` counts the same samples; samples of idle processors belong to process 0.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const ADDRESS: Column = Column::address("address", "Instruction pointer, as bits");
@@ -49,7 +49,7 @@ impl Row for SampleRow<'_> {
         );
         const WEIGHT: Column = Column::micros(
             "weight_us",
-            "Time that the sample stands for; 0 if the trace states no interval",
+            "Time that the sample represents; 0 if the trace states no interval",
         );
         columns.add(SEQUENCE, |row| Cell::int(Some(row.sequence)));
         columns.add(TIME, |row| Cell::Time(row.time.get()));

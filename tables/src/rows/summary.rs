@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use etl_analysis::Machine;
 use etl_analysis::behavior::presence::{Presence, Subject};
-use etl_analysis::profile::Profile;
+use etl_analysis::profile::{FrameTotal, Profile};
 
 use super::usage::{Usage, Usages};
 use super::{OfProcess, add_process, process_label};
@@ -154,7 +154,7 @@ impl Row for SummaryMethodRow {
     const ROW: &'static str = "One method";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const OWN: Column = Column::count("self_samples", "Samples in itself");
+        const OWN: Column = Column::count("self_samples", "Samples in the method itself");
         const OWN_SHARE: Column = Column::percent("self_percent", "Their share of all");
         const TOTAL_SHARE: Column = Column::percent(
             "total_percent",
@@ -178,9 +178,9 @@ impl Row for SummaryMethodRow {
 #[must_use]
 pub fn methods(profile: &Profile) -> Vec<SummaryMethodRow> {
     let mut frames = profile.by_frame();
-    frames.sort_by_key(|(frame, total)| (Reverse(total.exclusive), *frame));
+    frames.sort_by_key(|frame| (Reverse(frame.total.exclusive), frame.frame));
     let mut rows = Vec::new();
-    for (frame, total) in frames {
+    for FrameTotal { frame, total, .. } in frames {
         if total.exclusive.samples > 0 {
             rows.push(SummaryMethodRow {
                 samples: total.exclusive.samples,

@@ -38,11 +38,21 @@ impl Row for TraceRow<'_> {
         );
         columns.add(
             Column::time("first", "Time of the first event").or_null(),
-            |row| Cell::time(row.machine.clock(), row.machine.span().map(|span| span.0)),
+            |row| {
+                Cell::time(
+                    row.machine.clock(),
+                    row.machine.span().map(|span| span.first),
+                )
+            },
         );
         columns.add(
             Column::time("last", "Time of the last event").or_null(),
-            |row| Cell::time(row.machine.clock(), row.machine.span().map(|span| span.1)),
+            |row| {
+                Cell::time(
+                    row.machine.clock(),
+                    row.machine.span().map(|span| span.last),
+                )
+            },
         );
         columns.add(Column::time("started", "When the session started"), |row| {
             Cell::Time(row.machine.clock().start_time.get())

@@ -6,7 +6,7 @@ use etl_schema::clr::keyword::{
     END_ENUMERATION, END_RUNDOWN, JIT, NGEN, STACK, START_ENUMERATION, START_RUNDOWN,
 };
 
-use etl_analysis::machine::Process;
+use etl_analysis::machine::{Process, SignCount};
 use etl_format::Guid;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::views::clr::Change;
@@ -28,7 +28,7 @@ impl Demands {
         if !is_rundown && provider != CLR_RUNTIME {
             return demands;
         }
-        for (sign, _) in processes.iter().flat_map(Process::signs) {
+        for &SignCount { sign, .. } in processes.iter().flat_map(Process::signs) {
             if matches!(sign.change, Change::Rundown(_)) != is_rundown {
                 continue;
             }

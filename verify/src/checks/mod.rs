@@ -19,7 +19,7 @@ mod times;
 mod walked;
 
 use etl_analysis::machine::Process;
-use etl_analysis::{ClrEvent, Machine, RecordObserver, StateObserver};
+use etl_analysis::{ClrEvent, Machine, ProcessIndex, RecordObserver, StateObserver};
 use etl_format::constants::hook;
 use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
@@ -129,7 +129,7 @@ impl Facts {
         self.collectors.all().map(|(pid, since, instance, known)| {
             let index = self.machine.process_at(pid, since);
             (
-                index.and_then(|index| self.machine.processes().get(index)),
+                index.and_then(|index| self.machine.process(index)),
                 instance,
                 known,
             )
@@ -391,7 +391,7 @@ impl StateObserver for StackChecks {
         let owner = EventOwner {
             tid,
             rundown,
-            process: event.process.unwrap_or(usize::MAX),
+            process: event.process.map_or(usize::MAX, ProcessIndex::get),
         };
         match event.stack {
             Some(counts) => self.pairs.stack(owner, counts, time, event.begun),

@@ -9,7 +9,7 @@ use etl_schema::clr::Enumeration;
 use etl_schema::clr::keyword::{OVERRIDE_NGEN, START_ENUMERATION};
 use etl_schema::views::clr::Change;
 
-use etl_analysis::machine::{Counted, MethodSign};
+use etl_analysis::machine::{Counted, MethodSign, SignCount};
 
 use super::enablement::MANIFEST;
 use super::missing_stacks::Kind;
@@ -125,20 +125,20 @@ impl Raised {
     pub fn contradictions(
         self,
         events: impl Iterator<Item = (EventKey, Counted)>,
-        signs: impl Iterator<Item = (MethodSign, Counted)>,
+        signs: impl Iterator<Item = SignCount>,
     ) -> Vec<(String, Counted)> {
         let mut ids = Vec::new();
         let mut out = Vec::new();
         let is_own =
             |sign: MethodSign| matches!(sign.change, Change::Rundown(_)) == self.is_rundown;
-        let signs: Vec<_> = signs.filter(|(sign, _)| is_own(*sign)).collect();
+        let signs: Vec<_> = signs.filter(|count| is_own(count.sign)).collect();
         // Their signs say more of methods: whether their session may have had a lower level.
         let is_explained = |event: EventKey| {
             let mut own = signs
                 .iter()
-                .filter(|(sign, _)| id(*sign) == event.id)
+                .filter(|count| id(count.sign) == event.id)
                 .peekable();
-            own.peek().is_some() && own.all(|(sign, _)| self.raises_sign(*sign))
+            own.peek().is_some() && own.all(|count| self.raises_sign(count.sign))
         };
         for (event, counted) in events.filter(|&(e, _)| !self.raises(e) && !is_explained(e)) {
             ids.push(event.id);
@@ -152,7 +152,7 @@ impl Raised {
                 counted,
             );
         }
-        for (sign, counted) in signs {
+        for SignCount { sign, counted, .. } in signs {
             if !ids.contains(&id(sign)) && !self.raises_sign(sign) {
                 add(&mut out, words(sign), counted);
             }
@@ -258,14 +258,12 @@ mod tests {
     fn masks_of_the_documents_contradict_a_whole_end_rundown() {
         let methods = [sign(END, PRECOMPILED, true), sign(END, JITTED, true)];
         let methods = || {
-            methods.iter().map(|s| {
-                (
-                    *s,
-                    Counted {
-                        count: 1,
-                        first: Some(Ticks::new(8)),
-                    },
-                )
+            methods.iter().map(|&sign| SignCount {
+                sign,
+                counted: Counted {
+                    count: 1,
+                    first: Some(Ticks::new(8)),
+                },
             })
         };
         for mask in [0x138, 0x178, 0x20138, 0] {

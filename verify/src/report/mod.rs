@@ -18,6 +18,7 @@ mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use etl_analysis::ProcessIndex;
 use etl_analysis::machine::{Process, UnresolvedCause};
 use etl_format::FileTime;
 use serde::{Serialize, Serializer};
@@ -206,15 +207,15 @@ impl Report {
         facts: &Facts,
         findings: Vec<Finding>,
         findings_left_out: u64,
-        selected: Option<&BTreeSet<usize>>,
+        selected: Option<&BTreeSet<ProcessIndex>>,
     ) -> Self {
         let timeline = Timeline::new(facts);
         let clock = facts.machine.clock();
-        let shown = |(index, p): &(usize, &Process)| match selected {
+        let shown = |(index, p): &(ProcessIndex, &Process)| match selected {
             Some(selected) => selected.contains(index),
             None => p.is_managed() || p.tallies().iter().any(|t| t.frames > 0),
         };
-        let all = facts.machine.processes().iter().enumerate();
+        let all = facts.machine.indexed_processes();
         let mut processes: Vec<_> = all
             .filter(shown)
             .map(|(index, p)| ProcessReport::new(facts, &timeline, p, index))
@@ -227,7 +228,7 @@ impl Report {
             .iter()
             .filter(|a| is_selected(a.process));
         let unresolved = unresolved.take(Self::MAX_UNRESOLVED).filter_map(|address| {
-            let process = facts.machine.processes().get(address.process)?;
+            let process = facts.machine.process(address.process)?;
             Some(UnresolvedAddress {
                 pid: process.pid().get(),
                 process: process.name().to_owned(),

@@ -24,7 +24,7 @@ impl<'a> Timeline<'a> {
             .map(|s| s.from)
             .min();
         let start = facts.machine.clock().start_timestamp;
-        let (first, last) = facts.machine.span().unwrap_or((start, start));
+        let Span { first, last } = facts.machine.span().unwrap_or(Span::at(start));
         let start = opened.map_or(first, |o| o.min(first));
         Timeline {
             clock: facts.machine.clock(),
@@ -48,7 +48,7 @@ impl<'a> Timeline<'a> {
         ]
     }
 
-    pub fn of(&self, span: Span) -> Option<[i64; 2]> {
-        span.map(|(from, to)| self.span(Some(from), Some(to)))
+    pub fn of(&self, span: Option<Span>) -> Option<[i64; 2]> {
+        span.map(|span| self.span(Some(span.first), Some(span.last)))
     }
 }

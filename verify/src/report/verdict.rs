@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use etl_analysis::ProcessIndex;
 use etl_analysis::loss::LossKind;
 
 use super::{LossReport, ProcessReport};
@@ -135,8 +136,8 @@ impl LossSpans {
 
 /// The verdicts on the processes of a trace.
 pub(super) struct ProcessVerdicts<'r> {
-    /// By the findings about a process, by its index.
-    own: BTreeMap<usize, Verdict>,
+    /// By the findings about a process.
+    own: BTreeMap<ProcessIndex, Verdict>,
     /// By the findings about the whole trace.
     whole: BTreeMap<Scope, Verdict>,
     losses: &'r LossSpans,
@@ -225,12 +226,16 @@ mod tests {
         };
         let of = |findings: &[Finding], index| {
             let process = ProcessReport {
-                index,
+                index: ProcessIndex::new(index),
                 ..ProcessReport::default()
             };
             ProcessVerdicts::new(findings, &LossSpans::new(&[])).of(&process)
         };
-        let own = [finding("rundown.missing", Severity::Error, Some(1))];
+        let own = [finding(
+            "rundown.missing",
+            Severity::Error,
+            Some(ProcessIndex::new(1)),
+        )];
         assert_eq!(
             [of(&own, 0), of(&own, 1)],
             [Verdict::Complete, Verdict::Incomplete]

@@ -82,7 +82,7 @@ fn not_requested(check: &mut Check<'_>, process: &Process, bracket: &Bracket) {
         return;
     };
     // A CLR that is there enumerates at once.
-    let was_there = |at: &Ticks| process.clr_span().is_some_and(|(first, _)| first < *at);
+    let was_there = |at: &Ticks| process.clr_span().is_some_and(|span| span.first < *at);
     let wait = enabled
         .at
         .filter(was_there)
@@ -254,7 +254,7 @@ fn missing_loads_of(check: &mut Check<'_>, process: &Process) {
         .machine
         .runtime_span()
         .zip(rundown)
-        .is_some_and(|((_, last), at)| last < at);
+        .is_some_and(|(span, at)| span.last < at);
     let runtime = &facts.runtime_on;
     for (&instance, clr) in process.clrs() {
         let kinds = [
@@ -423,7 +423,7 @@ fn silent_rundown(check: &mut Check<'_>, reported: &BTreeSet<(u32, Option<Ticks>
     let known_until = facts
         .machine
         .kernel_span()
-        .map_or(Ticks::MIN, |(_, last)| last);
+        .map_or(Ticks::MIN, |span| span.last);
     if from > to || known_until < to {
         return;
     }
@@ -492,7 +492,7 @@ fn silent_start(check: &mut Check<'_>) -> BTreeSet<(u32, Option<Ticks>)> {
         return reported;
     }
     let on = |at| facts.runtime_on.loader.since(at);
-    let until = facts.machine.runtime_span().map(|(_, last)| last);
+    let until = facts.machine.runtime_span().map(|span| span.last);
     for process in facts
         .machine
         .processes()

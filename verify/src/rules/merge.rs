@@ -85,11 +85,13 @@ pub(super) const GAP: Rule = Rule {
 
 fn gap(check: &mut Check<'_>) {
     let facts = check.facts;
-    let (Some((_, last)), Some((rundown, _))) =
+    let (Some(runtime), Some(rundown)) =
         (facts.machine.runtime_span(), facts.machine.rundown_span())
     else {
         return;
     };
+    let last = runtime.last;
+    let rundown = rundown.first;
     // A start rundown comes while the runtime session runs, and may have a session of its own.
     let brackets = facts.machine.processes().iter().flat_map(Process::brackets);
     let ends = brackets.filter(|bracket| bracket.kind == Enumeration::End);

@@ -237,7 +237,7 @@ impl Rule {
 /// When a CLR started, unless other events show that it only stated what it is when a session
 /// requested its state.
 fn recorded_start(process: &Process, clr: &Clr) -> Option<Ticks> {
-    let first = process.clr_span().map(|(first, _)| first);
+    let first = process.clr_span().map(|span| span.first);
     clr.started()
         .filter(|at| first.is_some_and(|first| first >= *at))
 }

@@ -193,7 +193,7 @@ fn missing(check: &mut Check<'_>) {
         let asks = of.all(|(e, with)| {
             e.knowledge == EnablementSource::Declared && !e.limited && with.any & STACK != 0
         });
-        span.filter(|_| asks).map(|(_, last)| last)
+        span.filter(|_| asks).map(|span| span.last)
     });
     // A stack comes microseconds after its event.
     let soon = i64::try_from(facts.machine.clock().frequency / 100).unwrap_or(i64::MAX);

@@ -23,10 +23,11 @@ pub(in crate::rules) const DAMAGED: Rule = Rule {
 
 fn damaged(check: &mut Check<'_>) {
     for file in check.facts.machine.files() {
-        for fault in &file.faults {
-            let (offset, message) = (fault.offset, &fault.message);
-            let message = format!("the file is damaged at offset {offset:#x}: {message}");
-            find(check, file, message).in_file(&file.name, offset, fault.processor);
+        for range in &file.damage {
+            let offset = range.damage.range.start;
+            let fault = &range.damage.error.kind;
+            let message = format!("the file is damaged at offset {offset:#x}: {fault}");
+            find(check, file, message).in_file(&file.name, offset, range.processor);
         }
         if !file.header.is_known() {
             let message = "the header event is lost: session, system and clock are unknown; times \

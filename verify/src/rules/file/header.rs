@@ -70,12 +70,12 @@ const SAMPLE_GRACE: i64 = 5 * FILETIME_PER_SECOND;
 fn outside_session(check: &mut Check<'_>) {
     let facts = check.facts;
     // With several files the span is not known for each.
-    let ([file], Some((first, last))) = (facts.machine.files(), facts.machine.span()) else {
+    let ([file], Some(span)) = (facts.machine.files(), facts.machine.span()) else {
         return;
     };
     let (first, last) = (
-        facts.machine.clock().time(first).get(),
-        facts.machine.clock().time(last).get(),
+        facts.machine.clock().time(span.first).get(),
+        facts.machine.clock().time(span.last).get(),
     );
     let header = &file.header;
     if first < header.start_time.get().saturating_sub(GRACE) {

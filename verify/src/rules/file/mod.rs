@@ -53,7 +53,7 @@ fn each_note(
 fn locate(found: Found<'_>, file: &FileFacts, note: &Note) {
     if let Some(offset) = buffer_of(note) {
         let known = file.noted.get(&offset);
-        let found = found.at(known.map(|&(_, timestamp)| timestamp));
-        found.in_file(&file.name, offset, known.map(|&(processor, _)| processor));
+        let found = found.at(known.map(|buffer| buffer.first_timestamp));
+        found.in_file(&file.name, offset, known.map(|buffer| buffer.processor));
     }
 }

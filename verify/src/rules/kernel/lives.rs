@@ -84,10 +84,7 @@ fn not_listed(check: &mut Check<'_>) {
     if is_selection(facts) {
         return;
     }
-    let end_list = census
-        .end
-        .filter(|_| census.has_end)
-        .map(|(first, _)| first);
+    let end_list = census.end.filter(|_| census.has_end).map(|span| span.first);
     for process in facts
         .machine
         .processes()
@@ -104,9 +101,10 @@ fn not_listed(check: &mut Check<'_>) {
         }
         let Some(end_list) = end_list else { continue };
         let listed = process.listed();
-        let since = process
-            .started()
-            .or(census.start.filter(|_| listed.at_start).map(|s| s.1));
+        let since = process.started().or(census
+            .start
+            .filter(|_| listed.at_start)
+            .map(|span| span.last));
         let is_gone = since.is_some_and(|since| since < end_list)
             && process.ended().is_none()
             && !listed.at_end;
@@ -157,7 +155,10 @@ fn outside_life(check: &mut Check<'_>) {
     for process in facts.machine.processes() {
         let spans = [process.clr_span(), process.listed().threads];
         let spans = || spans.iter().copied().flatten();
-        let (first, last) = (spans().map(|s| s.0).min(), spans().map(|s| s.1).max());
+        let (first, last) = (
+            spans().map(|s| s.first).min(),
+            spans().map(|s| s.last).max(),
+        );
         let (Some(first), Some(last)) = (first, last) else {
             continue;
         };

@@ -35,9 +35,9 @@ fn samples_missing(check: &mut Check<'_>) {
     }
     let Some(last) = sampling.last() else {
         let kernel = facts.machine.kernel_span();
-        if let (Some(asked), Some((_, end))) = (sampling.asked, kernel) {
+        if let (Some(asked), Some(kernel)) = (sampling.asked, kernel) {
             let message = "the kernel's session asked for samples, and there is none";
-            let is_long = end.saturating_since(asked) >= frequency(facts);
+            let is_long = kernel.last.saturating_since(asked) >= frequency(facts);
             if is_long {
                 check
                     .find(message.to_owned())

@@ -131,7 +131,7 @@ fn later_absence(
 
 /// The timestamp of the first event of the process's CLRs.
 fn first_event(process: &Process) -> Option<Ticks> {
-    process.clr_span().map(|(first, _)| first)
+    process.clr_span().map(|span| span.first)
 }
 
 pub(in crate::rules) const NONE: Rule = Rule {
@@ -260,7 +260,7 @@ fn why_not_needed(process: &Process) -> &'static str {
     let mut starts = process.clrs().values().filter_map(|clr| clr.started());
     let before = process
         .clr_span()
-        .is_some_and(|(first, _)| starts.any(|start| first < start));
+        .is_some_and(|span| starts.any(|start| span.first < start));
     if before {
         "a session requested the state of its CLR (capture state), and later loads were recorded"
     } else if process.started().is_some() {

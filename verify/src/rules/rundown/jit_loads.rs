@@ -46,7 +46,7 @@ impl JitLoads {
                 .filter_map(first_load)
                 .min(),
             second: i64::try_from(facts.machine.clock().frequency).unwrap_or(i64::MAX),
-            last: facts.machine.span().map_or(Ticks::MAX, |(_, last)| last),
+            last: facts.machine.span().map_or(Ticks::MAX, |span| span.last),
         }
     }
 
@@ -117,8 +117,9 @@ pub(super) fn first_method(process: &Process) -> Option<Ticks> {
 }
 
 fn first(process: &Process, is_wanted: impl Fn(MethodSign) -> bool) -> Option<Ticks> {
-    let loads = process.signs().iter().filter(|(sign, _)| is_wanted(*sign));
-    loads.filter_map(|(_, counted)| counted.first).min()
+    let loads = process.signs().iter();
+    let loads = loads.filter(|count| is_wanted(count.sign));
+    loads.filter_map(|count| count.counted.first).min()
 }
 
 /// Modules of a CLR with code that was compiled before it ran, if no event names any such method.
@@ -126,7 +127,7 @@ pub(super) fn unnamed_precompiled(process: &Process, clr: &Clr) -> usize {
     if process
         .signs()
         .iter()
-        .any(|(sign, _)| MethodSign::is_precompiled(*sign))
+        .any(|count| count.sign.is_precompiled())
     {
         return 0;
     }

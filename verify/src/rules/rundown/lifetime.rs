@@ -44,7 +44,7 @@ impl Lifetime {
             .machine
             .kernel_span()
             .filter(|_| is_watched)
-            .map(|(_, last)| last);
+            .map(|span| span.last);
         Lifetime {
             began: process.started().or_else(|| began?.into_iter().min()),
             ended,

@@ -33,7 +33,8 @@ impl Listings {
             && none.is_empty()
             && other.is_empty()
         {
-            none.extend(facts.machine.rundown_span());
+            let span = facts.machine.rundown_span();
+            none.extend(span.map(|span| (span.first, span.last)));
         }
         Listings(kinds)
     }

@@ -56,13 +56,13 @@ impl Unresolved {
             })
             .map(|(_, count)| count)
             .sum();
-        let last = process.unresolved_span().map(|(_, last)| last);
+        let last = process.unresolved_span().map(|span| span.last);
         Unresolved {
             count: process.tallies().iter().map(|t| t.unresolved).sum(),
             addresses: process.tallies().iter().map(|t| t.frames).sum(),
             wrong_time,
-            first: process.unresolved_span().map(|(first, _)| first),
-            until: facts.machine.rundown_span().map(|(_, end)| end).max(last),
+            first: process.unresolved_span().map(|span| span.first),
+            until: facts.machine.rundown_span().map(|span| span.last).max(last),
         }
     }
 }
@@ -231,7 +231,7 @@ fn unnamed_precompiled(check: &mut Check<'_>) {
         let lists = process
             .signs()
             .iter()
-            .any(|(sign, _)| sign.is_listed_precompiled());
+            .any(|count| count.sign.is_listed_precompiled());
         let found = check.find(message).of(process, None);
         if lists && unidentified * USUAL_PARTS <= process.precompiled() {
             found.severity(Severity::Note);

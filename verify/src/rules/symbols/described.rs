@@ -58,7 +58,7 @@ fn runtime_unknown(check: &mut Check<'_>) {
     let recorded = facts
         .machine
         .runtime_span()
-        .map(|(first, _)| first)
+        .map(|span| span.first)
         .into_iter()
         .chain(enabled)
         .min();

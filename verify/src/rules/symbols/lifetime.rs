@@ -1,7 +1,7 @@
 //! What a CLR unloads when it ends, and when.
 
 use etl_analysis::address::Tag;
-use etl_analysis::machine::{Clr, Items, MethodUnloads, Process};
+use etl_analysis::machine::{Clr, Items, MethodUnloads, Process, Span};
 use etl_format::Ticks;
 use etl_schema::views::clr::Change;
 
@@ -81,7 +81,8 @@ fn left_over(check: &mut Check<'_>, process: &Process, instance: u16, clr: &Clr)
 /// Compiled methods that were loaded and not unloaded, where unloads of methods were logged.
 fn methods_left(facts: &Facts, process: &Process, started: Ticks) -> u64 {
     let mut signs = process.signs().iter();
-    let unloads = signs.any(|(sign, _)| sign.change == Change::Unload && sign.is_compiled());
+    let unloads =
+        signs.any(|count| count.sign.change == Change::Unload && count.sign.is_compiled());
     let until = process.ended().unwrap_or(Ticks::MAX);
     let on = |keyword: &On| keyword.since(until).is_some_and(|since| since <= started);
     let runtime = &facts.runtime_on;
@@ -116,18 +117,13 @@ fn silent_end(check: &mut Check<'_>, process: &Process, instance: u16, all: [&It
 fn apart_from_module(check: &mut Check<'_>, process: &Process, instance: u16, clr: &Clr) {
     let second = i64::try_from(check.facts.machine.clock().frequency).unwrap_or(i64::MAX);
     let is_apart = |unloads: &MethodUnloads| {
-        let (first, last) = unloads.span;
+        let Span { first, last } = unloads.span;
         unloads.module_unloaded.is_some_and(|to| {
             to.saturating_since(first) > second || last.saturating_since(to) > second
         })
     };
     let apart: Vec<_> = clr.method_unloads().filter(is_apart).collect();
-    if let Some(&MethodUnloads {
-        module,
-        span: (first, _),
-        ..
-    }) = apart.first()
-    {
+    if let Some(&MethodUnloads { module, span, .. }) = apart.first() {
         let message = format!(
             "CLR {instance} unloaded methods of {} seconds before or after the module itself \
              (first: {module:#x})",
@@ -135,8 +131,8 @@ fn apart_from_module(check: &mut Check<'_>, process: &Process, instance: u16, cl
         );
         check
             .find(message)
-            .of(process, Some(first))
-            .unless_lost(Some(first), None);
+            .of(process, Some(span.first))
+            .unless_lost(Some(span.first), None);
     }
     let gone = process.of_unloaded_module();
     // Once for the process.

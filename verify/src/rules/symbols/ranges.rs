@@ -26,18 +26,19 @@ pub(in crate::rules) const OVERLAPPING: Rule = Rule {
 
 fn overlapping(check: &mut Check<'_>) {
     for process in check.facts.machine.processes() {
-        let Some((timestamp, start, other)) = process.overlap() else {
+        let Some(overlap) = process.overlap() else {
             continue;
         };
         let message = format!(
-            "{} a method was loaded over the code of another: first at {start:#x}, over the one at \
-             {other:#x}",
-            plural(process.code().overlaps, "time", "times")
+            "{} a method was loaded over the code of another: first at {:#x}, over the one at {:#x}",
+            plural(process.code().overlaps, "time", "times"),
+            overlap.start,
+            overlap.other
         );
         check
             .find(message)
-            .of(process, Some(timestamp))
-            .unless_lost(None, Some(timestamp));
+            .of(process, Some(overlap.time))
+            .unless_lost(None, Some(overlap.time));
     }
 }
 
@@ -274,7 +275,7 @@ fn jit_without_load(check: &mut Check<'_>) {
         let end = facts
             .machine
             .runtime_span()
-            .map_or(last, |(_, end)| facts.machine.clock().time(end).get());
+            .map_or(last, |span| facts.machine.clock().time(span.last).get());
         let stuck = process.unfinished_jits().filter(|jit| {
             let began = facts.machine.clock().time(jit.since).get();
             let since = last.saturating_sub(began);
