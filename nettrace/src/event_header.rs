@@ -7,7 +7,7 @@ use crate::guid::Guid;
 use crate::time::Ticks;
 
 /// The header of an event block or of a metadata block of versions 4 and 5.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EventBlockHeader {
     pub is_compressed: bool,
 }

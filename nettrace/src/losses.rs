@@ -180,7 +180,7 @@ impl LossTracker {
     }
 }
 
-/// Whether a number is after another one, by their difference. Numbers start again after 2^32.
+/// Whether a number follows an earlier one, by their difference. Numbers start again after 2^32.
 fn is_forward(step: u32) -> bool {
     step != 0 && step < 1 << 31
 }

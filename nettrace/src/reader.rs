@@ -318,10 +318,11 @@ impl<R: Read> Reader<R> {
             if let Some(event) = self.sorter.pop_due(self.memory_for_sorting()) {
                 return Ok(Some(Current::Event(event)));
             }
-            if self.sorter.is_empty()
-                && let Some(removed) = self.removed.pop_front()
-            {
-                return Ok(Some(Current::RemovedThread(removed)));
+            if self.sorter.is_empty() {
+                self.tables.reset_replaced_size();
+                if let Some(removed) = self.removed.pop_front() {
+                    return Ok(Some(Current::RemovedThread(removed)));
+                }
             }
             let read = if self.block.is_some() {
                 self.read_row()
@@ -359,7 +360,8 @@ impl<R: Read> Reader<R> {
 
     fn memory_for_sorting(&self) -> Memory {
         let removed = self.removed.len() * size_of::<RemovedThread>();
-        let used = self.sorter.size_in_memory() + self.blocks.size() + removed;
+        let events = self.sorter.size_in_memory() + self.blocks.size();
+        let used = events + removed + self.tables.replaced_size();
         if used as u64 > self.options.limits.sorting {
             Memory::Short
         } else {

@@ -14,7 +14,7 @@ pub(crate) struct Sorter {
     added: u64,
     /// No later event is earlier than this.
     barrier: Option<Ticks>,
-    /// Whether all held events are returned before another one is added.
+    /// Whether all held events are returned before the next one is added.
     is_draining: bool,
 }
 
@@ -74,7 +74,7 @@ impl Sorter {
         Some(entry.event)
     }
 
-    /// Returns all held events before another one is added: at a sequence point and at the end.
+    /// Returns all held events before the next one is added: at a sequence point and at the end.
     pub fn drain(&mut self) {
         self.is_draining = true;
         self.barrier = None;

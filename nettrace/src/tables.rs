@@ -25,6 +25,8 @@ pub(crate) struct Tables {
     metadata_size: usize,
     threads_size: usize,
     label_lists_size: usize,
+    /// Bytes of what was replaced or removed. Held events may still refer to it.
+    replaced_size: usize,
     limit: u64,
 }
 
@@ -38,6 +40,7 @@ impl Tables {
             metadata_size: 0,
             threads_size: 0,
             label_lists_size: 0,
+            replaced_size: 0,
             limit,
         }
     }
@@ -61,7 +64,9 @@ impl Tables {
             .metadata
             .insert(metadata.metadata_id, Arc::clone(metadata));
         if let Some(replaced) = replaced {
-            self.metadata_size -= replaced.size_in_memory() + ENTRY;
+            let size = replaced.size_in_memory() + ENTRY;
+            self.metadata_size -= size;
+            self.replaced_size += size;
         }
     }
 
@@ -69,13 +74,17 @@ impl Tables {
     pub fn add_thread(&mut self, thread: &Arc<Thread>) {
         self.threads_size += thread.size_in_memory() + ENTRY;
         if let Some(replaced) = self.threads.insert(thread.index, Arc::clone(thread)) {
-            self.threads_size -= replaced.size_in_memory() + ENTRY;
+            let size = replaced.size_in_memory() + ENTRY;
+            self.threads_size -= size;
+            self.replaced_size += size;
         }
     }
 
     pub fn remove_thread(&mut self, index: u64) {
         if let Some(removed) = self.threads.remove(&index) {
-            self.threads_size -= removed.size_in_memory() + ENTRY;
+            let size = removed.size_in_memory() + ENTRY;
+            self.threads_size -= size;
+            self.replaced_size += size;
         }
     }
 
@@ -83,8 +92,20 @@ impl Tables {
     pub fn add_label_list(&mut self, id: u32, labels: Vec<Label>) {
         self.label_lists_size += Label::size_in_memory(&labels) + ENTRY;
         if let Some(replaced) = self.label_lists.insert(id, labels.into()) {
-            self.label_lists_size -= Label::size_in_memory(&replaced) + ENTRY;
+            let size = Label::size_in_memory(&replaced) + ENTRY;
+            self.label_lists_size -= size;
+            self.replaced_size += size;
         }
+    }
+
+    /// Bytes of memory of what was replaced while events were held, which may refer to it.
+    pub fn replaced_size(&self) -> usize {
+        self.replaced_size
+    }
+
+    /// Says that no events are held that may refer to what was replaced.
+    pub fn reset_replaced_size(&mut self) {
+        self.replaced_size = 0;
     }
 
     /// Forgets what the writer forgets at a sequence point.

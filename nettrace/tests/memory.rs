@@ -190,6 +190,26 @@ fn sorting_has_a_limit() {
     assert!(most < 4 * MIB, "{most}");
 }
 
+/// A held event keeps its metadata, which may have been replaced.
+#[test]
+fn replaced_metadata_of_held_events_has_a_limit() {
+    let limits = Limits {
+        sorting: MIB as u64,
+        ..Limits::default()
+    };
+    let options = options(Order::Time, limits);
+    let mut stream = with_metadata();
+    let name = "x".repeat(20_000);
+    for _ in 0..500 {
+        stream.metadata(&[metadata_blob(1, "A", 1, &name)]);
+        stream.events(&rows(1));
+    }
+    let bytes = stream.finish();
+    let (events, most) = peak(|| read(bytes.as_slice(), &options));
+    assert_eq!(events, 500);
+    assert!(most < 3 * MIB, "{most}");
+}
+
 /// Repeats a piece of a stream without keeping the copies.
 struct Repeated {
     piece: Vec<u8>,

@@ -25,8 +25,8 @@ pub(super) struct OpenBlock {
     pub position: usize,
     /// Bytes that there are: fewer than stated if the stream is cut.
     pub available: usize,
-    /// Of blocks with event headers.
-    pub events: Option<EventBlockHeader>,
+    /// The header of a block of events.
+    pub events: EventBlockHeader,
     /// The header of the event before.
     pub event: EventHeader,
     /// Label lists read so far.
@@ -47,7 +47,7 @@ impl OpenBlock {
             id,
             position: 0,
             available,
-            events: None,
+            events: EventBlockHeader::default(),
             event: EventHeader::default(),
             labels: LabelProgress::default(),
         }
@@ -73,9 +73,9 @@ impl<R: Read> Reader<R> {
     pub(super) fn begin_block(&mut self, block: &mut OpenBlock) -> Result<()> {
         let mut cursor = Cursor::new(self.blocks.bytes(block.id), block.head.offset);
         match block.head.kind {
-            BlockKind::Events => block.events = Some(EventBlockHeader::read(&mut cursor)?),
+            BlockKind::Events => block.events = EventBlockHeader::read(&mut cursor)?,
             BlockKind::Metadata => match self.frame.encoding {
-                Encoding::Objects => block.events = Some(EventBlockHeader::read(&mut cursor)?),
+                Encoding::Objects => block.events = EventBlockHeader::read(&mut cursor)?,
                 Encoding::Blocks => {
                     let size = cursor.u16("the size of a block header")?;
                     cursor.take(size.into(), "a block header")?;
@@ -127,7 +127,7 @@ impl<R: Read> Reader<R> {
     fn has_ended(&self, block: &OpenBlock) -> bool {
         match block.head.kind {
             BlockKind::LabelLists => block.labels.left == 0,
-            // One row each, which may be empty only if the stream is cut.
+            // They have one row.
             BlockKind::SequencePoint | BlockKind::Stacks => block.position > 0,
             _ => block.position >= block.available,
         }
@@ -178,14 +178,11 @@ impl<R: Read> Reader<R> {
 
     /// Reads the header of the next event of a block, and skips its payload.
     fn read_event_header(&mut self, block: &mut OpenBlock) -> Result<()> {
-        let Some(header) = block.events else {
-            return Ok(());
-        };
         let bytes = self.blocks.bytes(block.id);
         let mut cursor = Cursor::resume(bytes, block.head.offset, block.position);
         block
             .event
-            .read_next(&mut cursor, header, self.frame.encoding)?;
+            .read_next(&mut cursor, block.events, self.frame.encoding)?;
         block.position = cursor.position();
         Ok(())
     }

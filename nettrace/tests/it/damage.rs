@@ -355,7 +355,7 @@ fn damage_between_blocks_ends_the_reading() {
 }
 
 #[test]
-fn strict_mode_returns_the_first_fault_after_the_events_before_it() {
+fn strict_mode_returns_events_before_the_first_fault() {
     for order in [etl_nettrace::Order::File, etl_nettrace::Order::Time] {
         let options = Options {
             order,
@@ -410,7 +410,7 @@ fn limits_are_errors() {
 }
 
 #[test]
-fn a_block_larger_than_the_stream_takes_no_more_memory_than_the_stream() {
+fn events_of_a_block_larger_than_the_stream_are_returned() {
     let mut stream = ObjectStream::new(8);
     stream.metadata(&[metadata_blob(1, "A", 1, ""), metadata_blob(2, "B", 2, "")]);
     stream.begin("EventBlock", 2);

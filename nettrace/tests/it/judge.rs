@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use etl_nettrace::{Item, LossTracker, Options, Reader};
-use etl_test_support::{needs, python, root, traces};
+use etl_test_support::{foreign, needs, traces};
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
@@ -38,19 +37,8 @@ pub fn unpacked(path: &Path) -> Vec<u8> {
 
 /// What the independent reader says about streams.
 fn judged(paths: &[PathBuf]) -> Vec<Value> {
-    let output = Command::new(python())
-        .arg(root().join("tests/foreign/nettrace_events.py"))
-        .arg(traces().join("../judges/nettrace.py"))
-        .args(paths)
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let lines = String::from_utf8(output.stdout).unwrap();
-    lines
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    let judge = traces().join("../judges/nettrace.py");
+    foreign("nettrace_events.py", &[&[judge], paths].concat())
 }
 
 /// What this crate says about a stream, in the same form.
