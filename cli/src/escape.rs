@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use etl_schema::render::is_terminal_unsafe;
+pub(crate) use etl_schema::render::one_line;
 
 /// How an escaped character is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,11 +51,6 @@ pub(crate) fn escape_all_but_colors(text: &str) -> String {
         out.push_str(&escape_controls(part, Style::Text));
     }
     out
-}
-
-/// A name from a trace or a command line on one line: its line feeds are escaped as well.
-pub(crate) fn one_line(text: &str) -> String {
-    escape_controls(text, Style::Text).replace('\n', "\\n")
 }
 
 #[cfg(test)]

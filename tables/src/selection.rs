@@ -50,7 +50,7 @@ impl Selection {
         Selection { range, ..self }
     }
 
-    /// Whether a process is selected, by its index; an unknown process is if all are.
+    /// Whether a process is selected. An unknown process is selected only if all processes are.
     #[must_use]
     pub fn has_process(&self, process: Option<ProcessIndex>) -> bool {
         let Some(selected) = &self.processes else {
@@ -59,7 +59,7 @@ impl Selection {
         process.is_some_and(|process| selected.contains(&process))
     }
 
-    /// Whether a thread is selected; an unknown thread is if all are.
+    /// Whether a thread is selected. An unknown thread is selected only if all threads are.
     #[must_use]
     pub fn has_thread(&self, tid: Option<ThreadId>) -> bool {
         self.threads.is_empty() || tid.is_some_and(|tid| self.threads.contains(&tid))
@@ -71,7 +71,8 @@ impl Selection {
         self.range.contains(time)
     }
 
-    /// Whether something existed at a selected time. `None` is before or after the recording.
+    /// Whether a process, thread or image existed at a selected time. `None` means before or after
+    /// the recording.
     #[must_use]
     pub fn has_lifetime(&self, started: Option<Ticks>, ended: Option<Ticks>) -> bool {
         if let (Some(ended), Some(from)) = (ended, self.range.from)

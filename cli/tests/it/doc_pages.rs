@@ -131,8 +131,14 @@ fn investigation_is_up_to_date() {
 fn command_pages_are_up_to_date() {
     for page in ["files", "dump", "verify", "diff", "rewrite", "scenario"] {
         let here = directory(&[]);
-        std::fs::create_dir(here.path().join("corpus")).unwrap();
-        for scenario in ["recipe", "two-files", "kernel-session", "gc-and-locks"] {
+        std::fs::create_dir_all(here.path().join("corpus/parts")).unwrap();
+        for scenario in [
+            "recipe",
+            "two-files",
+            "kernel-session",
+            "gc-and-locks",
+            "parts/orders",
+        ] {
             let script = format!("corpus/{scenario}.kdl");
             std::fs::copy(root().join(&script), here.path().join(&script)).unwrap();
         }

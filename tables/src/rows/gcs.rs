@@ -83,14 +83,6 @@ impl Row for GcRow<'_> {
             "The same, divided by the time since the previous collection started",
         )
         .unit("bytes/s");
-        const BEFORE: Column =
-            Column::bytes("heap_before_bytes", "Size of all generations before it");
-        const HEAP: Column = Column::bytes("heap_bytes", "Size of all generations when it ended");
-        const PROMOTED: Column = Column::bytes("promoted_bytes", "Bytes that were promoted");
-        const SHARE: Column = Column::percent(
-            "fragmented_percent",
-            "Share of free space within the generations",
-        );
         add_process(columns);
         columns.add(CLR, |row| Cell::int(Some(row.gc.clr)));
         columns.add(NUMBER.heading("gc"), |row| Cell::int(Some(row.gc.number)));
@@ -119,6 +111,21 @@ impl Row for GcRow<'_> {
         columns.add(RATE.or_null().heading("per second"), |row| {
             Cell::bits(row.allocation_rate())
         });
+        GcRow::add_sizes(columns);
+    }
+}
+
+impl GcRow<'_> {
+    /// Adds the sizes of the heap and of its generations.
+    fn add_sizes<C: Columns<Self>>(columns: &mut C) {
+        const BEFORE: Column =
+            Column::bytes("heap_before_bytes", "Size of all generations before it");
+        const HEAP: Column = Column::bytes("heap_bytes", "Size of all generations when it ended");
+        const PROMOTED: Column = Column::bytes("promoted_bytes", "Bytes that were promoted");
+        const SHARE: Column = Column::percent(
+            "fragmented_percent",
+            "Share of free space within the generations",
+        );
         columns.add(BEFORE.or_null().heading("heap before"), |row| {
             Cell::bits(row.gc.heap_before())
         });
@@ -167,11 +174,7 @@ impl<'m> GcRow<'m> {
 
     fn duration(&self) -> Option<u64> {
         let ended = self.gc.ended?;
-        Some(duration(
-            self.machine.clock(),
-            self.gc.started.get(),
-            ended.get(),
-        ))
+        Some(duration(self.machine.clock(), self.gc.started, ended))
     }
 
     fn allocation_rate(&self) -> Option<u64> {

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use etl_analysis::behavior::Distribution;
 use etl_analysis::behavior::contention::{Contention, LockWaits};
 use etl_analysis::{Machine, ThreadKey};
+use etl_format::ThreadId;
 
 use super::{
     Durations, HasDurations, OfProcess, THREAD, add_durations, add_process, process_label, ticks,
@@ -19,7 +20,7 @@ use crate::selection::Selection;
 pub struct LockWaitRow<'m> {
     machine: &'m Machine,
     process: Label<'m>,
-    tid: u32,
+    tid: ThreadId,
     thread: &'m str,
     count: u64,
     waits: &'m LockWaits,
@@ -93,7 +94,7 @@ pub fn lock_waits<'m>(
         rows.push(LockWaitRow {
             machine,
             process: process_label(machine, process),
-            tid: tid.get(),
+            tid,
             thread: machine
                 .thread_of(process, tid)
                 .map_or("", |thread| &thread.name),

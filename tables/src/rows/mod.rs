@@ -93,7 +93,7 @@ pub fn process_label(machine: &Machine, process: Option<ProcessIndex>) -> Label<
     match process {
         Some(process) => Label::Process {
             name: process.name(),
-            pid: Some(process.pid().get()),
+            pid: Some(process.pid()),
         },
         None => Label::Process {
             name: "",
@@ -102,7 +102,7 @@ pub fn process_label(machine: &Machine, process: Option<ProcessIndex>) -> Label<
     }
 }
 
-/// The sum, the mean and percentiles of durations, in 100 ns. `None` of no duration.
+/// The sum, the mean and percentiles of durations, in 100 ns. `None` if there are no durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Durations {
@@ -155,16 +155,20 @@ impl Durations {
     /// The same from ticks of a clock.
     #[must_use]
     pub fn of_ticks(histogram: &Histogram, clock: &Clock) -> Self {
-        let durations = Durations::of_histogram(histogram);
-        let convert = |value: Option<u64>| value.map(|value| ticks(clock, value));
-        Durations {
-            total: Some(ticks(clock, histogram.total())),
-            mean: convert(durations.mean),
-            p50: convert(durations.p50),
-            p95: convert(durations.p95),
-            p99: convert(durations.p99),
-            max: convert(durations.max),
+        let mut durations = Durations::of_histogram(histogram);
+        durations.total = Some(histogram.total());
+        let Durations {
+            total,
+            mean,
+            p50,
+            p95,
+            p99,
+            max,
+        } = &mut durations;
+        for duration in [total, mean, p50, p95, p99, max].into_iter().flatten() {
+            *duration = ticks(clock, *duration);
         }
+        durations
     }
 }
 
@@ -205,18 +209,17 @@ pub(crate) fn add_durations<R: HasDurations, C: Columns<R>>(columns: &mut C) {
 
 /// The time between two ticks of a clock, in 100 ns.
 #[must_use]
-pub fn duration(clock: &Clock, from: i64, to: i64) -> u64 {
-    let elapsed = clock
-        .time(Ticks::new(to))
-        .get()
-        .saturating_sub(clock.time(Ticks::new(from)).get());
-    u64::try_from(elapsed).unwrap_or(0)
+pub fn duration(clock: &Clock, from: Ticks, to: Ticks) -> u64 {
+    let from = clock.time(from).get();
+    let to = clock.time(to).get();
+    u64::try_from(to.saturating_sub(from)).unwrap_or(0)
 }
 
 /// A number of ticks of a clock in 100 ns.
 #[must_use]
 pub fn ticks(clock: &Clock, ticks: u64) -> u64 {
-    duration(clock, 0, i64::try_from(ticks).unwrap_or(i64::MAX))
+    let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);
+    duration(clock, Ticks::new(0), Ticks::new(ticks))
 }
 
 /// The file name of a path.

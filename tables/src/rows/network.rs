@@ -98,7 +98,7 @@ pub fn connections<'m>(
             Some(_) => process_label(machine, process),
             None => Label::Process {
                 name: "",
-                pid: Some(connection.pid.get()),
+                pid: Some(connection.pid),
             },
         };
         rows.push(ConnectionRow {

@@ -1,7 +1,7 @@
 //! Packets.
 
 use etl_export::pcapng::Packet;
-use etl_format::{ProcessId, ThreadId, Ticks};
+use etl_format::{FileTime, ProcessId, ThreadId};
 
 use super::{FILETIME, PID, TID, TIME};
 use crate::cell::Cell;
@@ -11,8 +11,7 @@ use crate::row::{Columns, Row};
 /// A row of `packets`.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketRow<'m> {
-    /// A FILETIME.
-    pub(crate) time: Ticks,
+    pub(crate) time: FileTime,
     pub(crate) pid: Option<ProcessId>,
     pub(crate) tid: Option<ThreadId>,
     pub(crate) provider: &'m str,
@@ -40,7 +39,7 @@ impl Row for PacketRow<'_> {
         );
         const REASON: Column =
             Column::count("drop_reason", "Why it was dropped; null if it was not");
-        columns.add(TIME, |row| Cell::Time(row.time.get()));
+        columns.add(TIME, |row| Cell::Time(row.time));
         columns.add(FILETIME, |row| Cell::Int(row.time.get()));
         columns.add(PID, |row| Cell::int(row.pid));
         columns.add(TID, |row| Cell::int(row.tid));

@@ -281,7 +281,7 @@ const TIMES: [&str; 6] = [
     "total_after_us",
 ];
 
-/// What a row has in itself.
+/// Weights of a row itself, without the methods that it called.
 const OWN: [&str; 7] = [
     "self_delta_us",
     "self_before_us",
@@ -327,7 +327,7 @@ impl Change {
 pub struct ProfileChangeRow {
     /// Method, module or process.
     pub name: String,
-    /// The kind of code; empty if the row is no method.
+    /// The kind of code; empty if the row is not a method.
     pub code: &'static str,
     /// Weights of the row itself.
     pub own: Change,

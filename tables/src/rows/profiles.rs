@@ -4,7 +4,7 @@
 use etl_analysis::profile::{
     Detail, Focus, Frame, FrameTotal, Measure, ModuleTotal, Profile, Root, Total, Weight,
 };
-use etl_format::{ProcessId, ThreadId};
+use etl_format::ThreadId;
 
 use super::{OfProcess, PROCESS, THREAD, TID, add_process};
 use crate::cell::{Cell, Label};
@@ -270,11 +270,12 @@ impl Row for ProfileRootRow<'_> {
 fn root_label(root: &Root) -> Label<'_> {
     Label::Process {
         name: &root.process_name,
-        pid: root.pid.map(ProcessId::get),
+        pid: root.pid,
     }
 }
 
-/// The roots with their weights. Nothing calls them, so their totals are all that they have.
+/// The roots with their weights. Nothing calls a root, so it has no callers and no weights of its
+/// own.
 fn roots(profile: &Profile) -> ReportTable<'_> {
     let mut rows = Vec::new();
     for root in profile.roots() {
@@ -285,7 +286,7 @@ fn roots(profile: &Profile) -> ReportTable<'_> {
             process: root_label(root),
             thread: Label::Thread {
                 name: &root.thread_name,
-                tid: root.tid.map(ThreadId::get),
+                tid: root.tid,
             },
             tid: root.tid,
         });
@@ -413,21 +414,21 @@ impl Row for ProfileFocusRow {
 /// there is no such method.
 #[must_use]
 pub fn focus<'p>(profile: &'p Profile, text: &str) -> Option<ReportTable<'p>> {
-    let wanted = text.to_lowercase();
-    let frames = 0..profile.frames().len();
-    let in_focus: Vec<bool> = frames
-        .map(|frame| label(profile, frame).to_lowercase().contains(&wanted))
-        .collect();
+    let text_in_lower_case = text.to_lowercase();
+    let mut in_focus = Vec::new();
+    for frame in 0..profile.frames().len() {
+        let label = label(profile, frame).to_lowercase();
+        in_focus.push(label.contains(&text_in_lower_case));
+    }
     if !in_focus.contains(&true) {
         return None;
     }
-    let is_focus = |frame: usize| in_focus.get(frame) == Some(&true);
     let Focus {
         total,
         callers,
         callees,
         ..
-    } = profile.focus(is_focus);
+    } = profile.focus(|frame| in_focus.get(frame) == Some(&true));
     let mut rows = Vec::new();
     for caller in callers {
         rows.push(ProfileFocusRow {

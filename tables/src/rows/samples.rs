@@ -1,17 +1,17 @@
 //! CPU samples.
 
+use etl_format::{FileTime, ThreadId};
+
 use super::{CPU, FILETIME, OfProcess, SEQUENCE, TID, TIME, add_process};
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind};
 use crate::row::{Columns, Row};
-use etl_format::{ThreadId, Ticks};
 
 /// A row of `samples`.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleRow<'m> {
     pub(crate) sequence: u64,
-    /// A FILETIME.
-    pub(crate) time: Ticks,
+    pub(crate) time: FileTime,
     pub(crate) cpu: u16,
     pub(crate) process: Label<'m>,
     pub(crate) tid: Option<ThreadId>,
@@ -52,7 +52,7 @@ impl Row for SampleRow<'_> {
             "Time that the sample represents; 0 if the trace states no interval",
         );
         columns.add(SEQUENCE, |row| Cell::int(Some(row.sequence)));
-        columns.add(TIME, |row| Cell::Time(row.time.get()));
+        columns.add(TIME, |row| Cell::Time(row.time));
         columns.add(FILETIME, |row| Cell::Int(row.time.get()));
         columns.add(CPU, |row| Cell::int(Some(row.cpu)));
         add_process(columns);

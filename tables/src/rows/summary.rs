@@ -1,4 +1,4 @@
-//! The tables of `analyze summary`: what each process used, and what a recording has events of.
+//! The tables of `analyze summary`: what each process used, and which subjects have events.
 
 use std::cmp::Reverse;
 
@@ -222,7 +222,7 @@ impl Row for SubjectRow {
     }
 }
 
-/// A row for each subject that the recording has events of.
+/// A row for each subject of which the recording has events.
 #[must_use]
 pub fn subjects(presence: &Presence) -> Vec<SubjectRow> {
     let mut rows = Vec::new();

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use etl_analysis::behavior::Histogram;
 use etl_analysis::behavior::waits::{ThreadTimes, Waits};
 use etl_analysis::{Machine, ProcessIndex, ThreadKey};
+use etl_format::ThreadId;
 
 use super::{OfProcess, THREAD, add_process, name_or_number, process_label, ticks};
 use crate::cell::{Cell, Label};
@@ -40,7 +41,7 @@ fn thread_label(machine: &Machine, key: ThreadKey) -> Label<'_> {
     Label::ThreadOf {
         name: process.value(),
         pid: process.pid(),
-        tid: key.tid.get(),
+        tid: key.tid,
     }
 }
 
@@ -61,7 +62,7 @@ pub struct ThreadWaitRow<'m> {
 #[derive(Clone, Copy, Debug)]
 struct Waker<'m> {
     label: Label<'m>,
-    tid: u32,
+    tid: ThreadId,
     /// In ticks of the recording's clock.
     time: u64,
 }
@@ -186,7 +187,7 @@ pub fn thread_waits<'m>(
             reason: reason.map_or(Cow::Borrowed(""), |(&reason, _)| reason_name(waits, reason)),
             waker: waker.map(|(&waker, waits)| Waker {
                 label: thread_label(machine, waker),
-                tid: waker.tid.get(),
+                tid: waker.tid,
                 time: waits.ticks,
             }),
         });

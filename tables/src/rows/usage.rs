@@ -52,7 +52,7 @@ impl AddAssign for Usage {
 pub type Usages = BTreeMap<Option<ProcessIndex>, Usage>;
 
 observers! {
-    /// What is complete without the events before and after the selected time.
+    /// The observer of results that need no events before and after the selected time.
     struct InRange {
         network: Network,
         exceptions: Exceptions,

@@ -317,7 +317,7 @@ fn report<'r, O>(kind: &'static str, analyzed: &Analyzed<O>) -> Report<'r> {
     let span = analyzed.machine.span();
     let mut report = Report::new(kind);
     report.files.clone_from(&analyzed.names);
-    report.start = clock.start_time.get();
+    report.start = clock.start_time;
     report.fact(FROM, Cell::time(clock, span.map(|span| span.first)));
     report.fact(TO, Cell::time(clock, span.map(|span| span.last)));
     report
@@ -326,5 +326,5 @@ fn report<'r, O>(kind: &'static str, analyzed: &Analyzed<O>) -> Report<'r> {
 /// The length of the selected time of a recording, in 100 ns.
 fn selected_time<O>(analyzed: &Analyzed<O>) -> u64 {
     let span = analyzed.selected_span();
-    duration(analyzed.machine.clock(), span.first.get(), span.last.get())
+    duration(analyzed.machine.clock(), span.first, span.last)
 }

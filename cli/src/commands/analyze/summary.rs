@@ -191,7 +191,7 @@ fn totals(report: &mut Report<'_>, hardware: &Hardware, usages: &Usages, time: u
 fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<String> {
     let clock = machine.clock();
     let span = machine.span().unwrap_or_default();
-    let seconds = duration(clock, span.first.get(), span.last.get()) as f64 / 1e7;
+    let seconds = duration(clock, span.first, span.last) as f64 / 1e7;
     let mut lines = Vec::new();
     if let Some(header) = machine.files().first().map(|file| &file.header) {
         let processors = plural(header.processors.into(), "processor", "processors");

@@ -225,9 +225,13 @@ fn open(args: &ParquetArgs) -> Result<Dataset, Failure> {
     }
     let mut dataset = Dataset::open(&args.output)
         .map_err(|error| failure(&name, &error))?
-        .typed(args.typed)
-        .by_provider(args.by_provider)
         .codec(codec);
+    if args.typed {
+        dataset = dataset.typed_tables();
+    }
+    if args.by_provider {
+        dataset = dataset.events_by_provider();
+    }
     if !args.tables.is_empty() {
         dataset = dataset
             .tables(&args.tables)
@@ -400,14 +404,16 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     let events = Conditions::new(&args.event, &[], &[])
         .map_err(|error| Failure::new("--event", error.to_string()))?;
     let limits = input.limits();
-    let options = Options::new(etl_format::file_name(&name))
+    let mut options = Options::new(etl_format::file_name(&name))
         .columns(&args.columns)
         .filter(selected)
         .events(events)
         .store(store.clone())
         .limits(limits)
-        .threads(args.threads.count())
-        .names(!args.no_names);
+        .threads(args.threads.count());
+    if args.no_names {
+        options = options.without_names();
+    }
     let to = sink.name().to_owned();
     let is_stream = sink.is_stream() || Path::new(&to).extension().is_some_and(|e| e == "arrows");
     let form = if is_stream {
