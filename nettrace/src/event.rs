@@ -31,7 +31,7 @@ pub struct Event<'a> {
     /// Provider, name, fields. A clone of the `Arc` outlives the event.
     pub metadata: &'a Arc<Metadata>,
     /// The number of the event among the events that [`capture_thread`](Self::capture_thread)
-    /// captured, lost events included. The first is 1; it starts again after 2^32.
+    /// captured, lost events included. The first is 1; after 2^32 - 1 follows 0.
     pub sequence_number: u32,
     /// The process: of the thread in version 6, else of the header.
     pub process_id: Option<u64>,

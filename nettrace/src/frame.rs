@@ -224,21 +224,17 @@ impl<R: Read> Frame<R> {
             other => return Err(Error::invalid(start, what, other.into(), "5 or 1")),
         }
         let object = ObjectType::read(input, TAG_BEGIN_PRIVATE_OBJECT)?;
-        let size_start = input.offset();
-        let size = input.u32("the size of a block")?;
-        if i32::try_from(size).is_err() {
-            let what = "the size of a block";
-            return Err(Error::invalid(
-                size_start,
-                what,
-                size.into(),
-                "0 to 0x7fffffff",
-            ));
-        }
-        // The size of a `Trace` object would be a part of its time: it has none.
         if object.name == "Trace" {
-            let what = "the number of objects before a second Trace object";
-            return Err(Error::invalid(start, what, 1, "0, it is the first"));
+            // It has no size, so that what follows it cannot be found.
+            let what = "the number of Trace objects";
+            return Err(Error::invalid(start, what, 2, "1"));
+        }
+        let size_start = input.offset();
+        let what = "the size of a block";
+        let size = input.u32(what)?;
+        if i32::try_from(size).is_err() {
+            let expected = "0 to 0x7fffffff";
+            return Err(Error::invalid(size_start, what, size.into(), expected));
         }
         while !input.offset().is_multiple_of(ALIGNMENT) {
             input.u8("the padding of a block")?;

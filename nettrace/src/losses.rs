@@ -1,6 +1,6 @@
 //! Lost events, by the gaps in the numbers of each thread's events.
 
-use foldhash::{HashMap, HashMapExt};
+use foldhash::HashMap;
 
 use crate::event::Event;
 use crate::reader::Item;
@@ -24,7 +24,8 @@ pub struct Loss {
     pub before: Option<Ticks>,
 }
 
-/// Finds lost events: threads number the events that they capture, lost ones included.
+/// Finds lost events: threads number the events that they capture, lost ones included. Events that
+/// the reader skipped as damaged are counted as lost.
 ///
 /// ```
 /// # mod write { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/common/write.rs")); }
@@ -66,10 +67,7 @@ impl LossTracker {
     /// Without events.
     #[must_use]
     pub fn new() -> Self {
-        LossTracker {
-            threads: HashMap::new(),
-            ..LossTracker::default()
-        }
+        LossTracker::default()
     }
 
     /// Lost events so far.

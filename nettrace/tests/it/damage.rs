@@ -355,6 +355,24 @@ fn damage_between_blocks_ends_the_reading() {
 }
 
 #[test]
+fn a_second_header_ends_the_reading() {
+    let mut stream = ObjectStream::new(8);
+    stream.begin("Trace", 4);
+    let stream = stream.finish();
+    let damage = text::damage(&stream);
+    assert_eq!(damage.len(), 1);
+    assert!(
+        damage[0].ends_with("the number of Trace objects is 0x2, expected 1"),
+        "{damage:?}"
+    );
+    // In version 6 a block has a size, and the block is skipped.
+    let mut stream = BlockStream::new(8);
+    stream.block(block_kind::TRACE, &[1, 2, 3]);
+    let items = text::items(&stream.finish(), &Options::default());
+    assert_eq!(items, ["unknown 1 3"]);
+}
+
+#[test]
 fn strict_mode_returns_events_before_the_first_fault() {
     for order in [etl_nettrace::Order::File, etl_nettrace::Order::Time] {
         let options = Options {
