@@ -195,16 +195,13 @@ impl SchemaStore {
 
     /// All added and learned schemas, in no particular order. Schemas of tables are not among them.
     pub fn learned(&self) -> impl Iterator<Item = &Arc<EventSchema>> {
-        let described = self
-            .self_describing
-            .by_metadata
-            .values()
-            .flat_map(HashMap::values);
-        self.given
-            .values()
-            .chain(self.merged.decoders.values())
-            .chain(self.event_source.decoders.values())
-            .chain(described.flatten())
+        let self_describing = self.self_describing.by_metadata.values();
+        let self_describing = self_describing.flat_map(HashMap::values).flatten();
+        let merged = self.merged.decoders.values();
+        let event_source = self.event_source.decoders.values();
+        let decoders = self.given.values().chain(merged).chain(event_source);
+        decoders
+            .chain(self_describing)
             .map(|decoder| decoder.schema())
     }
 
