@@ -29,7 +29,7 @@ type WantedTimes = BTreeMap<Ticks, Option<ProcessId>>;
 /// The records that were found, by time.
 type Locations = BTreeMap<Ticks, Vec<Location>>;
 
-/// Where a record is.
+/// The location of a record.
 #[derive(Clone, Copy, Debug)]
 struct Location {
     source: usize,

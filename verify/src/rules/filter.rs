@@ -240,8 +240,8 @@ fn not_raised(check: &mut Check<'_>, provider: ClrProvider) {
 
 pub(super) const MISSING_LOADS: Rule = Rule {
     id: "filter.missing-loads",
-    statement: "Everything that an end rundown lists, and that was loaded during the recording, \
-                has a load event.",
+    statement: "Everything that an end rundown lists, and that was loaded or compiled during the \
+                recording, has a load event.",
     severity: Severity::Error,
     source: "what the CLR logs, compared with its rundown",
     protocol: &["E1", "E2", "R3"],

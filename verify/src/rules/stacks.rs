@@ -112,7 +112,7 @@ fn kernel_without_event(check: &mut Check<'_>) {
 
 pub(super) const KERNEL_MISSING: Rule = Rule {
     id: "stacks.kernel-missing",
-    statement: "Where the kernel's session walks the stacks of samples, it does so as long as it \
+    statement: "If the kernel's session walks the stacks of samples, it does so as long as it \
                 samples, on each processor.",
     severity: Severity::Warning,
     source: "the kernel's samples and its stack walking",
@@ -181,7 +181,7 @@ fn without_event(check: &mut Check<'_>) {
 
 pub(super) const MISSING: Rule = Rule {
     id: "stacks.missing",
-    statement: "Where stacks are enabled, a stack on the same thread follows each event of the CLR \
+    statement: "If stacks are enabled, a stack on the same thread follows each event of the CLR \
                 that has one.",
     severity: Severity::Note,
     source: "what the CLR logs",
