@@ -57,6 +57,9 @@ export CARGO_TARGET_DIR="${TARGETS_TARGET_DIR:-$PWD/.cache/targets}" CARGO_INCRE
 export CARGO_PROFILE_DEV_OPT_LEVEL=1
 # Emulated tests take fewer cases of each property: what differs here differs in the first ones.
 export PROPTEST_CASES="${PROPTEST_CASES:-16}" PROPTEST_DISABLE_FAILURE_PERSISTENCE=true
+# Other projects' readers are programs for this machine: Wine cannot start them.
+export ETLKIT_PYTHON=none ETLKIT_NODE_MODULES=none
+unset ETLKIT_REQUIRE_FOREIGN ETLKIT_REQUIRE_NODE
 
 failed=0
 for target in "${targets[@]}"; do
@@ -96,7 +99,8 @@ for target in "${targets[@]}"; do
   # Paths, names and what files may be done with are Windows' own.
   [ $tools = no ] || [ "$target" != x86_64-pc-windows-gnu ] || tested+=(etlkit)
   echo "targets: ${verb[*]} for $target: ${tested[*]}"
-  cargo "${verb[@]}" ${flags[@]+"${flags[@]}"} --quiet --locked --all-features --target "$target" "${tested[@]/#/--package=}" || failed=1
+  # Real traces are cut at thousands of offsets, which would take an hour in an emulator.
+  cargo "${verb[@]}" ${flags[@]+"${flags[@]}"} --quiet --locked --all-features --target "$target" "${tested[@]/#/--package=}" -- --skip truncation:: || failed=1
   [ $tools = yes ] || continue
   echo "targets: the tools for $target"
   # As tests are built: with overflow checks.

@@ -9,10 +9,10 @@ mod input;
 use etl_format::Ticks;
 use std::collections::BTreeMap;
 
-use etl_analysis::{Analysis, Frames, Machine, Observer, Recording, Sample, Stack};
+use etl_analysis::{Analysis, Frames, Machine, Observer, ProcessIndex, Recording, Sample, Stack};
 
 /// Process, innermost address and time, and how often they came: names are known at the end.
-type Places = BTreeMap<(usize, u64, Ticks), u64>;
+type Places = BTreeMap<(ProcessIndex, u64, Ticks), u64>;
 
 #[derive(Default)]
 struct Counts {
@@ -128,7 +128,7 @@ fn hottest(machine: &Machine, places: &Places) -> Vec<(String, u64)> {
     let symbols = machine.symbols();
     let mut named: BTreeMap<String, u64> = BTreeMap::new();
     for (&(process, address, time), count) in places {
-        let Some(process) = machine.processes().get(process) else {
+        let Some(process) = machine.process(process) else {
             continue;
         };
         let symbol = symbols.at(process.pid(), address, time);

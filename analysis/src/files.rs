@@ -44,31 +44,14 @@ pub fn machines<'h>(headers: impl IntoIterator<Item = &'h FileHeader>) -> Vec<us
     headers.into_iter().map(&mut number).collect()
 }
 
-/// A fault of a file, for the report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Stable name of the kind.
-    pub code: String,
-    /// File offset.
-    pub offset: u64,
-    /// File offset of its end.
-    pub end: u64,
-    /// What was wrong.
-    pub message: String,
-    /// The processor of the buffer it is in, where that is known.
+/// A damaged range of a file.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DamagedRange {
+    /// The damage, as the reader reports it.
+    pub damage: Damage,
+    /// The processor of the buffer that it is in, if the damage does not reach beyond one buffer.
     pub processor: Option<u16>,
-}
-
-impl From<&Damage> for Fault {
-    fn from(damage: &Damage) -> Self {
-        Fault {
-            code: damage.error.code().to_owned(),
-            offset: damage.range.start,
-            end: damage.range.end,
-            message: damage.error.kind.to_string(),
-            processor: None,
-        }
-    }
 }
 
 /// A session whose header stands in a file: the file's own, or one that a merge carried over.
@@ -97,6 +80,16 @@ pub struct LossRecords {
     pub files: Counted,
 }
 
+/// A buffer that a [`Note`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NotedBuffer {
+    /// Its processor.
+    pub processor: u16,
+    /// Time of its first record.
+    pub first_timestamp: Ticks,
+}
+
 /// What a file states of itself.
 #[derive(Clone, Debug)]
 pub struct FileFacts {
@@ -111,10 +104,10 @@ pub struct FileFacts {
     pub header: FileHeader,
     /// Notes of the reader.
     pub notes: Vec<Note>,
-    /// Processors and first timestamps of the buffers that notes are about, by offset.
-    pub noted: BTreeMap<u64, (u16, Ticks)>,
-    /// Damage.
-    pub faults: Vec<Fault>,
+    /// The buffers that notes are about, by offset.
+    pub noted: BTreeMap<u64, NotedBuffer>,
+    /// The ranges that could not be read.
+    pub damage: Vec<DamagedRange>,
     /// Buffers whose records are not in time order.
     pub disordered: u64,
     /// Buffers that begin before an earlier one of the same processor ends.
@@ -173,9 +166,14 @@ impl FileFacts {
             let offset = buffer_of(note)?;
             // They stand in the order of the file.
             let entry = entries.get(entries.partition_point(|b| b.offset < offset))?;
-            let timestamp = timeline.timestamp(source, entry.first_timestamp);
-            (entry.offset == offset && !entry.rebuilt)
-                .then_some((offset, (entry.processor, timestamp)))
+            if entry.offset != offset || entry.rebuilt {
+                return None;
+            }
+            let buffer = NotedBuffer {
+                processor: entry.processor,
+                first_timestamp: timeline.timestamp(source, entry.first_timestamp),
+            };
+            Some((offset, buffer))
         });
         let noted = noted.collect();
         let Contradictions {
@@ -189,7 +187,7 @@ impl FileFacts {
             header,
             notes: trace.notes().to_vec(),
             noted,
-            faults: Vec::new(),
+            damage: Vec::new(),
             disordered: 0,
             overlaps: 0,
             has_processors: buffers::has_processors(trace),
@@ -250,7 +248,23 @@ impl FileFacts {
     }
 }
 
-/// How the timestamps of several files stand on one timeline.
+/// The clock of a file, and the machine that recorded it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MachineClock {
+    /// The number of the machine, as from [`machines`].
+    pub machine: usize,
+    /// The clock of the file.
+    pub clock: Clock,
+}
+
+impl MachineClock {
+    /// Whether two files count the same counter of one machine.
+    fn is_on_counter_of(&self, other: &MachineClock) -> bool {
+        self.machine == other.machine && self.clock.is_same_counter(&other.clock)
+    }
+}
+
+/// How the timestamps of several files become times of one timeline.
 ///
 /// Files on one counter of a machine are related by the counter, so by the clock of the one that
 /// began first: the time of day may have been set between their starts. Where all files are on one,
@@ -271,43 +285,37 @@ impl Timeline {
     /// A timeline for files of one machine, with these clocks.
     #[must_use]
     pub fn new(clocks: Vec<Clock>) -> Self {
-        Timeline::of_machines(
-            &clocks
-                .into_iter()
-                .map(|clock| (0, clock))
-                .collect::<Vec<_>>(),
-        )
+        let mut files = Vec::with_capacity(clocks.len());
+        for clock in clocks {
+            files.push(MachineClock { machine: 0, clock });
+        }
+        Timeline::of_machines(&files)
     }
 
-    /// A timeline for files with these clocks, of the machines with these numbers.
+    /// A timeline for files of several machines.
     #[must_use]
-    pub fn of_machines(files: &[(usize, Clock)]) -> Self {
-        let is_same = |(machine, clock): &(usize, Clock), first: &(usize, Clock)| {
-            machine == &first.0 && clock.is_same_counter(&first.1)
-        };
-        let mut firsts: Vec<(usize, Clock)> = Vec::new();
+    pub fn of_machines(files: &[MachineClock]) -> Self {
         let mut by_start = files.to_vec();
-        by_start.sort_by_key(|(_, clock)| clock.start_timestamp);
+        by_start.sort_by_key(|file| file.clock.start_timestamp);
+        // Of the files on one counter, the file that began first.
+        let mut firsts: Vec<MachineClock> = Vec::new();
         for file in by_start {
-            if !firsts.iter().any(|first| is_same(&file, first)) {
+            if !firsts.iter().any(|first| file.is_on_counter_of(first)) {
                 firsts.push(file);
             }
         }
-        let clock = |file: &(usize, Clock)| {
-            firsts
-                .iter()
-                .find(|first| is_same(file, first))
-                .map_or(file.1, |first| first.1)
-        };
-        let clocks: Vec<Clock> = files.iter().map(clock).collect();
+        let mut clocks = Vec::with_capacity(files.len());
+        let mut set_by = 0;
+        for file in files {
+            let first = firsts.iter().find(|first| file.is_on_counter_of(first));
+            let clock = first.map_or(file.clock, |first| first.clock);
+            let apart = clock.zeros_apart(&file.clock, Self::SKEW).unwrap_or(0);
+            set_by = apart.max(set_by);
+            clocks.push(clock);
+        }
         let same = clocks
             .windows(2)
             .all(|pair| matches!(pair, [one, other] if one == other));
-        let apart = clocks
-            .iter()
-            .zip(files)
-            .filter_map(|(c, (_, own))| c.zeros_apart(own, Self::SKEW));
-        let set_by = apart.max().unwrap_or(0);
         Timeline {
             same,
             set_by,
@@ -494,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn timeline_relates_files_on_one_counter_by_it_if_the_time_was_set() {
+    fn timeline_relates_files_by_their_counter_if_the_time_was_set() {
         let second = FILETIME_PER_SECOND;
         let (early, set) = (clock(0, 0, 1_000), clock(5_000, 14 * second, 1_000));
         let one = Timeline::new(vec![set, early]);
@@ -518,7 +526,9 @@ mod tests {
             several.timestamp(1, Ticks::new(5_000))
         );
         // Another machine that started at the same time.
-        let two = Timeline::of_machines(&[(0, early), (1, set)]);
+        let files = [early, set].into_iter().enumerate();
+        let files = files.map(|(machine, clock)| MachineClock { machine, clock });
+        let two = Timeline::of_machines(&files.collect::<Vec<_>>());
         assert_eq!(two.timestamp(1, Ticks::new(5_000)), 14 * second);
     }
 }

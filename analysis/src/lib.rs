@@ -20,6 +20,7 @@ mod counted;
 mod error;
 pub mod files;
 mod join;
+mod keys;
 pub mod loss;
 pub mod machine;
 mod observe;
@@ -42,6 +43,7 @@ pub use error::{Error, Result};
 /// Named by the macro [`observers!`].
 #[doc(hidden)]
 pub use etl_format::read::Record;
+pub use keys::{ClrKey, ProcessIndex, ThreadKey};
 pub use machine::Machine;
 pub use machine::changes::{Change, Life};
 #[doc(hidden)]
@@ -51,8 +53,8 @@ pub use observe::RecordObserver;
 pub use observe::{EventKind, EventRef, Frames, Joins, Observer, Sample, Stack};
 pub use open::{OpenOperations, Scope};
 pub use owner::{RecordOwner, owner};
-pub use owner_counts::OwnerCounts;
-pub use run::{Analysis, MachineBuilder, Recording};
+pub use owner_counts::{EventsByProcess, OwnerCounts};
+pub use run::{Analysis, MachineBuilder, Recording, RecordingFile};
 pub use select::{Life as ProcessLife, Lives as ProcessLives, ProcessSelector, UnknownProcess};
 pub use within::Within;
 

@@ -3,6 +3,7 @@
 use etl_format::read::{EventHeader, Record};
 use etl_format::{Guid, ThreadId, Ticks};
 
+use crate::keys::ProcessIndex;
 use crate::loss::Loss;
 use crate::machine::{Change, Machine};
 
@@ -220,8 +221,8 @@ pub struct EventRef {
     pub time: Ticks,
     /// What kind of event it is.
     pub kind: EventKind,
-    /// Index of its process in the machine; for a sample, of the process that was running.
-    pub process: Option<usize>,
+    /// Its process; for a sample, the process that was running.
+    pub process: Option<ProcessIndex>,
     /// Its thread; for a sample, the thread that was running.
     pub tid: Option<ThreadId>,
     /// The processor that logged it.

@@ -7,6 +7,7 @@ use etl_schema::providers::{KERNEL_PROCESS, SYSTEM_CONFIG_EX, kernel_class};
 use etl_schema::views::kernel;
 use foldhash::HashMap;
 
+use crate::keys::ProcessIndex;
 use crate::machine::Machine;
 
 /// Threads without a known process whose events are counted apart.
@@ -84,7 +85,7 @@ impl Counts {
             thread_id,
         } = owner(record);
         match (process_id, thread_id) {
-            (Some(pid), _) => self.add_to(machine.process(pid), 1),
+            (Some(pid), _) => self.add_to(machine.process_index(pid), 1),
             (None, Some(tid)) => match machine.running(tid) {
                 Some(process) => self.add_to(process, 1),
                 None if self.waiting.len() < MAX_WAITING || self.waiting.contains_key(&tid) => {
@@ -96,7 +97,8 @@ impl Counts {
         }
     }
 
-    pub(crate) fn add_to(&mut self, process: usize, count: u64) {
+    pub(crate) fn add_to(&mut self, process: ProcessIndex, count: u64) {
+        let process = process.get();
         if self.of_processes.len() <= process {
             self.of_processes.resize(process + 1, 0);
         }

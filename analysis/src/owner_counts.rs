@@ -10,9 +10,10 @@ use etl_format::{ProcessId, ThreadId, Ticks};
 use foldhash::HashMap;
 
 use crate::address::DirectMapped;
+use crate::keys::ProcessIndex;
 use crate::machine::Machine;
 use crate::owner::{Counts, RecordOwner, is_read, stated};
-use crate::run::Recording;
+use crate::run::{Recording, RecordingFile};
 use crate::steps::{Step, Words};
 
 /// Slots for the owners of the last records; a power of two.
@@ -146,6 +147,28 @@ pub struct OwnerCounts {
     is_complete: bool,
 }
 
+/// How many events each process of a machine has, from
+/// [`Analysis::count_by_owner`](crate::Analysis::count_by_owner).
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct EventsByProcess {
+    /// The machine: its processes, threads and volumes.
+    pub machine: Machine,
+    counts: Vec<u64>,
+}
+
+impl EventsByProcess {
+    pub(crate) fn new(machine: Machine, counts: Vec<u64>) -> Self {
+        EventsByProcess { machine, counts }
+    }
+
+    /// The number of events of a process, of its threads, and of their samples and stacks.
+    #[must_use]
+    pub fn count(&self, process: ProcessIndex) -> u64 {
+        self.counts.get(process.get()).copied().unwrap_or(0)
+    }
+}
+
 impl Default for OwnerCounts {
     fn default() -> Self {
         OwnerCounts {
@@ -209,14 +232,11 @@ impl OwnerCounts {
     /// The machine of a recording of one file, whose records were all counted, and how many events
     /// each process has. `None` where ids alone do not say whose events they are, as an id has been
     /// that of several, or where there was too little memory.
-    pub(crate) fn finish<S: Source>(
-        mut self,
-        recording: &Recording<S>,
-    ) -> Option<(Machine, Vec<u64>)> {
+    pub(crate) fn finish<S: Source>(mut self, recording: &Recording<S>) -> Option<EventsByProcess> {
         for seen in self.recent.take(1) {
             self.keep(&seen);
         }
-        let [(trace, name)] = recording.files() else {
+        let [RecordingFile { trace, name }] = recording.files() else {
             return None;
         };
         if !self.is_complete {
@@ -248,14 +268,14 @@ impl OwnerCounts {
                 machine.apply(Step::Words(Words::Thread { pid, tid }), time, 0, &mut ());
             }
             if let Some(pid) = owner.known().process_id {
-                machine.process(pid);
+                machine.process_index(pid);
             }
         }
         machine.finish();
         let mut counts = Counts::default();
         for Seen { owner, count, .. } in self.all.values() {
             let process = match (owner.known().process_id, owner.known().thread_id) {
-                (Some(pid), _) => Some(machine.process(pid)),
+                (Some(pid), _) => Some(machine.process_index(pid)),
                 (None, Some(tid)) => machine.running(tid),
                 (None, None) => None,
             };
@@ -269,7 +289,7 @@ impl OwnerCounts {
             .filter(|owner| owner.known().process_id.is_none());
         let is_certain = machine.has_own_ids(samples.filter_map(|owner| owner.known().thread_id));
         let counts = counts.finish(&mut machine);
-        is_certain.then_some((machine, counts))
+        is_certain.then_some(EventsByProcess { machine, counts })
     }
 }
 
@@ -331,16 +351,16 @@ mod tests {
     fn counted(bytes: &[u8]) -> (Option<Names>, Names) {
         let mut recording = Recording::open([(bytes, "a.etl")]).unwrap();
         let mut counts = OwnerCounts::default();
-        let mut records = recording.files_mut()[0].0.records(Order::File).unwrap();
+        let trace = &mut recording.files_mut()[0].trace;
+        let mut records = trace.records(Order::File).unwrap();
         while let Some(record) = records.next_record().unwrap() {
             counts.add(&record);
         }
-        let named = |(machine, counts): (Machine, Vec<u64>)| {
-            let names = machine
-                .processes()
-                .iter()
-                .map(|process| process.name().to_owned());
-            names.zip(counts).collect::<Vec<_>>()
+        let named = |events: EventsByProcess| {
+            let processes = events.machine.indexed_processes();
+            processes
+                .map(|(index, process)| (process.name().to_owned(), events.count(index)))
+                .collect::<Vec<_>>()
         };
         let quick = counts.finish(&recording).map(named);
         (
@@ -354,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_by_ids_are_those_in_time_order_where_no_id_is_used_again() {
+    fn counts_by_id_equal_counts_in_time_order_if_no_id_is_reused() {
         let (quick, slow) = counted(&trace(&[100, 200, 300]));
         assert!(
             slow.iter()

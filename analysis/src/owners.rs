@@ -11,7 +11,7 @@ use crate::address::DirectMapped;
 use crate::machine::Machine;
 use crate::observe::RecordObserver;
 use crate::owner::{Counts, is_read};
-use crate::owner_counts::OwnerCounts;
+use crate::owner_counts::{EventsByProcess, OwnerCounts};
 use crate::run::{Analysis, Pass, Recording, each_record, each_record_of};
 use crate::steps::{Step, Words};
 
@@ -50,12 +50,11 @@ impl Analysis {
         recording: &mut Recording<S>,
         records: &mut impl RecordObserver,
     ) -> Result<Machine> {
-        Ok(self.owners(recording, records, false)?.0)
+        Ok(self.owners(recording, records, false)?.machine)
     }
 
-    /// The same, and how many events each process has, by its index: those of its threads, with the
-    /// samples and stacks of its threads. `counted` are all records of the recording: it is read
-    /// only where they do not suffice, as an id has been that of several processes or threads.
+    /// The same, and how many events each process has. `counted` are all records of the recording.
+    /// The recording is read again only if one id belonged to several processes or threads.
     ///
     /// # Errors
     /// As [`Analysis::run`].
@@ -63,7 +62,7 @@ impl Analysis {
         &self,
         recording: &mut Recording<S>,
         counted: OwnerCounts,
-    ) -> Result<(Machine, Vec<u64>)> {
+    ) -> Result<EventsByProcess> {
         match counted.finish(recording) {
             Some(counts) => Ok(counts),
             None => self.owners(recording, &mut (), true),
@@ -75,7 +74,7 @@ impl Analysis {
         recording: &mut Recording<S>,
         records: &mut impl RecordObserver,
         count: bool,
-    ) -> Result<(Machine, Vec<u64>)> {
+    ) -> Result<EventsByProcess> {
         let mut counts = Counts::default();
         // Names of threads are kept with the others.
         let mut machine = self.names(true).read(recording, |pass, readers| {
@@ -105,6 +104,6 @@ impl Analysis {
             }
         })?;
         let counts = counts.finish(&mut machine);
-        Ok((machine, counts))
+        Ok(EventsByProcess::new(machine, counts))
     }
 }

@@ -3,7 +3,7 @@
 use etl_format::Ticks;
 use etl_format::read::{Limits, Mode, Options, Order, OrderCheck, Record, Records, Source, Trace};
 
-use crate::files::{Fault, Timeline};
+use crate::files::{DamagedRange, Timeline};
 use crate::join::{Joiner, event_of};
 use crate::loss::{self, Passed, Surroundings};
 use crate::machine::Machine;
@@ -27,14 +27,24 @@ use crate::{Error, Result};
 ///     files.push((FileSource::new(File::open(name)?)?, name));
 /// }
 /// let recording = Recording::open(files)?;
-/// for (trace, name) in recording.files() {
-///     println!("{name}: {} buffers", trace.buffers().len());
+/// for file in recording.files() {
+///     println!("{}: {} buffers", file.name, file.trace.buffers().len());
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct Recording<S: Source> {
-    files: Vec<(Trace<S>, String)>,
+    files: Vec<RecordingFile<S>>,
+}
+
+/// A file of a [`Recording`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct RecordingFile<S: Source> {
+    /// Its trace.
+    pub trace: Trace<S>,
+    /// Its name for reports and errors.
+    pub name: String,
 }
 
 impl<S: Source> Recording<S> {
@@ -60,29 +70,25 @@ impl<S: Source> Recording<S> {
             limits,
             ..Options::default()
         };
-        let open = |(index, (source, name)): (usize, (S, N))| {
+        let mut opened = Vec::new();
+        for (index, (source, name)) in files.into_iter().enumerate() {
             let name = name.into();
             match Trace::open(source, &options) {
-                Ok(trace) => Ok((trace, name)),
-                Err(error) => Err(Error::new(index, &name, error)),
+                Ok(trace) => opened.push(RecordingFile { trace, name }),
+                Err(error) => return Err(Error::new(index, &name, error)),
             }
-        };
-        let files = files
-            .into_iter()
-            .enumerate()
-            .map(open)
-            .collect::<Result<_>>()?;
-        Ok(Recording { files })
+        }
+        Ok(Recording { files: opened })
     }
 
-    /// The files and their names.
+    /// The files.
     #[must_use]
-    pub fn files(&self) -> &[(Trace<S>, String)] {
+    pub fn files(&self) -> &[RecordingFile<S>] {
         &self.files
     }
 
-    /// The files and their names, to read some of their records again.
-    pub fn files_mut(&mut self) -> &mut [(Trace<S>, String)] {
+    /// The files, to read some of their records again.
+    pub fn files_mut(&mut self) -> &mut [RecordingFile<S>] {
         &mut self.files
     }
 
@@ -92,24 +98,21 @@ impl<S: Source> Recording<S> {
     /// # Errors
     /// When it is exceeded.
     pub fn check_memory(&self) -> Result<()> {
-        let Some((index, (trace, name))) = self.files.iter().enumerate().next_back() else {
+        let Some(file) = self.files.last() else {
             return Ok(());
         };
-        let end = trace
-            .buffers()
-            .last()
-            .map_or(0, |last| last.offset + u64::from(last.stored));
-        trace
-            .options()
-            .limits
+        let last = file.trace.buffers().last();
+        let end = last.map_or(0, |last| last.offset + u64::from(last.stored));
+        let limits = &file.trace.options().limits;
+        limits
             .check(end)
-            .map_err(|error| Error::new(index, name, error))
+            .map_err(|error| Error::new(self.files.len() - 1, &file.name, error))
     }
 
     /// How the times of the files become times of the recording.
     #[must_use]
     pub fn timeline(&self) -> Timeline {
-        Timeline::new(self.files.iter().map(|(trace, _)| trace.clock()).collect())
+        Timeline::new(self.files.iter().map(|file| file.trace.clock()).collect())
     }
 }
 
@@ -308,7 +311,7 @@ impl Analysis {
             machine = machine.without_addresses();
         }
         let mut buffers = Vec::new();
-        for (trace, name) in &recording.files {
+        for RecordingFile { trace, name } in &recording.files {
             machine.add_file(trace, name);
             // Only damage is placed among them.
             buffers.push(Surroundings::new(trace.buffers()));
@@ -317,15 +320,16 @@ impl Analysis {
         let names: Vec<_> = recording
             .files
             .iter()
-            .map(|(_, name)| name.clone())
+            .map(|file| file.name.clone())
             .collect();
         let failed = |(file, error): (usize, etl_format::Error)| {
             Error::new(file, names.get(file).map_or("", String::as_str), error)
         };
         let mut readers = Vec::new();
-        for (index, (trace, _)) in recording.files.iter_mut().enumerate() {
-            trace.set_order_check(order_check);
-            let reader = trace
+        for (index, file) in recording.files.iter_mut().enumerate() {
+            file.trace.set_order_check(order_check);
+            let reader = file
+                .trace
                 .records(Order::Time)
                 .map_err(|error| failed((index, error)))?;
             let reader = reader.with_threads(self.threads);
@@ -365,9 +369,9 @@ impl Analysis {
                 let processor = loss.processor;
                 machine.losses.push(loss);
                 if let Some(file) = machine.files.get_mut(source) {
-                    file.faults.push(Fault {
+                    file.damage.push(DamagedRange {
+                        damage: damage.clone(),
                         processor,
-                        ..Fault::from(damage)
                     });
                 }
             }
@@ -403,7 +407,7 @@ pub(crate) struct Pass<'p> {
 ///
 /// let bytes = std::fs::read("trace.etl")?;
 /// let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
-/// let mut builder = MachineBuilder::new(Timeline::new(vec![trace.clock()]), false);
+/// let mut builder = MachineBuilder::new(Timeline::new(vec![trace.clock()]));
 /// let mut records = trace.records(Order::Time)?;
 /// while let Some(record) = records.next_record()? {
 ///     builder.record(&record, 0, &mut ());
@@ -418,13 +422,12 @@ pub struct MachineBuilder {
 }
 
 impl MachineBuilder {
-    /// Nothing is known yet. `names` as [`Analysis::names`].
+    /// A machine without processes and names.
     #[must_use]
-    pub fn new(timeline: Timeline, names: bool) -> Self {
-        let machine = Machine::new(timeline, names).without_addresses();
+    pub fn new(timeline: Timeline) -> Self {
         MachineBuilder {
-            machine,
-            scan: Scan::new(names),
+            machine: Machine::new(timeline, false).without_addresses(),
+            scan: Scan::new(false),
         }
     }
 

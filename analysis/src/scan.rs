@@ -23,9 +23,9 @@ const PLAIN: usize = 1 << 8;
 #[derive(Debug)]
 pub(crate) struct Scan {
     pub records: u64,
-    pub kernel_span: Span,
+    pub kernel_span: Option<Span>,
     /// Of all other records.
-    pub other_span: Span,
+    pub other_span: Option<Span>,
     /// Threads of the last events, by their lowest bits: the machine knows their process.
     threads: DirectMapped<Option<ThreadId>>,
     /// Events of the CLR from which nothing is read, by id.

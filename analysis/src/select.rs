@@ -6,9 +6,10 @@ use etl_format::read::{Order, Source};
 use etl_format::{ProcessId, ThreadId, Ticks, parse_number};
 use foldhash::HashMap;
 
+use crate::keys::ProcessIndex;
 use crate::machine::{Holders, Machine, Process};
 use crate::owner::owner;
-use crate::run::Recording;
+use crate::run::{Recording, RecordingFile};
 use crate::{Error, Result};
 
 /// Selects processes of a machine.
@@ -19,7 +20,7 @@ use crate::{Error, Result};
 /// /// The processes `Orders.exe`, and the processes that they started.
 /// fn orders(machine: &Machine) -> Result<Vec<&str>, UnknownProcess> {
 ///     let selected = ProcessSelector::new(["Orders"]).children(true).select(machine)?;
-///     let processes = selected.iter().filter_map(|&index| machine.processes().get(index));
+///     let processes = selected.iter().filter_map(|&index| machine.process(index));
 ///     Ok(processes.map(|process| process.name()).collect())
 /// }
 /// ```
@@ -177,7 +178,7 @@ impl ProcessSelector {
             .map(ProcessId::new);
         let mut wanted: BTreeSet<ProcessId> =
             unknown.filter(|id| !self.others.contains(id)).collect();
-        for (index, (trace, name)) in recording.files_mut().iter_mut().enumerate() {
+        for (index, RecordingFile { trace, name }) in recording.files_mut().iter_mut().enumerate() {
             if wanted.is_empty() {
                 break;
             }
@@ -197,7 +198,7 @@ impl ProcessSelector {
     ///
     /// # Errors
     /// When a name selects no process.
-    pub fn select(&self, machine: &Machine) -> Result<BTreeSet<usize>, UnknownProcess> {
+    pub fn select(&self, machine: &Machine) -> Result<BTreeSet<ProcessIndex>, UnknownProcess> {
         self.select_of(machine.processes())
     }
 
@@ -230,7 +231,7 @@ impl ProcessSelector {
 
     fn lives_of(&self, processes: &[Process]) -> Result<Vec<Life>, UnknownProcess> {
         let selected = self.select_of(processes)?;
-        let started = |index: usize| processes.get(index).and_then(Process::started);
+        let started = |index: ProcessIndex| processes.get(index.get()).and_then(Process::started);
         let mut lives = Vec::new();
         for (pid, same) in by_id(processes) {
             let ends = same.iter().skip(1).map(|&next| started(next)).chain([None]);
@@ -250,7 +251,7 @@ impl ProcessSelector {
         Ok(lives)
     }
 
-    fn select_of(&self, processes: &[Process]) -> Result<BTreeSet<usize>, UnknownProcess> {
+    fn select_of(&self, processes: &[Process]) -> Result<BTreeSet<ProcessIndex>, UnknownProcess> {
         let mut selected = BTreeSet::new();
         for name in &self.names {
             let mut found = matching(name, processes).peekable();
@@ -269,14 +270,14 @@ impl ProcessSelector {
 }
 
 /// The indices of the processes with an id or a file name.
-fn matching(name: &str, processes: &[Process]) -> impl Iterator<Item = usize> {
+fn matching(name: &str, processes: &[Process]) -> impl Iterator<Item = ProcessIndex> {
     let id = parse_number::<u32>(name);
     let own = move |p: &Process| id == Some(p.pid().get()) || is_name(name, p.name());
     processes
         .iter()
         .enumerate()
         .filter(move |(_, process)| own(process))
-        .map(|(index, _)| index)
+        .map(|(index, _)| ProcessIndex::new(index))
 }
 
 /// Whether a file name is the one that a user names.
@@ -297,12 +298,15 @@ fn is_name(named: &str, file: &str) -> bool {
 const EXE: &str = ".exe";
 
 /// The indices of the processes with each id, in the order in which they started.
-fn by_id(processes: &[Process]) -> HashMap<ProcessId, Vec<usize>> {
-    let mut by_id: HashMap<ProcessId, Vec<usize>> = HashMap::default();
+fn by_id(processes: &[Process]) -> HashMap<ProcessId, Vec<ProcessIndex>> {
+    let mut by_id: HashMap<ProcessId, Vec<ProcessIndex>> = HashMap::default();
     for (index, process) in processes.iter().enumerate() {
-        by_id.entry(process.pid()).or_default().push(index);
+        by_id
+            .entry(process.pid())
+            .or_default()
+            .push(ProcessIndex::new(index));
     }
-    let started = |index: &usize| processes.get(*index).and_then(Process::started);
+    let started = |index: &ProcessIndex| processes.get(index.get()).and_then(Process::started);
     by_id
         .values_mut()
         .for_each(|same| same.sort_by_key(started));
@@ -310,14 +314,15 @@ fn by_id(processes: &[Process]) -> HashMap<ProcessId, Vec<usize>> {
 }
 
 /// Adds the children of the selected processes, and theirs.
-fn add_children(processes: &[Process], selected: &mut BTreeSet<usize>) {
-    let mut children: HashMap<usize, Vec<usize>> = HashMap::default();
+fn add_children(processes: &[Process], selected: &mut BTreeSet<ProcessIndex>) {
+    let mut children: HashMap<ProcessIndex, Vec<ProcessIndex>> = HashMap::default();
     for (index, parent) in parents(processes).into_iter().enumerate() {
         if let Some(parent) = parent {
-            children.entry(parent).or_default().push(index);
+            let children = children.entry(parent).or_default();
+            children.push(ProcessIndex::new(index));
         }
     }
-    let mut unseen: Vec<usize> = selected.iter().copied().collect();
+    let mut unseen: Vec<ProcessIndex> = selected.iter().copied().collect();
     while let Some(parent) = unseen.pop() {
         let new = children.remove(&parent).unwrap_or_default();
         unseen.extend(new.into_iter().filter(|&child| selected.insert(child)));
@@ -327,12 +332,12 @@ fn add_children(processes: &[Process], selected: &mut BTreeSet<usize>) {
 impl Machine {
     /// For each process the index of the one that started it, where the recording shows which.
     #[must_use]
-    pub fn parents(&self) -> Vec<Option<usize>> {
+    pub fn parents(&self) -> Vec<Option<ProcessIndex>> {
         parents(self.processes())
     }
 }
 
-fn parents(processes: &[Process]) -> Vec<Option<usize>> {
+fn parents(processes: &[Process]) -> Vec<Option<ProcessIndex>> {
     let holders = Holders::new(processes.iter().map(|p| (p.pid(), p.started())));
     let parent = |(index, process): (usize, &Process)| {
         let id = process.parent_pid()?;
@@ -342,7 +347,8 @@ fn parents(processes: &[Process]) -> Vec<Option<usize>> {
             .begun(id, time)
             .filter(|&parent| parent != index)
             .or_else(|| holders.begun(id, time.checked_add(-1)?))?;
-        (parent != index && was_alive(processes.get(parent), process)).then_some(parent)
+        let was_alive = parent != index && was_alive(processes.get(parent), process);
+        was_alive.then_some(ProcessIndex::new(parent))
     };
     processes.iter().enumerate().map(parent).collect()
 }
@@ -372,7 +378,8 @@ mod tests {
 
     fn select(processes: &[Process], names: &[&str], children: bool) -> Vec<usize> {
         let selector = ProcessSelector::new(names.iter().copied()).children(children);
-        selector.select_of(processes).unwrap().into_iter().collect()
+        let selected = selector.select_of(processes).unwrap();
+        selected.into_iter().map(ProcessIndex::get).collect()
     }
 
     #[test]
@@ -397,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_only_events_have_are_selected_for_the_whole_recording() {
+    fn ids_known_only_from_events_select_the_whole_recording() {
         let all = [process(
             ProcessId::new(4),
             "System",
@@ -413,7 +420,10 @@ mod tests {
             others: [ProcessId::new(9)].into(),
             ..selector
         };
-        assert_eq!(selector.select_of(&all).unwrap(), [0].into());
+        assert_eq!(
+            selector.select_of(&all).unwrap(),
+            [ProcessIndex::new(0)].into()
+        );
         let lives = selector.lives_of(&all).unwrap();
         assert_eq!(
             lives,

@@ -36,10 +36,12 @@ use etl_schema::views::Pdb;
 
 use crate::Machine;
 use crate::address::{History, Range, Tag};
+use crate::keys::{ClrKey, ProcessIndex};
 use crate::machine::Holders;
 use crate::machine::images::ImageId;
-use crate::machine::names::{ClrKey, ModuleNames, Names, tier_of};
+use crate::machine::names::{ModuleNames, Names, tier_of};
 
+pub use crate::machine::names::tier_name;
 pub use functions::{Function, FunctionNames, FunctionOffset, SourceLine};
 
 /// What is at an address.
@@ -73,7 +75,7 @@ pub struct Method<'a> {
     pub version: Option<u64>,
     /// Whether the code was compiled at run time.
     pub jitted: bool,
-    /// Number of the tier of its code ([`tier_name`](crate::machine::names::tier_name)), 0 where
+    /// Number of the tier of its code ([`tier_name`]), 0 where
     /// none is stated.
     pub tier: u8,
     /// Whether the method was made at run time and has no metadata.
@@ -107,6 +109,30 @@ pub struct Module<'a> {
     pub assembly: &'a str,
     /// Name of its application domain; empty where no event is about the domain.
     pub domain: &'a str,
+}
+
+/// A module of a CLR with its lifetime, from [`Symbols::modules`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ModuleLife<'a> {
+    /// Its CLR.
+    pub clr: ClrKey,
+    /// The module.
+    pub module: Module<'a>,
+    /// Time of its load; `None` if it was there when the recording began.
+    pub loaded: Option<Ticks>,
+    /// Time of its unload; `None` if it was there to the end.
+    pub unloaded: Option<Ticks>,
+}
+
+/// Code of a method with its process, from [`Symbols::methods`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProcessMethod<'a> {
+    /// The process.
+    pub process: ProcessIndex,
+    /// The code.
+    pub method: Method<'a>,
 }
 
 /// A native image.
@@ -202,19 +228,16 @@ impl Machine {
     }
 }
 
-/// Since when and until when something was there; `None` for the beginning and the end.
-pub type Times = (Option<Ticks>, Option<Ticks>);
-
 /// Finds what is at addresses.
 ///
 /// ```
-/// use etl_analysis::Machine;
+/// use etl_analysis::{Machine, ProcessIndex};
 ///
 /// /// The methods of a process, by the addresses at which their code begins.
-/// fn methods(machine: &Machine, process: usize) -> Vec<(u64, String)> {
+/// fn methods(machine: &Machine, process: ProcessIndex) -> Vec<(u64, String)> {
 ///     let symbols = machine.symbols();
-///     let methods = symbols.methods().filter(|(owner, _)| *owner == process);
-///     methods.map(|(_, method)| (method.start, method.label().to_string())).collect()
+///     let methods = symbols.methods().filter(|code| code.process == process);
+///     methods.map(|code| (code.method.start, code.method.label().to_string())).collect()
 /// }
 /// ```
 #[derive(Clone, Debug)]
@@ -232,9 +255,10 @@ impl<'a> Symbols<'a> {
     /// there.
     #[must_use]
     pub fn at(&self, pid: ProcessId, address: u64, timestamp: Ticks) -> Option<Symbol<'a>> {
-        let process = self.by_pid.at(pid, timestamp);
-        let space = process.and_then(|index| Some((index, self.spaces.get(index)?)));
-        if let Some((index, (code, images))) = space {
+        if let Some(index) = self.by_pid.at(pid, timestamp)
+            && let Some((code, images)) = self.spaces.get(index)
+        {
+            let index = ProcessIndex::new(index);
             if let Some(range) = code.range(address, timestamp, timestamp) {
                 return Some(Symbol::Method(self.method(index, &range, timestamp)?));
             }
@@ -246,36 +270,32 @@ impl<'a> Symbols<'a> {
         Some(Symbol::Image(self.image(address, &range)))
     }
 
-    /// All code of methods, with the index of its process: by process, in the order of the times
-    /// since when it was there.
-    pub fn methods(&self) -> impl Iterator<Item = (usize, Method<'a>)> + '_ {
+    /// All code of methods: by process, in the order of the times of the loads.
+    pub fn methods(&self) -> impl Iterator<Item = ProcessMethod<'a>> + '_ {
         self.machine
-            .processes
-            .iter()
-            .enumerate()
+            .indexed_processes()
             .flat_map(move |(process, of)| {
                 let ranges = of.code.past().iter().copied().chain(of.code.alive());
                 let mut ranges: Vec<_> = ranges.collect();
                 ranges.sort_unstable_by_key(|range| (range.from, range.start, range.to));
                 ranges.into_iter().filter_map(move |range| {
                     let time = range.from.or(range.to).unwrap_or(Ticks::MAX);
-                    Some((process, self.method(process, &range, time)?))
+                    let method = self.method(process, &range, time)?;
+                    Some(ProcessMethod { process, method })
                 })
             })
     }
 
-    /// All modules that events state, with the index of the process, the CLR, and since when and
-    /// until when their ids were theirs.
-    pub fn modules(&self) -> impl Iterator<Item = (usize, u16, Module<'a>, Times)> + '_ {
+    /// All modules that events state, by CLR and id.
+    pub fn modules(&self) -> impl Iterator<Item = ModuleLife<'a>> + '_ {
         let all = self.names().map(Names::modules).into_iter().flatten();
-        all.filter_map(|((process, clr), id, facts)| {
-            let key = (process, clr);
-            Some((
-                process,
+        all.filter_map(|(clr, id, names)| {
+            Some(ModuleLife {
                 clr,
-                self.module_of(key, id, facts)?,
-                (facts.from, facts.to),
-            ))
+                module: self.module_of(clr, id, names)?,
+                loaded: names.from,
+                unloaded: names.to,
+            })
         })
     }
 
@@ -283,13 +303,13 @@ impl<'a> Symbols<'a> {
         self.machine.names.as_ref()
     }
 
-    fn method(&self, process: usize, range: &Range, timestamp: Ticks) -> Option<Method<'a>> {
+    fn method(&self, process: ProcessIndex, range: &Range, timestamp: Ticks) -> Option<Method<'a>> {
         let names = self.names()?;
-        let clr = (process, range.tag.instance);
+        let clr = ClrKey::new(process, range.tag.instance);
         let method = names.method_at(range.tag.id)?;
         let [namespace, name, signature] = names.names_of(method);
         Some(Method {
-            clr: clr.1,
+            clr: clr.clr,
             id: method.id,
             token: method.token,
             namespace,
@@ -314,15 +334,15 @@ impl<'a> Symbols<'a> {
     fn module_of(&self, clr: ClrKey, id: u64, module: &ModuleNames) -> Option<Module<'a>> {
         let names = self.names()?;
         let [path, native_path] = names.paths_of(module);
-        let (assembly, domain) = names.assembly(clr, module.assembly).unwrap_or_default();
+        let assembly = names.assembly(clr, module.assembly).unwrap_or_default();
         Some(Module {
             id,
             path,
             native_path,
             il_pdb: module.il_pdb,
             native_pdb: module.native_pdb,
-            assembly,
-            domain: names.domain(clr, domain).unwrap_or_default(),
+            assembly: assembly.name,
+            domain: names.domain(clr, assembly.domain).unwrap_or_default(),
         })
     }
 

@@ -1,25 +1,22 @@
-//! What a command says on standard error of a trace that is damaged or incomplete: one rule for all
+//! Messages on standard error about traces that are damaged or incomplete: one rule for all
 //! commands, one line for each trace.
 
 use std::ops::Range;
 
-use etl_analysis::files::Fault;
 use etl_format::FileHeader;
 use etl_format::constants::LogFileMode;
 use etl_format::read::{Damage, Note, OrderReport, Weight};
 
 use crate::Outcome;
 
-/// What a user has to know about a trace whose header event is lost.
+/// The message about a trace whose header event is lost.
 pub(crate) const LOST_HEADER: &str =
     "the header event is lost: times count from the first record, assuming a clock of 10 MHz";
 
-/// What could not be read of a trace, and the remarks on it.
+/// The damage of a trace, and the remarks on it.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Condition<'a> {
     pub damage: &'a [Damage],
-    /// Damage that an analysis found.
-    pub faults: &'a [Fault],
     pub notes: &'a [Note],
     /// The mode of the trace, which the weight of the remarks depends on.
     pub mode: LogFileMode,
@@ -32,12 +29,11 @@ pub(crate) struct Condition<'a> {
 impl<'a> Condition<'a> {
     /// The condition of the trace with this header event.
     pub fn new(header: &FileHeader, damage: &'a [Damage], notes: &'a [Note]) -> Self {
-        let lost_header = !header.is_known();
         Condition {
             damage,
             notes,
             mode: header.mode,
-            lost_header,
+            lost_header: !header.is_known(),
             ..Condition::default()
         }
     }
@@ -61,9 +57,9 @@ impl<'a> Condition<'a> {
         }
     }
 
-    /// How much the gravest of it weighs.
+    /// The weight of the gravest remark.
     pub fn weight(self) -> Weight {
-        if self.lost_header || !self.damage.is_empty() || !self.faults.is_empty() {
+        if self.lost_header || !self.damage.is_empty() {
             return Weight::Loss;
         }
         let weights = self.notes.iter().map(|note| note.weight(self.mode));
@@ -71,85 +67,79 @@ impl<'a> Condition<'a> {
     }
 
     fn sentences(self) -> Vec<String> {
-        let mut out = Vec::new();
+        let mut sentences = Vec::new();
         if self.lost_header {
-            out.push(LOST_HEADER.to_owned());
+            sentences.push(LOST_HEADER.to_owned());
         }
-        let damage = self
-            .damage
-            .iter()
-            .map(|d| (d.range.clone(), d.error.kind.to_string()));
-        let faults = self
-            .faults
-            .iter()
-            .map(|f| (f.offset..f.end, f.message.clone()));
-        if let Some((Range { start, end }, what)) = damage.chain(faults).next() {
-            let more = match self.damage.len() + self.faults.len() {
-                1 => String::new(),
-                n => format!(", the first of {n} damaged places"),
-            };
-            let to = if end > start {
-                format!(" (to {end:#x})")
-            } else {
-                String::new()
-            };
-            out.push(format!("at offset {start:#x}: {what}{to}{more}"));
+        sentences.extend(self.describe_damage());
+        self.describe_notes(&mut sentences);
+        if !self.order.was_in_order() {
+            let sorted = plural(self.order.sorted_buffers, "buffer", "buffers");
+            let overlaps = plural(self.order.overlaps, "overlap", "overlaps");
+            sentences.push(format!(
+                "the file is not in time order: {sorted} sorted, {overlaps}"
+            ));
         }
+        sentences
+    }
+
+    /// The first damaged place, and the number of places.
+    fn describe_damage(self) -> Option<String> {
+        let first = self.damage.first()?;
+        let Range { start, end } = first.range;
+        let mut sentence = format!("at offset {start:#x}: {}", first.error.kind);
+        if end > start {
+            sentence += &format!(" (to {end:#x})");
+        }
+        let count = self.damage.len();
+        if count > 1 {
+            sentence += &format!(", the first of {count} damaged places");
+        }
+        Some(sentence)
+    }
+
+    /// The losses that notes report.
+    fn describe_notes(self, sentences: &mut Vec<String>) {
         let mut gaps = 0;
-        let mut missing = 0u64;
-        let mut flagged = 0;
-        let mut before = 0;
-        let mut counted = false;
+        let mut missing_buffers = 0u64;
+        let mut flagged_buffers = 0;
+        let mut buffers_after_loss = 0;
+        let mut has_counts = false;
         for note in self.notes {
             match note {
                 Note::SequenceGap { count, .. } => {
                     gaps += 1;
-                    missing = missing.saturating_add(*count);
+                    missing_buffers = missing_buffers.saturating_add(*count);
                 }
-                Note::EventsLostInBuffer { .. } => flagged += 1,
-                Note::BufferLostBefore { .. } => before += 1,
+                Note::EventsLostInBuffer { .. } => flagged_buffers += 1,
+                Note::BufferLostBefore { .. } => buffers_after_loss += 1,
                 Note::EventsLost(_) | Note::BuffersLost(_) => {
-                    counted = true;
-                    out.push(note.to_string());
+                    has_counts = true;
+                    sentences.push(note.to_string());
                 }
-                _ if note.weight(self.mode) > Weight::Detail => out.push(note.to_string()),
+                _ if note.weight(self.mode) > Weight::Detail => sentences.push(note.to_string()),
                 _ => {}
             }
         }
         if gaps > 0 {
-            let one = "buffer is missing by its sequence number";
-            out.push(plural(
-                missing,
-                one,
+            sentences.push(plural(
+                missing_buffers,
+                "buffer is missing by its sequence number",
                 "buffers are missing by their sequence numbers",
             ));
         }
-        // The header has the numbers; without them the flags of the buffers are all there is.
-        if flagged > 0 && !counted {
-            out.push(format!(
-                "events were lost while {} filled",
-                plural(flagged, "buffer was", "buffers were")
-            ));
+        // The counts of the header are exact; the flags of buffers only replace them.
+        if has_counts {
+            return;
         }
-        if before > 0 && !counted {
-            out.push(format!(
-                "buffers were lost before {}",
-                plural(before, "other", "others")
-            ));
+        if flagged_buffers > 0 {
+            let buffers = plural(flagged_buffers, "buffer was", "buffers were");
+            sentences.push(format!("events were lost while {buffers} filled"));
         }
-        let OrderReport {
-            sorted_buffers,
-            overlaps,
-            ..
-        } = self.order;
-        if !self.order.was_in_order() {
-            let sorted = plural(sorted_buffers, "buffer", "buffers");
-            let overlaps = plural(overlaps, "overlap", "overlaps");
-            out.push(format!(
-                "the file is not in time order: {sorted} sorted, {overlaps}"
-            ));
+        if buffers_after_loss > 0 {
+            let buffers = plural(buffers_after_loss, "other", "others");
+            sentences.push(format!("buffers were lost before {buffers}"));
         }
-        out
     }
 }
 

@@ -60,7 +60,7 @@ impl Failure {
         output::write_stderr(format_args!("error: {self}\n"));
     }
 
-    /// Names what the input was unpacked from: the user named the archive, not the file in it.
+    /// Names the archive that the input was unpacked from: the user named it, not the file in it.
     pub fn unpacked(mut self, from: Option<&str>) -> Self {
         if let Some(from) = from {
             self.message = format!("{from}: {}", self.message);
@@ -99,7 +99,7 @@ impl Failure {
         }
     }
 
-    /// What is wrong, with the file it is about unless that is `name`.
+    /// The message, with the subject before it unless that is `name`.
     pub fn message_about(&self, name: &str) -> String {
         if self.subject.is_empty() || self.subject == name {
             self.message.clone()
@@ -118,8 +118,8 @@ impl Failure {
     }
 }
 
-/// Prints the results of several files with `print`, if only as an empty list, then the failures of
-/// others: an unreadable file does not hide the others. The last failure is returned.
+/// Prints the results of several files with `print`, even if there are none, then the failures: an
+/// unreadable file does not hide the other files. Returns the last failure.
 pub(crate) fn print_readable<T>(
     results: Vec<Result<T, Failure>>,
     print: impl FnOnce(&[T]) -> Result<Outcome, Failure>,
@@ -135,7 +135,10 @@ pub(crate) fn print_readable<T>(
     let last = failures.pop();
     let outcome = print(&read)?;
     failures.iter().for_each(Failure::print);
-    last.map_or(Ok(outcome), Err)
+    match last {
+        Some(failure) => Err(failure),
+        None => Ok(outcome),
+    }
 }
 
 impl From<io::Error> for Failure {

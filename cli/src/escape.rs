@@ -1,8 +1,9 @@
-//! Escaping of what a terminal could act on.
+//! Escaping of characters that a terminal could act on.
 
 use std::borrow::Cow;
 
 use etl_schema::render::is_terminal_unsafe;
+pub(crate) use etl_schema::render::one_line;
 
 /// How an escaped character is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +16,6 @@ pub(crate) enum Style {
 
 /// The text with every character escaped that a terminal could act on. Line feeds and tabs stay.
 pub(crate) fn escape_controls(text: &str, style: Style) -> Cow<'_, str> {
-    let is_unsafe = |c: char| is_terminal_unsafe(c) && c != '\n' && c != '\t';
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
     }
@@ -34,6 +34,10 @@ pub(crate) fn escape_controls(text: &str, style: Style) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+fn is_unsafe(c: char) -> bool {
+    is_terminal_unsafe(c) && c != '\n' && c != '\t'
+}
+
 /// As [`escape_controls`] for text, but ANSI colour sequences stay.
 pub(crate) fn escape_all_but_colors(text: &str) -> String {
     let mut parts = text.split('\u{1b}');
@@ -47,11 +51,6 @@ pub(crate) fn escape_all_but_colors(text: &str) -> String {
         out.push_str(&escape_controls(part, Style::Text));
     }
     out
-}
-
-/// A name from a trace or a command line on one line: its line feeds are escaped as well.
-pub(crate) fn one_line(text: &str) -> String {
-    escape_controls(text, Style::Text).replace('\n', "\\n")
 }
 
 #[cfg(test)]

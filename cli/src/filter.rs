@@ -6,21 +6,21 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command};
 use etl_control::enable::Enablement;
 use etl_events::filter::Filter;
+use etl_events::time::{TimePoint, TimePointError};
 use etl_format::read::{Order, Source, Trace};
-use etl_format::{Clock, FileTime, ProcessId, ThreadId, Ticks, TimeRange};
+use etl_format::{Clock, FileTime, ProcessId, ThreadId, TimeRange};
 use etl_schema::store::SchemaStore;
-use jiff::Timestamp;
 
 use crate::error::Failure;
 use crate::input::Input;
 use crate::process_args::ProcessArgs;
 
-/// Selects events. Every kind of condition must hold; of several values of one kind, one.
+/// Selects events that meet each kind of condition: one of its values, if it has several.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub(crate) struct FilterArgs {
-    /// Select events of this provider, or of the only one of Windows whose name ends so after a
-    /// hyphen; can be repeated, like all options of this section except --level, --keyword, --from
+    /// Select events of this provider, or of the unique provider of Windows whose name ends with
+    /// -NAME; can be repeated, like all options of this section except --level, --keyword, --from
     /// and --to
     #[arg(long, short, value_name = "GUID|NAME", value_parser = ProviderName,
         hide_possible_values = true)]
@@ -55,7 +55,7 @@ pub(crate) struct FilterArgs {
     to: Option<String>,
 }
 
-/// Takes any text, and offers the names of providers to the completions of shells.
+/// Parses any text, and offers the names of providers to the completions of shells.
 #[derive(Clone, Debug)]
 struct ProviderName;
 
@@ -93,7 +93,7 @@ pub(crate) fn thread_id(text: &str) -> Result<ThreadId, String> {
 }
 
 impl FilterArgs {
-    /// The processes that --process and --children select, of those in a trace.
+    /// The processes of a trace that --process and --children select.
     pub fn processes(&self, input: &mut Input) -> Result<Filter, Failure> {
         self.processes.filter(input)
     }
@@ -108,20 +108,22 @@ impl FilterArgs {
         &self.id
     }
 
-    /// The options with which events are selected by what their headers have, of those given.
+    /// The given options that select events by fields of their headers.
     #[cfg(feature = "parquet")]
-    pub fn options_of_headers(&self) -> impl Iterator<Item = &'static str> {
-        let given = [
+    pub fn header_options(&self) -> Vec<&'static str> {
+        let mut given = Vec::new();
+        for (option, is_given) in [
             ("--provider", !self.provider.is_empty()),
             ("--id", !self.id.is_empty()),
             ("--opcode", !self.opcode.is_empty()),
             ("--level", self.level.is_some()),
             ("--keyword", self.keyword.is_some()),
-        ];
+        ] {
+            if is_given {
+                given.push(option);
+            }
+        }
         given
-            .into_iter()
-            .filter(|(_, is_given)| *is_given)
-            .map(|(name, _)| name)
     }
 
     /// Whether threads are selected.
@@ -135,8 +137,8 @@ impl FilterArgs {
         !self.processes.names().is_empty()
     }
 
-    /// Whether events are selected by the processes or threads that they are about, which only the
-    /// trace as a whole shows.
+    /// Whether events are selected by the processes or threads that they are about. Only the whole
+    /// trace shows these.
     pub fn has_subjects(&self) -> bool {
         self.needs_processes() || !self.pid.is_empty() || !self.tid.is_empty()
     }
@@ -154,7 +156,7 @@ impl FilterArgs {
         clock: &Clock,
         processes: &Filter,
     ) -> Result<Filter, Failure> {
-        let time = span_since(start, self.from.as_deref(), self.to.as_deref(), clock)?;
+        let time = range_since(start, self.from.as_deref(), self.to.as_deref(), clock)?;
         Ok(Filter {
             ids: self.id.clone(),
             opcodes: self.opcode.clone(),
@@ -168,20 +170,20 @@ impl FilterArgs {
     }
 }
 
-/// Resolves the names of providers that only the trace can define. Returns those that neither the
-/// trace nor `known` defines: see [`note_unknown`].
+/// Resolves the names of providers that only the trace can define. Returns the names that neither
+/// the trace nor `store` defines: see [`note_unknown`].
 ///
 /// # Errors
-/// When a record cannot be read.
+/// If a record cannot be read.
 pub(crate) fn learn_names<S: Source>(
     filter: &mut Filter,
     trace: &mut Trace<S>,
-    known: &SchemaStore,
+    store: &SchemaStore,
 ) -> Result<Vec<String>, etl_format::Error> {
     if filter.names.is_empty() {
         return Ok(Vec::new());
     }
-    filter.learn_names_of_trace(&mut trace.records(Order::File)?, known)
+    filter.learn_names_of_trace(&mut trace.records(Order::File)?, store)
 }
 
 /// Notes on standard error that nothing defines these names of providers.
@@ -193,61 +195,46 @@ pub(crate) fn note_unknown<T: AsRef<str>>(names: impl IntoIterator<Item = T>) {
 }
 
 /// The raw timestamps of --from and --to, for a trace with this clock.
-pub(crate) fn span(
+pub(crate) fn range(
     from: Option<&str>,
     to: Option<&str>,
     clock: &Clock,
 ) -> Result<TimeRange, Failure> {
-    span_since(clock.start_time, from, to, clock)
+    range_since(clock.start_time, from, to, clock)
 }
 
-/// The same, where seconds count from `start`.
-fn span_since(
+/// The same, with seconds since `start`.
+fn range_since(
     start: FileTime,
     from: Option<&str>,
     to: Option<&str>,
     clock: &Clock,
 ) -> Result<TimeRange, Failure> {
-    let from = from
-        .map(|t| timestamp("--from", t, start, clock))
-        .transpose()?;
-    let to = to.map(|t| timestamp("--to", t, start, clock)).transpose()?;
-    match (from, to) {
-        (Some(from), Some(to)) if from >= to => Err(Failure::new("--to", "must be after --from")
-            .hint("an example: --from 1.5 --to 2 selects half a second")),
-        (from, to) => Ok(TimeRange::new(from, to)),
+    let mut range = TimeRange::default();
+    if let Some(text) = from {
+        range.from = Some(parse_time("--from", text)?.ticks(start, clock));
     }
+    if let Some(text) = to {
+        range.to = Some(parse_time("--to", text)?.ticks(start, clock));
+    }
+    if let (Some(from), Some(to)) = (range.from, range.to)
+        && from >= to
+    {
+        return Err(Failure::new("--to", "must be after --from")
+            .hint("an example: --from 1.5 --to 2 selects half a second"));
+    }
+    Ok(range)
 }
 
-/// A number of seconds, or a duration (`1.5s`, `250ms`, `20us`, `100ns`).
-fn seconds(text: &str) -> Option<f64> {
-    let units = [("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("s", 1.0)];
-    let of = |(unit, size)| Some((text.strip_suffix(unit)?, size));
-    let (number, size) = units.into_iter().find_map(of).unwrap_or((text, 1.0));
-    let value: f64 = number.trim_end().parse().ok()?;
-    Some(value * size).filter(|seconds| seconds.is_finite())
-}
-
-/// The raw timestamp of a time as the user writes it with an option.
-fn timestamp(option: &str, text: &str, start: FileTime, clock: &Clock) -> Result<Ticks, Failure> {
-    if let Some(seconds) = seconds(text) {
-        if seconds < 0.0 {
-            return Err(Failure::new(
-                format!("{option} {text}"),
-                "is before the start of the trace",
-            )
-            .hint("write seconds since the start (1.5), or UTC (2020-07-29T00:07:01Z)"));
-        }
-        // Rounded to the 100 ns of a FILETIME.
-        let since = (seconds * 1e7).round() as i64;
-        let time = FileTime::new(start.get().saturating_add(since));
-        return Ok(clock.ticks_at(time));
-    }
-    let time: Timestamp = text.parse().map_err(|_| {
-        Failure::new(option, format!("{text:?} is not a time"))
-            .hint("write seconds since the start of the trace (1.5), or UTC (2020-07-29T00:07:01Z)")
-    })?;
-    let filetime =
-        time.as_nanosecond() / 100 + i128::from(etl_format::constants::FILETIME_UNIX_EPOCH);
-    Ok(clock.ticks_at(FileTime::new(i64::try_from(filetime).unwrap_or(i64::MAX))))
+fn parse_time(option: &str, text: &str) -> Result<TimePoint, Failure> {
+    text.parse().map_err(|error| match error {
+        TimePointError::BeforeStart => Failure::new(
+            format!("{option} {text}"),
+            "is before the start of the trace",
+        )
+        .hint("write seconds since the start (1.5), or UTC (2020-07-29T00:07:01Z)"),
+        _ => Failure::new(option, format!("{text:?} is not a time")).hint(
+            "write seconds since the start of the trace (1.5), or UTC (2020-07-29T00:07:01Z)",
+        ),
+    })
 }

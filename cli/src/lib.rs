@@ -29,6 +29,7 @@ mod memory;
 mod missing;
 mod output;
 mod process_args;
+mod profile;
 mod progress;
 mod recording;
 mod rewrite;

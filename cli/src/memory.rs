@@ -1,4 +1,4 @@
-//! How much memory the process takes, for `--max-memory`.
+//! The memory of the process, for `--max-memory`.
 
 use std::sync::OnceLock;
 
@@ -7,23 +7,23 @@ use etl_format::read::Budget;
 use crate::error::Failure;
 use crate::threads;
 
-/// Returns the bytes that are allocated: a tool has an allocator that counts.
+/// Returns the allocated bytes: a tool has an allocator that counts them.
 static ALLOCATED: OnceLock<fn() -> u64> = OnceLock::new();
 
-/// Sets what counts the memory of the process.
+/// Sets the function that returns the allocated bytes.
 pub(crate) fn count_with(allocated: fn() -> u64) {
     // It is set once, at the start of a tool.
     let _ = ALLOCATED.set(allocated);
 }
 
-/// A budget of so many bytes, where the memory is counted.
+/// A budget of so many bytes, if the memory is counted.
 pub(crate) fn budget(bytes: u64) -> Option<Budget> {
     ALLOCATED.get().map(|&used| Budget { bytes, used })
 }
 
-/// Calls `f` for every item, for several at the same time, and once more alone for what had too
-/// little memory beside the others: the results do not depend on `at_once`. `is_file` is whether an
-/// item can be read again. Returns the results in order.
+/// Calls `f` for every item, for several at the same time. If the memory was not enough for an item
+/// and others, calls `f` again for it alone, so that the results do not depend on `at_once`.
+/// `is_file` is whether an item can be read again. Returns the results in order.
 pub(crate) fn map<T: Sync, R: Send>(
     items: &[T],
     at_once: usize,

@@ -1,4 +1,4 @@
-//! Reports selected names that no trace has, with the nearest ones that there are.
+//! Reports selected names that no trace has, with the nearest names that the traces have.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use etl_schema::store::SchemaStore;
 use crate::Outcome;
 use crate::input::{self, Input, InputArgs};
 
-/// What a user selects by name.
+/// The names in a selection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Selection<'a> {
     pub providers: &'a [String],
@@ -22,17 +22,17 @@ pub(crate) struct Selection<'a> {
 impl Selection<'_> {
     /// Says on standard error which of the providers, events and fields no trace has, with the
     /// nearest names that the traces have. A trace from a pipe cannot be read again.
-    pub fn report_missing<'p>(
+    pub fn report_missing(
         self,
         store: &SchemaStore,
         args: &InputArgs,
-        paths: impl Iterator<Item = &'p PathBuf>,
+        paths: &[PathBuf],
     ) -> Outcome {
         if self.providers.is_empty() && self.events.is_empty() && self.conditions.is_empty() {
             return Outcome::Success;
         }
         let mut names = TraceNames::default();
-        for path in paths.filter(|path| !input::is_stdin(path)) {
+        for path in paths.iter().filter(|path| !input::is_stdin(path)) {
             let Ok(mut input) = Input::open(path, args) else {
                 continue;
             };

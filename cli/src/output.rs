@@ -15,11 +15,11 @@ use crate::escape::{Style, escape_all_but_colors, escape_controls, one_line};
 /// Bytes that are collected before they are written.
 const CHUNK: usize = 1 << 16;
 
-/// A buffer in front of standard output, so that printing an event allocates nothing. What is put
-/// into it must be escaped already.
+/// A buffer for standard output, so that printing an event allocates nothing. Its content must be
+/// escaped already.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// What is written next.
+    /// The bytes that are written next.
     pub buffer: Vec<u8>,
 }
 
@@ -30,7 +30,7 @@ impl Output {
         }
     }
 
-    /// Writes the buffer out if it holds enough.
+    /// Writes the buffer out if it is large enough.
     #[inline]
     pub fn flush_if_large(&mut self) -> io::Result<()> {
         if self.buffer.len() >= CHUNK {
@@ -76,11 +76,11 @@ pub struct CommandOutput {
 }
 
 thread_local! {
-    /// Receives what this thread prints, while output is captured.
+    /// The output of this thread, while it is captured.
     static CAPTURED: RefCell<Option<CommandOutput>> = const { RefCell::new(None) };
 }
 
-/// Runs `f`, which returns an exit code, and returns what this thread printed instead of printing
+/// Runs `f`, which returns an exit code, and returns the output of this thread instead of printing
 /// it.
 pub(crate) fn capture(f: impl FnOnce() -> u8) -> CommandOutput {
     CAPTURED.set(Some(CommandOutput::default()));
@@ -126,7 +126,7 @@ pub(crate) fn write_stderr_line(line: fmt::Arguments<'_>) {
 
 /// A report as indented JSON, escaped.
 pub(crate) fn json(report: &(impl serde::Serialize + ?Sized)) -> String {
-    // Strings, numbers and lists only: JSON can hold all of it.
+    // A report has only strings, numbers and lists, so this does not fail.
     let text = serde_json::to_string_pretty(report).unwrap_or_default();
     escape_controls(&text, Style::Json).into_owned() + "\n"
 }
@@ -148,7 +148,7 @@ pub(crate) fn print_colored(text: &str) -> io::Result<()> {
     write_stdout(escape_all_but_colors(text).as_bytes())
 }
 
-/// Lets a verdict stand, and be the exit code, although its reader closed the pipe early.
+/// Ignores that the reader closed the pipe early: the verdict remains the exit code.
 pub(crate) fn ignore_broken_pipe(printed: io::Result<()>) -> io::Result<()> {
     match printed {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),

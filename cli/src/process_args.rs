@@ -11,11 +11,11 @@ use crate::input::Input;
 /// Selects processes.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ProcessArgs {
-    /// Select the process with this id, or the processes whose file name this is, with or without
-    /// .exe; may be repeated
+    /// Select the process with this id, or the processes with this file name, with or without .exe;
+    /// may be repeated
     #[arg(long, value_name = "NAME|PID")]
     process: Vec<String>,
-    /// Select the processes, too, that those of --process started, and those that these started
+    /// Also select the child processes of the processes of --process, recursively
     #[arg(long, requires = "process")]
     children: bool,
 }
@@ -29,22 +29,26 @@ impl ProcessArgs {
         ProcessSelector::new(&self.process).children(self.children)
     }
 
-    /// What the user named, in the order of the command line.
+    /// The values of --process, in the order of the command line.
     pub fn names(&self) -> &[String] {
         &self.process
     }
 
-    /// What the user wrote, as words of the command line.
+    /// The arguments as words of the command line.
     #[cfg(feature = "parquet")]
     pub fn words(&self) -> Vec<String> {
-        let named = self.process.iter().map(|name| format!("--process {name}"));
-        named
-            .chain(self.children.then(|| "--children".to_owned()))
-            .collect()
+        let mut words = Vec::new();
+        for name in &self.process {
+            words.push(format!("--process {name}"));
+        }
+        if self.children {
+            words.push("--children".to_owned());
+        }
+        words
     }
 
-    /// The events of the selected processes of a trace, which is read for it; all events if none is
-    /// selected.
+    /// Selects the events of the selected processes of a trace, which is read for them; all events
+    /// if no process is selected.
     pub fn filter(&self, input: &mut Input) -> Result<Filter, Failure> {
         let mut filter = Filter::default();
         let about = input.about().clone();

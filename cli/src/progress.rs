@@ -10,6 +10,15 @@ use crate::input::Input;
 /// Records between two updates of the bar.
 const STEP: u32 = 1 << 15;
 
+/// What a command prints to standard output while it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Printing {
+    /// Events: a bar would be between them if standard output is a terminal.
+    Events,
+    /// Nothing until all is read.
+    Nothing,
+}
+
 /// A bar over the bytes of a trace.
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -19,10 +28,10 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A bar for `total` bytes; hidden if the command prints events (`prints`) to the terminal.
-    pub fn new(total: u64, prints: bool) -> Self {
-        let shown = std::io::stderr().is_terminal() && !(prints && std::io::stdout().is_terminal());
-        let target = if shown {
+    /// A bar for `total` bytes; hidden if the command prints events to the terminal.
+    pub fn new(total: u64, printing: Printing) -> Self {
+        let is_disturbing = printing == Printing::Events && std::io::stdout().is_terminal();
+        let target = if std::io::stderr().is_terminal() && !is_disturbing {
             ProgressDrawTarget::stderr()
         } else {
             ProgressDrawTarget::hidden()
@@ -40,29 +49,31 @@ impl Progress {
     }
 
     /// A bar for so many passes over a trace.
-    pub fn of_trace<S: Source>(trace: &Trace<S>, passes: u64, prints: bool) -> Self {
-        Progress::new(used(trace) * passes, prints)
+    pub fn of_trace<S: Source>(trace: &Trace<S>, passes: u64, printing: Printing) -> Self {
+        Progress::new(used(trace) * passes, printing)
+    }
+
+    /// A bar for a pass over several traces.
+    pub fn of_traces<'t, S: Source + 't>(traces: impl IntoIterator<Item = &'t Trace<S>>) -> Self {
+        let total = traces.into_iter().map(used).sum();
+        Progress::new(total, Printing::Nothing)
     }
 
     /// A bar for a pass over traces that a library opens.
     pub fn of_inputs<'i>(inputs: impl IntoIterator<Item = &'i mut Input>) -> Self {
-        let size = |input: &mut Input| match input.trace(&Options::salvage()) {
-            Ok((trace, _)) => used(&trace),
-            Err(_) => 0,
-        };
-        // It is not seen elsewhere, and the headers of all buffers are read for it.
-        let is_shown = std::io::stderr().is_terminal();
-        Progress::new(
-            if is_shown {
-                inputs.into_iter().map(size).sum()
-            } else {
-                0
-            },
-            false,
-        )
+        let mut total = 0;
+        // Reading the headers of all buffers for a bar that nobody sees would be a waste.
+        if std::io::stderr().is_terminal() {
+            for input in inputs {
+                if let Ok((trace, _)) = input.trace(&Options::salvage()) {
+                    total += used(&trace);
+                }
+            }
+        }
+        Progress::new(total, Printing::Nothing)
     }
 
-    /// Counts `bytes` bytes, which are those of many records.
+    /// Counts the bytes of many records.
     pub fn add(&mut self, bytes: u64) {
         self.bar.inc(bytes);
     }
@@ -74,7 +85,8 @@ impl Progress {
         self.records += 1;
         if self.records == STEP {
             self.bar.inc(self.bytes);
-            (self.bytes, self.records) = (0, 0);
+            self.bytes = 0;
+            self.records = 0;
         }
     }
 }

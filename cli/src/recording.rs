@@ -1,13 +1,14 @@
-//! What the commands share that analyse traces: their arguments, and the pass over the traces as
-//! one recording.
+//! The arguments of the commands that analyse traces, and the pass over the traces as one recording.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use etl_analysis::machine::Span;
 use etl_analysis::{
-    Analysis, EventRef, Joins, Machine, Observer, ProcessLives, Recording, UnknownProcess, files,
+    Analysis, EventRef, Joins, Machine, Observer, ProcessIndex, ProcessLives, Recording,
+    UnknownProcess, files,
 };
-use etl_format::read::Record;
+use etl_format::read::{Limits, Record};
 use etl_format::{Clock, FileHeader, ThreadId, TimeRange};
 
 use crate::Outcome;
@@ -22,11 +23,11 @@ use crate::threads::ThreadArgs;
 /// The traces to analyse, and which part of them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordingArgs {
-    /// Trace to read; `-` is standard input. Several traces are read as one recording: those of the
-    /// kernel's session and of the runtime's, for example
+    /// Trace to read; `-` is standard input. Several traces are read as one recording: for example a
+    /// trace of the kernel and a trace of the CLR
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-    /// Accepted as `etlkit verify` has it: several traces are read together in any case
+    /// Accepted because `etlkit verify` has it: several traces are always read together
     #[arg(long, hide = true)]
     together: bool,
     #[command(flatten)]
@@ -34,11 +35,11 @@ pub(crate) struct RecordingArgs {
     /// Select the thread with this id; may be repeated
     #[arg(long, value_name = "TID", value_parser = filter::thread_id)]
     pub thread: Vec<ThreadId>,
-    /// Select what happened at or after TIME: seconds since the start (1.5), a duration since then
-    /// (250ms), or UTC (2020-07-29T00:07:01Z)
+    /// Select events at or after TIME: seconds since the start (1.5), a duration since then (250ms),
+    /// or UTC (2020-07-29T00:07:01Z)
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     from: Option<String>,
-    /// Select what happened before TIME
+    /// Select events before TIME
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     to: Option<String>,
     #[command(flatten)]
@@ -53,18 +54,40 @@ pub(crate) struct Analyzed<O> {
     /// Names of the files.
     pub names: Vec<String>,
     pub machine: Machine,
-    /// The indices of the selected processes; `None` where all are.
-    pub selected: Option<BTreeSet<usize>>,
+    /// The indices of the selected processes; `None` if all are selected.
+    pub selected: Option<BTreeSet<ProcessIndex>>,
     /// The selected time.
     pub range: TimeRange,
     pub observer: O,
-    /// What the condition of the files is.
+    /// The condition of the files.
     pub outcome: Outcome,
 }
 
-/// When selected processes have their ids, and those of their threads that are theirs before an
-/// event says so.
-pub(crate) type SelectedProcesses = (ProcessLives, BTreeSet<ThreadId>);
+impl<O> Analyzed<O> {
+    /// The selected part of the time of the recording.
+    pub fn selected_span(&self) -> Span {
+        let Span { first, last } = self.machine.span().unwrap_or_default();
+        Span {
+            first: match self.range.from {
+                Some(from) => from.max(first),
+                None => first,
+            },
+            last: match self.range.to {
+                Some(to) => to.min(last),
+                None => last,
+            },
+        }
+    }
+}
+
+/// The selected processes.
+#[derive(Clone, Debug)]
+pub(crate) struct SelectedProcesses {
+    /// When they have their ids.
+    pub lives: ProcessLives,
+    /// Their threads that belong to them before an event says so.
+    pub first_threads: BTreeSet<ThreadId>,
+}
 
 impl RecordingArgs {
     /// Reads the recording with an observer for the selected time.
@@ -75,13 +98,14 @@ impl RecordingArgs {
         self.analyze_files(&self.files, observer)
     }
 
-    /// Reads other files than those of the arguments as a recording, in the same way.
+    /// Reads other files than the files of the arguments as a recording, in the same way.
     pub fn analyze_files<O: Observer>(
         &self,
         files: &[PathBuf],
         observer: impl FnOnce(TimeRange) -> O,
     ) -> Result<Analyzed<O>, Failure> {
-        self.read(files, false, |span, _| observer(span))
+        let inputs = self.open(files)?;
+        self.read(inputs, Passes::One, |range, _| observer(range))
     }
 
     /// As [`RecordingArgs::analyze`], for an observer that has to know the selected processes while
@@ -90,15 +114,16 @@ impl RecordingArgs {
         &self,
         observer: impl FnOnce(TimeRange, Option<SelectedProcesses>) -> O,
     ) -> Result<Analyzed<O>, Failure> {
-        self.read(&self.files, true, observer)
+        let inputs = self.open(&self.files)?;
+        let passes = if self.processes.selector().is_empty() {
+            Passes::One
+        } else {
+            Passes::ProcessesFirst
+        };
+        self.read(inputs, passes, observer)
     }
 
-    fn read<O: Observer>(
-        &self,
-        files: &[PathBuf],
-        selects: bool,
-        observer: impl FnOnce(TimeRange, Option<SelectedProcesses>) -> O,
-    ) -> Result<Analyzed<O>, Failure> {
+    fn open(&self, files: &[PathBuf]) -> Result<Inputs, Failure> {
         if files.len() > 1
             && let Some(stdin) = files.iter().find(|f| input::is_stdin(f))
         {
@@ -109,85 +134,89 @@ impl RecordingArgs {
         }
         input::reject_twice(files, "name each trace once")?;
         let share = self.input.share(files.len());
-        let opened = files.iter().map(|file| Input::open(file, &share));
-        let mut inputs = opened.collect::<Result<Vec<_>, _>>()?;
-        let abouts: Vec<About> = inputs.iter().map(|input| input.about().clone()).collect();
+        let mut inputs = Vec::new();
+        for file in files {
+            inputs.push(Input::open(file, &share)?);
+        }
         for input in &mut inputs {
             input.ensure_records()?;
         }
-        let total = inputs.iter_mut().map(Input::size).sum();
-        let failed = |error: etl_analysis::Error| {
-            let file = error.file();
-            abouts
-                .get(file)
-                .unwrap_or(&About::default())
-                .not_a_trace(&error.into_source())
-        };
+        let size = inputs.iter_mut().map(Input::size).sum();
+        Ok(Inputs {
+            abouts: inputs.iter().map(|input| input.about().clone()).collect(),
+            limits: share.limits(size),
+            inputs,
+        })
+    }
+
+    fn read<O: Observer>(
+        &self,
+        inputs: Inputs,
+        passes: Passes,
+        observer: impl FnOnce(TimeRange, Option<SelectedProcesses>) -> O,
+    ) -> Result<Analyzed<O>, Failure> {
+        let Inputs {
+            mut inputs,
+            abouts,
+            limits,
+        } = inputs;
         let names: Vec<String> = abouts.iter().map(|about| about.name.clone()).collect();
         let sources: Vec<_> = inputs
             .iter_mut()
             .map(Input::source)
             .zip(names.clone())
             .collect();
-        let mut recording = Recording::open_within(sources, share.limits(total)).map_err(failed)?;
+        let mut recording =
+            Recording::open_within(sources, limits).map_err(|error| failure(&abouts, error))?;
         warn_of_others(
-            recording.files().iter().map(|(trace, _)| trace.header()),
+            recording.files().iter().map(|file| file.trace.header()),
             &names,
         );
-        let traces = recording.files().iter();
-        let used: u64 = traces
-            .flat_map(|(trace, _)| trace.buffers())
-            .map(|b| u64::from(b.fill))
-            .sum();
         let mut selector = self.processes.selector();
-        let selected = if selects && !selector.is_empty() {
+        let mut selected = None;
+        if passes == Passes::ProcessesFirst {
             let machine = Analysis::new()
                 .run_for_owners(&mut recording, &mut ())
-                .map_err(failed)?;
+                .map_err(|error| failure(&abouts, error))?;
             selector = selector
                 .find_others(&machine, &mut recording)
-                .map_err(failed)?;
-            let lives = selector.lives(&machine);
-            let selected = lives.and_then(|lives| Ok((lives, selector.first_threads(&machine)?)));
-            Some(selected.map_err(|error| self.no_process(&error))?)
-        } else {
-            None
-        };
+                .map_err(|error| failure(&abouts, error))?;
+            selected = Some(SelectedProcesses {
+                lives: selector
+                    .lives(&machine)
+                    .map_err(|error| self.no_process(&error))?,
+                first_threads: selector
+                    .first_threads(&machine)
+                    .map_err(|error| self.no_process(&error))?,
+            });
+        }
         let range = self.range(&recording.timeline().clock())?;
-        let observer = observer(range, selected);
-        let mut observers = (observer, ShownProgress(Progress::new(used, false)));
-        let analysis = Analysis::new()
+        let progress = Progress::of_traces(recording.files().iter().map(|file| &file.trace));
+        let mut observers = (observer(range, selected), ShownProgress(progress));
+        let machine = Analysis::new()
             .names(true)
             .addresses(false)
-            .threads(self.threads.count());
-        let machine = analysis
+            .threads(self.threads.count())
             .run(&mut recording, &mut observers)
-            .map_err(failed)?;
-        let selected = if selector.is_empty() {
-            None
-        } else {
+            .map_err(|error| failure(&abouts, error))?;
+        let (observer, progress) = observers;
+        let mut selected = None;
+        if !selector.is_empty() {
             let selector = selector
                 .find_others(&machine, &mut recording)
-                .map_err(failed)?;
-            Some(
-                selector
-                    .select(&machine)
-                    .map_err(|error| self.no_process(&error))?,
-            )
-        };
-        note_empty_span(range, &machine);
-        let mut outcome = Outcome::Success;
-        for ((trace, name), file) in recording.files().iter().zip(machine.files()) {
-            let condition = Condition::new(trace.header(), &[], trace.notes());
-            outcome = outcome.max(
-                Condition {
-                    faults: &file.faults,
-                    ..condition
-                }
-                .report(name),
-            );
+                .map_err(|error| failure(&abouts, error))?;
+            let processes = selector.select(&machine);
+            selected = Some(processes.map_err(|error| self.no_process(&error))?);
         }
-        let (observer, progress) = observers;
+        note_empty_range(range, &machine);
+        let mut outcome = Outcome::Success;
+        for (file, facts) in recording.files().iter().zip(machine.files()) {
+            let ranges = facts.damage.iter();
+            let damage: Vec<_> = ranges.map(|range| range.damage.clone()).collect();
+            let trace = &file.trace;
+            let condition = Condition::new(trace.header(), &damage, trace.notes());
+            outcome = outcome.max(condition.report(&file.name));
+        }
         drop(progress);
         Ok(Analyzed {
             names,
@@ -200,46 +229,72 @@ impl RecordingArgs {
     }
 
     /// Whether a part of the time is selected.
-    pub fn has_span(&self) -> bool {
+    pub fn has_range(&self) -> bool {
         self.from.is_some() || self.to.is_some()
     }
 
     /// The selected time.
     pub fn range(&self, clock: &Clock) -> Result<TimeRange, Failure> {
-        filter::span(self.from.as_deref(), self.to.as_deref(), clock)
+        filter::range(self.from.as_deref(), self.to.as_deref(), clock)
     }
 
     /// The failure that a selected process is not in the recording.
     fn no_process(&self, error: &UnknownProcess) -> Failure {
-        let name = self
-            .files
-            .first()
-            .map(|file| input::display(file))
-            .unwrap_or_default();
+        let name = match self.files.first() {
+            Some(file) => input::display(file),
+            None => String::new(),
+        };
         Failure::new(name, error.to_string()).hint(ProcessArgs::HINT)
     }
 }
 
-/// Says so if nothing was recorded at the selected time.
-fn note_empty_span(range: TimeRange, machine: &Machine) {
-    let Some((first, last)) = machine.span() else {
+/// The opened files of a recording.
+struct Inputs {
+    inputs: Vec<Input>,
+    abouts: Vec<About>,
+    limits: Limits,
+}
+
+/// How often a recording is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passes {
+    One,
+    /// Twice: first for the selected processes.
+    ProcessesFirst,
+}
+
+/// The failure of reading one of the files.
+fn failure(abouts: &[About], error: etl_analysis::Error) -> Failure {
+    let file = error.file();
+    let error = error.into_source();
+    match abouts.get(file) {
+        Some(about) => about.not_a_trace(&error),
+        None => About::default().not_a_trace(&error),
+    }
+}
+
+/// Notes that nothing was recorded at the selected time, if that is so.
+fn note_empty_range(range: TimeRange, machine: &Machine) {
+    let Some(Span { first, last }) = machine.span() else {
         return;
     };
     let is_after = range.from.is_some_and(|from| from.get() > last.get());
     let is_before = range.to.is_some_and(|to| to.get() <= first.get());
     if is_after || is_before {
-        let [first, last] =
-            [first, last].map(|time| machine.clock().nanos_since_start(time) as f64 / 1e9);
+        let clock = machine.clock();
+        let first = clock.nanos_since_start(first) as f64 / 1e9;
+        let last = clock.nanos_since_start(last) as f64 / 1e9;
         stderr_line!("note: nothing was recorded at this time, but from {first:.3} to {last:.3} s");
     }
 }
 
-/// Warns of traces that are not of the same machine, since the same start of it, as the first one.
-fn warn_of_others<'h>(mut headers: impl Iterator<Item = &'h FileHeader>, names: &[String]) {
-    let (Some(first), Some((name, others))) = (headers.next(), names.split_first()) else {
+/// Warns of traces that are not from the same machine and boot as the first trace.
+fn warn_of_others<'h>(headers: impl IntoIterator<Item = &'h FileHeader>, names: &[String]) {
+    let mut files = headers.into_iter().zip(names);
+    let Some((first, name)) = files.next() else {
         return;
     };
-    for (header, other) in headers.zip(others) {
+    for (header, other) in files {
         let differences = files::machine_differences(first, header);
         if !differences.is_empty() {
             stderr_line!(

@@ -13,7 +13,7 @@ use crate::error::Failure;
 use crate::escape::one_line;
 use crate::input::{AnySource, Input, InputArgs};
 use crate::output::{self, ReportFormat};
-use crate::progress::Progress;
+use crate::progress::{Printing, Progress};
 use crate::sink::{Sink, SinkArgs};
 use crate::threads::ThreadArgs;
 
@@ -34,7 +34,7 @@ pub(crate) struct RewriteArgs {
 impl RewriteArgs {
     /// The number of threads, the calling one included: each keeps buffers of its own.
     pub fn threads(&self) -> usize {
-        self.threads.count().min(self.input.most_threads())
+        self.threads.count().min(self.input.max_threads())
     }
 }
 
@@ -113,10 +113,10 @@ impl<'a> Rewrite<'a> {
 
     /// A progress bar for so many passes over the trace.
     pub fn progress(&self, passes: u64) -> Progress {
-        Progress::of_trace(&self.trace, passes, false)
+        Progress::of_trace(&self.trace, passes, Printing::Nothing)
     }
 
-    /// The failure of reading the one trace or writing the other.
+    /// The failure of reading the trace or of writing the new one.
     pub fn failure(&self, error: &Error) -> Failure {
         self.sink.operation_failure(self.name, error)
     }

@@ -1,5 +1,7 @@
 //! The arguments that name schemas of events: manifests, TMF files, and which tables to use.
 
+use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -12,7 +14,7 @@ use crate::choice::{EVENT_TABLES, one_of};
 use crate::error::Failure;
 use crate::input;
 
-/// Which schemas are used beside those of the trace itself.
+/// Which schemas are used in addition to the schemas in the trace.
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
     /// Definitions of the CLR events to use where the reference pages and the runtimes disagree
@@ -31,35 +33,38 @@ const MANIFEST: &str =
     "name an instrumentation manifest: the XML (.man, .xml) that a provider is compiled from";
 const TMF: &str = "name a TMF file; tracepdb extracts them from a PDB";
 
+const MANIFEST_EXTENSIONS: &[&str] = &["man", "xml"];
+const TMF_EXTENSIONS: &[&str] = &["tmf"];
+
 impl SchemaArgs {
-    /// The tables of the CLR's events, where others than by default are named.
+    /// The name of the tables of the CLR's events, unless they are the default.
     #[cfg(feature = "parquet")]
     pub fn other_tables(&self) -> Option<&'static str> {
-        let mut others = EVENT_TABLES
-            .iter()
-            .filter(|(.., tables)| *tables != TableSet::default());
-        others
-            .find(|(.., tables)| *tables == self.event_tables)
-            .map(|(name, ..)| *name)
+        if self.event_tables == TableSet::default() {
+            return None;
+        }
+        let mut choices = EVENT_TABLES.iter();
+        let choice = choices.find(|choice| choice.value == self.event_tables)?;
+        Some(choice.word)
     }
 
     /// The files with definitions, and the option of each.
     #[cfg(feature = "parquet")]
     pub fn files(&self) -> Result<Vec<(&'static str, PathBuf)>, Failure> {
-        let of = |option, named: &[PathBuf], extensions: &[&str], hint| {
-            let found = files(named, extensions, hint)?;
-            Ok::<_, Failure>(found.into_iter().map(move |path| (option, path)))
-        };
-        let manifests = of("--manifest", &self.manifest, &["man", "xml"], MANIFEST)?;
-        Ok(manifests
-            .chain(of("--tmf", &self.tmf, &["tmf"], TMF)?)
-            .collect())
+        let mut all = Vec::new();
+        for path in files(&self.manifest, MANIFEST_EXTENSIONS, MANIFEST)? {
+            all.push(("--manifest", path));
+        }
+        for path in files(&self.tmf, TMF_EXTENSIONS, TMF)? {
+            all.push(("--tmf", path));
+        }
+        Ok(all)
     }
 
     /// The schemas of the tables, and of the manifests and TMF files of the user.
     pub fn store(&self) -> Result<SchemaStore, Failure> {
         let mut store = SchemaStore::default().with_tables(self.event_tables);
-        for path in &files(&self.manifest, &["man", "xml"], MANIFEST)? {
+        for path in &files(&self.manifest, MANIFEST_EXTENSIONS, MANIFEST)? {
             match read_manifest(path) {
                 Ok(schemas) => store.add_schemas(schemas),
                 // Other files of a directory may be XML as well.
@@ -70,8 +75,9 @@ impl SchemaArgs {
                 Err(failure) => return Err(failure),
             }
         }
-        for path in &files(&self.tmf, &["tmf"], TMF)? {
-            let (text, name) = read(path, TMF)?;
+        for path in &files(&self.tmf, TMF_EXTENSIONS, TMF)? {
+            let text = read(path, TMF)?;
+            let name = input::display(path);
             let tmf =
                 tmf::parse(&text).map_err(|e| Failure::new(&name, e.to_string()).hint(TMF))?;
             for note in tmf.notes {
@@ -88,63 +94,73 @@ impl SchemaArgs {
 }
 
 fn read_manifest(path: &Path) -> Result<Vec<EventSchema>, Failure> {
-    let (text, name) = read(path, MANIFEST)?;
-    manifest::parse(&text).map_err(|e| Failure::new(name, e.to_string()).hint(MANIFEST))
+    let text = read(path, MANIFEST)?;
+    manifest::parse(&text)
+        .map_err(|e| Failure::new(input::display(path), e.to_string()).hint(MANIFEST))
 }
 
-/// The files that are named, and those with one of these extensions in the directories that are.
+/// The named files, and in the named directories the files with one of these extensions.
 fn files(named: &[PathBuf], extensions: &[&str], hint: &str) -> Result<Vec<PathBuf>, Failure> {
-    let mut out = Vec::new();
+    let mut files = Vec::new();
     for path in named {
-        if !path.is_dir() {
-            out.push(path.clone());
-            continue;
+        if path.is_dir() {
+            files.extend(files_in(path, extensions, hint)?);
+        } else {
+            files.push(path.clone());
         }
-        let failure = |e: std::io::Error| Failure::new(input::display(path), e.to_string());
-        let mut found = Vec::new();
-        for entry in std::fs::read_dir(path).map_err(failure)? {
-            let file = entry.map_err(failure)?.path();
-            let extension = file
-                .extension()
-                .and_then(|e| e.to_str())
-                .unwrap_or_default();
-            if extensions
+    }
+    Ok(files)
+}
+
+/// The files of a directory with one of these extensions: at least one.
+fn files_in(directory: &Path, extensions: &[&str], hint: &str) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    let entries =
+        fs::read_dir(directory).map_err(|e| Failure::io(input::display(directory), &e))?;
+    for entry in entries {
+        let entry = entry.map_err(|e| Failure::io(input::display(directory), &e))?;
+        let path = entry.path();
+        if let Some(extension) = path.extension().and_then(OsStr::to_str)
+            && extensions
                 .iter()
                 .any(|wanted| extension.eq_ignore_ascii_case(wanted))
-            {
-                found.push(file);
-            }
+        {
+            files.push(path);
         }
-        if found.is_empty() {
-            let wanted = extensions.join(" or .");
-            let message = format!("the directory has no .{wanted} file");
-            return Err(Failure::new(input::display(path), message).hint(hint));
-        }
-        found.sort();
-        out.append(&mut found);
     }
-    Ok(out)
+    if files.is_empty() {
+        let wanted = extensions.join(" or .");
+        let message = format!("the directory has no .{wanted} file");
+        return Err(Failure::new(input::display(directory), message).hint(hint));
+    }
+    files.sort();
+    Ok(files)
 }
 
-fn read(path: &Path, hint: &str) -> Result<(String, String), Failure> {
+/// The text of a file with definitions.
+fn read(path: &Path, hint: &str) -> Result<String, Failure> {
     let bytes = input::read_all(path).map_err(|failure| failure.hint(hint))?;
-    let name = input::display(path);
     match input::binary_format(&bytes) {
-        Some(what) => Err(Failure::new(name, format!("this is {what}, not text")).hint(hint)),
-        None => Ok((text_of(&bytes), name)),
+        Some(format) => {
+            let message = format!("this is {format}, not text");
+            Err(Failure::new(input::display(path), message).hint(hint))
+        }
+        None => Ok(text_of(&bytes)),
     }
 }
 
 /// Text in UTF-8, or in UTF-16 with a byte order mark, as Windows tools write it.
 fn text_of(bytes: &[u8]) -> String {
-    let units = |rest: &[u8], from: fn([u8; 2]) -> u16| {
-        let units: Vec<_> = rest.as_chunks().0.iter().map(|&unit| from(unit)).collect();
-        String::from_utf16_lossy(&units)
-    };
     match bytes {
-        [0xff, 0xfe, rest @ ..] => units(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => units(rest, u16::from_be_bytes),
+        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
         [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
         _ => String::from_utf8_lossy(bytes).into_owned(),
     }
+}
+
+fn utf16(bytes: &[u8], decode_unit: fn([u8; 2]) -> u16) -> String {
+    let pairs = bytes.as_chunks().0.iter();
+    let units: Vec<u16> = pairs.map(|&pair| decode_unit(pair)).collect();
+    String::from_utf16_lossy(&units)
 }

@@ -5,7 +5,7 @@
 //! target as it was. Pipes and devices receive the complete trace at the end.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom};
+use std::io::{self, BufWriter, IsTerminal, Seek};
 use std::path::{Path, PathBuf};
 #[cfg(unix)]
 use std::{
@@ -24,8 +24,8 @@ use crate::input;
 use crate::output;
 use crate::unfinished::{self, Unfinished};
 
-/// Bytes that are collected before they are written: so many that the system takes large pages for
-/// them, and so few that they stay in a processor's cache until then.
+/// Bytes that are collected before they are written: enough for the system to use large pages, and
+/// few enough to stay in a processor's cache.
 const CHUNK: usize = 1 << 18;
 
 /// The arguments of every command that writes a file.
@@ -39,21 +39,21 @@ pub(crate) struct SinkArgs {
     force: bool,
 }
 
-/// Which file is written, and how messages speak of it.
+/// An output file, and its description in messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     /// Its path; `-` is standard output.
     pub path: &'a Path,
     /// Whether an existing file is replaced.
     pub force: bool,
-    /// What is written, in words.
+    /// The content, in words: `a trace`.
     pub content: &'static str,
-    /// The option that names it; empty where the user does not choose it.
+    /// The option that names it; empty if the user does not choose it.
     pub option: &'static str,
 }
 
 impl Wanted<'_> {
-    /// The advice to choose another file, and where.
+    /// The advice to choose another file, at a place.
     fn choose(&self, file: &str, place: &str) -> String {
         match self.option {
             "" => format!("choose {file}{place}"),
@@ -62,11 +62,57 @@ impl Wanted<'_> {
     }
 }
 
+impl Wanted<'_> {
+    /// Opens a pipe or a device.
+    fn open_stream(&self, name: &str) -> Result<Target, Failure> {
+        let to = open_stream(self.path).map_err(|e| match e.kind() {
+            io::ErrorKind::NotConnected => Failure::io(name, &e).hint(format!(
+                "start the program that reads it first, or {}",
+                self.choose("a file", "")
+            )),
+            _ => Failure::io(name, &e),
+        })?;
+        let temporary = Temporary::create().map_err(|e| Failure::io(name, &e))?;
+        Ok(Target::Stream {
+            file: temporary.into_file(),
+            to: Some(to),
+        })
+    }
+
+    /// Creates the temporary file of a regular file.
+    fn create_file(&self, name: &str) -> Result<Target, Failure> {
+        let on_existing = if self.force {
+            Existing::Replace
+        } else {
+            Existing::Keep
+        };
+        let created = unfinished::create(
+            || CompleteFile::create(self.path, on_existing),
+            CompleteFile::temporary_path,
+        );
+        let (file, unfinished) = created.map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                Failure::new(name, "its directory does not exist").hint(format!(
+                    "create it first, or {}",
+                    self.choose("another file", "")
+                ))
+            }
+            // The text of the error names the temporary file, which means nothing to the user.
+            kind => Failure::new(
+                name,
+                format!("cannot create a file in its directory: {kind}"),
+            )
+            .hint(self.choose("a file", " in a directory that you may write to")),
+        })?;
+        Ok(Target::Named { file, unfinished })
+    }
+}
+
 /// A file that is being written.
 #[derive(Debug)]
 pub(crate) struct Sink {
     name: String,
-    /// What is written, in words.
+    /// The content, in words.
     content: &'static str,
     target: Target,
 }
@@ -83,27 +129,23 @@ enum Target {
 }
 
 impl Sink {
-    /// Opens the output of a command: `content` is what it writes, in words. `inputs` are the files
-    /// that it reads: they are never written to, by whatever name or link, not even with `--force`.
+    /// Opens the output of a command: `content` is its content in words. `inputs` are the files that
+    /// the command reads: they are never overwritten, by any name or link, not even with `--force`.
     ///
     /// # Errors
-    /// When the output is one of the inputs, exists without `--force`, or cannot be created.
+    /// If the output is one of the inputs, exists without `--force`, or cannot be created.
     pub fn create<'a>(
         args: &SinkArgs,
         content: &'static str,
         inputs: impl IntoIterator<Item = &'a Path>,
     ) -> Result<Self, Failure> {
-        let path = args.output.as_path();
-        let force = args.force;
-        Self::open(
-            Wanted {
-                path,
-                force,
-                content,
-                option: "-o",
-            },
-            inputs,
-        )
+        let wanted = Wanted {
+            path: &args.output,
+            force: args.force,
+            content,
+            option: "-o",
+        };
+        Self::open(wanted, inputs)
     }
 
     /// As [`Sink::create`], for any file that the user or the tool names.
@@ -114,17 +156,11 @@ impl Sink {
         wanted: Wanted<'_>,
         inputs: impl IntoIterator<Item = &'a Path>,
     ) -> Result<Self, Failure> {
-        let Wanted {
-            path,
-            force,
-            content,
-            ..
-        } = wanted;
+        let path = wanted.path;
         if input::is_stdin(path) {
-            return Self::standard_output(content);
+            return Self::standard_output(wanted.content);
         }
         let name = path.display().to_string();
-        let failure = |e: io::Error| Failure::io(&name, &e);
         for input in inputs {
             if !input::is_stdin(input) && input::is_same_file(input, path) {
                 return Err(Failure::new(
@@ -134,62 +170,26 @@ impl Sink {
                 .hint(wanted.choose("another file", "")));
             }
         }
-        let existing = fs::symlink_metadata(path).ok();
         let target = fs::metadata(path).ok();
         if target.is_none() && path.to_string_lossy().ends_with(std::path::is_separator) {
             return Err(Failure::new(&name, "is the name of a directory")
                 .hint(wanted.choose("the name of a file", "")));
         }
-        if target.as_ref().is_some_and(fs::Metadata::is_dir) {
-            return Err(
-                Failure::new(&name, "is a directory").hint(wanted.choose("a file in it", ""))
-            );
-        }
-        if target.as_ref().is_some_and(|t| !t.is_file()) {
-            let to = Some(open_stream(path).map_err(|e| match e.kind() {
-                io::ErrorKind::NotConnected => failure(e).hint(format!(
-                    "start the program that reads it first, or {}",
-                    wanted.choose("a file", "")
-                )),
-                _ => failure(e),
-            })?);
-            let file = Temporary::create().map_err(failure)?.into_file();
-            return Ok(Sink {
-                name,
-                content,
-                target: Target::Stream { file, to },
-            });
-        }
-        if existing.is_some() && !force {
-            return Err(Failure::new(&name, "exists already").hint("--force replaces it"));
-        }
-        let on_existing = if force {
-            Existing::Replace
-        } else {
-            Existing::Keep
-        };
-        let created = unfinished::create(
-            || CompleteFile::create(path, on_existing),
-            CompleteFile::temporary_path,
-        );
-        let (file, unfinished) = created.map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                Failure::new(&name, "its directory does not exist").hint(format!(
-                    "create it first, or {}",
-                    wanted.choose("another file", "")
-                ))
+        let target = match target {
+            Some(target) if target.is_dir() => {
+                let failure = Failure::new(&name, "is a directory");
+                return Err(failure.hint(wanted.choose("a file in it", "")));
             }
-            // The text of the error names the temporary file, which means nothing to the user.
-            kind => Failure::new(
-                &name,
-                format!("cannot create a file in its directory: {kind}"),
-            )
-            .hint(wanted.choose("a file", " in a directory that you may write to")),
-        })?;
+            Some(target) if !target.is_file() => wanted.open_stream(&name)?,
+            _ if fs::symlink_metadata(path).is_ok() && !wanted.force => {
+                return Err(Failure::new(&name, "exists already").hint("--force replaces it"));
+            }
+            _ => wanted.create_file(&name)?,
+        };
         Ok(Sink {
             name,
-            content,
-            target: Target::Named { file, unfinished },
+            content: wanted.content,
+            target,
         })
     }
 
@@ -231,7 +231,7 @@ impl Sink {
         }
     }
 
-    /// Discards what was written, to begin again.
+    /// Discards the written bytes, to begin again.
     pub fn clear(&mut self) -> Result<(), Failure> {
         let name = self.name.clone();
         let file = self.file();
@@ -245,7 +245,7 @@ impl Sink {
         write::TraceFile::new(BufWriter::with_capacity(CHUNK, self.file()))
     }
 
-    /// The bytes written so far, to be read piece by piece.
+    /// A reader of the bytes that were written so far.
     pub fn written(&mut self) -> Result<FileSource<&mut File>, Failure> {
         let name = self.name.clone();
         FileSource::new(self.file()).map_err(|e| Failure::io(name, &e))
@@ -278,10 +278,9 @@ impl Sink {
     /// Renames the complete file to its target, or copies it to the stream.
     ///
     /// # Errors
-    /// When the disk is full, or another process created the target.
+    /// If the disk is full, or another process created the target.
     pub fn commit(self) -> Result<(), Failure> {
         let name = self.name;
-        let failure = |e: io::Error| Failure::io(&name, &e);
         match self.target {
             Target::Named { file, unfinished } => {
                 let committed = file.commit();
@@ -291,11 +290,11 @@ impl Sink {
                         Failure::new(&name, "was created by another process")
                             .hint("--force replaces it")
                     }
-                    _ => failure(e),
+                    _ => Failure::io(&name, &e),
                 })
             }
             Target::Stream { mut file, to } => {
-                file.seek(SeekFrom::Start(0)).map_err(failure)?;
+                file.rewind().map_err(|e| Failure::io(&name, &e))?;
                 let out: Box<dyn io::Write> = match to {
                     None => Box::new(io::stdout().lock()),
                     Some(to) => Box::new(to),
@@ -317,8 +316,8 @@ impl Sink {
         self.commit()
     }
 
-    /// Commits the file, then prints the report: on standard output, or on standard error if the
-    /// file itself goes to standard output, by whatever name.
+    /// Commits the file, then prints the report: to standard output, or to standard error if the
+    /// file itself goes to standard output, by any name.
     ///
     /// # Errors
     /// As [`Sink::commit`].
@@ -342,10 +341,12 @@ impl Sink {
 #[cfg(unix)]
 fn is_standard_output(file: &File) -> bool {
     use rustix::fs::{FileType, fstat};
-    let (Ok(file), Ok(stdout)) = (fstat(file), fstat(io::stdout())) else {
+    let Ok(file) = fstat(file) else { return false };
+    let Ok(stdout) = fstat(io::stdout()) else {
         return false;
     };
-    (file.st_dev, file.st_ino) == (stdout.st_dev, stdout.st_ino)
+    file.st_dev == stdout.st_dev
+        && file.st_ino == stdout.st_ino
         && FileType::from_raw_mode(file.st_mode) == FileType::Fifo
 }
 
@@ -354,12 +355,12 @@ fn is_standard_output(_: &File) -> bool {
     false
 }
 
-/// How long a named pipe may have no reader. One that was started just before needs some time.
+/// How long a named pipe may have no reader: a reader that was just started needs some time.
 #[cfg(unix)]
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Opens a pipe or a device. A named pipe that nothing reads is refused: opening it would wait for
-/// ever.
+/// Opens a pipe or a device. A named pipe without a reader is refused: opening it would wait
+/// forever.
 #[cfg(unix)]
 fn open_stream(path: &Path) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_setfl};
@@ -391,7 +392,7 @@ fn open_stream(path: &Path) -> io::Result<File> {
     File::options().write(true).open(path)
 }
 
-/// The failure of writing a file to a stream. A closed pipe is one: half a file is of no use.
+/// The failure of writing a file to a stream. A closed pipe is a failure: half a file is useless.
 fn stream_failure(name: &str, content: &str, error: &io::Error, bytes: u64) -> Failure {
     if error.kind() != io::ErrorKind::BrokenPipe {
         return Failure::io(name, error);
@@ -410,9 +411,9 @@ struct Counted<W> {
 
 impl<W: io::Write> io::Write for Counted<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = self.out.write(bytes)?;
-        self.bytes = self.bytes.saturating_add(taken as u64);
-        Ok(taken)
+        let written = self.out.write(bytes)?;
+        self.bytes = self.bytes.saturating_add(written as u64);
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -548,7 +549,7 @@ mod tests {
                 .is_symlink()
         );
         assert_eq!(fs::read(at("later.etl")).unwrap(), b"new");
-        // A missing directory, and a directory in place of a file.
+        // A missing directory, and a directory instead of a file.
         assert!(put(&args(&at("none/out.etl"), false), &[], b"").is_err());
         assert!(put(&args(here.path(), true), &[], b"").is_err());
         // A device is written to.

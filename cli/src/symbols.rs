@@ -12,11 +12,11 @@ use etl_analysis::symbols::FunctionNames;
 use self::without::Symbolizer;
 use crate::error::Failure;
 
-/// Where PDBs are.
+/// The places of PDBs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SymbolArgs {
     /// Name native functions and source lines by the PDBs in this file or directory; may be
-    /// repeated. Nothing is downloaded: `etlkit symbols list` prints what is missing
+    /// repeated. Nothing is downloaded: `etlkit symbols list` prints the missing PDBs
     #[arg(long, value_name = "PATH")]
     symbols: Vec<PathBuf>,
 }
@@ -39,7 +39,7 @@ impl SymbolArgs {
         Ok(Symbols(Some(Arc::new(self.symbolizer()?))))
     }
 
-    /// Names code by the PDBs in the named places. What is wrong with PDBs is printed.
+    /// Names code by the PDBs in the named places. Errors of PDBs are printed.
     #[cfg(feature = "symbols")]
     pub fn symbolizer(&self) -> Result<Symbolizer, Failure> {
         let paths = SymbolPaths::new(self.symbols.iter().cloned()).map_err(|error| {
@@ -47,7 +47,7 @@ impl SymbolArgs {
                 .hint("--symbols names a PDB, or a directory with PDBs: check the name; it is relative to the current directory")
         })?;
         for path in paths.not_pdbs() {
-            stderr_line!("warning: {}: this is no PDB", path.display());
+            stderr_line!("warning: {}: not a PDB file", path.display());
         }
         Ok(Symbolizer::new(paths).on_error(|error| stderr_line!("warning: {error}")))
     }
@@ -60,7 +60,7 @@ impl SymbolArgs {
 }
 
 impl Symbols {
-    /// The collector of what is needed besides samples, if PDBs are used at all.
+    /// The collector of the maps of managed code that PDBs need, if PDBs are used at all.
     pub fn maps(&self) -> Option<IlMaps> {
         self.0.as_ref().map(|_| IlMaps::new())
     }
@@ -82,12 +82,10 @@ impl Symbols {
         self.0.as_deref().map(|symbolizer| symbolizer as _)
     }
 
-    /// Prints how many PDBs are missing of the code that was named since the last call.
+    /// Prints the number of missing PDBs of the code that was named since the last call.
     pub fn note_missing(&self) {
-        let count = self
-            .0
-            .as_ref()
-            .map_or(0, |symbolizer| symbolizer.take_missing());
+        let Some(symbolizer) = &self.0 else { return };
+        let count = symbolizer.take_missing();
         if count > 0 {
             stderr_line!(
                 "note: the PDBs of {count} images are not there: `etlkit symbols list` prints them"
@@ -96,7 +94,7 @@ impl Symbols {
     }
 }
 
-/// The failure of what needs PDBs, in a build that cannot read them.
+/// The failure of an option or command that needs PDBs, in a build that cannot read them.
 #[cfg(not(feature = "symbols"))]
 pub(crate) fn missing(subject: &str) -> Failure {
     Failure::new(subject, "this etlkit was built without it").hint(
@@ -105,14 +103,14 @@ pub(crate) fn missing(subject: &str) -> Failure {
     )
 }
 
-/// What takes the place of the reader of PDBs in a build without it.
+/// Replaces the reader of PDBs in a build without it.
 #[cfg(not(feature = "symbols"))]
 mod without {
     use etl_analysis::Machine;
     use etl_analysis::profile::{CodeNames, CodeSource, WantedCode};
     use etl_analysis::symbols::{FunctionNames, FunctionOffset, Image};
 
-    /// It has no values: this build reads no PDBs.
+    /// A type without values: this build reads no PDBs.
     #[derive(Debug)]
     pub(super) enum Symbolizer {}
 

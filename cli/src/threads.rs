@@ -37,24 +37,30 @@ pub(crate) fn map<T: Sync, R: Send>(
         return items.iter().map(f).collect();
     }
     let next = AtomicUsize::new(0);
-    let work = || {
-        let next = || {
-            items
-                .iter()
-                .enumerate()
-                .nth(next.fetch_add(1, Ordering::Relaxed))
-        };
-        std::iter::from_fn(next)
-            .map(|(at, item)| (at, f(item)))
-            .collect::<Vec<_>>()
-    };
-    let mut done: Vec<_> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
-        let done = workers
-            .into_iter()
-            .flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        done.collect()
+    let mut done = std::thread::scope(|scope| {
+        let mut workers = Vec::new();
+        for _ in 0..at_once {
+            workers.push(scope.spawn(|| work(items, &next, &f)));
+        }
+        let mut done = Vec::new();
+        for worker in workers {
+            done.extend(worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        done
     });
-    done.sort_by_key(|(at, _)| *at);
+    done.sort_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Calls `f` for one item after another until all are taken. Returns the results with the indices
+/// of the items.
+fn work<T, R>(items: &[T], next: &AtomicUsize, f: &impl Fn(&T) -> R) -> Vec<(usize, R)> {
+    let mut results = Vec::new();
+    loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        let Some(item) = items.get(index) else {
+            return results;
+        };
+        results.push((index, f(item)));
+    }
 }

@@ -1,4 +1,4 @@
-//! The command lines of the two tools, and what happens with their results and errors.
+//! The command lines of the two tools, and their exit codes.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -152,7 +152,7 @@ fn run<T: Parser>(
     }
 }
 
-/// Prints what is wrong with the arguments, or the help that they ask for.
+/// Prints the error of the arguments, or the help that they ask for.
 fn print_clap_error(error: &clap::Error) -> u8 {
     if let Some(file) = file_instead_of_command(error) {
         let failure = Failure::new(&file, "missing command before the file name");

@@ -6,30 +6,58 @@ use std::path::{Path, PathBuf};
 use crate::error::Failure;
 use crate::input::{self, InputArgs};
 
-/// A file to read, or a directory that cannot be read.
-pub(crate) type Found = Result<PathBuf, (PathBuf, Failure)>;
+/// A file to read, or why a file or directory cannot be read.
+pub(crate) type Found = Result<PathBuf, Unreadable>;
+
+/// A file or directory that cannot be read.
+#[derive(Debug)]
+pub(crate) struct Unreadable {
+    pub path: PathBuf,
+    pub reason: Failure,
+}
+
+impl Unreadable {
+    /// The failure of reading it, which names it.
+    pub fn failure(&self) -> Failure {
+        let name = input::display(&self.path);
+        let message = self.reason.message_about(&name);
+        Failure::new(name, message)
+    }
+}
+
+fn found_path(found: &Found) -> &Path {
+    match found {
+        Ok(path) => path,
+        Err(unreadable) => &unreadable.path,
+    }
+}
 
 /// Replaces directories by the traces in them and in their subdirectories. A directory without a
-/// trace is reported on standard error. Standard input is read once, and a file of an archive is
-/// named for the archive alone.
+/// trace is reported on standard error. Standard input can be named once, and --member only with an
+/// archive.
 pub(crate) fn expand(files: &[PathBuf], args: &InputArgs) -> Vec<Found> {
     let mut out = Vec::new();
-    let mut stdin = false;
+    let mut has_stdin = false;
     for file in files {
-        let is_stdin = input::is_stdin(file);
-        if is_stdin || !file.is_dir() {
-            let found = match is_stdin && stdin {
-                true => Err((file.clone(), input::stdin_twice())),
-                false => Ok(file.clone()),
-            };
-            stdin |= is_stdin;
-            out.push(found);
+        let path = file.clone();
+        if input::is_stdin(file) {
+            out.push(if has_stdin {
+                let reason = input::stdin_twice();
+                Err(Unreadable { path, reason })
+            } else {
+                Ok(path)
+            });
+            has_stdin = true;
+            continue;
+        }
+        if !file.is_dir() {
+            out.push(Ok(path));
             continue;
         }
         if args.member.is_some() {
             let message = "is a directory, and --member chooses from a ZIP archive";
-            let failure = Failure::new(input::display(file), message);
-            out.push(Err((file.clone(), failure.hint("name the archive"))));
+            let reason = Failure::new(input::display(file), message).hint("name the archive");
+            out.push(Err(Unreadable { path, reason }));
             continue;
         }
         let found = traces_in(file);
@@ -44,7 +72,7 @@ pub(crate) fn expand(files: &[PathBuf], args: &InputArgs) -> Vec<Found> {
     out
 }
 
-/// The error that the directories that the user named have no trace.
+/// The failure that the named directories contain no trace.
 pub(crate) fn none_found() -> Failure {
     Failure::new("", "there is no trace to read")
         .hint("name the traces, or the directory that contains them")
@@ -57,14 +85,14 @@ fn traces_in(directory: &Path) -> Vec<Found> {
     let mut directories = vec![directory.to_owned()];
     while let Some(directory) = directories.pop() {
         if let Err(e) = list(&directory, &mut directories, &mut found) {
-            let failure = Failure::io(input::display(&directory), &e);
-            found.push(Err((directory, failure)));
+            let reason = Failure::io(input::display(&directory), &e);
+            found.push(Err(Unreadable {
+                path: directory,
+                reason,
+            }));
         }
     }
-    let path = |found: &Found| match found {
-        Ok(path) | Err((path, _)) => path.clone(),
-    };
-    found.sort_by_cached_key(path);
+    found.sort_by(|a, b| found_path(a).cmp(found_path(b)));
     found
 }
 
@@ -87,16 +115,15 @@ fn list(
     Ok(())
 }
 
-/// Whether the name of a file is that of a trace, packed or not.
+/// Whether a file is a trace by its name, packed or not.
 fn is_trace(path: &Path) -> bool {
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .to_ascii_lowercase();
-    let name = [".zip", ".gz", ".zst"]
-        .iter()
-        .find_map(|end| name.strip_suffix(end))
-        .unwrap_or(&name);
-    name.ends_with(".etl")
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.to_ascii_lowercase();
+    let mut unpacked = name.as_str();
+    for extension in [".zip", ".gz", ".zst"] {
+        if let Some(stem) = name.strip_suffix(extension) {
+            unpacked = stem;
+        }
+    }
+    unpacked.ends_with(".etl")
 }

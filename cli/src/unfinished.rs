@@ -20,13 +20,13 @@ impl Drop for Unfinished {
     }
 }
 
-/// Creates a file or directory that is removed if a signal ends the tool; `path` is where it is.
+/// Creates a file or directory that is removed if a signal ends the tool; `path` returns its path.
 pub(crate) fn create<T>(
     create: impl FnOnce() -> io::Result<T>,
     path: impl FnOnce(&T) -> &Path,
 ) -> io::Result<(T, Unfinished)> {
     signals::watch();
-    // A signal waits for the lock: what is created is known by then.
+    // A signal waits for the lock, so it also removes a file that is being created.
     let mut paths = paths();
     let created = create()?;
     let path = std::path::absolute(path(&created))?;
@@ -38,7 +38,7 @@ fn paths() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How often a directory is removed into which another thread is writing.
+/// Attempts to remove a directory. They fail while another thread writes to it.
 #[cfg(any(unix, windows))]
 const ATTEMPTS: usize = 8;
 
@@ -47,14 +47,23 @@ const ATTEMPTS: usize = 8;
 fn remove_all() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     let paths = paths();
     for path in &*paths {
-        let is_removed = |_| match fs::remove_file(path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => true,
-            Err(_) => fs::remove_dir_all(path).is_ok(),
-            Ok(()) => true,
-        };
-        let _ = (0..ATTEMPTS).any(is_removed);
+        for _ in 0..ATTEMPTS {
+            if remove(path) {
+                break;
+            }
+        }
     }
     paths
+}
+
+/// Removes a file or a directory. Returns whether it is gone.
+#[cfg(any(unix, windows))]
+fn remove(path: &Path) -> bool {
+    match fs::remove_file(path) {
+        Ok(()) => true,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => true,
+        Err(_) => fs::remove_dir_all(path).is_ok(),
+    }
 }
 
 #[cfg(unix)]
@@ -73,9 +82,9 @@ mod signals {
             let (registered, wait) = mpsc::channel::<()>();
             // Without the thread a signal ends the tool as it does by default.
             let _ = thread::Builder::new().spawn(move || {
+                let mut watched = vec![SIGHUP, SIGINT, SIGTERM];
                 let ignored = ignored();
-                let ends = |signal: &i32| ignored & 1 << (signal - 1) == 0;
-                let watched = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(ends);
+                watched.retain(|signal| ignored & 1 << (signal - 1) == 0);
                 let signals = Signals::new(watched);
                 drop(registered);
                 if let Ok(mut signals) = signals
@@ -91,8 +100,8 @@ mod signals {
         });
     }
 
-    /// The signals that the caller of the tool wants it to ignore, a bit for each: nohup and the
-    /// background of a shell. Only Linux says it without unsafe code.
+    /// The signals that the caller wants the tool to ignore, a bit for each: nohup and shells set
+    /// them. Only Linux reports them without unsafe code.
     fn ignored() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

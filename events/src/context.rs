@@ -1,7 +1,6 @@
-//! What a whole trace says of the values in its events: the names of processes and threads, the
-//! drives of volumes, and what is at addresses.
+//! Names for the values in events that only the whole trace contains: processes and threads, the
+//! drives of volumes, and the methods and images at addresses.
 
-use etl_format::{ProcessId, ThreadId, Ticks};
 use std::borrow::Cow;
 
 use etl_analysis::machine::{Process, Thread};
@@ -9,6 +8,7 @@ use etl_analysis::symbols::{FunctionNames, Symbol, Symbols};
 use etl_analysis::{Analysis, Machine, RecordObserver, RecordOwner, Recording};
 use etl_format::constants::hook;
 use etl_format::read::{Limits, Record, Source};
+use etl_format::{ProcessId, ThreadId, Ticks};
 use etl_schema::Meaning;
 use etl_schema::decode::Utf16;
 use etl_schema::render::{Names, PathStart};
@@ -19,8 +19,10 @@ pub struct Context<'m> {
     machine: &'m Machine,
     /// Which of the traces of the machine it is about.
     file: usize,
-    /// Whether any process and any thread has a name.
-    named: (bool, bool),
+    /// Whether any process has a name.
+    has_process_names: bool,
+    /// Whether any thread has a name.
+    has_thread_names: bool,
     /// Whether paths keep the devices of volumes.
     raw_paths: bool,
     symbols: Option<Symbols<'m>>,
@@ -63,27 +65,20 @@ impl<'m> Context<'m> {
     /// The context of the events of a machine.
     #[must_use]
     pub fn new(machine: &'m Machine) -> Self {
-        let named = (
-            machine
-                .processes()
-                .iter()
-                .any(|process| !process.name().is_empty()),
-            machine
-                .threads()
-                .iter()
-                .any(|thread| !thread.name.is_empty()),
-        );
+        let mut processes = machine.processes().iter();
+        let mut threads = machine.threads().iter();
         Context {
             machine,
             file: 0,
-            named,
+            has_process_names: processes.any(|process| !process.name().is_empty()),
+            has_thread_names: threads.any(|thread| !thread.name.is_empty()),
             raw_paths: false,
             symbols: None,
             functions: None,
         }
     }
 
-    /// Which of several traces of the machine it is about. Default: the first.
+    /// The index of the trace among the traces of the machine. Default: 0.
     #[must_use]
     pub fn file(self, file: usize) -> Self {
         Context { file, ..self }
@@ -113,49 +108,50 @@ impl<'m> Context<'m> {
         }
     }
 
-    /// What names the functions at addresses of images. Default: nothing does.
+    /// Names the functions at addresses of images, for example from PDB files. Default: nothing
+    /// does.
     #[must_use]
     pub fn functions(self, functions: Option<&'m dyn FunctionNames>) -> Self {
         Context { functions, ..self }
     }
 
-    /// File name of the image of the process that had an id at a timestamp; "" where it is unknown.
+    /// File name of the image of the process that had an id at a timestamp; "" if it is unknown.
     #[must_use]
     pub fn process_name(&self, pid: ProcessId, timestamp: Ticks) -> &'m str {
-        if !self.named.0 {
+        if !self.has_process_names {
             return "";
         }
-        let process = self.process(pid, timestamp);
-        let process = process.filter(|it| has_begun(it.started(), self.time(timestamp)));
-        process.map_or("", |process| process.name())
+        match self.process(pid, timestamp) {
+            Some(process) if has_begun(process.started(), self.time(timestamp)) => process.name(),
+            _ => "",
+        }
     }
 
     fn process(&self, pid: ProcessId, timestamp: Ticks) -> Option<&'m Process> {
-        let index = self
-            .machine
-            .process_at(pid, Ticks::new(self.time(timestamp).get()))?;
-        self.machine.processes().get(index)
+        let index = self.machine.process_at(pid, self.time(timestamp))?;
+        self.machine.process(index)
     }
 
     fn thread(&self, tid: ThreadId, timestamp: Ticks) -> Option<&'m Thread> {
-        self.machine
-            .thread_at(tid, Ticks::new(self.time(timestamp).get()))
+        self.machine.thread_at(tid, self.time(timestamp))
     }
 
-    /// Name of the thread that had an id at a timestamp, in this process if one is given; "" where
-    /// it has none.
+    /// Name of the thread that had an id at a timestamp, in the process `pid` if it is given; "" if
+    /// there is no such thread, or it has no name.
     #[must_use]
     pub fn thread_name(&self, pid: Option<ProcessId>, tid: ThreadId, timestamp: Ticks) -> &'m str {
-        if !self.named.1 {
+        if !self.has_thread_names {
             return "";
         }
-        let is_it = |thread: &&Thread| {
-            pid.is_none_or(|pid| pid == thread.pid)
-                && has_begun(thread.started, self.time(timestamp))
+        let Some(thread) = self.thread(tid, timestamp) else {
+            return "";
         };
-        self.thread(tid, timestamp)
-            .filter(is_it)
-            .map_or("", |thread| &thread.name)
+        let is_in_process = pid.is_none_or(|pid| pid == thread.pid);
+        if is_in_process && has_begun(thread.started, self.time(timestamp)) {
+            &thread.name
+        } else {
+            ""
+        }
     }
 
     /// The process and the thread of a record: from its header, but for a sample or a stack the
@@ -186,38 +182,27 @@ impl<'m> Context<'m> {
         }
     }
 
-    /// What is at an address of a process.
+    /// The method or the image at an address of a process: `Orders.dll!Handle+0x12`.
     fn symbol(&self, pid: ProcessId, address: u64, timestamp: Ticks) -> Option<String> {
-        let symbol =
-            self.symbols
-                .as_ref()?
-                .at(pid, address, Ticks::new(self.time(timestamp).get()))?;
-        Some(match &symbol {
-            Symbol::Method(method) => {
-                format!("{symbol}+{:#x}", address.saturating_sub(method.start))
-            }
-            Symbol::Image(image) => {
-                match self
-                    .functions
-                    .and_then(|names| names.function(self.machine, image))
-                {
-                    Some(function) => {
-                        format!(
-                            "{}!{}+{:#x}",
-                            symbol.file_name(),
-                            function.name,
-                            function.offset
-                        )
-                    }
-                    None => symbol.to_string(),
-                }
-            }
-            _ => symbol.to_string(),
-        })
+        let symbols = self.symbols.as_ref()?;
+        let symbol = symbols.at(pid, address, self.time(timestamp))?;
+        if let Symbol::Method(method) = &symbol {
+            let offset = address.saturating_sub(method.start);
+            return Some(format!("{symbol}+{offset:#x}"));
+        }
+        if let Symbol::Image(image) = &symbol
+            && let Some(names) = self.functions
+            && let Some(function) = names.function(self.machine, image)
+        {
+            let file = symbol.file_name();
+            return Some(format!("{file}!{}+{:#x}", function.name, function.offset));
+        }
+        Some(symbol.to_string())
     }
 }
 
-/// Whether what started at a time, if it did not before the recording, is there at another one.
+/// Whether a process or thread is there at a time. `started` is `None` if it started before the
+/// recording.
 fn has_begun(started: Option<Ticks>, time: Ticks) -> bool {
     started.is_none_or(|started| started <= time)
 }
@@ -232,7 +217,7 @@ pub struct EventNames<'c> {
 }
 
 impl EventNames<'_> {
-    /// Whether paths keep the devices of volumes, whatever the context says.
+    /// If `raw_paths` is true, paths keep the devices of volumes.
     pub(crate) fn raw_paths(self, raw_paths: bool) -> Self {
         EventNames {
             raw_paths: self.raw_paths || raw_paths,
@@ -245,7 +230,7 @@ impl EventNames<'_> {
         self.context.symbols.is_some()
     }
 
-    /// What is at an address, if addresses are resolved.
+    /// The method or the image at an address, if addresses are resolved.
     pub(crate) fn symbol(&self, address: u64) -> Option<String> {
         self.context
             .symbol(self.pid.unwrap_or_default(), address, self.time)
@@ -254,15 +239,10 @@ impl EventNames<'_> {
 
 impl Names for EventNames<'_> {
     fn has(&self, meaning: Meaning) -> bool {
-        let Context {
-            named: (processes, threads),
-            symbols,
-            ..
-        } = self.context;
         match meaning {
-            Meaning::Process => *processes,
-            Meaning::Thread => *threads,
-            Meaning::Address => symbols.is_some(),
+            Meaning::Process => self.context.has_process_names,
+            Meaning::Thread => self.context.has_thread_names,
+            Meaning::Address => self.context.symbols.is_some(),
         }
     }
 
@@ -270,35 +250,35 @@ impl Names for EventNames<'_> {
         let id = u32::try_from(value).ok();
         let name = match meaning {
             Meaning::Address => return self.symbol(value).map(Cow::Owned),
-            // What an event is about may start after it.
+            // The process or thread that an event is about may start after it, so its start is not
+            // compared.
             Meaning::Process => self.context.process(ProcessId::new(id?), self.time)?.name(),
             Meaning::Thread => &self.context.thread(ThreadId::new(id?), self.time)?.name,
         };
-        (!name.is_empty()).then_some(Cow::Borrowed(name))
+        if name.is_empty() {
+            return None;
+        }
+        Some(Cow::Borrowed(name))
     }
 
     fn path(&self, text: Utf16<'_>) -> Option<PathStart<'_>> {
         if self.raw_paths || !text.bytes().starts_with(b"\\\0") {
             return None;
         }
-        let starts_with = |device: &str| {
-            let mut units = text.bytes().as_chunks::<2>().0.iter();
-            // Names of devices are ASCII.
-            device.bytes().all(|byte| {
-                units
-                    .next()
-                    .is_some_and(|[low, high]| *high == 0 && low.eq_ignore_ascii_case(&byte))
-            })
-        };
-        let volume = self
-            .context
-            .machine
-            .volumes()
-            .iter()
-            .find(|v| starts_with(&v.device))?;
+        let mut volumes = self.context.machine.volumes().iter();
+        let volume = volumes.find(|volume| starts_with(text, &volume.device))?;
         Some(PathStart {
             units: volume.device.len(),
             name: &volume.path,
         })
     }
+}
+
+/// Whether a text starts with the name of a device, which is ASCII; case-insensitively.
+fn starts_with(text: Utf16<'_>, device: &str) -> bool {
+    let mut units = text.bytes().as_chunks::<2>().0.iter();
+    device.bytes().all(|byte| match units.next() {
+        Some([low, high]) => *high == 0 && low.eq_ignore_ascii_case(&byte),
+        None => false,
+    })
 }

@@ -91,7 +91,8 @@ impl<'c> EventDecoder<'c> {
         self
     }
 
-    /// The name of the file, for events of several files. Default: none.
+    /// The name of the file of the trace, if events of several files are shown together. Default:
+    /// none.
     ///
     /// ```
     /// use etl_events::EventDecoder;
@@ -128,7 +129,7 @@ impl<'c> EventDecoder<'c> {
     /// let decoder = EventDecoder::new(trace.clock(), Default::default());
     /// let mut decoder = decoder.depth(Depth::Headers);
     /// # let mut records = trace.records(Order::Time)?;
-    /// # let (_, _) = (records.next_record()?, ());
+    /// # drop(records.next_record()?);
     /// # let record = records.next_record()?.unwrap();
     /// assert!(decoder.event(&record).fields().is_none());
     /// # Ok::<(), etl_events::Error>(())

@@ -1,7 +1,7 @@
 //! Conditions by which events are selected: provider, id, opcode, level, keyword, process, thread
 //! and time.
 //!
-//! Every kind of condition that is set must hold; of several values of one kind, one must match.
+//! Every kind of condition that is set must hold; if it has several values, one must match.
 //! Level and keyword follow the rule of sessions ([`Enablement`]): level 0 and keyword 0 select
 //! everything, and an event without a level or keyword passes.
 
@@ -38,7 +38,7 @@ pub struct Filter {
     pub enablement: Enablement,
     /// Processes by their ids.
     pub processes: Vec<ProcessId>,
-    /// Processes by their ids and the times in which they have them, beside those of `processes`.
+    /// Further processes, by their ids and the times in which they have them.
     pub lives: ProcessLives,
     /// Threads by their ids.
     pub threads: Vec<ThreadId>,
@@ -71,14 +71,14 @@ impl Filter {
     /// Selects the events of processes, and has none: for a trace that has no selected process.
     #[must_use]
     pub fn of_no_process() -> Self {
-        // No process has this id, which stands for an unknown one.
-        let none = ProcessLife {
+        // No process has this id: it means that the process is unknown.
+        let no_process = ProcessLife {
             pid: ProcessId::new(UNKNOWN_ID),
             from: None,
             to: None,
         };
         Filter {
-            lives: ProcessLives::from_iter([none]),
+            lives: ProcessLives::from_iter([no_process]),
             ..Filter::default()
         }
     }
@@ -120,18 +120,18 @@ impl Filter {
     }
 
     /// Resolves names of providers from all records of a trace, because some traces define them at
-    /// their end. Returns the names that neither the trace nor `known` defines.
+    /// their end. Returns the names that neither the trace nor `store` defines.
     ///
     /// # Errors
     /// When a record cannot be read.
     pub fn learn_names_of_trace<S: Source>(
         &mut self,
         records: &mut Records<S>,
-        known: &SchemaStore,
+        store: &SchemaStore,
     ) -> Result<Vec<String>, etl_format::Error> {
-        let names = schemas::read(records, SchemaStore::default())?;
-        let mut unknown = self.learn_names(&names);
-        unknown.retain(|name| known.providers_named(name).next().is_none());
+        let learned = schemas::read(records, SchemaStore::default())?;
+        let mut unknown = self.learn_names(&learned);
+        unknown.retain(|name| store.providers_named(name).next().is_none());
         Ok(unknown)
     }
 
@@ -139,30 +139,15 @@ impl Filter {
     #[inline]
     #[must_use]
     pub fn admits_all(&self) -> bool {
-        let Filter {
-            providers,
-            names,
-            ids,
-            opcodes,
-            enablement,
-            processes,
-            ..
-        } = self;
-        let Filter {
-            lives,
-            threads,
-            time,
-            ..
-        } = self;
-        providers.is_empty()
-            && names.is_empty()
-            && ids.is_empty()
-            && opcodes.is_empty()
-            && processes.is_empty()
-            && lives.is_empty()
-            && threads.is_empty()
-            && *enablement == Enablement::default()
-            && time.is_everything()
+        self.providers.is_empty()
+            && self.names.is_empty()
+            && self.ids.is_empty()
+            && self.opcodes.is_empty()
+            && self.processes.is_empty()
+            && self.lives.is_empty()
+            && self.threads.is_empty()
+            && self.enablement == Enablement::default()
+            && self.time.is_everything()
     }
 
     /// Whether the event is selected.
@@ -172,7 +157,7 @@ impl Filter {
         self.admits_provider(record) && self.admits_rest(record, stated_owner(record))
     }
 
-    /// Whether the event is selected, where `provider_name` knows further names of providers, and
+    /// Whether the event is selected. `provider_name` knows further names of providers, and
     /// `context` the threads that ran.
     #[inline]
     pub fn admits_with<'a>(
@@ -181,23 +166,19 @@ impl Filter {
         context: Option<&Context<'_>>,
         provider_name: impl FnOnce(Guid) -> Option<&'a str>,
     ) -> bool {
-        let selects_ids = !self.processes.is_empty() || !self.lives.is_empty();
         let owner = match context {
-            Some(context) if selects_ids || !self.threads.is_empty() => context.owner(record),
+            Some(context) if self.selects_processes() || !self.threads.is_empty() => {
+                context.owner(record)
+            }
             _ => stated_owner(record),
         };
-        let of_name = || {
-            !self.names.is_empty()
-                && record
-                    .provider()
-                    .and_then(provider_name)
-                    .is_some_and(|n| self.has_name(n))
-        };
-        (self.admits_provider(record) || of_name()) && self.admits_rest(record, owner)
+        let is_provider =
+            self.admits_provider(record) || self.admits_provider_name(record, provider_name);
+        is_provider && self.admits_rest(record, owner)
     }
 
-    /// Whether the event is selected, with the processes and threads that it is about in place of
-    /// those in its header. One of several is enough.
+    /// Whether the event is selected by the processes and threads that it is about, instead of the
+    /// process and thread in its header. If it is about several, one of them is enough.
     #[must_use]
     pub fn admits_subject(&self, record: &Record<'_>, subject: &Subject) -> bool {
         let mut processes = subject
@@ -220,8 +201,28 @@ impl Filter {
                 && providers::name_in_traits(record).is_some_and(|name| self.has_name(name)))
     }
 
+    /// Whether `provider_name` has one of the selected names for the provider of a record.
+    #[inline]
+    fn admits_provider_name<'a>(
+        &self,
+        record: &Record<'_>,
+        provider_name: impl FnOnce(Guid) -> Option<&'a str>,
+    ) -> bool {
+        if self.names.is_empty() {
+            return false;
+        }
+        let Some(provider) = record.provider() else {
+            return false;
+        };
+        provider_name(provider).is_some_and(|name| self.has_name(name))
+    }
+
     fn has_name(&self, name: &str) -> bool {
         self.names.iter().any(|n| n.eq_ignore_ascii_case(name))
+    }
+
+    fn selects_processes(&self) -> bool {
+        !self.processes.is_empty() || !self.lives.is_empty()
     }
 
     /// Whether the process that has an id at the time of an event is selected.
@@ -229,24 +230,32 @@ impl Filter {
         self.processes.contains(&id) || self.lives.has(id, record.timestamp())
     }
 
-    /// All conditions but that on the provider.
+    /// All conditions but the one on the provider.
     fn admits_rest(&self, record: &Record<'_>, owner: RecordOwner) -> bool {
-        let timestamp = record.timestamp();
-        if !self.time.contains(timestamp) {
-            return false;
+        self.time.contains(record.timestamp())
+            && self.admits_owner(record, owner)
+            && self.admits_numbers(record)
+    }
+
+    /// The conditions on the process and the thread.
+    fn admits_owner(&self, record: &Record<'_>, owner: RecordOwner) -> bool {
+        if self.selects_processes() {
+            let Some(id) = owner.process_id else {
+                return false;
+            };
+            if !self.wants_process(id, record) {
+                return false;
+            }
         }
-        let any_process = self.processes.is_empty() && self.lives.is_empty();
-        if !any_process
-            && !owner
-                .process_id
-                .is_some_and(|id| self.wants_process(id, record))
-        {
-            return false;
+        match owner.thread_id {
+            _ if self.threads.is_empty() => true,
+            Some(id) => self.threads.contains(&id),
+            None => false,
         }
-        let is_thread = |id: ThreadId| self.threads.contains(&id);
-        if !self.threads.is_empty() && !owner.thread_id.is_some_and(is_thread) {
-            return false;
-        }
+    }
+
+    /// The conditions on id, opcode, level and keyword.
+    fn admits_numbers(&self, record: &Record<'_>) -> bool {
         if self.ids.is_empty()
             && self.opcodes.is_empty()
             && self.enablement == Enablement::default()
@@ -261,10 +270,10 @@ impl Filter {
             ..
         } = HeaderFields::of(record);
         let level = level.unwrap_or(0);
-        let is_enabled = match id.zip(keyword) {
-            Some((id, keyword)) => self.enablement.admits(&EventKey { id, level, keyword }),
+        let is_enabled = match (id, keyword) {
+            (Some(id), Some(keyword)) => self.enablement.admits(&EventKey { id, level, keyword }),
             // A session filters by keywords and ids only the events that have both.
-            None => self.enablement.admits_level(level),
+            _ => self.enablement.admits_level(level),
         };
         // A condition on an id or opcode excludes the records that have none.
         (self.ids.is_empty() || id.is_some_and(|id| self.ids.contains(&id)))

@@ -1,11 +1,11 @@
-//! What the headers of records of all kinds say of their events.
+//! The numbers of an event in the header of its record, for all kinds of headers.
 
 use std::fmt::Write;
 
 use etl_format::Guid;
 use etl_format::constants::offset;
 use etl_format::cursor::Bytes;
-use etl_format::read::{Header, Record};
+use etl_format::read::{FullHeader, Header, Record};
 use etl_schema::EventSchema;
 use serde::Serializer;
 
@@ -21,7 +21,8 @@ pub fn hook_as_text<S: Serializer>(hook: &Option<u16>, to: S) -> Result<S::Ok, S
     }
 }
 
-/// What a record's header says of the event, whatever kind of header it is.
+/// The numbers of an event in the header of its record, for all kinds of headers. A field is `None`
+/// if headers of this kind do not have it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeaderFields {
@@ -33,19 +34,19 @@ pub struct HeaderFields {
     pub version: Option<u16>,
     /// Opcode, or type of a kernel or classic event.
     pub opcode: Option<u8>,
-    /// Task.
+    /// Task: the part of the provider that writes the event.
     pub task: Option<u16>,
-    /// Level.
+    /// Level: 1 is critical, 5 is verbose.
     pub level: Option<u8>,
-    /// Keywords.
+    /// Keywords, one per bit.
     pub keyword: Option<u64>,
-    /// Channel.
+    /// Channel: the event log for which the event is meant.
     pub channel: Option<u8>,
 }
 
 impl HeaderFields {
-    /// The name of an event in its schema, or what its number is called: `EventID(160)`. Events
-    /// that describe themselves may have an empty name. `number` is memory for that name.
+    /// The name of an event in its schema, or its number in words: `EventID(160)`. Events that
+    /// describe themselves may have an empty name. `number` is memory for the number in words.
     pub fn event_name<'n>(
         &self,
         schema: Option<&'n EventSchema>,
@@ -62,7 +63,7 @@ impl HeaderFields {
         }
     }
 
-    /// Writes what an event is called if only its numbers are known: `EventID(160)`.
+    /// Writes the number of an event in words: `EventID(160)`.
     fn write_number_name(&self, out: &mut String, record: &Record<'_>) {
         let (word, number) = match (self.id, self.opcode) {
             (Some(number), _) if !record.is_event() => ("Message", number),
@@ -86,41 +87,49 @@ impl HeaderFields {
     #[must_use]
     #[inline]
     pub fn of(record: &Record<'_>) -> Self {
-        let classic = |opcode: u8, version: u16, level: u8| HeaderFields {
-            opcode: Some(opcode),
-            version: Some(version),
-            level: Some(level),
+        match record.header() {
+            Header::Event(header) => {
+                let descriptor = header.descriptor;
+                HeaderFields {
+                    hook: None,
+                    id: Some(descriptor.id),
+                    version: Some(descriptor.version.into()),
+                    opcode: Some(descriptor.opcode),
+                    task: Some(descriptor.task),
+                    level: Some(descriptor.level),
+                    keyword: Some(descriptor.keyword),
+                    channel: Some(descriptor.channel),
+                }
+            }
+            Header::Full(header) => HeaderFields::classic(&header),
+            Header::Instance(header) => HeaderFields::classic(&header.full),
+            Header::Message(header) => HeaderFields {
+                id: Some(header.number),
+                ..HeaderFields::default()
+            },
+            Header::System(header) => HeaderFields::kernel(header.hook, header.version & 0xff),
+            Header::PerfInfo(header) => HeaderFields::kernel(header.hook, header.version().into()),
+            _ => HeaderFields::default(),
+        }
+    }
+
+    #[inline]
+    fn classic(header: &FullHeader) -> Self {
+        HeaderFields {
+            opcode: Some(header.opcode),
+            version: Some(header.version),
+            level: Some(header.level),
             ..HeaderFields::default()
-        };
-        let kernel = |hook: u16, version: u16| HeaderFields {
+        }
+    }
+
+    #[inline]
+    fn kernel(hook: u16, version: u16) -> Self {
+        HeaderFields {
             hook: Some(hook),
             opcode: Some(hook as u8),
             version: Some(version),
             ..HeaderFields::default()
-        };
-        match record.header() {
-            Header::Event(h) => {
-                let d = h.descriptor;
-                HeaderFields {
-                    hook: None,
-                    id: Some(d.id),
-                    version: Some(d.version.into()),
-                    opcode: Some(d.opcode),
-                    task: Some(d.task),
-                    level: Some(d.level),
-                    keyword: Some(d.keyword),
-                    channel: Some(d.channel),
-                }
-            }
-            Header::Full(h) => classic(h.opcode, h.version, h.level),
-            Header::Instance(h) => classic(h.full.opcode, h.full.version, h.full.level),
-            Header::Message(h) => HeaderFields {
-                id: Some(h.number),
-                ..HeaderFields::default()
-            },
-            Header::System(h) => kernel(h.hook, h.version & 0xff),
-            Header::PerfInfo(h) => kernel(h.hook, h.version().into()),
-            _ => HeaderFields::default(),
         }
     }
 }

@@ -20,11 +20,12 @@
 //! * [`rows`]: events as text, JSON lines, CSV or XML.
 //! * [`survey`]: the summary of a trace, with its [`processes`](mod@processes) and each
 //!   [`problem`].
-//! * [`missing`]: selected names that no event has, with the nearest ones.
+//! * [`missing`]: selected names that no event has, with the nearest names of the trace.
 //!
-//! Below are the parts of which these are made, for readers of their own: [`input`] opens files,
-//! [`EventDecoder`] makes events of records, [`Selection`] combines a [`filter`] on headers with
-//! [`conditions`] on fields, [`schemas`] and [`context`] read what a trace says as a whole.
+//! The other modules are the parts of these, for programs that read records themselves: [`input`]
+//! opens files, [`EventDecoder`] makes events of records, [`Selection`] combines a [`filter`] on
+//! headers with [`conditions`] on fields, [`schemas`] reads the schemas that a trace defines, and
+//! [`context`] the names of its processes, threads and addresses.
 //!
 //! # Features
 //! * `mmap` (default): maps files into memory. Without it, files are read in blocks.
@@ -55,6 +56,7 @@ mod subject;
 pub mod survey;
 #[doc(hidden)]
 pub mod testing;
+pub mod time;
 mod trace;
 
 pub use decoder::{Depth, EventDecoder};

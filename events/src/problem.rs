@@ -67,16 +67,13 @@ impl From<&Damage> for Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {:#x}: {}", self.code, self.offset, self.message)?;
-        match &self.damage {
-            Some(d) => {
-                let (before, after) = (d.records_before, d.records_after);
-                write!(
-                    f,
-                    " (to {:#x}; {before} records before, {after} after)",
-                    d.end
-                )
-            }
-            None => Ok(()),
-        }
+        let Some(damage) = &self.damage else {
+            return Ok(());
+        };
+        write!(
+            f,
+            " (to {:#x}; {} records before, {} after)",
+            damage.end, damage.records_before, damage.records_after
+        )
     }
 }

@@ -1,8 +1,9 @@
 //! The processes of a trace: names, lifetimes, and numbers of events.
 
+use etl_analysis::machine::Process;
 use etl_analysis::{Analysis, OwnerCounts, Recording};
 use etl_format::read::{Limits, Source};
-use etl_format::{ProcessId, Ticks};
+use etl_format::{Clock, ProcessId};
 use serde::Serialize;
 
 /// A process, and how many events it has.
@@ -23,8 +24,29 @@ pub struct ProcessCount {
     pub count: u64,
 }
 
-/// The processes of a trace whose records were `counted`, those with the most events first. Reads
-/// the trace, within bounds on the memory for its buffers, where an id was that of several.
+impl ProcessCount {
+    fn new(process: &Process, count: u64, clock: Option<&Clock>) -> Self {
+        let mut out = ProcessCount {
+            pid: process.pid().get(),
+            name: None,
+            parent_pid: process.parent_pid().map(ProcessId::get),
+            start_time: None,
+            end_time: None,
+            count,
+        };
+        if !process.name().is_empty() {
+            out.name = Some(process.name().to_owned());
+        }
+        if let Some(clock) = clock {
+            out.start_time = process.started().map(|time| clock.time(time).to_string());
+            out.end_time = process.ended().map(|time| clock.time(time).to_string());
+        }
+        out
+    }
+}
+
+/// The processes of a trace whose records were `counted`, the process with the most events first.
+/// Reads the trace within `limits` if several processes had the same id.
 ///
 /// # Errors
 /// When the trace cannot be read.
@@ -35,25 +57,16 @@ pub fn processes<S: Source>(
     counted: OwnerCounts,
 ) -> Result<Vec<ProcessCount>, etl_analysis::Error> {
     let mut recording = Recording::open_within([(source, name)], limits)?;
-    let clock = recording.files().first().map(|(trace, _)| trace.clock());
-    let (machine, counts) = Analysis::new().count_by_owner(&mut recording, counted)?;
-    let utc = |time: Ticks| clock.as_ref().map(|clock| clock.time(time).to_string());
-    let has_events = |at: usize| counts.get(at).is_some_and(|&count| count > 0);
-    let mut out: Vec<ProcessCount> = machine
-        .processes()
-        .iter()
-        .enumerate()
-        // The idle process is always known, but may have no events.
-        .filter(|&(at, process)| has_events(at) || process.parent_pid().is_some())
-        .map(|(at, process)| ProcessCount {
-            pid: process.pid().get(),
-            name: Some(process.name().to_owned()).filter(|name| !name.is_empty()),
-            parent_pid: process.parent_pid().map(ProcessId::get),
-            start_time: process.started().and_then(utc),
-            end_time: process.ended().and_then(utc),
-            count: counts.get(at).copied().unwrap_or(0),
-        })
-        .collect();
+    let clock = recording.files().first().map(|file| file.trace.clock());
+    let events = Analysis::new().count_by_owner(&mut recording, counted)?;
+    let mut out = Vec::new();
+    for (index, process) in events.machine.indexed_processes() {
+        let count = events.count(index);
+        // The idle process is in every machine, but may have no events.
+        if count > 0 || process.parent_pid().is_some() {
+            out.push(ProcessCount::new(process, count, clock.as_ref()));
+        }
+    }
     out.sort_by(|a, b| b.count.cmp(&a.count).then(a.pid.cmp(&b.pid)));
     Ok(out)
 }

@@ -4,20 +4,21 @@ use etl_analysis::RecordObserver;
 use etl_format::read::{Record, Records, Source};
 use etl_schema::store::{SchemaStore, SchemasAhead};
 
-/// Learns the schemas of each of several traces while these are read for something else, before
-/// their events are decoded.
+/// Learns the schemas of each trace of a recording in a pass over their records that has another
+/// purpose. Afterwards the events are decoded.
 #[derive(Clone, Debug)]
 pub struct SchemasOfTraces {
-    known: SchemaStore,
+    /// The schemas that are known without the traces.
+    initial: SchemaStore,
     traces: Vec<SchemasAhead>,
 }
 
 impl SchemasOfTraces {
-    /// `known` has the schemas that are known without the traces.
+    /// `initial` has the schemas that are known without the traces.
     #[must_use]
-    pub fn new(known: SchemaStore) -> Self {
+    pub fn new(initial: SchemaStore) -> Self {
         SchemasOfTraces {
-            known,
+            initial,
             traces: Vec::new(),
         }
     }
@@ -27,7 +28,7 @@ impl SchemasOfTraces {
     pub fn store(&self, trace: usize) -> SchemaStore {
         match self.traces.get(trace) {
             Some(ahead) => ahead.clone().into_store(),
-            None => self.known.clone(),
+            None => self.initial.clone(),
         }
     }
 }
@@ -35,13 +36,13 @@ impl SchemasOfTraces {
 impl RecordObserver for SchemasOfTraces {
     #[inline]
     fn record(&mut self, record: &Record<'_>, file: usize) {
-        // Nearly all records say nothing.
-        if !self.known.may_learn(record) {
+        // Nearly all records define nothing.
+        if !self.initial.may_learn(record) {
             return;
         }
         if self.traces.len() <= file {
             self.traces
-                .resize_with(file + 1, || SchemasAhead::new(self.known.clone()));
+                .resize_with(file + 1, || SchemasAhead::new(self.initial.clone()));
         }
         if let Some(trace) = self.traces.get_mut(file) {
             trace.learn(record);
@@ -53,16 +54,16 @@ impl RecordObserver for SchemasOfTraces {
     }
 }
 
-/// The store with which a trace is decoded: it knows all schemas that the trace defines, and those
-/// of `known`.
+/// The store with which a trace is decoded: it knows the schemas of `initial`, and all schemas that
+/// the trace defines.
 ///
 /// # Errors
 /// When a record cannot be read.
 pub fn read<S: Source>(
     records: &mut Records<S>,
-    known: SchemaStore,
+    initial: SchemaStore,
 ) -> etl_format::Result<SchemaStore> {
-    let mut ahead = SchemasAhead::new(known);
+    let mut ahead = SchemasAhead::new(initial);
     while let Some(record) = records.next_record()? {
         ahead.learn(&record);
     }

@@ -18,7 +18,7 @@ const PARTS: u64 = 5_000;
 /// Writes a page with the stacks of a profile.
 ///
 /// # Errors
-/// When writing fails.
+/// If writing fails.
 pub fn write(profile: &Profile, title: &str, unit: Unit, out: impl Write) -> io::Result<()> {
     let mut out = io::BufWriter::new(out);
     let unit = if profile.has_times() {

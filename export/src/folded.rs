@@ -8,11 +8,11 @@ use etl_analysis::profile::Profile;
 use crate::Unit;
 
 /// Writes the stacks of a profile: `Orders.exe (4312);ntdll.dll!?;Orders.dll!Orders.Cart.Add 12`.
-/// The first frame is the process, and the second one the thread where the profile has a tree for
-/// each.
+/// The first frame is the process. If the profile has a tree for each thread, the second frame is
+/// the thread.
 ///
 /// # Errors
-/// When writing fails.
+/// If writing fails.
 pub fn write(profile: &Profile, unit: Unit, out: impl Write) -> io::Result<()> {
     let mut out = io::BufWriter::new(out);
     let labels: Vec<String> = (0..profile.frames().len())

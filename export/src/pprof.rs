@@ -82,7 +82,7 @@ pub struct Times {
 /// ([`Detail::Addresses`](etl_analysis::profile::Detail)).
 ///
 /// # Errors
-/// When writing fails.
+/// If writing fails.
 pub fn write(profile: &Profile, times: Times, out: impl Write) -> io::Result<()> {
     let mut out = GzEncoder::new(io::BufWriter::new(out), Compression::fast());
     let mut writer = Writer {
@@ -92,7 +92,7 @@ pub fn write(profile: &Profile, times: Times, out: impl Write) -> io::Result<()>
     };
     writer.strings.number("");
     writer.sample_type("samples", "count", profile_field::SAMPLE_TYPE)?;
-    // Readers show the last type: without an interval it would be 0 of each sample.
+    // Readers show the last type. Without intervals, all its values would be 0.
     if profile.has_times() {
         writer.sample_type("cpu", "nanoseconds", profile_field::SAMPLE_TYPE)?;
         writer.sample_type("cpu", "nanoseconds", profile_field::PERIOD_TYPE)?;
@@ -115,7 +115,7 @@ pub fn write(profile: &Profile, times: Times, out: impl Write) -> io::Result<()>
 }
 
 /// The module of the program that has the most samples, `App.exe` or the `App.dll` that it starts:
-/// readers take the first mapping for the main one.
+/// readers treat the first mapping as the program.
 fn program(profile: &Profile) -> Option<usize> {
     let mut samples: HashMap<String, u64> = HashMap::default();
     for root in profile.roots() {
@@ -126,7 +126,7 @@ fn program(profile: &Profile) -> Option<usize> {
     let mut program = None;
     let mut max_samples = 0;
     for (index, module) in profile.modules().iter().enumerate() {
-        // If several have as many samples, the first one is taken.
+        // If several have as many samples, this is the first.
         if let Some(&count) = samples.get(&stem(&module.name))
             && (program.is_none() || count > max_samples)
         {
@@ -184,10 +184,10 @@ impl<W: Write> Writer<W> {
             return Ok(());
         };
         let mut message = Message::default();
-        let (start, end) = module.addresses.unwrap_or_default();
+        let addresses = module.addresses.clone().unwrap_or_default();
         message.uint(mapping_field::ID, id(at));
-        message.uint_unless_zero(mapping_field::START, start);
-        message.uint_unless_zero(mapping_field::LIMIT, end);
+        message.uint_unless_zero(mapping_field::START, addresses.start);
+        message.uint_unless_zero(mapping_field::LIMIT, addresses.end);
         let file = if module.path.is_empty() {
             &module.name
         } else {

@@ -23,7 +23,7 @@ impl Message {
         self.varint(value);
     }
 
-    /// As [`Message::uint`], but 0 is left out: it is what a missing field has.
+    /// As [`Message::uint`], but leaves 0 out, the value of a missing field.
     pub fn uint_unless_zero(&mut self, field: u32, value: u64) {
         if value != 0 {
             self.uint(field, value);

@@ -66,10 +66,13 @@ impl Request {
             .filter(filter)
             .events(self.conditions.clone())
             .store(files::store())
-            .names(self.names)
+
             .batch_rows(self.batch_rows)
             .limits(self.files.limits)
             .threads(self.files.threads);
+        if !self.names {
+            options = options.without_names();
+        }
         if let Some(columns) = &self.columns {
             options = options.columns(columns.iter().cloned());
         }

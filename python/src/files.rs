@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use etl_analysis::Machine;
-use etl_analysis::files::{Timeline, machines};
+use etl_analysis::files::{MachineClock, Timeline, machines};
 use etl_events::context::{self, Code, Context};
 use etl_events::schemas::SchemasOfTraces;
 use etl_format::read::{Limits, Options};
@@ -66,8 +66,11 @@ pub struct Files {
 impl Files {
     pub fn new(inputs: Vec<Input>, threads: usize, limits: Limits) -> Self {
         let machines = machines(inputs.iter().map(|input| &input.header));
-        let clocks = inputs.iter().map(|input| input.clock);
-        let clocks: Vec<_> = machines.iter().copied().zip(clocks).collect();
+        let mut clocks = Vec::new();
+        for (input, &machine) in inputs.iter().zip(&machines) {
+            let clock = input.clock;
+            clocks.push(MachineClock { machine, clock });
+        }
         let timeline = Timeline::of_machines(&clocks);
         let (names, reading) = (OnceLock::new(), Mutex::new(()));
         Files {

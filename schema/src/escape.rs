@@ -23,6 +23,28 @@ pub fn escape_line(out: &mut Vec<u8>, text: &str) {
     escape_chars(out, text.chars().map(Ok));
 }
 
+/// A name of a trace on one line, for text that nobody parses: line feeds, and characters on which
+/// a terminal could act, are escaped. Tabs stay.
+///
+/// ```
+/// use etl_schema::render::one_line;
+///
+/// assert_eq!(one_line("a\nb\u{1b}c"), r"a\nb\u{1b}c");
+/// ```
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push('\t'),
+            c if is_terminal_unsafe(c) => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// As [`escape_line`], for characters and unpaired surrogates.
 pub(crate) fn escape_chars(out: &mut Vec<u8>, chars: impl Iterator<Item = Result<char, u16>>) {
     let mut pending = Pending::Nothing;

@@ -20,7 +20,7 @@ use crate::corpus_lock::CorpusLock;
 const FILES: &str = include_str!("../tables/corpus.txt");
 /// What a line before a file begins with.
 const MARK: &str = "=== ";
-/// The directory of included files, which are no scenarios.
+/// The directory of included files, which are not scenarios.
 const PARTS: &str = "parts/";
 
 /// Commented scripts to begin with, by name: `etlkit synth --template NAME` prints them.
@@ -101,10 +101,10 @@ pub fn scripts() -> impl Iterator<Item = CorpusScript> {
 /// There is no such file.
 pub fn include(path: &str) -> io::Result<String> {
     let path = path.strip_prefix("../").unwrap_or(path);
-    let found = files()
+    let text = files()
         .find(|(known, _)| *known == path)
         .map(|(_, text)| text.to_owned());
-    found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "file not found"))
+    text.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "file not found"))
 }
 
 /// CRC-32 and size of every output of the scripts.

@@ -33,13 +33,13 @@ pub(crate) fn fill(fields: &[Field], values: &mut [OwnedValue]) {
         let Some(slot) = values.get_mut(at) else {
             continue;
         };
-        let known = if let OwnedValue::UInt(known) = slot {
-            *known
+        let stated = if let OwnedValue::UInt(stated) = slot {
+            *stated
         } else {
             0
         };
         if matches!(slot, OwnedValue::Auto | OwnedValue::UInt(_)) {
-            *slot = OwnedValue::UInt(known.max(count as u64));
+            *slot = OwnedValue::UInt(stated.max(count as u64));
         }
     }
 }

@@ -94,12 +94,12 @@ impl MemoryFileSystem {
     }
 
     fn find(&self, name: &str) -> io::Result<&Rc<RefCell<Vec<u8>>>> {
-        let found = self
+        let content = self
             .files
             .iter()
             .find(|(n, _)| n == name)
             .map(|(_, bytes)| bytes);
-        found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "file not found"))
+        content.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "file not found"))
     }
 }
 

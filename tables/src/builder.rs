@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Float64Array, Int32Array, Int64Array,
-    RecordBatch, RecordBatchOptions, StringArray, TimestampMicrosecondArray,
+    Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Float64Array, Int32Array,
+    Int64Array, RecordBatch, RecordBatchOptions, StringArray, TimestampMicrosecondArray,
 };
 use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, SchemaRef};
+use etl_format::FileTime;
+use etl_format::constants::FILETIME_UNIX_EPOCH;
 use foldhash::HashMap;
 
 use crate::cell::{Cell, percent};
 use crate::column::Kind;
 use crate::schema::{Slot, schema_of};
-use crate::time::unix_micros;
 
 /// Bytes of texts after which a dictionary begins again with the next batch.
 const MAX_WORDS: usize = 16 << 20;
@@ -25,26 +26,27 @@ struct Words {
     numbers: HashMap<Box<str>, i32>,
     bytes: Vec<u8>,
     ends: Vec<i32>,
-    /// The text of the last row and its number.
-    last: (String, i32),
+    /// The text of the last row.
+    last_text: String,
+    /// The number of that text.
+    last_number: i32,
     rows: Vec<i32>,
-    /// The texts of the last batch, which had so many.
-    values: Option<(usize, Arc<StringArray>)>,
+    /// The texts of the last batch.
+    values: Option<Arc<StringArray>>,
 }
 
 impl Words {
     #[inline]
     fn add(&mut self, text: &str) {
-        if self.last.0 != text || self.ends.is_empty() {
-            let number = match self.numbers.get(text) {
+        if self.last_text != text || self.ends.is_empty() {
+            self.last_number = match self.numbers.get(text) {
                 Some(&number) => number,
                 None => self.learn(text),
             };
-            self.last.0.clear();
-            self.last.0.push_str(text);
-            self.last.1 = number;
+            self.last_text.clear();
+            self.last_text.push_str(text);
         }
-        self.rows.push(self.last.1);
+        self.rows.push(self.last_number);
     }
 
     #[cold]
@@ -60,14 +62,10 @@ impl Words {
     fn take(&mut self, nulls: NullBufferBuilder) -> Result<ArrayRef, ArrowError> {
         let mut nulls = nulls;
         let values = match &self.values {
-            Some((count, values)) if *count == self.ends.len() => Arc::clone(values),
-            _ => {
-                let values = texts(&self.ends, self.bytes.clone(), None)?;
-                let values = Arc::new(values);
-                self.values = Some((self.ends.len(), Arc::clone(&values)));
-                values
-            }
+            Some(values) if values.len() == self.ends.len() => Arc::clone(values),
+            _ => Arc::new(texts(&self.ends, self.bytes.clone(), None)?),
         };
+        self.values = Some(Arc::clone(&values));
         let keys = Int32Array::new(
             ScalarBuffer::from(std::mem::take(&mut self.rows)),
             nulls.finish(),
@@ -132,10 +130,11 @@ impl Filling {
         }
     }
 
-    /// Adds a value; one of another type than the column's is none. Returns its bytes.
+    /// Adds a value, or null if it does not have the type of the column. Returns the number of bytes
+    /// of a text.
     #[inline]
     fn add(&mut self, cell: Cell<'_>) -> usize {
-        let mut some = true;
+        let mut is_valid = true;
         let mut bytes = 0;
         match (&mut self.values, plain(cell)) {
             (Values::Bool(to), Cell::Bool(value)) => to.append(value),
@@ -143,7 +142,7 @@ impl Filling {
                 to.push(i32::try_from(value).unwrap_or(value as i32));
             }
             (Values::Int64(to) | Values::Time(to), Cell::Int(value)) => to.push(value),
-            (Values::Time(to), Cell::Time(filetime)) => to.push(unix_micros(filetime)),
+            (Values::Time(to), Cell::Time(time)) => to.push(unix_micros(time)),
             (Values::Float64(to), Cell::Float(value)) => to.push(value),
             (Values::Float64(to), Cell::Share(share)) => to.push(percent(share)),
             (Values::Word(to), Cell::Text(text)) => to.add(text),
@@ -158,7 +157,7 @@ impl Filling {
                 bytes = value.len();
             }
             (values, _) => {
-                some = false;
+                is_valid = false;
                 match values {
                     Values::Bool(to) => to.append(false),
                     Values::Int32(to) => to.push(0),
@@ -171,29 +170,28 @@ impl Filling {
                 }
             }
         }
-        self.nulls.append(some);
+        self.nulls.append(is_valid);
         bytes
     }
 
     fn take(&mut self) -> Result<ArrayRef, ArrowError> {
         let mut nulls = std::mem::replace(&mut self.nulls, NullBufferBuilder::new(0));
-        let take = std::mem::take::<Vec<i64>>;
         Ok(match &mut self.values {
-            Values::Bool(of) => Arc::new(BooleanArray::new(of.finish(), nulls.finish())),
-            Values::Int32(of) => {
-                let values = ScalarBuffer::from(std::mem::take(of));
+            Values::Bool(values) => Arc::new(BooleanArray::new(values.finish(), nulls.finish())),
+            Values::Int32(values) => {
+                let values = ScalarBuffer::from(std::mem::take(values));
                 Arc::new(Int32Array::try_new(values, nulls.finish())?)
             }
-            Values::Int64(of) => Arc::new(Int64Array::try_new(
-                ScalarBuffer::from(take(of)),
-                nulls.finish(),
-            )?),
-            Values::Float64(of) => {
-                let values = ScalarBuffer::from(std::mem::take(of));
+            Values::Int64(values) => {
+                let values = ScalarBuffer::from(std::mem::take(values));
+                Arc::new(Int64Array::try_new(values, nulls.finish())?)
+            }
+            Values::Float64(values) => {
+                let values = ScalarBuffer::from(std::mem::take(values));
                 Arc::new(Float64Array::try_new(values, nulls.finish())?)
             }
-            Values::Time(of) => {
-                let values = ScalarBuffer::from(take(of));
+            Values::Time(values) => {
+                let values = ScalarBuffer::from(std::mem::take(values));
                 let array = TimestampMicrosecondArray::try_new(values, nulls.finish())?;
                 Arc::new(array.with_timezone("UTC"))
             }
@@ -206,9 +204,17 @@ impl Filling {
                 let bytes = Buffer::from_vec(std::mem::take(bytes));
                 Arc::new(BinaryArray::try_new(offsets(&ends), bytes, nulls.finish())?)
             }
-            Values::Word(of) => of.take(nulls)?,
+            Values::Word(words) => words.take(nulls)?,
         })
     }
+}
+
+/// Microseconds since 1970: the times of Arrow.
+fn unix_micros(time: FileTime) -> i64 {
+    const UNITS_PER_MICROSECOND: i64 = 10;
+    time.get()
+        .saturating_sub(FILETIME_UNIX_EPOCH)
+        .div_euclid(UNITS_PER_MICROSECOND)
 }
 
 /// A value without the text for people.
@@ -233,9 +239,9 @@ pub(crate) struct Bounds {
 #[derive(Debug)]
 pub(crate) struct Builder {
     schema: SchemaRef,
-    /// By place in the table; `None` for a column that is not wanted.
+    /// By the index in the table; `None` for a column that is not requested.
     columns: Vec<Option<Filling>>,
-    /// The place in the table of each column of the batch.
+    /// The index in the table of each column of the batch.
     order: Vec<usize>,
     bounds: Bounds,
     rows: usize,
@@ -243,19 +249,21 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// A builder for these columns of a table, in the order of `wanted`.
-    pub fn new(slots: &[Slot], wanted: &[usize], bounds: Bounds) -> Self {
+    /// A builder for these columns of a table, in the order of `requested`.
+    pub fn new(slots: &[Slot], requested: &[usize], bounds: Bounds) -> Self {
         let mut columns: Vec<Option<Filling>> = slots.iter().map(|_| None).collect();
-        for &at in wanted {
-            if let (Some(column), Some(slot)) = (columns.get_mut(at), slots.get(at)) {
+        for &index in requested {
+            if let Some(column) = columns.get_mut(index)
+                && let Some(slot) = slots.get(index)
+            {
                 *column = Some(Filling::new(slot.kind));
             }
         }
-        let schema = schema_of(wanted.iter().filter_map(|&at| slots.get(at)));
+        let schema = schema_of(requested.iter().filter_map(|&index| slots.get(index)));
         Builder {
             schema,
             columns,
-            order: wanted.to_vec(),
+            order: requested.to_vec(),
             bounds,
             rows: 0,
             bytes: 0,
@@ -266,16 +274,16 @@ impl Builder {
         &self.schema
     }
 
-    /// Whether the column is wanted at a place.
+    /// Whether the column with this index is requested.
     #[inline]
-    pub fn wants(&self, at: usize) -> bool {
-        self.columns.get(at).is_some_and(Option::is_some)
+    pub fn wants(&self, index: usize) -> bool {
+        self.columns.get(index).is_some_and(Option::is_some)
     }
 
-    /// Sets the value of the current row at a place. Each wanted column gets one.
+    /// Sets the value of a column in the current row. Each requested column must get one.
     #[inline]
-    pub fn set(&mut self, at: usize, cell: Cell<'_>) {
-        if let Some(Some(column)) = self.columns.get_mut(at) {
+    pub fn set(&mut self, index: usize, cell: Cell<'_>) {
+        if let Some(Some(column)) = self.columns.get_mut(index) {
             self.bytes += column.add(cell);
         }
     }
@@ -292,16 +300,17 @@ impl Builder {
         self.rows
     }
 
-    /// The batch of the rows so far, and begins the next one.
+    /// Returns the batch of the rows so far, and begins the next batch.
     pub fn take(&mut self) -> Result<RecordBatch, ArrowError> {
         let mut arrays = Vec::with_capacity(self.order.len());
-        for &at in &self.order {
-            if let Some(Some(column)) = self.columns.get_mut(at) {
+        for &index in &self.order {
+            if let Some(Some(column)) = self.columns.get_mut(index) {
                 arrays.push(column.take()?);
             }
         }
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
-        (self.rows, self.bytes) = (0, 0);
+        self.rows = 0;
+        self.bytes = 0;
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use etl_format::{Clock, Ticks};
+use etl_format::{Clock, FileTime, ProcessId, ThreadId, Ticks};
 
 /// A value of a row. Its column states the type and the unit.
 ///
@@ -26,10 +26,10 @@ pub enum Cell<'a> {
     Int(i64),
     /// A number in the unit of the column.
     Float(f64),
-    /// A part of one. The column has it in percent.
+    /// A share between 0 and 1. The column has it in percent.
     Share(f64),
-    /// A FILETIME: 100 ns since 1601-01-01 UTC.
-    Time(i64),
+    /// A time in UTC.
+    Time(FileTime),
     /// Text, which is not empty.
     Text(&'a str),
     /// Bytes, or text in UTF-8.
@@ -63,7 +63,7 @@ impl<'a> Cell<'a> {
 
     /// A time of a recording, in ticks of its clock.
     pub fn time(clock: &Clock, ticks: Option<Ticks>) -> Self {
-        ticks.map_or(Cell::Null, |ticks| Cell::Time(clock.time(ticks).get()))
+        ticks.map_or(Cell::Null, |ticks| Cell::Time(clock.time(ticks)))
     }
 
     /// A duration in 100 ns as microseconds.
@@ -71,7 +71,7 @@ impl<'a> Cell<'a> {
         duration.map_or(Cell::Null, |duration| Cell::Float(duration as f64 / 10.0))
     }
 
-    /// The share that a part has of a whole; 0 of nothing.
+    /// The share of a part in a whole; 0 if the whole is 0.
     pub fn share(part: u64, whole: u64) -> Self {
         Cell::Share(if whole == 0 {
             0.0
@@ -86,12 +86,13 @@ pub(crate) fn percent(share: f64) -> f64 {
     (share * 1e6).round() / 1e4
 }
 
-/// A text for programs, and with its [`Display`](fmt::Display) what people read.
+/// A text for programs, whose [`Display`](fmt::Display) is a longer text for people.
 ///
 /// ```
+/// use etl_format::ProcessId;
 /// use etl_tables::Label;
 ///
-/// let process = Label::Process { name: "Orders.exe", pid: Some(4312) };
+/// let process = Label::Process { name: "Orders.exe", pid: Some(ProcessId::new(4312)) };
 /// assert_eq!(process.value(), "Orders.exe");
 /// assert_eq!(process.to_string(), "Orders.exe (4312)");
 /// ```
@@ -103,23 +104,23 @@ pub enum Label<'a> {
         /// The file name; empty if no event states it.
         name: &'a str,
         /// The process id; `None` for an unknown process.
-        pid: Option<u32>,
+        pid: Option<ProcessId>,
     },
     /// The file name of the process of a thread: `Orders.exe (4312) thread 55`.
     ThreadOf {
         /// The file name; empty if no event states it.
         name: &'a str,
         /// The process id; `None` for an unknown process.
-        pid: Option<u32>,
+        pid: Option<ProcessId>,
         /// The thread id.
-        tid: u32,
+        tid: ThreadId,
     },
     /// The name of a thread: `.NET GC (12)`, or `thread 12` without a name.
     Thread {
         /// The name; empty if no event states it.
         name: &'a str,
         /// The thread id.
-        tid: Option<u32>,
+        tid: Option<ThreadId>,
     },
     /// A name, indented by its depth in a tree.
     Indented {
@@ -144,14 +145,14 @@ impl<'a> Label<'a> {
 
     /// The id of a process.
     #[must_use]
-    pub const fn pid(&self) -> Option<u32> {
+    pub const fn pid(&self) -> Option<ProcessId> {
         match *self {
             Label::Process { pid, .. } | Label::ThreadOf { pid, .. } => pid,
             _ => None,
         }
     }
 
-    /// Whether people read nothing but a dash.
+    /// Whether text has a dash instead of it.
     pub(crate) const fn is_empty(&self) -> bool {
         match *self {
             Label::Thread { name, tid } => name.is_empty() && tid.is_none(),
@@ -200,20 +201,20 @@ mod tests {
     fn people_read_the_ids_of_processes_and_threads() {
         let process = Label::Process {
             name: "Orders.exe",
-            pid: Some(4312),
+            pid: Some(ProcessId::new(4312)),
         };
         assert_eq!(process.to_string(), "Orders.exe (4312)");
         assert_eq!(process.value(), "Orders.exe");
         let unknown = Label::ThreadOf {
             name: "",
             pid: None,
-            tid: 8,
+            tid: ThreadId::new(8),
         };
         assert_eq!(unknown.to_string(), "unknown process thread 8");
         assert_eq!(
             Label::Thread {
                 name: "",
-                tid: Some(12)
+                tid: Some(ThreadId::new(12))
             }
             .to_string(),
             "thread 12"

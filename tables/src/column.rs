@@ -12,7 +12,7 @@ pub enum Kind {
     Bool,
     /// A number of 32 bits.
     Int32,
-    /// A number of 64 bits; unsigned ones keep their bits.
+    /// A number of 64 bits; unsigned numbers keep their bits.
     Int64,
     /// IEEE 754, 64 bits.
     Float64,
@@ -71,15 +71,15 @@ pub enum Style {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Column {
-    /// Its name. The name of a number ends with its unit.
+    /// Its name, the same in all tables and forms. The name of a number ends with its unit.
     pub name: &'static str,
-    /// Its type.
+    /// The type of its values.
     pub kind: Kind,
     /// Whether rows may have no value.
     pub nullable: bool,
     /// The unit of its numbers; empty if they have none.
     pub unit: &'static str,
-    /// What it means.
+    /// The meaning of its values, in a sentence for the documentation.
     pub meaning: &'static str,
     /// Its heading in text; empty if text leaves the column out.
     pub heading: &'static str,

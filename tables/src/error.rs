@@ -41,7 +41,7 @@ pub enum Error {
     #[error("the output cannot be written: {0}")]
     Output(std::io::Error),
     /// An entry of a data set cannot be read.
-    #[error("{0}: this is no entry of a data set: {1}")]
+    #[error("{0}: this is not an entry of a data set: {1}")]
     NoEntry(String, String),
     /// A data set was written with other tables.
     #[error("the data set has {0} with version {1} of the tables; write to a new folder")]

@@ -1,10 +1,10 @@
 //! The columns of `events`.
 //!
-//! Their values are in the module `events`: rows of events borrow from records.
+//! The module `events` sets their values, because rows of events borrow from records.
 
 use crate::column::{Column, Kind};
 
-/// Places of the columns of `events` in a data set, with `trace` as the first.
+/// The indices of the columns of `events` in a data set, with `trace` as the first.
 #[cfg(feature = "arrow")]
 pub(crate) mod at {
     pub const TRACE: usize = 0;

@@ -4,8 +4,8 @@ use arrow_array::RecordBatch;
 use etl_analysis::RecordOwner;
 use etl_events::context::Context;
 use etl_events::{Depth, Event, EventDecoder, Selection};
-use etl_format::read::{ExtendedItem, OrderCheck, Record, Records, Source, Trace};
-use etl_format::{Clock, Guid, ProcessId, ThreadId};
+use etl_format::read::{ExtendedItem, OrderCheck, Record, Records, Source, StackTrace, Trace};
+use etl_format::{Clock, Guid, ProcessId};
 use etl_schema::decode::Sid;
 use etl_schema::render::{self, Names, Renderer};
 
@@ -17,45 +17,49 @@ use crate::stack_id::stack_id;
 use crate::tables::EVENTS;
 use crate::{Error, Result};
 
-/// Columns for which fields are walked.
+/// Columns that need all fields of the payload.
 const AFTER_FIELDS: [usize; 3] = [at::FIELDS, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT];
 
-/// Columns for which fields are decoded.
+/// Columns that need decoded fields.
 const DECODED: [usize; 4] = [at::FIELDS, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT, at::MESSAGE];
 
-/// Columns of what extended items hold.
+/// Columns with the values of extended items.
 const EXTENDED: [usize; 4] = [at::RELATED_ACTIVITY, at::STACK_ID, at::USER, at::SESSION_ID];
 
 /// Columns with names of the event's schema.
 const NAMES: [usize; 4] = [at::EVENT, at::OPCODE_NAME, at::TASK_NAME, at::LEVEL_NAME];
 
-/// Whether a row of the wanted columns shows what the whole trace says of processes and threads.
+/// Whether the requested columns, or the filter, need the processes and threads of the trace.
 pub(crate) fn needs_names(builder: &Builder, options: &Options) -> bool {
     let filter = &options.filter;
     let selects =
         !(filter.processes.is_empty() && filter.lives.is_empty() && filter.threads.is_empty());
-    let shown = [at::PID, at::PROCESS, at::THREAD, at::FIELDS];
-    options.names && (selects || shown.iter().any(|&at| builder.wants(at)))
+    let columns = [at::PID, at::PROCESS, at::THREAD, at::FIELDS];
+    options.names && (selects || wants_any(builder, &columns))
 }
 
-/// Whether a row of the wanted columns shows what the schemas of the trace say.
+/// Whether the requested columns, or the filter, need the schemas of the trace.
 pub(crate) fn needs_schemas(builder: &Builder, options: &Options) -> bool {
-    let shown = DECODED
-        .iter()
-        .chain(&NAMES)
-        .chain(&[at::PROVIDER, at::PAYLOAD_TEXT]);
     let selects = !options.events.is_empty() || !options.filter.names.is_empty();
-    selects || shown.into_iter().any(|&at| builder.wants(at))
+    selects
+        || wants_any(builder, &DECODED)
+        || wants_any(builder, &NAMES)
+        || wants_any(builder, &[at::PROVIDER, at::PAYLOAD_TEXT])
 }
 
-/// A builder for the wanted columns of `events`.
+/// Whether any of these columns is requested.
+fn wants_any(builder: &Builder, columns: &[usize]) -> bool {
+    columns.iter().any(|&index| builder.wants(index))
+}
+
+/// A builder for the requested columns of `events`.
 pub(crate) fn builder(options: &Options) -> Result<Builder> {
     let slots = EVENTS.slots();
-    let wanted = options.wanted(EVENTS.name, &slots)?;
-    Ok(Builder::new(&slots, &wanted, options.bounds))
+    let requested = options.requested(EVENTS.name, &slots)?;
+    Ok(Builder::new(&slots, &requested, options.bounds))
 }
 
-/// The records of a trace in time order, without stale ones.
+/// The records of a trace in time order, without stale records.
 pub(crate) fn records<S: Source>(
     trace: &mut Trace<S>,
     is_ordered: bool,
@@ -73,13 +77,13 @@ pub(crate) fn records<S: Source>(
     Ok(records.without_stale_records())
 }
 
-/// How much of the records has to be decoded for the wanted columns.
+/// How much of the records has to be decoded for the requested columns.
 fn depth(builder: &Builder, options: &Options) -> Depth {
     if builder.wants(at::PAYLOAD_TEXT) {
         Depth::Texts
-    } else if DECODED.iter().any(|&at| builder.wants(at)) {
+    } else if wants_any(builder, &DECODED) {
         Depth::Fields
-    } else if !options.events.is_empty() || NAMES.iter().any(|&at| builder.wants(at)) {
+    } else if !options.events.is_empty() || wants_any(builder, &NAMES) {
         Depth::Names
     } else {
         Depth::Headers
@@ -99,14 +103,14 @@ pub(crate) fn decoder<'c>(
 #[inline]
 pub(crate) fn set_keys(builder: &mut Builder, trace: &str, sequence: i64, event: &Event<'_>) {
     let owner = owner(event);
-    let filetime = event.time().get();
+    let time = event.time();
     builder.set(at::TRACE, Cell::Text(trace));
     builder.set(at::SEQUENCE, Cell::Int(sequence));
-    builder.set(at::TIME, Cell::Time(filetime));
-    builder.set(at::FILETIME, Cell::Int(filetime));
+    builder.set(at::TIME, Cell::Time(time));
+    builder.set(at::FILETIME, Cell::Int(time.get()));
     builder.set(at::CPU, Cell::Int(event.cpu().into()));
-    builder.set(at::PID, Cell::int(owner.process_id.map(ProcessId::get)));
-    builder.set(at::TID, Cell::int(owner.thread_id.map(ThreadId::get)));
+    builder.set(at::PID, Cell::int(owner.process_id));
+    builder.set(at::TID, Cell::int(owner.thread_id));
     if builder.wants(at::PROCESS) {
         builder.set(at::PROCESS, Cell::text(event.process().unwrap_or_default()));
     }
@@ -191,18 +195,18 @@ impl EventRows<'_> {
     }
 }
 
-/// Sets what is decoded of a payload.
+/// Sets the columns of the decoded payload.
 fn set_decoded(builder: &mut Builder, scratch: &mut Vec<u8>, event: &Event<'_>) {
     if builder.wants(at::MESSAGE) {
         let message = event.write_message(scratch).unwrap_or_default();
         builder.set(at::MESSAGE, Cell::text(message));
     }
-    if !AFTER_FIELDS.iter().any(|&at| builder.wants(at)) {
+    if !wants_any(builder, &AFTER_FIELDS) {
         return;
     }
     let Some(mut fields) = event.fields() else {
-        for at in AFTER_FIELDS {
-            builder.set(at, Cell::Null);
+        for index in AFTER_FIELDS {
+            builder.set(index, Cell::Null);
         }
         return;
     };
@@ -217,50 +221,56 @@ fn set_decoded(builder: &mut Builder, scratch: &mut Vec<u8>, event: &Event<'_>) 
     builder.set(at::FIELDS, Cell::Bytes(scratch));
     let note = fields.note();
     builder.set(at::PAYLOAD_SHORT, Cell::Bool(note.is_short()));
-    let left = note.trailing.len();
-    builder.set(at::PAYLOAD_LEFT, Cell::int((left > 0).then_some(left)));
+    let left = match note.trailing.len() {
+        0 => None,
+        left => Some(left),
+    };
+    builder.set(at::PAYLOAD_LEFT, Cell::int(left));
 }
 
 /// Sets a GUID as text.
-pub(crate) fn set_guid(builder: &mut Builder, at: usize, guid: Option<Guid>) {
+pub(crate) fn set_guid(builder: &mut Builder, index: usize, guid: Option<Guid>) {
     match guid {
         Some(guid) => {
             let text = guid.to_ascii();
-            builder.set(at, Cell::text(str::from_utf8(&text).unwrap_or_default()));
+            builder.set(index, Cell::text(str::from_utf8(&text).unwrap_or_default()));
         }
-        None => builder.set(at, Cell::Null),
+        None => builder.set(index, Cell::Null),
     }
 }
 
-/// Sets what extended items hold.
+/// Sets the columns of extended items, from the first item of each kind.
 #[inline]
 fn set_extended(builder: &mut Builder, scratch: &mut Vec<u8>, event: &Event<'_>) {
-    if !EXTENDED.iter().any(|&at| builder.wants(at)) {
+    if !wants_any(builder, &EXTENDED) {
         return;
     }
-    let (mut from, mut stack, mut session) = (None, None, None);
+    let mut related_activity = None;
+    let mut stack_id = None;
+    let mut session_id = None;
     scratch.clear();
     for item in event.record().extended() {
         match item {
-            ExtendedItem::RelatedActivity(id) => from = from.or(Some(id)),
-            ExtendedItem::Stack(found) if found.match_id == 0 => {
-                let pid = owner(event).process_id.map(ProcessId::get);
-                stack = stack.or_else(|| Some(carried_stack_id(pid, &found)));
+            ExtendedItem::RelatedActivity(id) if related_activity.is_none() => {
+                related_activity = Some(id);
+            }
+            ExtendedItem::Stack(stack) if stack.match_id == 0 && stack_id.is_none() => {
+                stack_id = Some(carried_stack_id(owner(event).process_id, &stack));
             }
             ExtendedItem::Sid(sid) if scratch.is_empty() => render::sid(scratch, Sid(sid)),
-            ExtendedItem::TerminalSession(id) => session = session.or(Some(id)),
+            ExtendedItem::TerminalSession(id) if session_id.is_none() => session_id = Some(id),
             _ => {}
         }
     }
-    set_guid(builder, at::RELATED_ACTIVITY, from);
-    builder.set(at::STACK_ID, Cell::int(stack));
+    set_guid(builder, at::RELATED_ACTIVITY, related_activity);
+    builder.set(at::STACK_ID, Cell::int(stack_id));
     let user = core::str::from_utf8(scratch).unwrap_or_default();
     builder.set(at::USER, Cell::text(user));
-    builder.set(at::SESSION_ID, Cell::int(session));
+    builder.set(at::SESSION_ID, Cell::int(session_id));
 }
 
-/// The id of a stack that a record carries: as if its parts were joined, the kernel's first.
-fn carried_stack_id(pid: Option<u32>, stack: &etl_format::read::StackTrace<'_>) -> i64 {
+/// The id of a stack that a record carries. Its parts are joined, the part of the kernel first.
+fn carried_stack_id(pid: Option<ProcessId>, stack: &StackTrace<'_>) -> i64 {
     let kernel = if stack.wide { 1 << 63 } else { 1 << 31 };
     let in_kernel = stack.addresses().filter(|&address| address >= kernel);
     let in_process = stack.addresses().filter(|&address| address < kernel);

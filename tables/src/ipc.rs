@@ -3,13 +3,13 @@
 use std::io::Write;
 use std::sync::Arc;
 
+use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
-use etl_analysis::files::Fault;
-use etl_format::read::Source;
+use etl_format::read::{Damage, Source};
 
 use crate::options::Options;
 use crate::recorded::Recorded;
@@ -19,7 +19,7 @@ use crate::{Error, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Form {
-    /// A stream: read from front to back, as from a pipe.
+    /// A stream, which is read from front to back, as from a pipe.
     #[default]
     Stream,
     /// A file, also called Feather: its batches can be read in any order. Words are plain texts,
@@ -28,16 +28,16 @@ pub enum Form {
 }
 
 /// What was written of a table.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Written {
     /// Rows.
     pub rows: u64,
     /// What could not be read of the trace.
-    pub faults: Vec<Fault>,
+    pub damage: Vec<Damage>,
 }
 
-/// Writes a table of a trace. Damage is no error: what is left is written.
+/// Writes a table of a trace. Damage is not an error: the intact records are written.
 ///
 /// # Errors
 /// When the trace cannot be read, there is no such table or column, or writing fails.
@@ -89,7 +89,7 @@ pub fn write<S: Source, W: Write>(
     }
     Ok(Written {
         rows,
-        faults: recorded.into_faults(),
+        damage: recorded.into_damage(),
     })
 }
 
@@ -101,7 +101,7 @@ fn unwritten(error: ArrowError) -> Error {
     }
 }
 
-/// A schema with plain texts in place of words.
+/// A schema with plain texts instead of words.
 fn plain_schema(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| match field.data_type() {
         DataType::Dictionary(..) => field.as_ref().clone().with_data_type(DataType::Utf8),
@@ -126,11 +126,12 @@ fn plain(column: &ArrayRef) -> ArrayRef {
         return Arc::clone(column);
     };
     let texts = words.values().as_string::<i32>();
-    let text = |row| {
-        words
-            .key(row)
-            .filter(|_| words.is_valid(row))
-            .map(|key| texts.value(key))
-    };
-    Arc::new((0..words.len()).map(text).collect::<StringArray>())
+    let mut plain = StringBuilder::new();
+    for row in 0..words.len() {
+        match words.key(row) {
+            Some(key) if words.is_valid(row) => plain.append_value(texts.value(key)),
+            _ => plain.append_null(),
+        }
+    }
+    Arc::new(plain.finish())
 }

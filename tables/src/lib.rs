@@ -1,6 +1,6 @@
 //! Windows event traces (`.etl`) as tables: Arrow record batches, and data sets of Parquet files.
 //!
-//! A [`Reader`] passes the rows of one table of a trace on, batch by batch, in bounded memory. The
+//! A [`Reader`] returns the rows of one table of a trace, batch by batch, in bounded memory. The
 //! tables are [`tables::ALL`], and `Provider.Event` for the events of one kind, with a column for
 //! each field.
 #![forbid(unsafe_code)]
@@ -14,7 +14,6 @@ mod column;
 pub mod dataset;
 #[cfg(feature = "arrow")]
 mod error;
-mod escape;
 mod event_columns;
 #[cfg(feature = "arrow")]
 mod events;
@@ -38,8 +37,6 @@ mod selection;
 mod stack_id;
 mod table;
 pub mod tables;
-#[cfg(feature = "arrow")]
-mod time;
 #[cfg(feature = "arrow")]
 mod typed;
 #[cfg(feature = "arrow")]

@@ -11,9 +11,9 @@ use crate::{Error, Result};
 
 /// Which rows and columns of a table are made, and how.
 ///
-/// What is not asked for is not decoded: without the column `fields` of `events`, no payload is
-/// read; without the names of processes and threads and what schemas say, the trace is not read
-/// before.
+/// Only the requested columns are decoded: without the column `fields` of `events`, no payload is
+/// decoded. Without names of processes and threads, and columns that need schemas, the trace is
+/// read only once.
 ///
 /// ```
 /// use etl_tables::Options;
@@ -21,7 +21,7 @@ use crate::{Error, Result};
 /// // Two columns, in batches of at most 1,000 rows, without names of processes and threads.
 /// let options = Options::new("trace.etl")
 ///     .columns(["time", "event"])
-///     .names(false)
+///     .without_names()
 ///     .batch_rows(1000);
 /// # let _ = options;
 /// ```
@@ -39,13 +39,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// Rows of one batch, and bytes of its texts, at most.
+    /// The most rows of one batch, and bytes of its texts.
     const BOUNDS: Bounds = Bounds {
         rows: 1 << 16,
         bytes: 16 << 20,
     };
 
-    /// All columns and rows of a trace, which the column `trace` calls so.
+    /// All columns and rows of a trace. `trace` is its name in the column `trace`.
     #[must_use]
     pub fn new(trace: impl Into<String>) -> Self {
         Options {
@@ -61,8 +61,8 @@ impl Options {
         }
     }
 
-    /// The columns that are made, in this order. Default: all but those that the documentation
-    /// calls "on request".
+    /// The columns that are made, in this order. Default: all columns, except the columns that the
+    /// documentation calls "on request".
     #[must_use]
     pub fn columns<T: Into<String>>(self, columns: impl IntoIterator<Item = T>) -> Self {
         Options {
@@ -71,21 +71,21 @@ impl Options {
         }
     }
 
-    /// The events that become rows of `events` and of the tables of the events of one kind. The
-    /// other tables take its times, processes and threads where their rows have any.
+    /// The events that become rows of `events` and of the tables of the events of one kind. In other
+    /// tables, its times, processes and threads select the rows that have them.
     #[must_use]
     pub fn filter(self, filter: Filter) -> Self {
         Options { filter, ..self }
     }
 
-    /// Names of events; one must match: `GCStart*`. Conditions on fields do not count.
+    /// Names of events; one must match: `GCStart*`. Conditions on fields are ignored.
     #[must_use]
     pub fn events(self, events: Conditions) -> Self {
         Options { events, ..self }
     }
 
-    /// What describes events besides the trace itself. Default: the tables of the kernel and the
-    /// CLR.
+    /// Describes events, in addition to the schemas of the trace. Default: the tables of the kernel
+    /// and the CLR.
     #[must_use]
     pub fn store(self, store: SchemaStore) -> Self {
         Options { store, ..self }
@@ -103,14 +103,16 @@ impl Options {
         Options { threads, ..self }
     }
 
-    /// Whether rows have the names of processes and threads, and the drives of volumes. Default:
-    /// on.
+    /// Rows of events do not have the names of processes and threads, and the drives of volumes.
     #[must_use]
-    pub fn names(self, names: bool) -> Self {
-        Options { names, ..self }
+    pub fn without_names(self) -> Self {
+        Options {
+            names: false,
+            ..self
+        }
     }
 
-    /// Rows of a batch at most; fewer where texts take 16 MiB. Default: 65,536.
+    /// The most rows of a batch; it has fewer if its texts have 16 MiB. Default: 65,536.
     #[must_use]
     pub fn batch_rows(self, rows: usize) -> Self {
         Options {
@@ -122,40 +124,35 @@ impl Options {
         }
     }
 
-    /// The places of the wanted columns in a table.
-    pub(crate) fn wanted(&self, table: &str, slots: &[Slot]) -> Result<Vec<usize>> {
+    /// The indices of the requested columns of a table. By default, columns that are on request are
+    /// left out.
+    pub(crate) fn requested(&self, table: &str, slots: &[Slot]) -> Result<Vec<usize>> {
+        let mut requested = self.requested_or_all(table, slots)?;
         if self.columns.is_empty() {
-            let all = slots
-                .iter()
-                .enumerate()
-                .filter(|(_, slot)| !slot.on_request);
-            return Ok(all.map(|(place, _)| place).collect());
+            requested.retain(|&index| slots.get(index).is_some_and(|slot| !slot.on_request));
         }
-        self.places(table, slots)
+        Ok(requested)
     }
 
-    /// The same of columns that are not the same for every trace.
-    pub(crate) fn places(&self, table: &str, slots: &[Slot]) -> Result<Vec<usize>> {
+    /// The indices of the requested columns of a table; by default all of them.
+    pub(crate) fn requested_or_all(&self, table: &str, slots: &[Slot]) -> Result<Vec<usize>> {
         if self.columns.is_empty() {
             return Ok((0..slots.len()).collect());
         }
-        let mut places = Vec::new();
+        let mut indices = Vec::new();
         for name in &self.columns {
-            let at = slots
-                .iter()
-                .position(|slot| slot.name == *name)
-                .ok_or_else(|| {
-                    let known: Vec<&str> = slots.iter().map(|slot| &*slot.name).collect();
-                    Error::NoColumn {
-                        table: table.to_owned(),
-                        column: name.clone(),
-                        known: known.join(", "),
-                    }
-                })?;
-            if !places.contains(&at) {
-                places.push(at);
+            let Some(index) = slots.iter().position(|slot| slot.name == *name) else {
+                let names: Vec<&str> = slots.iter().map(|slot| &*slot.name).collect();
+                return Err(Error::NoColumn {
+                    table: table.to_owned(),
+                    column: name.clone(),
+                    known: names.join(", "),
+                });
+            };
+            if !indices.contains(&index) {
+                indices.push(index);
             }
         }
-        Ok(places)
+        Ok(indices)
     }
 }

@@ -1,4 +1,4 @@
-//! Record batches that are pulled: what engines and bindings read.
+//! An iterator over record batches, for engines and bindings.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -12,14 +12,14 @@ use crate::options::Options;
 use crate::recorded::Recorded;
 use crate::{Error, Result};
 
-/// Batches that wait for their reader.
+/// The number of batches that wait for their reader.
 const AHEAD: usize = 1;
 
 /// The batches of a table of a trace, one after the other: an iterator, and Arrow's
 /// [`RecordBatchReader`].
 ///
-/// A thread of its own makes them, one ahead of the reader. When the reader is dropped, it reads no
-/// more of the trace.
+/// Another thread makes them, one ahead of the reader. When the reader is dropped, the thread stops
+/// reading the trace.
 ///
 /// ```no_run
 /// use std::fs::File;
@@ -39,12 +39,12 @@ pub struct Reader {
     schema: SchemaRef,
     batches: Receiver<Result<RecordBatch>>,
     ended: bool,
-    /// Gone with the reader, which the source sees.
+    /// Dropped with the reader: then the source fails.
     _wanted: Arc<()>,
 }
 
-/// A source that fails once the reader is gone. Tables about the machine read the whole trace
-/// before their first row, which no batch that is refused would end.
+/// A source that fails after the reader was dropped. Tables about the machine read the whole trace
+/// before their first row, so a batch that nobody receives would be too late to stop them.
 #[derive(Debug)]
 struct WhileWanted<S> {
     source: S,
@@ -85,13 +85,13 @@ impl Reader {
         let plan = recorded.plan(table)?;
         let schema = plan.schema();
         let (to, batches) = sync_channel(AHEAD);
-        // It ends by itself when the reader is gone.
+        // The thread ends by itself when the reader is dropped.
         std::thread::spawn(move || {
             let written = recorded.write(&plan, &mut |batch| send(&to, Ok(batch)));
             if let Err(error) = written
                 && !matches!(error, Error::Stopped)
             {
-                // Without a reader there is no one to know.
+                // If the reader was dropped, the error is lost.
                 let _ = send(&to, Err(error));
             }
         });

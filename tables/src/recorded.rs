@@ -1,23 +1,38 @@
-//! A trace whose tables are made, and what all of its rows need to know.
+//! A trace whose tables are made, with the machine that its rows refer to.
 
-use etl_analysis::files::Fault;
 use etl_analysis::profile::Intervals;
 use etl_analysis::{Analysis, Machine, RecordObserver, Recording};
 use etl_events::context::Context;
 use etl_events::schemas::SchemasOfTraces;
 use etl_format::Ticks;
-use etl_format::read::{Record, Source, Trace};
+use etl_format::read::{Damage, Record, Source, Trace};
 
 use crate::options::Options;
 use crate::{Error, Result, events};
 
-/// What a pass over the whole trace showed.
+/// The result of a pass over the whole trace before the rows are made.
 #[derive(Debug)]
 pub(crate) struct Before {
     pub machine: Machine,
     pub intervals: Intervals,
-    /// Whether it has the names of code as well.
+    /// Whether the machine has the names of code as well.
     code: bool,
+}
+
+/// The parts of a pass before the rows of events that these rows need.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Needs {
+    /// Names of processes and threads.
+    pub names: bool,
+    /// Schemas that the trace defines after the events.
+    pub schemas: bool,
+}
+
+impl Needs {
+    pub const ALL: Self = Needs {
+        names: true,
+        schemas: true,
+    };
 }
 
 /// A trace whose tables are made.
@@ -27,7 +42,7 @@ pub(crate) struct Recorded<S: Source> {
     pub options: Options,
     before: Option<Before>,
     /// What the passes over the trace could not read.
-    faults: Vec<Fault>,
+    damage: Vec<Damage>,
 }
 
 /// Finds the intervals of samples, and the schemas.
@@ -53,6 +68,13 @@ impl RecordObserver for ReadBefore {
     }
 }
 
+/// A trace after a pass for the names of code.
+pub(crate) struct WithCode<'r, S> {
+    pub source: &'r mut S,
+    pub options: &'r Options,
+    pub before: &'r Before,
+}
+
 impl<S: Source> Recorded<S> {
     pub fn open(mut source: S, options: Options) -> Result<Self> {
         open_trace(&mut source, &options)?;
@@ -60,20 +82,18 @@ impl<S: Source> Recorded<S> {
             source,
             options,
             before: None,
-            faults: Vec::new(),
+            damage: Vec::new(),
         })
     }
 
     /// What could not be read of the trace, once a table was written.
-    pub fn into_faults(self) -> Vec<Fault> {
-        self.faults
+    pub fn into_damage(self) -> Vec<Damage> {
+        self.damage
     }
 
     fn read_before(&mut self, code: bool) -> Result<()> {
-        if self
-            .before
-            .as_ref()
-            .is_some_and(|before| before.code || !code)
+        if let Some(before) = &self.before
+            && (before.code || !code)
         {
             return Ok(());
         }
@@ -100,10 +120,11 @@ impl<S: Source> Recorded<S> {
         };
         let ReadBefore { intervals, schemas } = records;
         self.options.store = schemas.store(0);
-        self.faults = machine
+        self.damage = machine
             .files()
             .iter()
-            .flat_map(|file| file.faults.clone())
+            .flat_map(|file| &file.damage)
+            .map(|range| range.damage.clone())
             .collect();
         self.before = Some(Before {
             machine,
@@ -113,53 +134,54 @@ impl<S: Source> Recorded<S> {
         Ok(())
     }
 
-    /// What the whole trace shows, names of code included.
-    pub fn with_code(&mut self) -> Result<(&mut S, &Options, &Before)> {
+    /// Reads the whole trace, with the names of code.
+    pub fn with_code(&mut self) -> Result<WithCode<'_, S>> {
         self.read_before(true)?;
-        let Recorded {
-            source,
-            options,
-            before,
-            ..
-        } = self;
-        match before {
-            Some(before) => Ok((source, options, before)),
+        match &self.before {
+            Some(before) => Ok(WithCode {
+                source: &mut self.source,
+                options: &self.options,
+                before,
+            }),
             None => Err(Error::Stopped),
         }
     }
 
-    /// Runs something over the records with what they need to know.
+    /// Runs a function over the records, after a pass for the names and schemas that it needs.
     pub fn for_events<T>(
         &mut self,
-        names: bool,
-        schemas: bool,
+        needs: Needs,
         run: impl FnOnce(
             &mut etl_format::read::Records<&mut &mut S>,
             Option<&Context<'_>>,
             &Options,
         ) -> Result<T>,
     ) -> Result<T> {
-        if schemas || names && self.options.names {
+        let needs_names = needs.names && self.options.names;
+        if needs.schemas || needs_names {
             self.read_before(false)?;
         }
         let Recorded {
             source,
             options,
             before,
-            faults,
+            damage,
         } = self;
         let machine = before.as_ref().map(|before| &before.machine);
-        let context = machine.filter(|_| names && options.names).map(Context::new);
+        let context = match machine {
+            Some(machine) if needs_names => Some(Context::new(machine)),
+            _ => None,
+        };
         let is_ordered = machine.is_some_and(|machine| machine.is_ordered());
         let mut trace = open_trace(source, options)?;
         let mut records = events::records(&mut trace, is_ordered, options.threads)?;
         let result = run(&mut records, context.as_ref(), options)?;
-        *faults = records.damage().iter().map(Fault::from).collect();
+        *damage = records.damage().to_vec();
         Ok(result)
     }
 }
 
-/// Opens a trace such that damage does not end the reading.
+/// Opens a trace; damaged regions are skipped.
 pub(crate) fn open_trace<S: Source>(source: S, options: &Options) -> Result<Trace<S>> {
     let salvage = etl_format::read::Options {
         limits: options.limits,

@@ -4,18 +4,16 @@ use std::fmt::Write;
 
 use etl_analysis::behavior::missing::MissingData;
 use etl_format::FileTime;
+use etl_format::constants::FILETIME_PER_SECOND;
+use etl_schema::render::one_line;
 use serde_json::{Map, Value, json};
 
 use crate::cell::{Cell, percent};
 use crate::column::{Column, Style};
-use crate::escape::one_line;
 use crate::row::{Row, Values, columns_of};
 
 /// Incremented when a member of the JSON changes its meaning or is removed.
 pub const REPORT_VERSION: u32 = 3;
-
-/// FILETIME ticks in a second.
-const SECOND: f64 = 10_000_000.0;
 
 /// A report about a recording: facts, and tables.
 ///
@@ -56,8 +54,8 @@ pub struct Report<'r> {
     pub kind: &'static str,
     /// Names of the files.
     pub files: Vec<String>,
-    /// Start of the recording, a FILETIME: times of text count from it.
-    pub start: i64,
+    /// Start of the recording. Text has seconds since this time.
+    pub start: FileTime,
     facts: Vec<Fact>,
     /// Lines above the tables in text.
     pub headline: Vec<String>,
@@ -83,7 +81,7 @@ impl<'r> Report<'r> {
         Report {
             kind,
             files: Vec::new(),
-            start: 0,
+            start: FileTime::default(),
             facts: Vec::new(),
             headline: Vec::new(),
             tables: Vec::new(),
@@ -110,25 +108,27 @@ impl<'r> Report<'r> {
     #[must_use]
     pub fn json(&self, top: Option<usize>) -> Value {
         let mut out = Map::new();
-        let mut add = |name: &str, value: Value| {
-            let replaced = out.insert(name.to_owned(), value);
-            debug_assert!(
-                replaced.is_none(),
-                "{}: two members are named {name}",
-                self.kind
-            );
-        };
-        add("schema_version", json!(REPORT_VERSION));
-        add("kind", json!(self.kind));
-        add("files", json!(self.files));
+        self.add_member(&mut out, "schema_version", json!(REPORT_VERSION));
+        self.add_member(&mut out, "kind", json!(self.kind));
+        self.add_member(&mut out, "files", json!(self.files));
         for fact in &self.facts {
-            add(fact.name, fact.value.clone());
+            self.add_member(&mut out, fact.name, fact.value.clone());
         }
         for table in &self.tables {
-            add(table.name, Value::Array(table.json_rows(top)));
+            let rows = Value::Array(table.json_rows(top));
+            self.add_member(&mut out, table.name, rows);
         }
-        add("missing", json!(self.missing));
+        self.add_member(&mut out, "missing", json!(self.missing));
         Value::Object(out)
+    }
+
+    fn add_member(&self, out: &mut Map<String, Value>, name: &str, value: Value) {
+        let replaced = out.insert(name.to_owned(), value);
+        debug_assert!(
+            replaced.is_none(),
+            "{}: two members are named {name}",
+            self.kind
+        );
     }
 
     /// The first table as comma-separated values with its first `top` rows, `None` for all.
@@ -182,11 +182,11 @@ impl<R: Row> AnyRows for Vec<R> {
     }
 }
 
-/// A table of a report: rows, and what of them is printed.
+/// A table of a report: rows, and the columns that are printed.
 pub struct ReportTable<'r> {
     /// Its member in the JSON.
     name: &'static str,
-    /// What stands above it in text.
+    /// The line above it in text.
     title: String,
     /// Its columns, with `None` for a column that is left out.
     columns: Vec<Option<Column>>,
@@ -247,7 +247,7 @@ impl<'r> ReportTable<'r> {
         self.rows.len()
     }
 
-    /// Whether there is no row.
+    /// Whether it has no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -300,7 +300,7 @@ impl<'r> ReportTable<'r> {
         out
     }
 
-    fn text(&self, start: i64, top: Option<usize>, out: &mut String) {
+    fn text(&self, start: FileTime, top: Option<usize>, out: &mut String) {
         if self.is_empty() {
             return;
         }
@@ -395,7 +395,7 @@ fn json_value(column: &Column, cell: Cell<'_>) -> Value {
         Cell::Int(number) => json!(number),
         Cell::Float(number) => json!(number),
         Cell::Share(share) => json!(percent(share)),
-        Cell::Time(time) => json!(FileTime::new(time).to_string()),
+        Cell::Time(time) => json!(time.to_string()),
         Cell::Text(text) => json!(text),
         Cell::Bytes(bytes) => json!(String::from_utf8_lossy(bytes)),
         Cell::Label(label) if label.value().is_empty() => Value::Null,
@@ -414,8 +414,8 @@ fn csv_value(column: &Column, cell: Cell<'_>) -> String {
     }
 }
 
-/// A value for people, with times since `start`, a FILETIME.
-fn text_value(column: &Column, cell: Cell<'_>, start: i64) -> TextValue {
+/// A value for people. Times are seconds since `start`.
+fn text_value(column: &Column, cell: Cell<'_>, start: FileTime) -> TextValue {
     let is_duration = column.unit == "µs";
     let is_size = matches!(column.unit, "bytes" | "bytes/s");
     let text = match cell {
@@ -432,7 +432,10 @@ fn text_value(column: &Column, cell: Cell<'_>, start: i64) -> TextValue {
         Cell::Float(micros) if is_duration => format!("{:.3}", micros / 1000.0),
         Cell::Float(number) => format!("{number:.1}"),
         Cell::Share(share) => format!("{:.1}", share * 100.0),
-        Cell::Time(time) => format!("{:.6}", time.saturating_sub(start) as f64 / SECOND),
+        Cell::Time(time) => {
+            let units = time.get().saturating_sub(start.get());
+            format!("{:.6}", units as f64 / FILETIME_PER_SECOND as f64)
+        }
         Cell::Text(text) => one_line(text),
         Cell::Bytes(bytes) => one_line(&String::from_utf8_lossy(bytes)),
         Cell::Label(label) if label.is_empty() => "-".to_owned(),

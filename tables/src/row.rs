@@ -32,7 +32,7 @@ pub trait Row: Sized {
     const NAME: &'static str;
     /// What one row is.
     const ROW: &'static str;
-    /// What to know of the table; may be empty.
+    /// A remark on the rows; may be empty.
     const ABOUT: &'static str = "";
 
     /// Declares the columns, each with the value of a row in it.

@@ -82,9 +82,8 @@ impl From<&Column> for Slot {
 impl Slot {
     /// A column that may have no value, without unit and meaning.
     pub fn of_field(name: &str, kind: Kind) -> Self {
-        let name = name.to_owned();
         Slot {
-            name,
+            name: name.to_owned(),
             kind,
             nullable: true,
             unit: "",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use etl_analysis::ProcessIndex;
 use etl_format::{ThreadId, Ticks, TimeRange};
 
 /// Which processes, threads and times have rows. Default: all.
@@ -19,7 +20,7 @@ use etl_format::{ThreadId, Ticks, TimeRange};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    processes: Option<BTreeSet<usize>>,
+    processes: Option<BTreeSet<ProcessIndex>>,
     threads: Vec<ThreadId>,
     range: TimeRange,
 }
@@ -33,7 +34,7 @@ impl Selection {
 
     /// Selects the processes with these indices in the machine; `None` selects all.
     #[must_use]
-    pub fn processes(self, processes: Option<BTreeSet<usize>>) -> Self {
+    pub fn processes(self, processes: Option<BTreeSet<ProcessIndex>>) -> Self {
         Selection { processes, ..self }
     }
 
@@ -49,16 +50,16 @@ impl Selection {
         Selection { range, ..self }
     }
 
-    /// Whether a process is selected, by its index; an unknown process is if all are.
+    /// Whether a process is selected. An unknown process is selected only if all processes are.
     #[must_use]
-    pub fn has_process(&self, process: Option<usize>) -> bool {
+    pub fn has_process(&self, process: Option<ProcessIndex>) -> bool {
         let Some(selected) = &self.processes else {
             return true;
         };
         process.is_some_and(|process| selected.contains(&process))
     }
 
-    /// Whether a thread is selected; an unknown thread is if all are.
+    /// Whether a thread is selected. An unknown thread is selected only if all threads are.
     #[must_use]
     pub fn has_thread(&self, tid: Option<ThreadId>) -> bool {
         self.threads.is_empty() || tid.is_some_and(|tid| self.threads.contains(&tid))
@@ -70,7 +71,8 @@ impl Selection {
         self.range.contains(time)
     }
 
-    /// Whether something existed at a selected time. `None` is before or after the recording.
+    /// Whether a process, thread or image existed at a selected time. `None` means before or after
+    /// the recording.
     #[must_use]
     pub fn has_lifetime(&self, started: Option<Ticks>, ended: Option<Ticks>) -> bool {
         if let (Some(ended), Some(from)) = (ended, self.range.from)

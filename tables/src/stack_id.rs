@@ -1,6 +1,8 @@
 //! The id of a stack: a hash that is the same in every run.
 
-/// The bits that two numbers give.
+use etl_format::ProcessId;
+
+/// A hash of two numbers.
 const fn mix(hash: u64, value: u64) -> u64 {
     // The finalizer of splitmix64, over the sum.
     let mut x = (hash ^ value).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -10,7 +12,10 @@ const fn mix(hash: u64, value: u64) -> u64 {
 }
 
 /// The id of the stack of a process, innermost address first.
-pub(crate) fn stack_id(pid: Option<u32>, addresses: impl Iterator<Item = u64>) -> i64 {
-    let begin = mix(0, pid.map_or(u64::MAX, u64::from));
-    addresses.fold(begin, mix) as i64
+pub(crate) fn stack_id(pid: Option<ProcessId>, addresses: impl Iterator<Item = u64>) -> i64 {
+    let pid = match pid {
+        Some(pid) => pid.get().into(),
+        None => u64::MAX,
+    };
+    addresses.fold(mix(0, pid), mix) as i64
 }

@@ -25,11 +25,11 @@ pub(crate) const TRACE: Column = Column::new(
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Table {
-    /// Its name.
+    /// The name that readers, commands and folders of data sets use.
     pub name: &'static str,
     /// What a row is.
     pub row: &'static str,
-    /// What to know of it.
+    /// A remark on the rows; may be empty.
     pub about: &'static str,
     list: fn() -> Vec<Column>,
 }
@@ -61,7 +61,7 @@ impl Table {
         }
     }
 
-    /// Its columns, without the column `trace` that each table of a data set begins with.
+    /// Its columns, without `trace`, the first column of each table of a data set.
     #[must_use]
     pub fn columns(&self) -> Vec<Column> {
         (self.list)()

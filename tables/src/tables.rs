@@ -1,4 +1,4 @@
-//! The tables: which there are.
+//! The list of tables.
 
 use crate::event_columns;
 use crate::rows::{

@@ -1,7 +1,7 @@
 //! Tables of the events of one kind: a column for each field.
 //!
-//! The versions of an event share a table: a field that a version does not have is null. Where two
-//! versions have a field in two types, the column has the wider one, or text.
+//! The versions of an event share a table: a field that a version does not have is null. If a field
+//! has different types in two versions, the column has the wider type, or text.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use etl_events::context::Context;
 use etl_events::{Depth, Event, EventDecoder, Selection};
-use etl_format::Guid;
 use etl_format::read::{Record, Records, Source};
+use etl_format::{FileTime, Guid};
 use etl_schema::decode::{SystemTime, Value};
 use etl_schema::render::{self, Names, Renderer};
 use etl_schema::{Count, EventSchema, Field, FieldKind, InType, OutType};
 use foldhash::HashMap;
 
-use crate::builder::Builder;
+use crate::builder::{Bounds, Builder};
 use crate::cell::Cell;
 use crate::column::Kind;
 use crate::events::{decoder, set_guid, set_keys};
@@ -26,17 +26,34 @@ use crate::schema::{Slot, schema_of};
 use crate::tables::EVENTS;
 use crate::{Error, Result};
 
-/// Columns before the fields: those of `events` up to the thread, and two more.
+// The indices of columns: the columns of `events` up to the thread, two more, and the fields.
 const VERSION: usize = crate::event_columns::KEYS;
 const ACTIVITY: usize = VERSION + 1;
-const FIRST: usize = ACTIVITY + 1;
+const FIRST_FIELD: usize = ACTIVITY + 1;
 
-/// Kinds of events that are kept apart; a machine has some thousand providers.
+/// The most kinds of events that have tables; a machine has some thousand providers.
 const MAX_KINDS: usize = 1 << 14;
-/// Columns of a table.
+/// The most columns of a table.
 const MAX_COLUMNS: usize = 1 << 10;
-/// Schemas whose tables are remembered; after that they are looked up again.
+/// The most schemas whose tables are remembered. If there are more, tables are searched again.
 const MAX_SCHEMAS: usize = 1 << 14;
+
+/// A field of an event.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FieldKey {
+    name: String,
+    /// The number of fields with this name before it.
+    before: usize,
+}
+
+/// The indices of the columns of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FieldColumns {
+    /// The column of its value.
+    value: Option<usize>,
+    /// The column of the name of its value.
+    name: Option<usize>,
+}
 
 /// The table of the events of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,12 +61,12 @@ pub struct TypedTable {
     /// `Provider.Event`.
     pub name: String,
     pub(crate) slots: Vec<Slot>,
-    /// The place of a field by its name, and of how many with that name before it.
-    places: BTreeMap<(String, usize), usize>,
-    /// Likewise the place of the name of its value.
-    names: BTreeMap<(String, usize), usize>,
-    /// Names of columns in lower case, and how many underscores after each are known to lead to
-    /// names of other columns.
+    /// The indices of the columns of values.
+    values: BTreeMap<FieldKey, usize>,
+    /// The indices of the columns of names of values.
+    names: BTreeMap<FieldKey, usize>,
+    /// Names of columns in lower case. The number is how many underscores after the name surely
+    /// make names of other columns.
     used: BTreeMap<String, usize>,
 }
 
@@ -66,7 +83,7 @@ impl TypedTable {
         TypedTable {
             name,
             slots,
-            places: BTreeMap::new(),
+            values: BTreeMap::new(),
             names: BTreeMap::new(),
             used,
         }
@@ -80,74 +97,98 @@ impl TypedTable {
 
     /// Adds the fields of a version.
     fn add(&mut self, schema: &EventSchema) {
-        for (field, before) in numbered(&schema.fields) {
-            let key = (field.name.to_string(), before);
-            self.column(key.clone(), &field.name, kind_of(field), false);
+        for (field, key) in schema.fields.iter().zip(keys(&schema.fields)) {
             if is_named(field) && field.count == Count::One {
-                self.column(key, &format!("{}_name", field.name), Kind::Word, true);
+                self.add_value(key.clone(), field);
+                self.add_name(key, field);
+            } else {
+                self.add_value(key, field);
             }
         }
     }
 
-    fn column(&mut self, key: (String, usize), name: &str, kind: Kind, is_name: bool) {
-        let places = if is_name {
-            &mut self.names
-        } else {
-            &mut self.places
-        };
-        if let Some(&at) = places.get(&key) {
-            if let Some(slot) = self.slots.get_mut(at) {
-                slot.kind = wider(slot.kind, kind);
-            }
-            return;
+    /// Adds the column of the value of a field.
+    fn add_value(&mut self, key: FieldKey, field: &Field) {
+        let kind = kind_of(field);
+        if let Some(&index) = self.values.get(&key) {
+            self.widen(index, kind);
+        } else if let Some(index) = self.add_column(&field.name, kind) {
+            self.values.insert(key, index);
         }
+    }
+
+    /// Adds the column of the name of the value of a field.
+    fn add_name(&mut self, key: FieldKey, field: &Field) {
+        if let Some(&index) = self.names.get(&key) {
+            self.widen(index, Kind::Word);
+        } else if let Some(index) = self.add_column(&format!("{}_name", field.name), Kind::Word) {
+            self.names.insert(key, index);
+        }
+    }
+
+    /// Gives a column a type that also has the values of another type.
+    fn widen(&mut self, index: usize, kind: Kind) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.kind = wider(slot.kind, kind);
+        }
+    }
+
+    /// Adds a column. Its name gets as many underscores as make it unique. Returns its index, or
+    /// `None` if there are too many columns.
+    fn add_column(&mut self, name: &str, kind: Kind) -> Option<usize> {
         if self.slots.len() >= MAX_COLUMNS {
-            return;
+            return None;
         }
+        let mut unique_name = name.to_owned();
         // SQL does not distinguish capital letters.
-        let (mut name, wanted) = (name.to_owned(), name.to_ascii_lowercase());
-        let (mut lower, mut added) = (wanted.clone(), 0);
+        let base = name.to_ascii_lowercase();
+        let mut lower = base.clone();
+        let mut added = 0;
         while let Some(&more) = self.used.get(&lower) {
             let underscores = "_".repeat(more);
-            name.push_str(&underscores);
+            unique_name.push_str(&underscores);
             lower.push_str(&underscores);
             added += more;
         }
         self.used.insert(lower, 1);
-        self.used.insert(wanted, added + 1);
-        places.insert(key, self.slots.len());
-        self.slots.push(Slot::of_field(&name, kind));
+        self.used.insert(base, added + 1);
+        self.slots.push(Slot::of_field(&unique_name, kind));
+        Some(self.slots.len() - 1)
     }
 
-    /// The places of the fields of a version, and of the names of their values.
-    fn places_of(&self, schema: &EventSchema) -> Vec<(Option<usize>, Option<usize>)> {
-        let places = numbered(&schema.fields).map(|(field, before)| {
-            let key = (field.name.to_string(), before);
-            (
-                self.places.get(&key).copied(),
-                self.names.get(&key).copied(),
-            )
-        });
-        places.collect()
+    /// The columns of the fields of a version.
+    fn columns_of(&self, schema: &EventSchema) -> Vec<FieldColumns> {
+        let mut columns = Vec::new();
+        for key in keys(&schema.fields) {
+            columns.push(FieldColumns {
+                value: self.values.get(&key).copied(),
+                name: self.names.get(&key).copied(),
+            });
+        }
+        columns
     }
 }
 
-/// Fields, and how many of the same name come before each.
-fn numbered(fields: &[Field]) -> impl Iterator<Item = (&Field, usize)> {
-    let mut seen: HashMap<&str, usize> = HashMap::default();
-    fields.iter().map(move |field| {
-        let count = seen.entry(&field.name).or_default();
-        let before = *count;
+/// The keys of fields.
+fn keys(fields: &[Field]) -> Vec<FieldKey> {
+    let mut counts: HashMap<&str, usize> = HashMap::default();
+    let mut keys = Vec::new();
+    for field in fields {
+        let count = counts.entry(&field.name).or_default();
+        keys.push(FieldKey {
+            name: field.name.to_string(),
+            before: *count,
+        });
         *count += 1;
-        (field, before)
-    })
+    }
+    keys
 }
 
 /// The type of the column of a field.
 fn kind_of(field: &Field) -> Kind {
     use InType::{
-        Binary, Boolean, Double, FileTime, Float, HexInt32, HexInt64, Int8, Int16, Int32, Int64,
-        Pointer, SizeT, SystemTime, UInt8, UInt16, UInt32, UInt64,
+        Binary, Boolean, Double, Float, HexInt32, HexInt64, Int8, Int16, Int32, Int64, Pointer,
+        SizeT, UInt8, UInt16, UInt32, UInt64,
     };
     let FieldKind::Value(ty) = &field.kind else {
         return Kind::Text;
@@ -163,7 +204,7 @@ fn kind_of(field: &Field) -> Kind {
         (Int8 | UInt8 | Int16 | UInt16 | Int32, _) => Kind::Int32,
         (UInt32 | HexInt32 | Int64 | UInt64 | HexInt64 | Pointer | SizeT, _) => Kind::Int64,
         (Float | Double, _) => Kind::Float64,
-        (FileTime | SystemTime, _) => Kind::Time,
+        (InType::FileTime | InType::SystemTime, _) => Kind::Time,
         (Binary, OutType::Ipv6 | OutType::SocketAddress) => Kind::Text,
         (Binary, _) => Kind::Bytes,
         _ => Kind::Text,
@@ -198,30 +239,47 @@ fn table_name(event: &Event<'_>, schema: &EventSchema) -> String {
     }
 }
 
-/// The tables of providers and schemas that were seen before.
-#[derive(Debug, Default)]
-struct Known<T> {
-    /// Providers may share a schema: all that describe themselves share that of the description.
-    /// The schema is kept, so that no other one can have its address.
-    by_schema: HashMap<(Option<Guid>, usize), (Arc<EventSchema>, T)>,
+/// A provider, and the address of a schema. Providers may share a schema: the events that define
+/// schemas have the same schema for all providers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct SchemaKey {
+    provider: Option<Guid>,
+    address: usize,
 }
 
-impl<T> Known<T> {
+/// A cached value, with its schema: as long as that lives, no other schema has its address.
+#[derive(Debug)]
+struct Cached<T> {
+    _schema: Arc<EventSchema>,
+    value: T,
+}
+
+/// Values by provider and schema.
+#[derive(Debug, Default)]
+struct SchemaCache<T> {
+    values: HashMap<SchemaKey, Cached<T>>,
+}
+
+impl<T> SchemaCache<T> {
+    /// The value of a provider and schema; `find` finds a value that is not in the cache.
     fn get(
         &mut self,
         provider: Option<Guid>,
         schema: &Arc<EventSchema>,
         find: impl FnOnce() -> T,
     ) -> &T {
-        if self.by_schema.len() >= MAX_SCHEMAS {
-            self.by_schema.clear();
+        if self.values.len() >= MAX_SCHEMAS {
+            self.values.clear();
         }
-        let key = (provider, Arc::as_ptr(schema).addr());
-        &self
-            .by_schema
-            .entry(key)
-            .or_insert_with(|| (Arc::clone(schema), find()))
-            .1
+        let key = SchemaKey {
+            provider,
+            address: Arc::as_ptr(schema).addr(),
+        };
+        let cached = self.values.entry(key).or_insert_with(|| Cached {
+            _schema: Arc::clone(schema),
+            value: find(),
+        });
+        &cached.value
     }
 }
 
@@ -250,7 +308,7 @@ pub(crate) fn tables_of<S: Source>(
     let mut tables = TypedTables::new();
     let mut decoder = decoder(records.clock(), options, context).depth(Depth::Names);
     let selection = Selection::default().filter(options.filter.clone());
-    let mut known = Known::default();
+    let mut added = SchemaCache::default();
     while let Some(record) = records.next_record().map_err(Error::Trace)? {
         let Some(event) = select(&mut decoder, &record, &selection, options) else {
             continue;
@@ -258,12 +316,12 @@ pub(crate) fn tables_of<S: Source>(
         let Some(schema) = event.schema() else {
             continue;
         };
-        known.get(event.provider_guid(), schema, || {
+        added.get(event.provider_guid(), schema, || {
             let name = table_name(&event, schema);
             if tables.len() < MAX_KINDS || tables.contains_key(&name) {
                 let table = tables
                     .entry(name)
-                    .or_insert_with_key(|n| TypedTable::new(n.clone()));
+                    .or_insert_with_key(|name| TypedTable::new(name.clone()));
                 table.add(schema);
             }
         });
@@ -272,49 +330,63 @@ pub(crate) fn tables_of<S: Source>(
 }
 
 /// A table that is being filled.
-struct Open<'t> {
+struct Filling<'t> {
     table: &'t TypedTable,
     builder: Builder,
-    /// Whether the current row has a value, by place.
+    /// Whether the current row has a value, by the index of the column.
     set: Vec<bool>,
 }
 
-/// Where the rows of a schema go: a table, and a place for each field and its name.
-type Target = Option<(usize, Vec<(Option<usize>, Option<usize>)>)>;
+impl<'t> Filling<'t> {
+    /// Begins to fill each of the tables.
+    fn all(tables: &'t TypedTables, options: &Options) -> Result<Vec<Self>> {
+        let bounds = shared_bounds(options.bounds, tables.len());
+        let mut all = Vec::new();
+        for table in tables.values() {
+            let requested = options.requested_or_all(&table.name, &table.slots)?;
+            all.push(Filling {
+                table,
+                builder: Builder::new(&table.slots, &requested, bounds),
+                set: vec![false; table.slots.len()],
+            });
+        }
+        Ok(all)
+    }
+}
+
+/// The bounds of each of several tables that share the memory of one.
+fn shared_bounds(bounds: Bounds, tables: usize) -> Bounds {
+    let tables = tables.max(1);
+    Bounds {
+        rows: (bounds.rows / tables).max(1 << 10).min(bounds.rows),
+        bytes: (bounds.bytes / tables).max(1 << 16).min(bounds.bytes),
+    }
+}
+
+/// Where the rows of a schema go.
+#[derive(Debug)]
+struct Target {
+    /// The index of the table.
+    table: usize,
+    columns: Vec<FieldColumns>,
+}
 
 /// Passes the batches of some tables to `out`.
 pub(crate) fn write<S: Source>(
     records: &mut Records<S>,
     context: Option<&Context<'_>>,
-    (tables, options): (&TypedTables, &Options),
+    tables: &TypedTables,
+    options: &Options,
     out: &mut dyn FnMut(&TypedTable, RecordBatch) -> Result<()>,
 ) -> Result<()> {
-    // Many tables at a time share the memory of one.
-    let mut bounds = options.bounds;
-    bounds.rows = (bounds.rows / tables.len().max(1))
-        .max(1 << 10)
-        .min(bounds.rows);
-    bounds.bytes = (bounds.bytes / tables.len().max(1))
-        .max(1 << 16)
-        .min(bounds.bytes);
-    let mut open = Vec::new();
-    for table in tables.values() {
-        let wanted = options.places(&table.name, &table.slots)?;
-        let builder = Builder::new(&table.slots, &wanted, bounds);
-        open.push(Open {
-            table,
-            builder,
-            set: vec![false; table.slots.len()],
-        });
+    let mut fillings = Filling::all(tables, options)?;
+    let mut indices: HashMap<&str, usize> = HashMap::default();
+    for (index, name) in tables.keys().enumerate() {
+        indices.insert(name, index);
     }
-    let index: HashMap<&str, usize> = tables
-        .keys()
-        .enumerate()
-        .map(|(at, name)| (name.as_str(), at))
-        .collect();
     let mut decoder = decoder(records.clock(), options, context).depth(Depth::Fields);
     let selection = Selection::default().filter(options.filter.clone());
-    let mut known = Known::<Target>::default();
+    let mut targets = SchemaCache::<Option<Target>>::default();
     let mut sequence = 0;
     let mut scratch = Vec::new();
     while let Some(record) = records.next_record().map_err(Error::Trace)? {
@@ -326,72 +398,75 @@ pub(crate) fn write<S: Source>(
         let Some(schema) = event.schema() else {
             continue;
         };
-        let target = known.get(event.provider_guid(), schema, || {
-            let at = *index.get(table_name(&event, schema).as_str())?;
-            Some((at, open.get(at)?.table.places_of(schema)))
+        let target = targets.get(event.provider_guid(), schema, || {
+            let index = *indices.get(table_name(&event, schema).as_str())?;
+            Some(Target {
+                table: index,
+                columns: fillings.get(index)?.table.columns_of(schema),
+            })
         });
-        let Some((at, places)) = target else { continue };
-        let Some(open) = open.get_mut(*at) else {
+        let Some(target) = target else { continue };
+        let Some(filling) = fillings.get_mut(target.table) else {
             continue;
         };
-        set_keys(&mut open.builder, &options.trace, number, &event);
-        if open.row(&event, places, &mut scratch) {
-            out(open.table, open.builder.take()?)?;
+        set_keys(&mut filling.builder, &options.trace, number, &event);
+        if filling.add_row(&event, &target.columns, &mut scratch) {
+            out(filling.table, filling.builder.take()?)?;
         }
     }
-    for mut open in open {
-        if open.builder.len() > 0 {
-            out(open.table, open.builder.take()?)?;
+    for mut filling in fillings {
+        if filling.builder.len() > 0 {
+            out(filling.table, filling.builder.take()?)?;
         }
     }
     Ok(())
 }
 
-impl Open<'_> {
-    /// Sets what follows the head of a row, and ends it; returns whether the batch is full.
-    fn row(
+impl Filling<'_> {
+    /// Sets the columns after the keys of a row, and ends it; returns whether the batch is full.
+    fn add_row(
         &mut self,
         event: &Event<'_>,
-        places: &[(Option<usize>, Option<usize>)],
+        columns: &[FieldColumns],
         scratch: &mut Vec<u8>,
     ) -> bool {
-        let Open {
-            table,
-            builder,
-            set,
-        } = self;
-        builder.set(VERSION, Cell::int(event.version()));
-        set_guid(builder, ACTIVITY, event.activity());
-        set.fill(false);
+        self.builder.set(VERSION, Cell::int(event.version()));
+        set_guid(&mut self.builder, ACTIVITY, event.activity());
+        self.set.fill(false);
         let names = event.names();
         let names = names.as_ref().map(|names| names as &dyn Names);
         let fields = event.fields().into_iter().flatten();
-        for ((field, value), (place, name)) in fields.zip(places) {
-            if let Some(place) = place
-                && let Some(slot) = table.slots.get(*place)
-                && builder.wants(*place)
+        for ((field, value), columns) in fields.zip(columns) {
+            if let Some(index) = columns.value
+                && let Some(slot) = self.table.slots.get(index)
+                && self.builder.wants(index)
             {
                 scratch.clear();
-                builder.set(*place, cell(slot.kind, field, value, names, scratch));
-                set.get_mut(*place).into_iter().for_each(|set| *set = true);
+                self.set(index, cell(slot.kind, field, value, names, scratch));
             }
-            if let Some(name) = name
-                && builder.wants(*name)
+            if let Some(index) = columns.name
+                && self.builder.wants(index)
             {
                 scratch.clear();
                 if write_name(field, value, scratch) {
-                    builder.set(
-                        *name,
-                        Cell::text(str::from_utf8(scratch).unwrap_or_default()),
-                    );
-                    set.get_mut(*name).into_iter().for_each(|set| *set = true);
+                    let name = str::from_utf8(scratch).unwrap_or_default();
+                    self.set(index, Cell::text(name));
                 }
             }
         }
-        for (place, _) in set.iter().enumerate().skip(FIRST).filter(|(_, set)| !**set) {
-            builder.set(place, Cell::Null);
+        for (index, is_set) in self.set.iter().enumerate().skip(FIRST_FIELD) {
+            if !is_set {
+                self.builder.set(index, Cell::Null);
+            }
         }
-        builder.end_row()
+        self.builder.end_row()
+    }
+
+    fn set(&mut self, index: usize, cell: Cell<'_>) {
+        self.builder.set(index, cell);
+        if let Some(is_set) = self.set.get_mut(index) {
+            *is_set = true;
+        }
     }
 }
 
@@ -432,7 +507,7 @@ fn write_name(field: &Field, value: Value<'_>, out: &mut Vec<u8>) -> bool {
     !out.is_empty()
 }
 
-/// A value as one of a column.
+/// A value of a field as a value of a column of this type.
 fn cell<'a>(
     kind: Kind,
     field: &Field,
@@ -454,7 +529,10 @@ fn cell<'a>(
         (Kind::Float64, Value::UInt(value)) => Cell::Float(value as f64),
         (Kind::Float64, Value::Bool(value)) => Cell::Float(f64::from(u8::from(value))),
         (Kind::Time, Value::FileTime(0)) => Cell::Null,
-        (Kind::Time, Value::FileTime(ticks)) => i64::try_from(ticks).map_or(Cell::Null, Cell::Time),
+        (Kind::Time, Value::FileTime(units)) => match i64::try_from(units) {
+            Ok(units) => Cell::Time(FileTime::new(units)),
+            Err(_) => Cell::Null,
+        },
         (Kind::Time, Value::SystemTime(time)) => system_time(time).map_or(Cell::Null, Cell::Int),
         (Kind::Bytes, Value::Binary(bytes)) => Cell::Bytes(bytes),
         (Kind::Text, value) => {
@@ -471,16 +549,15 @@ fn write_text(field: &Field, value: Value<'_>, names: Option<&dyn Names>, out: &
         let renderer = Renderer::new().names(names).hex().lossy();
         return renderer.json_value(out, field, value);
     }
-    let mut own = Vec::new();
-    Renderer::new()
-        .names(names)
-        .chars(field, value, &mut own, &mut |c| {
-            let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
-            out.extend(c.encode_utf8(&mut [0; 4]).as_bytes());
-        });
+    let mut scratch = Vec::new();
+    let renderer = Renderer::new().names(names);
+    renderer.chars(field, value, &mut scratch, &mut |c| {
+        let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
+        out.extend(c.encode_utf8(&mut [0; 4]).as_bytes());
+    });
 }
 
-/// Microseconds since 1970; `None` for what is no date.
+/// Microseconds since 1970; `None` if this is not a date.
 fn system_time(SystemTime(parts): SystemTime) -> Option<i64> {
     let [year, month, _, day, hour, minute, second, milli] = parts.map(i64::from);
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
@@ -488,8 +565,8 @@ fn system_time(SystemTime(parts): SystemTime) -> Option<i64> {
     }
     // Days of the civil calendar, with years that begin in March.
     let year = if month <= 2 { year - 1 } else { year };
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + of_year - 719_468;
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + day_of_year - 719_468;
     let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
     Some(seconds * 1_000_000 + milli * 1000)
 }
@@ -511,24 +588,22 @@ mod tests {
     }
 
     #[test]
-    fn columns_have_the_first_free_name_without_regard_to_capital_letters() {
+    fn columns_have_the_first_free_name_ignoring_case() {
         let mut table = TypedTable::new("A.B".to_owned());
         let mut expected: Vec<String> = table.slots.iter().map(|slot| slot.name.clone()).collect();
-        // Names that meet each other, in an order without a rule.
+        // Names that collide, in an irregular order.
         let mut number = 1u32;
-        for at in 0..500 {
+        for before in 0..500 {
             number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let begin = ["a", "A", "b", "Version"][(number >> 24) as usize % 4];
             let name = format!("{begin}{}", "_".repeat((number >> 16) as usize % 40));
             let mut free = name.clone();
-            while expected
-                .iter()
-                .any(|known| known.eq_ignore_ascii_case(&free))
-            {
+            while expected.iter().any(|used| used.eq_ignore_ascii_case(&free)) {
                 free.push('_');
             }
             expected.push(free);
-            table.column((name.clone(), at), &name, Kind::Int64, false);
+            let field = Field::new(name.clone(), InType::Int64);
+            table.add_value(FieldKey { name, before }, &field);
         }
         let names: Vec<_> = table.slots.iter().map(|slot| slot.name.clone()).collect();
         assert_eq!(names, expected);

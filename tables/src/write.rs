@@ -1,16 +1,16 @@
-//! Makes the tables of one trace: first what all rows need to know, then the rows.
+//! Makes the tables of one trace.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use etl_format::read::Source;
 
-use crate::recorded::Recorded;
+use crate::recorded::{Needs, Recorded};
 use crate::schema::schema_of;
 use crate::tables::{EVENTS, Table};
 use crate::typed::{TypedTable, TypedTables};
 use crate::{Error, Result, events, facts, typed};
 
-/// A table, and the columns of it that are wanted.
+/// A table with its requested columns.
 #[derive(Clone, Debug)]
 pub(crate) enum Plan {
     Events(SchemaRef),
@@ -29,7 +29,7 @@ impl Plan {
 }
 
 impl<S: Source> Recorded<S> {
-    /// The columns of a table that are wanted.
+    /// The table of this name, with its requested columns.
     pub fn plan(&mut self, name: &str) -> Result<Plan> {
         if name == EVENTS.name {
             return Ok(Plan::Events(
@@ -38,27 +38,26 @@ impl<S: Source> Recorded<S> {
         }
         if let Some(table) = Table::named(name) {
             let slots = table.slots();
-            let wanted = self.options.wanted(table.name, &slots)?;
-            let schema = schema_of(wanted.iter().filter_map(|&place| slots.get(place)));
+            let requested = self.options.requested(table.name, &slots)?;
+            let schema = schema_of(requested.iter().filter_map(|&index| slots.get(index)));
             return Ok(Plan::Facts(table, schema));
         }
         if !name.contains('.') {
             return Err(Error::NoTable(name.to_owned()));
         }
         let mut tables = self.typed()?;
-        tables.retain(|known, _| known.eq_ignore_ascii_case(name));
-        let table = tables
-            .values()
-            .next()
-            .ok_or_else(|| Error::NoEvent(name.to_owned()))?;
-        let wanted = self.options.places(&table.name, &table.slots)?;
-        let schema = schema_of(wanted.iter().filter_map(|&at| table.slots.get(at)));
+        tables.retain(|other, _| other.eq_ignore_ascii_case(name));
+        let Some(table) = tables.values().next() else {
+            return Err(Error::NoEvent(name.to_owned()));
+        };
+        let requested = self.options.requested_or_all(&table.name, &table.slots)?;
+        let schema = schema_of(requested.iter().filter_map(|&index| table.slots.get(index)));
         Ok(Plan::Typed(tables, schema))
     }
 
     /// The tables of all kinds of events that are selected.
     pub fn typed(&mut self) -> Result<TypedTables> {
-        self.for_events(true, true, |records, context, options| {
+        self.for_events(Needs::ALL, |records, context, options| {
             typed::tables_of(records, context, options)
         })
     }
@@ -79,9 +78,11 @@ impl<S: Source> Recorded<S> {
     /// Passes the batches of `events` to `out`.
     pub fn write_events(&mut self, out: &mut dyn FnMut(RecordBatch) -> Result<()>) -> Result<()> {
         let builder = events::builder(&self.options)?;
-        let names = events::needs_names(&builder, &self.options);
-        let schemas = events::needs_schemas(&builder, &self.options);
-        self.for_events(names, schemas, |records, context, options| {
+        let needs = Needs {
+            names: events::needs_names(&builder, &self.options),
+            schemas: events::needs_schemas(&builder, &self.options),
+        };
+        self.for_events(needs, |records, context, options| {
             events::write(records, context, options, out)
         })
     }
@@ -92,8 +93,8 @@ impl<S: Source> Recorded<S> {
         tables: &TypedTables,
         out: &mut dyn FnMut(&TypedTable, RecordBatch) -> Result<()>,
     ) -> Result<()> {
-        self.for_events(true, true, |records, context, options| {
-            typed::write(records, context, (tables, options), out)
+        self.for_events(Needs::ALL, |records, context, options| {
+            typed::write(records, context, tables, options, out)
         })
     }
 

@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compression {
-    /// The format, which Windows has to know.
+    /// The format, which the Windows that reads the trace must support.
     pub format: CompressionFormat,
     /// Whether to take more time for fewer bytes.
     pub effort: Effort,

@@ -1,5 +1,6 @@
 //! A finding: what breaks a rule, where and when.
 
+use etl_analysis::ProcessIndex;
 use etl_analysis::loss::Loss;
 use etl_analysis::machine::Process;
 use etl_format::{Clock, FileTime, ProcessId, Ticks};
@@ -108,7 +109,7 @@ pub struct Finding {
     pub(crate) own_severity: Severity,
     /// The index of the process: an id may be used again.
     #[serde(skip)]
-    pub(crate) process: Option<usize>,
+    pub(crate) process: Option<ProcessIndex>,
     /// File name of the process's image; empty if there is no process or its name is unknown.
     #[serde(skip)]
     pub(crate) process_name: String,
@@ -246,8 +247,9 @@ pub(crate) fn loss_message(clock: &Clock, loss: &Loss) -> String {
 }
 
 /// The index of a process that is an element of a list, by its address.
-fn index_of(processes: &[Process], process: &Process) -> Option<usize> {
+fn index_of(processes: &[Process], process: &Process) -> Option<ProcessIndex> {
     let first = processes.as_ptr().addr();
     let bytes = std::ptr::from_ref(process).addr().checked_sub(first)?;
-    Some(bytes / size_of::<Process>()).filter(|&index| index < processes.len())
+    let index = bytes / size_of::<Process>();
+    Some(ProcessIndex::new(index)).filter(|index| index.get() < processes.len())
 }

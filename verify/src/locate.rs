@@ -51,15 +51,15 @@ pub(crate) fn locate<S: Source>(
     }
     let mut locations = Locations::new();
     let mut budget = MAX_BUFFERS;
-    for (index, (trace, name)) in recording.files_mut().iter_mut().enumerate() {
+    for (index, file) in recording.files_mut().iter_mut().enumerate() {
         let search = Search {
             index,
             timeline: facts.machine.timeline(),
             wanted: &wanted,
         };
         search
-            .run(trace, &mut budget, &mut locations)
-            .map_err(|e| Error::new(index, name, e))?;
+            .run(&mut file.trace, &mut budget, &mut locations)
+            .map_err(|e| Error::new(index, &file.name, e))?;
     }
     for finding in findings.iter_mut().filter(|f| f.offset.is_none()) {
         let Some(timestamp) = finding.timestamp else {
@@ -71,7 +71,7 @@ pub(crate) fn locate<S: Source>(
         finding.file = recording
             .files()
             .get(location.source)
-            .map(|(_, name)| name.clone());
+            .map(|file| file.name.clone());
         finding.processor = location.processor;
         finding.offset = Some(location.offset);
     }

@@ -1,6 +1,6 @@
 //! Runs cargo, scripts and other programs, and installs tools.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -41,7 +41,7 @@ pub fn script(path: &str) -> Command {
 }
 
 /// Another program, in the checkout.
-pub fn program(name: &str) -> Command {
+pub fn program(name: impl AsRef<OsStr>) -> Command {
     let mut program = Command::new(name);
     program.current_dir(root());
     program

@@ -1,11 +1,12 @@
 //! `cargo xtask typos`: the spelling of code and pages, by the rules of typos.toml.
 
-use crate::process::{Failure, Tool, path_with, program, run};
+use crate::process::{Failure, program, root, run, script};
 
-const TYPOS: Tool = Tool {
-    package: "typos-cli",
-    program: "typos",
-    version: "1.52.0",
+/// Installed from PyPI with the pins of scripts/requirements.txt: building it takes minutes.
+const PROGRAM: &str = if cfg!(windows) {
+    ".venv/Scripts/typos.exe"
+} else {
+    ".venv/bin/typos"
 };
 
 #[derive(clap::Args)]
@@ -18,11 +19,12 @@ pub struct Options {
 }
 
 pub fn typos(options: &Options) -> Result<(), Failure> {
-    let tool = TYPOS.install()?;
-    let mut command = program("typos");
-    command
-        .env("PATH", path_with(&tool)?)
-        .arg("--force-exclude");
+    let path = root().join(PROGRAM);
+    if !path.exists() {
+        run(script("scripts/install.sh").arg("venv"))?;
+    }
+    let mut command = program(&path);
+    command.arg("--force-exclude");
     if options.write {
         command.arg("--write-changes");
     }

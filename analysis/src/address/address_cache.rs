@@ -8,6 +8,7 @@
 
 use super::cache::DirectMapped;
 use super::origin::Origin;
+use crate::keys::ProcessIndex;
 use etl_format::Ticks;
 
 /// What an address resolved to.
@@ -29,15 +30,15 @@ pub(crate) enum Owner {
 pub(crate) struct ProcessOrigin(u32);
 
 impl ProcessOrigin {
-    /// `process` is the index of the process. There are far fewer than would fit.
+    /// There are far fewer processes than fit into 29 bits.
     #[inline]
-    pub fn new(process: usize, origin: Origin) -> Self {
-        ProcessOrigin((process as u32) << 3 | origin as u32)
+    pub fn new(process: ProcessIndex, origin: Origin) -> Self {
+        ProcessOrigin((process.get() as u32) << 3 | origin as u32)
     }
 
-    /// Index of the process.
-    pub fn process(self) -> usize {
-        (self.0 >> 3) as usize
+    /// The process.
+    pub fn process(self) -> ProcessIndex {
+        ProcessIndex::new((self.0 >> 3) as usize)
     }
 
     /// Where the addresses come from.
@@ -193,7 +194,7 @@ mod tests {
     #[test]
     fn cached_owner_holds_for_one_state() {
         let mut cache = AddressCache::default();
-        let by = ProcessOrigin::new(3, Origin::Exception);
+        let by = ProcessOrigin::new(ProcessIndex::new(3), Origin::Exception);
         assert!(!cache.count(by, 0x1000, 1, Ticks::new(10)));
         assert_eq!(
             cache.insert(
@@ -219,23 +220,23 @@ mod tests {
         );
         assert_eq!(
             (evicted.by.process(), evicted.by.origin()),
-            (3, Origin::Exception)
+            (ProcessIndex::new(3), Origin::Exception)
         );
         assert!(!cache.count(
-            ProcessOrigin::new(4, Origin::Exception),
+            ProcessOrigin::new(ProcessIndex::new(4), Origin::Exception),
             0x1000,
             2,
             Ticks::new(14)
         ));
         assert!(!cache.count(
-            ProcessOrigin::new(3, Origin::Sample),
+            ProcessOrigin::new(ProcessIndex::new(3), Origin::Sample),
             0x1000,
             2,
             Ticks::new(14)
         ));
         assert!(
             !cache.count(
-                ProcessOrigin::new(0, Origin::ClrStack),
+                ProcessOrigin::new(ProcessIndex::new(0), Origin::ClrStack),
                 0,
                 1,
                 Ticks::new(14)
@@ -253,7 +254,7 @@ mod tests {
     fn counts_survive_eviction_and_growth() {
         let mut cache = AddressCache::default();
         let mut counted = 0u64;
-        let by = ProcessOrigin::new(7, Origin::Sample);
+        let by = ProcessOrigin::new(ProcessIndex::new(7), Origin::Sample);
         for _ in 0..40u64 {
             for address in 0..4_000u64 {
                 if cache.count(by, address * 64, 1, Ticks::new(1)) {

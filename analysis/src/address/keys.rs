@@ -7,6 +7,8 @@ use std::collections::hash_map;
 
 use foldhash::{HashMap, HashSet};
 
+use crate::keys::ProcessIndex;
+
 /// Uses of stack keys that are kept; others stay undefined.
 const MAX_USES: usize = 1 << 20;
 
@@ -36,9 +38,9 @@ impl KeyUse {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys {
     /// By key: the process that used it first. Most keys are used by one process.
-    first: HashMap<u64, (usize, KeyUse)>,
+    first: HashMap<u64, (ProcessIndex, KeyUse)>,
     /// By key and process: the others.
-    others: BTreeMap<(u64, usize), KeyUse>,
+    others: BTreeMap<(u64, ProcessIndex), KeyUse>,
     /// Uses beyond the limit.
     beyond: u64,
     /// Keys that were used.
@@ -73,7 +75,7 @@ impl Keys {
     }
 
     /// A key is used in a process.
-    pub fn used(&mut self, key: u64, process: usize, timestamp: Ticks) {
+    pub fn used(&mut self, key: u64, process: ProcessIndex, timestamp: Ticks) {
         let is_free = self.first.len() + self.others.len() < MAX_USES;
         match self.first.entry(key) {
             hash_map::Entry::Occupied(mut first) => {
@@ -105,11 +107,13 @@ impl Keys {
     }
 
     /// Takes out a use of a key, with the process; `None` where there is no other.
-    pub fn take(&mut self, key: u64) -> Option<(usize, KeyUse)> {
+    pub fn take(&mut self, key: u64) -> Option<(ProcessIndex, KeyUse)> {
         if let Some(first) = self.first.remove(&key) {
             return Some(first);
         }
-        let (&(_, process), _) = self.others.range((key, 0)..=(key, usize::MAX)).next()?;
+        let first = (key, ProcessIndex::new(0));
+        let last = (key, ProcessIndex::new(usize::MAX));
+        let (&(_, process), _) = self.others.range(first..=last).next()?;
         Some((process, self.others.remove(&(key, process))?))
     }
 
@@ -134,7 +138,7 @@ mod tests {
         keys.unused(1, Ticks::new(20));
         keys.unused(2, Ticks::new(10));
         keys.unused(3, Ticks::new(5));
-        keys.used(3, 0, Ticks::new(30));
+        keys.used(3, ProcessIndex::new(0), Ticks::new(30));
         assert_eq!(keys.never_used(), (2, Some(Ticks::new(10))));
     }
 
@@ -149,7 +153,7 @@ mod tests {
             (2, 5, 14),
             (1, 4, 15),
         ] {
-            keys.used(key, process, Ticks::new(timestamp));
+            keys.used(key, ProcessIndex::new(process), Ticks::new(timestamp));
         }
         assert_eq!(keys.undefined(), 6);
         let uses: Vec<_> = std::iter::from_fn(|| keys.take(1)).collect();
@@ -157,9 +161,18 @@ mod tests {
         assert_eq!(
             uses,
             [
-                (5, key_use(2, Ticks::new(10), Ticks::new(12))),
-                (3, key_use(1, Ticks::new(13), Ticks::new(13))),
-                (4, key_use(2, Ticks::new(11), Ticks::new(15)))
+                (
+                    ProcessIndex::new(5),
+                    key_use(2, Ticks::new(10), Ticks::new(12))
+                ),
+                (
+                    ProcessIndex::new(3),
+                    key_use(1, Ticks::new(13), Ticks::new(13))
+                ),
+                (
+                    ProcessIndex::new(4),
+                    key_use(2, Ticks::new(11), Ticks::new(15))
+                )
             ]
         );
         assert_eq!((keys.undefined(), keys.take(3)), (1, None));

@@ -142,13 +142,14 @@ impl StackCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::ProcessIndex;
 
     fn stack(addresses: &[u64]) -> Vec<Frame> {
         addresses.iter().map(|a| a.to_le_bytes()).collect()
     }
 
     fn by(index: usize) -> ProcessOrigin {
-        ProcessOrigin::new(index, crate::address::Origin::Sample)
+        ProcessOrigin::new(ProcessIndex::new(index), crate::address::Origin::Sample)
     }
 
     #[test]

@@ -15,8 +15,8 @@
 //! let mut activities = Activities::new(SchemaStore::default());
 //! let machine = Analysis::new().run(&mut recording, &mut activities)?;
 //! for activity in activities.list() {
-//!     let (provider, name) = activities.name(activity.name);
-//!     println!("{provider} {name}: from {} to {:?}", activity.started, activity.stopped);
+//!     let name = activities.name(activity.name);
+//!     println!("{} {}: {} to {:?}", name.provider, name.event, activity.started, activity.stopped);
 //! }
 //! # drop(machine);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -32,6 +32,7 @@ use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 
+use crate::keys::ProcessIndex;
 use crate::machine::Machine;
 use crate::observe::{EventRef, Joins, Observer};
 
@@ -45,8 +46,8 @@ const MAX_OPEN: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Activity {
-    /// Index of the process in the machine; `None` where no event describes the process.
-    pub process: Option<usize>,
+    /// The process; `None` if no event describes it.
+    pub process: Option<ProcessIndex>,
     /// Id of the process.
     pub pid: ProcessId,
     /// The thread that started it.
@@ -89,11 +90,23 @@ enum Kind {
     Named(Guid, Box<str>),
 }
 
-/// The name of an activity.
-#[derive(Clone, Debug, Default)]
-struct Name {
-    provider: Box<str>,
-    event: Box<str>,
+impl Kind {
+    fn provider(&self) -> Guid {
+        match *self {
+            Kind::Modern(provider, ..) | Kind::Named(provider, _) => provider,
+        }
+    }
+}
+
+/// The name of an activity, from [`Activities::name`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ActivityName {
+    /// Its provider: `Contoso-Orders`, or a GUID if no schema names the provider.
+    pub provider: Box<str>,
+    /// The activity: `Request` of the start event `RequestStart`, or `event 12` if no schema names
+    /// the event.
+    pub event: Box<str>,
 }
 
 /// Collects the activities of a recording; 88 bytes for each.
@@ -104,7 +117,7 @@ pub struct Activities {
     open: HashMap<(Guid, Guid, u16), Vec<u32>>,
     kinds: IndexSet<Kind, RandomState>,
     /// By number, as far as they were known at the time of the event.
-    names: Vec<Option<Name>>,
+    names: Vec<Option<ActivityName>>,
     store: SchemaStore,
 }
 
@@ -128,36 +141,36 @@ impl Activities {
         &self.list
     }
 
-    /// The names of a provider and of an activity: `Contoso-Orders` and `Request` of the start
-    /// event `RequestStart`. What no schema names is a GUID and `event 12`.
+    /// The name of an activity by its [number](Activity::name).
     #[must_use]
-    pub fn name(&self, number: u32) -> (String, String) {
+    pub fn name(&self, number: u32) -> ActivityName {
         let Some(kind) = self.kinds.get_index(number as usize) else {
-            return Default::default();
+            return ActivityName::default();
         };
-        let known = self.names.get(number as usize).and_then(Option::as_ref);
-        let (Kind::Modern(provider, ..) | Kind::Named(provider, _)) = *kind;
-        // A manifest may come after the events.
-        let late = match *kind {
-            Kind::Modern(_, id, version) if known.is_none() => {
-                let decoder = self
-                    .store
-                    .by_identity(provider, Identity::Modern { id, version });
-                decoder.map(|decoder| self.named(decoder.schema(), provider))
-            }
-            _ => None,
+        let mut name = match self.names.get(number as usize) {
+            Some(Some(name)) => name.clone(),
+            // A manifest may come after the events.
+            _ => self.late_name(kind).unwrap_or_default(),
         };
-        let name = known.or(late.as_ref()).cloned().unwrap_or_default();
-        let provider = if name.provider.is_empty() {
-            self.provider_name(provider)
-        } else {
-            name.provider.into_string()
+        if name.provider.is_empty() {
+            name.provider = self.provider_name(kind.provider()).into();
+        }
+        if let Kind::Modern(_, id, _) = kind
+            && name.event.is_empty()
+        {
+            name.event = format!("event {id}").into();
+        }
+        name
+    }
+
+    /// The name of an event whose schema was not known at its time.
+    fn late_name(&self, kind: &Kind) -> Option<ActivityName> {
+        let Kind::Modern(provider, id, version) = *kind else {
+            return None;
         };
-        let event = match kind {
-            Kind::Modern(_, id, _) if name.event.is_empty() => format!("event {id}"),
-            _ => name.event.into_string(),
-        };
-        (provider, event)
+        let identity = Identity::Modern { id, version };
+        let decoder = self.store.by_identity(provider, identity)?;
+        Some(self.named(decoder.schema(), provider))
     }
 
     fn provider_name(&self, provider: Guid) -> String {
@@ -167,7 +180,7 @@ impl Activities {
     }
 
     /// The names in the schema of a start event.
-    fn named(&self, schema: &EventSchema, provider: Guid) -> Name {
+    fn named(&self, schema: &EventSchema, provider: Guid) -> ActivityName {
         let task = &*schema.task.name;
         let event = stem(if schema.name.is_empty() {
             task
@@ -179,7 +192,7 @@ impl Activities {
         } else {
             schema.provider_name.to_string()
         };
-        Name {
+        ActivityName {
             provider: provider.into(),
             event: event.into(),
         }
@@ -299,7 +312,7 @@ mod tests {
     use etl_format::{EventDescriptor, FileHeader};
 
     #[test]
-    fn stops_end_the_inner_start_with_as_many_open_activities_as_are_kept() {
+    fn stop_ends_the_inner_start_at_the_limit_of_open_activities() {
         let (provider, id) = (Guid::new(1, 0, 0, [0; 8]), Guid::new(2, 0, 0, [0; 8]));
         let header = FileHeader {
             timestamp: Ticks::new(1),

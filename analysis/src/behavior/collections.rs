@@ -31,6 +31,7 @@ use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 
 use super::{NamedValue, runtime_event, ticks_within};
+use crate::keys::{ClrKey, ProcessIndex};
 use crate::loss::Loss;
 use crate::machine::Machine;
 use crate::observe::{EventRef, Joins, Observer};
@@ -82,8 +83,8 @@ pub struct HeapHistory {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Collection {
-    /// Index of the process in the machine.
-    pub process: usize,
+    /// The process.
+    pub process: ProcessIndex,
     /// The CLR of the process.
     pub clr: u16,
     /// Its number within its CLR.
@@ -184,8 +185,8 @@ fn sum(sizes: &[u64; GENERATIONS]) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pause {
-    /// Index of the process in the machine.
-    pub process: usize,
+    /// The process.
+    pub process: ProcessIndex,
     /// The CLR of the process.
     pub clr: u16,
     /// The thread that suspended the others.
@@ -200,10 +201,22 @@ pub struct Pause {
     pub collection: Option<usize>,
 }
 
-/// Suspensions for something else than a collection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A suspension that is at least partly in the selected time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SelectedPause<'c> {
+    /// The suspension.
+    pub pause: &'c Pause,
+    /// Its ticks in the selected time.
+    pub ticks: u64,
+}
+
+/// Suspensions by a CLR for something else than a collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OtherPauses {
+    /// The CLR.
+    pub clr: ClrKey,
     /// How many.
     pub count: u64,
     /// For how many ticks.
@@ -219,9 +232,6 @@ struct Suspended {
     started: Option<usize>,
 }
 
-/// A CLR: index of its process, and its number there.
-type Key = (usize, u16);
-
 /// A CLR at work.
 #[derive(Clone, Debug, Default)]
 struct Collector {
@@ -230,7 +240,9 @@ struct Collector {
     /// Index of the collection that started last.
     latest: Option<usize>,
     allocated: u64,
-    other: OtherPauses,
+    /// Suspensions for something else than a collection, and their ticks.
+    other_pauses: u64,
+    other_paused: u64,
     /// The session of its events.
     session: usize,
 }
@@ -240,11 +252,11 @@ struct Collector {
 pub struct Collections {
     list: Vec<Collection>,
     pauses: Vec<Pause>,
-    collectors: BTreeMap<Key, Collector>,
+    collectors: BTreeMap<ClrKey, Collector>,
     /// CLRs whose threads are suspended.
-    suspended: OpenOperations<Key, Suspended>,
+    suspended: OpenOperations<ClrKey, Suspended>,
     /// Index of the collection that ended last, to which what is stated after it belongs.
-    ended: OpenOperations<Key, usize>,
+    ended: OpenOperations<ClrKey, usize>,
     given_up: u64,
     has_allocations: bool,
     range: TimeRange,
@@ -343,12 +355,12 @@ impl Collections {
         self.given_up
     }
 
-    /// The suspensions of threads, with the ticks of each that are in the selected time; without
-    /// those outside of it.
-    pub fn selected_pauses(&self) -> impl Iterator<Item = (&Pause, u64)> {
-        self.pauses
-            .iter()
-            .filter_map(|p| Some((p, ticks_within(self.range, p.since, p.until)?)))
+    /// The suspensions of threads that are at least partly in the selected time.
+    pub fn selected_pauses(&self) -> impl Iterator<Item = SelectedPause<'_>> {
+        self.pauses.iter().filter_map(|pause| {
+            let ticks = ticks_within(self.range, pause.since, pause.until)?;
+            Some(SelectedPause { pause, ticks })
+        })
     }
 
     /// The suspensions of threads, in the order in which they ended.
@@ -357,17 +369,18 @@ impl Collections {
         &self.pauses
     }
 
-    /// Suspensions for something else, by index of the process and CLR.
-    pub fn other_pauses(&self) -> impl Iterator<Item = ((usize, u16), OtherPauses)> + '_ {
-        let used = self
-            .collectors
-            .iter()
-            .filter(|(_, collector)| collector.other.count > 0);
-        used.map(|(&key, collector)| (key, collector.other))
+    /// Suspensions for something else than a collection, by CLR.
+    pub fn other_pauses(&self) -> impl Iterator<Item = OtherPauses> + '_ {
+        let pauses = self.collectors.iter().map(|(&clr, collector)| OtherPauses {
+            clr,
+            count: collector.other_pauses,
+            paused: collector.other_paused,
+        });
+        pauses.filter(|pauses| pauses.count > 0)
     }
 
     /// The session of a CLR is that of its last start of a collection or suspension.
-    fn enter(&mut self, key: Key, session: usize) {
+    fn enter(&mut self, key: ClrKey, session: usize) {
         let collector = self.collectors.entry(key).or_default();
         if std::mem::replace(&mut collector.session, session) != session {
             self.suspended.change_scope(key, Scope::session(session));
@@ -375,7 +388,7 @@ impl Collections {
         }
     }
 
-    fn start(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
+    fn start(&mut self, process: ProcessIndex, record: &Record<'_>, event: &EventRef) {
         let Some(fields) = self.start.read(record) else {
             return;
         };
@@ -383,7 +396,10 @@ impl Collections {
         let reason = value(3);
         let kind = value(4);
         let clr = value(0) as u16;
-        let collector = self.collectors.entry((process, clr)).or_default();
+        let collector = self
+            .collectors
+            .entry(ClrKey::new(process, clr))
+            .or_default();
         // Some runtimes report a start in two versions of the event.
         let latest = collector.latest.and_then(|index| self.list.get(index));
         if latest.is_some_and(|latest| latest.number == value(1) && latest.ended.is_none()) {
@@ -391,13 +407,16 @@ impl Collections {
         }
         let index = self.list.len();
         let since = latest.map(|latest| event.time.saturating_since(latest.started));
-        self.enter((process, clr), event.session);
-        let suspended = self.suspended.get_mut(&(process, clr));
+        self.enter(ClrKey::new(process, clr), event.session);
+        let suspended = self.suspended.get_mut(&ClrKey::new(process, clr));
         let shares_pause = suspended.as_ref().is_some_and(|of| of.started.is_some());
         if let Some(suspended) = suspended {
             suspended.started.get_or_insert(index);
         }
-        let collector = self.collectors.entry((process, clr)).or_default();
+        let collector = self
+            .collectors
+            .entry(ClrKey::new(process, clr))
+            .or_default();
         collector.latest = Some(index);
         self.list.push(Collection {
             process,
@@ -420,12 +439,12 @@ impl Collections {
         collector.open.push(index);
     }
 
-    fn end(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
+    fn end(&mut self, process: ProcessIndex, record: &Record<'_>, event: &EventRef) {
         let Some(fields) = self.end.read(record) else {
             return;
         };
         let clr = fields.uint(0).unwrap_or(0) as u16;
-        let Some(collector) = self.collectors.get_mut(&(process, clr)) else {
+        let Some(collector) = self.collectors.get_mut(&ClrKey::new(process, clr)) else {
             return;
         };
         let number = fields.uint(1);
@@ -438,8 +457,11 @@ impl Collections {
             return;
         };
         let index = collector.open.remove(at);
-        self.ended
-            .begin((process, clr), Scope::session(collector.session), index);
+        self.ended.begin(
+            ClrKey::new(process, clr),
+            Scope::session(collector.session),
+            index,
+        );
         if let Some(collection) = list.get_mut(index) {
             collection.ended = Some(event.time);
             collection.tid = event.tid.or(collection.tid);
@@ -448,16 +470,16 @@ impl Collections {
 
     /// Threads run again: the pause belongs to the collection that started in it, or to one that
     /// runs beside the process.
-    fn restarted(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
+    fn restarted(&mut self, process: ProcessIndex, record: &Record<'_>, event: &EventRef) {
         let clr = self
             .restarted
             .read(record)
             .and_then(|fields| fields.uint(0));
         let clr = clr.unwrap_or(0) as u16;
-        let Some(collector) = self.collectors.get_mut(&(process, clr)) else {
+        let Some(collector) = self.collectors.get_mut(&ClrKey::new(process, clr)) else {
             return;
         };
-        let suspended = self.suspended.end(&(process, clr));
+        let suspended = self.suspended.end(&ClrKey::new(process, clr));
         let Some(Suspended {
             since,
             reason,
@@ -490,19 +512,19 @@ impl Collections {
             }
             None => {
                 if let Some(paused) = ticks_within(self.range, since, event.time) {
-                    collector.other.count += 1;
-                    collector.other.paused += paused;
+                    collector.other_pauses += 1;
+                    collector.other_paused += paused;
                 }
             }
         }
     }
 
-    fn stats(&mut self, process: usize, record: &Record<'_>) {
+    fn stats(&mut self, process: ProcessIndex, record: &Record<'_>) {
         let Some(fields) = self.stats.read(record) else {
             return;
         };
         let clr = fields.uint(0).unwrap_or(0) as u16;
-        let ended = self.ended.get(&(process, clr));
+        let ended = self.ended.get(&ClrKey::new(process, clr));
         let Some(collection) = ended.and_then(|&index| self.list.get_mut(index)) else {
             return;
         };
@@ -519,7 +541,7 @@ impl Collections {
     }
 
     /// What the collection that runs did to a heap.
-    fn history(&mut self, process: usize, record: &Record<'_>) {
+    fn history(&mut self, process: ProcessIndex, record: &Record<'_>) {
         let version = record.event().map_or(0, |header| header.descriptor.version);
         let Some(fields) = self
             .history
@@ -529,13 +551,13 @@ impl Collections {
             return;
         };
         let clr = fields.uint(0).unwrap_or(0) as u16;
-        let Some(collector) = self.collectors.get(&(process, clr)) else {
+        let Some(collector) = self.collectors.get(&ClrKey::new(process, clr)) else {
             return;
         };
         let index = collector
             .open
             .last()
-            .or_else(|| self.ended.get(&(process, clr)));
+            .or_else(|| self.ended.get(&ClrKey::new(process, clr)));
         let Some(collection) = index.and_then(|&index| self.list.get_mut(index)) else {
             return;
         };
@@ -568,13 +590,16 @@ impl Collections {
         collection.heaps.push(history);
     }
 
-    fn allocated(&mut self, process: usize, record: &Record<'_>) {
+    fn allocated(&mut self, process: ProcessIndex, record: &Record<'_>) {
         let Some(fields) = self.allocation.read(record) else {
             return;
         };
         let clr = fields.uint(0).unwrap_or(0) as u16;
         let bytes = fields.uint(1).or_else(|| fields.uint(2)).unwrap_or(0);
-        let collector = self.collectors.entry((process, clr)).or_default();
+        let collector = self
+            .collectors
+            .entry(ClrKey::new(process, clr))
+            .or_default();
         collector.allocated = collector.allocated.saturating_add(bytes);
         self.has_allocations = true;
     }
@@ -599,14 +624,17 @@ impl Observer for Collections {
                 };
                 let clr = fields.uint(0).unwrap_or(0) as u16;
                 let reason = fields.uint(1).unwrap_or(1);
-                self.enter((process, clr), event.session);
+                self.enter(ClrKey::new(process, clr), event.session);
                 let suspended = Suspended {
                     since: event.time,
                     reason,
                     started: None,
                 };
-                self.suspended
-                    .begin((process, clr), Scope::session(event.session), suspended);
+                self.suspended.begin(
+                    ClrKey::new(process, clr),
+                    Scope::session(event.session),
+                    suspended,
+                );
             }
             ALLOCATED => self.allocated(process, record),
             _ => {}

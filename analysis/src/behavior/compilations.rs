@@ -24,6 +24,7 @@ use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::{FieldReader, clr};
 
 use super::runtime_event;
+use crate::keys::ProcessIndex;
 use crate::loss::Loss;
 use crate::machine::Machine;
 use crate::machine::names::{text, tier_name, tier_of};
@@ -36,8 +37,8 @@ pub(super) const JITTING: u16 = 145;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Compilation {
-    /// Index of the process in the machine.
-    pub process: usize,
+    /// The process.
+    pub process: ProcessIndex,
     /// The thread that compiled it.
     pub tid: Option<ThreadId>,
     /// Type with its namespace, and name.
@@ -74,7 +75,7 @@ struct Started {
 pub struct Compilations {
     list: Vec<Compilation>,
     /// By process, thread and method.
-    started: OpenOperations<(usize, Option<ThreadId>, u64), Started>,
+    started: OpenOperations<(ProcessIndex, Option<ThreadId>, u64), Started>,
     given_up: u64,
     range: TimeRange,
     jitting: FieldReader<2>,
@@ -124,7 +125,7 @@ impl Compilations {
         std::mem::take(&mut self.list)
     }
 
-    fn loaded(&mut self, process: usize, method: &clr::Method<'_>, event: &EventRef) {
+    fn loaded(&mut self, process: ProcessIndex, method: &clr::Method<'_>, event: &EventRef) {
         let started = self.started.end(&(process, event.tid, method.id));
         if !self.range.contains(event.time) {
             return;

@@ -10,9 +10,10 @@
 //! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
 //! let mut contention = Contention::new();
 //! let machine = Analysis::new().run(&mut recording, &mut contention)?;
-//! for ((process, tid), waits) in contention.threads() {
-//!     let name = machine.processes().get(*process).map_or("?", |p| p.name());
-//!     println!("{name} thread {tid}: {} waits for locks", waits.durations.len());
+//! for (thread, waits) in contention.threads() {
+//!     let process = thread.process.and_then(|index| machine.process(index));
+//!     let name = process.map_or("?", |process| process.name());
+//!     println!("{name} thread {}: {} waits for locks", thread.tid, waits.durations.len());
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -25,6 +26,7 @@ use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 
 use super::{runtime_event, ticks_within};
+use crate::keys::{ProcessIndex, ThreadKey};
 use crate::loss::Loss;
 use crate::machine::{Change, Machine};
 use crate::observe::{EventRef, Joins, Observer, Stack};
@@ -47,8 +49,18 @@ pub struct LockWaits {
     pub durations: Vec<u64>,
     /// Waits whose end was not recorded.
     pub unended: u64,
-    /// Ticks of the longest, and when it began.
-    pub longest: Option<(u64, Ticks)>,
+    /// The longest of them.
+    pub longest: Option<LongestWait>,
+}
+
+/// The longest wait of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LongestWait {
+    /// When it began, in ticks.
+    pub since: Ticks,
+    /// For how many ticks it lasted.
+    pub ticks: u64,
 }
 
 /// A wait that has not ended: when it began, and the number of this event.
@@ -70,9 +82,9 @@ enum Step {
 /// Collects the waits for locks of a recording.
 #[derive(Clone, Debug)]
 pub struct Contention {
-    threads: BTreeMap<(usize, ThreadId), LockWaits>,
+    threads: BTreeMap<ThreadKey, LockWaits>,
     /// Waits that have not ended, by process, thread and kind.
-    open: OpenOperations<(usize, ThreadId, u64), Open>,
+    open: OpenOperations<(ProcessIndex, ThreadId, u64), Open>,
     given_up: u64,
     range: TimeRange,
     fields: FieldReader<1>,
@@ -105,9 +117,9 @@ impl Contention {
         Contention { range, ..self }
     }
 
-    /// The waits by index of the process and by thread.
+    /// The waits of each thread.
     #[must_use]
-    pub fn threads(&self) -> &BTreeMap<(usize, ThreadId), LockWaits> {
+    pub fn threads(&self) -> &BTreeMap<ThreadKey, LockWaits> {
         &self.threads
     }
 
@@ -132,16 +144,24 @@ impl Contention {
             };
             let scope = Scope::session(event.session);
             if let Some(unended) = self.open.begin((process, tid, kind), scope, began) {
-                self.add_unended((process, tid), unended.since, event.time);
+                self.add_unended(
+                    ThreadKey::new(Some(process), tid),
+                    unended.since,
+                    event.time,
+                );
             }
             return Some(Step::Begun);
         }
         let Open { since, number } = self.open.end(&(process, tid, kind))?;
         let duration = ticks_within(self.range, since, event.time);
         if let Some(duration) = duration {
-            let waits = self.threads.entry((process, tid)).or_default();
-            if waits.longest.is_none_or(|(longest, _)| longest < duration) {
-                waits.longest = Some((duration, since));
+            let thread = ThreadKey::new(Some(process), tid);
+            let waits = self.threads.entry(thread).or_default();
+            if waits.longest.is_none_or(|longest| longest.ticks < duration) {
+                waits.longest = Some(LongestWait {
+                    since,
+                    ticks: duration,
+                });
             }
             waits.durations.push(duration);
         }
@@ -149,7 +169,7 @@ impl Contention {
     }
 
     /// A wait lasted until `time` at most, and its end is missing.
-    fn add_unended(&mut self, thread: (usize, ThreadId), since: Ticks, time: Ticks) {
+    fn add_unended(&mut self, thread: ThreadKey, since: Ticks, time: Ticks) {
         if ticks_within(self.range, since, time).is_some() {
             self.threads.entry(thread).or_default().unended += 1;
         }
@@ -161,9 +181,9 @@ impl Contention {
 
     /// What waits now does so to the end of the recording.
     fn close(&mut self, machine: &Machine) {
-        let end = machine.span().map_or(Ticks::MIN, |(_, last)| last);
+        let end = machine.span().map_or(Ticks::MIN, |span| span.last);
         for ((process, tid, _), Open { since, .. }) in self.open.take() {
-            self.add_unended((process, tid), since, end);
+            self.add_unended(ThreadKey::new(Some(process), tid), since, end);
         }
     }
 }

@@ -25,6 +25,7 @@ use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 
 use super::runtime_event;
+use crate::keys::ProcessIndex;
 use crate::machine::Machine;
 use crate::machine::names::text;
 use crate::observe::{EventRef, Joins, Observer};
@@ -36,8 +37,8 @@ pub const THROWN: u16 = 80;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Thrown {
-    /// Index of the process in the machine.
-    pub process: usize,
+    /// The process.
+    pub process: ProcessIndex,
     /// The type, with its namespace.
     pub exception: Box<str>,
     /// Address of the code that threw it.
@@ -55,7 +56,7 @@ pub struct Thrown {
 /// Collects the exceptions of a recording.
 #[derive(Clone, Debug)]
 pub struct Exceptions {
-    by_place: BTreeMap<(usize, Vec<u8>, u64), Thrown>,
+    by_place: BTreeMap<(ProcessIndex, Vec<u8>, u64), Thrown>,
     thrown: FieldReader<3>,
 }
 

@@ -11,10 +11,10 @@
 //! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
 //! let mut io = Io::new();
 //! let machine = Analysis::new().run(&mut recording, &mut io)?;
-//! for ((process, path, operation), total) in io.by_path(&machine) {
-//!     let process = process.and_then(|index| machine.processes().get(index));
+//! for (key, total) in io.by_path(&machine) {
+//!     let process = key.process.and_then(|index| machine.process(index));
 //!     let name = process.map_or("?", |process| process.name());
-//!     println!("{name} {operation:?} {path}: {} times, {} bytes", total.count, total.bytes);
+//!     println!("{name} {}: {} times {:?}", key.path, total.count, key.operation);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -29,6 +29,7 @@ use etl_schema::views::FieldReader;
 use foldhash::HashMap;
 
 use super::Histogram;
+use crate::keys::ProcessIndex;
 use crate::loss::Loss;
 use crate::machine::Machine;
 use crate::machine::names::text;
@@ -68,8 +69,17 @@ impl Operation {
     }
 }
 
-/// Index of the process, path of the file, and what was done.
-pub type IoKey = (Option<usize>, String, Operation);
+/// What a process did with a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub struct IoKey {
+    /// The process; `None` if the recording names none.
+    pub process: Option<ProcessIndex>,
+    /// Path of the file as users have it; empty if no event names it.
+    pub path: String,
+    /// What was done.
+    pub operation: Operation,
+}
 
 /// Operations of one kind by a process on a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,6 +91,20 @@ pub struct IoTotal {
     pub bytes: u64,
     /// How long they took, in 100 ns.
     pub latency: Histogram,
+}
+
+/// The total of a process, a file and an operation, from [`Io::totals`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileTotal<'a> {
+    /// The process; `None` if the recording names none.
+    pub process: Option<ProcessIndex>,
+    /// Path of the file as the kernel has it; `None` if no event names it.
+    pub path: Option<&'a str>,
+    /// What was done.
+    pub operation: Operation,
+    /// How much.
+    pub total: &'a IoTotal,
 }
 
 /// One operation of a disk.
@@ -110,13 +134,10 @@ pub struct DiskOperation {
 }
 
 impl DiskOperation {
-    /// The index of its process; `None` if the recording names none.
+    /// Its process; `None` if the recording names none.
     #[must_use]
-    pub fn process(&self) -> Option<usize> {
-        match self.actor {
-            Actor::Process(process) => process,
-            Actor::Thread(_) => None,
-        }
+    pub fn process(&self) -> Option<ProcessIndex> {
+        self.actor.process()
     }
 }
 
@@ -132,7 +153,7 @@ impl AddAssign<&IoTotal> for IoTotal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Actor {
     /// A process, by its index; `None` where the recording names none.
-    Process(Option<usize>),
+    Process(Option<ProcessIndex>),
     /// A thread whose process no event has named yet.
     Thread(ThreadId),
 }
@@ -145,6 +166,13 @@ impl Actor {
         match machine.process_of_thread(tid) {
             None => Actor::Thread(tid),
             process => Actor::Process(process),
+        }
+    }
+
+    fn process(self) -> Option<ProcessIndex> {
+        match self {
+            Actor::Process(process) => process,
+            Actor::Thread(_) => None,
         }
     }
 }
@@ -242,8 +270,7 @@ impl Io {
     /// The path of the file of an operation, as events state it; `None` if no event names it.
     #[must_use]
     pub fn path_of(&self, operation: &DiskOperation) -> Option<&str> {
-        let path = self.files.get(operation.file?)?;
-        if path.is_empty() { None } else { Some(path) }
+        self.path(operation.file)
     }
 
     /// Operations on files whose time is not known, as records are missing in which they may have
@@ -253,37 +280,37 @@ impl Io {
         self.given_up
     }
 
-    /// Sums by index of the process, path (`None` where no event names the file) and operation.
-    pub fn totals(
-        &self,
-    ) -> impl Iterator<Item = (Option<usize>, Option<&str>, Operation, &IoTotal)> {
-        self.totals
-            .iter()
-            .map(|(&(actor, file, operation), total)| {
-                let process = match actor {
-                    Actor::Process(process) => process,
-                    Actor::Thread(_) => None,
-                };
-                let path = file
-                    .and_then(|file| self.files.get(file))
-                    .map(|path| &**path);
-                (
-                    process,
-                    path.filter(|path| !path.is_empty()),
-                    operation,
-                    total,
-                )
-            })
+    /// The totals of each process, file and operation. A file that was closed and opened again has
+    /// several.
+    pub fn totals(&self) -> impl Iterator<Item = FileTotal<'_>> {
+        let totals = self.totals.iter();
+        totals.map(|(&(actor, file, operation), total)| FileTotal {
+            process: actor.process(),
+            path: self.path(file),
+            operation,
+            total,
+        })
     }
 
-    /// The sums, with paths as users have them: a file that was closed and opened again has several
-    /// numbers, and one sum. The path is empty where no event names the file.
+    /// The path of a file by its index; `None` if no event names it.
+    fn path(&self, file: Option<usize>) -> Option<&str> {
+        let path = self.files.get(file?)?;
+        if path.is_empty() { None } else { Some(path) }
+    }
+
+    /// The totals by process, path and operation. Paths are as users have them, with the letters of
+    /// drives.
     #[must_use]
     pub fn by_path(&self, machine: &Machine) -> BTreeMap<IoKey, IoTotal> {
         let mut out: BTreeMap<IoKey, IoTotal> = BTreeMap::new();
-        for (process, path, operation, total) in self.totals() {
-            let path = path.map_or(String::new(), |path| machine.user_path(path).into_owned());
-            *out.entry((process, path, operation)).or_default() += total;
+        for file in self.totals() {
+            let path = file.path.map(|path| machine.user_path(path).into_owned());
+            let key = IoKey {
+                process: file.process,
+                path: path.unwrap_or_default(),
+                operation: file.operation,
+            };
+            *out.entry(key).or_default() += file.total;
         }
         out
     }

@@ -26,6 +26,7 @@ use etl_schema::views::FieldReader;
 use foldhash::HashMap;
 
 use super::runtime_event;
+use crate::keys::ProcessIndex;
 use crate::machine::Machine;
 use crate::machine::names::text;
 use crate::observe::{EventRef, Joins, Observer};
@@ -70,8 +71,8 @@ impl LoadKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Load {
-    /// Index of the process in the machine.
-    pub process: usize,
+    /// The process.
+    pub process: ProcessIndex,
     /// The CLR of the process.
     pub clr: u16,
     /// What it is.
@@ -108,10 +109,10 @@ struct Search {
 pub struct Loads {
     list: Vec<Load>,
     /// Indices of what is loaded, by process, CLR, kind and id.
-    alive: HashMap<(usize, u16, LoadKind, u64), usize>,
+    alive: HashMap<(ProcessIndex, u16, LoadKind, u64), usize>,
     /// Indices of the assemblies by process and name that lack a load or a search.
-    halves: HashMap<(usize, Box<str>), usize>,
-    searches: HashMap<(usize, Option<ThreadId>), Vec<Search>>,
+    halves: HashMap<(ProcessIndex, Box<str>), usize>,
+    searches: HashMap<(ProcessIndex, Option<ThreadId>), Vec<Search>>,
     module: FieldReader<4>,
     assembly: FieldReader<3>,
     domain: FieldReader<3>,
@@ -199,7 +200,13 @@ impl Loads {
         ))
     }
 
-    fn loaded(&mut self, kind: LoadKind, process: usize, record: &Record<'_>, event: &EventRef) {
+    fn loaded(
+        &mut self,
+        kind: LoadKind,
+        process: ProcessIndex,
+        record: &Record<'_>,
+        event: &EventRef,
+    ) {
         let Some((id, clr, name, path)) = self.item(kind, record) else {
             return;
         };
@@ -234,7 +241,13 @@ impl Loads {
         }
     }
 
-    fn unloaded(&mut self, kind: LoadKind, process: usize, record: &Record<'_>, time: Ticks) {
+    fn unloaded(
+        &mut self,
+        kind: LoadKind,
+        process: ProcessIndex,
+        record: &Record<'_>,
+        time: Ticks,
+    ) {
         let Some((id, clr, ..)) = self.item(kind, record) else {
             return;
         };
@@ -244,7 +257,7 @@ impl Loads {
         }
     }
 
-    fn search(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
+    fn search(&mut self, process: ProcessIndex, record: &Record<'_>, event: &EventRef) {
         let Some(fields) = self.started.read(record) else {
             return;
         };
@@ -258,7 +271,7 @@ impl Loads {
         }
     }
 
-    fn searched(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
+    fn searched(&mut self, process: ProcessIndex, record: &Record<'_>, event: &EventRef) {
         let Some(fields) = self.ended.read(record) else {
             return;
         };

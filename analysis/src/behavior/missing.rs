@@ -349,8 +349,8 @@ impl Io {
     pub fn missing(&self) -> Vec<MissingData> {
         let mut has_disks = false;
         let mut has_files = false;
-        for (_, _, operation, _) in self.totals() {
-            match operation.is_of_disk() {
+        for file in self.totals() {
+            match file.operation.is_of_disk() {
                 true => has_disks = true,
                 false => has_files = true,
             }

@@ -29,6 +29,7 @@ use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 
 use super::{contention, exceptions, runtime_event};
+use crate::keys::ProcessIndex;
 use crate::loss::Loss;
 use crate::machine::names::text;
 use crate::machine::{Change, Life, Machine};
@@ -64,8 +65,8 @@ pub enum Occurred {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Occurrence {
-    /// Index of the process in the machine.
-    pub process: usize,
+    /// The process.
+    pub process: ProcessIndex,
     /// Its thread.
     pub tid: Option<ThreadId>,
     /// Number of the event with which it began, which may have a stack.
@@ -85,7 +86,7 @@ pub struct Occurrences {
     texts: IndexSet<Box<str>, RandomState>,
     /// Events with which waits began, by process, thread, and whether the lock is native: their
     /// numbers and times.
-    waits: OpenOperations<(usize, ThreadId, bool), (u64, Ticks)>,
+    waits: OpenOperations<(ProcessIndex, ThreadId, bool), (u64, Ticks)>,
     thrown: FieldReader<2>,
     contention: FieldReader<1>,
 }
@@ -132,7 +133,7 @@ impl Occurrences {
     /// Adds what ends with an event, and with which event it began.
     fn add(
         &mut self,
-        process: usize,
+        process: ProcessIndex,
         event: &EventRef,
         (number, since): (u64, Ticks),
         what: Occurred,
@@ -148,7 +149,13 @@ impl Occurrences {
         });
     }
 
-    fn contention(&mut self, id: u16, process: usize, record: &Record<'_>, event: &EventRef) {
+    fn contention(
+        &mut self,
+        id: u16,
+        process: ProcessIndex,
+        record: &Record<'_>,
+        event: &EventRef,
+    ) {
         let Some(tid) = event.tid else { return };
         // Both events begin with the flags.
         let flags = self
@@ -168,7 +175,7 @@ impl Occurrences {
         }
     }
 
-    fn exception(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
+    fn exception(&mut self, process: ProcessIndex, record: &Record<'_>, event: &EventRef) {
         let Some(fields) = self.thrown.read(record) else {
             return;
         };
@@ -202,7 +209,12 @@ impl Observer for Occurrences {
     }
 
     fn change(&mut self, _: &Machine, change: &Change, event: &EventRef) {
-        if let Change::Image(Life::Begun, process, image) = *change {
+        if let Change::Image {
+            life: Life::Begun,
+            process,
+            image,
+        } = *change
+        {
             self.add(
                 process,
                 event,

@@ -136,7 +136,14 @@ impl Observer for Presence {
     }
 
     fn change(&mut self, _: &Machine, change: &Change, _: &EventRef) {
-        if matches!(change, Change::Image(Life::Begun, ..)) {
+        let is_load = matches!(
+            change,
+            Change::Image {
+                life: Life::Begun,
+                ..
+            }
+        );
+        if is_load {
             self.add(Subject::Images);
         }
     }

@@ -28,6 +28,7 @@ use etl_schema::views::FieldReader;
 use foldhash::HashMap;
 
 use super::{Histogram, runtime_event};
+use crate::keys::{ClrKey, ProcessIndex};
 use crate::machine::Machine;
 use crate::observe::{EventRef, Joins, Observer};
 
@@ -94,8 +95,8 @@ impl PoolChange {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PoolEvent {
-    /// Index of the process in the machine.
-    pub process: usize,
+    /// The process.
+    pub process: ProcessIndex,
     /// The CLR of the process; 0 where the event does not state it.
     pub clr: u16,
     /// When, in ticks.
@@ -130,7 +131,17 @@ pub struct Queue {
     pub unknown: u64,
 }
 
-/// A pool: that of a CLR in a process.
+/// How many worker threads a pool may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkerLimits {
+    /// The pool does not end threads below this number.
+    pub min: u32,
+    /// The pool does not start threads above this number.
+    pub max: u32,
+}
+
+/// The thread pool of a CLR.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pool {
@@ -138,8 +149,8 @@ pub struct Pool {
     pub work: Queue,
     /// Completed input and output.
     pub io: Queue,
-    /// The least and the most worker threads, where the recording states the limits.
-    pub limits: Option<(u32, u32)>,
+    /// The limits of its worker threads, if the recording states them.
+    pub limits: Option<WorkerLimits>,
     /// The most threads that worked at the same time, as the events state it.
     pub most_working: Option<u32>,
 }
@@ -148,9 +159,9 @@ pub struct Pool {
 #[derive(Clone, Debug)]
 pub struct ThreadPool {
     changes: Vec<PoolEvent>,
-    pools: BTreeMap<(usize, u16), Pool>,
+    pools: BTreeMap<ClrKey, Pool>,
     /// When items were queued that no thread took yet: by pool, whether of I/O, and id.
-    waiting: HashMap<(usize, u16, bool, u64), Ticks>,
+    waiting: HashMap<(ProcessIndex, u16, bool, u64), Ticks>,
     workers: FieldReader<3>,
     older: FieldReader<2>,
     io: FieldReader<3>,
@@ -202,9 +213,9 @@ impl ThreadPool {
         &self.changes
     }
 
-    /// The pools by index of the process and CLR.
+    /// The pool of each CLR.
     #[must_use]
-    pub fn pools(&self) -> &BTreeMap<(usize, u16), Pool> {
+    pub fn pools(&self) -> &BTreeMap<ClrKey, Pool> {
         &self.pools
     }
 
@@ -214,7 +225,7 @@ impl ThreadPool {
         self.adjusted.value_name(1, reason.into())
     }
 
-    fn change(&mut self, id: u16, process: usize, record: &Record<'_>, event: &EventRef) {
+    fn change(&mut self, id: u16, process: ProcessIndex, record: &Record<'_>, event: &EventRef) {
         let is_io = (IO_STARTED..=IO_RETURNED).contains(&id);
         let fields = if OLDER.contains(&id) {
             let fields = self.older.read(record);
@@ -237,7 +248,7 @@ impl ThreadPool {
             id % 4
         };
         let clr = clr.unwrap_or(0) as u16;
-        self.pools.entry((process, clr)).or_default();
+        self.pools.entry(ClrKey::new(process, clr)).or_default();
         self.changes.push(PoolEvent {
             process,
             clr,
@@ -252,7 +263,7 @@ impl ThreadPool {
         });
     }
 
-    fn adjusted(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
+    fn adjusted(&mut self, process: ProcessIndex, record: &Record<'_>, event: &EventRef) {
         let Some(fields) = self.adjusted.read(record) else {
             return;
         };
@@ -260,7 +271,7 @@ impl ThreadPool {
             return;
         };
         let clr = fields.uint(3).unwrap_or(0) as u16;
-        self.pools.entry((process, clr)).or_default();
+        self.pools.entry(ClrKey::new(process, clr)).or_default();
         self.changes.push(PoolEvent {
             process,
             clr,
@@ -275,7 +286,7 @@ impl ThreadPool {
         });
     }
 
-    fn queued(&mut self, process: usize, is_io: bool, record: &Record<'_>, time: Ticks) {
+    fn queued(&mut self, process: ProcessIndex, is_io: bool, record: &Record<'_>, time: Ticks) {
         let reader = if is_io {
             &mut self.io_queue
         } else {
@@ -286,14 +297,14 @@ impl ThreadPool {
         };
         let Some(item) = fields.uint(0) else { return };
         let clr = fields.uint(1).unwrap_or(0) as u16;
-        let pool = self.pools.entry((process, clr)).or_default();
+        let pool = self.pools.entry(ClrKey::new(process, clr)).or_default();
         let queue = if is_io { &mut pool.io } else { &mut pool.work };
         queue.queued += 1;
         let before = self.waiting.insert((process, clr, is_io, item), time);
         queue.waiting += u64::from(before.is_none());
     }
 
-    fn taken(&mut self, process: usize, is_io: bool, record: &Record<'_>, time: Ticks) {
+    fn taken(&mut self, process: ProcessIndex, is_io: bool, record: &Record<'_>, time: Ticks) {
         let reader = if is_io {
             &mut self.io_take
         } else {
@@ -304,7 +315,7 @@ impl ThreadPool {
         };
         let Some(item) = fields.uint(0) else { return };
         let clr = fields.uint(1).unwrap_or(0) as u16;
-        let pool = self.pools.entry((process, clr)).or_default();
+        let pool = self.pools.entry(ClrKey::new(process, clr)).or_default();
         let queue = if is_io { &mut pool.io } else { &mut pool.work };
         match self.waiting.remove(&(process, clr, is_io, item)) {
             Some(since) => {
@@ -334,17 +345,22 @@ impl Observer for ThreadPool {
                 let Some(fields) = self.limits.read(record) else {
                     return;
                 };
-                let limits = fields.uint(0).zip(fields.uint(1));
                 let clr = fields.uint(2).unwrap_or(0) as u16;
-                let pool = self.pools.entry((process, clr)).or_default();
-                pool.limits = limits.map(|(least, most)| (least as u32, most as u32));
+                let pool = self.pools.entry(ClrKey::new(process, clr)).or_default();
+                pool.limits = None;
+                if let (Some(min), Some(max)) = (fields.uint(0), fields.uint(1)) {
+                    pool.limits = Some(WorkerLimits {
+                        min: min as u32,
+                        max: max as u32,
+                    });
+                }
             }
             WORKING => {
                 let Some(fields) = self.working.read(record) else {
                     return;
                 };
                 let clr = fields.uint(1).unwrap_or(0) as u16;
-                let pool = self.pools.entry((process, clr)).or_default();
+                let pool = self.pools.entry(ClrKey::new(process, clr)).or_default();
                 pool.most_working = pool.most_working.max(fields.uint(0).map(|n| n as u32));
             }
             QUEUED | IO_QUEUED => self.queued(process, id == IO_QUEUED, record, event.time),

@@ -31,6 +31,7 @@ use etl_schema::views::FieldReader;
 use foldhash::{HashMap, HashSet};
 
 use super::{Histogram, ticks_within};
+use crate::keys::ThreadKey;
 use crate::loss::Loss;
 use crate::machine::{Change, Life, Machine};
 use crate::observe::{EventRef, Joins, Observer, Stack};
@@ -42,9 +43,6 @@ const WAITING: u64 = 5;
 
 /// The thread of idle processors.
 const IDLE: u32 = 0;
-
-/// A thread: index of its process, where that is known, and its id.
-pub type ThreadKey = (Option<usize>, ThreadId);
 
 /// What a thread did, in ticks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,8 +56,18 @@ pub struct ThreadTimes {
     pub waits: BTreeMap<u8, Histogram>,
     /// The times from when it was ready to run until it ran.
     pub ready: Histogram,
-    /// Who ended its waits: how many, and ticks of these waits.
-    pub wakers: BTreeMap<ThreadKey, (u64, u64)>,
+    /// The threads that ended its waits, each with the waits that it ended.
+    pub wakers: BTreeMap<ThreadKey, EndedWaits>,
+}
+
+/// The waits of a thread that another thread ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EndedWaits {
+    /// How many.
+    pub count: u64,
+    /// For how many ticks they lasted.
+    pub ticks: u64,
 }
 
 impl AddAssign<ThreadTimes> for ThreadTimes {
@@ -71,15 +79,15 @@ impl AddAssign<ThreadTimes> for ThreadTimes {
         }
         self.ready += &other.ready;
         for (waker, waits) in other.wakers {
-            self.add_waker(waker, waits);
+            *self.wakers.entry(waker).or_default() += waits;
         }
     }
 }
 
-impl ThreadTimes {
-    fn add_waker(&mut self, waker: ThreadKey, (count, ticks): (u64, u64)) {
-        let sums = self.wakers.entry(waker).or_default();
-        *sums = (sums.0 + count, sums.1.saturating_add(ticks));
+impl AddAssign for EndedWaits {
+    fn add_assign(&mut self, other: EndedWaits) {
+        self.count += other.count;
+        self.ticks = self.ticks.saturating_add(other.ticks);
     }
 }
 
@@ -175,7 +183,7 @@ impl Waits {
     }
 
     fn key(machine: &Machine, tid: ThreadId) -> ThreadKey {
-        (machine.process_of_thread(tid), tid)
+        ThreadKey::new(machine.process_of_thread(tid), tid)
     }
 
     /// A processor stops running one thread and runs another one. Returns the new one and the ticks
@@ -290,7 +298,10 @@ impl Waits {
         let times = self.threads.entry(*key).or_default();
         times.waits.entry(reason).or_default().add(waited);
         let waker = Self::key(machine, ThreadId::new(*self.current.get(&event.processor)?));
-        times.add_waker(waker, (1, waited));
+        *times.wakers.entry(waker).or_default() += EndedWaits {
+            count: 1,
+            ticks: waited,
+        };
         Some((waker, waited))
     }
 
@@ -305,7 +316,7 @@ impl Waits {
     /// Threads that run now do so to the end of the recording, and the processes of all are known
     /// as far as they ever are.
     fn close(&mut self, machine: &Machine) {
-        let end = machine.kernel_span().map_or(Ticks::MIN, |(_, last)| last);
+        let end = machine.kernel_span().map_or(Ticks::MIN, |span| span.last);
         // Losses up to the end: their sessions and processors.
         let lost = machine
             .losses()
@@ -334,25 +345,33 @@ impl Waits {
                 self.threads.entry(key).or_default().running += ran;
             }
         }
-        let known = |(process, tid): ThreadKey| {
-            (
-                process.or_else(|| machine.first_process_of_thread(tid)),
-                tid,
-            )
-        };
-        for (key, mut times) in std::mem::take(&mut self.threads) {
+        for (thread, mut times) in std::mem::take(&mut self.threads) {
             for (waker, waits) in std::mem::take(&mut times.wakers) {
-                times.add_waker(known(waker), waits);
+                let waker = with_first_process(waker, machine);
+                *times.wakers.entry(waker).or_default() += waits;
             }
-            *self.threads.entry(known(key)).or_default() += times;
+            let thread = with_first_process(thread, machine);
+            *self.threads.entry(thread).or_default() += times;
         }
     }
 
     fn forget(&mut self, change: &Change) {
         // The id was another thread's.
-        if let Change::Thread(Life::Begun, tid) = change {
+        if let Change::Thread {
+            life: Life::Begun,
+            tid,
+        } = change
+        {
             self.states.end(tid);
         }
+    }
+}
+
+/// The key of a thread. If no event had named its process, the process that a later event names.
+fn with_first_process(thread: ThreadKey, machine: &Machine) -> ThreadKey {
+    match thread.process {
+        Some(_) => thread,
+        None => ThreadKey::new(machine.first_process_of_thread(thread.tid), thread.tid),
     }
 }
 
@@ -454,8 +473,7 @@ impl Observer for StackedWaits {
             _ => return,
         };
         if let Some((thread, ticks)) = wait.filter(|_| of == self.of) {
-            let (process, tid) = thread;
-            self.costs.expect(event, process, tid);
+            self.costs.expect(event, thread.process, thread.tid);
             self.costs.cost(event.number, ticks);
         }
     }

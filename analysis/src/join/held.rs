@@ -8,6 +8,7 @@ use etl_format::{ThreadId, Ticks};
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 
+use crate::keys::ProcessIndex;
 use crate::observe::{EventKind, EventRef};
 
 /// Addresses of a stack. A record has at most this many, and a stack one or two records; keys can
@@ -58,7 +59,7 @@ impl Held {
             number: event.number,
             time: event.time,
             address: sample.unwrap_or(0),
-            process: narrow(event.process),
+            process: narrow(event.process.map(ProcessIndex::get)),
             tid: event.tid.unwrap_or(ThreadId::new(NONE)),
             file: narrow(Some(event.file)),
             kind,
@@ -80,7 +81,7 @@ impl Held {
                 .0
                 .get_index(self.kind as usize)
                 .map_or(EventKind::Other, |(kind, _)| *kind),
-            process: wide(self.process),
+            process: wide(self.process).map(ProcessIndex::new),
             tid: self.tid(),
             processor: self.processor,
         }
@@ -104,7 +105,7 @@ impl Held {
     }
 
     /// Sets its thread and its process, if it has none: its stack states them.
-    pub fn ran_on(&mut self, tid: ThreadId, process: impl FnOnce() -> Option<usize>) {
+    pub fn ran_on(&mut self, tid: ThreadId, process: impl FnOnce() -> Option<ProcessIndex>) {
         if self.tid == NONE {
             self.tid = tid;
         }
@@ -112,9 +113,9 @@ impl Held {
     }
 
     /// Sets its process, if it has none.
-    pub fn belongs_to(&mut self, process: impl FnOnce() -> Option<usize>) {
+    pub fn belongs_to(&mut self, process: impl FnOnce() -> Option<ProcessIndex>) {
         if self.process == NONE {
-            self.process = narrow(process());
+            self.process = narrow(process().map(ProcessIndex::get));
         }
     }
 }
@@ -386,7 +387,7 @@ mod tests {
     fn memory_of_a_released_stack_is_used_again() {
         let (mut stacks, mut kinds) = (JoinedStacks::default(), Kinds::default());
         let kind = EventKind::Kernel { hook: 0x0f2e };
-        let (number, time, process) = (7, Ticks::new(-3), Some(2));
+        let (number, time, process) = (7, Ticks::new(-3), Some(ProcessIndex::new(2)));
         let tid = Some(ThreadId::new(8));
         let (file, session, processor) = (1, 0, 3);
         let event = EventRef {

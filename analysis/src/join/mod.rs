@@ -219,7 +219,7 @@ impl Joiner {
         }
         let pid = event
             .process
-            .and_then(|index| machine.processes.get(index))
+            .and_then(|index| machine.process(index))
             .map(|p| p.pid);
         let kernel_only = pid.is_some_and(|pid| KERNEL_PROCESSES.contains(&pid));
         let place = self.shown + self.held.len() as u64;

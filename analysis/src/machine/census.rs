@@ -5,6 +5,7 @@ use super::listed::Listed;
 use super::process::Process;
 use super::{Machine, SYSTEM, Span, widen};
 use crate::counted::Counted;
+use crate::keys::ProcessIndex;
 use etl_format::Ticks;
 
 /// What the kernel's lists and its events of starts and ends say of each other.
@@ -12,9 +13,9 @@ use etl_format::Ticks;
 #[non_exhaustive]
 pub struct Census {
     /// Times of the first and the last event of the lists at the start of the session.
-    pub start: Span,
+    pub start: Option<Span>,
     /// Times of the first and the last event of the lists at its end.
-    pub end: Span,
+    pub end: Option<Span>,
     /// Whether the list of processes at the start has the system's own process, one of the first.
     pub has_start: bool,
     /// Whether the list of processes at the end has it.
@@ -59,8 +60,8 @@ impl Process {
 
 impl Machine {
     /// Takes a process of the lists into account.
-    pub(super) fn listed(&mut self, index: usize, is_end: bool) {
-        let Some(process) = self.processes.get_mut(index) else {
+    pub(super) fn listed(&mut self, index: ProcessIndex, is_end: bool) {
+        let Some(process) = self.processes.get_mut(index.get()) else {
             return;
         };
         let is_system = process.pid == SYSTEM;

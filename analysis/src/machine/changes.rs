@@ -3,22 +3,40 @@
 use etl_format::constants::PointerSize;
 use etl_format::{ThreadId, Ticks};
 
+use crate::keys::ProcessIndex;
 use crate::steps::ClrHead;
 
 /// A change of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// A process, by its index in the machine.
-    Process(Life, usize),
-    /// A thread, by its id.
-    Thread(Life, ThreadId),
-    /// An image in a process: the indices of both in the machine.
-    Image(Life, usize, u64),
+    /// A process began, ended, or was listed.
+    Process {
+        /// What happened to it.
+        life: Life,
+        /// The process.
+        process: ProcessIndex,
+    },
+    /// A thread began, ended, or was listed.
+    Thread {
+        /// What happened to it.
+        life: Life,
+        /// Its id.
+        tid: ThreadId,
+    },
+    /// An image was loaded, unloaded, or listed.
+    Image {
+        /// What happened to it.
+        life: Life,
+        /// The process that has it.
+        process: ProcessIndex,
+        /// Its index in [`Machine::images`](crate::Machine::images).
+        image: u64,
+    },
     /// Code of a method came or went.
     Code {
-        /// Index of the process.
-        process: usize,
+        /// The process.
+        process: ProcessIndex,
         /// First address.
         start: u64,
         /// Bytes.
@@ -68,7 +86,7 @@ impl StateObserver for () {}
 #[derive(Clone, Copy, Debug)]
 pub struct ClrEvent<'a> {
     /// Index of the process; `None` where the payload is too short for its event.
-    pub process: Option<usize>,
+    pub process: Option<ProcessIndex>,
     /// The thread.
     pub tid: ThreadId,
     /// Whether it is the rundown provider's.

@@ -8,13 +8,14 @@ use super::process::{Process, UnresolvedCause};
 use super::runtime::{Clr, READY_TO_RUN};
 use super::{Machine, widen};
 use crate::address::{History, KERNEL_SPACE, Origin, Pending, Tag};
-use crate::counted::Counted;
+use crate::counted::{Counted, Span};
+use crate::keys::ProcessIndex;
 
 /// An address that resolved to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnresolvedAddress {
     /// Index of the process.
-    pub process: usize,
+    pub process: ProcessIndex,
     /// The address.
     pub address: u64,
     /// How often it came.
@@ -34,10 +35,10 @@ impl Machine {
         for ((tid, address), sighting) in std::mem::take(&mut self.unattributed) {
             // Of a thread that no event names: its addresses can still be the kernel's.
             let pid = self.threads.pid_of(tid).unwrap_or(ProcessId::new(0));
-            let process = self.process(pid);
+            let process = self.process_index(pid);
             if let Some(process) = self
                 .processes
-                .get_mut(process)
+                .get_mut(process.get())
                 .filter(|_| self.resolver.counts)
             {
                 let tally = process.tally_mut(Origin::Sample);
@@ -56,7 +57,7 @@ impl Machine {
                 process.forget_waiting(&kernel_history, self.kernel_begins);
             }
             decide(
-                index,
+                ProcessIndex::new(index),
                 process,
                 &kernel_history,
                 &mut self.images,
@@ -94,7 +95,7 @@ impl Machine {
             {
                 let from = range.from.or(begin).unwrap_or(Ticks::MIN);
                 let to = range.to.or(end).unwrap_or(Ticks::MAX);
-                images.identify(range.tag.id, (from, to));
+                images.identify(range.tag.id, Span::new(from, to));
             }
         }
     }
@@ -152,7 +153,7 @@ impl Process {
 
 /// Decides the pending addresses of a process.
 fn decide(
-    index: usize,
+    index: ProcessIndex,
     process: &mut Process,
     kernel: &History<'_>,
     images: &mut Images,

@@ -4,16 +4,18 @@
 use etl_format::{ProcessId, Ticks};
 use foldhash::HashMap;
 
+use crate::counted::Span;
+
 /// Process and first address of an image.
 pub(crate) type Place = (ProcessId, u64);
 
 /// Values that records state of the images at a place, in the order of time.
 #[derive(Clone, Debug)]
-pub(crate) struct Stated<T>(HashMap<Place, Vec<Span<T>>>);
+pub(crate) struct Stated<T>(HashMap<Place, Vec<Statement<T>>>);
 
 /// A value, and the first and the last time that it was stated in a row.
 #[derive(Clone, Copy, Debug)]
-struct Span<T> {
+struct Statement<T> {
     first: Ticks,
     last: Ticks,
     value: T,
@@ -36,7 +38,7 @@ impl<T: Copy + PartialEq> Stated<T> {
                     span.value = value;
                 }
             }
-            _ => spans.push(Span {
+            _ => spans.push(Statement {
                 first: time,
                 last: time,
                 value,
@@ -44,15 +46,15 @@ impl<T: Copy + PartialEq> Stated<T> {
         }
     }
 
-    /// The value of the image that was at a place between two times. One that is the only one of
-    /// its place holds at all times.
-    pub fn of(&self, place: Place, (from, to): (Ticks, Ticks)) -> Option<T> {
+    /// The value of the image that was at a place in a span of time. The only value of a place holds
+    /// at all times.
+    pub fn of(&self, place: Place, lived: Span) -> Option<T> {
         let spans = self.0.get(&place)?;
         let span = match spans.as_slice() {
             [only] => only,
             _ => {
-                let next = spans.partition_point(|span| span.last < from);
-                spans.get(next).filter(|span| span.first <= to)?
+                let next = spans.partition_point(|span| span.last < lived.first);
+                spans.get(next).filter(|span| span.first <= lived.last)?
             }
         };
         Some(span.value)
@@ -78,7 +80,7 @@ mod tests {
         ] {
             ids.add(place, Ticks::new(time), id, better);
         }
-        let of = |from, to| ids.of(place, (Ticks::new(from), Ticks::new(to)));
+        let of = |from, to| ids.of(place, Span::new(Ticks::new(from), Ticks::new(to)));
         assert_eq!([of(i64::MIN, 25), of(15, 25), of(20, 35)], [Some(1); 3]);
         assert_eq!(
             [of(25, 35), of(35, i64::MAX), of(45, 48)],
@@ -86,10 +88,16 @@ mod tests {
         );
         assert_eq!([of(31, 39), of(51, 60)], [None; 2]);
         let elsewhere = (ProcessId::new(4), 0);
-        assert_eq!(ids.of(elsewhere, (Ticks::new(0), Ticks::new(90))), None);
+        assert_eq!(
+            ids.of(elsewhere, Span::new(Ticks::new(0), Ticks::new(90))),
+            None
+        );
         ids.add((ProcessId::new(5), 0), Ticks::new(10), 7, better);
         assert_eq!(
-            ids.of((ProcessId::new(5), 0), (Ticks::new(20), Ticks::new(30))),
+            ids.of(
+                (ProcessId::new(5), 0),
+                Span::new(Ticks::new(20), Ticks::new(30))
+            ),
             Some(7),
             "the only one"
         );

@@ -6,13 +6,14 @@ use etl_schema::views::merge::ImageStamp;
 
 use super::Machine;
 use super::images::ImageId;
+use crate::keys::ProcessIndex;
 
 /// An image in the address space of a process, from its load to its unload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageLife<'m> {
     /// Index of the process.
-    pub process: usize,
+    pub process: ProcessIndex,
     /// First address.
     pub start: u64,
     /// Address after the last one.
@@ -42,7 +43,7 @@ impl Machine {
     /// The images of all processes: by process, in the order in which they were loaded. Those of
     /// the kernel are images of the processes 0 and 4.
     pub fn image_lives(&self) -> impl Iterator<Item = ImageLife<'_>> {
-        let lives = self.processes.iter().enumerate().flat_map(|(process, of)| {
+        let lives = self.indexed_processes().flat_map(|(process, of)| {
             let ranges = of.images.past().iter().copied().chain(of.images.alive());
             let mut ranges: Vec<_> = ranges.collect();
             ranges.sort_unstable_by_key(|range| (range.from, range.start));

@@ -10,6 +10,7 @@ use etl_schema::views::merge::{self, ImageStamp};
 use super::image_ids::Stated;
 use super::names::{Names, file_name};
 use crate::address::Origin;
+use crate::counted::Span;
 
 /// An image in the address space of a process.
 #[derive(Clone, Debug, Default)]
@@ -173,7 +174,7 @@ impl Images {
     }
 
     /// Sets the identity of an image that was stated while it was there.
-    pub(crate) fn identify(&mut self, index: u64, span: (Ticks, Ticks)) {
+    pub(crate) fn identify(&mut self, index: u64, lived: Span) {
         let Images {
             list, ids, stamps, ..
         } = self;
@@ -182,8 +183,8 @@ impl Images {
             .and_then(|index| list.get_mut(index));
         let Some(image) = image else { return };
         let at = (image.pid, image.base);
-        image.id = image.id.or_else(|| ids.of(at, span));
-        image.stamp = image.stamp.or_else(|| stamps.of(at, span));
+        image.id = image.id.or_else(|| ids.of(at, lived));
+        image.stamp = image.stamp.or_else(|| stamps.of(at, lived));
     }
 
     fn get_mut(&mut self, index: u64) -> Option<&mut Image> {

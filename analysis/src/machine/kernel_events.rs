@@ -33,7 +33,7 @@ impl Machine {
                 at, pid, frames, ..
             } => {
                 observer.kernel_stack(Ticks::new(at), record.timestamp());
-                let process = self.process(ProcessId::new(pid));
+                let process = self.process_index(ProcessId::new(pid));
                 self.resolver.frames(
                     &mut self.processes,
                     process,
@@ -44,12 +44,12 @@ impl Machine {
             }
             kernel::Event::StackKey { at, pid, key, .. } => {
                 observer.kernel_stack(Ticks::new(at), record.timestamp());
-                let process = self.process(ProcessId::new(pid));
+                let process = self.process_index(ProcessId::new(pid));
                 if !self.resolver.counts {
                     return;
                 }
                 self.keys.used(key, process, timestamp);
-                if let Some(process) = self.processes.get_mut(process) {
+                if let Some(process) = self.processes.get_mut(process.get()) {
                     process.tally_mut(Origin::KernelStack).stacks += 1;
                 }
             }
@@ -62,7 +62,7 @@ impl Machine {
                 let mut is_used = false;
                 while let Some((process, key_use)) = self.keys.take(key) {
                     is_used = true;
-                    if let Some(process) = self.processes.get_mut(process) {
+                    if let Some(process) = self.processes.get_mut(process.get()) {
                         self.resolver.keyed(process, key_use, frames);
                     }
                 }
@@ -80,8 +80,8 @@ impl Machine {
                     KernelChange::Start => {
                         self.threads
                             .start(ThreadId::new(tid), ProcessId::new(pid), timestamp);
-                        let process = self.process(ProcessId::new(pid));
-                        if let Some(process) = self.processes.get_mut(process) {
+                        let process = self.process_index(ProcessId::new(pid));
+                        if let Some(process) = self.processes.get_mut(process.get()) {
                             widen(&mut process.listed.threads, timestamp);
                         }
                     }
@@ -106,13 +106,19 @@ impl Machine {
                     self.sampled.remove(ThreadId::new(tid));
                     observer.thread_changed(ThreadId::new(tid));
                 }
-                self.changed(|| Change::Thread(life(change), ThreadId::new(tid)));
+                self.changed(|| Change::Thread {
+                    life: life(change),
+                    tid: ThreadId::new(tid),
+                });
                 self.describe(&thread);
             }
             kernel::Event::ThreadName(thread) => {
                 self.threads
                     .seen(ThreadId::new(thread.tid), ProcessId::new(thread.pid));
-                self.changed(|| Change::Thread(Life::Listed, ThreadId::new(thread.tid)));
+                self.changed(|| Change::Thread {
+                    life: Life::Listed,
+                    tid: ThreadId::new(thread.tid),
+                });
                 self.describe(&thread);
             }
             kernel::Event::Process(change, process) => {
@@ -152,9 +158,9 @@ impl Machine {
             None
         };
         let kernel = pid == 0 || pid == SYSTEM.get();
-        let process = self.process(ProcessId::new(pid));
+        let process = self.process_index(ProcessId::new(pid));
         // Listed again, it is the image that it was.
-        let owner = self.processes.get_mut(process);
+        let owner = self.processes.get_mut(process.get());
         let has_ended = owner.as_ref().is_some_and(|p| p.ended.is_some());
         let known = owner.and_then(|p| p.images.now(base));
         match change {
@@ -191,8 +197,12 @@ impl Machine {
         if let Some(link_time) = image.link_time().filter(|&time| time != 0) {
             self.images.stamp(tag.id, ImageStamp { link_time, size });
         }
-        self.changed(|| Change::Image(life(change), process, tag.id));
-        let own = self.processes.get_mut(process).map(|p| &mut p.images);
+        self.changed(|| Change::Image {
+            life: life(change),
+            process,
+            image: tag.id,
+        });
+        let own = self.processes.get_mut(process.get()).map(|p| &mut p.images);
         for ranges in own
             .into_iter()
             .chain(kernel.then_some(&mut self.resolver.kernel))
@@ -225,8 +235,8 @@ impl Machine {
                 if is_start {
                     self.forget_ended(ProcessId::new(pid));
                 }
-                let index = self.process(ProcessId::new(pid));
-                let Some(process) = self.processes.get_mut(index) else {
+                let index = self.process_index(ProcessId::new(pid));
+                let Some(process) = self.processes.get_mut(index.get()) else {
                     return;
                 };
                 process.describe(ProcessId::new(parent), image);
@@ -235,8 +245,8 @@ impl Machine {
                 }
             }
             Described::Stopped { pid, image } => {
-                let index = self.process(ProcessId::new(pid));
-                if let Some(process) = self.processes.get_mut(index) {
+                let index = self.process_index(ProcessId::new(pid));
+                if let Some(process) = self.processes.get_mut(index.get()) {
                     process.ended = Some(timestamp);
                     process.name_if_unknown(image);
                 }
@@ -247,7 +257,7 @@ impl Machine {
 
     /// Frees an id for another process, if the one that had it ended.
     fn forget_ended(&mut self, pid: ProcessId) {
-        let reused = self.by_pid.get(&pid).and_then(|&p| self.processes.get(p));
+        let reused = self.by_pid.get(&pid).and_then(|&index| self.process(index));
         if reused.is_some_and(|p| p.ended.is_some()) {
             self.by_pid.remove(&pid);
             self.recent.clear();
@@ -266,8 +276,11 @@ impl Machine {
             // The id may have been another process's before.
             self.forget_ended(ProcessId::new(pid));
         }
-        let index = self.process(ProcessId::new(pid));
-        self.changed(|| Change::Process(life(change), index));
+        let index = self.process_index(ProcessId::new(pid));
+        self.changed(|| Change::Process {
+            life: life(change),
+            process: index,
+        });
         self.census.processes += 1;
         match change {
             KernelChange::RundownStart => {
@@ -280,7 +293,7 @@ impl Machine {
             }
             KernelChange::Start | KernelChange::End => {}
         }
-        let Some(process) = self.processes.get_mut(index) else {
+        let Some(process) = self.processes.get_mut(index.get()) else {
             return;
         };
         process.learn(event, self.names.is_some());

@@ -11,5 +11,5 @@ pub struct Listed {
     /// The list at its end has it.
     pub at_end: bool,
     /// Times of the first and the last start of a thread of it.
-    pub threads: Span,
+    pub threads: Option<Span>,
 }

@@ -10,7 +10,7 @@ mod image_lives;
 pub mod images;
 mod kernel_events;
 mod listed;
-pub mod names;
+pub(crate) mod names;
 mod process;
 mod resolve;
 mod runtime;
@@ -32,6 +32,7 @@ use foldhash::{HashMap, HashSet};
 
 use crate::address::{DirectMapped, KERNEL_SPACE, Keys, Origin, Ranges, Sighting, Tallies};
 use crate::files::{self, FileFacts, Timeline};
+use crate::keys::{ClrKey, ProcessIndex};
 use crate::loss::{self, Loss, LossKind};
 use crate::steps::{ClrHead, Step, StepSink, Words};
 use drives::Volumes;
@@ -41,16 +42,17 @@ use names::Names;
 use resolve::Resolver;
 use threads::Threads;
 
-pub use crate::counted::Counted;
+pub(crate) use crate::counted::widen;
+pub use crate::counted::{Counted, Span};
 pub use census::Census;
 pub(crate) use changes::{Change, ClrEvent, Life, StateObserver};
 pub use drives::Volume;
 pub use finish::UnresolvedAddress;
 pub use image_lives::ImageLife;
 pub use listed::Listed;
-pub use process::{Process, UnfinishedJit, UnresolvedCause};
+pub use process::{CodeOverlap, Process, UnfinishedJit, UnresolvedCause};
 pub use runtime::{Bracket, Clr, Counts, Item, Items, MethodUnloads, ModuleFacts};
-pub use signs::MethodSign;
+pub use signs::{MethodSign, SignCount};
 pub use threads::Thread;
 
 /// The process of idle processors.
@@ -85,17 +87,6 @@ const MAX_LOSS_RECORDS: u64 = 1 << 10;
 /// The id under which processes beyond the limit count.
 const OTHERS: ProcessId = ProcessId::UNKNOWN;
 
-/// Times of the first and the last of some records.
-pub type Span = Option<(Ticks, Ticks)>;
-
-#[inline]
-pub(crate) fn widen(span: &mut Span, timestamp: Ticks) {
-    match span {
-        Some((first, last)) => (*first, *last) = (timestamp.min(*first), timestamp.max(*last)),
-        None => *span = Some((timestamp, timestamp)),
-    }
-}
-
 with_accessors! {
     /// The machine that a recording describes.
     ///
@@ -124,13 +115,13 @@ with_accessors! {
             /// Records read.
             records: u64,
             /// Ticks of the first and the last record.
-            span: Span,
+            span: Option<Span>,
             /// Ticks of the first and the last event of the runtime provider.
-            runtime_span: Span,
+            runtime_span: Option<Span>,
             /// Ticks of the first and the last event of the rundown provider.
-            rundown_span: Span,
+            rundown_span: Option<Span>,
             /// Ticks of the first and the last kernel record.
-            kernel_span: Span,
+            kernel_span: Option<Span>,
             /// What the kernel's lists and its events of starts and ends say of each other.
             census: Census,
             /// Stack keys that were defined and that no event uses.
@@ -168,17 +159,17 @@ with_accessors! {
             names: Option<Names>,
             /// What the last record changed, where an observer wants to know.
             changes: Option<Vec<Change>>,
-            by_pid: HashMap<ProcessId, usize>,
+            by_pid: HashMap<ProcessId, ProcessIndex>,
             /// Whether the recording is read to its end.
             is_finished: bool,
             /// Who had the ids, from the end of the recording on.
             holders: OnceLock<IdHolders>,
             /// Indices of the processes that were looked up last, by id.
-            recent: DirectMapped<Option<(ProcessId, usize)>>,
+            recent: DirectMapped<Option<(ProcessId, ProcessIndex)>>,
             threads: Threads,
             volumes: Volumes,
             /// Indices of the processes of the threads that were sampled last, by thread id.
-            sampled: DirectMapped<Option<(ThreadId, usize)>>,
+            sampled: DirectMapped<Option<(ThreadId, ProcessIndex)>>,
             /// The thread of the last event: its process is known.
             last_thread: Option<ThreadId>,
             /// Samples of threads whose process is not known yet, by thread and address.
@@ -297,33 +288,59 @@ impl Machine {
     /// use etl_format::{ProcessId, Ticks};
     ///
     /// fn process_name(machine: &Machine, pid: ProcessId, time: Ticks) -> &str {
-    ///     match machine.process_at(pid, time).and_then(|index| machine.processes().get(index)) {
+    ///     match machine.process_at(pid, time).and_then(|index| machine.process(index)) {
     ///         Some(process) => process.name(),
     ///         None => "(unknown process)",
     ///     }
     /// }
     /// ```
     #[must_use]
-    pub fn process_at(&self, pid: ProcessId, time: Ticks) -> Option<usize> {
+    pub fn process_at(&self, pid: ProcessId, time: Ticks) -> Option<ProcessIndex> {
         if let Some(holders) = self.holders() {
-            return holders.processes.at(pid, time);
+            return holders.processes.at(pid, time).map(ProcessIndex::new);
         }
-        let own = |index: &usize| self.processes.get(*index).is_some_and(|p| p.pid == pid);
-        let had = |index: &usize| {
-            let process = self.processes.get(*index);
-            process
-                .and_then(|p| p.started)
-                .is_none_or(|started| started <= time)
-        };
-        let now = self.by_pid.get(&pid).copied().filter(had);
-        let indices = || (0..self.processes.len()).filter(own);
-        now.or_else(|| indices().rfind(had))
-            .or_else(|| indices().next())
+        let had_started = |process: &Process| process.started.is_none_or(|start| start <= time);
+        if let Some(&index) = self.by_pid.get(&pid)
+            && self.process(index).is_none_or(had_started)
+        {
+            return Some(index);
+        }
+        let mut first = None;
+        for (index, process) in self.indexed_processes().rev() {
+            if process.pid == pid {
+                if had_started(process) {
+                    return Some(index);
+                }
+                first = Some(index);
+            }
+        }
+        first
+    }
+
+    /// The process with an index.
+    ///
+    /// ```
+    /// use etl_analysis::{EventRef, Machine};
+    ///
+    /// fn process_name<'m>(machine: &'m Machine, event: &EventRef) -> &'m str {
+    ///     let process = event.process.and_then(|index| machine.process(index));
+    ///     process.map_or("", |process| process.name())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn process(&self, index: ProcessIndex) -> Option<&Process> {
+        self.processes.get(index.get())
+    }
+
+    /// The processes with their indices, in the order in which they appeared.
+    pub fn indexed_processes(&self) -> impl DoubleEndedIterator<Item = (ProcessIndex, &Process)> {
+        let processes = self.processes.iter().enumerate();
+        processes.map(|(index, process)| (ProcessIndex::new(index), process))
     }
 
     /// Index of the process that has an id now.
     #[must_use]
-    pub fn index_of(&self, pid: ProcessId) -> Option<usize> {
+    pub fn index_of(&self, pid: ProcessId) -> Option<ProcessIndex> {
         self.recent
             .get(pid)
             .or_else(|| self.by_pid.get(&pid).copied())
@@ -364,11 +381,11 @@ impl Machine {
     /// The thread of a process that had an id: of several, the last one. Without a process, the
     /// last one of all.
     #[must_use]
-    pub fn thread_of(&self, process: Option<usize>, tid: ThreadId) -> Option<&Thread> {
+    pub fn thread_of(&self, process: Option<ProcessIndex>, tid: ThreadId) -> Option<&Thread> {
         let Some(process) = process else {
             return self.thread_at(tid, Ticks::MAX);
         };
-        let process = self.processes.get(process)?;
+        let process = self.process(process)?;
         // The id of the process may be that of others before and after it.
         let until = process.ended.unwrap_or(Ticks::MAX);
         let list = self.threads.list();
@@ -390,7 +407,7 @@ impl Machine {
 
     /// Index of the process of a thread of this machine.
     #[must_use]
-    pub fn process_of(&self, thread: &Thread) -> Option<usize> {
+    pub fn process_of(&self, thread: &Thread) -> Option<ProcessIndex> {
         // One that was there from the beginning is one of the first process with the id.
         self.process_at(
             thread.pid,
@@ -401,7 +418,7 @@ impl Machine {
     /// Index of the process that a thread belongs to now. Thread 0 is the idle one of every
     /// processor.
     #[must_use]
-    pub fn process_of_thread(&self, tid: ThreadId) -> Option<usize> {
+    pub fn process_of_thread(&self, tid: ThreadId) -> Option<ProcessIndex> {
         self.sampled.get(tid).or_else(|| {
             let pid = if tid == 0 {
                 Some(IDLE)
@@ -415,7 +432,7 @@ impl Machine {
     /// Index of the process of a thread that did something before any event named its process: the
     /// first one that the recording names.
     #[must_use]
-    pub fn first_process_of_thread(&self, tid: ThreadId) -> Option<usize> {
+    pub fn first_process_of_thread(&self, tid: ThreadId) -> Option<ProcessIndex> {
         if tid == 0 {
             return self.process_at(IDLE, Ticks::MIN);
         }
@@ -516,11 +533,18 @@ impl Machine {
 
     /// Sets what was counted where records were read: how many, and the spans of the kernel's and
     /// of all others.
-    pub(crate) fn set_totals(&mut self, records: u64, kernel_span: Span, other_span: Span) {
-        (self.records, self.kernel_span, self.span) = (records, kernel_span, other_span);
-        if let Some((first, last)) = kernel_span {
-            widen(&mut self.span, first);
-            widen(&mut self.span, last);
+    pub(crate) fn set_totals(
+        &mut self,
+        records: u64,
+        kernel_span: Option<Span>,
+        other_span: Option<Span>,
+    ) {
+        self.records = records;
+        self.kernel_span = kernel_span;
+        self.span = other_span;
+        if let Some(kernel) = kernel_span {
+            widen(&mut self.span, kernel.first);
+            widen(&mut self.span, kernel.last);
         }
     }
 
@@ -680,7 +704,7 @@ impl Machine {
             for item in record.extended() {
                 match item {
                     ExtendedItem::Stack(stack) => {
-                        let process = self.process(pid);
+                        let process = self.process_index(pid);
                         self.resolver.stack(
                             &mut self.processes,
                             process,
@@ -710,9 +734,9 @@ impl Machine {
         }
         let mut seen = ClrEvent::new(head, time);
         if !is_short {
-            let index = self.process(head.pid);
+            let index = self.process_index(head.pid);
             widen(self.clr_span(head.provider), time);
-            if let Some(process) = self.processes.get_mut(index) {
+            if let Some(process) = self.processes.get_mut(index.get()) {
                 process.clr_seen(head.provider.is_rundown(), time);
                 if is_il_map {
                     process.map_seen(head.provider.is_rundown(), time);
@@ -724,7 +748,7 @@ impl Machine {
     }
 
     /// The span of the events of one of the CLR's providers.
-    fn clr_span(&mut self, provider: ClrProvider) -> &mut Span {
+    fn clr_span(&mut self, provider: ClrProvider) -> &mut Option<Span> {
         match provider {
             ClrProvider::Runtime => &mut self.runtime_span,
             ClrProvider::Rundown => &mut self.rundown_span,
@@ -759,11 +783,11 @@ impl Machine {
             return;
         };
         seen.exact = from.exact;
-        let index = self.process(pid);
+        let index = self.process_index(pid);
         seen.process = Some(index);
         let span = self.clr_span(provider);
         widen(span, timestamp);
-        let since = span.map_or(0, |(first, _)| timestamp.saturating_since(first));
+        let since = span.map_or(0, |span| timestamp.saturating_since(span.first));
         match from.event {
             clr::Event::Stack { stated, frames } => {
                 self.resolver.frames(
@@ -782,10 +806,10 @@ impl Machine {
             _ => {}
         }
         observer.clr_event(&seen);
-        if let Some(process) = self.processes.get_mut(index) {
+        if let Some(process) = self.processes.get_mut(index.get()) {
             let mut code = None;
             if let (Some(names), Some(_)) = (&mut self.names, header) {
-                let clr = (index, process.instance_of(&from));
+                let clr = ClrKey::new(index, process.instance_of(&from));
                 code = names.learn(clr, &from, timestamp);
             }
             process.has_pointers(head.wide);
@@ -803,7 +827,7 @@ impl Machine {
 
     /// Resolves an address that comes alone.
     #[inline]
-    fn address(&mut self, process: usize, origin: Origin, address: u64, time: Ticks) {
+    fn address(&mut self, process: ProcessIndex, origin: Origin, address: u64, time: Ticks) {
         let address = std::iter::once(address);
         self.resolver
             .stack(&mut self.processes, process, origin, address, time);
@@ -830,7 +854,7 @@ impl Machine {
 
     /// Index of the process of a thread that runs; it is added if there is none.
     #[inline]
-    pub(crate) fn running(&mut self, tid: ThreadId) -> Option<usize> {
+    pub(crate) fn running(&mut self, tid: ThreadId) -> Option<ProcessIndex> {
         self.sampled
             .get(tid)
             .or_else(|| self.process_of_sample(tid))
@@ -838,14 +862,14 @@ impl Machine {
 
     /// Index of the process of a thread that was not sampled before.
     #[inline(never)]
-    fn process_of_sample(&mut self, tid: ThreadId) -> Option<usize> {
+    fn process_of_sample(&mut self, tid: ThreadId) -> Option<ProcessIndex> {
         let pid = if tid == 0 {
             Some(IDLE)
         } else {
             self.threads.pid_of(tid)
         };
         let is_full = self.unattributed.len() >= MAX_UNATTRIBUTED;
-        let process = self.process(pid.or(is_full.then_some(IDLE))?);
+        let process = self.process_index(pid.or(is_full.then_some(IDLE))?);
         if pid.is_some() {
             self.sampled.insert(tid, process);
         }
@@ -861,13 +885,13 @@ impl Machine {
 
     /// Index of the process that has this id now; it is added if there is none.
     #[inline]
-    pub(crate) fn process(&mut self, pid: ProcessId) -> usize {
+    pub(crate) fn process_index(&mut self, pid: ProcessId) -> ProcessIndex {
         self.recent.get(pid).unwrap_or_else(|| self.look_up(pid))
     }
 
     /// Index of a process that is not among the recent ones.
     #[inline(never)]
-    fn look_up(&mut self, pid: ProcessId) -> usize {
+    fn look_up(&mut self, pid: ProcessId) -> ProcessIndex {
         let index = match self.by_pid.get(&pid) {
             Some(&index) => index,
             None if self.processes.len() < MAX_PROCESSES => self.add(pid),
@@ -877,18 +901,19 @@ impl Machine {
         index
     }
 
-    fn add(&mut self, pid: ProcessId) -> usize {
+    fn add(&mut self, pid: ProcessId) -> ProcessIndex {
         let mut process = Process::with_clock(pid, self.second);
         well_known(pid).clone_into(&mut process.name);
+        let index = ProcessIndex::new(self.processes.len());
         self.processes.push(process);
         self.holders.take();
-        self.by_pid.insert(pid, self.processes.len() - 1);
-        self.processes.len() - 1
+        self.by_pid.insert(pid, index);
+        index
     }
 
     /// Index of the process that stands for all beyond the limit.
     #[cold]
-    fn others(&mut self) -> usize {
+    fn others(&mut self) -> ProcessIndex {
         self.by_pid
             .get(&OTHERS)
             .copied()

@@ -13,6 +13,8 @@ use etl_schema::views::Pdb;
 use etl_schema::views::clr::{self, Method, Module};
 use foldhash::HashMap;
 
+use crate::keys::ClrKey;
+
 /// Bits of the flags of a method that hold its tier.
 const TIER_SHIFT: u32 = 7;
 const TIER_MASK: u32 = 0b111;
@@ -31,8 +33,7 @@ const TIERS: [&str; 8] = [
 
 /// The number of the tier in the flags of a method, 0 where none is stated.
 #[must_use]
-#[doc(hidden)]
-pub const fn tier_of(flags: u32) -> u8 {
+pub(crate) const fn tier_of(flags: u32) -> u8 {
     ((flags >> TIER_SHIFT) & TIER_MASK) as u8
 }
 
@@ -41,9 +42,6 @@ pub const fn tier_of(flags: u32) -> u8 {
 pub fn tier_name(tier: u8) -> &'static str {
     TIERS.get(usize::from(tier)).copied().unwrap_or("unknown")
 }
-
-/// A CLR: index of its process, and its instance.
-pub type ClrKey = (usize, u16);
 
 /// The number of a text; 0 is the empty one.
 type Text = u32;
@@ -126,7 +124,7 @@ pub(super) fn file_name(path: &[u8]) -> Box<str> {
 
 /// What events state of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MethodNames {
+pub(crate) struct MethodNames {
     /// Id within its CLR.
     pub id: u64,
     /// Id of its module; 0 for helpers of the runtime.
@@ -146,7 +144,7 @@ pub struct MethodNames {
 
 /// What events state of a module, as long as its id is its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ModuleNames {
+pub(crate) struct ModuleNames {
     /// Since when, where its load was seen.
     pub from: Option<Ticks>,
     /// Until when, where its unload was seen.
@@ -165,9 +163,18 @@ pub struct ModuleNames {
     gone: Ticks,
 }
 
+/// What events state of an assembly.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AssemblyNames<'a> {
+    /// Its full name.
+    pub name: &'a str,
+    /// Id of its domain.
+    pub domain: u64,
+}
+
 /// The names of methods, modules, assemblies, domains and images.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub(crate) struct Names {
     texts: Texts,
     methods: Vec<MethodNames>,
     /// Number of the last method with an id and a version, by CLR.
@@ -330,11 +337,14 @@ impl Names {
         [module.path, module.native_path].map(|text| self.texts.get(text))
     }
 
-    /// Full name of an assembly, and its domain.
+    /// The names of an assembly.
     #[must_use]
-    pub fn assembly(&self, clr: ClrKey, id: u64) -> Option<(&str, u64)> {
+    pub fn assembly(&self, clr: ClrKey, id: u64) -> Option<AssemblyNames<'_>> {
         let &(domain, name) = self.assemblies.get(&(clr, id))?;
-        Some((self.texts.get(name), domain))
+        Some(AssemblyNames {
+            name: self.texts.get(name),
+            domain,
+        })
     }
 
     /// Name of a domain.

@@ -18,11 +18,11 @@ use super::images::KernelHits;
 use super::listed::Listed;
 use super::names::text;
 use super::runtime::{Bracket, Clr};
-use super::signs::{MethodSign, MethodSigns};
+use super::signs::{MethodSigns, SignCount};
 use crate::address::{
     END_OF_USER_SPACE, Origin, PendingAddresses, Ranges, Sighting, Tag, Tallies, Tally,
 };
-use crate::counted::Counted;
+use crate::counted::{Counted, Span};
 
 /// Why an address does not resolve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -91,7 +91,7 @@ with_accessors! {
             /// When it ended, if that was inside the trace.
             ended: Option<Ticks>,
             /// Timestamps of its first and last event of the CLR's two providers.
-            clr_span: Option<(Ticks, Ticks)>,
+            clr_span: Option<Span>,
             /// Timestamp of its last event of the runtime provider.
             last_runtime: Option<Ticks>,
             /// Events of the CLR's two providers.
@@ -111,9 +111,8 @@ with_accessors! {
             methods_unloaded: u64,
             /// Distinct pieces of method code.
             methods: u64,
-            /// Method code that began where other code still was: the first one's timestamp and
-            /// address, and the address of what was there.
-            overlap: Option<(Ticks, u64, u64)>,
+            /// The first method code that began where other code still was.
+            overlap: Option<CodeOverlap>,
             /// Loads of code that was there already.
             loaded_twice: Counted,
             /// Unloads of code whose load or enumeration was never seen.
@@ -139,7 +138,7 @@ with_accessors! {
             /// Why addresses did not resolve, by [`UnresolvedCause`].
             causes: [u64; UnresolvedCause::ALL.len()],
             /// Timestamps of the first and the last unresolved address.
-            unresolved_span: Option<(Ticks, Ticks)>,
+            unresolved_span: Option<Span>,
             /// Addresses in native images of managed modules that no method covers.
             precompiled: u64,
             /// Those of them in an image without a known PDB identity.
@@ -202,6 +201,7 @@ with_accessors! {
 impl Process {
     /// A process with this id; nothing else is known yet.
     #[must_use]
+    #[doc(hidden)]
     pub fn new(pid: ProcessId) -> Self {
         Process {
             pid,
@@ -282,7 +282,7 @@ impl Process {
 
     /// Counts of its method events, by what they show of the sessions.
     #[must_use]
-    pub fn signs(&self) -> &[(MethodSign, Counted)] {
+    pub fn signs(&self) -> &[SignCount] {
         self.signs.list()
     }
 
@@ -294,8 +294,7 @@ impl Process {
 
     /// The instance of the CLR that an event is of. Events that do not name their CLR (version 0)
     /// are those of a process's only one.
-    #[must_use]
-    pub fn instance_of(&self, from: &clr::Decoded<'_>) -> u16 {
+    pub(crate) fn instance_of(&self, from: &clr::Decoded<'_>) -> u16 {
         let only = || {
             self.clrs
                 .keys()
@@ -321,11 +320,10 @@ impl Process {
 
     /// Counts an event of the CLR.
     #[inline]
-    #[doc(hidden)]
-    pub fn clr_seen(&mut self, rundown: bool, timestamp: Ticks) {
+    pub(crate) fn clr_seen(&mut self, rundown: bool, timestamp: Ticks) {
         self.clr_events += 1;
-        let (first, _) = self.clr_span.unwrap_or((timestamp, timestamp));
-        self.clr_span = Some((first, timestamp));
+        let first = self.clr_span.map_or(timestamp, |span| span.first);
+        self.clr_span = Some(Span::new(first, timestamp));
         if !rundown {
             self.last_runtime = Some(timestamp);
         }
@@ -383,6 +381,18 @@ impl Process {
             unloaded: jitting.unloaded,
         })
     }
+}
+
+/// Method code that began where other code still was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CodeOverlap {
+    /// When it began.
+    pub time: Ticks,
+    /// Its first address.
+    pub start: u64,
+    /// The first address of the code that was there.
+    pub other: u64,
 }
 
 /// A method whose compilation began, and whose load was not seen.

@@ -8,6 +8,7 @@ use crate::address::{
     AddressCache, CachedAddress, CachedStack, Cover, Frame, KERNEL_SPACE, KeyUse, Lookup,
     MAX_PENDING, Origin, Owner, ProcessOrigin, Ranges, Resolved, Sighting, StackCache, Tag, Tally,
 };
+use crate::keys::ProcessIndex;
 
 /// Frames of a stack that has a key, which counts for every process that used the key. The kernel
 /// takes 192.
@@ -43,7 +44,7 @@ impl Resolver {
     pub fn frames(
         &mut self,
         processes: &mut [Process],
-        index: usize,
+        index: ProcessIndex,
         origin: Origin,
         frames: Frames<'_>,
         time: Ticks,
@@ -63,12 +64,12 @@ impl Resolver {
     fn whole(
         &mut self,
         processes: &mut [Process],
-        index: usize,
+        index: ProcessIndex,
         origin: Origin,
         wide: &[Frame],
         time: Ticks,
     ) {
-        let Some(process) = processes.get_mut(index) else {
+        let Some(process) = processes.get_mut(index.get()) else {
             return;
         };
         let (code, images) = (process.code.changes(), process.images.changes());
@@ -100,7 +101,7 @@ impl Resolver {
     pub fn stack(
         &mut self,
         processes: &mut [Process],
-        index: usize,
+        index: ProcessIndex,
         origin: Origin,
         mut frames: impl Iterator<Item = u64>,
         time: Ticks,
@@ -111,7 +112,7 @@ impl Resolver {
         let by = ProcessOrigin::new(index, origin);
         let mut count = 0u64;
         loop {
-            let Some(process) = processes.get(index) else {
+            let Some(process) = processes.get(index.get()) else {
                 return;
             };
             // Grows with each change of what an address of this process can resolve to.
@@ -124,7 +125,7 @@ impl Resolver {
             let Some(address) = missed else { break };
             self.resolve(processes, by, address, time);
         }
-        if let Some(process) = processes.get_mut(index) {
+        if let Some(process) = processes.get_mut(index.get()) {
             let tally = process.tally_mut(origin);
             (tally.stacks, tally.frames) = (tally.stacks + 1, tally.frames + count);
         }
@@ -172,7 +173,7 @@ impl Resolver {
                 count_address(processes, cached);
             }
         }
-        let Some(process) = processes.get_mut(by.process()) else {
+        let Some(process) = processes.get_mut(by.process().get()) else {
             return;
         };
         let images = process.images.changes();
@@ -204,7 +205,7 @@ fn addresses(wide: &[Frame]) -> impl Iterator<Item = u64> + '_ {
 
 /// Counts an address as often as it came.
 fn count_address(processes: &mut [Process], cached: CachedAddress) {
-    let Some(process) = processes.get_mut(cached.by.process()) else {
+    let Some(process) = processes.get_mut(cached.by.process().get()) else {
         return;
     };
     let resolved = (cached.owner, cached.index());
@@ -219,7 +220,7 @@ fn count_address(processes: &mut [Process], cached: CachedAddress) {
 
 /// Counts the addresses of a stack as often as it came.
 fn count_stack(processes: &mut [Process], stack: &CachedStack) {
-    let Some(process) = processes.get_mut(stack.by.process()) else {
+    let Some(process) = processes.get_mut(stack.by.process().get()) else {
         return;
     };
     for resolved in stack.resolved() {

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::file_name;
 use crate::address::Tag;
-use crate::counted::Counted;
+use crate::counted::{Counted, Span};
 
 /// The bit of a module's flags that states that it has ready-to-run code.
 pub(super) const READY_TO_RUN: u32 = 0x20;
@@ -306,7 +306,7 @@ with_accessors! {
             /// Domains that assemblies name, 0 left out.
             assembly_domains: BTreeSet<u64>,
             /// When code of the methods of a module was unloaded, first and last, by module.
-            method_unloads: BTreeMap<u64, (Ticks, Ticks)>,
+            method_unloads: BTreeMap<u64, Span>,
             /// The same of modules whose id another one has now.
             past_method_unloads: Vec<MethodUnloads>,
             /// Modules in their domains, with the ordinal of the bracket that listed them last.
@@ -421,8 +421,8 @@ fn unknown<'a>(
 pub struct MethodUnloads {
     /// The module.
     pub module: u64,
-    /// First and last.
-    pub span: (Ticks, Ticks),
+    /// When the first and the last of it was unloaded.
+    pub span: Span,
     /// When the module itself was unloaded.
     pub module_unloaded: Option<Ticks>,
 }
@@ -569,19 +569,18 @@ mod tests {
                 clr.module_changed(1, via);
                 clr.modules.note(via, 1, Ticks::new(at), 0);
             }
-            clr.method_unloads
-                .insert(1, (Ticks::new(unloaded), Ticks::new(unloaded)));
+            clr.method_unloads.insert(1, Span::at(Ticks::new(unloaded)));
         }
         let known: Vec<_> = clr
             .method_unloads()
             .map(|known| (known.span, known.module_unloaded))
             .collect();
-        let expected = [20, 40].map(Ticks::new).map(|at| ((at, at), Some(at)));
+        let expected = [20, 40].map(Ticks::new).map(|at| (Span::at(at), Some(at)));
         assert_eq!(known, expected);
     }
 
     #[test]
-    fn methods_maybe_gone_are_those_of_modules_that_may_have_been_unloaded() {
+    fn methods_may_be_gone_if_their_module_may_be_unloaded() {
         let mut clr = Clr::default();
         let end = clr::Change::Rundown(Enumeration::End);
         for (module, methods) in [(1, 3), (2, 4), (3, 5)] {

@@ -61,42 +61,48 @@ impl MethodSign {
     }
 }
 
+/// The method events of a process with one sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignCount {
+    /// What they have in common.
+    pub sign: MethodSign,
+    /// How many there are, and when the first was.
+    pub counted: Counted,
+}
+
 /// Counts of method events by their signs: a handful, and never more than signs differ.
 #[derive(Clone, Debug, Default)]
-pub struct MethodSigns {
-    counts: Vec<(MethodSign, Counted)>,
-    /// Where the last one is counted: like events come one after the other.
+pub(crate) struct MethodSigns {
+    counts: Vec<SignCount>,
+    /// Index of the last sign: events with the same sign come one after the other.
     recent: usize,
 }
 
 impl MethodSigns {
-    /// One more event.
+    /// Counts an event.
     #[inline]
     pub fn add(&mut self, sign: MethodSign, timestamp: Ticks) {
         match self.counts.get_mut(self.recent) {
-            Some((recent, counted)) if *recent == sign => counted.add(timestamp),
+            Some(recent) if recent.sign == sign => recent.counted.add(timestamp),
             _ => self.add_other(sign, timestamp),
         }
     }
 
     #[inline(never)]
     fn add_other(&mut self, sign: MethodSign, timestamp: Ticks) {
-        let known = self.counts.iter().position(|(known, _)| *known == sign);
-        self.recent = known.unwrap_or(self.counts.len());
-        match self.counts.get_mut(self.recent) {
-            Some((_, counted)) => counted.add(timestamp),
-            None => self.counts.push((
-                sign,
-                Counted {
-                    count: 1,
-                    first: Some(timestamp),
-                },
-            )),
+        let index = self.counts.iter().position(|count| count.sign == sign);
+        self.recent = index.unwrap_or(self.counts.len());
+        if index.is_none() {
+            let counted = Counted::default();
+            self.counts.push(SignCount { sign, counted });
+        }
+        if let Some(count) = self.counts.get_mut(self.recent) {
+            count.counted.add(timestamp);
         }
     }
 
-    /// All of them.
-    pub fn list(&self) -> &[(MethodSign, Counted)] {
+    /// The counts, in the order in which their signs appeared.
+    pub fn list(&self) -> &[SignCount] {
         &self.counts
     }
 }
@@ -125,9 +131,9 @@ mod tests {
         let counts: Vec<_> = signs
             .list()
             .iter()
-            .map(|(s, c)| (s.named, c.count))
+            .map(|count| (count.sign.named, count.counted.count))
             .collect();
         assert_eq!(counts, [(true, 2), (false, 1)]);
-        assert_eq!(signs.list()[0].1.first, Some(Ticks::new(5)));
+        assert_eq!(signs.list()[0].counted.first, Some(Ticks::new(5)));
     }
 }

@@ -8,10 +8,11 @@ use etl_schema::views::Pdb;
 use etl_schema::views::merge::ImageStamp;
 
 use super::{PdbId, image_server_path};
+use crate::keys::ProcessIndex;
 use crate::machine::Machine;
 use crate::machine::images::ImageId;
 use crate::observe::{EventRef, Observer, Sample, Stack};
-use crate::symbols::Symbol;
+use crate::symbols::{ModuleLife, Symbol};
 
 /// Collects how often each address is in samples and stacks, and finds the PDBs of their code.
 ///
@@ -37,7 +38,7 @@ pub struct CodeAddresses {
 /// An address of a process, given by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct CodeAddress {
-    process: Option<usize>,
+    process: Option<ProcessIndex>,
     address: u64,
 }
 
@@ -93,7 +94,7 @@ impl CodeAddresses {
     pub fn needed_pdbs(
         &self,
         machine: &Machine,
-        processes: Option<&BTreeSet<usize>>,
+        processes: Option<&BTreeSet<ProcessIndex>>,
     ) -> NeededPdbs {
         let mut pdbs = Pdbs {
             machine,
@@ -186,12 +187,12 @@ impl NeededPdb {
 /// The PDBs of the selected processes.
 struct Pdbs<'m> {
     machine: &'m Machine,
-    processes: Option<&'m BTreeSet<usize>>,
+    processes: Option<&'m BTreeSet<ProcessIndex>>,
     by_id: BTreeMap<Pdb, NeededPdb>,
 }
 
 impl Pdbs<'_> {
-    fn is_selected(&self, process: usize) -> bool {
+    fn is_selected(&self, process: ProcessIndex) -> bool {
         self.processes
             .is_none_or(|processes| processes.contains(&process))
     }
@@ -219,8 +220,8 @@ impl Pdbs<'_> {
 
     fn add_modules(&mut self) {
         let symbols = self.machine.symbols();
-        for (process, _, module, _) in symbols.modules() {
-            if !self.is_selected(process) {
+        for ModuleLife { clr, module, .. } in symbols.modules() {
+            if !self.is_selected(clr.process) {
                 continue;
             }
             if let Some(pdb) = module.il_pdb {
@@ -244,9 +245,7 @@ impl Pdbs<'_> {
             {
                 continue;
             }
-            let process = code
-                .process
-                .and_then(|index| self.machine.processes().get(index));
+            let process = code.process.and_then(|index| self.machine.process(index));
             let pid = process.map_or(ProcessId::UNKNOWN, |process| process.pid());
             let pdb = match symbols.at(pid, code.address, occurrences.last) {
                 Some(Symbol::Image(image)) => {

@@ -30,7 +30,7 @@ type ErrorObserver = Box<dyn Fn(&Error) + Send + Sync>;
 /// use std::sync::Arc;
 ///
 /// use etl_analysis::pdb::{SymbolPaths, Symbolizer};
-/// use etl_analysis::profile::{IlMaps, ProfileOptions, SampleCollector};
+/// use etl_analysis::profile::{FrameTotal, IlMaps, ProfileOptions, SampleCollector};
 /// use etl_analysis::{Analysis, Recording};
 ///
 /// let symbols = Arc::new(Symbolizer::new(SymbolPaths::new(["symbols".into()])?));
@@ -42,7 +42,7 @@ type ErrorObserver = Box<dyn Fn(&Error) + Send + Sync>;
 ///
 /// let options = ProfileOptions::new().code_source(symbols.clone()).il_maps(maps);
 /// let profile = samples.profile(&machine, &options);
-/// for (frame, total) in profile.by_frame() {
+/// for FrameTotal { frame, total, .. } in profile.by_frame() {
 ///     println!("{:8} {}", total.inclusive.samples, profile.label(frame));
 /// }
 /// println!("{} PDBs are missing", symbols.take_missing());

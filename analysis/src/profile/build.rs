@@ -14,6 +14,7 @@ use super::locations::Locations;
 use super::stacks::{NONE, Owner};
 use super::tree::{CallNode, Root, TimedSample};
 use super::{Profile, Weight};
+use crate::keys::ProcessIndex;
 use crate::machine::Machine;
 
 /// Id of the idle process, whose threads run where no other does.
@@ -24,21 +25,24 @@ const IDLE: u32 = 0;
 /// ```
 /// use std::collections::BTreeSet;
 ///
+/// use etl_analysis::ProcessIndex;
 /// use etl_analysis::profile::{Detail, ProfileOptions};
 /// use etl_format::{ProcessId, ThreadId};
 ///
 /// let options = ProfileOptions::new()
 ///     .detail(Detail::Lines)
 ///     .by_thread(true)
-///     .processes(BTreeSet::from([3]));
-/// assert!(options.admits(Some(3), Some(ProcessId::new(4312)), ThreadId::new(4316)));
-/// assert!(!options.admits(Some(5), Some(ProcessId::new(700)), ThreadId::new(704)));
+///     .processes(BTreeSet::from([ProcessIndex::new(3)]));
+/// let selected = Some(ProcessIndex::new(3));
+/// assert!(options.admits(selected, Some(ProcessId::new(4312)), ThreadId::new(4316)));
+/// let other = Some(ProcessIndex::new(5));
+/// assert!(!options.admits(other, Some(ProcessId::new(700)), ThreadId::new(704)));
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ProfileOptions {
     detail: Detail,
     by_thread: bool,
-    processes: Option<BTreeSet<usize>>,
+    processes: Option<BTreeSet<ProcessIndex>>,
     threads: Vec<ThreadId>,
     idle: bool,
     code_source: Option<Arc<dyn CodeSource>>,
@@ -64,9 +68,9 @@ impl ProfileOptions {
         ProfileOptions { by_thread, ..self }
     }
 
-    /// Only these processes, by their indices in the machine.
+    /// Only these processes.
     #[must_use]
-    pub fn processes(self, processes: BTreeSet<usize>) -> Self {
+    pub fn processes(self, processes: BTreeSet<ProcessIndex>) -> Self {
         ProfileOptions {
             processes: Some(processes),
             ..self
@@ -104,10 +108,14 @@ impl ProfileOptions {
         }
     }
 
-    /// Whether the samples of a thread are part of the profile; `process` is the index in the
-    /// machine.
+    /// Whether the samples of a thread are part of the profile.
     #[must_use]
-    pub fn admits(&self, process: Option<usize>, pid: Option<ProcessId>, tid: ThreadId) -> bool {
+    pub fn admits(
+        &self,
+        process: Option<ProcessIndex>,
+        pid: Option<ProcessId>,
+        tid: ThreadId,
+    ) -> bool {
         let is_process = match &self.processes {
             Some(processes) => process.is_some_and(|process| processes.contains(&process)),
             None => self.idle || pid != Some(ProcessId::new(IDLE)),
@@ -151,9 +159,9 @@ impl SampleCollector {
         let mut tree: Vec<Growing> = Vec::new();
         let mut children: HashMap<(u32, usize), u32> = HashMap::default();
         children.reserve(stacks.nodes.len());
-        let mut roots: HashMap<(Option<usize>, Option<ThreadId>), u32> = HashMap::default();
+        let mut roots: HashMap<(Option<ProcessIndex>, Option<ThreadId>), u32> = HashMap::default();
         let is_idle = |owner: &Owner| {
-            let process = owner.process.and_then(|at| machine.processes().get(at));
+            let process = owner.process.and_then(|index| machine.process(index));
             process.is_some_and(|process| process.pid() == IDLE)
         };
         let idle: Vec<bool> = owners.iter().map(is_idle).collect();
@@ -177,7 +185,7 @@ impl SampleCollector {
                     continue;
                 };
                 let pid = process
-                    .and_then(|at| machine.processes().get(at))
+                    .and_then(|index| machine.process(index))
                     .map(|p| p.pid());
                 if !options.admits(process, pid, tid) {
                     continue;
@@ -275,7 +283,7 @@ impl SampleCollector {
             }
         }
         for root in &mut profile.roots {
-            let process = root.process.and_then(|at| machine.processes().get(at));
+            let process = root.process.and_then(|index| machine.process(index));
             root.process_name = process.map_or("", |p| p.name()).into();
             let thread = root
                 .tid

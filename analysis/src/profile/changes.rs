@@ -3,6 +3,8 @@
 use etl_format::Ticks;
 use foldhash::HashMap;
 
+use crate::keys::ProcessIndex;
+
 /// Pages of code that are kept one by one; a change of more counts for the whole process.
 const MAX_PAGES: u64 = 64;
 
@@ -13,9 +15,9 @@ const ALWAYS: (Ticks, Ticks) = (Ticks::MIN, Ticks::MAX);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Changes {
     /// Of code, by process and page.
-    pages: HashMap<(usize, u64), Vec<Ticks>>,
+    pages: HashMap<(ProcessIndex, u64), Vec<Ticks>>,
     /// Of images, of large code, and of the process itself, by process.
-    processes: HashMap<usize, Vec<Ticks>>,
+    processes: HashMap<ProcessIndex, Vec<Ticks>>,
     /// Of images of the kernel.
     kernel: Vec<Ticks>,
     /// How many there are, by process.
@@ -25,7 +27,7 @@ pub(super) struct Changes {
 
 impl Changes {
     /// Code of a process came or went.
-    pub fn code(&mut self, process: usize, start: u64, size: u32, time: Ticks) {
+    pub fn code(&mut self, process: ProcessIndex, start: u64, size: u32, time: Ticks) {
         let (first, last) = (page(start), page(start.saturating_add(size.into())));
         if last.saturating_sub(first) > MAX_PAGES {
             return self.process(process, time);
@@ -37,7 +39,7 @@ impl Changes {
     }
 
     /// An image of a process came or went, or the process itself.
-    pub fn process(&mut self, process: usize, time: Ticks) {
+    pub fn process(&mut self, process: ProcessIndex, time: Ticks) {
         self.processes.entry(process).or_default().push(time);
         self.count(process);
     }
@@ -48,7 +50,8 @@ impl Changes {
         self.kernel_count += 1;
     }
 
-    fn count(&mut self, process: usize) {
+    fn count(&mut self, process: ProcessIndex) {
+        let process = process.get();
         if self.counts.len() <= process {
             self.counts.resize(process + 1, 0);
         }
@@ -59,9 +62,9 @@ impl Changes {
 
     /// Grows with each change of what a process sees.
     #[inline]
-    pub fn state(&self, process: Option<usize>) -> u64 {
+    pub fn state(&self, process: Option<ProcessIndex>) -> u64 {
         let own = process
-            .and_then(|process| self.counts.get(process))
+            .and_then(|process| self.counts.get(process.get()))
             .copied()
             .unwrap_or(0);
         u64::from(own) + u64::from(self.kernel_count)
@@ -69,7 +72,7 @@ impl Changes {
 
     /// The time around `time` in which nothing changed at an address: from the first to before the
     /// second.
-    pub fn span(&self, process: Option<usize>, address: u64, time: Ticks) -> (Ticks, Ticks) {
+    pub fn span(&self, process: Option<ProcessIndex>, address: u64, time: Ticks) -> (Ticks, Ticks) {
         let mut span = ALWAYS;
         if let Some(process) = process {
             let pages = self.pages.get(&(process, page(address)));
@@ -102,24 +105,24 @@ mod tests {
     #[test]
     fn span_ends_at_the_changes_of_its_page_process_and_kernel() {
         let mut changes = Changes::default();
-        changes.code(7, 0x1ff0, 0x20, Ticks::new(10));
-        changes.process(8, Ticks::new(15));
-        changes.code(7, 0x1000, 0x10, Ticks::new(20));
+        changes.code(ProcessIndex::new(7), 0x1ff0, 0x20, Ticks::new(10));
+        changes.process(ProcessIndex::new(8), Ticks::new(15));
+        changes.code(ProcessIndex::new(7), 0x1000, 0x10, Ticks::new(20));
         changes.kernel(Ticks::new(30));
         assert_eq!(
-            changes.span(Some(7), 0x1008, Ticks::new(12)),
+            changes.span(Some(ProcessIndex::new(7)), 0x1008, Ticks::new(12)),
             (Ticks::new(10), Ticks::new(20))
         );
         assert_eq!(
-            changes.span(Some(7), 0x2008, Ticks::new(12)),
+            changes.span(Some(ProcessIndex::new(7)), 0x2008, Ticks::new(12)),
             (Ticks::new(10), Ticks::new(30))
         );
         assert_eq!(
-            changes.span(Some(7), 0x3008, Ticks::new(12)),
+            changes.span(Some(ProcessIndex::new(7)), 0x3008, Ticks::new(12)),
             (Ticks::MIN, Ticks::new(30))
         );
         assert_eq!(
-            changes.span(Some(8), 0x1008, Ticks::new(15)),
+            changes.span(Some(ProcessIndex::new(8)), 0x1008, Ticks::new(15)),
             (Ticks::new(15), Ticks::new(30))
         );
         assert_eq!(
@@ -127,7 +130,7 @@ mod tests {
             (Ticks::new(30), Ticks::MAX)
         );
         assert_eq!(
-            [Some(7), Some(8), None].map(|process| changes.state(process)),
+            [Some(7), Some(8), None].map(|index| changes.state(index.map(ProcessIndex::new))),
             [3, 2, 1]
         );
     }

@@ -42,7 +42,7 @@ pub struct SampleStack(pub u32);
 ///     let mut samples = SampleCollector::new().within(range);
 ///     let machine = Analysis::new().names(true).run(&mut recording, &mut samples)?;
 ///     let profile = samples.profile(&machine, &ProfileOptions::new());
-///     let frame = profile.by_frame().first().map(|(frame, _)| *frame);
+///     let frame = profile.by_frame().first().map(|total| total.frame);
 ///     Ok(frame.map(|frame| (profile.total().samples, profile.label(frame))))
 /// }
 /// ```
@@ -53,7 +53,7 @@ pub struct SampleCollector {
     pub(super) kept: Vec<Kept>,
     pub(super) with_stack: u64,
     /// Times of the first and the last sample.
-    pub(super) sampled: Span,
+    pub(super) sampled: Option<Span>,
     changes: Changes,
     range: TimeRange,
     keeps_samples: bool,
@@ -108,7 +108,11 @@ impl Observer for SampleCollector {
             } => {
                 self.changes.code(process, start, size, event.time);
             }
-            Change::Image(Life::Begun | Life::Ended, process, image) => {
+            Change::Image {
+                life: Life::Begun | Life::Ended,
+                process,
+                image,
+            } => {
                 if machine
                     .images()
                     .get(image)
@@ -119,7 +123,10 @@ impl Observer for SampleCollector {
                     self.changes.process(process, event.time);
                 }
             }
-            Change::Process(Life::Ended, process) => self.changes.process(process, event.time),
+            Change::Process {
+                life: Life::Ended,
+                process,
+            } => self.changes.process(process, event.time),
             _ => {}
         }
     }

@@ -7,6 +7,7 @@ use etl_format::{Clock, ThreadId, Ticks};
 use super::collector::SampleCollector;
 use super::stacks::Owner;
 use super::{Measure, Profile, ProfileOptions, Weight};
+use crate::keys::ProcessIndex;
 use crate::machine::{Change, Machine};
 use crate::observe::{EventRef, Observer, Stack};
 
@@ -39,9 +40,8 @@ impl StackCosts {
         StackCosts::default()
     }
 
-    /// The stack of an event is needed, for the thread `tid` of a process; `process` is its index
-    /// in the machine, if it is known.
-    pub fn expect(&mut self, event: &EventRef, process: Option<usize>, tid: ThreadId) {
+    /// The stack of an event is needed, for the thread `tid` of a process.
+    pub fn expect(&mut self, event: &EventRef, process: Option<ProcessIndex>, tid: ThreadId) {
         if self.pending.len() >= MAX_PENDING {
             self.settle_early();
         }
@@ -176,7 +176,7 @@ mod tests {
     fn events_without_a_cost_are_dropped_many_at_a_time() {
         let mut costs = StackCosts::new();
         let mut expect = |number| {
-            let (kind, process) = (EventKind::Other, Some(0));
+            let (kind, process) = (EventKind::Other, Some(ProcessIndex::new(0)));
             let time = Ticks::new(number as i64);
             let tid = Some(ThreadId::new(8));
             let (file, session, processor) = (0, 0, 0);

@@ -1,5 +1,6 @@
 //! Frames: what addresses of stacks are, by name.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use etl_format::file_name;
@@ -72,8 +73,8 @@ pub struct ModuleInfo {
     pub path: Box<str>,
     /// PDB, where it is known.
     pub pdb: Option<Pdb>,
-    /// First address and the one after the last; `None` of modules of a CLR.
-    pub addresses: Option<(u64, u64)>,
+    /// The addresses of an image; `None` for a module of a CLR.
+    pub addresses: Option<Range<u64>>,
 }
 
 /// What an address of a stack is.
@@ -127,7 +128,7 @@ fn text_key(text: &str) -> TextKey {
 type MethodKey = (usize, TextKey, TextKey, u32);
 
 /// A module by its path: PDB, addresses, and whether these count.
-type ModuleKey = (TextKey, Option<Pdb>, Option<(u64, u64)>, bool);
+type ModuleKey = (TextKey, Option<Pdb>, Option<Range<u64>>, bool);
 
 /// What a frame is made of.
 #[derive(Clone, Copy, Debug)]
@@ -188,7 +189,7 @@ impl FrameTable {
                 (module, method.label().to_string(), kind)
             }
             Some(Symbol::Image(image)) => {
-                let range = Some((image.start, image.end));
+                let range = Some(image.start..image.end);
                 let module = self.module(image.path, image.pdb, range, is_exact);
                 let kind = if is_kernel {
                     FrameKind::Kernel
@@ -237,7 +238,7 @@ impl FrameTable {
         &mut self,
         path: &str,
         pdb: Option<Pdb>,
-        addresses: Option<(u64, u64)>,
+        addresses: Option<Range<u64>>,
         is_exact: bool,
     ) -> usize {
         let parts = if is_exact {
@@ -245,7 +246,7 @@ impl FrameTable {
         } else {
             (None, None)
         };
-        let key = (text_key(path), parts.0, parts.1, is_exact);
+        let key = (text_key(path), parts.0, parts.1.clone(), is_exact);
         if let Some(&number) = self.known_modules.get(&key) {
             return number;
         }
@@ -257,7 +258,7 @@ impl FrameTable {
     fn new_module(
         &mut self,
         path: &str,
-        (pdb, addresses): (Option<Pdb>, Option<(u64, u64)>),
+        (pdb, addresses): (Option<Pdb>, Option<Range<u64>>),
         is_exact: bool,
     ) -> usize {
         let name: Box<str> = match file_name(path) {

@@ -6,6 +6,7 @@ use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::views::FieldReader;
 use foldhash::HashMap;
 
+use crate::keys::ProcessIndex;
 use crate::machine::Machine;
 use crate::observe::{EventRef, Joins, Observer};
 
@@ -20,7 +21,7 @@ const FIRST_SPECIAL: u32 = 0xffff_fffd;
 /// Code of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct MethodKey {
-    pub process: usize,
+    pub process: ProcessIndex,
     pub clr: u16,
     pub method: u64,
     /// `ReJITID`.
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn an_address_has_the_il_offset_of_the_last_point_before_it() {
         let key = MethodKey {
-            process: 1,
+            process: ProcessIndex::new(1),
             clr: 9,
             method: 7,
             version: Some(0),

@@ -6,6 +6,7 @@ use etl_schema::views::Pdb;
 use super::code::{CodeNames, CodeSource, IlPoint, WantedCode};
 use super::il_maps::{IlMaps, MethodKey};
 use super::stacks::{Location, Owner, Stacks};
+use crate::keys::ProcessIndex;
 use crate::machine::Machine;
 use crate::symbols::{Function, Method, SourceLine, Symbol, Symbols};
 
@@ -66,15 +67,15 @@ impl<'m> Locations<'m> {
         self.names = Some(source.names(self.machine, &wanted));
     }
 
-    /// Index of the process of a location.
-    fn process(&self, location: &Location) -> Option<usize> {
+    /// The process of a location.
+    fn process(&self, location: &Location) -> Option<ProcessIndex> {
         self.owners.get(location.root as usize)?.process
     }
 
     fn resolve(&self, location: &Location) -> Option<Symbol<'m>> {
         let process = self
             .process(location)
-            .and_then(|index| self.machine.processes().get(index));
+            .and_then(|index| self.machine.process(index));
         // Addresses of the kernel are the same in all processes.
         let pid = process.map_or(ProcessId::UNKNOWN, |process| process.pid());
         self.symbols
@@ -169,7 +170,12 @@ impl<'m> Locations<'m> {
         }
     }
 
-    fn il_offset(&self, process: Option<usize>, method: &Method<'_>, address: u64) -> Option<u32> {
+    fn il_offset(
+        &self,
+        process: Option<ProcessIndex>,
+        method: &Method<'_>,
+        address: u64,
+    ) -> Option<u32> {
         let offset = u32::try_from(address.checked_sub(method.start)?).ok()?;
         let Method {
             clr, id, version, ..

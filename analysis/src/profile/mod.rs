@@ -4,7 +4,7 @@
 //! recording, so a [`Profile`] is made afterwards.
 //!
 //! ```no_run
-//! use etl_analysis::profile::{ProfileOptions, SampleCollector};
+//! use etl_analysis::profile::{FrameTotal, ProfileOptions, SampleCollector};
 //! use etl_analysis::{Analysis, Recording};
 //!
 //! let bytes = std::fs::read("trace.etl")?;
@@ -12,9 +12,8 @@
 //! let mut collector = SampleCollector::new();
 //! let machine = Analysis::new().names(true).run(&mut recording, &mut collector)?;
 //! let profile = collector.profile(&machine, &ProfileOptions::new());
-//! for (frame, total) in profile.by_frame() {
-//!     let (total, own) = (total.inclusive.samples, total.exclusive.samples);
-//!     println!("{total:8} {own:8} {}", profile.label(frame));
+//! for FrameTotal { frame, total, .. } in profile.by_frame() {
+//!     println!("{:8} {}", total.inclusive.samples, profile.label(frame));
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -41,7 +40,7 @@ pub use collector::{SampleCollector, SampleStack};
 pub use costs::StackCosts;
 pub use frames::{Detail, Frame, FrameKind, ModuleInfo};
 pub use il_maps::IlMaps;
-pub use totals::{Focus, Total};
+pub use totals::{Callee, Caller, Focus, FrameTotal, ModuleTotal, Total};
 pub use tree::{CallNode, Root, TimedSample};
 pub use weight::{Intervals, Weight};
 

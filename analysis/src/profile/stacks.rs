@@ -5,6 +5,7 @@ use foldhash::HashMap;
 
 use super::changes::Changes;
 use super::weight::Weight;
+use crate::keys::ProcessIndex;
 
 /// Threads whose last stack is kept; a power of two.
 const RECENT: usize = 1 << 8;
@@ -15,12 +16,12 @@ pub(super) const NONE: u32 = u32::MAX;
 /// The thread that samples belong to. The process is not known yet where it is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
-    pub process: Option<usize>,
+    pub process: Option<ProcessIndex>,
     pub tid: ThreadId,
 }
 
 /// A process, a thread of an unknown process, and an address.
-type Place = (Option<usize>, ThreadId, u64);
+type Place = (Option<ProcessIndex>, ThreadId, u64);
 
 /// An address of a process, while nothing changes there.
 #[derive(Clone, Copy, Debug)]
@@ -237,7 +238,7 @@ mod tests {
     use super::*;
 
     const OWNER: Owner = Owner {
-        process: Some(0),
+        process: Some(ProcessIndex::new(0)),
         tid: ThreadId::new(8),
     };
 
@@ -267,14 +268,14 @@ mod tests {
     fn an_address_is_another_location_after_a_change() {
         let (mut stacks, mut changes) = (Stacks::default(), Changes::default());
         let before = stacks.node(OWNER, [0x1000].into_iter(), Ticks::new(1), &changes);
-        changes.code(0, 0x1000, 16, Ticks::new(5));
+        changes.code(ProcessIndex::new(0), 0x1000, 16, Ticks::new(5));
         // A sample of before the change may come after it.
         let late = stacks.node(OWNER, [0x1000].into_iter(), Ticks::new(4), &changes);
         let after = stacks.node(OWNER, [0x1000].into_iter(), Ticks::new(6), &changes);
         assert_eq!(late, before);
         assert_ne!(after, before);
         // What comes late finds the location of its own time, whichever is the latest.
-        changes.code(0, 0x1000, 16, Ticks::new(7));
+        changes.code(ProcessIndex::new(0), 0x1000, 16, Ticks::new(7));
         let mut location = |tid, time| {
             let owner = Owner { tid, ..OWNER };
             let node = stacks.node(owner, [0x1000].into_iter(), time, &changes);

@@ -32,22 +32,65 @@ impl Total {
 pub struct Focus {
     /// The frames themselves.
     pub total: Total,
-    /// Callers with the samples of their calls; `None` for the beginning of a thread.
-    pub callers: Vec<(Option<usize>, Weight)>,
-    /// Callees with the samples of the calls.
-    pub callees: Vec<(usize, Weight)>,
+    /// The frames that called them, the ones with the most samples first.
+    pub callers: Vec<Caller>,
+    /// The frames that they called, the ones with the most samples first.
+    pub callees: Vec<Callee>,
+}
+
+/// A frame that called the frames in [focus](Profile::focus).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Caller {
+    /// Index of the frame; `None` for the beginning of a thread.
+    pub frame: Option<usize>,
+    /// The samples of its calls.
+    pub weight: Weight,
+}
+
+/// A frame that the frames in [focus](Profile::focus) called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Callee {
+    /// Index of the frame.
+    pub frame: usize,
+    /// The samples of the calls.
+    pub weight: Weight,
+}
+
+/// The samples of a frame, from [`Profile::by_frame`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FrameTotal {
+    /// Index of the frame.
+    pub frame: usize,
+    /// Its samples.
+    pub total: Total,
+}
+
+/// The samples of a module, from [`Profile::by_module`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ModuleTotal<'p> {
+    /// File name of the module.
+    pub module: &'p str,
+    /// Its samples.
+    pub total: Total,
 }
 
 impl Profile {
-    /// The samples of each frame, those with the most first.
+    /// The samples of each frame, the ones with the most samples first.
     #[must_use]
-    pub fn by_frame(&self) -> Vec<(usize, Total)> {
-        self.totals(self.frames.len(), Some)
+    pub fn by_frame(&self) -> Vec<FrameTotal> {
+        let totals = self.totals(self.frames.len(), Some).into_iter();
+        totals
+            .map(|(frame, total)| FrameTotal { frame, total })
+            .collect()
     }
 
-    /// The samples of each module, by its file name.
+    /// The samples of each module, by its file name, the ones with the most samples first.
     #[must_use]
-    pub fn by_module(&self) -> Vec<(&str, Total)> {
+    pub fn by_module(&self) -> Vec<ModuleTotal<'_>> {
         let mut numbers = BTreeMap::new();
         let mut names = Vec::new();
         let mut of_frame = Vec::new();
@@ -59,11 +102,13 @@ impl Profile {
             });
             of_frame.push(number);
         }
-        let totals = self.totals(names.len(), |frame| of_frame.get(frame).copied());
-        totals
-            .into_iter()
-            .filter_map(|(at, total)| Some((*names.get(at)?, total)))
-            .collect()
+        let mut by_module = Vec::new();
+        for (number, total) in self.totals(names.len(), |frame| of_frame.get(frame).copied()) {
+            if let Some(&module) = names.get(number) {
+                by_module.push(ModuleTotal { module, total });
+            }
+        }
+        by_module
     }
 
     /// Sums by the key of each frame, `count` of them.
@@ -130,18 +175,15 @@ impl Profile {
                 *callers.entry(caller).or_insert_with(Weight::default) += node.inclusive;
             }
         }
-        let sorted = |mut list: Vec<(usize, Weight)>| {
-            list.sort_by_key(|&(at, weight)| (Reverse(weight), at));
-            list
-        };
-        let callees = callees
-            .into_iter()
-            .map(|(frame, (weight, _))| (frame, weight));
-        focus.callees = sorted(callees.collect());
-        focus.callers = callers.into_iter().collect();
-        focus
-            .callers
-            .sort_by_key(|&(at, weight)| (Reverse(weight), at));
+        for (frame, weight) in callers {
+            focus.callers.push(Caller { frame, weight });
+        }
+        for (frame, (weight, _)) in callees {
+            focus.callees.push(Callee { frame, weight });
+        }
+        // The maps are in the order of frames, and the sort keeps the order of equal weights.
+        focus.callers.sort_by_key(|caller| Reverse(caller.weight));
+        focus.callees.sort_by_key(|callee| Reverse(callee.weight));
         focus
     }
 }

@@ -1,14 +1,15 @@
 //! The call tree of a profile.
 
 use super::weight::Weight;
+use crate::keys::ProcessIndex;
 use etl_format::{ProcessId, ThreadId, Ticks};
 
 /// The samples of a process, or of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Root {
-    /// Index of the process in the machine; `None` where nothing states the process of the thread.
-    pub process: Option<usize>,
+    /// The process; `None` if no event states the process of the thread.
+    pub process: Option<ProcessIndex>,
     /// Its id.
     pub pid: Option<ProcessId>,
     /// File name of the process; empty where no event states it.

@@ -7,6 +7,8 @@ use etl_format::constants::hook;
 use etl_format::cursor::Bytes;
 use etl_format::read::Record;
 
+use crate::counted::Span;
+
 /// Source of samples by time, and offsets of the interval after it and of that before.
 const BY_TIME: u32 = 0;
 const INTERVAL: usize = 4;
@@ -79,27 +81,29 @@ impl Intervals {
         is_first
     }
 
-    /// The intervals from one time to another, in 100 ns.
+    /// The intervals in a span of time, in 100 ns.
     #[must_use]
-    pub fn between(&self, (from, to): (Ticks, Ticks)) -> Vec<u32> {
-        let after = |time| self.list.partition_point(|&(since, _)| since <= time);
-        let first = after(from).saturating_sub(1);
-        let stated = self
-            .list
-            .get(first..after(to).max(first + 1))
-            .unwrap_or_default();
+    pub fn between(&self, span: Span) -> Vec<u32> {
+        let first = self.count_until(span.first).saturating_sub(1);
+        let end = self.count_until(span.last).max(first + 1);
+        let stated = self.list.get(first..end).unwrap_or_default();
         let mut intervals: Vec<u32> = stated.iter().map(|&(_, interval)| interval).collect();
         intervals.sort_unstable();
         intervals.dedup();
         intervals
     }
 
+    /// How many intervals are stated up to a time.
+    fn count_until(&self, time: Ticks) -> usize {
+        self.list.partition_point(|&(since, _)| since <= time)
+    }
+
     /// The weight of a sample at a time.
     #[must_use]
     pub fn weight(&self, time: Ticks) -> Weight {
-        let after = self.list.partition_point(|&(since, _)| since <= time);
         // The session states the interval only after its first samples.
-        let stated = self.list.get(after.saturating_sub(1));
+        let index = self.count_until(time).saturating_sub(1);
+        let stated = self.list.get(index);
         Weight {
             samples: 1,
             time: stated.map_or(0, |&(_, interval)| interval.into()),
@@ -128,12 +132,12 @@ mod tests {
             ((0, 40), &[3, 7, 9]),
             ((35, 40), &[9]),
         ] {
-            let span = (Ticks::new(span.0), Ticks::new(span.1));
+            let span = Span::new(Ticks::new(span.0), Ticks::new(span.1));
             assert_eq!(intervals.between(span), expected, "{span:?}");
         }
         assert!(
             Intervals::default()
-                .between((Ticks::new(0), Ticks::new(1)))
+                .between(Span::new(Ticks::new(0), Ticks::new(1)))
                 .is_empty()
         );
     }

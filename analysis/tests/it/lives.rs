@@ -102,7 +102,7 @@ fn addresses_before_and_after_a_life_are_of_another_time() {
 
 /// Such a method waits for a rundown that names it.
 #[test]
-fn addresses_before_the_load_of_a_method_without_a_name_are_of_another_time() {
+fn address_before_the_load_of_an_unnamed_method_is_not_in_it() {
     let mut trace = Trace::new();
     trace.thread(0x0501, TID, 2_000);
     trace.sample(2_100, CODE + 4, TID);

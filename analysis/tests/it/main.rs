@@ -12,8 +12,8 @@ mod lives;
 use etl_analysis::behavior::io::Io;
 use etl_analysis::behavior::waits::Waits;
 use etl_analysis::{
-    Analysis, Change, EventKind, EventRef, Joins, Life, Machine, Observer, OwnerCounts, Recording,
-    Sample, Stack,
+    Analysis, Change, EventKind, EventRef, Joins, Life, Machine, Observer, OwnerCounts,
+    ProcessIndex, Recording, Sample, Stack,
 };
 use etl_format::constants::{BufferFlags, LogFileMode, PointerSize, group_guid};
 use etl_format::read::Order;
@@ -158,7 +158,7 @@ impl Observer for Seen {
         let pid = sample
             .event
             .process
-            .map(|process| machine.processes()[process].pid());
+            .map(|index| machine.process(index).unwrap().pid());
         self.samples.push((
             sample.event.time.get(),
             pid.map(ProcessId::get),
@@ -247,18 +247,17 @@ fn counting_by_owner_finds_the_processes_of_the_whole_analysis() {
 
     let mut recording = Recording::open([(&bytes[..], "a.etl")]).unwrap();
     let mut counted = OwnerCounts::default();
-    let mut records = recording.files_mut()[0].0.records(Order::File).unwrap();
+    let mut records = recording.files_mut()[0].trace.records(Order::File).unwrap();
     while let Some(record) = records.next_record().unwrap() {
         counted.add(&record);
     }
-    let (machine, counts) = Analysis::new()
+    let events = Analysis::new()
         .count_by_owner(&mut recording, counted)
         .unwrap();
+    let machine = &events.machine;
     let found: Vec<_> = machine
-        .processes()
-        .iter()
-        .zip(&counts)
-        .map(|(process, count)| (process.pid().get(), process.name(), *count))
+        .indexed_processes()
+        .map(|(index, process)| (process.pid().get(), process.name(), events.count(index)))
         .collect();
     // Those of process 4 are the records about processes and threads.
     // The header of the file names process 0, too.
@@ -283,7 +282,7 @@ fn counting_by_owner_finds_the_processes_of_the_whole_analysis() {
         all.map(|p| (p.pid(), p.name().to_owned(), p.started(), p.ended()))
             .collect()
     };
-    assert_eq!(lives(&machine), lives(&whole));
+    assert_eq!(lives(machine), lives(&whole));
     assert_eq!(machine.threads(), whole.threads());
     assert!(
         machine
@@ -421,7 +420,7 @@ fn stacks_are_joined_across_the_files_of_one_session() {
 }
 
 #[test]
-fn losses_between_the_files_of_one_session_leave_the_ends_of_operations_open() {
+fn losses_between_files_of_a_session_leave_operations_open() {
     for (mode, given_up) in [(LogFileMode::NEWFILE, 1), (LogFileMode::SEQUENTIAL, 0)] {
         let mut files = [Trace::with_mode(mode), Trace::with_mode(mode)];
         files[0].read(3_000, 5);
@@ -432,7 +431,7 @@ fn losses_between_the_files_of_one_session_leave_the_ends_of_operations_open() {
         files[1].sample(4_000, 0x1000, TID);
         files[1].read_ended(5_000, 5);
         let (_, io): (_, Io) = analyze_together(files);
-        let ended: u64 = io.totals().map(|(.., total)| total.latency.count()).sum();
+        let ended: u64 = io.totals().map(|file| file.total.latency.count()).sum();
         assert_eq!((io.given_up(), ended), (given_up, 1 - given_up));
     }
 }
@@ -478,7 +477,7 @@ fn events_without_a_thread_have_that_of_their_stack() {
 }
 
 #[test]
-fn observers_of_samples_are_not_shown_the_stacks_of_events_at_the_same_time() {
+fn observer_of_samples_sees_no_stacks_of_simultaneous_events() {
     let mut trace = Trace::new();
     trace.thread(0x0501, TID, 2_000);
     trace.event(0x0f43, 2, 3_000, &[&[0; 24]]);
@@ -525,15 +524,16 @@ fn thread_id_belongs_to_its_process_at_the_time() {
             .pid,
         PID
     );
-    let begun = Change::Thread(Life::Begun, ThreadId::new(TID));
-    assert_eq!(
-        seen.changes,
-        [
-            begun,
-            Change::Thread(Life::Ended, ThreadId::new(TID)),
-            begun
-        ]
-    );
+    let tid = ThreadId::new(TID);
+    let begun = Change::Thread {
+        life: Life::Begun,
+        tid,
+    };
+    let ended = Change::Thread {
+        life: Life::Ended,
+        tid,
+    };
+    assert_eq!(seen.changes, [begun, ended, begun]);
 }
 
 #[test]
@@ -574,7 +574,7 @@ fn process_names_keep_bytes_that_are_no_utf8_apart() {
 }
 
 #[test]
-fn reads_of_a_packet_that_is_used_again_count_from_their_own_start() {
+fn reads_of_a_reused_packet_take_time_from_their_own_start() {
     // As many reads without an end as are awaited, or one less; then one of a millisecond.
     for requests in [(1 << 16) - 1, 1 << 16] {
         let mut trace = Trace::new();
@@ -584,10 +584,7 @@ fn reads_of_a_packet_that_is_used_again_count_from_their_own_start() {
         trace.read(990_000_000, 5);
         trace.read_ended(990_010_000, 5);
         let (_, io): (_, Io) = trace.analyze_for();
-        let times: Vec<u64> = io
-            .totals()
-            .map(|(.., total)| total.latency.total())
-            .collect();
+        let times: Vec<u64> = io.totals().map(|file| file.total.latency.total()).collect();
         assert_eq!(times, [10_000]);
     }
 }
@@ -634,14 +631,14 @@ fn switch(trace: &mut Trace, timestamp: i64, old: u32, new: u32) {
 #[test]
 fn threads_named_at_the_end_have_their_processes_from_the_start() {
     let (machine, (waits, io)): (_, (Waits, Io)) = named_at_the_end().analyze_for();
-    let pid = |process: Option<usize>| machine.processes()[process.unwrap()].pid();
+    let pid = |index: Option<ProcessIndex>| machine.process(index.unwrap()).unwrap().pid();
     let threads: Vec<_> = waits
         .threads()
         .keys()
-        .map(|key| (pid(key.0), key.1))
+        .map(|key| (pid(key.process), key.tid))
         .collect();
     assert_eq!(threads, [(ProcessId::new(PID), ThreadId::new(TID))]);
-    let operations: Vec<_> = io.totals().map(|(process, ..)| pid(process)).collect();
+    let operations: Vec<_> = io.totals().map(|file| pid(file.process)).collect();
     assert_eq!(operations, [PID]);
 }
 

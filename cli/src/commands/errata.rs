@@ -5,7 +5,7 @@ use std::fmt::Write;
 use etl_schema::tables::{Erratum, errata, erratum};
 use serde_json::json;
 
-use super::spec::{print, rows};
+use super::spec::{Printed, print, rows};
 use crate::Outcome;
 use crate::error::Failure;
 use crate::output::{ReportFormat, text};
@@ -26,35 +26,42 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let (found, in_full): (Vec<&Erratum>, bool) = match &args.id {
-        None => (errata().iter().collect(), false),
-        Some(id) => {
-            let one = erratum(id).ok_or_else(|| {
-                Failure::new(id.as_str(), "unknown erratum").hint("`etlkit errata` lists all")
-            })?;
-            (vec![one], true)
-        }
-    };
-    let printed = rows(found.into_iter().map(|e| {
-        let lines = text(|out| {
-            writeln!(out, "{}  {}", e.id, e.about)?;
-            if in_full {
-                writeln!(out, "  documents  {}", e.documents)?;
-                writeln!(out, "  shipped    {}", e.shipped)?;
-                writeln!(out, "  evidence   {}", e.evidence)?;
-                writeln!(out, "  follows    {}", e.follows)?;
+    let mut listed = Vec::new();
+    match &args.id {
+        None => {
+            for erratum in errata() {
+                listed.push(row(erratum, format!("{}  {}\n", erratum.id, erratum.about)));
             }
-            Ok(())
-        });
-        let json = json!({
-            "id": e.id,
-            "about": e.about,
-            "documents": e.documents,
-            "shipped": e.shipped,
-            "evidence": e.evidence,
-            "follows": e.follows,
-        });
-        (lines, json)
-    }));
-    print(args.format, &printed)
+        }
+        Some(id) => {
+            let Some(erratum) = erratum(id) else {
+                return Err(Failure::new(id, "unknown erratum").hint("`etlkit errata` lists all"));
+            };
+            listed.push(row(erratum, describe(erratum)));
+        }
+    }
+    print(args.format, &rows(listed))
+}
+
+fn row(erratum: &Erratum, text: String) -> Printed {
+    let json = json!({
+        "id": erratum.id,
+        "about": erratum.about,
+        "documents": erratum.documents,
+        "shipped": erratum.shipped,
+        "evidence": erratum.evidence,
+        "follows": erratum.follows,
+    });
+    Printed { text, json }
+}
+
+/// All of an erratum.
+fn describe(erratum: &Erratum) -> String {
+    text(|out| {
+        writeln!(out, "{}  {}", erratum.id, erratum.about)?;
+        writeln!(out, "  documents  {}", erratum.documents)?;
+        writeln!(out, "  shipped    {}", erratum.shipped)?;
+        writeln!(out, "  evidence   {}", erratum.evidence)?;
+        writeln!(out, "  follows    {}", erratum.follows)
+    })
 }

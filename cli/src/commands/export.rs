@@ -6,22 +6,21 @@ mod perfetto;
 mod speedscope;
 mod tables;
 
-use etl_format::Ticks;
+use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
 use clap::{Subcommand, ValueEnum};
 use etl_analysis::Observer;
-use etl_analysis::behavior::activities::Activities;
-use etl_analysis::profile::{Detail, Profile, ProfileOptions, SampleCollector};
+use etl_analysis::profile::{Detail, ProfileOptions, SampleCollector};
 use etl_export::{Unit, flamegraph, folded, pprof};
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 
 use crate::Outcome;
-use crate::commands::analyze::profile_options;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::recording::{Analyzed, RecordingArgs};
+use crate::profile::{Profiled, profile};
+use crate::recording::RecordingArgs;
 use crate::sink::{Sink, SinkArgs};
 use crate::symbols::SymbolArgs;
 
@@ -44,7 +43,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Format {
-    /// Folded stacks: one line a stack, for flame graph scripts.
+    /// Folded stacks: one line per stack, for flame graph scripts.
     Folded(StackArgs),
     /// A flame graph as one HTML page.
     Flamegraph(StackArgs),
@@ -68,11 +67,11 @@ enum Format {
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 struct StackArgs {
-    /// Count in samples, or in time by the interval that the recording states [default: samples for
-    /// folded stacks, time for the others]
+    /// Count samples, or time by the sample interval of the recording [default: samples for folded
+    /// stacks, time for the others]
     #[arg(long, value_enum)]
     weight: Option<Weight>,
-    /// Keep the threads of a process apart (always so for speedscope)
+    /// Separate the threads of a process (speedscope always does)
     #[arg(long)]
     by_thread: bool,
     #[command(flatten)]
@@ -131,147 +130,110 @@ impl StackArgs {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let by_thread = |by_thread| ProfileOptions::new().by_thread(by_thread);
     match &args.format {
+        Format::Folded(args) => export_folded(args),
+        Format::Flamegraph(args) => export_flamegraph(args),
+        Format::Speedscope(args) => speedscope::run(args),
+        Format::Pprof(args) => export_pprof(args),
         Format::Firefox(args) => firefox::run(args),
-        Format::Pcapng(args) => pcapng::run(args),
         Format::Perfetto(args) => perfetto::run(args),
+        Format::Pcapng(args) => pcapng::run(args),
         Format::Parquet(args) => tables::parquet(args),
         Format::Arrow(args) => tables::arrow(args),
-        Format::Folded(args) => {
-            let export = args.samples.collect(false, by_thread(args.by_thread), ())?;
-            // Without an interval there is no time to count in.
-            if args.weight == Some(Weight::Time) && !export.profile.has_times() {
-                return Err(no_interval(&export));
-            }
-            let unit = args.unit(Weight::Samples);
-            export.write(|profile, _, out| folded::write(profile, unit, out))
-        }
-        Format::Flamegraph(args) => {
-            let export = args.samples.collect(false, by_thread(args.by_thread), ())?;
-            let (unit, title) = (args.unit(Weight::Time), export.title());
-            export.write(|profile, _, out| flamegraph::write(profile, &title, unit, out))
-        }
-        Format::Speedscope(args) => speedscope::run(args),
-        Format::Pprof(args) => {
-            let options = by_thread(true).detail(Detail::Addresses);
-            let export = args.samples.collect(false, options, ())?;
-            let times = export.times();
-            export.write(|profile, _, out| pprof::write(profile, times, out))
-        }
     }
 }
 
-/// What is exported beside samples.
-trait Collected {
-    /// Whether nothing was found.
-    fn is_empty(&self) -> bool;
-}
-
-impl Collected for () {
-    fn is_empty(&self) -> bool {
-        true
+fn export_folded(args: &StackArgs) -> Result<Outcome, Failure> {
+    let options = ProfileOptions::new().by_thread(args.by_thread);
+    let export = args.samples.collect(SampleCollector::new(), options, ())?;
+    export.ensure_samples()?;
+    // Without an interval, samples have no time.
+    if args.weight == Some(Weight::Time) && !export.profiled.profile.has_times() {
+        return Err(no_interval(&export));
     }
+    let unit = args.unit(Weight::Samples);
+    export.write(|profiled, out| folded::write(&profiled.profile, unit, out))
 }
 
-impl Collected for Activities {
-    fn is_empty(&self) -> bool {
-        self.list().is_empty()
-    }
+fn export_flamegraph(args: &StackArgs) -> Result<Outcome, Failure> {
+    let options = ProfileOptions::new().by_thread(args.by_thread);
+    let export = args.samples.collect(SampleCollector::new(), options, ())?;
+    export.ensure_samples()?;
+    let unit = args.unit(Weight::Time);
+    let title = export.title();
+    export.write(|profiled, out| flamegraph::write(&profiled.profile, &title, unit, out))
 }
 
-/// A profile, and the file that it goes to.
+fn export_pprof(args: &PprofArgs) -> Result<Outcome, Failure> {
+    let options = ProfileOptions::new()
+        .by_thread(true)
+        .detail(Detail::Addresses);
+    let export = args.samples.collect(SampleCollector::new(), options, ())?;
+    export.ensure_samples()?;
+    let times = export.times();
+    export.write(|profiled, out| pprof::write(&profiled.profile, times, out))
+}
+
+/// A profile, and the file that it is written to.
 struct Export<O> {
     sink: Sink,
-    profile: Profile,
-    analyzed: Analyzed<(SampleCollector, O)>,
+    profiled: Profiled<(SampleCollector, O)>,
 }
 
 impl SampleArgs {
-    /// Reads the recording, which `other` observes, too. `options` are completed by the selection
-    /// of processes and threads.
-    fn collect<O: Observer + Collected>(
+    /// Reads the recording with two observers, `samples` and `other`. Adds the selection of processes
+    /// and threads to the options.
+    fn collect<O: Observer>(
         &self,
-        keep_samples: bool,
+        samples: SampleCollector,
         options: ProfileOptions,
         other: O,
     ) -> Result<Export<O>, Failure> {
         let inputs = self.recording.files.iter().map(std::path::PathBuf::as_path);
         let sink = Sink::create(&self.sink, "a profile", inputs)?;
         let symbols = self.symbols.open()?;
-        let analyzed = self.recording.analyze(|range| {
-            let samples = SampleCollector::new()
-                .within(range)
-                .keep_samples(keep_samples);
-            ((samples, symbols.maps()), other)
-        })?;
-        let Analyzed {
-            names,
-            machine,
-            selected,
-            observer,
-            outcome,
-            range,
-        } = analyzed;
-        let ((samples, maps), other) = observer;
-        let observer = (samples, other);
-        let analyzed = Analyzed {
-            names,
-            machine,
-            selected,
-            observer,
-            outcome,
-            range,
-        };
-        let options = profile_options(&self.recording, &analyzed, options).idle(self.idle);
-        let (samples, other) = &analyzed.observer;
-        let profile = samples.profile(&analyzed.machine, &symbols.apply(options, maps.as_ref()));
-        symbols.note_missing();
-        if profile.total().samples == 0 && other.is_empty() {
-            let name = analyzed.names.join(", ");
-            return Err(Failure::new(name, "no CPU sample is selected").hint(
-                "record samples with `xperf -on PROC_THREAD+LOADER+PROFILE -stackwalk Profile`; \
-                 `etlkit analyze cpu` shows what there is",
-            ));
-        }
-        Ok(Export {
-            sink,
-            profile,
-            analyzed,
-        })
+        let profiled = profile(
+            &self.recording,
+            &self.recording.files,
+            &symbols,
+            options.idle(self.idle),
+            |range| (samples.within(range), other),
+            |(samples, _), machine, options| samples.profile(machine, options),
+        )?;
+        Ok(Export { sink, profiled })
     }
 }
 
 impl<O> Export<O> {
-    fn title(&self) -> String {
-        title(&self.analyzed.names)
+    /// Fails if the profile has no samples.
+    fn ensure_samples(&self) -> Result<(), Failure> {
+        if self.profiled.profile.total().samples > 0 {
+            return Ok(());
+        }
+        let name = self.profiled.analyzed.names.join(", ");
+        Err(Failure::new(name, "no CPU sample is selected").hint(
+            "record samples with `xperf -on PROC_THREAD+LOADER+PROFILE -stackwalk Profile`; \
+             `etlkit analyze cpu` shows what there is",
+        ))
     }
 
-    /// When the recording began, and how long it lasted.
+    fn title(&self) -> String {
+        title(&self.profiled.analyzed.names)
+    }
+
+    /// When the selected time began, and how long it lasted.
     fn times(&self) -> pprof::Times {
-        let clock = self.analyzed.machine.clock();
-        let (first, last) = self.analyzed.machine.span().unwrap_or_default();
-        let range = self.analyzed.range;
-        let first = clock
-            .time(
-                range
-                    .from
-                    .map_or(first, |from| Ticks::new(from.get().max(first.get()))),
-            )
-            .get();
-        let last = clock
-            .time(
-                range
-                    .to
-                    .map_or(last, |to| Ticks::new(to.get().min(last.get()))),
-            )
-            .get();
-        // Readers take it for signed.
-        let duration = last.saturating_sub(first).max(0).saturating_mul(100);
+        const NANOS: i64 = 100;
+        let analyzed = &self.profiled.analyzed;
+        let clock = analyzed.machine.clock();
+        let span = analyzed.selected_span();
+        let first = clock.time(span.first).get();
+        let last = clock.time(span.last).get();
+        let unix_start = first.saturating_sub(FILETIME_UNIX_EPOCH);
+        // Readers treat it as signed.
+        let duration = last.saturating_sub(first).max(0).saturating_mul(NANOS);
         pprof::Times {
-            start: first
-                .saturating_sub(FILETIME_UNIX_EPOCH)
-                .saturating_mul(100),
+            start: unix_start.saturating_mul(NANOS),
             duration: duration.cast_unsigned(),
         }
     }
@@ -279,37 +241,34 @@ impl<O> Export<O> {
     fn write(
         mut self,
         write: impl FnOnce(
-            &Profile,
-            &Analyzed<(SampleCollector, O)>,
-            &mut BufWriter<&mut std::fs::File>,
+            &Profiled<(SampleCollector, O)>,
+            &mut BufWriter<&mut File>,
         ) -> std::io::Result<()>,
     ) -> Result<Outcome, Failure> {
         let name = self.sink.name().to_owned();
         let mut out = BufWriter::new(self.sink.file());
-        write(&self.profile, &self.analyzed, &mut out)
-            .map_err(|error| Failure::io(&name, &error))?;
+        write(&self.profiled, &mut out).map_err(|error| Failure::io(&name, &error))?;
         drop(out);
-        let total = self.profile.total();
-        let stacks = self
-            .profile
-            .nodes()
-            .iter()
-            .filter(|node| node.exclusive.samples > 0);
-        let stacks = stacks.count() as u64;
-        let samples = plural(total.samples, "sample", "samples");
-        let text = format!("{name}: {samples}, {}\n", plural(stacks, "stack", "stacks"));
-        self.sink.finish(&text)?;
-        Ok(self.analyzed.outcome)
+        let Profiled { analyzed, profile } = self.profiled;
+        let nodes = profile.nodes().iter();
+        let stacks = nodes.filter(|node| node.exclusive.samples > 0).count();
+        let samples = plural(profile.total().samples, "sample", "samples");
+        let stacks = plural(stacks as u64, "stack", "stacks");
+        self.sink
+            .finish(&format!("{name}: {samples}, {stacks}\n"))?;
+        Ok(analyzed.outcome)
     }
 }
 
-/// The name of a recording: that of its first file.
+/// The name of a recording: the name of its first file.
 fn title(names: &[String]) -> String {
-    let name = names.first().map_or("", String::as_str);
-    let name = Path::new(name)
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned());
-    name.unwrap_or_default()
+    let Some(name) = names.first() else {
+        return String::new();
+    };
+    match Path::new(name).file_name() {
+        Some(name) => name.to_string_lossy().into_owned(),
+        None => String::new(),
+    }
 }
 
 fn no_interval(export: &Export<()>) -> Failure {

@@ -18,7 +18,7 @@ use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::input::{self, About, Input};
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::{Printing, Progress};
 use crate::rewrite::{self, RewriteArgs};
 use crate::sink::Sink;
 
@@ -88,11 +88,13 @@ pub(crate) struct CompressArgs {
 impl CompressArgs {
     /// Format and effort, with `--compress`.
     pub fn chosen(&self) -> Option<Compression> {
-        let compression = Compression {
+        if !self.compress {
+            return None;
+        }
+        Some(Compression {
             format: self.algorithm,
             effort: self.compression_level,
-        };
-        self.compress.then_some(compression)
+        })
     }
 
     /// A compressor, with `--compress`.
@@ -106,9 +108,9 @@ impl CompressArgs {
 
 /// The words of `--algorithm`.
 const ALGORITHMS: &[Choice<CompressionFormat>] = &[
-    ("xpress", "Plain LZ77", CompressionFormat::XPRESS),
-    ("lznt1", "LZ77 in chunks of 4 KB", CompressionFormat::LZNT1),
-    (
+    Choice::new("xpress", "Plain LZ77", CompressionFormat::XPRESS),
+    Choice::new("lznt1", "LZ77 in chunks of 4 KB", CompressionFormat::LZNT1),
+    Choice::new(
         "xpress-huff",
         "LZ77 with Huffman coding",
         CompressionFormat::XPRESS_HUFF,
@@ -117,9 +119,9 @@ const ALGORITHMS: &[Choice<CompressionFormat>] = &[
 
 /// The words of `--compression-level`.
 const LEVELS: &[Choice<Effort>] = &[
-    ("fast", "Fastest", Effort::Fast),
-    ("default", "Balanced", Effort::Default),
-    ("best", "Smallest", Effort::Best),
+    Choice::new("fast", "Fastest", Effort::Fast),
+    Choice::new("default", "Balanced", Effort::Default),
+    Choice::new("best", "Smallest", Effort::Best),
 ];
 
 pub(crate) fn compress(args: &CompressCommand) -> Result<Outcome, Failure> {
@@ -143,20 +145,20 @@ fn run(
     let name = input::display(file);
     let compress = repacker.compresses();
     let mut sink = Sink::create(&args.sink, "a trace", [file])?;
-    let options = |limits| Options {
+    let mut options = Options {
         threads,
-        limits,
         ..Options::default()
     };
     let done = if input::is_stdin(file) {
         let input::Stream { reader, about } = input::stdin_stream(&args.input)?;
-        let repacker = repacker.options(options(args.input.limits(u64::MAX)));
-        repack(PipeSource::new(reader), &about, &mut sink, repacker)?
+        options.limits = args.input.limits(u64::MAX);
+        let source = PipeSource::new(reader);
+        repack(source, &about, &mut sink, repacker.options(options))?
     } else {
         let mut input = Input::open(file, &args.input)?;
         let about = input.about().clone();
-        let repacker = repacker.options(options(input.limits()));
-        repack(input.source(), &about, &mut sink, repacker)?
+        options.limits = input.limits();
+        repack(input.source(), &about, &mut sink, repacker.options(options))?
     };
     rewrite::finish(sink, &name, args.format, &Report::new(&done, compress))?;
     Ok(Condition {
@@ -173,13 +175,14 @@ fn repack<S: Source>(
     sink: &mut Sink,
     repacker: Repacker<'_>,
 ) -> Result<RepackReport, Failure> {
-    let mut progress = Progress::new(source.size().unwrap_or(0), false);
-    let on_buffer = move |bytes: u64| progress.add(bytes);
+    let mut progress = Progress::new(source.size().unwrap_or(0), Printing::Nothing);
     let mut out = FailureFlag {
         out: BufWriter::with_capacity(CHUNK, sink.file()),
         failed: false,
     };
-    let done = repacker.on_buffer(on_buffer).run(source, &mut out);
+    let done = repacker
+        .on_buffer(move |bytes| progress.add(bytes))
+        .run(source, &mut out);
     let failed = out.failed;
     drop(out);
     done.map_err(|e| {
@@ -208,7 +211,7 @@ impl<W: Write> Write for FailureFlag<W> {
     }
 }
 
-/// The report; docs/files.md describes it.
+/// The report; docs/rewrite.md describes it.
 #[derive(Debug, Serialize)]
 struct Report {
     action: &'static str,

@@ -74,22 +74,12 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     drop(input);
     check(&mut sink, &done, &options)?;
     rewrite::finish(sink, &name, args.rewrite.format, &Report::new(&done))?;
-    let RepairReport {
-        damage,
-        notes,
-        mode,
-        header,
-        ..
-    } = &done;
     let condition = Condition {
-        damage,
-        notes,
-        mode: *mode,
+        damage: &done.damage,
+        notes: &done.notes,
+        mode: done.mode,
+        lost_header: !done.header,
         ..Condition::default()
-    };
-    let condition = Condition {
-        lost_header: !header,
-        ..condition
     };
     let outcome = condition.report(&name);
     if done.was_intact() {
@@ -113,17 +103,17 @@ fn check(sink: &mut Sink, done: &RepairReport, read: &Options) -> Result<(), Fai
         order_check: OrderCheck::FirstRecord,
         ..*read
     };
-    // Mapped, a large output would count as memory of the process.
+    // A mapped file would be memory of the process, so a large output is read in blocks.
     let records = Trace::open(sink.written()?, &options).and_then(|mut trace| {
         let mut records = trace.records(Order::Time)?.with_threads(read.threads);
         records.for_each(|_| Ok::<_, etl_format::Error>(()))?;
         Ok(records.count())
     });
     match records {
-        Ok(found) if found >= done.summary.events_written => Ok(()),
-        Ok(found) => {
-            let wrote = done.summary.events_written;
-            let message = format!("{wrote} records were written, {found} can be read");
+        Ok(count) if count >= done.summary.events_written => Ok(()),
+        Ok(count) => {
+            let written = done.summary.events_written;
+            let message = format!("{written} records were written, {count} can be read");
             Err(Failure::new(sink.name(), message)
                 .hint("this is a bug of etlkit: please report it"))
         }
@@ -133,7 +123,7 @@ fn check(sink: &mut Sink, done: &RepairReport, read: &Options) -> Result<(), Fai
     }
 }
 
-/// The report; docs/files.md describes it.
+/// The report; docs/rewrite.md describes it.
 #[derive(Debug, Serialize)]
 struct Report {
     was_intact: bool,
@@ -175,7 +165,7 @@ impl rewrite::Report for Report {
         } else if !self.closed {
             writeln!(
                 out,
-                "  it was not closed: the last record is taken as its end"
+                "  it was not closed: the last record is used as its end"
             )?;
         }
         let sorted = self.buffers_sorted;
@@ -195,12 +185,8 @@ impl rewrite::Report for Report {
         for problem in self.problems.iter().take(MAX_LISTED) {
             writeln!(out, "  {problem}")?;
         }
-        if let Some(more) = self
-            .problems
-            .len()
-            .checked_sub(MAX_LISTED)
-            .filter(|more| *more > 0)
-        {
+        if self.problems.len() > MAX_LISTED {
+            let more = self.problems.len() - MAX_LISTED;
             writeln!(out, "  ... and {more} more (--format json lists all)")?;
         }
         let records = plural(self.records, "record", "records");

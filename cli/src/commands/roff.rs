@@ -27,23 +27,21 @@ pub(super) fn with_literal_examples(page: &str) -> String {
     format!("{before}\n{}{after}", sections(extra))
 }
 
-/// The page, with the usage of the help as its synopsis: that of `clap_mangen` has no values of
-/// options, and does not show which arguments may be repeated. `typed` is the command.
-pub(super) fn with_usage(page: &str, typed: &str, usage: &str) -> String {
+/// The page, with the usage of the help as its synopsis: the synopsis of `clap_mangen` has no values
+/// of options, and does not show which arguments may be repeated.
+pub(super) fn with_usage(page: &str, command: &str, usage: &str) -> String {
     const SYNOPSIS: &str = ".SH SYNOPSIS\n";
-    let parts = page.split_once(SYNOPSIS);
-    let parts = parts.and_then(|(before, rest)| Some((before, rest.split_once('\n')?.1)));
-    let Some((before, after)) = parts else {
+    let Some((before, rest)) = page.split_once(SYNOPSIS) else {
+        return page.to_owned();
+    };
+    let Some((_, after)) = rest.split_once('\n') else {
         return page.to_owned();
     };
     let usage = usage.strip_prefix("Usage: ").unwrap_or(usage);
-    let arguments = usage.strip_prefix(typed).unwrap_or(usage);
-    let arguments = arguments
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .replace('-', r"\-");
-    format!("{before}{SYNOPSIS}\\fB{typed}\\fR {arguments}\n{after}")
+    let arguments = usage.strip_prefix(command).unwrap_or(usage);
+    let words: Vec<&str> = arguments.split_whitespace().collect();
+    let arguments = words.join(" ").replace('-', r"\-");
+    format!("{before}{SYNOPSIS}\\fB{command}\\fR {arguments}\n{after}")
 }
 
 /// The text after the options: notes, then examples.
@@ -64,7 +62,8 @@ fn sections(text: &str) -> String {
         }
         if line == "Examples:" {
             out.push_str(".SH EXAMPLES\n");
-            (examples, new_paragraph) = (true, false);
+            examples = true;
+            new_paragraph = false;
             continue;
         }
         if out.is_empty() {

@@ -34,7 +34,7 @@ Categories: users (owners of home directories, fields with user names), machines
 Actions: keep, hash (replace by a hash of salt and value), drop (replace text by `*`, the rest by
 0).
 Presets: usual hashes users, machines, command-lines and sids; strict also hashes paths and ips,
-and drops command-lines; none replaces nothing but what other options name. docs/scrub.md
+and drops command-lines; none only replaces the values that other options name. docs/rewrite.md
 describes all.
 
 Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was scrubbed, 2
@@ -55,10 +55,10 @@ pub(crate) struct Args {
     preset: fn() -> Policy,
     /// Set the action of a category; may be repeated
     #[arg(long, value_name = "CATEGORY=ACTION", value_parser = category)]
-    set: Vec<(Category, Action)>,
+    set: Vec<CategoryAction>,
     /// Set the action of all fields with this name; may be repeated
     #[arg(long, value_name = "NAME=ACTION", value_parser = field)]
-    field: Vec<(String, Action)>,
+    field: Vec<FieldAction>,
     /// Remove this text everywhere, in upper and lower case and in any encoding; may be repeated
     #[arg(long, value_name = "TEXT")]
     secret: Vec<String>,
@@ -79,15 +79,29 @@ pub(crate) struct Args {
     rewrite: RewriteArgs,
 }
 
+/// A value of `--set`.
+#[derive(Clone, Copy, Debug)]
+struct CategoryAction {
+    category: Category,
+    action: Action,
+}
+
+/// A value of `--field`.
+#[derive(Clone, Debug)]
+struct FieldAction {
+    name: String,
+    action: Action,
+}
+
 /// The words of `--preset`.
 const PRESETS: &[Choice<fn() -> Policy>] = &[
-    ("none", "Nothing", Policy::none),
-    (
+    Choice::new("none", "Nothing", Policy::none),
+    Choice::new(
         "usual",
         "Users, machines, command-lines and sids",
         Policy::usual,
     ),
-    (
+    Choice::new(
         "strict",
         "Also paths and ips; drops command-lines",
         Policy::strict,
@@ -96,8 +110,8 @@ const PRESETS: &[Choice<fn() -> Policy>] = &[
 
 /// The words of `--lengths`.
 const LENGTHS: &[Choice<Lengths>] = &[
-    ("keep", "The same as of the replaced text", Lengths::Keep),
-    (
+    Choice::new("keep", "The same as of the replaced text", Lengths::Keep),
+    Choice::new(
         "free",
         "Short tokens, and empty text for dropped values; records are encoded again",
         Lengths::Free,
@@ -113,24 +127,26 @@ fn action(text: &str) -> Result<Action, String> {
     }
 }
 
-fn category(text: &str) -> Result<(Category, Action), String> {
-    let (name, what) = text.split_once('=').ok_or("expected CATEGORY=ACTION")?;
-    let category = Category::ALL
-        .into_iter()
-        .find(|c| c.name() == name)
-        .ok_or_else(|| {
-            let names: Vec<_> = Category::ALL.iter().map(|c| c.name()).collect();
-            format!("expected one of {}", names.join(", "))
-        })?;
-    Ok((category, action(what)?))
+fn category(text: &str) -> Result<CategoryAction, String> {
+    let (name, word) = text.split_once('=').ok_or("expected CATEGORY=ACTION")?;
+    let mut categories = Category::ALL.into_iter();
+    let Some(category) = categories.find(|category| category.name() == name) else {
+        let names: Vec<_> = Category::ALL.iter().map(|c| c.name()).collect();
+        return Err(format!("expected one of {}", names.join(", ")));
+    };
+    let action = action(word)?;
+    Ok(CategoryAction { category, action })
 }
 
-fn field(text: &str) -> Result<(String, Action), String> {
-    let (name, what) = text.rsplit_once('=').ok_or("expected NAME=ACTION")?;
+fn field(text: &str) -> Result<FieldAction, String> {
+    let (name, word) = text.rsplit_once('=').ok_or("expected NAME=ACTION")?;
     if name.is_empty() {
         return Err("expected the name of a field before the =".to_owned());
     }
-    Ok((name.to_owned(), action(what)?))
+    Ok(FieldAction {
+        name: name.to_owned(),
+        action: action(word)?,
+    })
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
@@ -158,25 +174,29 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     job.finish(&summary, &summary.damage)
 }
 
-/// Says which of the named fields no event has: what they would have hidden may have another name.
+/// Notes the named fields that no event has: the data that they should hide may be in others.
 fn note_missing(args: &Args, summary: &Summary, job: &mut Rewrite<'_>, store: SchemaStore) {
-    let is_replaced = |name: &str| summary.fields.keys().any(|f| f.eq_ignore_ascii_case(name));
-    let named = args.field.iter().map(|(name, _)| name.as_str());
-    let named: Vec<&str> = named.filter(|name| !is_replaced(name)).collect();
-    if !named.is_empty() {
+    let mut unused = Vec::new();
+    for FieldAction { name, .. } in &args.field {
+        let mut replaced = summary.fields.keys();
+        if !replaced.any(|field| field.eq_ignore_ascii_case(name)) {
+            unused.push(name.as_str());
+        }
+    }
+    if !unused.is_empty() {
         let mut names = TraceNames::default();
         // The fields before an error are better than none.
         let _ = names.add_fields(&mut job.trace, store);
-        missing::note_fields("--field", &names.missing_members(named));
+        missing::note_fields("--field", &names.missing_members(unused));
     }
 }
 
 fn scrubber(args: &Args) -> Result<Scrubber<'static>, Failure> {
     let mut policy = (args.preset)();
-    for (category, action) in &args.set {
+    for CategoryAction { category, action } in &args.set {
         policy = policy.with(*category, *action);
     }
-    for (name, action) in &args.field {
+    for FieldAction { name, action } in &args.field {
         policy = policy.with_field(name, *action);
     }
     let mut secrets = args.secret.clone();
@@ -210,18 +230,19 @@ fn scrubber(args: &Args) -> Result<Scrubber<'static>, Failure> {
 fn listed(path: &Path) -> Result<Vec<String>, Failure> {
     let text = input::read_text(path, "a list of texts")
         .map_err(|failure| failure.hint("the file contains texts in UTF-8, one per line"))?;
-    let text = text.trim_start_matches('\u{feff}');
-    Ok(text
-        .lines()
-        .filter(|line| !line.is_empty())
-        .map(str::to_owned)
-        .collect())
+    let lines = text.trim_start_matches('\u{feff}').lines();
+    let texts = lines.filter(|line| !line.is_empty());
+    Ok(texts.map(str::to_owned).collect())
 }
 
 /// A random salt: the standard library seeds its hashers from the random source of the system.
 fn random() -> Vec<u8> {
-    let word = |_| RandomState::new().build_hasher().finish().to_le_bytes();
-    (0..4).flat_map(word).collect()
+    let mut salt = Vec::new();
+    for _ in 0..4 {
+        let word = RandomState::new().build_hasher().finish();
+        salt.extend(word.to_le_bytes());
+    }
+    salt
 }
 
 impl Report for Summary {

@@ -24,7 +24,7 @@ use crate::rewrite::{Report, Rewrite, RewriteArgs};
 --pid and --tid select by the process and thread that an event is about, which may differ from
 those in its header (samples, context switches). Stacks are kept with their events. The state that
 selected events need is kept from the whole trace: processes, threads, images, managed code,
-schemas, stack keys; docs/slice.md describes it.
+schemas, stack keys; docs/rewrite.md describes it.
 
 Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was read, 2 error.
 
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Trace to read; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Keep what selected events need to be decoded and resolved (the default)
+    /// Keep the events that decoding and resolving the selected events needs (the default)
     #[arg(long, overrides_with = "no_keep_state")]
     keep_state: bool,
     /// Keep only the selected events, their stacks and the session events
@@ -61,7 +61,6 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         .map_err(|error| Failure::trace(&input::display(&args.file), &error))?;
     let keep_state = !args.no_keep_state || args.keep_state;
     let mut progress = job.progress(if keep_state { 2 } else { 1 });
-    let select = |record: &Record<'_>, subject: &Subject| filter.admits_subject(record, subject);
     let slicer = if keep_state {
         Slicer::new()
     } else {
@@ -70,7 +69,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let done = slicer
         .compression(args.packing.chosen())
         .on_record(move |record| progress.pass(record.bytes().len()))
-        .run(&mut job.trace, select, job.sink.medium())
+        .run(
+            &mut job.trace,
+            |record: &Record<'_>, subject: &Subject| filter.admits_subject(record, subject),
+            job.sink.medium(),
+        )
         .map(|finished| finished.report);
     let summary = done.map_err(|error| job.failure(&error))?;
     let mut names = TraceNames::default();
@@ -83,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     Ok(outcome.max(note_missing(args, &summary, &names, &unknown)))
 }
 
-/// Says what of the selection is not in the trace.
+/// Reports the selected names that the trace does not have.
 fn note_missing(args: &Args, summary: &Summary, names: &TraceNames, unknown: &[String]) -> Outcome {
     if summary.selected == 0 && !names.is_empty() {
         let providers = args.filter.providers().iter().map(String::as_str);

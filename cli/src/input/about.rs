@@ -1,4 +1,4 @@
-//! What messages about an input need: its name, its first bytes, what it was unpacked from.
+//! The parts of messages about an input: its name, its first bytes, its archive.
 
 use etl_events::input::Head;
 use etl_format::Error;
@@ -6,17 +6,17 @@ use etl_format::read::Mode;
 
 use crate::error::Failure;
 
-/// What messages about an input need.
+/// The parts of messages about an input.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
     /// The name of the input.
     pub name: String,
-    /// Its first bytes, and what it was unpacked from if it is unpacked while it is read.
+    /// Its first bytes, and the archive if it is unpacked while it is read.
     pub(super) head: Head,
 }
 
 impl About {
-    /// An input that is known by its name only.
+    /// An input of which only the name is known.
     pub fn named(name: &str) -> Self {
         About {
             name: name.to_owned(),
@@ -24,7 +24,7 @@ impl About {
         }
     }
 
-    /// The failure of opening the input as a trace: names its format, if it is a known one.
+    /// The failure of opening the input as a trace: names its format, if that is known.
     pub fn not_a_trace(&self, error: &Error) -> Failure {
         Failure::input(&self.name, &self.head.not_a_trace(&self.name, error))
     }
@@ -33,7 +33,7 @@ impl About {
     /// one.
     pub fn not_intact(&self, error: &Error, hint: &str) -> Failure {
         match error.code() {
-            // Nothing of it can be read.
+            // Too short for any trace.
             "truncated" if self.head.bytes.len() < Head::SIZE => self.not_a_trace(error),
             "truncated" | "invalid" | "compression" if !self.head.is_other_format() => {
                 let failure = Failure::trace(&self.name, error).hint(hint);

@@ -5,28 +5,28 @@ use etl_format::read::{Budget, Limits};
 
 use crate::memory;
 
-/// The most memory that a trace may take unless the user names another: a container of 2 GiB has
-/// it.
+/// The most memory for a trace unless the user chooses: it fits into a container of 2 GiB.
 const MAX_DEFAULT: u64 = 1 << 30;
 
 /// Memory for the smallest trace.
 const MIN_DEFAULT: u64 = 128 << 20;
 
-/// A trace needs no more than this many times its size. Compressed traces of Windows decompress to
-/// four to eight times their size, and what is known of each record takes some of its size again.
+/// A trace needs at most this many times its size. Compressed traces of Windows decompress to four
+/// to eight times their size, and the index of its records takes some of its size again.
 const MAX_GROWTH: u64 = 256;
 
-/// Memory that a thread may take for buffers of its own: those that it compresses take 4 MiB, and
-/// as much compressed.
+/// Memory for the buffers of a thread: it compresses 4 MiB at a time, and the result may be as
+/// large.
 const MAX_THREAD_MEMORY: u64 = 32 << 20;
 
 /// The smallest budget: with less, no command can work.
 const MIN_MEMORY: u64 = 32 << 20;
 
-/// A buffer takes at most one of this many parts of the memory for buffers, but those of Windows
-/// always fit: a larger one counts as damage.
+/// A buffer may take one of this many parts of the memory for buffers. Larger ones are treated as
+/// damage.
 const PARTS: u64 = 2;
-const BUFFER: u32 = 16 << 20;
+/// Buffers of Windows are at most this large, and always allowed.
+const WINDOWS_BUFFER: u32 = 16 << 20;
 
 /// The largest file that is mapped if the memory is limited: the pages of a mapped file count as
 /// memory of the process until the system needs them.
@@ -43,14 +43,14 @@ pub(crate) struct InputArgs {
     /// and at most 16G]
     #[arg(long, value_name = "SIZE", value_parser = byte_size)]
     pub max_unpacked: Option<u64>,
-    /// Memory for buffers, tables and what is known of the traces; a trace that needs more is
-    /// refused [default: 128M and 256 times the size of the trace, at most 1G]
+    /// Memory for buffers, tables and indexes of the traces; a trace that needs more is refused
+    /// [default: 128M and 256 times the size of the trace, at most 1G]
     #[arg(long, value_name = "SIZE", value_parser = byte_size)]
     pub max_memory: Option<u64>,
     /// Read files in blocks instead of mapping them into memory
     #[arg(long)]
     pub no_mmap: bool,
-    /// Traces that are read at the same time; 0 counts as 1.
+    /// Traces that are read at the same time; 0 means 1.
     #[arg(skip)]
     at_once: u64,
 }
@@ -81,20 +81,20 @@ impl InputArgs {
 
     /// The memory for traces of `size` bytes together.
     pub fn memory(&self, size: u64) -> u64 {
-        let tied = size
+        let default = size
             .saturating_mul(MAX_GROWTH)
             .saturating_add(MIN_DEFAULT)
             .min(MAX_DEFAULT);
-        self.max_memory.unwrap_or(tied).max(MIN_MEMORY)
+        self.max_memory.unwrap_or(default).max(MIN_MEMORY)
     }
 
-    /// The part of that for the open buffers of a merge, which reads as many traces at once as fit.
+    /// The memory for the open buffers of a merge, which reads as many traces at once as fit.
     pub fn merge_memory(&self, size: u64) -> u64 {
         self.memory(size) / Budget::PARTS
     }
 
     /// The largest number of threads that may compress buffers.
-    pub fn most_threads(&self) -> usize {
+    pub fn max_threads(&self) -> usize {
         let threads = self.max_memory.unwrap_or(MAX_DEFAULT) / MAX_THREAD_MEMORY;
         usize::try_from(threads).unwrap_or(usize::MAX).max(1)
     }
@@ -103,14 +103,14 @@ impl InputArgs {
     pub fn limits(&self, size: u64) -> Limits {
         let memory = self.memory(size);
         let held = memory / Budget::PARTS / self.at_once.max(1);
-        let most = if self.max_memory.is_some() {
+        let max_buffer = if self.max_memory.is_some() {
             u32::MAX
         } else {
             Limits::default().buffer
         };
         let buffer = u32::try_from(held / PARTS)
             .unwrap_or(u32::MAX)
-            .clamp(BUFFER, most);
+            .clamp(WINDOWS_BUFFER, max_buffer);
         Limits {
             buffer,
             held,
@@ -121,22 +121,22 @@ impl InputArgs {
 
 /// A number of bytes; the suffixes K, M, G and T are powers of 1024.
 fn byte_size(text: &str) -> Result<u64, String> {
-    let invalid = || "expected a number of bytes, with K, M, G or T as unit: 20G".to_owned();
+    const EXPECTED: &str = "expected a number of bytes, with K, M, G or T as unit: 20G";
     let upper = text.trim().to_ascii_uppercase();
     let number = upper
         .strip_suffix("IB")
         .or_else(|| upper.strip_suffix('B'))
         .unwrap_or(&upper);
-    let unit = number.chars().last().and_then(|c| "KMGT".find(c));
-    let (digits, shift) = match unit {
-        Some(at) => (
-            number.get(..number.len() - 1).unwrap_or_default(),
-            10 * (at as u32 + 1),
-        ),
-        None => (number, 0),
-    };
-    let value: u64 = digits.trim().parse().map_err(|_| invalid())?;
-    value.checked_mul(1 << shift).ok_or_else(invalid)
+    let mut digits = number;
+    let mut unit = 1u64;
+    for (letter, shift) in [('K', 10), ('M', 20), ('G', 30), ('T', 40)] {
+        if let Some(before) = number.strip_suffix(letter) {
+            digits = before;
+            unit <<= shift;
+        }
+    }
+    let value: u64 = digits.trim().parse().map_err(|_| EXPECTED)?;
+    value.checked_mul(unit).ok_or_else(|| EXPECTED.to_owned())
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ impl Input {
     /// necessary.
     ///
     /// # Errors
-    /// When the file does not exist, cannot be read or cannot be unpacked.
+    /// If the file does not exist, cannot be read or cannot be unpacked.
     pub fn open(path: &Path, args: &InputArgs) -> Result<Self, Failure> {
         let name = display(path);
         let bytes = match is_stdin(path) || is_stdin_pipe(path) {
@@ -58,7 +58,7 @@ impl Input {
         })
     }
 
-    /// What messages about the input need.
+    /// The parts of messages about the input.
     pub fn about(&self) -> &About {
         &self.about
     }
@@ -73,7 +73,7 @@ impl Input {
         self.limits
     }
 
-    /// Sets the bounds for reading it beside others.
+    /// Sets the bounds for reading it together with other inputs.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
@@ -86,17 +86,17 @@ impl Input {
     /// Checks that a trace has a header event or a record.
     ///
     /// # Errors
-    /// When it has neither: then it only looks like a trace.
+    /// If it has neither: then it only looks like a trace.
     pub fn ensure_records(&mut self) -> Result<(), Failure> {
         let checked = self.input.ensure_records(self.limits);
         checked.map_err(|error| Failure::input(&self.about.name, &error))
     }
 
-    /// The trace, within the limits of the user, and what messages about it need.
+    /// The trace, within the limits of the user, and the parts of messages about it.
     ///
     /// # Errors
-    /// When this is not a trace, when it has neither a header event nor a record, and for damage in
-    /// strict mode.
+    /// If it is not a trace, if it has neither a header event nor a record, and for damage in strict
+    /// mode.
     pub fn trace(&mut self, options: &Options) -> Result<(Trace<AnySource<'_>>, &About), Failure> {
         self.ensure_records()?;
         let Input {
@@ -155,7 +155,7 @@ pub(crate) struct Stream {
 /// Standard input, unpacked, for reading front to back.
 ///
 /// # Errors
-/// When it cannot be read or unpacked.
+/// If it cannot be read or unpacked.
 pub(crate) fn stdin_stream(args: &InputArgs) -> Result<Stream, Failure> {
     let Unpacked { bytes, head } = args
         .options()
@@ -209,16 +209,16 @@ fn not_opened(name: &str, error: &io::Error) -> Failure {
 /// All bytes of a file, or of standard input for `-`.
 ///
 /// # Errors
-/// When the file does not exist or cannot be read.
+/// If the file does not exist or cannot be read.
 pub(crate) fn read_all(path: &Path) -> Result<Vec<u8>, Failure> {
     read_up_to(path, u64::MAX)
 }
 
-fn read_up_to(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
+fn read_up_to(path: &Path, max_len: u64) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = match is_stdin(path) {
-        true => io::stdin().lock().take(most).read_to_end(&mut bytes),
-        false => open_file(path)?.take(most).read_to_end(&mut bytes),
+        true => io::stdin().lock().take(max_len).read_to_end(&mut bytes),
+        false => open_file(path)?.take(max_len).read_to_end(&mut bytes),
     };
     read.map_err(|e| Failure::io(display(path), &e))?;
     Ok(bytes)
@@ -227,7 +227,7 @@ fn read_up_to(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
 /// The text of a file of `kind`: a script, settings, a list.
 ///
 /// # Errors
-/// As [`read_all`]; when the file has another format, is not UTF-8, or is too long.
+/// As [`read_all`]; if the file has another format, is not UTF-8, or is too long.
 pub(crate) fn read_text(path: &Path, kind: &str) -> Result<String, Failure> {
     let bytes = read_up_to(path, MAX_TEXT + 1)?;
     let is_long = bytes.len() as u64 > MAX_TEXT;

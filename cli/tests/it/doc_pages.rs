@@ -126,6 +126,27 @@ fn investigation_is_up_to_date() {
     }
 }
 
+/// Pages with commands on the traces of scenarios in `corpus/`.
+#[test]
+fn command_pages_are_up_to_date() {
+    for page in ["files", "dump", "verify", "diff", "rewrite", "scenario"] {
+        let here = directory(&[]);
+        std::fs::create_dir_all(here.path().join("corpus/parts")).unwrap();
+        for scenario in [
+            "recipe",
+            "two-files",
+            "kernel-session",
+            "gc-and-locks",
+            "parts/orders",
+        ] {
+            let script = format!("corpus/{scenario}.kdl");
+            std::fs::copy(root().join(&script), here.path().join(&script)).unwrap();
+        }
+        let now = check(&root().join(format!("docs/{page}.md")), here.path());
+        assert!(now.contains("\n$ etlkit "), "{page}");
+    }
+}
+
 /// docs/coming-from.md: every line works, on simulated recordings of the names that it uses.
 #[test]
 fn lines_for_users_of_other_tools_work() {

@@ -42,6 +42,7 @@ mod report_formats;
 mod reports;
 mod reused_ids;
 mod rewriting;
+mod screens_page;
 mod scrub;
 mod slice;
 mod spec;

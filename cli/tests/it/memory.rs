@@ -47,7 +47,7 @@ fn expanding() -> Vec<u8> {
 }
 
 #[test]
-fn every_command_refuses_what_needs_more_memory_than_the_trace_allows() {
+fn every_command_refuses_to_exceed_the_memory_budget() {
     let bytes = expanding();
     assert!(bytes.len() < 150_000, "{} bytes", bytes.len());
     let here = directory(&[("t.etl", &bytes)]);

@@ -272,5 +272,5 @@ fn tables_have_rows_of_the_selected_process_alone() {
         "--tid",
         "48",
     ];
-    assert!(etlkit(here.path(), &args).err.contains("are of no thread"));
+    assert!(etlkit(here.path(), &args).err.contains("have no thread"));
 }

@@ -470,15 +470,15 @@ fn report_json_fields_are_documented() {
     for (args, page) in [
         (
             &["merge", "t.etl", "cut.etl", "--salvage"][..],
-            include_str!("../../../docs/merge.md"),
+            include_str!("../../../docs/rewrite.md"),
         ),
         (
             &["repair", "cut.etl"],
-            include_str!("../../../docs/files.md"),
+            include_str!("../../../docs/rewrite.md"),
         ),
         (
             &["compress", "t.etl"],
-            include_str!("../../../docs/files.md"),
+            include_str!("../../../docs/rewrite.md"),
         ),
     ] {
         let out = format!("{}.etl", args[0]);

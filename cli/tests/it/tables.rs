@@ -437,7 +437,7 @@ fn tables_of_sums_are_those_of_the_events() {
 
 #[needs(python)]
 #[test]
-fn other_readers_see_all_events_of_both_forms_of_arrow_and_of_parquet() {
+fn other_readers_see_all_events_of_arrow_and_parquet_files() {
     let directory = tempfile::tempdir().unwrap();
     for (name, trace) in [
         ("kernel-session", "merged.etl"),

@@ -140,7 +140,7 @@ mod tests {
     use super::Script;
 
     #[test]
-    fn commands_are_joined_at_carets_and_without_commands_of_the_prompt() {
+    fn commands_are_joined_at_carets_without_other_commands() {
         let script = "\u{feff}@echo off\r\nrem xperf -stop a\r\n:: a comment\r\n:label\r\n\r\n\
                       @xperf -start clr ^\r\n  -on runtime:1:5 ^\r\n  -f a.etl\r\ntimeout /t 15 >nul\r\n\
                       \"C:\\My Kit\\xperf.exe\" -stop clr\r\nwpr -cancel\r\nrundown:0x138:5\r\nxperf -stop ^";

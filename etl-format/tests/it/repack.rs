@@ -481,7 +481,7 @@ fn decompress_checks_the_limit_of_buffers() {
         ),
         "{error}"
     );
-    assert_eq!(out, []);
+    assert_eq!(out, [0; 0]);
 }
 
 #[test]
@@ -509,6 +509,6 @@ fn decompress_checks_the_limit_without_header_event() {
             ),
             "{error}"
         );
-        assert_eq!(out, []);
+        assert_eq!(out, [0; 0]);
     }
 }

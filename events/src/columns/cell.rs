@@ -52,7 +52,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// Writes the value, with `quote` around what is neither a number nor text.
+    /// Writes the value, with `quote` around values that are neither a number nor text.
     #[inline(always)]
     pub(crate) fn write(
         self,
@@ -86,7 +86,7 @@ impl<'a> Cell<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// The value of a column. `None` for columns that are lists or that only writers compose.
+    /// The value of a column. [`Cell::None`] for lists and for columns that writers compose.
     #[inline(always)]
     pub(crate) fn cell(&self, column: Column) -> Cell<'a> {
         match column {
@@ -108,7 +108,7 @@ impl<'a> Event<'a> {
 }
 
 impl Head {
-    /// The value of a column that all events of the head have in common; `None` for others.
+    /// The value of a column that all events of the head share; [`Cell::None`] for other columns.
     #[inline(always)]
     pub(crate) fn cell(&self, column: Column) -> Cell<'_> {
         let header = &self.header;

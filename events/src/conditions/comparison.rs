@@ -1,15 +1,15 @@
 //! A field or a column, an operator and a value.
 
 use core::cmp::Ordering;
-use etl_format::{ProcessId, ThreadId};
 
+use etl_format::{ProcessId, ThreadId};
 use etl_schema::decode::Value;
 use etl_schema::render::{self, Names, Renderer};
 use etl_schema::{Field, MapKind};
 
-use super::NoCondition;
 use super::operand::Operand;
 use super::path::Path;
+use super::{NoCondition, push_value};
 use crate::columns::{Cell, Column, FIELD_PREFIX, write_column};
 use crate::event::Event;
 
@@ -21,7 +21,7 @@ enum Subject {
     /// The id of the thread or its name.
     Thread,
     Column(Column),
-    /// A decoded field, whatever the case of its letters.
+    /// A decoded field, by its name in any case of ASCII letters.
     Field(Path),
 }
 
@@ -59,7 +59,7 @@ impl Operator {
     }
 }
 
-/// Operators, those first that begin as others do.
+/// The signs of operators. A longer sign comes before its beginning.
 const OPERATORS: [(&str, Operator); 8] = [
     ("==", Operator::Equal),
     ("!=", Operator::NotEqual),
@@ -71,7 +71,7 @@ const OPERATORS: [(&str, Operator); 8] = [
     ("~", Operator::Like),
 ];
 
-/// What operators consist of.
+/// The characters of operators.
 const SIGNS: [char; 5] = ['!', '<', '>', '=', '~'];
 
 /// A comparison with a value.
@@ -84,23 +84,29 @@ pub(super) struct Comparison {
 
 impl Comparison {
     pub(super) fn parse(text: &str) -> Result<Self, NoCondition> {
-        let form = || NoCondition::Form(text.to_owned());
-        let (name, sign, operator, value) = split(text).ok_or_else(form)?;
+        let Some(parts) = Parts::split(text) else {
+            return Err(NoCondition::Form(text.to_owned()));
+        };
+        let Parts {
+            name,
+            sign,
+            operator,
+            value,
+        } = parts;
         if name.is_empty() {
-            return Err(form());
+            return Err(NoCondition::Form(text.to_owned()));
         }
-        let inner = value
-            .strip_prefix('"')
-            .and_then(|value| value.strip_suffix('"'));
-        if inner.is_none_or(|inner| inner.contains('"')) && is_several(value) {
+        let quoted = unquote(value);
+        let is_one_text = quoted.is_some_and(|quoted| !quoted.contains('"'));
+        if !is_one_text && is_several(value) {
             return Err(NoCondition::Several(text.to_owned()));
         }
-        let operand = Operand::new(inner.unwrap_or(value));
-        // `<>` and `=>` are no operators; but names can begin so: `<>c.Main`.
+        let operand = Operand::new(quoted.unwrap_or(value));
+        // `<>` and `=>` are not operators, but the compiler's names begin like them: `<>c.Main`.
         if let Some(rest) = value.strip_prefix(['<', '>'])
             && (operator.is_of_order() || Operand::new(rest.trim()).has_order())
         {
-            return Err(form());
+            return Err(NoCondition::Form(text.to_owned()));
         }
         if operator.is_of_order() && !operand.has_order() {
             return Err(NoCondition::NoOrder {
@@ -115,7 +121,7 @@ impl Comparison {
         })
     }
 
-    /// The field that is compared, without the places of elements: `Values.Size`.
+    /// The field that is compared, without the indices of elements: `Values.Size`.
     pub(super) fn field(&self) -> Option<&str> {
         match &self.subject {
             Subject::Field(path) => Some(path.members()),
@@ -183,8 +189,8 @@ impl Comparison {
         })
     }
 
-    /// Whether the condition holds for something with this order to the value, where it has one,
-    /// and with texts: `any` asks for each of them.
+    /// Whether the condition holds for something with this order to the operand, or with one of its
+    /// texts. `any` returns whether a function is true for any of these texts.
     fn is_true(
         &self,
         order: Option<Ordering>,
@@ -222,29 +228,53 @@ impl Comparison {
     }
 }
 
-/// The name, the operator and the value of a condition.
-fn split(text: &str) -> Option<(&str, &'static str, Operator, &str)> {
-    let (name, rest) = text.split_at_checked(text.find(SIGNS)?)?;
-    let (sign, operator) = OPERATORS
-        .into_iter()
-        .find(|(sign, _)| rest.starts_with(sign))?;
-    Some((name.trim(), sign, operator, rest.strip_prefix(sign)?.trim()))
+/// The parts of a condition.
+struct Parts<'t> {
+    /// Empty if the text starts with the operator.
+    name: &'t str,
+    sign: &'static str,
+    operator: Operator,
+    value: &'t str,
+}
+
+impl<'t> Parts<'t> {
+    /// Splits a text at its first operator.
+    fn split(text: &'t str) -> Option<Self> {
+        let (name, rest) = text.split_at_checked(text.find(SIGNS)?)?;
+        let mut operators = OPERATORS.into_iter();
+        let (sign, operator) = operators.find(|(sign, _)| rest.starts_with(sign))?;
+        Some(Parts {
+            name: name.trim(),
+            sign,
+            operator,
+            value: rest.strip_prefix(sign)?.trim(),
+        })
+    }
+}
+
+/// The text between the quotes around it.
+fn unquote(value: &str) -> Option<&str> {
+    value.strip_prefix('"')?.strip_suffix('"')
 }
 
 /// Whether another condition follows in a value: `600 and MethodSize < 700`.
 fn is_several(value: &str) -> bool {
     let value = value.to_lowercase();
-    let is_condition = |text: &str| {
-        let name = split(text).map_or("", |(name, ..)| name);
-        !name.is_empty() && !name.contains(char::is_whitespace)
-    };
     [" and ", " or ", "&&", "||"]
         .iter()
-        .any(|word| value.split(word).skip(1).any(is_condition))
+        .any(|word| value.split(word).skip(1).any(starts_with_condition))
 }
 
-/// Whether `is` holds with any of the texts that a value has: as it is printed, without the names
-/// that the trace has for it, and these names alone.
+/// Whether a text starts with a field and an operator.
+fn starts_with_condition(text: &str) -> bool {
+    match Parts::split(text) {
+        Some(parts) => !parts.name.is_empty() && !parts.name.contains(char::is_whitespace),
+        None => false,
+    }
+}
+
+/// Whether `is` holds for any text of a value: as it is printed, without the names of the trace for
+/// it, and each name alone.
 fn any_text(
     field: &Field,
     value: Value<'_>,
@@ -252,56 +282,62 @@ fn any_text(
     scratch: &mut Vec<u8>,
     is: &mut dyn FnMut(&str) -> bool,
 ) -> bool {
-    let mut text = |names: Option<&dyn Names>| {
-        let mut text = String::new();
-        Renderer::new()
-            .names(names)
-            .chars(field, value, scratch, &mut |c| {
-                text.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
-            });
-        text
-    };
-    let printed = text(names);
+    let renderer = Renderer::new();
+    let mut printed = String::new();
+    push_value(&mut printed, renderer.names(names), field, value, scratch);
     if is(&printed) {
         return true;
     }
-    let plain = text(None);
+    let mut plain = String::new();
+    push_value(&mut plain, renderer, field, value, scratch);
     if plain != printed && is(&plain) {
         return true;
     }
-    let mut named = || {
-        let mut text = String::new();
-        Renderer::new()
-            .names_alone()
-            .chars(field, value, scratch, &mut |c| {
-                text.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
-            });
-        text
-    };
     let Some(bits) = render::bits(field, value) else {
         return false;
     };
-    if render::status_name(field, bits).is_some_and(&mut *is) {
+    if let Some(name) = render::status_name(field, bits)
+        && is(name)
+    {
         return true;
     }
     if let Some(map) = &field.map {
-        return map.get(bits).is_some_and(&mut *is)
-            || map.kind() == MapKind::Bits && (map.bits(bits).any(&mut *is) || is(&named()));
+        if map.get(bits).is_some_and(&mut *is) {
+            return true;
+        }
+        if map.kind() != MapKind::Bits {
+            return false;
+        }
+        let mut all_names = String::new();
+        push_value(
+            &mut all_names,
+            renderer.names_alone(),
+            field,
+            value,
+            scratch,
+        );
+        return map.bits(bits).any(&mut *is) || is(&all_names);
     }
-    let name = names
-        .zip(field.meaning())
-        .and_then(|(names, of)| names.name(of, bits));
-    name.is_some_and(|name| is_name(&name, is))
+    if let Some(names) = names
+        && let Some(meaning) = field.meaning()
+        && let Some(name) = names.name(meaning, bits)
+    {
+        return is_name(&name, is);
+    }
+    false
 }
 
 /// Whether `is` holds for a name, with `.exe` or without.
 fn is_name(name: &str, is: &mut dyn FnMut(&str) -> bool) -> bool {
     const EXE: &str = ".exe";
-    let end = name.len().saturating_sub(EXE.len());
-    let stem = name
-        .split_at_checked(end)
-        .filter(|(_, end)| end.eq_ignore_ascii_case(EXE));
-    is(name) || stem.is_some_and(|(stem, _)| is(stem))
+    if is(name) {
+        return true;
+    }
+    let stem_len = name.len().saturating_sub(EXE.len());
+    match name.split_at_checked(stem_len) {
+        Some((stem, end)) => end.eq_ignore_ascii_case(EXE) && is(stem),
+        None => false,
+    }
 }
 
 #[cfg(test)]
@@ -419,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_around_a_value_and_braces_around_a_guid_do_not_count() {
+    fn quotes_around_a_value_and_braces_around_a_guid_are_ignored() {
         let field = Field::new("F", InType::UInt32);
         let holds = |condition: &str, value| holds(condition, &field, value, None);
         assert!(holds("F=\"a b\"", Value::Ansi(b"a b")) && !holds("F=\"a\"", Value::Ansi(b"b")));
@@ -435,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_compared_with_each_name_and_with_all_that_are_printed() {
+    fn flags_are_compared_with_each_name_and_all_printed_names() {
         let entry = |value, name: &'static str| MapEntry {
             value,
             name: name.into(),

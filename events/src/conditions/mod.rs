@@ -5,6 +5,8 @@ mod operand;
 mod path;
 mod pattern;
 
+use etl_schema::Field;
+use etl_schema::decode::Value;
 use etl_schema::render::{Names, Renderer};
 
 use crate::event::Event;
@@ -20,8 +22,8 @@ pub struct Conditions {
     events: Vec<Pattern>,
     /// All must hold.
     fields: Vec<Comparison>,
-    /// What a value of a field, the message or the readable text must contain, in small letters.
-    /// One of them is enough.
+    /// Texts in lower case: a value of a field, the message or the readable text must contain one
+    /// of them.
     texts: Vec<String>,
 }
 
@@ -31,11 +33,11 @@ pub struct Conditions {
 pub enum NoCondition {
     /// It is not a field, an operator and a value.
     #[error(
-        "{0:?} is no condition: expected FIELD OP VALUE with =, !=, <, <=, >, >= or ~, such as \
+        "{0:?} is not a condition: expected FIELD OP VALUE with =, !=, <, <=, >, >= or ~, such as \
          `ProcessId = 4`"
     )]
     Form(String),
-    /// Nothing is less or greater than its value.
+    /// It asks for something less or greater than a value without an order.
     #[error(
         "{value:?} has no order: expected a number, a time (2020-07-29T00:07:01Z) or an IP \
          address after {operator}"
@@ -158,11 +160,12 @@ impl Conditions {
 /// Whether the values of an event's fields, its message or its readable text contain one of these
 /// texts, case-insensitively.
 fn contains(event: &Event<'_>, texts: &[String], scratch: &mut Vec<u8>) -> bool {
-    let has = |shown: &str| {
-        let shown = shown.to_lowercase();
-        texts.iter().any(|text| shown.contains(text))
-    };
-    if has(event.payload_text) || event.write_message(scratch).is_some_and(has) {
+    if contains_any(event.payload_text, texts) {
+        return true;
+    }
+    if let Some(message) = event.write_message(scratch)
+        && contains_any(message, texts)
+    {
         return true;
     }
     let Some(fields) = event.fields() else {
@@ -170,15 +173,31 @@ fn contains(event: &Event<'_>, texts: &[String], scratch: &mut Vec<u8>) -> bool 
     };
     let names = event.names();
     let names = names.as_ref().map(|names| names as &dyn Names);
-    let mut shown = String::new();
+    let renderer = Renderer::new().names(names);
+    let mut values = String::new();
     for (field, value) in fields {
-        Renderer::new()
-            .names(names)
-            .chars(field, value, scratch, &mut |c| {
-                shown.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
-            });
-        // No text of a value goes on in the next one.
-        shown.push('\0');
+        push_value(&mut values, renderer, field, value, scratch);
+        // A text that is searched does not match across two values.
+        values.push('\0');
     }
-    has(&shown)
+    contains_any(&values, texts)
+}
+
+/// Whether `shown` contains one of these texts, which are in lower case.
+fn contains_any(shown: &str, texts: &[String]) -> bool {
+    let shown = shown.to_lowercase();
+    texts.iter().any(|text| shown.contains(text))
+}
+
+/// Appends a value as it is printed.
+fn push_value(
+    out: &mut String,
+    renderer: Renderer<'_>,
+    field: &Field,
+    value: Value<'_>,
+    scratch: &mut Vec<u8>,
+) {
+    renderer.chars(field, value, scratch, &mut |c| {
+        out.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
+    });
 }

@@ -14,17 +14,17 @@ use jiff::tz::TimeZone;
 
 use super::pattern::Pattern;
 
-/// What values are compared with.
+/// The value with which fields are compared.
 #[derive(Clone, Debug)]
 pub(super) struct Operand {
-    /// In small letters.
+    /// In lower case.
     text: String,
     pattern: Pattern,
     guid: Option<Guid>,
     ordered: Option<Ordered>,
 }
 
-/// What is less or greater than others.
+/// A value that others can be less or greater than.
 #[derive(Clone, Copy, Debug)]
 enum Ordered {
     Integer(i128),
@@ -44,18 +44,18 @@ impl Operand {
         }
     }
 
-    /// Whether values are less or greater than it.
+    /// Whether values can be less or greater than it.
     pub(super) fn has_order(&self) -> bool {
         self.ordered.is_some()
     }
 
-    /// Whether it is the same as a text, whatever the case of letters. GUIDs may have braces.
+    /// Whether it is the same as a text, case-insensitively. GUIDs may have braces.
     pub(super) fn is(&self, text: &str) -> bool {
         text.to_lowercase() == self.text
             || self.guid.is_some_and(|guid| Guid::parse(text) == Ok(guid))
     }
 
-    /// Whether a text has it as its pattern.
+    /// Whether it matches a text as a pattern.
     pub(super) fn matches(&self, text: &str) -> bool {
         self.pattern.matches(text)
     }
@@ -102,7 +102,7 @@ impl Operand {
             (Ordered::Address(_), _) => None,
             (_, Value::Float(number)) => self.order_of_float(number.into()),
             (_, Value::Double(number)) => self.order_of_float(number),
-            // Those that are printed as hexadecimal have no sign.
+            // Numbers that are printed as hexadecimal have no sign.
             (_, Value::Int(_)) if field.is_hexadecimal() => {
                 self.order_of(render::bits(field, value)?.into())
             }
@@ -115,28 +115,32 @@ impl Operand {
 impl Ordered {
     fn parse(text: &str) -> Option<Self> {
         let integer = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-            Some(digits) => i128::from_str_radix(digits, 16).ok(),
-            None => text.parse().ok(),
+            Some(digits) => i128::from_str_radix(digits, 16),
+            None => text.parse(),
         };
-        let number = || text.parse().ok().filter(|number: &f64| !number.is_nan());
-        integer
-            .map(Ordered::Integer)
-            .or_else(|| number().map(Ordered::Number))
-            .or_else(|| text.parse().ok().map(Ordered::Address))
-            .or_else(|| filetime(text).map(Ordered::Time))
+        if let Ok(integer) = integer {
+            return Some(Ordered::Integer(integer));
+        }
+        if let Ok(number) = text.parse::<f64>()
+            && !number.is_nan()
+        {
+            return Some(Ordered::Number(number));
+        }
+        if let Ok(address) = text.parse() {
+            return Some(Ordered::Address(address));
+        }
+        Some(Ordered::Time(filetime(text)?))
     }
 }
 
-/// The FILETIME of a time in ISO 8601; one without an offset is UTC.
+/// The FILETIME of a time in ISO 8601; a time without an offset is in UTC.
 fn filetime(text: &str) -> Option<i64> {
     let time: Timestamp = match text.parse() {
         Ok(time) => time,
-        Err(_) => text
-            .parse::<DateTime>()
-            .ok()?
-            .to_zoned(TimeZone::UTC)
-            .ok()?
-            .timestamp(),
+        Err(_) => {
+            let time: DateTime = text.parse().ok()?;
+            time.to_zoned(TimeZone::UTC).ok()?.timestamp()
+        }
     };
     let since_1970 = i64::try_from(time.as_nanosecond().div_euclid(100)).ok()?;
     since_1970.checked_add(FILETIME_UNIX_EPOCH)

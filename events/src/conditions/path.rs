@@ -1,15 +1,16 @@
-//! What a condition compares: a field, a member of a structure, or an element of an array.
+//! The path to the values that a condition compares: a field, a member of a structure, or an
+//! element of an array.
 
 use etl_schema::Field;
 use etl_schema::decode::{Fields, Value};
 
-/// Names of a field, of a member of it and so on, each with the place of an element where one is
-/// meant: `Heaps[0].Size`.
+/// The names of a field, of its member and so on. Each may have the index of an element:
+/// `Heaps[0].Size`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Path {
-    /// As it was written: fields can have dots in their own names.
+    /// The whole text as one name: fields can have dots in their own names.
     whole: [Step; 1],
-    /// Without the places.
+    /// Without the indices.
     members: String,
     steps: Vec<Step>,
 }
@@ -17,24 +18,24 @@ pub(super) struct Path {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Step {
     name: String,
-    /// The place of an element, from 0; `None` for any.
-    at: Option<usize>,
+    /// The index of an element; `None` for any element.
+    index: Option<usize>,
 }
 
 impl Step {
     fn new(word: &str) -> Self {
-        let place = word
-            .strip_suffix(']')
-            .and_then(|word| word.rsplit_once('['));
-        match place.and_then(|(name, at)| Some((name, at.parse().ok()?))) {
-            Some((name, at)) => Step {
+        if let Some(indexed) = word.strip_suffix(']')
+            && let Some((name, index)) = indexed.rsplit_once('[')
+            && let Ok(index) = index.parse()
+        {
+            return Step {
                 name: name.to_owned(),
-                at: Some(at),
-            },
-            None => Step {
-                name: word.to_owned(),
-                at: None,
-            },
+                index: Some(index),
+            };
+        }
+        Step {
+            name: word.to_owned(),
+            index: None,
         }
     }
 }
@@ -45,7 +46,7 @@ impl Path {
         let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
         let whole = [Step {
             name: text.to_owned(),
-            at: None,
+            index: None,
         }];
         Path {
             whole,
@@ -65,7 +66,7 @@ impl Path {
         fields: &Fields<'_>,
         is: &mut dyn FnMut(&Field, Value<'_>) -> bool,
     ) -> bool {
-        let has_path = self.steps.len() > 1 || self.steps.iter().any(|step| step.at.is_some());
+        let has_path = self.steps.len() > 1 || self.steps.iter().any(|step| step.index.is_some());
         any_of(fields.clone(), &self.whole, is)
             || has_path && any_of(fields.clone(), &self.steps, is)
     }
@@ -80,22 +81,22 @@ fn any_of(
         return false;
     };
     fields.any(|(field, value)| {
-        field.name.eq_ignore_ascii_case(&step.name) && at_step(field, value, step.at, rest, is)
+        field.name.eq_ignore_ascii_case(&step.name) && at_step(field, value, step.index, rest, is)
     })
 }
 
 fn at_step(
     field: &Field,
     value: Value<'_>,
-    at: Option<usize>,
+    index: Option<usize>,
     rest: &[Step],
     is: &mut dyn FnMut(&Field, Value<'_>) -> bool,
 ) -> bool {
-    match (value, at) {
-        (Value::Array(items), Some(at)) => items
-            .iter()
-            .nth(at)
-            .is_some_and(|item| at_step(field, item, None, rest, is)),
+    match (value, index) {
+        (Value::Array(items), Some(index)) => match items.iter().nth(index) {
+            Some(item) => at_step(field, item, None, rest, is),
+            None => false,
+        },
         (_, Some(_)) => false,
         (Value::Array(items), None) if !rest.is_empty() => items
             .iter()
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_any_element_count_unless_a_place_is_named() {
+    fn members_of_any_element_match_unless_an_index_is_given() {
         assert!(finds("total", 9) && !finds("Total[0]", 9) && !finds("Total.Size", 9));
         assert!(finds("Heaps.Size", 1) && finds("heaps.size", 4) && !finds("Heaps.Size", 9));
         assert!(finds("Heaps[1].Size", 4) && !finds("Heaps[0].Size", 4));

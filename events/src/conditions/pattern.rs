@@ -1,38 +1,54 @@
 //! Text with `*` and `?`.
 
-/// Text with `*` for any characters and `?` for a single one, whatever the case of letters.
+/// Text with `*` for any characters and `?` for a single one, in lower case.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern(Vec<char>);
+
+/// A `*` of a pattern, and the text that it matches so far.
+struct Star {
+    /// The index of the `*` in the pattern.
+    index: usize,
+    /// The index in the text of the first character after its match.
+    end: usize,
+}
 
 impl Pattern {
     pub(super) fn new(text: &str) -> Self {
         Pattern(text.to_lowercase().chars().collect())
     }
 
+    /// Whether the whole text matches, case-insensitively.
     pub(super) fn matches(&self, text: &str) -> bool {
         let text: Vec<char> = text.to_lowercase().chars().collect();
-        // Where the last `*` is in the pattern, and how much of the text it stands for so far.
-        let (mut at, mut from, mut star) = (0, 0, None);
-        while from < text.len() {
-            match self.0.get(at) {
+        // The indices of the next characters of the pattern and of the text.
+        let mut next = 0;
+        let mut position = 0;
+        let mut last_star: Option<Star> = None;
+        while let Some(character) = text.get(position) {
+            match self.0.get(next) {
                 Some('*') => {
-                    star = Some((at, from));
-                    at += 1;
+                    last_star = Some(Star {
+                        index: next,
+                        end: position,
+                    });
+                    next += 1;
                 }
-                Some(c) if *c == '?' || Some(c) == text.get(from) => {
-                    at += 1;
-                    from += 1;
+                Some(expected) if *expected == '?' || expected == character => {
+                    next += 1;
+                    position += 1;
                 }
+                // The last `*` has to match one more character.
                 _ => {
-                    let Some((pattern, taken)) = star else {
+                    let Some(star) = &mut last_star else {
                         return false;
                     };
-                    (at, from) = (pattern + 1, taken + 1);
-                    star = Some((pattern, taken + 1));
+                    star.end += 1;
+                    next = star.index + 1;
+                    position = star.end;
                 }
             }
         }
-        self.0.iter().skip(at).all(|c| *c == '*')
+        self.0.iter().skip(next).all(|c| *c == '*')
     }
 }
 

@@ -1,4 +1,5 @@
-//! What a record says of its event besides the payload: its extended items, and its instance.
+//! The parts of an event besides the numbers of its header and its payload: extended items, and
+//! the instance of a class.
 
 use etl_format::Guid;
 use etl_format::constants::RecordKind;
@@ -12,9 +13,9 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// That of an INSTANCE record.
+    /// The instance in an INSTANCE record; `None` for other kinds.
     pub(crate) fn of(record: &Record<'_>) -> Option<Self> {
-        // Few records are, and their kind is known before their header is decoded.
+        // The kind is known before the header is decoded, and INSTANCE records are rare.
         if !matches!(
             record.kind(),
             RecordKind::INSTANCE32 | RecordKind::INSTANCE64
@@ -94,7 +95,7 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// A whole stack has none.
+    /// A whole stack has the id 0: it has no other half to join.
     fn add_match_id(&mut self, id: u64) {
         if id != 0 {
             self.stack_match_id.get_or_insert(id);

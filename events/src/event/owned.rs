@@ -37,7 +37,7 @@ pub struct OwnedEvent {
 }
 
 impl OwnedEvent {
-    /// The event. Of the names that the trace has for the values of fields, it has none.
+    /// The event. The values of its fields do not have the names of the trace.
     #[must_use]
     pub fn event(&self) -> Event<'_> {
         let record = Record::with_info(&self.bytes, self.info);

@@ -418,7 +418,7 @@ impl<'a> Event<'a> {
         self.write_message(&mut scratch).map(str::to_owned)
     }
 
-    /// The message as in [`Event::message`], in memory that is used again: `scratch` is cleared.
+    /// The message as in [`Event::message`], in memory of the caller: `scratch` is cleared first.
     pub fn write_message<'s>(&self, scratch: &'s mut Vec<u8>) -> Option<&'s str> {
         message(
             scratch,
@@ -501,8 +501,8 @@ impl<'a> Event<'a> {
         self.origin.context.as_ref()
     }
 
-    /// The names that the trace has for the values of the event, for a
-    /// [`Renderer`](etl_schema::render::Renderer). `None` if it was not read for names.
+    /// The names of the trace for the values of the event, for a
+    /// [`Renderer`](etl_schema::render::Renderer). `None` if the trace was not read for names.
     #[must_use]
     pub fn names(&self) -> Option<EventNames<'a>> {
         let names = self.context()?.names(self.pid, self.record.timestamp());

@@ -1,9 +1,9 @@
-//! Reads a file ahead of its reader, on another thread: so a slow disk reads forwards only, and
-//! while the reader works.
+//! Reads a file ahead of its reader, on another thread. A slow disk then reads forwards only, and
+//! works while the reader works.
 //!
-//! The bytes stay in the system's cache; here they are dropped. The reader waits for the thread, as
-//! otherwise its own reads come first and make the disk go back and forth. If the cache seems to
-//! have the file already, there is no thread.
+//! The thread drops the bytes: they stay in the cache of the system. The reader waits for the
+//! thread. Otherwise its own reads would come first and make the disk go back and forth. If the
+//! cache seems to have the file already, there is no thread.
 
 use std::fs::File;
 use std::io;
@@ -15,37 +15,38 @@ use std::time::{Duration, Instant};
 /// The smallest file for which a thread is worth its start.
 const MIN_SIZE: u64 = 4 << 20;
 
-/// The largest file that is read ahead for short reads too, which are those of buffer headers when
-/// a trace is opened. The cache may not hold a larger one until its records are read.
+/// The largest file for which short reads wait as well: the headers of buffers, which are read when
+/// a trace is opened. The cache may drop a larger file before its records are read.
 const MAX_WHOLE: u64 = 1 << 30;
 
 /// Reads below this size are short.
 const SHORT: usize = 1 << 12;
 
-/// Bytes that are read in one go.
+/// Bytes of one read of the thread.
 const PIECE: usize = 1 << 17;
 
-/// The thread is at most so many bytes ahead.
+/// The thread is at most this many bytes ahead of the reader.
 const WINDOW: u64 = 16 << 20;
 
 /// A read of one byte that takes longer had to wait for the disk.
 const CACHED: Duration = Duration::from_micros(20);
 
-/// So many bytes of a file are read to find out whether the cache has it.
+/// The number of bytes that are read to find out whether the cache has a file.
 const SAMPLES: u64 = 16;
 
-/// The largest number of files that are read ahead at a time: each is open and has a thread.
+/// The largest number of files that are read ahead at a time: each has a thread.
 const MAX_FILES: usize = 8;
 
-/// Files that are read ahead.
+/// The number of files that are read ahead now.
 static FILES: AtomicUsize = AtomicUsize::new(0);
 
 /// A file that is read ahead of its reader.
 #[derive(Debug)]
 pub(super) struct Ahead {
     shared: Arc<Shared>,
-    short: usize,
-    /// Reads up to here need not be reported.
+    /// Reads of fewer bytes do not wait.
+    min_len: usize,
+    /// Reads that end before this offset do not wait.
     ready: u64,
 }
 
@@ -57,9 +58,9 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// The end of the reads so far.
+    /// The end of the reader's reads so far.
     asked: u64,
-    /// Where the thread is.
+    /// The end of the thread's reads so far.
     done: u64,
     /// Whether the reader has stopped, or the thread.
     ended: bool,
@@ -81,10 +82,10 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Waits until the reader is near, then returns whether there still is one.
-    fn wait_for_reader(&self, at: u64) -> bool {
+    /// Waits until the reader is near an offset, then returns whether there still is a reader.
+    fn wait_for_reader(&self, offset: u64) -> bool {
         let mut progress = self.lock();
-        while !progress.ended && at >= progress.asked.saturating_add(WINDOW) {
+        while !progress.ended && offset >= progress.asked.saturating_add(WINDOW) {
             progress = self.wait(progress);
         }
         !progress.ended
@@ -96,7 +97,7 @@ impl Shared {
     }
 }
 
-/// Ends with the thread, whatever ends that.
+/// Reports the end of the thread when it is dropped.
 struct Worker(Arc<Shared>);
 
 impl Drop for Worker {
@@ -113,21 +114,21 @@ impl Drop for Ahead {
 }
 
 impl Ahead {
-    /// Begins to read a file of `size` bytes ahead, if that is of use. An error of the disk is left
-    /// to the reader.
+    /// Begins to read a file of `size` bytes ahead, if that is of use. The reader reports errors of
+    /// the disk.
     pub fn new(file: &File, size: u64) -> Option<Self> {
         if !cfg!(unix) || size < MIN_SIZE {
             return None;
         }
         if is_cached(
             size,
-            |at| is_cached_at(file, at),
-            |at, space| read_at(file, at, space),
+            |offset| is_cached_at(file, offset),
+            |offset, space| read_at(file, offset, space),
         ) {
             return None;
         }
         let file = file.try_clone().ok()?;
-        Self::start(size, move |at, space| read_at(&file, at, space))
+        Self::start(size, move |offset, space| read_at(&file, offset, space))
     }
 
     fn start(
@@ -140,13 +141,13 @@ impl Ahead {
         }
         let shared = Arc::new(Shared::default());
         let worker = Worker(Arc::clone(&shared));
-        let short = if size > MAX_WHOLE { SHORT } else { 0 };
+        let min_len = if size > MAX_WHOLE { SHORT } else { 0 };
         thread::Builder::new()
             .spawn(move || read_ahead(size, &worker.0, read))
             .ok()?;
         Some(Ahead {
             shared,
-            short,
+            min_len,
             ready: 0,
         })
     }
@@ -155,7 +156,7 @@ impl Ahead {
     #[inline]
     pub fn wait_for(&mut self, offset: u64, len: usize) {
         let end = offset.saturating_add(len as u64);
-        if end > self.ready && len >= self.short {
+        if end > self.ready && len >= self.min_len {
             self.wait(offset, end);
         }
     }
@@ -163,7 +164,7 @@ impl Ahead {
     #[cold]
     fn wait(&mut self, offset: u64, end: u64) {
         let mut progress = self.shared.lock();
-        // A reader that skips much does not wait for what it skips.
+        // A reader that skips many bytes does not wait for them.
         if offset > progress.done.saturating_add(WINDOW) {
             return;
         }
@@ -175,31 +176,32 @@ impl Ahead {
         self.ready = if progress.ended {
             u64::MAX
         } else {
-            // The thread hears of the reader before it has to wait.
+            // The reader reports again before the thread has to wait for it.
             progress.done.min(progress.asked.saturating_add(WINDOW / 2))
         };
     }
 }
 
-/// Whether the cache seems to have the file: no sample has to wait for the disk. `known` is what
-/// the system says of an offset; otherwise the time of a read decides.
+/// Whether the cache seems to have the file: no sample has to wait for the disk. `ask` asks the
+/// system whether it has the byte at an offset; if it does not know, the time of a read decides.
 fn is_cached(
     size: u64,
-    known: impl Fn(u64) -> Option<bool>,
+    ask: impl Fn(u64) -> Option<bool>,
     read: impl Fn(u64, &mut [u8]) -> io::Result<usize>,
 ) -> bool {
     (1..=SAMPLES).all(|sample| {
-        let at = size / (SAMPLES + 1) * sample;
-        known(at).unwrap_or_else(|| {
-            let start = Instant::now();
-            // An error is left to the reader.
-            let _ = read(at, &mut [0]);
-            start.elapsed() < CACHED
-        })
+        let offset = size / (SAMPLES + 1) * sample;
+        if let Some(is_cached) = ask(offset) {
+            return is_cached;
+        }
+        let start = Instant::now();
+        // The reader will report an error.
+        let _ = read(offset, &mut [0]);
+        start.elapsed() < CACHED
     })
 }
 
-/// Whether the cache has the byte at an offset; `None` where the system or the file system does not
+/// Whether the cache has the byte at an offset; `None` if the system or the file system does not
 /// say.
 #[cfg(target_os = "linux")]
 fn is_cached_at(file: &File, offset: u64) -> Option<bool> {
@@ -218,18 +220,19 @@ fn is_cached_at(_: &File, _: u64) -> Option<bool> {
     None
 }
 
-/// Reads on while there is a reader; `read` returns how many bytes it has read.
+/// Reads a file to its end, or until its reader stops. `read` returns the number of bytes that it
+/// has read.
 fn read_ahead(size: u64, shared: &Shared, read: impl Fn(u64, &mut [u8]) -> io::Result<usize>) {
     let mut space = [0; PIECE];
-    let mut at = 0;
-    while at < size && shared.wait_for_reader(at) {
-        match read(at, &mut space) {
+    let mut offset = 0;
+    while offset < size && shared.wait_for_reader(offset) {
+        match read(offset, &mut space) {
             Ok(0) => return,
-            Ok(got) => at += got as u64,
+            Ok(len) => offset += len as u64,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return,
         }
-        shared.advance(at);
+        shared.advance(offset);
     }
 }
 

@@ -14,16 +14,24 @@ use super::temporary::Temporary;
 #[cfg(feature = "unpack")]
 const MAX_IN_MEMORY: usize = 16 << 20;
 
-/// The longest pipe that is read without temporary files, which the feature `unpack` has.
+/// The longest pipe that is read without the feature `unpack`, which has temporary files.
 #[cfg(not(feature = "unpack"))]
 const MAX_IN_MEMORY: u64 = 1 << 30;
 
 /// Opened bytes, packed or not.
 pub enum Bytes {
-    /// All of them, in a file or in memory.
+    /// All bytes, in a file or in memory.
     Whole(Spooled<File>),
     /// A pipe, which is read front to back.
     Pipe(Box<dyn Read>),
+}
+
+/// Bytes whose beginning was read.
+pub(super) struct Peeked {
+    /// The first bytes.
+    pub head: Vec<u8>,
+    /// All bytes.
+    pub bytes: Bytes,
 }
 
 impl std::fmt::Debug for Bytes {
@@ -48,21 +56,25 @@ impl Bytes {
         }
     }
 
-    /// The first `len` bytes, and all of them.
-    pub(super) fn peek(self, len: usize) -> io::Result<(Vec<u8>, Self)> {
+    /// Reads the first `len` bytes.
+    pub(super) fn peek(self, len: usize) -> io::Result<Peeked> {
         match self {
             Bytes::Whole(mut whole) => {
                 let mut block = Reused::default();
                 whole.read(0, len, &mut block)?;
-                Ok((block.as_ref().to_vec(), Bytes::Whole(whole)))
+                Ok(Peeked {
+                    head: block.as_ref().to_vec(),
+                    bytes: Bytes::Whole(whole),
+                })
             }
             Bytes::Pipe(mut pipe) => {
                 let mut head = Vec::new();
                 (&mut pipe).take(len as u64).read_to_end(&mut head)?;
-                Ok((
-                    head.clone(),
-                    Bytes::Pipe(Box::new(Cursor::new(head).chain(pipe))),
-                ))
+                let whole = Cursor::new(head.clone()).chain(pipe);
+                Ok(Peeked {
+                    head,
+                    bytes: Bytes::Pipe(Box::new(whole)),
+                })
             }
         }
     }
@@ -95,7 +107,7 @@ impl Bytes {
     }
 }
 
-/// All bytes of a reader.
+/// Reads a reader to its end.
 #[cfg(feature = "unpack")]
 pub(super) fn spool(reader: impl Read) -> Result<Spooled<File>, Error> {
     Ok(
@@ -106,7 +118,7 @@ pub(super) fn spool(reader: impl Read) -> Result<Spooled<File>, Error> {
     )
 }
 
-/// All bytes of a reader.
+/// Reads a reader to its end.
 #[cfg(not(feature = "unpack"))]
 fn spool(reader: impl Read) -> Result<Spooled<File>, Error> {
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! What messages about the bytes of a trace need.
+//! The first bytes of an input, which tell messages what it is instead of a trace.
 
 use etl_format::ErrorKind;
 use etl_format::read::{Limits, Options, Records, Source};
@@ -6,13 +6,13 @@ use etl_format::read::{Limits, Options, Records, Source};
 use super::error::{Advice, Error};
 use super::sniff;
 
-/// What messages about the bytes of a trace need.
+/// The first bytes of an input, for messages about an input that is not a trace.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Head {
     /// The first bytes, unpacked, to recognize the type of the file.
     pub bytes: Vec<u8>,
-    /// What they were unpacked from, in words.
+    /// The archive from which they were unpacked, in words.
     pub from: Option<String>,
 }
 
@@ -20,33 +20,47 @@ impl Head {
     /// Number of bytes that are enough to recognize the type of a file.
     pub const SIZE: usize = 512;
 
-    /// Why the bytes of the file with this name are no trace: names their format, if it is a known
-    /// one.
+    /// Why the bytes of the file with this name are not a trace: names their format, if it is
+    /// recognized.
     #[must_use]
     pub fn not_a_trace(&self, name: &str, error: &etl_format::Error) -> Error {
-        let head = self.bytes.as_slice();
-        let failure = Error::new(error.to_string());
-        let part = || {
-            let is_packed = self.from.is_none() && error.code() == "not-etl";
-            sniff::last_part(name).filter(|_| is_packed && !head.is_empty())
-        };
-        let named = sniff::named(name, head).or_else(part);
-        let failure = match (&error.kind, named, error.code()) {
-            (ErrorKind::Io(error), ..) => Error::from(&**error),
-            (ErrorKind::Limit { .. } | ErrorKind::Budget { .. }, ..) => {
-                failure.advise(Advice::RaiseMemory)
+        let failure = match &error.kind {
+            ErrorKind::Io(error) => Error::from(&**error),
+            ErrorKind::Limit { .. } | ErrorKind::Budget { .. } => {
+                Error::new(error.to_string()).advise(Advice::RaiseMemory)
             }
-            (_, Some(named), _) => sniff::other(named),
-            (_, None, "not-etl") if head.is_empty() => Error::new("this file is empty")
-                .hint_text("stop the recording before copying its file, and copy it again"),
-            (_, None, "not-etl") => failure.hint_text(
-                "an .etl trace starts with a buffer whose first record is the header event",
-            ),
-            (_, None, "truncated" | "invalid") => failure
-                .hint_text("no part of it can be read: copy the file again, it may be incomplete"),
-            _ => failure,
+            _ => match self.other_format(name, error) {
+                Some(format) => sniff::other(format),
+                None => self.unreadable(error),
+            },
         };
         failure.unpacked_from(self.from.as_deref())
+    }
+
+    /// The format of the file with this name, if it is recognized.
+    fn other_format(&self, name: &str, error: &etl_format::Error) -> Option<sniff::Format> {
+        if let Some(format) = sniff::named(name, &self.bytes) {
+            return Some(format);
+        }
+        if self.from.is_some() || self.bytes.is_empty() || error.code() != "not-etl" {
+            return None;
+        }
+        sniff::last_part(name)
+    }
+
+    /// The error of a file whose format is not recognized.
+    fn unreadable(&self, error: &etl_format::Error) -> Error {
+        let failure = Error::new(error.to_string());
+        match error.code() {
+            "not-etl" if self.bytes.is_empty() => Error::new("this file is empty")
+                .hint_text("stop the recording before copying its file, and copy it again"),
+            "not-etl" => failure.hint_text(
+                "an .etl trace starts with a buffer whose first record is the header event",
+            ),
+            "truncated" | "invalid" => failure
+                .hint_text("no part of it can be read: copy the file again, it may be incomplete"),
+            _ => failure,
+        }
     }
 
     /// Whether these are the first bytes of a file of another format, or of text.
@@ -56,7 +70,7 @@ impl Head {
     }
 
     /// Checks that a trace has a header event or a record: without both, it only looks like one.
-    /// Reads the first buffers only; what is no trace at all is not an error here.
+    /// Reads the first buffers only; an input that is not a trace at all is not an error here.
     ///
     /// # Errors
     /// When it has neither, or when reading fails.

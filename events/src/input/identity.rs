@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-/// What is the same for all paths to a file.
+/// Device and number of a file: the same for all paths to it.
 #[cfg(unix)]
 type Identity = (u64, u64);
 
@@ -18,9 +18,8 @@ type Identity = std::path::PathBuf;
 #[cfg(unix)]
 fn identity(path: &Path) -> Option<Identity> {
     use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(path)
-        .ok()
-        .map(|file| (file.dev(), file.ino()))
+    let file = std::fs::metadata(path).ok()?;
+    Some((file.dev(), file.ino()))
 }
 
 #[cfg(windows)]

@@ -10,7 +10,8 @@ pub fn size(bytes: u64) -> String {
         if value < 1024.0 {
             break;
         }
-        (value, unit) = (value / 1024.0, next);
+        value /= 1024.0;
+        unit = next;
     }
     if unit == "bytes" {
         format!("{bytes} bytes")

@@ -4,10 +4,10 @@ use std::fmt;
 
 use super::size::size;
 
-/// Up to this size any factor is allowed: preallocated traces are mostly zeros.
+/// Up to this unpacked size, any factor is allowed: preallocated traces are mostly zeros.
 pub(super) const ALWAYS_ALLOWED: u64 = 256 << 20;
 
-/// The largest factor beyond that size.
+/// The largest factor of a larger unpacked size.
 pub(super) const MAX_FACTOR: u64 = 250;
 
 /// Why packed input is not read to its end.

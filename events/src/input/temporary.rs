@@ -48,17 +48,17 @@ impl TemporaryError {
 }
 
 impl Temporary {
-    /// Creates one.
+    /// Creates a temporary file.
     ///
     /// # Errors
-    /// A [`TemporaryError`], as are those of all its operations.
+    /// A [`TemporaryError`], as for all its operations.
     pub fn create() -> io::Result<Self> {
         tempfile::tempfile()
             .map(Temporary)
             .map_err(|error| TemporaryError::wrap(&error))
     }
 
-    /// The file.
+    /// The file, whose errors do not name the directory.
     #[must_use]
     pub fn into_file(self) -> File {
         self.0

@@ -1,9 +1,9 @@
 //! Opens bytes that may be packed.
 
-use super::bytes::Bytes;
+use super::bytes::{Bytes, Peeked};
 use super::error::{Advice, Error};
 use super::head::Head;
-use super::packing::{Packing, Unpacker};
+use super::packing::{Content, Packing, Unpacker};
 use super::sniff;
 #[cfg(feature = "unpack")]
 use super::unpack::unpack;
@@ -23,7 +23,7 @@ impl Unpacker {
     /// # Errors
     /// When the bytes cannot be read or unpacked, or are not a trace.
     pub fn open(&self, bytes: Bytes) -> Result<Unpacked, Error> {
-        let (head, bytes) = bytes.peek(Head::SIZE)?;
+        let Peeked { head, bytes } = bytes.peek(Head::SIZE)?;
         let packing = Packing::of(&head);
         if self.member.is_some() && packing != Some(Packing::Zip) {
             return Err(Error::new(
@@ -41,8 +41,8 @@ impl Unpacker {
                 },
             });
         };
-        let (bytes, from) = unpack(bytes, packing, self)?;
-        let (head, bytes) = bytes.peek(Head::SIZE)?;
+        let Content { bytes, from } = unpack(bytes, packing, self)?;
+        let Peeked { head, bytes } = bytes.peek(Head::SIZE)?;
         sniff::reject_other_formats(&head).map_err(|error| error.unpacked_from(Some(&from)))?;
         Ok(Unpacked {
             bytes,
@@ -56,7 +56,7 @@ impl Unpacker {
 
 /// Rejects packed bytes: only the feature `unpack` unpacks them.
 #[cfg(not(feature = "unpack"))]
-fn unpack(_: Bytes, packing: Packing, _: &Unpacker) -> Result<(Bytes, String), Error> {
+fn unpack(_: Bytes, packing: Packing, _: &Unpacker) -> Result<Content, Error> {
     let format = match packing {
         Packing::Gzip => "gzip data",
         Packing::Zstandard => "Zstandard data",

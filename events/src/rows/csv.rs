@@ -11,17 +11,17 @@ use super::shared::{csv_values, is_shared};
 use crate::columns::{Column, FIELD_PREFIX, write_kind};
 use crate::event::Event;
 
-/// Columns that are written when none are selected.
+/// The number of columns that are written if none are selected.
 const DEFAULT_COLUMNS: usize = 24;
 
-/// Columns of a line; events with more fields have the rest left out.
+/// The most columns of a line; further fields are left out.
 const MAX_COLUMNS: usize = 1 << 10;
 
 /// The columns of CSV, in order.
 #[derive(Clone, Debug)]
 pub struct Columns {
     columns: Vec<Selected>,
-    /// Whether they were selected by name: then each is filled, the payload too.
+    /// Whether they were selected by name: then each is filled, the payload as well.
     named: bool,
     /// Whether any of them needs the schema of the event.
     pub(super) need_schema: bool,
@@ -30,12 +30,12 @@ pub struct Columns {
 #[derive(Clone, Debug)]
 enum Selected {
     Known(Column),
-    /// Columns that follow each other, with what all rows of an event have in common.
+    /// Consecutive columns whose values all rows of an event share.
     Shared(RangeInclusive<Column>),
     /// A decoded field, by name.
     Field {
         name: String,
-        /// Which one of several of this name, from 0.
+        /// Its index among the fields with this name.
         nth: usize,
         /// Whether the name came with [`FIELD_PREFIX`].
         prefixed: bool,
@@ -56,14 +56,15 @@ impl Default for Columns {
             named: false,
             need_schema: true,
         };
-        let known = Column::ALL.iter().skip(1).take(DEFAULT_COLUMNS);
-        known.for_each(|column| columns.push(*column));
+        for column in Column::ALL.iter().skip(1).take(DEFAULT_COLUMNS) {
+            columns.push(*column);
+        }
         columns
     }
 }
 
 impl Columns {
-    /// The columns with these names. A name that is no column's is that of a decoded field.
+    /// The columns with these names. Other names select decoded fields.
     ///
     /// # Errors
     /// For an empty name.
@@ -80,22 +81,29 @@ impl Columns {
             if name.trim().is_empty() {
                 return Err(EmptyColumnName);
             }
-            let known = Column::ALL.iter().find(|column| column.name() == name);
-            columns.need_schema |= match known {
-                None | Some(Event | Fields | Message | PayloadText | Keywords) => true,
-                Some(column) => matches!(column, OpcodeName | TaskName | LevelName),
-            };
-            if let Some(column) = known {
+            if let Some(column) = Column::ALL.iter().find(|column| column.name() == name) {
                 columns.push(*column);
-            } else {
-                let field = name.strip_prefix(FIELD_PREFIX);
-                columns.columns.push(Selected::Field {
-                    name: field.unwrap_or(name).to_owned(),
-                    nth: 0,
-                    prefixed: field.is_some(),
-                    seen: false,
-                });
+                columns.need_schema |= matches!(
+                    column,
+                    Event
+                        | Fields
+                        | Message
+                        | PayloadText
+                        | Keywords
+                        | OpcodeName
+                        | TaskName
+                        | LevelName
+                );
+                continue;
             }
+            let field = name.strip_prefix(FIELD_PREFIX);
+            columns.columns.push(Selected::Field {
+                name: field.unwrap_or(name).to_owned(),
+                nth: 0,
+                prefixed: field.is_some(),
+                seen: false,
+            });
+            columns.need_schema = true;
         }
         Ok(columns)
     }
@@ -112,7 +120,8 @@ impl Columns {
         }
     }
 
-    /// Whether any of them shows what the trace as a whole says: names, or who ran.
+    /// Whether any of them shows values that only the whole trace contains: names of processes and
+    /// threads, or the thread that ran.
     pub(super) fn show_context(&self) -> bool {
         use Column::{Fields, Message, Pid, Process, Thread, Tid};
         self.columns.iter().any(|column| match column {
@@ -124,47 +133,52 @@ impl Columns {
 
     /// Puts the name of the file before the other columns.
     pub(super) fn add_file(&mut self) {
-        let is_file = |c: &Selected| matches!(c, Selected::Known(Column::File));
-        if !self.columns.iter().any(is_file) {
+        let mut columns = self.columns.iter();
+        if !columns.any(|column| matches!(column, Selected::Known(Column::File))) {
             self.columns.insert(0, Selected::Known(Column::File));
         }
     }
 
-    /// Has a column for each of the fields, in place of the one for all of them.
+    /// Adds a column for each of the fields. The first replaces the column with all fields.
     pub(super) fn add_fields(&mut self, fields: &[Field]) {
-        for (at, field) in fields.iter().enumerate() {
+        for (index, field) in fields.iter().enumerate() {
             let before = fields
                 .iter()
-                .take(at)
+                .take(index)
                 .filter(|before| before.name == field.name);
             self.add_field(&field.name, before.count());
         }
     }
 
     fn add_field(&mut self, field: &str, which: usize) {
-        let is_field = |c: &Selected| match c {
-            Selected::Field { name, nth, .. } => (name.as_str(), *nth) == (field, which),
-            _ => false,
-        };
-        if self.columns.len() >= MAX_COLUMNS || self.columns.iter().any(is_field) {
+        if self.columns.len() >= MAX_COLUMNS || self.has_field(field, which) {
             return;
         }
-        let prefixed = Column::ALL.iter().any(|column| column.name() == field);
-        let column = Selected::Field {
+        let new = Selected::Field {
             name: field.to_owned(),
             nth: which,
-            prefixed,
+            prefixed: Column::ALL.iter().any(|column| column.name() == field),
             seen: true,
         };
-        let all = |c: &Selected| matches!(c, Selected::Known(Column::Fields));
-        if let Some(all) = self.columns.iter_mut().find(|c| all(c)) {
-            *all = column;
-        } else {
-            let is_any = |c: &Selected| matches!(c, Selected::Field { .. });
-            let last = self.columns.iter().rposition(is_any);
-            self.columns
-                .insert(last.map_or(self.columns.len(), |last| last + 1), column);
+        let mut columns = self.columns.iter_mut();
+        if let Some(all_fields) =
+            columns.find(|column| matches!(column, Selected::Known(Column::Fields)))
+        {
+            *all_fields = new;
+            return;
         }
+        let mut columns = self.columns.iter();
+        match columns.rposition(|column| matches!(column, Selected::Field { .. })) {
+            Some(last_field) => self.columns.insert(last_field + 1, new),
+            None => self.columns.push(new),
+        }
+    }
+
+    fn has_field(&self, field: &str, which: usize) -> bool {
+        self.columns.iter().any(|column| match column {
+            Selected::Field { name, nth, .. } => name == field && *nth == which,
+            _ => false,
+        })
     }
 
     pub(super) fn write_header(&self, out: &mut Vec<u8>) {
@@ -186,23 +200,28 @@ impl Columns {
                     ..
                 } => {
                     let prefix = if *prefixed { FIELD_PREFIX } else { "" };
-                    let again = if *nth > 0 {
+                    let number = if *nth > 0 {
                         format!("#{}", *nth + 1)
                     } else {
                         String::new()
                     };
-                    escape(out, &format!("{prefix}{name}{again}"));
+                    escape(out, &format!("{prefix}{name}{number}"));
                 }
             }
         }
         out.push(b'\n');
     }
 
-    /// Takes over which fields the events of another writer had.
+    /// Notes which fields the events of another writer had.
     pub(super) fn merge(&mut self, other: &Columns) {
-        for pair in self.columns.iter_mut().zip(&other.columns) {
-            if let (Selected::Field { seen, .. }, Selected::Field { seen: other, .. }) = pair {
-                *seen |= other;
+        for (column, other) in self.columns.iter_mut().zip(&other.columns) {
+            if let Selected::Field { seen, .. } = column
+                && let Selected::Field {
+                    seen: seen_by_other,
+                    ..
+                } = other
+            {
+                *seen |= seen_by_other;
             }
         }
     }
@@ -241,23 +260,31 @@ impl Columns {
                 Selected::Field {
                     name, nth, seen, ..
                 } => {
-                    let fields = row.event.fields.as_ref();
-                    let found = fields.and_then(|fields| find(fields, name, *nth));
-                    if let Some((field, value)) = found {
+                    if let Some(fields) = &row.event.fields
+                        && let Some((field, value)) = find(fields, name, *nth)
+                    {
                         *seen = true;
-                        let mut text = Vec::new();
-                        let names = row.event.names();
-                        let names = names.as_ref().map(|names| names as &dyn Names);
-                        let sink = &mut |c| text.push(c);
-                        Renderer::new()
-                            .names(names)
-                            .chars(field, value, scratch, sink);
-                        escape_chars(out, text.iter().copied());
+                        write_field(out, row.event, field, value, scratch);
                     }
                 }
             }
         }
     }
+}
+
+fn write_field(
+    out: &mut Vec<u8>,
+    event: &Event<'_>,
+    field: &Field,
+    value: Value<'_>,
+    scratch: &mut Vec<u8>,
+) {
+    let mut text = Vec::new();
+    let names = event.names();
+    let names = names.as_ref().map(|names| names as &dyn Names);
+    let renderer = Renderer::new().names(names);
+    renderer.chars(field, value, scratch, &mut |c| text.push(c));
+    escape_chars(out, text.iter().copied());
 }
 
 /// Writes the values of columns that follow each other and are shared.
@@ -282,7 +309,7 @@ fn write_shared(out: &mut Vec<u8>, event: &Event<'_>, columns: &RangeInclusive<C
     out.extend_from_slice(values.slice(start..end));
 }
 
-/// Writes the fields as a JSON object in quotes, which one without fields does not need.
+/// Writes the fields as a JSON object in quotes. An object without fields does not need them.
 fn write_fields(out: &mut Vec<u8>, event: &Event<'_>) {
     let Some(fields) = &event.fields else { return };
     let start = out.len();
@@ -300,22 +327,20 @@ fn write_fields(out: &mut Vec<u8>, event: &Event<'_>) {
     }
 }
 
-/// The `nth` field with this name, exactly if there is one, else whatever the case of its letters.
+/// The `nth` field with this name. If there is none, the case of ASCII letters is ignored.
 fn find<'a>(fields: &Fields<'a>, name: &str, nth: usize) -> Option<(&'a Field, Value<'a>)> {
-    let exact = fields
+    let mut exact = fields.clone().filter(|(field, _)| field.name == name);
+    if let Some(field) = exact.nth(nth) {
+        return Some(field);
+    }
+    let mut similar = fields
         .clone()
-        .filter(|(field, _)| field.name == name)
-        .nth(nth);
-    let like = || {
-        fields
-            .clone()
-            .filter(|(field, _)| field.name.eq_ignore_ascii_case(name))
-    };
-    exact.or_else(|| like().nth(nth))
+        .filter(|(field, _)| field.name.eq_ignore_ascii_case(name));
+    similar.nth(nth)
 }
 
-/// Writes a field with the quotes that it needs. One that a spreadsheet would take for a formula
-/// gets an apostrophe first. What could act on a terminal, and a backslash that would look like
+/// Writes a field with the quotes that it needs. A field that a spreadsheet would calculate gets an
+/// apostrophe first. A character that could act on a terminal, and a backslash that would look like
 /// such an escape, is written as `\u{..}`.
 fn escape(out: &mut Vec<u8>, text: &str) {
     if !escape_ascii(out, text) {
@@ -323,23 +348,24 @@ fn escape(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// As [`escape`], for printable ASCII that is no formula and has nothing to escape but quotes: what
-/// most fields are. Returns false and writes nothing for anything else.
+/// As [`escape`], for most fields: printable ASCII that is not a formula and has nothing to escape
+/// but quotes. Returns false and writes nothing for other fields.
 fn escape_ascii(out: &mut Vec<u8>, text: &str) -> bool {
     let bytes = text.as_bytes();
-    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else {
+    let Some(first) = bytes.first() else {
         return true;
     };
-    // Without an early end, many bytes are compared at a time.
-    let (mut other, mut special) = (false, *last == b' ');
-    for b in bytes {
-        other |= !matches!(b, b' '..=b'~') | (*b == b'\\');
-        special |= matches!(b, b',' | b'"');
+    let mut needs_escapes = matches!(first, b' ' | b'=' | b'+' | b'-' | b'@');
+    let mut needs_quotes = bytes.last() == Some(&b' ');
+    // The loop has no early end, so that the compiler compares many bytes at a time.
+    for byte in bytes {
+        needs_escapes |= !matches!(byte, b' '..=b'~') | (*byte == b'\\');
+        needs_quotes |= matches!(byte, b',' | b'"');
     }
-    if other || matches!(first, b' ' | b'=' | b'+' | b'-' | b'@') {
+    if needs_escapes {
         return false;
     }
-    if !special {
+    if !needs_quotes {
         out.extend_from_slice(bytes);
         return true;
     }
@@ -354,20 +380,14 @@ fn escape_ascii(out: &mut Vec<u8>, text: &str) -> bool {
     true
 }
 
-/// As [`escape`], of characters and unpaired surrogates.
-fn escape_chars(out: &mut Vec<u8>, mut text: impl Iterator<Item = Result<char, u16>> + Clone) {
-    let formula = is_formula(text.clone());
-    let special =
-        |c| matches!(c, Ok(c) if c == ',' || c == '"' || c == ' ' || render::is_terminal_unsafe(c));
-    let quoted = formula || text.clone().any(|c| special(c) && c != Ok(' ')) || {
-        // Spaces at an end are lost on some readers, but for quotes.
-        let mut ends = text.clone();
-        special(ends.next().unwrap_or(Err(0))) || special(ends.last().unwrap_or(Err(0)))
-    };
-    if quoted {
+/// As [`escape`], for characters and unpaired surrogates.
+fn escape_chars(out: &mut Vec<u8>, mut text: impl Iterator<Item = Char> + Clone) {
+    let is_formula = is_formula(text.clone());
+    let is_quoted = is_formula || needs_quotes(text.clone());
+    if is_quoted {
         out.push(b'"');
     }
-    if formula {
+    if is_formula {
         out.push(b'\'');
     }
     while let Some(c) = text.next() {
@@ -381,24 +401,47 @@ fn escape_chars(out: &mut Vec<u8>, mut text: impl Iterator<Item = Result<char, u
             Err(lone) => out.extend(format!("\\u{{{lone:x}}}").as_bytes()),
         }
     }
-    if quoted {
+    if is_quoted {
         out.push(b'"');
     }
 }
 
-/// Whether a spreadsheet would calculate with a field: after any white space it begins as a formula
-/// does, in half or full width, and is not just a number.
-fn is_formula(text: impl Iterator<Item = Result<char, u16>> + Clone) -> bool {
-    let begins = |c| matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠');
-    let mut after = text.clone();
-    let space =
-        |c: &Result<char, u16>| c.is_ok_and(|c| c.is_whitespace() || render::is_terminal_unsafe(c));
-    let is_like_one = after
-        .find(|c| !space(c))
-        .is_some_and(|c| c.is_ok_and(begins));
-    is_like_one && {
-        let number: Option<String> = text.map(Result::ok).collect();
-        number.is_none_or(|number| number.parse::<f64>().is_err())
+/// A character, or an unpaired surrogate.
+type Char = Result<char, u16>;
+
+/// Whether a field needs quotes. Some readers drop spaces at the ends of a field without them.
+fn needs_quotes(text: impl Iterator<Item = Char> + Clone) -> bool {
+    text.clone().any(is_special)
+        || text.clone().next() == Some(Ok(' '))
+        || text.last() == Some(Ok(' '))
+}
+
+/// Whether a field with this character needs quotes.
+fn is_special(c: Char) -> bool {
+    match c {
+        Ok(c) => c == ',' || c == '"' || render::is_terminal_unsafe(c),
+        Err(_) => false,
+    }
+}
+
+/// Whether a spreadsheet would calculate with a field: after any white space it begins like a
+/// formula, in half or full width, and is not just a number.
+fn is_formula(text: impl Iterator<Item = Char> + Clone) -> bool {
+    let first = text.clone().find(|c| !is_blank(*c));
+    let Some(Ok('=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠')) = first else {
+        return false;
+    };
+    let text: Option<String> = text.map(Result::ok).collect();
+    match text {
+        Some(text) => text.parse::<f64>().is_err(),
+        None => true,
+    }
+}
+
+fn is_blank(c: Char) -> bool {
+    match c {
+        Ok(c) => c.is_whitespace() || render::is_terminal_unsafe(c),
+        Err(_) => false,
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn write(
     member(out, event, Column::Tid);
     member(out, event, Column::Thread);
     if event.head.provider.is_some() && event.head.provider_name.is_none() {
-        // The name that the trace has for the provider may become known later.
+        // A later record of the trace may define the name of the provider.
         let (provider, numbers) = common
             .numbers
             .split_at_checked(common.provider)

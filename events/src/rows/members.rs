@@ -4,13 +4,13 @@ use etl_schema::render::{decimal, escape_json};
 
 use crate::columns::Column;
 
-/// The beginning of a member.
+/// Writes the beginning of a member.
 #[inline(always)]
 pub(super) fn key(out: &mut Vec<u8>, column: Column) {
     out.extend_from_slice(column.json_key().as_bytes());
 }
 
-/// Something in quotes.
+/// Writes quotes around the output of `write`.
 #[inline(always)]
 pub(super) fn quoted(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out.push(b'"');
@@ -18,7 +18,7 @@ pub(super) fn quoted(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out.push(b'"');
 }
 
-/// A text as a member, unless it is empty.
+/// Writes a text as a member, unless it is empty.
 pub(super) fn text_member(out: &mut Vec<u8>, column: Column, text: &str) {
     if !text.is_empty() {
         key(out, column);
@@ -26,7 +26,7 @@ pub(super) fn text_member(out: &mut Vec<u8>, column: Column, text: &str) {
     }
 }
 
-/// A number as a member, if there is one.
+/// Writes a number as a member, if there is one.
 pub(super) fn number<T: Into<u64>>(out: &mut Vec<u8>, column: Column, value: Option<T>) {
     if let Some(value) = value {
         key(out, column);

@@ -36,7 +36,7 @@ impl<'a> Row<'a> {
         }
         match self.seconds {
             Some(seconds) => out.extend(seconds),
-            // A year before 0 begins as a formula does.
+            // A year before 0 begins like a formula.
             None if self.time.starts_with(b"-") => {
                 escape(out, core::str::from_utf8(self.time).unwrap_or_default());
             }

@@ -51,8 +51,8 @@ fn make_members(head: &Head, kind: &str) -> JsonMembers {
     members
 }
 
-/// Whether all rows of an event have the same value in a column. A provider whose name only the
-/// trace contains may get it later.
+/// Whether all rows of an event have the same value in a column. Only a provider whose name the
+/// trace defines may get it later.
 pub(super) const fn is_shared(column: Column) -> bool {
     use Column::{
         Channel, Event, Hook, Id, Keyword, Keywords, Kind, Level, LevelName, Opcode, OpcodeName,

@@ -1,8 +1,8 @@
 //! A record as one line for people.
 
-use etl_format::{ProcessId, ThreadId};
 use std::io::Write;
 
+use etl_format::{ProcessId, ThreadId};
 use etl_schema::render::{Names, Renderer, decimal, escape_line, hex_bytes};
 
 use super::row::Row;
@@ -73,7 +73,8 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
     }
 }
 
-/// An id after its label, in parentheses after its name if it has one: `Orders.exe (4312)`.
+/// Writes an id after its label; after the name in parentheses, if there is a name:
+/// `Orders.exe (4312)`.
 fn identified(out: &mut Vec<u8>, label: &str, name: Option<&str>, id: Option<u32>) {
     out.extend(label.as_bytes());
     if let Some(name) = name {
@@ -86,7 +87,7 @@ fn identified(out: &mut Vec<u8>, label: &str, name: Option<&str>, id: Option<u32
     }
 }
 
-/// A value after its label; nothing where there is no value.
+/// Writes a value after its label, if there is a value.
 #[inline(always)]
 fn labelled(out: &mut Vec<u8>, label: &str, cell: Cell<'_>) {
     if matches!(cell, Cell::None) {

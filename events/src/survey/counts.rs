@@ -1,11 +1,12 @@
 //! What is counted while a trace is read.
 
+use core::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
 use etl_format::constants::{ExtendedType, RecordKind};
 use etl_format::read::{Header, Identity, Record};
-use etl_format::{Guid, Ticks};
+use etl_format::{Clock, Guid, Ticks};
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, providers};
 use foldhash::{HashMap, HashMapExt};
@@ -18,35 +19,67 @@ use crate::head_key::HeadKey;
 use crate::header_fields::HeaderFields;
 use crate::problem::Problem;
 
-/// Identities that are counted one by one; a hostile file could hold any number.
+/// The number of identities that are counted: a hostile file may contain any number.
 const MAX_IDENTITIES: usize = 1 << 16;
 
-/// In place of an index.
+/// The index of no events.
 const NONE: usize = usize::MAX;
 
 /// First and last timestamp of some records.
-pub(super) type TimeSpan = Option<(Ticks, Ticks)>;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TimeSpan {
+    pub first: Ticks,
+    pub last: Ticks,
+}
+
+impl TimeSpan {
+    /// Extends a span by a timestamp.
+    #[inline]
+    fn extend(span: &mut Option<TimeSpan>, timestamp: Ticks) {
+        *span = Some(match *span {
+            Some(span) => TimeSpan {
+                first: span.first.min(timestamp),
+                last: span.last.max(timestamp),
+            },
+            None => TimeSpan {
+                first: timestamp,
+                last: timestamp,
+            },
+        });
+    }
+}
+
+/// A buffer whose records are read now.
+#[derive(Clone, Copy, Debug, Default)]
+struct Buffer {
+    /// File offset.
+    offset: u64,
+    span: Option<TimeSpan>,
+}
 
 /// What is counted while a trace is read.
 pub(super) struct Counts {
     /// Records by kind.
     kinds: Vec<u64>,
     events: Vec<Kind>,
-    /// Indices of these by identity, and of those of the last records by their headers.
+    /// Indices in `events`.
     by_identity: HashMap<Identity, usize>,
+    /// Indices in `events` of the last records, by their headers.
     recent: Vec<(HeadKey, usize)>,
-    /// How many lists of events there are, at most [`MAX_IDENTITIES`].
+    /// The number of identities and of names of events that describe themselves, at most
+    /// [`MAX_IDENTITIES`].
     listed: usize,
     store: SchemaStore,
-    /// By the file offset of a buffer.
+    /// The times of the records in buffers, by the file offset of the buffer.
     pub(super) buffers: HashMap<u64, TimeSpan>,
-    /// The buffer of the last record, which is not among these yet.
-    buffer: (u64, TimeSpan),
-    pub(super) span: TimeSpan,
+    /// The buffer of the last record, which is not in `buffers` yet.
+    buffer: Buffer,
+    pub(super) span: Option<TimeSpan>,
     /// Records of identities beyond [`MAX_IDENTITIES`].
     uncounted: u64,
-    /// Records whose extended items do not fit, and the buffer of the first one.
+    /// Records whose extended items do not fit.
     broken_items: u64,
+    /// The file offset of the buffer of the first such record.
     first_broken: u64,
 }
 
@@ -61,7 +94,7 @@ impl Counts {
             listed: 0,
             store,
             buffers: HashMap::new(),
-            buffer: (0, None),
+            buffer: Buffer::default(),
             span: None,
             uncounted: 0,
             broken_items: 0,
@@ -77,25 +110,25 @@ impl Counts {
         context: Option<&Context<'_>>,
     ) {
         let offset = record.location().buffer_offset;
-        if self.buffer.0 != offset {
+        if self.buffer.offset != offset {
             self.next_buffer(offset);
         }
-        extend(&mut self.buffer.1, record.timestamp());
+        TimeSpan::extend(&mut self.buffer.span, record.timestamp());
         self.store.learn(record);
         if !filter.admits_all() && !filter.admits_with(record, context, |_| None) {
             return;
         }
-        extend(&mut self.span, record.timestamp());
+        TimeSpan::extend(&mut self.span, record.timestamp());
         if let Some(count) = self.kinds.get_mut(usize::from(record.kind().0)) {
             *count += 1;
         }
-        let at = self.index_of(record);
-        let Some(kind) = self.events.get_mut(at) else {
+        let index = self.index_of(record);
+        let Some(kind) = self.events.get_mut(index) else {
             self.uncounted += 1;
             return;
         };
         kind.count += 1;
-        extend(&mut kind.span, record.timestamp());
+        TimeSpan::extend(&mut kind.span, record.timestamp());
         let mut items = record.extended();
         if items.next_raw().is_some() {
             self.uncounted += kind.add_named(record, &self.store, &mut self.listed);
@@ -109,35 +142,37 @@ impl Counts {
         }
     }
 
-    /// Keeps the span of the last buffer, and begins that of another one.
+    /// Keeps the span of the last buffer, and begins or continues another buffer.
     #[cold]
     fn next_buffer(&mut self, offset: u64) {
         self.end_buffer();
-        self.buffer = (offset, self.buffers.remove(&offset).flatten());
+        self.buffer = Buffer {
+            offset,
+            span: self.buffers.remove(&offset),
+        };
     }
 
     /// Keeps the span of the last buffer.
     pub(super) fn end_buffer(&mut self) {
-        let (offset, span) = self.buffer;
-        if span.is_some() {
-            self.buffers.insert(offset, span);
+        if let Some(span) = self.buffer.span {
+            self.buffers.insert(self.buffer.offset, span);
         }
     }
 
-    /// The index of the events like a record; [`NONE`] where there are too many.
+    /// The index of the events like a record; [`NONE`] if there are too many.
     #[inline]
     fn index_of(&mut self, record: &Record<'_>) -> usize {
         let Some(key) = HeadKey::of(record) else {
             return self.find(record);
         };
         match self.recent.get(key.slot()) {
-            Some(&(known, at)) if known == key && at != NONE => at,
+            Some(&(recent, index)) if recent == key && index != NONE => index,
             _ => {
-                let at = self.find(record);
+                let index = self.find(record);
                 if let Some(slot) = self.recent.get_mut(key.slot()) {
-                    *slot = (key, at);
+                    *slot = (key, index);
                 }
-                at
+                index
             }
         }
     }
@@ -145,12 +180,12 @@ impl Counts {
     #[inline(never)]
     fn find(&mut self, record: &Record<'_>) -> usize {
         match self.by_identity.entry(record.identity()) {
-            Entry::Occupied(e) => *e.get(),
+            Entry::Occupied(entry) => *entry.get(),
             Entry::Vacant(_) if self.listed >= MAX_IDENTITIES => NONE,
-            Entry::Vacant(e) => {
+            Entry::Vacant(entry) => {
                 self.listed += 1;
                 self.events.push(Kind::new(record, &self.store));
-                *e.insert(self.events.len() - 1)
+                *entry.insert(self.events.len() - 1)
             }
         }
     }
@@ -163,30 +198,21 @@ impl Counts {
             .map(|(count, kind)| (RecordKind(kind), *count))
     }
 
-    pub(super) fn problems(&self) -> impl Iterator<Item = Problem> {
-        let (broken, uncounted) = (self.broken_items, self.uncounted);
-        let items = format!("{broken} records hold extended items that do not fit");
-        let identities = format!("{uncounted} records of further identities are not listed");
-        [
-            (
-                broken,
-                Problem::new("extended-items-broken", self.first_broken, items),
-            ),
-            (
-                uncounted,
-                Problem::new("identities-uncounted", 0, identities),
-            ),
-        ]
-        .into_iter()
-        .filter_map(|(count, problem)| (count > 0).then_some(problem))
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let broken = self.broken_items;
+        if broken > 0 {
+            let message = format!("{broken} records hold extended items that do not fit");
+            let code = "extended-items-broken";
+            problems.push(Problem::new(code, self.first_broken, message));
+        }
+        let uncounted = self.uncounted;
+        if uncounted > 0 {
+            let message = format!("{uncounted} records of further identities are not listed");
+            problems.push(Problem::new("identities-uncounted", 0, message));
+        }
+        problems
     }
-}
-
-fn extend(span: &mut TimeSpan, timestamp: Ticks) {
-    *span = Some(match *span {
-        Some((first, last)) => (first.min(timestamp), last.max(timestamp)),
-        None => (timestamp, timestamp),
-    });
 }
 
 /// Records with the same identity.
@@ -194,18 +220,18 @@ fn extend(span: &mut TimeSpan, timestamp: Ticks) {
 struct Kind {
     identity: Identity,
     provider: Option<String>,
-    /// By what the store knows an event that does not describe itself.
+    /// The identity of its schema in the store, if it does not describe itself.
     schema: Option<(Guid, etl_schema::Identity)>,
     names: Names,
-    /// What the number of the event is called, for those without a name.
+    /// The number of the event in words, if it has no name.
     number_name: String,
     count: u64,
-    span: TimeSpan,
+    span: Option<TimeSpan>,
     /// Counts of events that describe themselves, by name: they share an identity.
     by_name: HashMap<String, u64>,
 }
 
-/// What an event and its task are called.
+/// The names of an event and its task.
 #[derive(Clone, Debug, Default)]
 struct Names {
     event: String,
@@ -240,7 +266,8 @@ impl Kind {
         }
     }
 
-    /// Counts the name of a record that describes itself; returns 1 if it is one too many.
+    /// Counts the name of a record that describes itself. Returns the number of records that are not
+    /// counted because there are too many names: 0 or 1.
     fn add_named(&mut self, record: &Record<'_>, store: &SchemaStore, listed: &mut usize) -> u64 {
         if !has_own_schema(record) {
             return 0;
@@ -272,20 +299,93 @@ fn has_own_schema(record: &Record<'_>) -> bool {
 
 /// The identity by which a schema of the trace or of a file describes an event.
 fn schema_identity(record: &Record<'_>) -> Option<(Guid, etl_schema::Identity)> {
-    use etl_schema::Identity as Of;
     let identity = record.identity();
-    let of = match record.header() {
-        Header::Event(h) => Of::Modern {
-            id: h.descriptor.id,
-            version: h.descriptor.version,
+    let schema = match record.header() {
+        Header::Event(header) => etl_schema::Identity::Modern {
+            id: header.descriptor.id,
+            version: header.descriptor.version,
         },
-        Header::Message(h) => Of::Message { number: h.number },
-        _ => Of::Classic {
+        Header::Message(header) => etl_schema::Identity::Message {
+            number: header.number,
+        },
+        _ => etl_schema::Identity::Classic {
             opcode: identity.opcode,
             version: identity.version,
         },
     };
-    Some((record.provider()?, of))
+    Some((record.provider()?, schema))
+}
+
+/// The events of a provider, and when they occur.
+struct ProviderEvents {
+    counts: ProviderCount,
+    span: Option<TimeSpan>,
+}
+
+impl ProviderEvents {
+    fn new(provider: Guid) -> Self {
+        ProviderEvents {
+            counts: ProviderCount {
+                provider_guid: provider.to_string(),
+                provider: None,
+                kinds: 0,
+                count: 0,
+                first_event_time: None,
+                last_event_time: None,
+            },
+            span: None,
+        }
+    }
+
+    /// The counts with the times of the first and the last event.
+    fn finish(self, clock: Option<&Clock>) -> ProviderCount {
+        let mut counts = self.counts;
+        if let Some(clock) = clock
+            && let Some(span) = self.span
+        {
+            counts.first_event_time = Some(clock.time(span.first).to_string());
+            counts.last_event_time = Some(clock.time(span.last).to_string());
+        }
+        counts
+    }
+}
+
+/// The count of an event, with its names.
+struct CountedEvent<'k> {
+    identity: &'k Identity,
+    provider: Option<String>,
+    names: Names,
+    count: u64,
+}
+
+impl CountedEvent<'_> {
+    /// The most frequent first; equals by identity, so that the order is the same every time.
+    fn order(&self, other: &Self) -> Ordering {
+        let by_count = other.count.cmp(&self.count);
+        by_count
+            .then_with(|| self.identity.cmp(other.identity))
+            .then_with(|| self.names.event.cmp(&other.names.event))
+    }
+
+    fn into_count(self) -> EventCount {
+        let identity = self.identity;
+        let task = self.names.task;
+        EventCount {
+            provider_guid: identity.provider.to_string(),
+            provider: self.provider,
+            event: self.names.event,
+            hook: identity.hook,
+            id: identity.id,
+            version: identity.version,
+            opcode: identity.opcode,
+            task: identity.task,
+            task_name: if task.is_empty() { None } else { Some(task) },
+            level: identity.level,
+            keyword: identity.keyword,
+            keyword_hex: format!("{:#x}", identity.keyword),
+            count: self.count,
+        }
+    }
 }
 
 impl Counts {
@@ -295,93 +395,76 @@ impl Counts {
         name.map(str::to_owned)
     }
 
-    /// The providers with the most events first.
-    pub(super) fn providers(&self, utc: Option<&dyn Fn(Ticks) -> String>) -> Vec<ProviderCount> {
-        let mut spans: BTreeMap<Guid, (ProviderCount, TimeSpan)> = BTreeMap::new();
+    /// The providers, the one with the most events first. Without a clock they have no times.
+    pub(super) fn providers(&self, clock: Option<&Clock>) -> Vec<ProviderCount> {
+        let mut providers: BTreeMap<Guid, ProviderEvents> = BTreeMap::new();
         for kind in &self.events {
             let identity = &kind.identity;
-            let (provider, span) = spans.entry(identity.provider).or_insert_with(|| {
-                let provider = ProviderCount {
-                    provider_guid: identity.provider.to_string(),
-                    provider: None,
-                    kinds: 0,
-                    count: 0,
-                    first_event_time: None,
-                    last_event_time: None,
-                };
-                (provider, None)
-            });
-            if provider.provider.is_none() {
-                provider.provider = self.provider_name(identity, kind);
+            let events = providers
+                .entry(identity.provider)
+                .or_insert_with(|| ProviderEvents::new(identity.provider));
+            if events.counts.provider.is_none() {
+                events.counts.provider = self.provider_name(identity, kind);
             }
-            provider.count += kind.count;
-            provider.kinds += kind.by_name.len().max(1) as u64;
-            for timestamp in kind.span.iter().flat_map(|(first, last)| [*first, *last]) {
-                extend(span, timestamp);
+            events.counts.count += kind.count;
+            events.counts.kinds += kind.by_name.len().max(1) as u64;
+            if let Some(span) = kind.span {
+                TimeSpan::extend(&mut events.span, span.first);
+                TimeSpan::extend(&mut events.span, span.last);
             }
         }
-        let with_times = |(mut provider, span): (ProviderCount, TimeSpan)| {
-            if let (Some(utc), Some((first, last))) = (utc, span) {
-                provider.first_event_time = Some(utc(first));
-                provider.last_event_time = Some(utc(last));
-            }
-            provider
-        };
-        let mut out: Vec<_> = spans.into_values().map(with_times).collect();
+        let mut out = Vec::new();
+        for events in providers.into_values() {
+            out.push(events.finish(clock));
+        }
         // Equals stay in the order of their GUIDs.
-        out.sort_by_key(|provider| core::cmp::Reverse(provider.count));
+        out.sort_by_key(|provider| Reverse(provider.count));
         out
     }
 
-    /// The most frequent first; equals by identity, so that the order is the same every time.
+    /// The events, the most frequent first.
     pub(super) fn events(&self) -> Vec<EventCount> {
-        let mut counts = Vec::new();
+        let mut events = Vec::new();
         for kind in &self.events {
-            let identity = &kind.identity;
-            // What describes an event may follow it in the trace.
-            let learned = kind
-                .schema
-                .and_then(|(guid, of)| self.store.learned_schema(guid, of));
-            let mut names = learned.map_or_else(|| kind.names.clone(), Names::of);
-            if names.event.is_empty() {
-                names.event.clone_from(&kind.number_name);
-            }
-            let provider = self.provider_name(identity, kind);
-            let mut left = kind.count;
+            let provider = self.provider_name(&kind.identity, kind);
+            let mut unnamed = kind.count;
             for (name, count) in &kind.by_name {
-                left -= count;
-                let names = Names {
-                    event: name.clone(),
-                    ..Names::default()
-                };
-                counts.push((identity, *count, names, provider.clone()));
+                unnamed -= count;
+                events.push(CountedEvent {
+                    identity: &kind.identity,
+                    provider: provider.clone(),
+                    names: Names {
+                        event: name.clone(),
+                        ..Names::default()
+                    },
+                    count: *count,
+                });
             }
-            if left > 0 {
-                counts.push((identity, left, names, provider));
+            if unnamed > 0 {
+                events.push(CountedEvent {
+                    identity: &kind.identity,
+                    provider,
+                    names: self.names(kind),
+                    count: unnamed,
+                });
             }
         }
-        counts.sort_by(|(a, n, names, _), (b, m, others, _)| {
-            m.cmp(n)
-                .then_with(|| a.cmp(b))
-                .then_with(|| names.event.cmp(&others.event))
-        });
-        counts
-            .into_iter()
-            .map(|(i, count, names, provider)| EventCount {
-                provider_guid: i.provider.to_string(),
-                provider,
-                event: names.event,
-                hook: i.hook,
-                id: i.id,
-                version: i.version,
-                opcode: i.opcode,
-                task: i.task,
-                task_name: Some(names.task).filter(|name| !name.is_empty()),
-                level: i.level,
-                keyword: i.keyword,
-                keyword_hex: format!("{:#x}", i.keyword),
-                count,
-            })
-            .collect()
+        events.sort_by(CountedEvent::order);
+        events.into_iter().map(CountedEvent::into_count).collect()
+    }
+
+    /// The names of an event that does not describe itself. Its description may follow it in the
+    /// trace.
+    fn names(&self, kind: &Kind) -> Names {
+        let mut names = kind.names.clone();
+        if let Some((provider, identity)) = kind.schema
+            && let Some(schema) = self.store.learned_schema(provider, identity)
+        {
+            names = Names::of(schema);
+        }
+        if names.event.is_empty() {
+            names.event.clone_from(&kind.number_name);
+        }
+        names
     }
 }

@@ -1,16 +1,16 @@
 //! When missing buffers could have been written.
 
-use etl_format::Ticks;
 use std::collections::BTreeMap;
 
+use etl_format::Ticks;
 use etl_format::read::{BufferEntry, Note};
 use foldhash::HashMap;
 
 use super::counts::TimeSpan;
 use super::{Gap, Span};
 
-/// Times that are stated. Every gap has one for each processor that wrote buffers, and a trace of
-/// small buffers can have many thousands of both.
+/// The most spans of all gaps. Every gap has a span for each processor that wrote buffers, and a
+/// trace of small buffers can have many thousands of both.
 const MAX_SPANS: usize = 1 << 16;
 
 /// The times in which the missing buffers of each gap could have been written.
@@ -21,36 +21,32 @@ pub(super) fn gaps(
     utc: &dyn Fn(Ticks) -> String,
 ) -> Vec<Gap> {
     let mut streams: BTreeMap<u16, Vec<&BufferEntry>> = BTreeMap::new();
-    for entry in entries.iter().filter(|e| !e.is_header() && !e.rebuilt) {
-        streams.entry(entry.processor).or_default().push(entry);
+    for entry in entries {
+        if !entry.is_header() && !entry.rebuilt {
+            streams.entry(entry.processor).or_default().push(entry);
+        }
     }
     for stream in streams.values_mut() {
-        stream.sort_by_key(|e| e.sequence_number);
+        stream.sort_by_key(|entry| entry.sequence_number);
     }
-    let span_of = |e: &&BufferEntry| buffers.get(&e.offset).copied().flatten();
     let mut gaps = Vec::new();
     let mut space = MAX_SPANS;
     for note in notes {
         let Note::SequenceGap { first, count, .. } = *note else {
             continue;
         };
-        let spans: Vec<Span> = streams
-            .iter()
-            .take(space)
-            .map(|(&processor, stream)| {
-                let before = stream.partition_point(|e| e.sequence_number < first);
-                let after = stream.partition_point(|e| e.sequence_number <= first);
-                let before = before.checked_sub(1).and_then(|at| stream.get(at));
-                Span {
-                    processor,
-                    from: before.and_then(span_of).map(|(_, last)| utc(last)),
-                    to: stream
-                        .get(after)
-                        .and_then(span_of)
-                        .map(|(first, _)| utc(first)),
-                }
-            })
-            .collect();
+        let mut spans = Vec::new();
+        for (&processor, stream) in streams.iter().take(space) {
+            let previous = first_index(stream, first).checked_sub(1);
+            let before = times(previous.and_then(|index| stream.get(index)), buffers);
+            let next = first_index(stream, first.saturating_add(1));
+            let after = times(stream.get(next), buffers);
+            spans.push(Span {
+                processor,
+                from: before.map(|times| utc(times.last)),
+                to: after.map(|times| utc(times.first)),
+            });
+        }
         space -= spans.len();
         let spans_left_out = streams.len() - spans.len();
         gaps.push(Gap {
@@ -61,6 +57,16 @@ pub(super) fn gaps(
         });
     }
     gaps
+}
+
+/// The index of the first buffer with at least this sequence number.
+fn first_index(stream: &[&BufferEntry], sequence_number: i64) -> usize {
+    stream.partition_point(|entry| entry.sequence_number < sequence_number)
+}
+
+/// The times of the records in a buffer.
+fn times(entry: Option<&&BufferEntry>, buffers: &HashMap<u64, TimeSpan>) -> Option<TimeSpan> {
+    buffers.get(&entry?.offset).copied()
 }
 
 #[cfg(test)]
@@ -88,7 +94,11 @@ mod tests {
             .collect();
         let times = |entry: &BufferEntry| {
             let time = Ticks::new(10 * entry.sequence_number);
-            (entry.offset, Some((time, time.saturating_add(5))))
+            let span = TimeSpan {
+                first: time,
+                last: time.saturating_add(5),
+            };
+            (entry.offset, span)
         };
         gaps(
             &notes,

@@ -18,7 +18,7 @@ mod report;
 use std::collections::BTreeMap;
 
 use etl_format::read::{Damage, Note, Order, Record, Source, Trace};
-use etl_format::{Clock, FileTime, Ticks};
+use etl_format::{Clock, FileHeader, FileTime, Ticks};
 use etl_schema::providers::{LOST_EVENT, lost};
 use etl_schema::store::SchemaStore;
 use serde::Serialize;
@@ -33,8 +33,8 @@ pub use report::Report;
 
 /// The summary of a trace. `docs/json.md` describes its JSON form.
 ///
-/// Values that only the header event states are `None` where that event is lost.
-#[derive(Clone, Debug, Serialize)]
+/// Values that only the header event contains are `None` if that event is lost.
+#[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Survey {
     /// Whether there is a header event.
@@ -91,17 +91,17 @@ pub struct Survey {
     pub compression: Option<String>,
     /// Bytes of records and buffer headers, decompressed.
     pub bytes_used: u64,
-    /// Records that were read, of those that were selected.
+    /// Selected records that were read.
     pub records: u64,
     /// Lost events, as the header event states.
     pub events_lost: Option<u32>,
     /// Lost buffers, as the header event states.
     pub buffers_lost: Option<u32>,
-    /// Records that stand once more in another buffer ([`Record::is_stale`]); they are counted.
+    /// Records of which another buffer has a copy ([`Record::is_stale`]); they are counted.
     pub stale_records: u64,
     /// Records by kind.
     pub kinds: BTreeMap<String, u64>,
-    /// Providers, those with the most events first.
+    /// Providers, the one with the most events first.
     pub providers: Vec<ProviderCount>,
     /// Counts of events, the most frequent first.
     pub events: Vec<EventCount>,
@@ -109,7 +109,7 @@ pub struct Survey {
     pub gaps: Vec<Gap>,
     /// Notes and damage.
     pub problems: Vec<Problem>,
-    /// What could not be read.
+    /// Damaged regions, which were skipped.
     #[serde(skip)]
     pub damage: Vec<Damage>,
     /// Remarks on the trace.
@@ -148,19 +148,19 @@ pub struct EventCount {
     /// Group and type of a kernel event, in JSON hexadecimal.
     #[serde(serialize_with = "hook_as_text")]
     pub hook: Option<u16>,
-    /// Id.
+    /// Id of a manifest event, or number of a WPP message.
     pub id: u16,
-    /// Version.
+    /// Version of the payload.
     pub version: u16,
-    /// Opcode, or type.
+    /// Opcode, or type of a kernel or classic event.
     pub opcode: u8,
-    /// Task.
+    /// Task: the part of the provider that writes the event.
     pub task: u16,
     /// Name of the task.
     pub task_name: Option<String>,
-    /// Level.
+    /// Level: 1 is critical, 5 is verbose.
     pub level: u8,
-    /// Keywords.
+    /// Keywords, one per bit.
     pub keyword: u64,
     /// Keywords in hexadecimal, for readers whose numbers have fewer than 64 bits.
     pub keyword_hex: String,
@@ -190,18 +190,17 @@ pub struct Gap {
     pub count: u64,
     /// Times by processor; in the whole trace 65,536 of them.
     pub spans: Vec<Span>,
-    /// Processors beyond this limit, whose times are not stated.
-    #[serde(skip_serializing_if = "is_none")]
+    /// The number of processors whose times are left out because of this limit.
+    #[serde(skip_serializing_if = "is_zero")]
     pub spans_left_out: usize,
 }
 
-/// Whether nothing was left out.
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference"
 )]
-fn is_none(left_out: &usize) -> bool {
-    *left_out == 0
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// The time between a processor's buffers before and after a gap.
@@ -217,7 +216,7 @@ pub struct Span {
 }
 
 impl Survey {
-    /// Reads the whole trace once. `store` names the events; the trace adds to it.
+    /// Reads the whole trace once. `store` names the events; it learns the schemas of the trace.
     ///
     /// # Errors
     /// Errors of reading, with the options of the trace.
@@ -241,84 +240,116 @@ impl Survey {
         context: Option<&Context<'_>>,
         mut on_record: impl FnMut(&Record<'_>),
     ) -> etl_format::Result<Survey> {
-        let (header, clock) = (trace.header().clone(), trace.clock());
-        let notes = trace.notes().to_vec();
-        let entries = trace.buffers().to_vec();
-        let compression = entries
-            .iter()
-            .any(|b| b.compressed)
-            .then(|| trace.compression());
-        let threads = trace.options().threads;
-        let stale = trace.stale_records().len() as u64;
+        let mut survey = Survey::of_header(trace.header(), trace.clock());
+        survey.add_buffers(trace);
 
         let mut counts = Counts::new(store);
-        let mut look = |record: Record<'_>| {
+        let threads = trace.options().threads;
+        let mut records = trace.records(Order::File)?.with_threads(threads);
+        records.for_each(&mut |record: Record<'_>| {
             on_record(&record);
             counts.add(&record, filter, context);
             Ok::<_, etl_format::Error>(())
-        };
-        let mut records = trace.records(Order::File)?.with_threads(threads);
-        records.for_each(&mut look)?;
+        })?;
         let damage = records.damage().to_vec();
+        drop(records);
         counts.end_buffer();
 
-        let mut problems: Vec<Problem> = notes.iter().map(Problem::from).collect();
-        problems.extend(damage.iter().map(Problem::from));
-        problems.extend(counts.problems());
-        let known = header.is_known();
-        let utc = |timestamp: Ticks| clock.time(timestamp).to_string();
-        let time = |time: FileTime| (time != FileTime::default()).then(|| time.to_string());
-        let span = counts.span;
-        Ok(Survey {
-            header: known,
-            dialect: known.then(|| header.dialect()),
-            os: known.then(|| header.windows()),
-            log_version: known.then(|| format!("{}.{}", header.log_major, header.log_minor)),
-            logger_name: known.then(|| header.logger_name()),
-            log_file_name: known.then(|| header.log_file_name()),
-            mode: known.then(|| header.mode.to_string()),
-            mode_bits: known.then_some(header.mode.0),
-            pointer_size: known.then(|| header.pointer_size.bytes()),
-            processors: known.then_some(header.processors),
-            clock: known.then(|| header.clock_type.to_string()),
-            perf_freq: known.then_some(header.perf_freq),
-            ticks_per_second: known.then_some(clock.frequency),
-            start_time: known.then(|| header.start_time.to_string()),
-            end_time: time(header.end_time),
-            boot_time: time(header.boot_time),
-            first_event_time: span.filter(|_| known).map(|(first, _)| utc(first)),
-            last_event_time: span.filter(|_| known).map(|(_, last)| utc(last)),
-            duration_seconds: span.map(|(first, last)| seconds_between(&clock, first, last)),
-            time_zone_bias_minutes: known.then_some(header.time_zone.bias),
-            time_zone: known.then(|| header.time_zone.standard_name()),
+        survey.add_counts(&counts, trace.clock());
+        survey.gaps = survey.find_gaps(trace, &counts);
+        survey.notes = trace.notes().to_vec();
+        survey.damage = damage;
+        survey.problems = survey.notes.iter().map(Problem::from).collect();
+        let damage = survey.damage.iter().map(Problem::from);
+        survey.problems.extend(damage);
+        survey.problems.extend(counts.problems());
+        Ok(survey)
+    }
+
+    /// The values in the header of a file.
+    fn of_header(header: &FileHeader, clock: Clock) -> Self {
+        let mut survey = Survey {
+            end_time: time_text(header.end_time),
+            boot_time: time_text(header.boot_time),
             buffer_size: header.buffer_size,
-            buffers: entries.len() as u64,
-            buffers_stated: known.then_some(header.buffers_written),
-            compressed: compression.is_some(),
-            compression: compression.map(|c| c.to_string()),
-            bytes_used: entries.iter().map(|b| u64::from(b.fill)).sum(),
-            records: counts.kinds().map(|(_, count)| count).sum(),
-            events_lost: known.then_some(header.events_lost),
-            buffers_lost: known.then_some(header.buffers_lost),
-            // Without a clock there are no times.
-            gaps: gaps(
-                &notes,
-                if known { &entries } else { &[] },
-                &counts.buffers,
-                &utc,
-            ),
-            stale_records: stale,
-            kinds: counts
-                .kinds()
-                .map(|(kind, count)| (kind.to_string(), count))
-                .collect(),
-            providers: counts.providers(known.then_some(&utc)),
-            events: counts.events(),
-            problems,
-            damage,
-            notes,
+            ..Survey::default()
+        };
+        if header.is_known() {
+            survey = Survey {
+                header: true,
+                dialect: Some(header.dialect()),
+                os: Some(header.windows()),
+                log_version: Some(format!("{}.{}", header.log_major, header.log_minor)),
+                logger_name: Some(header.logger_name()),
+                log_file_name: Some(header.log_file_name()),
+                mode: Some(header.mode.to_string()),
+                mode_bits: Some(header.mode.0),
+                pointer_size: Some(header.pointer_size.bytes()),
+                processors: Some(header.processors),
+                clock: Some(header.clock_type.to_string()),
+                perf_freq: Some(header.perf_freq),
+                ticks_per_second: Some(clock.frequency),
+                start_time: Some(header.start_time.to_string()),
+                time_zone_bias_minutes: Some(header.time_zone.bias),
+                time_zone: Some(header.time_zone.standard_name()),
+                buffers_stated: Some(header.buffers_written),
+                events_lost: Some(header.events_lost),
+                buffers_lost: Some(header.buffers_lost),
+                ..survey
+            };
+        }
+        survey
+    }
+
+    fn add_buffers<S: Source>(&mut self, trace: &Trace<S>) {
+        let buffers = trace.buffers();
+        self.buffers = buffers.len() as u64;
+        self.bytes_used = buffers.iter().map(|buffer| u64::from(buffer.fill)).sum();
+        self.compressed = buffers.iter().any(|buffer| buffer.compressed);
+        if self.compressed {
+            self.compression = Some(trace.compression().to_string());
+        }
+        self.stale_records = trace.stale_records().len() as u64;
+    }
+
+    fn add_counts(&mut self, counts: &Counts, clock: Clock) {
+        for (kind, count) in counts.kinds() {
+            self.records += count;
+            self.kinds.insert(kind.to_string(), count);
+        }
+        self.events = counts.events();
+        if let Some(span) = counts.span {
+            self.duration_seconds = Some(seconds_between(&clock, span.first, span.last));
+        }
+        // Without a header event there is no clock, so there are no times.
+        if !self.header {
+            self.providers = counts.providers(None);
+            return;
+        }
+        self.providers = counts.providers(Some(&clock));
+        if let Some(span) = counts.span {
+            self.first_event_time = Some(clock.time(span.first).to_string());
+            self.last_event_time = Some(clock.time(span.last).to_string());
+        }
+    }
+
+    /// The gaps in the sequence of buffers. Without a header event there are no times, so the gaps
+    /// have no spans.
+    fn find_gaps<S: Source>(&self, trace: &Trace<S>, counts: &Counts) -> Vec<Gap> {
+        let clock = trace.clock();
+        let buffers = if self.header { trace.buffers() } else { &[] };
+        gaps(trace.notes(), buffers, &counts.buffers, &|ticks| {
+            clock.time(ticks).to_string()
         })
     }
+}
+
+/// A time as text; `None` for 0, which means that the time is not recorded.
+fn time_text(time: FileTime) -> Option<String> {
+    if time == FileTime::default() {
+        return None;
+    }
+    Some(time.to_string())
 }
 
 impl Survey {
@@ -340,11 +371,10 @@ impl Survey {
     pub fn loss_records(&self) -> LossRecords {
         let class = LOST_EVENT.to_string();
         let mut losses = LossRecords::default();
-        for event in self
-            .events
-            .iter()
-            .filter(|event| event.provider_guid == class)
-        {
+        for event in &self.events {
+            if event.provider_guid != class {
+                continue;
+            }
             match event.opcode {
                 lost::EVENT => losses.events += event.count,
                 lost::BUFFER => losses.buffers += event.count,
@@ -357,8 +387,7 @@ impl Survey {
 }
 
 fn seconds_between(clock: &Clock, first: Ticks, last: Ticks) -> f64 {
-    (clock
-        .nanos_since_start(last)
-        .saturating_sub(clock.nanos_since_start(first))) as f64
-        / 1e9
+    let first = clock.nanos_since_start(first);
+    let last = clock.nanos_since_start(last);
+    last.saturating_sub(first) as f64 / 1e9
 }

@@ -25,14 +25,14 @@ pub struct Report {
     /// The summary.
     #[serde(flatten)]
     pub survey: Survey,
-    /// The processes, those with the most events first; empty where some are selected.
+    /// The processes, the one with the most events first; empty if some are selected.
     pub process_counts: Vec<ProcessCount>,
 }
 
 impl Report {
-    /// The report on the trace in `source`, after its summary was made. `selected` names
-    /// the processes whose events it counts. If there are `owners`, the trace is read for the
-    /// names of its processes.
+    /// The report on the trace in `source`, whose summary is `survey`. `selected` names the
+    /// processes whose events it counts. If there are `owners`, the trace is read for the names of
+    /// its processes.
     #[must_use]
     pub fn new<S: Source>(
         survey: Survey,
@@ -43,8 +43,10 @@ impl Report {
         owners: Option<OwnerCounts>,
     ) -> Self {
         let bytes = source.size().unwrap_or(0);
-        let counted = |owners| processes(source, file, limits, owners).unwrap_or_default();
-        let process_counts = owners.map_or_else(Vec::new, counted);
+        let process_counts = match owners {
+            Some(owners) => processes(source, file, limits, owners).unwrap_or_default(),
+            None => Vec::new(),
+        };
         Report {
             schema_version: SCHEMA_VERSION,
             file: file.to_owned(),

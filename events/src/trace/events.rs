@@ -11,9 +11,9 @@ use crate::event::Event;
 
 /// The events of a trace in time order: choose which, then read them with [`Events::next`].
 ///
-/// Conditions of different kinds must all hold; of several providers, ids, processes, event names
-/// or texts, one must match. The trace is read when the first event is asked for: first as a whole,
-/// for its schemas and names, then event by event.
+/// Conditions of different kinds must all hold. If there are several providers, ids, processes,
+/// event names or texts, one must match. The trace is read when the first event is asked for: first
+/// as a whole, for its schemas and names, then event by event.
 ///
 /// An event borrows from its reader, so this is not an `Iterator`; [`Events::into_owned`] makes
 /// one.
@@ -136,16 +136,25 @@ impl<'t> Events<'t> {
     }
 
     /// Selects events with this process id, whether or not the trace describes such a process.
+    ///
+    /// ```
+    /// use etl_format::ProcessId;
+    ///
+    /// # let mut trace = etl_events::from_bytes(etl_events::testing::trace())?;
+    /// let mut events = trace.events().pid(ProcessId::new(100));
+    /// assert_eq!(events.next()?.map(|event| event.name()), Some("GCStart_V1"));
+    /// # Ok::<(), etl_events::Error>(())
+    /// ```
     #[must_use]
-    pub fn pid(mut self, pid: u32) -> Self {
-        self.query.pids.push(ProcessId::new(pid));
+    pub fn pid(mut self, pid: ProcessId) -> Self {
+        self.query.pids.push(pid);
         self
     }
 
     /// Selects events of the thread with this id.
     #[must_use]
-    pub fn thread(mut self, tid: u32) -> Self {
-        self.query.threads.push(ThreadId::new(tid));
+    pub fn thread(mut self, tid: ThreadId) -> Self {
+        self.query.threads.push(tid);
         self
     }
 

@@ -1,7 +1,7 @@
 //! The opened files of a trace, and the machines that they describe.
 
 use etl_analysis::Machine;
-use etl_analysis::files::{Timeline, machines};
+use etl_analysis::files::{MachineClock, Timeline, machines};
 use etl_format::read::{Damage, Limits, Mode, Note, Options, Order, OrderCheck, Records};
 use etl_format::{Clock, FileHeader};
 use etl_schema::store::SchemaStore;
@@ -55,7 +55,7 @@ pub(super) struct TraceFile {
     pub clock: Clock,
     /// The number of its machine.
     pub machine: usize,
-    /// Its place among the files of its machine.
+    /// Its index among the files of its machine.
     pub index_on_machine: usize,
 }
 
@@ -63,12 +63,14 @@ impl TraceFile {
     /// Opens the trace in an input.
     pub fn new(name: String, mut input: Input, settings: &Settings) -> Result<Self> {
         input.ensure_records(settings.limits)?;
-        let opened = input.trace(&settings.options(OrderCheck::Lookahead));
-        let (header, clock) = match opened {
-            Ok(trace) => (trace.header().clone(), trace.clock()),
+        let trace = match input.trace(&settings.options(OrderCheck::Lookahead)) {
+            Ok(trace) => trace,
             Err(error) if settings.mode == Mode::Strict => return Err(Error::Trace(error)),
             Err(error) => return Err(Error::Input(input.head().not_a_trace(&name, &error))),
         };
+        let header = trace.header().clone();
+        let clock = trace.clock();
+        drop(trace);
         Ok(TraceFile {
             name,
             input,
@@ -86,7 +88,7 @@ impl TraceFile {
     }
 }
 
-/// What the files of one machine contain as a whole.
+/// The processes, threads, code and schemas in the files of one machine.
 #[derive(Debug)]
 pub(super) struct MachineData {
     pub machine: Machine,
@@ -123,7 +125,10 @@ impl Files {
                 file.index_on_machine = *count;
                 *count += 1;
             }
-            clocks.push((machine, file.clock));
+            clocks.push(MachineClock {
+                machine,
+                clock: file.clock,
+            });
         }
         Files {
             files,

@@ -86,7 +86,7 @@ impl Trace {
         self.clock().start_time
     }
 
-    /// What could not be read, found by the last pass over the events that reached the end.
+    /// The damaged regions, found by the last pass over the events that reached the end.
     ///
     /// ```
     /// # let mut trace = etl_events::from_bytes(etl_events::testing::trace())?;

@@ -70,7 +70,7 @@ pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Trace> {
     OpenOptions::new().from_bytes(bytes)
 }
 
-/// Reads a pipe to its end, and opens it as a trace, packed or not. A long one is kept in a
+/// Reads a pipe to its end, and opens it as a trace, packed or not. Long input is kept in a
 /// temporary file (feature `unpack`).
 ///
 /// # Errors

@@ -75,9 +75,9 @@ impl Query {
             return Err(failure);
         }
         let mut all = Vec::new();
-        for (file, own) in files.files.iter().zip(&lives) {
-            match own {
-                Some(own) => all.push(own.clone()),
+        for (file, file_lives) in files.files.iter().zip(&lives) {
+            match file_lives {
+                Some(lives) => all.push(lives.clone()),
                 None => all.push(lives_on_machine(&files.files, &lives, file.machine)),
             }
         }
@@ -85,7 +85,7 @@ impl Query {
     }
 }
 
-/// The lives that a file of a machine has; the lives of no process if none has any.
+/// The lives of the first file of a machine that has any; the lives of no process if none has any.
 fn lives_on_machine(
     files: &[TraceFile],
     lives: &[Option<ProcessLives>],

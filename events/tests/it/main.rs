@@ -1,4 +1,5 @@
-//! Tests of rows, filters and schemas on small traces that the writer makes.
+//! Tests of rows, filters and schemas on small traces that the writer makes, and of the events of a
+//! real one.
 // Tests fail by panicking.
 #![allow(
     clippy::unwrap_used,
@@ -10,6 +11,7 @@
 #[expect(dead_code, reason = "the tests of etl-tools need more of it")]
 #[path = "../../../tools/tests/it/common.rs"]
 mod common;
+mod event_log;
 mod filter;
 mod rows;
 mod schemas;

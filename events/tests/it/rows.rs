@@ -44,7 +44,7 @@ fn written(writer: impl FnOnce(RowWriter) -> RowWriter, format: Format) -> Strin
     String::from_utf8(out).unwrap()
 }
 
-/// Twelve texts, then a text with a quote and a byte that is no UTF-8, and once more `Text`.
+/// Twelve texts, then a text with a quote and a byte that is not UTF-8, and again `Text`.
 fn texts() -> (Vec<u8>, SchemaStore) {
     let id = Identity::Modern { id: 5, version: 0 };
     let mut schema = EventSchema::new(PROVIDER, id, SchemaSource::Manifest);
@@ -232,7 +232,7 @@ fn with_items() -> Vec<u8> {
 }
 
 #[test]
-fn json_has_one_stack_and_all_ids_of_extended_items_and_instances() {
+fn json_has_one_stack_and_all_ids_of_items_and_instances() {
     let file = with_items();
     let mut trace = open(&file);
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! Schemas that stand after the events that need them.
+//! Schemas that are in the trace after the events that need them.
 
 use crate::common::{Made, PROVIDER, open, trace};
 use etl_events::EventDecoder;
@@ -21,7 +21,7 @@ fn manifest(timestamp: i64, names: &[(u16, &str)]) -> Made {
 }
 
 #[test]
-fn events_have_the_last_schema_before_them_or_else_the_first_after() {
+fn event_has_the_last_schema_before_it_or_the_first_after_it() {
     let file = trace(&[
         Made::new(2_000, 7, b""),
         Made::new(2_001, 8, b""),

@@ -1,7 +1,7 @@
 //! Categories of frames and markers.
 
-use etl_analysis::machine::names::tier_name;
 use etl_analysis::profile::{Frame, FrameKind};
+use etl_analysis::symbols::tier_name;
 use serde_json::{Value, json};
 
 /// A category, with its index in the profile.

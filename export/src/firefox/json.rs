@@ -18,7 +18,7 @@ impl<W: Write> Json<W> {
         }
     }
 
-    /// JSON as it stands.
+    /// Writes a text that is JSON already.
     #[inline]
     pub fn raw(&mut self, json: &str) -> io::Result<()> {
         self.out.write_all(json.as_bytes())

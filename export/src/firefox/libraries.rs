@@ -53,8 +53,8 @@ impl Libraries {
         let mut libraries = Libraries::default();
         let mut numbers: HashMap<String, u32> = HashMap::default();
         for module in profile.modules() {
-            let library = module.addresses.map(|(start, end)| {
-                let library = library(module, start..end, machine, &link_times, arch);
+            let library = module.addresses.clone().map(|addresses| {
+                let library = library(module, addresses, machine, &link_times, arch);
                 // Processes may have an image at different addresses.
                 let next = libraries.list.len() as u32;
                 let number = *numbers.entry(library.to_string()).or_insert(next);

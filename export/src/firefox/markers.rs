@@ -4,6 +4,7 @@ use etl_format::{ProcessId, ThreadId, Ticks};
 use std::io::{self, Write};
 
 use etl_analysis::Machine;
+use etl_analysis::behavior::activities::ActivityName;
 use etl_analysis::behavior::occurrences::Occurred;
 use etl_analysis::profile::{Profile, ProfileOptions};
 use foldhash::HashMap;
@@ -59,7 +60,7 @@ pub(super) fn markers(
     let mut markers = all_markers(collected);
     markers.retain(|marker| {
         let (index, tid) = marker.thread;
-        let process = index.and_then(|index| machine.processes().get(index));
+        let process = index.and_then(|index| machine.process(index));
         let pid = process.map(|process| process.pid());
         options.admits(index, pid, tid.unwrap_or(ThreadId::UNKNOWN))
             && collected.range.contains(marker.since)
@@ -130,8 +131,8 @@ pub(super) struct Describer<'a> {
     profile: &'a Profile,
     /// Paths of images by process, first address and time of the load.
     images: HashMap<(ProcessId, u64, Ticks), &'a str>,
-    /// Names of the provider and of the activity, by the number of the name.
-    activities: HashMap<u32, (String, String)>,
+    /// Names of activities, by the number of the name.
+    activities: HashMap<u32, ActivityName>,
 }
 
 impl<'a> Describer<'a> {
@@ -142,7 +143,7 @@ impl<'a> Describer<'a> {
         times: &'a Times,
     ) -> Self {
         let loaded = machine.image_lives().filter_map(|life| {
-            let pid = machine.processes().get(life.process)?.pid();
+            let pid = machine.process(life.process)?.pid();
             Some(((pid, life.start, life.loaded?), life.path))
         });
         let mut activities = HashMap::default();
@@ -192,11 +193,11 @@ impl<'a> Describer<'a> {
             Subject::Occurrence => self.occurrence(index, &mut data, texts)?,
             Subject::Activity => {
                 let activity = self.collected.activities.list().get(index)?;
-                let (provider, name) = self.activities.get(&activity.name)?;
+                let name = self.activities.get(&activity.name)?;
                 data.insert("type".into(), "Activity".into());
-                data.insert("provider".into(), texts.number(provider).into());
+                data.insert("provider".into(), texts.number(&name.provider).into());
                 data.insert("id".into(), activity.id.to_string().into());
-                (name.as_str(), Category::Activity)
+                (&*name.event, Category::Activity)
             }
         };
         Some((name, category, Value::Object(data)))
@@ -273,7 +274,7 @@ impl<'a> Describer<'a> {
         Some((name, category))
     }
 
-    /// Where an event was logged.
+    /// The stack of an event, by the number of the event.
     fn stack(&self, number: u64) -> Option<u64> {
         let node = self.profile.node_of(*self.collected.stacks.get(&number)?)?;
         let root = self

@@ -31,7 +31,7 @@ use etl_analysis::behavior::occurrences::Occurrences;
 use etl_analysis::behavior::{contention, exceptions};
 use etl_analysis::loss::Loss;
 use etl_analysis::profile::{Detail, Profile, ProfileOptions, SampleCollector, SampleStack};
-use etl_analysis::{Change, EventRef, Machine, Observer, Sample, Stack};
+use etl_analysis::{Change, EventRef, Machine, Observer, ProcessIndex, Sample, Stack};
 use etl_format::constants::PointerSize;
 use etl_format::read::Record;
 use etl_format::{ThreadId, TimeRange};
@@ -49,11 +49,11 @@ use tables::{Texts, Twins};
 use threads::Threads;
 use times::{Times, to_millis};
 
-/// The version of the format. Later versions of the viewer read it too.
+/// The version of the format. Later versions of the viewer also read it.
 const FORMAT: u32 = 66;
 
-/// Index of a process in the machine, and a thread.
-type ThreadKey = (Option<usize>, Option<ThreadId>);
+/// A process, and a thread.
+type ThreadKey = (Option<ProcessIndex>, Option<ThreadId>);
 
 /// Collects the data of a profile; an [`Observer`] for
 /// [`Analysis::run`](etl_analysis::Analysis::run).
@@ -87,7 +87,7 @@ impl Collector {
         }
     }
 
-    /// Only collects what began in a range of the recording's clock.
+    /// Only collects samples and events in a range of times of the recording's clock.
     #[must_use]
     pub fn within(self, range: TimeRange) -> Self {
         Collector {
@@ -159,7 +159,7 @@ impl Observer for Collector {
     }
 }
 
-/// Numbers of what was written.
+/// Numbers of written items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Written {
@@ -205,7 +205,7 @@ impl<'a> FirefoxProfile<'a> {
     /// Writes it as JSON in a gzip file. `name` is the name of the recording.
     ///
     /// # Errors
-    /// When writing fails.
+    /// If writing fails.
     pub fn write_gzip(&self, name: &str, out: impl Write) -> io::Result<Written> {
         let out = GzEncoder::new(out, Compression::fast());
         let (written, out) = self.json(name, BufWriter::with_capacity(CHUNK, out))?;
@@ -217,7 +217,7 @@ impl<'a> FirefoxProfile<'a> {
     /// Writes it as JSON. `name` is the name of the recording.
     ///
     /// # Errors
-    /// When writing fails.
+    /// If writing fails.
     pub fn write(&self, name: &str, out: impl Write) -> io::Result<Written> {
         let (written, _) = self.json(name, BufWriter::with_capacity(CHUNK, out))?;
         Ok(written)

@@ -146,9 +146,10 @@ fn name(profile: &Profile, frame: &Frame) -> String {
     }
 }
 
-/// Where a frame is in its image.
+/// The offset of a frame in its image.
 fn offset(profile: &Profile, frame: &Frame) -> Option<u64> {
-    let (start, _) = profile.modules().get(frame.module)?.addresses?;
+    let module = profile.modules().get(frame.module)?;
+    let start = module.addresses.as_ref()?.start;
     let offset = frame.address?.checked_sub(start)?;
     // Images are smaller than 4 GB.
     u32::try_from(offset).ok().map(u64::from)

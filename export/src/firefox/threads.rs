@@ -4,9 +4,9 @@ use etl_format::{ProcessId, ThreadId, Ticks};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use etl_analysis::Machine;
 use etl_analysis::machine::Thread;
 use etl_analysis::profile::{FrameKind, Profile, Root, TimedSample};
+use etl_analysis::{Machine, ProcessIndex};
 use serde_json::json;
 
 use super::json::Json;
@@ -58,7 +58,7 @@ impl ByRoot {
         self.order.get(begin..self.end(root)).unwrap_or_default()
     }
 
-    /// Where the samples of a root end in the order.
+    /// The end of the samples of a root in the order.
     fn end(&self, root: usize) -> usize {
         self.ends.get(root).copied().unwrap_or(0)
     }
@@ -90,8 +90,8 @@ pub(super) struct Threads<'a> {
     by_root: ByRoot,
     /// When a thread was collecting garbage.
     collecting: BTreeMap<ThreadKey, Vec<(Ticks, Ticks)>>,
-    /// Threads that began first in their processes, by index of the process.
-    first: BTreeMap<usize, ThreadId>,
+    /// Threads that began first in their processes.
+    first: BTreeMap<ProcessIndex, ThreadId>,
     /// For each process, how many had its id before.
     earlier: Vec<usize>,
 }
@@ -180,7 +180,7 @@ impl<'a> Threads<'a> {
     fn describe<W: Write>(&self, json: &mut Json<W>, thread: ThreadKey) -> io::Result<()> {
         let (process, tid) = thread;
         let index = process;
-        let process = process.and_then(|at| self.machine.processes().get(at));
+        let process = process.and_then(|index| self.machine.process(index));
         let thread: Option<&Thread> = tid.and_then(|tid| self.machine.thread_of(index, tid));
         let label = match (thread.map_or("", |thread| &*thread.name), tid) {
             ("", Some(tid)) => format!("Thread {tid}"),
@@ -220,8 +220,8 @@ impl<'a> Threads<'a> {
     }
 
     /// The id of a process as a text. Later processes with the same id get a number after it.
-    fn pid(&self, pid: ProcessId, index: usize) -> String {
-        match self.earlier.get(index).copied().unwrap_or(0) {
+    fn pid(&self, pid: ProcessId, index: ProcessIndex) -> String {
+        match self.earlier.get(index.get()).copied().unwrap_or(0) {
             0 => pid.to_string(),
             earlier => format!("{pid}.{earlier}"),
         }
@@ -247,8 +247,8 @@ impl<'a> Threads<'a> {
     }
 
     /// The samples of a root. The viewer shows a thread as busy until its next sample. If that
-    /// comes late, a row without a stack ends the sample before it, and another one precedes the
-    /// sample.
+    /// comes late, a row without a stack ends the sample before it, and a second row without a
+    /// stack ends the pause.
     fn rows(&self, root: usize, thread: ThreadKey, twins: &mut Twins) -> Vec<Row> {
         let samples = self.by_root.of(root);
         let mut rows = Vec::with_capacity(samples.len());

@@ -21,11 +21,11 @@ pub(super) fn to_millis(time: u64) -> f64 {
 impl Times {
     pub fn new(machine: &Machine) -> Self {
         let clock = *machine.clock();
-        let (first, last) = machine.span().unwrap_or_default();
+        let span = machine.span().unwrap_or_default();
         Times {
             clock,
-            start: clock.time(first),
-            end: clock.time(last),
+            start: clock.time(span.first),
+            end: clock.time(span.last),
         }
     }
 

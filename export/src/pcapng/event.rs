@@ -1,5 +1,5 @@
-//! Events as packets of link type ETW: the header as Windows hands it to programs (`EVENT_HEADER`),
-//! the payload, and what is shown of it as text.
+//! Events as packets of link type ETW: the header as Windows passes it to programs
+//! (`EVENT_HEADER`), the payload, and a text for lists of packets.
 
 use etl_events::Event;
 use etl_format::constants::EventFlags;
@@ -10,9 +10,11 @@ use etl_schema::SchemaSource;
 /// Link type ETW.
 pub(super) const LINK: u16 = 290;
 
-/// Size of `EVENT_HEADER`, and where its flags and its time are.
+/// Size of `EVENT_HEADER`.
 const HEADER: usize = 80;
+/// Offset of its flags.
 const FLAGS: usize = 4;
+/// Offset of its time.
 const TIME: usize = 16;
 /// Bytes to which records are aligned.
 const ALIGNMENT: u8 = 8;
@@ -41,48 +43,39 @@ pub(super) fn put(out: &mut Vec<u8>, event: &Event<'_>) {
     }
 }
 
-/// Appends `ETW_BUFFER_CONTEXT` to a header: the processor, the alignment, and the session. Where
-/// the processor does not fit into a byte, its index takes the place of both, and a flag of the
-/// header says so.
+/// Appends `ETW_BUFFER_CONTEXT` to a header: the processor, the alignment, and the session. If the
+/// processor does not fit into a byte, its index replaces the first two, and a flag of the header
+/// says so.
 fn put_context(out: &mut Vec<u8>, processor: u16) {
     const INDEX: EventFlags = EventFlags::PROCESSOR_INDEX;
     let number = u8::try_from(processor);
     if let Some(field) = out.get_mut(FLAGS..).and_then(<[u8]>::first_chunk_mut) {
-        let flags = EventFlags(u16::from_le_bytes(*field)).without(INDEX);
-        *field = if number.is_ok() { flags } else { flags | INDEX }
-            .0
-            .to_le_bytes();
+        let mut flags = EventFlags(u16::from_le_bytes(*field)).without(INDEX);
+        if number.is_err() {
+            flags = flags | INDEX;
+        }
+        *field = flags.0.to_le_bytes();
     }
-    out.extend(number.map_or(processor.to_le_bytes(), |number| [number, ALIGNMENT]));
+    match number {
+        Ok(number) => out.extend([number, ALIGNMENT]),
+        Err(_) => out.extend(processor.to_le_bytes()),
+    }
     out.extend([0, 0]);
 }
 
-/// The header of an event that is recorded with another one.
+/// The header of an event that is recorded with another header.
 fn put_header(out: &mut Vec<u8>, record: &Record<'_>) {
     let payload = record.payload().len();
-    out.extend(
-        u16::try_from(HEADER + payload)
-            .unwrap_or(u16::MAX)
-            .to_le_bytes(),
-    );
+    let size = u16::try_from(HEADER + payload).unwrap_or(u16::MAX);
+    out.extend(size.to_le_bytes());
     // Header type, and flags: a classic event.
     out.extend(0u16.to_le_bytes());
     out.extend(EventFlags::CLASSIC_HEADER.0.to_le_bytes());
     out.extend(0u16.to_le_bytes());
-    out.extend(
-        record
-            .thread_id()
-            .unwrap_or(ThreadId::UNKNOWN)
-            .get()
-            .to_le_bytes(),
-    );
-    out.extend(
-        record
-            .process_id()
-            .unwrap_or(ProcessId::UNKNOWN)
-            .get()
-            .to_le_bytes(),
-    );
+    let thread = record.thread_id().unwrap_or(ThreadId::UNKNOWN);
+    out.extend(thread.get().to_le_bytes());
+    let process = record.process_id().unwrap_or(ProcessId::UNKNOWN);
+    out.extend(process.get().to_le_bytes());
     out.extend(0i64.to_le_bytes());
     out.extend(record.provider().unwrap_or(Guid::ZERO).to_bytes());
     let identity = record.identity();
@@ -95,7 +88,7 @@ fn put_header(out: &mut Vec<u8>, record: &Record<'_>) {
     out.extend([0; 24]);
 }
 
-/// What is shown of an event: its message, or its name and fields.
+/// The text of an event: its message, or its name and fields.
 fn text(event: &Event<'_>) -> String {
     // The format string of a WPP message repeats the header.
     let message = match event.source() {

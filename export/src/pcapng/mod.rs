@@ -3,8 +3,8 @@
 //! Packets are in the events of three providers: Microsoft-Windows-NDIS-PacketCapture
 //! (`netsh trace start capture=yes`), Microsoft-Windows-PktMon (`pktmon start --capture`) and
 //! Microsoft-Windows-Ras-NdisWanPacketCapture. A trace is read twice: [`Interfaces`] finds where
-//! packets were captured, since what names the places often comes last, and [`PacketWriter`] writes
-//! the packets.
+//! packets were captured, since the events that name the places often come last, and
+//! [`PacketWriter`] writes the packets.
 //!
 //! Times are exact to 100 ns. Windows logs a packet at each layer that it passes; it is written
 //! once unless [`PacketOptions::all_layers`] asks for all of them.
@@ -24,16 +24,16 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use etl_events::{Event, EventDecoder};
-use etl_format::ThreadId;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::Record;
 
 use block::{Block, kind, option};
-use packet::{Fact, Link, Part, Place, RADIOTAP, Reception};
+use packet::{ComponentFact, Fact, Link, Part, Place, PortNames, RADIOTAP, Reception};
 use radio::Radio;
-use reassembly::Reassembly;
+use reassembly::{Origin, Reassembly};
 use seen::Seen;
 
+pub use packet::DropPoint;
 pub use reader::{Packet, Packets};
 
 /// Which packets and events are written.
@@ -50,29 +50,35 @@ impl PacketOptions {
         PacketOptions::default()
     }
 
-    /// Whether a packet is written for each layer and component at which it was logged.
+    /// Writes a packet for each layer and component at which it was logged.
     #[must_use]
-    pub fn all_layers(self, all_layers: bool) -> Self {
-        PacketOptions { all_layers, ..self }
+    pub fn all_layers(self) -> Self {
+        PacketOptions {
+            all_layers: true,
+            ..self
+        }
     }
 
-    /// Whether the events without packets are written as well, with link type ETW (290).
+    /// Also writes the events without packets, with link type ETW (290).
     #[must_use]
-    pub fn events(self, events: bool) -> Self {
-        PacketOptions { events, ..self }
+    pub fn events(self) -> Self {
+        PacketOptions {
+            events: true,
+            ..self
+        }
     }
 }
 
 /// The first pass: where packets were captured.
 #[derive(Debug, Default)]
 pub struct Interfaces {
-    places: BTreeMap<Place, [String; 2]>,
+    places: BTreeMap<Place, PortNames>,
     components: BTreeMap<u16, Component>,
-    /// Cards and layers for which events say how packets were received.
+    /// Cards and layers whose events say how packets were received.
     radios: BTreeSet<(u32, u32)>,
 }
 
-/// What events say of a component of the network stack.
+/// What events say about a component of the network stack.
 #[derive(Debug, Default)]
 struct Component {
     name: String,
@@ -83,7 +89,7 @@ struct Component {
 }
 
 impl Interfaces {
-    /// None so far.
+    /// No interfaces.
     #[must_use]
     pub fn new() -> Self {
         Interfaces::default()
@@ -100,11 +106,12 @@ impl Interfaces {
             self.places.entry(part.place).or_insert(part.names);
         } else if let Some(reception) = packet::reception_of(&event) {
             self.radios.insert((reception.card, reception.layer));
-        } else if let Some((id, fact)) = packet::fact_of(&event) {
-            let component = self.components.entry(id).or_default();
+        } else if let Some(ComponentFact { component, fact }) = packet::fact_of(&event) {
+            let component = self.components.entry(component).or_default();
             match fact {
-                Fact::Name(name, description) => {
-                    (component.name, component.description) = (name, description);
+                Fact::Name { name, description } => {
+                    component.name = name;
+                    component.description = description;
                 }
                 Fact::Ipv4(address) => drop(component.ipv4.insert(address)),
                 Fact::Ipv6(address) => drop(component.ipv6.insert(address)),
@@ -131,35 +138,40 @@ impl Interfaces {
             if self.radios.contains(&(*card, *layer)))
     }
 
-    /// The places whose packets are written. Of the layers above a network card one is enough: the
-    /// card itself, where it is there, or the first.
-    fn written(&self, options: PacketOptions) -> impl Iterator<Item = (&Place, &[String; 2])> {
-        let mut first = None;
-        self.places.iter().filter(move |(place, _)| {
-            let Place::Layer { card, layer, .. } = place else {
-                return true;
-            };
-            // The layers of a card follow each other.
-            let (_, written) = first
-                .filter(|(of, _)| of == card)
-                .unwrap_or((*card, *layer));
-            first = Some((*card, written));
-            options.all_layers || written == *layer
-        })
+    /// The places whose packets are written. One layer of each network card is enough: the card
+    /// itself if it has packets, or the first layer.
+    fn written(&self, options: PacketOptions) -> Vec<(&Place, &PortNames)> {
+        let mut written = Vec::new();
+        let mut last_card = None;
+        let mut first_layer = 0;
+        for (place, names) in &self.places {
+            if let Place::Layer { card, layer, .. } = place {
+                // The layers of a card follow each other.
+                if last_card != Some(*card) {
+                    last_card = Some(*card);
+                    first_layer = *layer;
+                }
+                if *layer != first_layer && !options.all_layers {
+                    continue;
+                }
+            }
+            written.push((place, names));
+        }
+        written
     }
 }
 
-/// What was written.
+/// Numbers of written items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Written {
-    /// Packets.
+    /// Packets in the file.
     pub packets: u64,
     /// Events without packets.
     pub events: u64,
-    /// Packets of other layers and components, which are left out.
+    /// Packets that other layers and components logged again; they are left out.
     pub repeated: u64,
-    /// Packets with a part missing: they are left out.
+    /// Packets with a missing part; they are left out.
     pub incomplete: u64,
 }
 
@@ -175,7 +187,7 @@ pub struct PacketWriter<W> {
     /// How the next packet was received, by card, layer and processor.
     radios: BTreeMap<(u32, u32, u16), Radio>,
     /// The number of the interface of events.
-    of_events: u32,
+    event_interface: u32,
     parts: Reassembly,
     seen: Seen,
     block: Block,
@@ -188,7 +200,7 @@ impl<W: Write> PacketWriter<W> {
     /// Writes the head of the file: the section and the interfaces.
     ///
     /// # Errors
-    /// When writing fails.
+    /// If writing fails.
     pub fn new(mut out: W, interfaces: &Interfaces, options: PacketOptions) -> io::Result<Self> {
         let mut block = Block::default();
         let application = concat!("etlkit ", env!("CARGO_PKG_VERSION"));
@@ -203,17 +215,19 @@ impl<W: Write> PacketWriter<W> {
             .u32(u32::MAX)
             .text(option::SECTION_APPLICATION, application);
         block.write(&mut out)?;
-        let (mut numbers, mut with_radio) = (BTreeMap::new(), Vec::new());
+        let mut numbers = BTreeMap::new();
+        let mut with_radio = Vec::new();
         for (place, names) in interfaces.written(options) {
             let has_radio = interfaces.has_radio(place);
-            describe(
-                &mut block,
-                (place, has_radio),
-                names,
-                &interfaces.components,
-            );
-            with_radio.push(has_radio);
+            let link = if has_radio {
+                RADIOTAP
+            } else {
+                place.link().code()
+            };
+            begin_interface(&mut block, link);
+            describe(&mut block, place, names, &interfaces.components);
             block.write(&mut out)?;
+            with_radio.push(has_radio);
             numbers.insert(place.clone(), numbers.len() as u32);
         }
         if options.events {
@@ -224,7 +238,7 @@ impl<W: Write> PacketWriter<W> {
         Ok(PacketWriter {
             out,
             options,
-            of_events: numbers.len() as u32,
+            event_interface: numbers.len() as u32,
             interfaces: numbers,
             with_radio,
             radios: BTreeMap::new(),
@@ -241,7 +255,7 @@ impl<W: Write> PacketWriter<W> {
     /// trace in the first pass, and its clock says when the packet was captured.
     ///
     /// # Errors
-    /// When writing fails.
+    /// If writing fails.
     pub fn record(
         &mut self,
         decoder: &mut EventDecoder<'_>,
@@ -268,7 +282,9 @@ impl<W: Write> PacketWriter<W> {
         event::put(&mut self.text, &event);
         let len = self.text.len() as u32;
         let time = unix_time(&event);
-        self.block.begin(kind::ENHANCED_PACKET).u32(self.of_events);
+        self.block
+            .begin(kind::ENHANCED_PACKET)
+            .u32(self.event_interface);
         self.block
             .u32((time >> 32) as u32)
             .u32(time as u32)
@@ -286,39 +302,34 @@ impl<W: Write> PacketWriter<W> {
             None => true,
         };
         let Some(&interface) = self.interfaces.get(&part.place).filter(|_| is_new) else {
-            self.written.repeated += u64::from(part.ends);
+            self.written.repeated += u64::from(part.fragment.is_last);
             return Ok(());
         };
-        let key = (
-            interface,
-            record.processor(),
-            record.thread_id().map_or(0, ThreadId::get),
-        );
-        let (begins, ends) = (part.begins, part.ends);
-        let Some(packet) = self.parts.add(key, part.bytes, begins, ends) else {
+        let origin = Origin::new(interface, record);
+        let Some(packet) = self.parts.add(origin, part.fragment) else {
             return Ok(());
         };
         let time = unix_time(event);
-        let (mut packet, length) = complete(part, packet);
+        let RestoredPacket { mut bytes, length } = restore(part, packet);
         if self.with_radio.get(interface as usize) == Some(&true) {
-            let mut with_header = Vec::with_capacity(packet.len() + 16);
+            let mut with_header = Vec::with_capacity(bytes.len() + 16);
             Radio::header(self.radio_of(part, record), &mut with_header);
-            with_header.extend_from_slice(&packet);
-            packet = Cow::Owned(with_header);
+            with_header.extend_from_slice(&bytes);
+            bytes = Cow::Owned(with_header);
         }
-        let captured = packet.len() as u32;
+        let captured = bytes.len() as u32;
         self.block.begin(kind::ENHANCED_PACKET).u32(interface);
         self.block.u32((time >> 32) as u32).u32(time as u32);
         self.block
             .u32(captured)
             .u32(length.max(captured))
-            .bytes(&packet);
+            .bytes(&bytes);
         self.options_of(part, event);
         self.written.packets += 1;
         self.block.write(&mut self.out)
     }
 
-    /// How a packet was received, by the event before it.
+    /// How a packet was received, from the event before it.
     fn radio_of(&mut self, part: &Part<'_>, record: &Record<'_>) -> Option<Radio> {
         let Place::Layer { card, layer, .. } = part.place else {
             return None;
@@ -332,23 +343,24 @@ impl<W: Write> PacketWriter<W> {
         if let (Some(pid), Some(tid)) = (event.pid(), event.tid()) {
             let _ = write!(self.comment, "PID={pid} TID={tid}");
         }
-        if let Some((reason, place)) = part.dropped {
+        if let Some(DropPoint { reason, location }) = part.dropped {
             let blank = if self.comment.is_empty() { "" } else { " " };
             let _ = match &part.reason {
                 Some(name) => write!(self.comment, "{blank}dropped: {name} (reason {reason})"),
                 None => write!(self.comment, "{blank}dropped: reason {reason}"),
             };
-            let _ = write!(self.comment, ", location {place:#x}");
+            let _ = write!(self.comment, ", location {location:#x}");
         }
         self.block.text(option::COMMENT, &self.comment);
         if let Some(is_sent) = part.is_sent {
-            self.block.option(
-                option::PACKET_FLAGS,
-                &(1 + u32::from(is_sent)).to_le_bytes(),
-            );
+            // 1 is inbound, 2 outbound.
+            let flags = 1 + u32::from(is_sent);
+            self.block
+                .option(option::PACKET_FLAGS, &flags.to_le_bytes());
         }
-        if let Some((group, _)) = part.number {
-            self.block.option(option::PACKET_ID, &group.to_le_bytes());
+        if let Some(number) = part.number {
+            self.block
+                .option(option::PACKET_ID, &number.group.to_le_bytes());
         }
         if part.dropped.is_some() {
             // A verdict of the hardware's driver, as a number of 64 bits.
@@ -366,7 +378,7 @@ impl<W: Write> PacketWriter<W> {
     /// Ends the file.
     ///
     /// # Errors
-    /// When writing fails.
+    /// If writing fails.
     pub fn finish(mut self) -> io::Result<Written> {
         self.written.incomplete = self.parts.incomplete();
         self.out.flush()?;
@@ -374,9 +386,16 @@ impl<W: Write> PacketWriter<W> {
     }
 }
 
-/// A packet that is whole, and its length on the network. What Windows took out of it or did to it
-/// is undone: VLAN tags, and Wi-Fi packets are not encrypted any more.
-fn complete<'a>(part: &Part<'_>, mut packet: Cow<'a, [u8]>) -> (Cow<'a, [u8]>, u32) {
+/// A packet as it was on the network.
+struct RestoredPacket<'a> {
+    bytes: Cow<'a, [u8]>,
+    /// Length on the network; 0 if it is unknown.
+    length: u32,
+}
+
+/// Restores a packet: puts its VLAN tag back, and clears the flag of Wi-Fi packets that says that
+/// they are encrypted, since Windows logs them decrypted.
+fn restore<'a>(part: &Part<'_>, mut packet: Cow<'a, [u8]>) -> RestoredPacket<'a> {
     let link = part.place.link();
     if link == Link::Wifi
         && packet.get(1).is_some_and(|flags| flags & PROTECTED != 0)
@@ -388,14 +407,21 @@ fn complete<'a>(part: &Part<'_>, mut packet: Cow<'a, [u8]>) -> (Cow<'a, [u8]>, u
         .length
         .or_else(|| original_length(link, &packet))
         .unwrap_or(0);
-    if let Some(tagged) = part.vlan.and_then(|tag| vmswitch::tagged(&packet, tag)) {
-        length += u32::from(length > 0) * (tagged.len() - packet.len()) as u32;
+    if let Some(tag) = part.vlan
+        && let Some(tagged) = vmswitch::tagged(&packet, tag)
+    {
+        if length > 0 {
+            length += (tagged.len() - packet.len()) as u32;
+        }
         packet = Cow::Owned(tagged);
     }
-    (packet, length)
+    RestoredPacket {
+        bytes: packet,
+        length,
+    }
 }
 
-/// The name of the interface of a place; that of a component comes after it.
+/// The name of the interface of a place, without the name of a component.
 fn place_name(place: &Place) -> String {
     match place {
         Place::Layer {
@@ -413,6 +439,7 @@ fn place_name(place: &Place) -> String {
         Place::Component { id, .. } => format!("pktmon:{id}"),
     }
 }
+
 /// The flag of Wi-Fi packets that are encrypted.
 const PROTECTED: u8 = 0x40;
 
@@ -429,15 +456,14 @@ fn begin_interface(block: &mut Block, link: u16) -> &mut Block {
     block.option(option::INTERFACE_RESOLUTION, &[RESOLUTION])
 }
 
+/// Adds the name and the description of an interface, and the addresses of a component.
 fn describe(
     block: &mut Block,
-    (place, has_radio): (&Place, bool),
-    [port_name, card_name]: &[String; 2],
+    place: &Place,
+    names: &PortNames,
     components: &BTreeMap<u16, Component>,
 ) {
-    let link = place.link();
-    begin_interface(block, if has_radio { RADIOTAP } else { link.code() });
-    let named = place_name(place);
+    let place_name = place_name(place);
     match place {
         Place::Layer {
             card,
@@ -445,33 +471,33 @@ fn describe(
             layer,
             ..
         } => {
-            block.text(option::INTERFACE_NAME, &named);
+            block.text(option::INTERFACE_NAME, &place_name);
             if *is_above {
                 let about = format!("filter above interface {layer} of card {card}");
                 block.text(option::INTERFACE_DESCRIPTION, &about);
             }
         }
         Place::Port { .. } => {
-            block.text(option::INTERFACE_NAME, &named);
-            let about = [&**port_name, &**card_name].join(" ");
+            block.text(option::INTERFACE_NAME, &place_name);
+            let about = format!("{} {}", names.port, names.card);
             block.text(option::INTERFACE_DESCRIPTION, about.trim());
         }
         Place::RemoteAccess { .. } => {
-            block.text(option::INTERFACE_NAME, &named);
+            block.text(option::INTERFACE_NAME, &place_name);
         }
         Place::Component { id, .. } => {
             let unknown = Component::default();
             let component = components.get(id).unwrap_or(&unknown);
-            let name = format!("{named} {}", component.name);
+            let name = format!("{place_name} {}", component.name);
             block.text(option::INTERFACE_NAME, name.trim());
             block.text(option::INTERFACE_DESCRIPTION, &component.description);
             for address in &component.ipv4 {
-                // The mask is not known.
-                let all: Vec<u8> = address.iter().copied().chain([0xff; 4]).collect();
-                block.option(option::INTERFACE_IPV4, &all);
+                // No event states the mask.
+                let with_mask = [*address, [0xff; 4]].concat();
+                block.option(option::INTERFACE_IPV4, &with_mask);
             }
             for address in &component.ipv6 {
-                let with_prefix: Vec<u8> = address.iter().copied().chain([128]).collect();
+                let with_prefix = [&address[..], &[128]].concat();
                 block.option(option::INTERFACE_IPV6, &with_prefix);
             }
             if let Some(mac) = &component.mac {
@@ -486,25 +512,29 @@ fn describe(
 fn original_length(link: Link, packet: &[u8]) -> Option<u32> {
     const ETHERNET: usize = 14;
     const IPV6: u32 = 40;
-    let at = match link {
+    let ip_header = match link {
         Link::Ethernet => ETHERNET,
         Link::Raw => 0,
         Link::Wifi => return None,
     };
-    let number = |at: usize| {
-        let bytes = packet.get(at..at + 2)?;
-        Some(u32::from(u16::from_be_bytes(bytes.try_into().ok()?)))
-    };
-    let version = match (link, number(ETHERNET - 2)) {
-        (Link::Ethernet, Some(0x0800)) => 4,
-        (Link::Ethernet, Some(0x86dd)) => 6,
-        (Link::Raw, _) => packet.first()? >> 4,
-        _ => return None,
+    let version = match link {
+        Link::Ethernet => match u16_be(packet, ETHERNET - 2)? {
+            0x0800 => 4,
+            0x86dd => 6,
+            _ => return None,
+        },
+        _ => packet.first()? >> 4,
     };
     let length = match version {
-        4 => number(at + 2)?,
-        6 => number(at + 4)? + IPV6,
+        4 => u32::from(u16_be(packet, ip_header + 2)?),
+        6 => u32::from(u16_be(packet, ip_header + 4)?) + IPV6,
         _ => return None,
     };
-    Some(length + at as u32)
+    Some(length + ip_header as u32)
+}
+
+/// A number in network byte order.
+fn u16_be(packet: &[u8], offset: usize) -> Option<u16> {
+    let bytes = packet.get(offset..)?.first_chunk()?;
+    Some(u16::from_be_bytes(*bytes))
 }

@@ -8,6 +8,7 @@ use etl_schema::decode::Value;
 use etl_schema::providers::{NDIS_PACKET_CAPTURE, PKTMON, RAS_PACKET_CAPTURE};
 
 use super::radio::Radio;
+use super::reassembly::Fragment;
 use super::vmswitch::SwitchPacket;
 use crate::text::utf16;
 
@@ -54,7 +55,7 @@ impl Link {
 /// The link type of Wi-Fi packets with a header that says how they were received.
 pub(super) const RADIOTAP: u16 = 127;
 
-/// Where a packet was captured: what becomes an interface.
+/// Where a packet was captured. Each place becomes an interface.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     /// A layer of the driver stack of a network card, the card itself first.
@@ -66,7 +67,7 @@ pub(super) enum Place {
     },
     /// A port of a virtual switch.
     Port { card: u32, layer: u32, port: u32 },
-    /// A component of the network stack, by the packet monitor.
+    /// A component of the network stack, from the packet monitor.
     Component { id: u16, link: Link },
     /// A user of remote access, in a routing domain.
     RemoteAccess { domain: String, user: String },
@@ -81,28 +82,48 @@ impl Place {
     }
 }
 
-/// An event with a packet or a part of one.
+/// The packet, or part of a packet, in an event.
 #[derive(Debug)]
 pub(super) struct Part<'a> {
     pub place: Place,
-    /// Whether a packet begins and ends here.
-    pub begins: bool,
-    pub ends: bool,
-    /// Whether the machine sent it; `None` where the event does not say.
+    pub fragment: Fragment<'a>,
+    /// Whether the machine sent it; `None` if the event does not say.
     pub is_sent: Option<bool>,
-    pub bytes: &'a [u8],
-    /// Bytes of the packet as it was on the network, where the event says.
+    /// Bytes of the packet on the network, if the event says.
     pub length: Option<u32>,
-    /// Group and number of the packet: the same at every component.
-    pub number: Option<(u64, u64)>,
-    /// Reason and place in the driver's code, of a dropped packet.
-    pub dropped: Option<(u64, u64)>,
-    /// Name of the reason, where the schema of the event has one.
+    /// The same at every component.
+    pub number: Option<PacketNumber>,
+    pub dropped: Option<DropPoint>,
+    /// Name of the reason for dropping it, if the schema of the event has one.
     pub reason: Option<String>,
-    /// The VLAN tag that Windows took out of it.
+    /// The VLAN tag that Windows removed from it.
     pub vlan: Option<u16>,
-    /// Names of the port and of its card.
-    pub names: [String; 2],
+    /// Of a port of a virtual switch.
+    pub names: PortNames,
+}
+
+/// The number of a packet of the packet monitor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PacketNumber {
+    pub group: u64,
+    pub number: u64,
+}
+
+/// Why and where a packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct DropPoint {
+    /// The reason, as a number (`DropReason`).
+    pub reason: u64,
+    /// The place in the driver's code, as a number (`DropLocation`).
+    pub location: u64,
+}
+
+/// Names of a port of a virtual switch and of the card that it belongs to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PortNames {
+    pub port: String,
+    pub card: String,
 }
 
 /// Whether the provider of a record logs packets.
@@ -121,15 +142,9 @@ pub(super) fn part_of<'a>(event: &Event<'a>) -> Option<Part<'a>> {
         (NDIS_PACKET_CAPTURE, id::SWITCH_FRAGMENT) => port_part(event.record(), descriptor.keyword),
         (PKTMON, id @ (id::PACKET | id::DROPPED)) => component_part(event, id),
         (RAS_PACKET_CAPTURE, id @ (id::RAS_SENT | id::RAS_RECEIVED)) => {
-            let place = Place::RemoteAccess {
-                domain: text(event, "RoutingDomainID"),
-                user: text(event, "RRASUserName"),
-            };
-            let part = Part::new(place, bytes(event, "Fragment")?);
-            Some(Part {
-                is_sent: Some(id == id::RAS_SENT),
-                ..part
-            })
+            let mut part = remote_access_part(event)?;
+            part.is_sent = Some(id == id::RAS_SENT);
+            Some(part)
         }
         _ => None,
     }
@@ -160,39 +175,35 @@ impl<'a> Part<'a> {
     fn new(place: Place, bytes: &'a [u8]) -> Self {
         Part {
             place,
-            begins: true,
-            ends: true,
+            fragment: Fragment::whole(bytes),
             is_sent: None,
-            bytes,
             length: None,
             number: None,
             dropped: None,
             reason: None,
             vlan: None,
-            names: <[String; 2]>::default(),
+            names: PortNames::default(),
         }
     }
 
-    /// With what the keywords of NDIS-PacketCapture say.
-    fn with_keywords(self, keyword: u64) -> Self {
-        let has = |bit| keyword & bit != 0;
-        let is_sent = match (has(keyword::SEND), has(keyword::RECEIVE)) {
-            (true, false) => Some(true),
-            (false, true) => Some(false),
+    /// Sets the fields that the keywords of NDIS-PacketCapture state.
+    fn with_keywords(mut self, keyword: u64) -> Self {
+        self.fragment.is_first = keyword & keyword::START != 0;
+        self.fragment.is_last = keyword & keyword::END != 0;
+        self.is_sent = match keyword & (keyword::SEND | keyword::RECEIVE) {
+            keyword::SEND => Some(true),
+            keyword::RECEIVE => Some(false),
             _ => None,
         };
-        Part {
-            begins: has(keyword::START),
-            ends: has(keyword::END),
-            is_sent,
-            ..self
-        }
+        self
     }
 }
 
 /// A packet of a layer above a network card.
 fn layer_part<'a>(event: &Event<'a>, keyword: u64) -> Option<Part<'a>> {
-    let (mut card, mut layer, mut fragment) = (None, None, None);
+    let mut card = None;
+    let mut layer = None;
+    let mut fragment = None;
     for (field, value) in event.fields()? {
         match (&*field.name, value) {
             ("MiniportIfIndex", value) => card = value.as_u64(),
@@ -204,11 +215,14 @@ fn layer_part<'a>(event: &Event<'a>, keyword: u64) -> Option<Part<'a>> {
             _ => {}
         }
     }
-    let (card, layer) = (card? as u32, layer? as u32);
-    let link = match keyword {
-        k if k & keyword::WIFI != 0 => Link::Wifi,
-        k if k & keyword::MOBILE_BROADBAND != 0 => Link::Raw,
-        _ => Link::Ethernet,
+    let card = card? as u32;
+    let layer = layer? as u32;
+    let link = if keyword & keyword::WIFI != 0 {
+        Link::Wifi
+    } else if keyword & keyword::MOBILE_BROADBAND != 0 {
+        Link::Raw
+    } else {
+        Link::Ethernet
     };
     let place = Place::Layer {
         card,
@@ -223,109 +237,129 @@ fn layer_part<'a>(event: &Event<'a>, keyword: u64) -> Option<Part<'a>> {
 fn port_part<'a>(record: &Record<'a>, keyword: u64) -> Option<Part<'a>> {
     let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
     let packet = SwitchPacket::of(record.payload(), pointers)?;
-    let SwitchPacket {
-        card, layer, port, ..
-    } = packet;
-    let names = packet.names.map(utf16);
-    let part = Part::new(Place::Port { card, layer, port }, packet.bytes);
-    Some(
-        Part {
-            vlan: packet.vlan,
-            names,
-            ..part
-        }
-        .with_keywords(keyword),
-    )
+    let place = Place::Port {
+        card: packet.card,
+        layer: packet.layer,
+        port: packet.port,
+    };
+    let mut part = Part::new(place, packet.bytes).with_keywords(keyword);
+    part.vlan = packet.vlan;
+    part.names = PortNames {
+        port: utf16(packet.port_name),
+        card: utf16(packet.card_name),
+    };
+    Some(part)
+}
+
+/// A packet of a user of remote access.
+fn remote_access_part<'a>(event: &Event<'a>) -> Option<Part<'a>> {
+    let place = Place::RemoteAccess {
+        domain: text(event, "RoutingDomainID"),
+        user: text(event, "RRASUserName"),
+    };
+    Some(Part::new(place, bytes(event, "Fragment")?))
 }
 
 /// A packet of a component of the network stack.
 fn component_part<'a>(event: &Event<'a>, event_id: u16) -> Option<Part<'a>> {
-    let mut numbers = [None; COMPONENT_FIELDS.len()];
-    let (mut payload, mut reason_name) = (None, None);
-    for (field, value) in event.fields()? {
-        if let Value::Binary(bytes) = value {
-            payload = (&*field.name == "Payload").then_some(bytes).or(payload);
-        } else if let Some(at) = COMPONENT_FIELDS
-            .iter()
-            .position(|name| *name == &*field.name)
-            && let Some(number) = numbers.get_mut(at)
-        {
-            *number = value.as_u64();
-            if &*field.name == DROP_REASON {
-                let map = field.map.as_deref();
-                reason_name = map.zip(*number).and_then(|(map, reason)| map.get(reason));
-            }
-        }
-    }
-    let [
-        kind,
-        id,
-        direction_tag,
-        length,
-        group,
-        number,
-        reason,
-        location,
-    ] = numbers;
-    let link = match kind {
-        Some(1) => Link::Ethernet,
-        Some(2) => Link::Wifi,
-        Some(3) => Link::Raw,
+    let fields = ComponentFields::read(event)?;
+    let link = match fields.packet_type? {
+        1 => Link::Ethernet,
+        2 => Link::Wifi,
+        3 => Link::Raw,
         _ => return None,
     };
-    let part = Part::new(
-        Place::Component {
-            id: id? as u16,
-            link,
-        },
-        payload?,
-    );
-    Some(Part {
-        is_sent: direction_tag.and_then(direction),
-        length: length.map(|length| length as u32),
-        number: group.zip(number),
-        dropped: reason.zip(location).filter(|_| event_id == id::DROPPED),
-        reason: reason_name.map(str::to_owned),
-        ..part
-    })
+    let place = Place::Component {
+        id: fields.component? as u16,
+        link,
+    };
+    let mut part = Part::new(place, fields.payload?);
+    part.is_sent = fields.direction.and_then(is_sent);
+    part.length = fields.original_size.map(|length| length as u32);
+    if let (Some(group), Some(number)) = (fields.group, fields.number) {
+        part.number = Some(PacketNumber { group, number });
+    }
+    if event_id == id::DROPPED
+        && let (Some(reason), Some(location)) = (fields.reason, fields.location)
+    {
+        part.dropped = Some(DropPoint { reason, location });
+    }
+    part.reason = fields.reason_name;
+    Some(part)
 }
 
-/// The field whose numbers have names.
-const DROP_REASON: &str = "DropReason";
+/// The fields of an event with a packet of a component.
+#[derive(Default)]
+struct ComponentFields<'a> {
+    packet_type: Option<u64>,
+    component: Option<u64>,
+    direction: Option<u64>,
+    original_size: Option<u64>,
+    group: Option<u64>,
+    number: Option<u64>,
+    reason: Option<u64>,
+    reason_name: Option<String>,
+    location: Option<u64>,
+    payload: Option<&'a [u8]>,
+}
 
-/// Fields with numbers of the packets of a component.
-const COMPONENT_FIELDS: [&str; 8] = [
-    "PacketType",
-    "ComponentId",
-    "DirTag",
-    "OriginalPayloadSize",
-    "PktGroupId",
-    "PktNumber",
-    DROP_REASON,
-    "DropLocation",
-];
+impl<'a> ComponentFields<'a> {
+    /// Reads the fields in one pass over the event.
+    fn read(event: &Event<'a>) -> Option<Self> {
+        let mut fields = ComponentFields::default();
+        for (field, value) in event.fields()? {
+            let number = value.as_u64();
+            match (&*field.name, value) {
+                ("Payload", Value::Binary(bytes)) => fields.payload = Some(bytes),
+                (_, Value::Binary(_)) => {}
+                ("PacketType", _) => fields.packet_type = number,
+                ("ComponentId", _) => fields.component = number,
+                ("DirTag", _) => fields.direction = number,
+                ("OriginalPayloadSize", _) => fields.original_size = number,
+                ("PktGroupId", _) => fields.group = number,
+                ("PktNumber", _) => fields.number = number,
+                ("DropReason", _) => {
+                    fields.reason = number;
+                    if let (Some(map), Some(reason)) = (&field.map, number) {
+                        fields.reason_name = map.get(reason).map(str::to_owned);
+                    }
+                }
+                ("DropLocation", _) => fields.location = number,
+                _ => {}
+            }
+        }
+        Some(fields)
+    }
+}
 
-/// Whether a direction of the packet monitor is away from the machine: in and out, receive and
-/// transmit, ingress and egress.
-fn direction(tag: u64) -> Option<bool> {
-    match tag {
+/// Whether a packet with this direction (`DirTag`) leaves the machine. The directions are in and
+/// out, receive and transmit, ingress and egress.
+fn is_sent(direction: u64) -> Option<bool> {
+    match direction {
         1 | 3 | 5 => Some(false),
         2 | 4 | 6 => Some(true),
         _ => None,
     }
 }
 
-/// What the packet monitor says of a component.
+/// What an event of the packet monitor says about a component.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ComponentFact {
+    /// The id of the component.
+    pub component: u16,
+    pub fact: Fact,
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fact {
-    Name(String, String),
+    Name { name: String, description: String },
     Ipv4([u8; 4]),
     Ipv6([u8; 16]),
     Mac([u8; 6]),
 }
 
 /// The fact about a component of the packet monitor in an event.
-pub(super) fn fact_of(event: &Event<'_>) -> Option<(u16, Fact)> {
+pub(super) fn fact_of(event: &Event<'_>) -> Option<ComponentFact> {
     const COMPONENT: u16 = 20;
     const IPV4: u16 = 65;
     const IPV6: u16 = 66;
@@ -337,7 +371,10 @@ pub(super) fn fact_of(event: &Event<'_>) -> Option<(u16, Fact)> {
     }
     let id = event.record().descriptor()?.id;
     let fact = match id {
-        COMPONENT => Fact::Name(text(event, "Name"), text(event, "Description")),
+        COMPONENT => Fact::Name {
+            name: text(event, "Name"),
+            description: text(event, "Description"),
+        },
         IPV4 => Fact::Ipv4(ipv4(event, "IpAddress")?),
         IPV6 => Fact::Ipv6(ipv6(event, "IpAddress")?),
         ADDRESS if number(event, "Type") == Some(HARDWARE) => {
@@ -345,8 +382,11 @@ pub(super) fn fact_of(event: &Event<'_>) -> Option<(u16, Fact)> {
         }
         _ => return None,
     };
-    let component = if id == COMPONENT { "Id" } else { "ComponentId" };
-    Some((number(event, component)? as u16, fact))
+    let id_field = if id == COMPONENT { "Id" } else { "ComponentId" };
+    Some(ComponentFact {
+        component: number(event, id_field)? as u16,
+        fact,
+    })
 }
 
 fn number(event: &Event<'_>, name: &str) -> Option<u64> {
@@ -370,7 +410,7 @@ fn text(event: &Event<'_>, name: &str) -> String {
 fn ipv4(event: &Event<'_>, name: &str) -> Option<[u8; 4]> {
     match event.get(name)? {
         Value::Ipv4(address) => Some(address.octets()),
-        // As it is in memory.
+        // The bytes of the address in memory.
         Value::UInt(number) => Some((number as u32).to_le_bytes()),
         _ => None,
     }

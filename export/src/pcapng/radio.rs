@@ -1,13 +1,14 @@
-//! How a Wi-Fi packet was received (event 1002), as the header that stands before it in link type
+//! How a Wi-Fi packet was received (event 1002), as the header before a packet of link type
 //! radiotap.
 
 use etl_format::cursor::Bytes;
 
-/// The packet came with a wrong checksum, in the flags of Windows and of the header.
+/// Flag of Windows of a packet with a wrong checksum.
 const WRONG_CHECKSUM: u32 = 2;
+/// The same flag in the header.
 const HEADER_WRONG_CHECKSUM: u8 = 0x40;
 
-/// Fields of the header: bits of what is there.
+/// Bits of the fields that the header contains.
 const FLAGS: u32 = 1 << 1;
 const RATE: u32 = 1 << 2;
 const CHANNEL: u32 = 1 << 3;
@@ -40,13 +41,17 @@ impl Radio {
         })
     }
 
-    /// Appends the header of a packet; without fields where nothing is known.
+    /// Appends the header of a packet; without fields if `radio` is `None`.
     pub fn header(radio: Option<Self>, out: &mut Vec<u8>) {
         let Some(radio) = radio else {
             out.extend([0, 0, 8, 0, 0, 0, 0, 0]);
             return;
         };
-        let is_wrong = radio.flags & WRONG_CHECKSUM != 0;
+        let flags = if radio.flags & WRONG_CHECKSUM != 0 {
+            HEADER_WRONG_CHECKSUM
+        } else {
+            0
+        };
         let band = if radio.frequency < 4_000 {
             BAND_2_GHZ
         } else {
@@ -55,7 +60,7 @@ impl Radio {
         let signal = radio.signal.clamp(i8::MIN.into(), i8::MAX.into()) as i8;
         out.extend([0, 0, 15, 0]);
         out.extend((FLAGS | RATE | CHANNEL | SIGNAL).to_le_bytes());
-        out.extend([if is_wrong { HEADER_WRONG_CHECKSUM } else { 0 }, radio.rate]);
+        out.extend([flags, radio.rate]);
         out.extend(u16::try_from(radio.frequency).unwrap_or(0).to_le_bytes());
         out.extend(band.to_le_bytes());
         out.extend(signal.to_le_bytes());

@@ -1,30 +1,30 @@
 //! Packets as values, for other formats than pcapng.
 
-use etl_format::ThreadId;
 use std::collections::BTreeMap;
 
 use etl_events::EventDecoder;
 use etl_format::read::Record;
 
-use super::packet::{self, Link, Place};
-use super::reassembly::Reassembly;
-use super::{complete, place_name};
+use super::packet::{self, DropPoint, Link, Place};
+use super::reassembly::{Origin, Reassembly};
+use super::{place_name, restore};
 
 /// A packet at one place of capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Packet {
-    /// Where it was captured: the name of the interface in pcapng, without the name of a component.
+    /// The place where it was captured: the name of the interface in pcapng, without the name of a
+    /// component.
     pub place: String,
     /// `ethernet`, `wifi` or `ip`.
     pub link: &'static str,
-    /// Whether the machine sent it; `None` where the event does not say.
+    /// Whether the machine sent it; `None` if the event does not say.
     pub is_sent: Option<bool>,
-    /// Bytes on the network.
+    /// Length on the network, in bytes.
     pub length: u32,
-    /// Why and where in the driver's code it was dropped, as numbers.
-    pub dropped: Option<(u64, u64)>,
-    /// What was captured of it.
+    /// Why and where it was dropped.
+    pub dropped: Option<DropPoint>,
+    /// The captured bytes.
     pub bytes: Vec<u8>,
 }
 
@@ -37,7 +37,7 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// None so far.
+    /// A reader at the beginning of a trace.
     #[must_use]
     pub fn new() -> Self {
         Packets::default()
@@ -56,26 +56,21 @@ impl Packets {
         let part = packet::part_of(&decoder.decode(record))?;
         let next = self.places.len() as u32;
         let interface = *self.places.entry(part.place.clone()).or_insert(next);
-        let key = (
-            interface,
-            record.processor(),
-            record.thread_id().map_or(0, ThreadId::get),
-        );
-        let link = part.place.link();
-        let bytes = self.parts.add(key, part.bytes, part.begins, part.ends)?;
-        let (bytes, length) = complete(&part, bytes);
-        let captured = bytes.len() as u32;
+        let origin = Origin::new(interface, record);
+        let bytes = self.parts.add(origin, part.fragment)?;
+        let packet = restore(&part, bytes);
+        let captured = packet.bytes.len() as u32;
         Some(Packet {
             place: place_name(&part.place),
-            link: match link {
+            link: match part.place.link() {
                 Link::Ethernet => "ethernet",
                 Link::Wifi => "wifi",
                 Link::Raw => "ip",
             },
             is_sent: part.is_sent,
-            length: length.max(captured),
+            length: packet.length.max(captured),
             dropped: part.dropped,
-            bytes: bytes.into_owned(),
+            bytes: packet.bytes.into_owned(),
         })
     }
 }

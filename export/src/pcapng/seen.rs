@@ -4,26 +4,29 @@ use std::collections::{HashSet, VecDeque};
 
 use foldhash::fast::FixedState;
 
+use super::packet::PacketNumber;
+
 /// Packets that are remembered. One passes the network stack in less than a second.
 const MAX_PACKETS: usize = 1 << 16;
 
-/// Group and number of the last packets.
+/// The last packets.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    known: HashSet<(u64, u64), FixedState>,
-    order: VecDeque<(u64, u64)>,
+    packets: HashSet<PacketNumber, FixedState>,
+    /// The oldest first.
+    order: VecDeque<PacketNumber>,
 }
 
 impl Seen {
     /// Whether a packet comes for the first time.
-    pub fn is_new(&mut self, packet: (u64, u64)) -> bool {
-        if !self.known.insert(packet) {
+    pub fn is_new(&mut self, packet: PacketNumber) -> bool {
+        if !self.packets.insert(packet) {
             return false;
         }
         if self.order.len() == MAX_PACKETS
             && let Some(oldest) = self.order.pop_front()
         {
-            self.known.remove(&oldest);
+            self.packets.remove(&oldest);
         }
         self.order.push_back(packet);
         true
@@ -32,14 +35,22 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_PACKETS, Seen};
+    use super::{MAX_PACKETS, PacketNumber, Seen};
 
     #[test]
     fn packet_is_new_once_among_the_last_ones() {
         let mut seen = Seen::default();
-        assert!(seen.is_new((1, 1)) && seen.is_new((1, 2)) && !seen.is_new((1, 1)));
-        assert!((2..=MAX_PACKETS as u64 + 1).all(|group| seen.is_new((group, 1))));
-        assert!(seen.is_new((1, 1)));
-        assert_eq!(seen.known.len(), MAX_PACKETS);
+        let first = PacketNumber {
+            group: 1,
+            number: 1,
+        };
+        assert!(seen.is_new(first));
+        assert!(seen.is_new(PacketNumber { number: 2, ..first }));
+        assert!(!seen.is_new(first));
+        for group in 2..=MAX_PACKETS as u64 + 1 {
+            assert!(seen.is_new(PacketNumber { group, ..first }));
+        }
+        assert!(seen.is_new(first));
+        assert_eq!(seen.packets.len(), MAX_PACKETS);
     }
 }

@@ -1,7 +1,8 @@
-//! Packets of virtual switches (event 1003): where a packet is in the payload, and its VLAN tag.
+//! Packets of virtual switches (event 1003): finds a packet in the payload, and its VLAN tag.
 //!
-//! No table describes the destinations before the packet. What follows them ends with the payload:
-//! so the packet is where its length, and that of the data after it, lead to the end.
+//! The payload contains destinations, the packet and data about it, and no table describes the
+//! destinations. The packet is found by its length and the length of the data, which together lead
+//! to the end of the payload.
 
 use etl_format::constants::PointerSize;
 use etl_format::cursor::{Bytes, utf16_nul};
@@ -21,16 +22,18 @@ const VLAN: usize = 4;
 /// Bytes of an Ethernet header.
 const HEADER: usize = 14;
 
-/// What a payload has.
+/// The contents of a payload.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SwitchPacket<'a> {
     pub card: u32,
     pub layer: u32,
     pub port: u32,
-    /// Names of the port and its card, UTF-16.
-    pub names: [&'a [u8]; 2],
+    /// UTF-16.
+    pub port_name: &'a [u8],
+    /// UTF-16.
+    pub card_name: &'a [u8],
     pub bytes: &'a [u8],
-    /// The tag that the packet had on the network, as it stands in a frame.
+    /// The tag that the packet had on the network, as a frame has it.
     pub vlan: Option<u16>,
 }
 
@@ -40,49 +43,76 @@ impl<'a> SwitchPacket<'a> {
         let layer = payload.u32_at(LAYER)?;
         let port = payload.u32_at(PORT)?;
         let mut texts: [&[u8]; TEXTS] = [&[]; TEXTS];
-        let mut at = FIRST_TEXT;
+        let mut offset = FIRST_TEXT;
         for text in &mut texts {
-            let rest = payload.get(at..)?;
+            let rest = payload.get(offset..)?;
             let len = utf16_nul(rest)?;
             *text = rest.get(..len)?;
-            at += len + 2;
+            offset += len + 2;
         }
-        // Of each destination there are at least a number and three ends of texts.
-        let destinations = usize::try_from(payload.u32_at(at)?).ok()?;
-        let first = (at + 4).checked_add(destinations.checked_mul(4 + 2 * TEXTS)?)?;
-        let mut all = (first..payload.len()).filter_map(|at| Some((at, parts(payload, at)?)));
-        // After destinations there is always data.
-        let (_, (bytes, data)) = all.find(|(at, (_, data))| *at == first || !data.is_empty())?;
+        let destinations = usize::try_from(payload.u32_at(offset)?).ok()?;
+        offset += 4;
+        // Each destination has at least a number and three ends of texts.
+        let min_len = destinations.checked_mul(4 + 2 * TEXTS)?;
+        let frame = find_frame(payload, offset.checked_add(min_len)?)?;
         let [port_name, card_name, _] = texts;
-        let vlan = tag(data, pointers);
         Some(SwitchPacket {
             card,
             layer,
             port,
-            names: [port_name, card_name],
-            bytes,
-            vlan,
+            port_name,
+            card_name,
+            bytes: frame.bytes,
+            vlan: tag(frame.data, pointers),
         })
     }
 }
 
-/// The packet whose length is at an offset and the data after it, if they end with the payload.
-fn parts(payload: &[u8], at: usize) -> Option<(&[u8], &[u8])> {
-    let (bytes, rest) = sized(payload.get(at..)?)?;
-    let (data, rest) = sized(rest)?;
-    (rest.is_empty() && bytes.len() >= HEADER).then_some((bytes, data))
+/// A packet and the data about it.
+struct Frame<'a> {
+    bytes: &'a [u8],
+    data: &'a [u8],
 }
 
-/// Bytes after their length, and the rest.
-fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Finds the packet from an offset on.
+fn find_frame(payload: &[u8], min_offset: usize) -> Option<Frame<'_>> {
+    for offset in min_offset..payload.len() {
+        // After destinations there is always data.
+        if let Some(frame) = frame_at(payload, offset)
+            && (offset == min_offset || !frame.data.is_empty())
+        {
+            return Some(frame);
+        }
+    }
+    None
+}
+
+/// The packet whose length is at an offset, if the data after it end with the payload.
+fn frame_at(payload: &[u8], offset: usize) -> Option<Frame<'_>> {
+    let mut rest = payload.get(offset..)?;
+    let bytes = take_sized(&mut rest)?;
+    let data = take_sized(&mut rest)?;
+    if rest.is_empty() && bytes.len() >= HEADER {
+        Some(Frame { bytes, data })
+    } else {
+        None
+    }
+}
+
+/// Takes bytes after their length from the front of a slice.
+fn take_sized<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = usize::try_from(bytes.u32_at(0)?).ok()?;
-    bytes.get(4..)?.split_at_checked(len)
+    let (taken, rest) = bytes.get(4..)?.split_at_checked(len)?;
+    *bytes = rest;
+    Some(taken)
 }
 
 /// The tag in the data about a packet: from the lowest bit on priority (3), format (1), VLAN (12).
 fn tag(data: &[u8], pointers: PointerSize) -> Option<u16> {
     let value = data.u16_at(VLAN * pointers.bytes())?;
-    let (priority, format, vlan) = (value & 7, value >> 3 & 1, value >> 4);
+    let priority = value & 7;
+    let format = value >> 3 & 1;
+    let vlan = value >> 4;
     Some(priority << 13 | format << 12 | vlan).filter(|&tag| tag != 0)
 }
 
@@ -140,7 +170,7 @@ mod tests {
                 let found = SwitchPacket::of(&payload, pointers).unwrap();
                 assert_eq!((found.card, found.layer, found.port), (5, 6, 7));
                 assert_eq!((found.bytes, found.vlan), (&frame[..], Some(5 << 13 | 42)));
-                assert_eq!(found.names[1], b"c\0a\0r\0d\0");
+                assert_eq!(found.card_name, b"c\0a\0r\0d\0");
                 assert_eq!(
                     SwitchPacket::of(&payload[..payload.len() - 1], pointers),
                     None
@@ -155,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn tag_stands_after_the_addresses() {
+    fn tag_follows_the_addresses() {
         let frame: Vec<u8> = (0..20).collect();
         let tagged = tagged(&frame, 0x202a).unwrap();
         assert_eq!(tagged[..12], frame[..12]);

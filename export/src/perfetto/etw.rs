@@ -1,16 +1,16 @@
 //! The kernel's events that Perfetto knows as such: context switches, threads that become ready,
 //! operations of files and disks.
 
-use etl_analysis::{EventRef, Machine};
-use etl_format::ThreadId;
+use etl_analysis::EventRef;
 use etl_format::constants::hook;
 use etl_format::read::Record;
+use etl_format::{ThreadId, Ticks};
 use etl_schema::views::{FieldReader, FieldValues};
 use foldhash::{HashMap, HashSet};
 
+use super::Context;
 use super::fields::{etw_bundle, etw_event, packet};
 use super::packets::Packets;
-use super::selection::Selection;
 use super::storage::Storage;
 use crate::protobuf::Message;
 use crate::text::utf16;
@@ -21,7 +21,7 @@ const FIELDS: usize = 11;
 /// Bytes of events in a packet.
 const BUNDLE: usize = 1 << 14;
 
-/// Perfetto takes no events of other processors.
+/// Perfetto ignores events of processors from this one on.
 const MAX_PROCESSORS: u16 = 1024;
 
 /// Operations of selected threads whose end is awaited.
@@ -45,13 +45,25 @@ use Coding::{Bit, Byte, ByteZigzag, Text, Uint};
 #[derive(Debug)]
 struct Kind {
     message: u32,
-    /// The field with the opcode, where several kinds share a message.
+    /// The field for the opcode, if several kinds share a message.
     opcode: Option<u32>,
-    /// The field with the thread that is meant, and that of the request.
+    /// Name of the field with the thread that does the operation; empty if there is none.
     thread: &'static str,
+    /// Name of the field with the request; empty if there is none.
     request: &'static str,
     fields: &'static [(&'static str, u32, Coding)],
 }
+
+impl Kind {
+    /// The index of a field by its name.
+    fn index_of(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|field| field.0 == name)
+    }
+}
+
+/// Fields of [`SWITCH`].
+const NEW_THREAD: usize = 0;
+const OLD_THREAD: usize = 1;
 
 const SWITCH: Kind = Kind {
     message: etw_event::C_SWITCH,
@@ -237,11 +249,10 @@ impl Reader {
         for (name, field) in names.iter_mut().zip(kind.fields) {
             *name = field.0;
         }
-        let place = |wanted: &str| kind.fields.iter().position(|field| field.0 == wanted);
         Reader {
             fields: FieldReader::of_hook(hook, names),
-            thread: place(kind.thread),
-            request: place(kind.request),
+            thread: kind.index_of(kind.thread),
+            request: kind.index_of(kind.request),
         }
     }
 }
@@ -250,8 +261,8 @@ impl Reader {
 #[derive(Debug, Default)]
 pub(super) struct Etw {
     readers: HashMap<u16, Reader>,
-    /// The thread that runs on a processor.
-    current: HashMap<u16, u32>,
+    /// The threads that run, by processor.
+    running: HashMap<u16, ThreadId>,
     /// Requests of selected threads that have not ended.
     requests: HashSet<u64>,
     bundle: Message,
@@ -259,18 +270,18 @@ pub(super) struct Etw {
     values: Message,
     /// Events that were written.
     pub events: u64,
-    /// Events that were left out as Perfetto takes none of their processors.
+    /// Events that were left out because Perfetto ignores their processors.
     pub left_out: u64,
 }
 
 impl Etw {
-    /// Takes in a record of the kernel.
+    /// Writes an event of the kernel, by its hook, if it is selected and Perfetto knows it.
     pub fn record<S: Storage>(
         &mut self,
-        machine: &Machine,
+        context: &Context<'_>,
         record: &Record<'_>,
-        (hook, event, nanos): (u16, &EventRef, u64),
-        selection: &Selection,
+        event: &EventRef,
+        hook: u16,
         packets: &mut Packets<S>,
     ) {
         let Some(kind) = kind_of(hook) else { return };
@@ -278,77 +289,64 @@ impl Etw {
             .readers
             .entry(hook)
             .or_insert_with(|| Reader::new(kind, hook));
-        let (thread, request) = (reader.thread, reader.request);
+        let thread_index = reader.thread;
+        let request_index = reader.request;
         let Some(values) = reader.fields.read(record) else {
             return;
         };
-        let value = |at: Option<usize>| at.and_then(|at| values.uint(at));
-        let admits = |tid: Option<u64>| {
-            let tid = tid.map(|tid| tid as u32);
-            let process = tid.and_then(|tid| machine.process_of_thread(ThreadId::new(tid)));
-            selection.admits(machine, process, tid.map(ThreadId::new), event.time)
-        };
-        let mut tid = event.tid;
-        let mut others = [false; 2];
-        match hook {
-            hook::CSWITCH => {
-                self.current
-                    .insert(event.processor, value(Some(0)).unwrap_or(0) as u32);
-                if !selection.is_everything() {
-                    others = [0, 1].map(|at| !admits(value(Some(at))));
-                    if others == [true; 2] {
-                        return;
+        if hook == hook::CSWITCH {
+            let thread = thread_at(&values, NEW_THREAD).unwrap_or(ThreadId::new(0));
+            self.running.insert(event.processor, thread);
+        }
+        let thread = thread_index.and_then(|index| thread_at(&values, index));
+        let mut hidden = [false; 2];
+        if !context.selection.is_everything() {
+            let is_selected = match hook {
+                hook::CSWITCH => {
+                    hidden = [NEW_THREAD, OLD_THREAD].map(|index| {
+                        let thread = thread_at(&values, index);
+                        !is_thread_selected(context, thread, event.time)
+                    });
+                    hidden != [true; 2]
+                }
+                hook::READY_THREAD => is_thread_selected(context, thread, event.time),
+                hook::FILE_OPERATION_END => {
+                    let request = request_index.and_then(|index| values.uint(index));
+                    request.is_some_and(|request| self.requests.remove(&request))
+                }
+                _ => {
+                    let is_selected = is_thread_selected(context, thread, event.time);
+                    let request = request_index.and_then(|index| values.uint(index));
+                    if is_selected && let Some(request) = request {
+                        self.begin_request(request);
                     }
+                    is_selected
                 }
-            }
-            hook::READY_THREAD => {
-                // It is logged by the thread that runs on the processor.
-                tid = self
-                    .current
-                    .get(&event.processor)
-                    .copied()
-                    .or(tid.map(ThreadId::get))
-                    .map(ThreadId::new);
-                if !admits(value(thread)) {
-                    return;
-                }
-            }
-            _ if selection.is_everything() => {
-                tid = value(thread)
-                    .map(|tid| tid as u32)
-                    .or(tid.map(ThreadId::get))
-                    .map(ThreadId::new)
-            }
-            hook::FILE_OPERATION_END => {
-                if !value(request).is_some_and(|request| self.requests.remove(&request)) {
-                    return;
-                }
-            }
-            _ => {
-                if !admits(value(thread)) {
-                    return;
-                }
-                tid = value(thread).map(|tid| tid as u32).map(ThreadId::new);
-                if let Some(request) = value(request)
-                    && self.requests.len() < MAX_OPEN
-                {
-                    self.requests.insert(request);
-                }
+            };
+            if !is_selected {
+                return;
             }
         }
+        let logged_by = match hook {
+            // The field has the thread that becomes ready. The event is logged by the thread that
+            // runs on the processor.
+            hook::READY_THREAD => self.running.get(&event.processor).copied(),
+            _ => thread,
+        };
         if event.processor >= MAX_PROCESSORS {
             self.left_out += 1;
             return;
         }
-        encode(kind, &values, others, &mut self.values);
+        encode(kind, &values, hidden, &mut self.values);
         if let Some(opcode) = kind.opcode {
             self.values.uint(opcode, (hook & 0xff).into());
         }
         self.event.clear();
-        self.event.uint(etw_event::TIMESTAMP, nanos);
+        self.event
+            .uint(etw_event::TIMESTAMP, context.time.nanos(event.time));
         self.event.message(kind.message, &self.values);
         self.event.uint(etw_event::CPU, event.processor.into());
-        if let Some(tid) = tid {
+        if let Some(tid) = logged_by.or(event.tid) {
             self.event.uint(etw_event::THREAD, tid.get().into());
         }
         self.bundle.message(etw_bundle::EVENT, &self.event);
@@ -358,7 +356,13 @@ impl Etw {
         }
     }
 
-    /// Writes what was collected.
+    fn begin_request(&mut self, request: u64) {
+        if self.requests.len() < MAX_OPEN {
+            self.requests.insert(request);
+        }
+    }
+
+    /// Writes the collected events.
     pub fn flush<S: Storage>(&mut self, packets: &mut Packets<S>) {
         if !self.bundle.bytes().is_empty() {
             packets.write(None, packet::ETW_EVENTS, &self.bundle);
@@ -367,21 +371,33 @@ impl Etw {
     }
 }
 
-/// The message of an event. The threads of a switch that are `others` get no id.
+/// The thread whose id is in a field.
 #[inline]
-fn encode(kind: &Kind, values: &FieldValues<'_, FIELDS>, others: [bool; 2], out: &mut Message) {
+fn thread_at(values: &FieldValues<'_, FIELDS>, index: usize) -> Option<ThreadId> {
+    values.uint(index).map(|tid| ThreadId::new(tid as u32))
+}
+
+fn is_thread_selected(context: &Context<'_>, tid: Option<ThreadId>, time: Ticks) -> bool {
+    let machine = context.machine;
+    let process = tid.and_then(|tid| machine.process_of_thread(tid));
+    context.selection.admits(machine, process, tid, time)
+}
+
+/// Encodes the fields of an event. The threads of a switch that are `hidden` get no id.
+#[inline]
+fn encode(kind: &Kind, values: &FieldValues<'_, FIELDS>, hidden: [bool; 2], out: &mut Message) {
     out.clear();
-    for (at, &(_, number, coding)) in kind.fields.iter().enumerate() {
-        if others.get(at) == Some(&true) {
+    for (index, &(_, number, coding)) in kind.fields.iter().enumerate() {
+        if hidden.get(index) == Some(&true) {
             continue;
         }
         if matches!(coding, Text) {
-            if let Some(units) = values.text(at) {
+            if let Some(units) = values.text(index) {
                 out.text(number, &utf16(units));
             }
             continue;
         }
-        let Some(value) = values.uint(at) else {
+        let Some(value) = values.uint(index) else {
             continue;
         };
         let byte = i64::from(value as u8 as i8);

@@ -10,8 +10,8 @@
 //! | names of processes and threads | the whole recording |
 //!
 //! Packets are written while the recording is read, in one pass. Samples and activities are kept
-//! outside of memory until their names are known. Memory grows with what is alive in the recording,
-//! with distinct stacks and names, and with the number of collections.
+//! outside of memory until their names are known. Memory grows with the processes, threads and code
+//! in the recording, with distinct stacks and names, and with the number of collections.
 //!
 //! ```no_run
 //! use std::fs::File;
@@ -25,7 +25,8 @@
 //! let source = FileSource::new(File::open("trace.etl")?)?;
 //! let mut recording = Recording::open([(source, "trace.etl")])?;
 //! let open = || File::options().read(true).write(true).create(true).truncate(true).clone();
-//! let (out, spool) = (open().open("trace.perfetto-trace")?, open().open("samples.tmp")?);
+//! let out = open().open("trace.perfetto-trace")?;
+//! let spool = open().open("samples.tmp")?;
 //! let mut perfetto = Perfetto::new(out, spool, SchemaStore::default(), Selection::new());
 //! let machine = Analysis::new().names(true).run(&mut recording, &mut perfetto)?;
 //! perfetto.finish(&machine, ProfileOptions::new())?;
@@ -45,46 +46,45 @@ mod storage;
 mod time;
 mod tracks;
 
-use etl_format::Ticks;
 use std::io;
 
 use etl_analysis::loss::Loss;
 use etl_analysis::profile::{Detail, ProfileOptions, SampleCollector};
 use etl_analysis::{Change, EventRef, Machine, Observer, Sample};
+use etl_format::Ticks;
 use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::store::SchemaStore;
 
 use crate::protobuf::Message;
-use activities::Activities;
+use activities::{Activities, ActivityName};
 use behavior::Behavior;
 use etw::Etw;
 use fields::{clock, clock_id, clock_snapshot, packet};
-use packets::Packets;
 use samples::SampleWriter;
 use spool::{Item, KeptActivity, KeptSample, Spool};
 use time::TraceTime;
-use tracks::{Owner, Row, Tracks, Value};
+use tracks::{Owner, Row, Slice, TraceWriter, Value};
 
 pub use selection::Selection;
 pub use storage::Storage;
 
-/// What was written.
+/// Numbers of written items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Written {
-    /// Samples.
+    /// Samples of the CPU.
     pub samples: u64,
     /// Events of the kernel: switches, threads that become ready, operations of files and disks.
     pub kernel_events: u64,
     /// Slices and instants.
     pub slices: u64,
-    /// Events of the kernel that were left out: Perfetto takes none of processors after the 1024th.
+    /// Events of the kernel that were left out: Perfetto ignores processors after the 1024th.
     pub left_out: u64,
 }
 
 impl Written {
-    /// Whether there is nothing but names.
+    /// Whether nothing but names was written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.samples + self.kernel_events + self.slices == 0
@@ -96,11 +96,10 @@ impl Written {
 /// whole recording.
 #[derive(Debug)]
 pub struct Perfetto<O: Storage, S: Storage> {
-    packets: Packets<O>,
+    writer: TraceWriter<O>,
     spool: Spool<S>,
     selection: Selection,
     idle: bool,
-    tracks: Tracks,
     etw: Etw,
     behavior: Behavior,
     activities: Activities,
@@ -109,15 +108,14 @@ pub struct Perfetto<O: Storage, S: Storage> {
 
 impl<O: Storage, S: Storage> Perfetto<O, S> {
     /// Writes to `out`, and keeps samples and activities in `spool`; both are empty. `store` has
-    /// the schemas that name activities, beside those that the recording has.
+    /// schemas that name activities, in addition to the schemas in the recording.
     pub fn new(out: O, spool: S, store: SchemaStore, selection: Selection) -> Self {
         Perfetto {
-            packets: Packets::new(out),
+            writer: TraceWriter::new(out),
             spool: Spool::new(spool),
             samples: collector(&selection),
             selection,
             idle: false,
-            tracks: Tracks::default(),
             etw: Etw::default(),
             behavior: Behavior::new(),
             activities: Activities::new(store),
@@ -130,103 +128,128 @@ impl<O: Storage, S: Storage> Perfetto<O, S> {
         Perfetto { idle, ..self }
     }
 
-    /// The clock. The first use writes what it is.
+    /// Writes a snapshot of the clock, once, and returns the clock.
     fn time(&mut self, machine: &Machine) -> TraceTime {
-        if let Some(time) = self.packets.time() {
+        let packets = &mut self.writer.packets;
+        if let Some(time) = packets.time() {
             return time;
         }
         let time = TraceTime::new(*machine.clock());
-        self.packets.set_time(time);
-        let (nanos, unix) = time.reference();
-        let mut message = Message::default();
-        for (id, at) in [(clock_id::BOOTTIME, nanos), (clock_id::REALTIME, unix)] {
-            let mut part = Message::default();
-            part.uint(clock::ID, id);
-            part.uint(clock::TIMESTAMP, at);
-            message.message(clock_snapshot::CLOCKS, &part);
-        }
-        message.uint(clock_snapshot::PRIMARY, clock_id::BOOTTIME);
-        self.packets
-            .write(Some(nanos), packet::CLOCK_SNAPSHOT, &message);
+        packets.set_time(time);
+        let mut snapshot = Message::default();
+        snapshot.message(
+            clock_snapshot::CLOCKS,
+            &clock_message(clock_id::BOOTTIME, time.start()),
+        );
+        snapshot.message(
+            clock_snapshot::CLOCKS,
+            &clock_message(clock_id::REALTIME, time.unix_start()),
+        );
+        snapshot.uint(clock_snapshot::PRIMARY, clock_id::BOOTTIME);
+        packets.write(Some(time.start()), packet::CLOCK_SNAPSHOT, &snapshot);
         time
     }
 
-    /// Writes the names of processes and threads, samples and activities. `machine` is that of the
-    /// pass that this observed, with [names](etl_analysis::Analysis::names). `options` may have
-    /// [names of native code](ProfileOptions::code_source).
+    /// Writes the names of processes and threads, samples and activities. `machine` is the result
+    /// of the pass that this observed, with [names](etl_analysis::Analysis::names). `options` may
+    /// have [names of native code](ProfileOptions::code_source).
     ///
     /// # Errors
-    /// When writing failed, now or before.
+    /// If writing failed, now or before.
     pub fn finish(mut self, machine: &Machine, options: ProfileOptions) -> io::Result<Written> {
         let time = self.time(machine);
-        let Perfetto {
-            mut packets,
-            mut spool,
-            selection,
-            mut tracks,
-            ..
-        } = self;
-        self.etw.flush(&mut packets);
-        self.behavior
-            .finish((machine, time), &selection, (&mut tracks, &mut packets));
-        self.activities.finish(&mut spool);
-        names::write(machine, &selection, time, (&mut tracks, &mut packets));
-        let options = options.by_thread(true).detail(Detail::Addresses);
-        let options = options
-            .idle(self.idle)
-            .threads(selection.selected_threads().to_vec());
-        // The process of a thread may have become known after its samples.
-        let options = match selection.selected_processes(machine) {
-            Some(processes) => options.processes(processes),
-            None => options,
+        let context = Context {
+            machine,
+            selection: &self.selection,
+            time,
         };
+        let mut writer = self.writer;
+        self.etw.flush(&mut writer.packets);
+        self.behavior.finish(&context, &mut writer);
+        self.activities.finish(&mut self.spool);
+        names::write(&context, &mut writer);
+        let mut options = options
+            .by_thread(true)
+            .detail(Detail::Addresses)
+            .idle(self.idle)
+            .threads(self.selection.selected_threads().to_vec());
+        // The process of a thread may have become known after its samples.
+        if let Some(processes) = self.selection.selected_processes(machine) {
+            options = options.processes(processes);
+        }
         let profile = self.samples.profile(machine, &options);
-        let mut writer = SampleWriter::new(machine, &profile, &mut packets);
-        spool.read(|item| match item {
+        let mut samples = SampleWriter::new(context, &profile, &mut writer.packets);
+        self.spool.read(|item| match item {
             Item::Sample(kept) => {
-                let weight = self.samples.weight(Ticks::new(kept.time));
-                writer.sample((machine, time), kept, weight, (&mut tracks, &mut packets));
+                let weight = self.samples.weight(kept.time);
+                samples.sample(kept, weight, &mut writer);
             }
             Item::Activity(kept) => {
-                let names = self.activities.name_of(kept.name);
-                activity(time, kept, &names, (&mut tracks, &mut packets));
+                let name = self.activities.name(kept.name);
+                write_activity(time, kept, &name, &mut writer);
             }
         })?;
-        writer.finish((&mut tracks, &mut packets));
-        packets.flush()?;
+        samples.finish(&mut writer);
+        writer.packets.flush()?;
         Ok(Written {
-            samples: writer.samples,
+            samples: samples.samples,
             kernel_events: self.etw.events,
-            slices: tracks.slices,
+            slices: writer.slices,
             left_out: self.etw.left_out,
         })
     }
+}
+
+/// What the parts of the export read in addition to events.
+#[derive(Clone, Copy, Debug)]
+struct Context<'a> {
+    machine: &'a Machine,
+    selection: &'a Selection,
+    time: TraceTime,
+}
+
+impl Context<'_> {
+    /// The time of the first event.
+    fn first_time(&self) -> Ticks {
+        selection::first_time(self.machine)
+    }
+}
+
+fn clock_message(id: u64, nanos: u64) -> Message {
+    let mut message = Message::default();
+    message.uint(clock::ID, id);
+    message.uint(clock::TIMESTAMP, nanos);
+    message
 }
 
 fn collector(selection: &Selection) -> SampleCollector {
     SampleCollector::new().within(selection.range())
 }
 
-/// Writes an activity.
-fn activity<O: Storage>(
+fn write_activity<O: Storage>(
     time: TraceTime,
-    kept: KeptActivity,
-    (name, provider): &(String, String),
-    (tracks, packets): (&mut Tracks, &mut Packets<O>),
+    activity: KeptActivity,
+    name: &ActivityName,
+    writer: &mut TraceWriter<O>,
 ) {
-    let owner = Owner {
-        pid: kept.pid,
-        clr: 0,
-        tid: None,
-    };
-    let id = kept.id.to_string();
+    let id = activity.id.to_string();
     let values = [
-        ("provider", Value::Text(provider)),
+        ("provider", Value::Text(&name.provider)),
         ("activity", Value::Text(&id)),
-        ("thread", Value::Uint(kept.tid.into())),
+        ("thread", Value::Uint(activity.tid.into())),
     ];
-    let span = (time.nanos(kept.from), kept.to.map(|to| time.nanos(to)));
-    tracks.slice(packets, (owner, Row::Activities), span, name, &values);
+    writer.slice(Slice {
+        owner: Owner {
+            pid: activity.pid,
+            clr: 0,
+            tid: None,
+        },
+        row: Row::Activities,
+        from: time.nanos(activity.from),
+        to: activity.to.map(|to| time.nanos(to)),
+        name: &name.name,
+        values: &values,
+    });
 }
 
 impl<O: Storage, S: Storage> Observer for Perfetto<O, S> {
@@ -234,31 +257,31 @@ impl<O: Storage, S: Storage> Observer for Perfetto<O, S> {
         self.samples.record(machine, record, event);
         if let Some(hook) = record.hook() {
             if self.selection.admits_time(event.time) {
-                let time = self.time(machine);
-                let event = (hook, event, time.nanos(event.time.get()));
-                self.etw
-                    .record(machine, record, event, &self.selection, &mut self.packets);
+                let context = Context {
+                    machine,
+                    time: self.time(machine),
+                    selection: &self.selection,
+                };
+                let packets = &mut self.writer.packets;
+                self.etw.record(&context, record, event, hook, packets);
             }
             return;
         }
         self.activities.learn(record);
         let Some(header) = record.event() else { return };
-        let is_selected = self.selection.admits_time(event.time);
-        if header.provider == CLR_RUNTIME {
-            if !is_selected {
-                return;
-            }
-            let time = self.time(machine);
-            let event = (header.descriptor.id, event, time);
-            let to = (&mut self.tracks, &mut self.packets);
-            self.behavior
-                .record(machine, record, event, &self.selection, to);
-        } else if self
-            .selection
-            .admits_ids(header.process_id, header.thread_id, event.time)
-        {
+        if header.provider != CLR_RUNTIME {
+            let selection = &self.selection;
             self.activities
-                .record(record, &header, (event, is_selected), &mut self.spool);
+                .record(record, &header, event.time, selection, &mut self.spool);
+        } else if self.selection.admits_time(event.time) {
+            let context = Context {
+                machine,
+                time: self.time(machine),
+                selection: &self.selection,
+            };
+            let id = header.descriptor.id;
+            self.behavior
+                .record(&context, record, event, id, &mut self.writer);
         }
     }
 
@@ -267,16 +290,14 @@ impl<O: Storage, S: Storage> Observer for Perfetto<O, S> {
     }
 
     fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
-        let event = &sample.event;
-        let Some(stack) = self.samples.add(sample) else {
-            return;
-        };
-        self.spool.sample(KeptSample {
-            time: event.time.get(),
-            stack: stack.0,
-            processor: event.processor,
-            in_kernel: sample.address >= machine.kernel_begins(),
-        });
+        if let Some(stack) = self.samples.add(sample) {
+            self.spool.sample(KeptSample {
+                time: sample.event.time,
+                stack: stack.0,
+                processor: sample.event.processor,
+                in_kernel: sample.address >= machine.kernel_begins(),
+            });
+        }
     }
 
     fn loss(&mut self, loss: &Loss) {
@@ -284,10 +305,9 @@ impl<O: Storage, S: Storage> Observer for Perfetto<O, S> {
     }
 
     fn restart(&mut self) {
-        self.packets.clear();
+        self.writer.clear();
         self.spool.clear();
         self.samples = collector(&self.selection);
-        self.tracks = Tracks::default();
         self.etw = Etw::default();
         self.behavior = Behavior::new();
         self.activities.restart();

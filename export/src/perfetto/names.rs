@@ -1,146 +1,183 @@
 //! Processes and threads with their names, from the whole recording.
 
-use etl_analysis::Machine;
+use etl_analysis::ProcessIndex;
 use etl_analysis::machine::{Process, Thread};
 use etl_format::Ticks;
-
 use foldhash::HashSet;
 
+use super::Context;
 use super::fields::{packet, process, process_tree, thread};
 use super::packets::Packets;
-use super::selection::Selection;
 use super::storage::Storage;
 use super::time::TraceTime;
-use super::tracks::{Owner, Row, Tracks, Value};
+use super::tracks::{Owner, Row, Slice, TraceWriter, Value};
 use crate::protobuf::Message;
+
+/// Messages of threads in a packet, at most.
+const MAX_THREADS: usize = 256;
 
 /// Writes all selected processes and threads: each with the time at which it started, so that an id
 /// that is used again names another process from then on.
-pub(super) fn write<S: Storage>(
-    machine: &Machine,
-    selection: &Selection,
-    time: TraceTime,
-    (tracks, packets): (&mut Tracks, &mut Packets<S>),
-) {
-    let first = machine.span().map_or(Ticks::new(0), |(first, _)| first);
-    let started = |at: Option<Ticks>| {
-        // Before everything else that the process or the thread does.
-        let nanos = time.nanos(at.unwrap_or(first).get());
-        if at.is_some() {
-            nanos.saturating_sub(1)
-        } else {
-            nanos
+pub(super) fn write<S: Storage>(context: &Context<'_>, writer: &mut TraceWriter<S>) {
+    write_processes(context, writer);
+    write_threads(context, &mut writer.packets);
+}
+
+fn write_processes<S: Storage>(context: &Context<'_>, writer: &mut TraceWriter<S>) {
+    let first = context.first_time();
+    let mut order: Vec<(u64, ProcessIndex)> = Vec::new();
+    for (index, process) in context.machine.indexed_processes() {
+        let started = process.started().unwrap_or(first);
+        let selection = context.selection;
+        if process.pid() != 0 && selection.admits_process(context.machine, index, started) {
+            order.push((nanos_of_names(context, process.started()), index));
         }
-    };
-    let selected = |index: usize, process: &Process| {
-        selection.admits_process(machine, index, process.started().unwrap_or(first))
-    };
-    // Of selected threads, the processes.
-    let threads = selection.selected_threads();
-    let of_threads: HashSet<usize> = (machine.threads().iter())
-        .filter(|thread| threads.contains(&thread.tid))
-        .filter_map(|of| machine.process_at(of.pid, of.started.unwrap_or(Ticks::MIN)))
-        .collect();
-    // Whether the life of a selected process is written: it started or ended at the selected time.
-    let has_life = |index: usize, of: &Process| {
-        let mut ends = [of.started(), of.ended()].into_iter().flatten();
-        ends.any(|at| selection.admits_time(at))
-            && (threads.is_empty() || of_threads.contains(&index))
-    };
+    }
     // Parents first: an importer that meets a parent later takes it for another process.
-    let mut order: Vec<(u64, usize)> = (machine.processes().iter().enumerate())
-        .filter(|(index, of)| of.pid() != 0 && selected(*index, of))
-        .map(|(index, of)| (started(of.started()), index))
-        .collect();
     order.sort_unstable();
-    for (at, index) in order {
-        let Some(of) = machine.processes().get(index) else {
+    let with_selected_threads = processes_of_selected_threads(context);
+    for (nanos, index) in order {
+        let Some(process) = context.machine.process(index) else {
             continue;
         };
-        let mut part = Message::default();
-        part.uint(process::PID, of.pid().get().into());
-        if let Some(parent) = of.parent_pid() {
-            part.uint(process::PPID, parent.get().into());
-        }
-        if !of.name().is_empty() {
-            part.text(process::COMMAND_LINE, of.name());
-            for argument in arguments(of.command_line()) {
-                part.text(process::COMMAND_LINE, argument);
-            }
-        }
-        if let Some(at) = of.started() {
-            part.uint(process::START, time.nanos(at.get()));
-        }
-        let mut message = Message::default();
-        message.message(process_tree::PROCESSES, &part);
-        packets.write(Some(at), packet::PROCESS_TREE, &message);
-        if has_life(index, of) {
-            lifetime(time, of, first, (tracks, packets));
+        let mut tree = Message::default();
+        tree.message(
+            process_tree::PROCESSES,
+            &process_message(process, context.time),
+        );
+        writer
+            .packets
+            .write(Some(nanos), packet::PROCESS_TREE, &tree);
+        let has_selected_thread = match &with_selected_threads {
+            Some(indices) => indices.contains(&index),
+            None => true,
+        };
+        if has_selected_thread && starts_or_ends(context, process) {
+            write_lifetime(context, process, writer);
         }
     }
-    let (mut message, mut size) = (Message::default(), 0);
-    let mut at_start = None;
-    for of in machine.threads().iter().filter(|of| of.tid != 0) {
-        let begun = of.started.unwrap_or(first);
-        let process = machine.process_at(of.pid, begun);
-        if !selection.admits(machine, process, Some(of.tid), begun) {
+}
+
+/// When the names of a process or thread are written: before everything else that it does.
+fn nanos_of_names(context: &Context<'_>, started: Option<Ticks>) -> u64 {
+    match started {
+        Some(started) => context.time.nanos(started).saturating_sub(1),
+        None => context.time.nanos(context.first_time()),
+    }
+}
+
+/// The indices of the processes with selected threads; `None` if all threads are selected.
+fn processes_of_selected_threads(context: &Context<'_>) -> Option<HashSet<ProcessIndex>> {
+    let tids = context.selection.selected_threads();
+    if tids.is_empty() {
+        return None;
+    }
+    let mut processes = HashSet::default();
+    for thread in context.machine.threads() {
+        if tids.contains(&thread.tid) {
+            let started = thread.started.unwrap_or(Ticks::MIN);
+            processes.extend(context.machine.process_at(thread.pid, started));
+        }
+    }
+    Some(processes)
+}
+
+/// Whether a process started or ended at a selected time.
+fn starts_or_ends(context: &Context<'_>, process: &Process) -> bool {
+    let mut times = [process.started(), process.ended()].into_iter().flatten();
+    times.any(|time| context.selection.admits_time(time))
+}
+
+fn process_message(process: &Process, time: TraceTime) -> Message {
+    let mut message = Message::default();
+    message.uint(process::PID, process.pid().get().into());
+    if let Some(parent) = process.parent_pid() {
+        message.uint(process::PPID, parent.get().into());
+    }
+    if !process.name().is_empty() {
+        message.text(process::COMMAND_LINE, process.name());
+        for argument in arguments(process.command_line()) {
+            message.text(process::COMMAND_LINE, argument);
+        }
+    }
+    if let Some(started) = process.started() {
+        message.uint(process::START, time.nanos(started));
+    }
+    message
+}
+
+/// Writes threads. Those that started at the same time share packets: most of them were there when
+/// the recording began.
+fn write_threads<S: Storage>(context: &Context<'_>, packets: &mut Packets<S>) {
+    let machine = context.machine;
+    let first = context.first_time();
+    let mut tree = Message::default();
+    let mut tree_len = 0;
+    let mut tree_nanos = 0;
+    for thread in machine.threads().iter().filter(|thread| thread.tid != 0) {
+        let started = thread.started.unwrap_or(first);
+        let process = machine.process_at(thread.pid, started);
+        let selection = context.selection;
+        if !selection.admits(machine, process, Some(thread.tid), started) {
             continue;
         }
-        let at = started(of.started);
-        // Those that were there from the beginning share packets.
-        if size > 0 && (at_start != Some(at) || size >= 256) {
-            packets.write(at_start, packet::PROCESS_TREE, &message);
-            message.clear();
-            size = 0;
+        let nanos = nanos_of_names(context, thread.started);
+        if tree_len > 0 && (tree_nanos != nanos || tree_len >= MAX_THREADS) {
+            packets.write(Some(tree_nanos), packet::PROCESS_TREE, &tree);
+            tree.clear();
+            tree_len = 0;
         }
-        message.message(process_tree::THREADS, &thread_message(of));
-        (at_start, size) = (Some(at), size + 1);
+        tree.message(process_tree::THREADS, &thread_message(thread));
+        tree_len += 1;
+        tree_nanos = nanos;
     }
-    if size > 0 {
-        packets.write(at_start, packet::PROCESS_TREE, &message);
+    if tree_len > 0 {
+        packets.write(Some(tree_nanos), packet::PROCESS_TREE, &tree);
     }
 }
 
 /// Writes the life of a process that started or ended in the recording, as a slice.
-fn lifetime<S: Storage>(
-    time: TraceTime,
-    of: &Process,
-    first: Ticks,
-    (tracks, packets): (&mut Tracks, &mut Packets<S>),
+fn write_lifetime<S: Storage>(
+    context: &Context<'_>,
+    process: &Process,
+    writer: &mut TraceWriter<S>,
 ) {
+    let status = process
+        .exit_status()
+        .map(|status| i64::from(status).to_string());
     let mut values = Vec::new();
-    if !of.command_line().is_empty() {
-        values.push(("command_line", Value::Text(of.command_line())));
+    if !process.command_line().is_empty() {
+        values.push(("command_line", Value::Text(process.command_line())));
     }
-    let status = of.exit_status().map(|status| i64::from(status).to_string());
-    values.extend(
-        status
-            .as_deref()
-            .map(|status| ("exit_status", Value::Text(status))),
-    );
-    let owner = Owner {
-        pid: of.pid().get(),
-        ..Owner::default()
-    };
-    let span = (
-        time.nanos(of.started().unwrap_or(first).get()),
-        of.ended().map(|at| time.nanos(at.get())),
-    );
-    let name = if of.name().is_empty() {
+    if let Some(status) = &status {
+        values.push(("exit_status", Value::Text(status)));
+    }
+    let started = process.started().unwrap_or_else(|| context.first_time());
+    let name = if process.name().is_empty() {
         "(unknown name)"
     } else {
-        of.name()
+        process.name()
     };
-    tracks.slice(packets, (owner, Row::Lifetime), span, name, &values);
+    writer.slice(Slice {
+        owner: Owner {
+            pid: process.pid().get(),
+            ..Owner::default()
+        },
+        row: Row::Lifetime,
+        from: context.time.nanos(started),
+        to: process.ended().map(|ended| context.time.nanos(ended)),
+        name,
+        values: &values,
+    });
 }
 
-fn thread_message(of: &Thread) -> Message {
+fn thread_message(thread: &Thread) -> Message {
     let mut message = Message::default();
-    message.uint(thread::TID, of.tid.get().into());
-    if !of.name.is_empty() {
-        message.text(thread::NAME, &of.name);
+    message.uint(thread::TID, thread.tid.get().into());
+    if !thread.name.is_empty() {
+        message.text(thread::NAME, &thread.name);
     }
-    message.uint(thread::PID, of.pid.get().into());
+    message.uint(thread::PID, thread.pid.get().into());
     message
 }
 

@@ -10,7 +10,7 @@ use crate::protobuf::Message;
 /// Bytes that are collected before they are written.
 const CHUNK: usize = 1 << 16;
 
-/// The one writer of packets, whose state interned data belong to.
+/// The id of the writer: interned data belong to one.
 const SEQUENCE: u64 = 1;
 
 /// Buffers writes, and keeps the first error: observers cannot return it.
@@ -34,24 +34,24 @@ impl<S: Storage> Output<S> {
         }
     }
 
-    /// Removes what was written.
+    /// Removes the written bytes.
     pub fn clear(&mut self) {
-        if self.error.is_none() {
-            self.error = self
-                .out
-                .flush()
-                .and_then(|()| self.out.get_mut().clear())
-                .err();
+        if self.error.is_some() {
+            return;
         }
+        let cleared = self.out.flush().and_then(|()| self.out.get_mut().clear());
+        self.error = cleared.err();
     }
 
     /// Writes the rest.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.error.take().map_or(Ok(()), Err)?;
-        self.out.flush()
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => self.out.flush(),
+        }
     }
 
-    /// Writes the rest, and returns what reads all of it.
+    /// Writes the rest, and returns a reader of all bytes.
     pub fn read_back(&mut self) -> io::Result<impl Read + '_> {
         self.flush()?;
         let storage = self.out.get_mut();
@@ -81,7 +81,7 @@ impl<S: Storage> Packets<S> {
         }
     }
 
-    /// The clock, once it is known.
+    /// The clock, if it was set.
     pub fn time(&self) -> Option<TraceTime> {
         self.time
     }
@@ -90,8 +90,8 @@ impl<S: Storage> Packets<S> {
         self.time = Some(time);
     }
 
-    /// Writes a packet with a message as its one field, and a time in nanoseconds if it has one of
-    /// its own.
+    /// Writes a packet with a message as its one field, and with a time in nanoseconds if the
+    /// message has none.
     pub fn write(&mut self, nanos: Option<u64>, field: u32, message: &Message) {
         self.write_with(nanos, field, message, &Message::default());
     }
@@ -131,7 +131,8 @@ impl<S: Storage> Packets<S> {
     /// Removes all packets.
     pub fn clear(&mut self) {
         self.output.clear();
-        (self.time, self.count) = (None, 0);
+        self.time = None;
+        self.count = 0;
     }
 
     pub fn flush(&mut self) -> io::Result<()> {

@@ -1,39 +1,34 @@
 //! CPU samples with their stacks: names, frames and mappings are interned.
 
-use etl_format::ThreadId;
 use std::collections::BTreeMap;
 
 use etl_analysis::Machine;
-use etl_analysis::profile::{FrameKind, Profile, Root, SampleStack, Weight};
+use etl_analysis::profile::{Frame, FrameKind, ModuleInfo, Profile, Root, SampleStack, Weight};
+use etl_format::ThreadId;
 use etl_schema::views::Pdb;
 use foldhash::HashMap;
 
+use super::Context;
 use super::fields::{callstack, frame, interned, mapping, packet, sample, string};
 use super::packets::Packets;
 use super::spool::KeptSample;
 use super::storage::Storage;
-use super::time::TraceTime;
-use super::tracks::{Count, Owner, Tracks};
+use super::tracks::{Count, Owner, TraceWriter};
 use crate::protobuf::Message;
 
 /// Bytes of interned data in a packet, about.
 const CHUNK: usize = 1 << 14;
 
-/// Time for which a value of the CPU counter stands, in ns.
+/// Time between values of the CPU counter, in ns.
 const BUCKET: u64 = 100_000_000;
-
-/// What frames become.
-#[derive(Debug)]
-struct Frames {
-    /// The interned id of each frame of the profile: all addresses of a method have one.
-    ids: Vec<u64>,
-}
 
 /// Writes samples.
 #[derive(Debug)]
 pub(super) struct SampleWriter<'p> {
+    context: Context<'p>,
     profile: &'p Profile,
-    frames: Frames,
+    /// The interned id of each frame of the profile: all addresses of a method have one.
+    frame_ids: Vec<u64>,
     /// Whether the stack of a node was written.
     written: Vec<bool>,
     /// Ids of frames from the outermost on.
@@ -49,14 +44,14 @@ pub(super) struct SampleWriter<'p> {
 impl<'p> SampleWriter<'p> {
     /// Writes names, mappings and frames.
     pub fn new<S: Storage>(
-        machine: &Machine,
+        context: Context<'p>,
         profile: &'p Profile,
         packets: &mut Packets<S>,
     ) -> Self {
-        let frames = intern(machine, profile, packets);
         SampleWriter {
+            context,
             profile,
-            frames,
+            frame_ids: intern(context.machine, profile, packets),
             written: vec![false; profile.nodes().len()],
             path: Vec::new(),
             message: Message::default(),
@@ -70,39 +65,35 @@ impl<'p> SampleWriter<'p> {
     /// Writes a sample, if it is part of the profile.
     pub fn sample<S: Storage>(
         &mut self,
-        (machine, time): (&Machine, TraceTime),
         kept: KeptSample,
         weight: Weight,
-        (tracks, packets): (&mut Tracks, &mut Packets<S>),
+        writer: &mut TraceWriter<S>,
     ) {
         let Some(node) = self.profile.node_of(SampleStack(kept.stack)) else {
             return;
         };
         let Some(root) = self.root(node) else { return };
-        let nanos = time.nanos(kept.time);
-        let process = root
-            .process
-            .and_then(|index| machine.processes().get(index));
-        let tid = root.tid;
-        if let Some(process) = process {
-            self.usage
-                .add((process.pid().get(), nanos, weight), (tracks, packets));
+        let nanos = self.context.time.nanos(kept.time);
+        let machine = self.context.machine;
+        let process = root.process.and_then(|index| machine.process(index));
+        let pid = process.map(|process| process.pid().get());
+        let tid = root.tid.map_or(0, ThreadId::get);
+        if let Some(pid) = pid {
+            self.usage.add(pid, nanos, weight, writer);
         }
         self.interned.clear();
-        if self
-            .written
-            .get_mut(node)
-            .is_some_and(|written| !std::mem::replace(written, true))
+        if let Some(is_written) = self.written.get_mut(node)
+            && !*is_written
         {
+            *is_written = true;
             self.callstack(node);
         }
         self.message.clear();
         self.message.uint(sample::CPU, kept.processor.into());
-        if let Some(process) = process {
-            self.message.uint(sample::PID, process.pid().get().into());
+        if let Some(pid) = pid {
+            self.message.uint(sample::PID, pid.into());
         }
-        self.message
-            .uint(sample::TID, tid.unwrap_or(ThreadId::new(0)).get().into());
+        self.message.uint(sample::TID, tid.into());
         self.message.uint(sample::CALLSTACK, node as u64 + 1);
         let mode = if kept.in_kernel {
             sample::KERNEL
@@ -110,7 +101,7 @@ impl<'p> SampleWriter<'p> {
             sample::USER
         };
         self.message.uint(sample::MODE, mode);
-        packets.write_with(
+        writer.packets.write_with(
             Some(nanos),
             packet::PERF_SAMPLE,
             &self.message,
@@ -120,9 +111,10 @@ impl<'p> SampleWriter<'p> {
     }
 
     /// Writes the rest of the counters.
-    pub fn finish<S: Storage>(&mut self, (tracks, packets): (&mut Tracks, &mut Packets<S>)) {
-        self.usage.close((tracks, packets));
-        self.usage.close((tracks, packets));
+    pub fn finish<S: Storage>(&mut self, writer: &mut TraceWriter<S>) {
+        // The values of the last bucket, and zeros after it.
+        self.usage.close(writer);
+        self.usage.close(writer);
     }
 
     /// The root above a node.
@@ -136,15 +128,14 @@ impl<'p> SampleWriter<'p> {
 
     /// The stack that ends in a node, as interned data.
     fn callstack(&mut self, node: usize) {
+        let nodes = self.profile.nodes();
         self.path.clear();
-        let mut at = Some(node);
-        while let Some(node) = at.and_then(|at| self.profile.nodes().get(at)) {
-            self.path.extend(
-                node.frame
-                    .and_then(|frame| self.frames.ids.get(frame))
-                    .copied(),
-            );
-            at = node.parent;
+        let mut next = nodes.get(node);
+        while let Some(node) = next {
+            if let Some(frame) = node.frame {
+                self.path.extend(self.frame_ids.get(frame));
+            }
+            next = node.parent.and_then(|parent| nodes.get(parent));
         }
         self.part.clear();
         self.part.uint(callstack::ID, node as u64 + 1);
@@ -155,21 +146,37 @@ impl<'p> SampleWriter<'p> {
     }
 }
 
-/// Interned data that are being collected.
-struct Interning<'p, S: Storage> {
-    data: Message,
-    packets: &'p mut Packets<S>,
+/// A frame as Perfetto has it. Ids are from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct InternedFrame {
+    name: u64,
+    module: usize,
+    /// Offset in the image, of native code.
+    rel_pc: u64,
+    kind: u64,
+    /// 0 if the source file is unknown.
+    source: u64,
+    line: Option<u32>,
 }
 
-impl<S: Storage> Interning<'_, S> {
-    fn string(&mut self, field: u32, id: u64, text: &[u8]) {
+/// Writes interned data, each once, and numbers them.
+struct Interner<'p, S: Storage> {
+    data: Message,
+    packets: &'p mut Packets<S>,
+    names: HashMap<String, u64>,
+    sources: HashMap<&'p str, u64>,
+    frames: HashMap<InternedFrame, u64>,
+}
+
+impl<'p, S: Storage> Interner<'p, S> {
+    fn write_string(&mut self, field: u32, id: u64, text: &[u8]) {
         let mut message = Message::default();
         message.uint(string::ID, id);
         message.bytes_of(string::TEXT, text);
-        self.message(field, &message);
+        self.write(field, &message);
     }
 
-    fn message(&mut self, field: u32, message: &Message) {
+    fn write(&mut self, field: u32, message: &Message) {
         self.data.message(field, message);
         if self.data.bytes().len() >= CHUNK {
             self.flush();
@@ -182,94 +189,115 @@ impl<S: Storage> Interning<'_, S> {
             self.data.clear();
         }
     }
-}
 
-/// Writes the names, mappings and frames of a profile.
-fn intern<S: Storage>(machine: &Machine, profile: &Profile, packets: &mut Packets<S>) -> Frames {
-    let mut out = Interning {
-        data: Message::default(),
-        packets,
-    };
-    let mut names: HashMap<String, u64> = HashMap::default();
-    for (index, module) in profile.modules().iter().enumerate() {
-        let id = index as u64 + 1;
+    /// Writes a module with its path and the id of its PDB.
+    fn module(&mut self, id: u64, module: &ModuleInfo, machine: &Machine) {
         let path = if module.path.is_empty() {
             &module.name
         } else {
             &module.path
         };
-        out.string(
-            interned::MAPPING_PATHS,
-            id,
-            machine.user_path(path).as_bytes(),
-        );
+        let path = machine.user_path(path);
+        self.write_string(interned::MAPPING_PATHS, id, path.as_bytes());
         let build = module.pdb.map(build_id).unwrap_or_default();
-        out.string(interned::BUILD_IDS, id, &build);
+        self.write_string(interned::BUILD_IDS, id, &build);
+        let addresses = module.addresses.clone().unwrap_or_default();
         let mut message = Message::default();
         message.uint(mapping::ID, id);
         message.uint(mapping::BUILD_ID, id);
-        let (start, end) = module.addresses.unwrap_or_default();
-        message.uint(mapping::START, start);
-        message.uint(mapping::END, end);
+        message.uint(mapping::START, addresses.start);
+        message.uint(mapping::END, addresses.end);
         message.uint(mapping::PATH, id);
-        out.message(interned::MAPPINGS, &message);
+        self.write(interned::MAPPINGS, &message);
     }
-    let mut sources: HashMap<&str, u64> = HashMap::default();
-    let mut known: HashMap<_, u64> = HashMap::default();
-    let mut ids = Vec::with_capacity(profile.frames().len());
-    for (index, of) in profile.frames().iter().enumerate() {
-        let label = profile.label(index);
-        let next = names.len() as u64 + 1;
-        let name = match names.get(&label) {
-            Some(&name) => name,
-            None => {
-                out.string(interned::FUNCTION_NAMES, next, label.as_bytes());
-                names.insert(label, next);
-                next
-            }
-        };
-        let module = profile.modules().get(of.module);
-        let start = module
-            .and_then(|module| module.addresses)
-            .map(|(start, _)| start);
-        let rel_pc = match (of.kind.is_managed(), of.address) {
-            (false, Some(address)) => address.saturating_sub(start.unwrap_or(0)),
-            _ => 0,
-        };
-        let kind = match of.kind {
-            FrameKind::Kernel => frame::KERNEL,
-            FrameKind::Jitted | FrameKind::Managed => frame::JITTED,
-            _ => frame::NATIVE,
-        };
-        let source = of.file.as_deref().map_or(0, |file| {
-            let next = sources.len() as u64 + 1;
-            let source = *sources.entry(file).or_insert(next);
-            if source == next {
-                out.string(interned::SOURCE_PATHS, next, file.as_bytes());
-            }
-            source
-        });
-        let next = known.len() as u64 + 1;
-        let id = *known
-            .entry((name, of.module, rel_pc, kind, source, of.line))
-            .or_insert(next);
+
+    /// The id of a function.
+    fn name(&mut self, name: String) -> u64 {
+        if let Some(&id) = self.names.get(&name) {
+            return id;
+        }
+        let id = self.names.len() as u64 + 1;
+        self.write_string(interned::FUNCTION_NAMES, id, name.as_bytes());
+        self.names.insert(name, id);
+        id
+    }
+
+    /// The id of the path of a source file.
+    fn source(&mut self, path: &'p str) -> u64 {
+        let next = self.sources.len() as u64 + 1;
+        let id = *self.sources.entry(path).or_insert(next);
+        if id == next {
+            self.write_string(interned::SOURCE_PATHS, id, path.as_bytes());
+        }
+        id
+    }
+
+    /// The id of a frame.
+    fn frame(&mut self, frame: InternedFrame) -> u64 {
+        let next = self.frames.len() as u64 + 1;
+        let id = *self.frames.entry(frame).or_insert(next);
         if id == next {
             let mut message = Message::default();
             message.uint(frame::ID, id);
-            message.uint(frame::FUNCTION, name);
-            message.uint(frame::MAPPING, of.module as u64 + 1);
-            message.uint(frame::REL_PC, rel_pc);
-            if let (1.., Some(line)) = (source, of.line) {
-                message.uint(frame::SOURCE_PATH, source);
+            message.uint(frame::FUNCTION, frame.name);
+            message.uint(frame::MAPPING, frame.module as u64 + 1);
+            message.uint(frame::REL_PC, frame.rel_pc);
+            if let (1.., Some(line)) = (frame.source, frame.line) {
+                message.uint(frame::SOURCE_PATH, frame.source);
                 message.uint(frame::LINE, line.into());
             }
-            message.uint(frame::KIND, kind);
-            out.message(interned::FRAMES, &message);
+            message.uint(frame::KIND, frame.kind);
+            self.write(interned::FRAMES, &message);
         }
-        ids.push(id);
+        id
     }
-    out.flush();
-    Frames { ids }
+}
+
+/// Writes the names, mappings and frames of a profile. Returns the ids of its frames.
+fn intern<S: Storage>(machine: &Machine, profile: &Profile, packets: &mut Packets<S>) -> Vec<u64> {
+    let mut interner = Interner {
+        data: Message::default(),
+        packets,
+        names: HashMap::default(),
+        sources: HashMap::default(),
+        frames: HashMap::default(),
+    };
+    for (id, module) in (1..).zip(profile.modules()) {
+        interner.module(id, module, machine);
+    }
+    let mut ids = Vec::with_capacity(profile.frames().len());
+    for (index, frame) in profile.frames().iter().enumerate() {
+        let interned = InternedFrame {
+            name: interner.name(profile.label(index)),
+            module: frame.module,
+            rel_pc: rel_pc(profile, frame),
+            kind: match frame.kind {
+                FrameKind::Kernel => frame::KERNEL,
+                FrameKind::Jitted | FrameKind::Managed => frame::JITTED,
+                _ => frame::NATIVE,
+            },
+            source: match &frame.file {
+                Some(path) => interner.source(path),
+                None => 0,
+            },
+            line: frame.line,
+        };
+        ids.push(interner.frame(interned));
+    }
+    interner.flush();
+    ids
+}
+
+/// The offset of a frame in its image; 0 of managed code.
+fn rel_pc(profile: &Profile, frame: &Frame) -> u64 {
+    let Some(address) = frame.address.filter(|_| !frame.kind.is_managed()) else {
+        return 0;
+    };
+    let module = profile.modules().get(frame.module);
+    match module.and_then(|module| module.addresses.as_ref()) {
+        Some(addresses) => address.saturating_sub(addresses.start),
+        None => address,
+    }
 }
 
 /// Signature and age of a PDB, as the digits that symbol servers know it by, in bytes.
@@ -284,47 +312,57 @@ fn build_id(pdb: Pdb) -> Vec<u8> {
 struct Usage {
     /// When the current bucket began.
     bucket: u64,
-    /// By process id: what was sampled in the bucket, in 100 ns, and before.
-    processes: BTreeMap<u32, (u64, u64)>,
+    /// By process id.
+    processes: BTreeMap<u32, ProcessUsage>,
+}
+
+/// Sampled time of a process, in 100 ns.
+#[derive(Debug, Default)]
+struct ProcessUsage {
+    in_bucket: u64,
+    in_previous_bucket: u64,
 }
 
 impl Usage {
     /// Adds a sample; they come in time order.
     fn add<S: Storage>(
         &mut self,
-        (pid, nanos, weight): (u32, u64, Weight),
-        to: (&mut Tracks, &mut Packets<S>),
+        pid: u32,
+        nanos: u64,
+        weight: Weight,
+        writer: &mut TraceWriter<S>,
     ) {
         if weight.time == 0 {
             return;
         }
         let bucket = nanos - nanos % BUCKET;
         if bucket > self.bucket {
-            let (tracks, packets) = to;
-            self.close((tracks, packets));
+            self.close(writer);
             // Nothing may have been sampled for a while.
             if bucket > self.bucket {
-                self.close((tracks, packets));
+                self.close(writer);
                 self.bucket = bucket;
             }
         }
-        self.processes.entry(pid).or_default().0 += weight.time;
+        self.processes.entry(pid).or_default().in_bucket += weight.time;
     }
 
-    /// Writes the values that differ from those before, and begins the next bucket.
-    fn close<S: Storage>(&mut self, (tracks, packets): (&mut Tracks, &mut Packets<S>)) {
-        for (&pid, (sampled, before)) in &mut self.processes {
-            if sampled != before {
+    /// Writes the values that differ from the previous ones, and begins the next bucket.
+    fn close<S: Storage>(&mut self, writer: &mut TraceWriter<S>) {
+        for (&pid, usage) in &mut self.processes {
+            if usage.in_bucket != usage.in_previous_bucket {
                 let owner = Owner {
                     pid,
                     ..Owner::default()
                 };
-                let percent = *sampled as f64 * 100.0 * 100.0 / BUCKET as f64;
-                tracks.percent(packets, (owner, Count::Cpu), self.bucket, percent);
+                let percent = usage.in_bucket as f64 * 100.0 * 100.0 / BUCKET as f64;
+                writer.percent(owner, Count::Cpu, self.bucket, percent);
             }
-            (*before, *sampled) = (*sampled, 0);
+            usage.in_previous_bucket = usage.in_bucket;
+            usage.in_bucket = 0;
         }
-        self.processes.retain(|_, (_, before)| *before != 0);
+        self.processes
+            .retain(|_, usage| usage.in_previous_bucket != 0);
         self.bucket += BUCKET;
     }
 }

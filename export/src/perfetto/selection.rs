@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use etl_analysis::{Machine, ProcessLives};
+use etl_analysis::{Machine, ProcessIndex, ProcessLives};
 use etl_format::{ProcessId, ThreadId, Ticks, TimeRange};
 
 /// Which processes, threads and times are exported.
@@ -21,8 +21,8 @@ impl Selection {
         Selection::default()
     }
 
-    /// Only these processes, while they have their ids. `first_threads` are those of their threads
-    /// whose events count before an event names the process
+    /// Only these processes, while they have their ids. `first_threads` are their threads whose
+    /// events belong to them before an event names the process
     /// ([`ProcessSelector::first_threads`](etl_analysis::ProcessSelector::first_threads)).
     #[must_use]
     pub fn processes(self, lives: ProcessLives, first_threads: BTreeSet<ThreadId>) -> Self {
@@ -39,7 +39,7 @@ impl Selection {
         Selection { threads, ..self }
     }
 
-    /// Only what happened in a range of the recording's clock.
+    /// Only events in a range of times of the recording's clock.
     #[must_use]
     pub fn within(self, range: TimeRange) -> Self {
         Selection { range, ..self }
@@ -56,18 +56,17 @@ impl Selection {
         &self.threads
     }
 
-    /// The indices of the processes that are selected one by one.
-    pub(super) fn selected_processes(&self, machine: &Machine) -> Option<BTreeSet<usize>> {
+    /// The processes that are selected one by one.
+    pub(super) fn selected_processes(&self, machine: &Machine) -> Option<BTreeSet<ProcessIndex>> {
         self.lives.as_ref()?;
-        let first = machine.span().map_or(Ticks::new(0), |(first, _)| first);
-        let selected = machine
-            .processes()
-            .iter()
-            .enumerate()
-            .filter(|(index, process)| {
-                self.admits_process(machine, *index, process.started().unwrap_or(first))
-            });
-        Some(selected.map(|(index, _)| index).collect())
+        let first = first_time(machine);
+        let mut selected = BTreeSet::new();
+        for (index, process) in machine.indexed_processes() {
+            if self.admits_process(machine, index, process.started().unwrap_or(first)) {
+                selected.insert(index);
+            }
+        }
+        Some(selected)
     }
 
     pub(super) fn range(&self) -> TimeRange {
@@ -80,35 +79,44 @@ impl Selection {
         self.range.contains(time)
     }
 
-    /// Whether a process is selected, by its index.
-    pub(super) fn admits_process(&self, machine: &Machine, process: usize, time: Ticks) -> bool {
-        let pid = || {
-            machine
-                .processes()
-                .get(process)
-                .map(|process| process.pid())
-        };
-        self.lives.is_none() || pid().is_some_and(|pid| self.admits_id(pid, time))
+    /// Whether a process is selected.
+    pub(super) fn admits_process(
+        &self,
+        machine: &Machine,
+        process: ProcessIndex,
+        time: Ticks,
+    ) -> bool {
+        if self.lives.is_none() {
+            return true;
+        }
+        match machine.process(process) {
+            Some(process) => self.admits_id(process.pid(), time),
+            None => false,
+        }
     }
 
     /// Whether the process that has an id at a time is selected.
     fn admits_id(&self, pid: ProcessId, time: Ticks) -> bool {
-        let Some(lives) = &self.lives else {
-            return true;
-        };
-        lives.has(pid, time)
+        match &self.lives {
+            Some(lives) => lives.has(pid, time),
+            None => true,
+        }
     }
 
-    /// Whether a thread is selected, by its id and that of its process.
+    fn admits_thread(&self, tid: Option<ThreadId>) -> bool {
+        self.threads.is_empty() || tid.is_some_and(|tid| self.threads.contains(&tid))
+    }
+
+    /// Whether a thread is selected, by its id and the id of its process.
     pub(super) fn admits_ids(&self, pid: ProcessId, tid: ThreadId, time: Ticks) -> bool {
-        self.admits_id(pid, time) && (self.threads.is_empty() || self.threads.contains(&tid))
+        self.admits_thread(Some(tid)) && self.admits_id(pid, time)
     }
 
     /// Whether a thread is selected, by its id and the index of its process.
     pub(super) fn admits(
         &self,
         machine: &Machine,
-        process: Option<usize>,
+        process: Option<ProcessIndex>,
         tid: Option<ThreadId>,
         time: Ticks,
     ) -> bool {
@@ -118,6 +126,14 @@ impl Selection {
                 self.lives.is_none() || tid.is_some_and(|tid| self.first_threads.contains(&tid))
             }
         };
-        is_process && (self.threads.is_empty() || tid.is_some_and(|t| self.threads.contains(&t)))
+        is_process && self.admits_thread(tid)
+    }
+}
+
+/// The time of the first event.
+pub(super) fn first_time(machine: &Machine) -> Ticks {
+    match machine.span() {
+        Some(span) => span.first,
+        None => Ticks::new(0),
     }
 }

@@ -1,9 +1,9 @@
-//! What can be written only when the recording was read: samples and activities, whose names may
-//! stand at its end. Until then they are kept outside of memory, in a few bytes each.
+//! Samples and activities, kept outside of memory until the whole recording was read: their names
+//! may be at its end.
 
 use std::io::{self, Read};
 
-use etl_format::Guid;
+use etl_format::{Guid, Ticks};
 
 use super::packets::Output;
 use super::storage::Storage;
@@ -15,8 +15,7 @@ const ACTIVITY: usize = 45;
 /// A sample that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeptSample {
-    /// In ticks.
-    pub time: i64,
+    pub time: Ticks,
     pub stack: u32,
     pub processor: u16,
     /// Whether the processor was in the kernel.
@@ -26,18 +25,17 @@ pub(super) struct KeptSample {
 /// An activity that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeptActivity {
-    /// In ticks.
-    pub from: i64,
-    /// In ticks; `None` where its end was not recorded.
-    pub to: Option<i64>,
+    pub from: Ticks,
+    /// `None` if its end was not recorded.
+    pub to: Option<Ticks>,
     pub pid: u32,
     pub tid: u32,
-    /// Number of its name.
+    /// Number of its name in [`Activities`](super::activities::Activities).
     pub name: u32,
     pub id: Guid,
 }
 
-/// An item.
+/// A sample or an activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item {
     Sample(KeptSample),
@@ -59,26 +57,26 @@ impl<S: Storage> Spool<S> {
 
     pub fn sample(&mut self, sample: KeptSample) {
         let mut bytes = [0; 1 + SAMPLE];
-        let mut at = Put(&mut bytes);
-        at.put(b"s");
-        at.put(&sample.time.to_le_bytes());
-        at.put(&sample.stack.to_le_bytes());
-        at.put(&sample.processor.to_le_bytes());
-        at.put(&[u8::from(sample.in_kernel)]);
+        let mut rest = Put(&mut bytes);
+        rest.put(b"s");
+        rest.put(&sample.time.get().to_le_bytes());
+        rest.put(&sample.stack.to_le_bytes());
+        rest.put(&sample.processor.to_le_bytes());
+        rest.put(&[u8::from(sample.in_kernel)]);
         self.output.write(&bytes);
     }
 
     pub fn activity(&mut self, activity: KeptActivity) {
         let mut bytes = [0; 1 + ACTIVITY];
-        let mut at = Put(&mut bytes);
-        at.put(b"a");
-        at.put(&activity.from.to_le_bytes());
-        at.put(&[u8::from(activity.to.is_some())]);
-        at.put(&activity.to.unwrap_or(0).to_le_bytes());
-        at.put(&activity.pid.to_le_bytes());
-        at.put(&activity.tid.to_le_bytes());
-        at.put(&activity.name.to_le_bytes());
-        at.put(&activity.id.to_bytes());
+        let mut rest = Put(&mut bytes);
+        rest.put(b"a");
+        rest.put(&activity.from.get().to_le_bytes());
+        rest.put(&[u8::from(activity.to.is_some())]);
+        rest.put(&activity.to.map_or(0, Ticks::get).to_le_bytes());
+        rest.put(&activity.pid.to_le_bytes());
+        rest.put(&activity.tid.to_le_bytes());
+        rest.put(&activity.name.to_le_bytes());
+        rest.put(&activity.id.to_bytes());
         self.output.write(&bytes);
     }
 
@@ -94,27 +92,27 @@ impl<S: Storage> Spool<S> {
             if tag == *b"s" {
                 let mut bytes = [0; SAMPLE];
                 input.read_exact(&mut bytes)?;
-                let mut at = Take(&bytes);
+                let mut rest = Take(&bytes);
                 take(Item::Sample(KeptSample {
-                    time: i64::from_le_bytes(at.take()),
-                    stack: u32::from_le_bytes(at.take()),
-                    processor: u16::from_le_bytes(at.take()),
-                    in_kernel: at.take() != [0],
+                    time: Ticks::new(i64::from_le_bytes(rest.take())),
+                    stack: u32::from_le_bytes(rest.take()),
+                    processor: u16::from_le_bytes(rest.take()),
+                    in_kernel: rest.take() != [0],
                 }));
             } else {
                 let mut bytes = [0; ACTIVITY];
                 input.read_exact(&mut bytes)?;
-                let mut at = Take(&bytes);
-                let from = i64::from_le_bytes(at.take());
-                let has_end = at.take() != [0];
-                let to = i64::from_le_bytes(at.take());
+                let mut rest = Take(&bytes);
+                let from = Ticks::new(i64::from_le_bytes(rest.take()));
+                let has_end = rest.take() != [0];
+                let to = Ticks::new(i64::from_le_bytes(rest.take()));
                 take(Item::Activity(KeptActivity {
                     from,
                     to: has_end.then_some(to),
-                    pid: u32::from_le_bytes(at.take()),
-                    tid: u32::from_le_bytes(at.take()),
-                    name: u32::from_le_bytes(at.take()),
-                    id: Guid::from_bytes(at.take()),
+                    pid: u32::from_le_bytes(rest.take()),
+                    tid: u32::from_le_bytes(rest.take()),
+                    name: u32::from_le_bytes(rest.take()),
+                    id: Guid::from_bytes(rest.take()),
                 }));
             }
         }
@@ -156,20 +154,23 @@ mod tests {
     fn items_come_back_in_their_order() {
         let mut spool = Spool::new(Cursor::new(Vec::new()));
         let sample = KeptSample {
-            time: -5,
+            time: Ticks::new(-5),
             stack: 7,
             processor: 300,
             in_kernel: true,
         };
         let activity = KeptActivity {
-            from: 1,
-            to: Some(i64::MAX),
+            from: Ticks::new(1),
+            to: Some(Ticks::MAX),
             pid: 2,
             tid: 3,
             name: 4,
             id: Guid::from_bytes([9; 16]),
         };
-        spool.sample(KeptSample { time: 1, ..sample });
+        spool.sample(KeptSample {
+            time: Ticks::new(1),
+            ..sample
+        });
         spool.clear();
         spool.sample(sample);
         spool.activity(activity);

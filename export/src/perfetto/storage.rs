@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, Write};
 
-/// Bytes that can be read back, and be written again from the beginning.
+/// Bytes that are written, read back, and written again from the beginning.
 pub trait Storage: Read + Write + Seek {
     /// Removes all bytes.
     ///
     /// # Errors
-    /// When the storage cannot be written.
+    /// If the storage cannot be written.
     fn clear(&mut self) -> io::Result<()>;
 }
 

@@ -1,4 +1,4 @@
-//! Tracks: what slices, instants and counters stand on.
+//! Tracks, and the slices, instants and counters on them.
 
 use foldhash::HashMap;
 
@@ -72,15 +72,15 @@ impl Count {
     }
 }
 
-/// Lanes of a row. A slice without an end keeps its lane, so there may be as many as events; those
-/// beyond share the last lane, where they overlap.
+/// Lanes of a row, at most. A slice without an end keeps its lane, so there may be as many lanes as
+/// events. Slices that find no free lane overlap in the last one.
 const MAX_LANES: usize = 1 << 10;
 
-/// A process by its id, its CLR where it may have several, and a thread. Perfetto knows processes
-/// by their ids.
+/// The process or thread that a track belongs to, by its ids, as in Perfetto.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
     pub pid: u32,
+    /// The CLR, of which a process may have several; otherwise 0.
     pub clr: u16,
     pub tid: Option<u32>,
 }
@@ -89,12 +89,12 @@ pub(super) struct Owner {
 enum Track {
     Process(u32),
     Thread(u32, u32),
-    /// Slices of one track never overlap: those that would are in another lane.
+    /// Slices of one track never overlap: each lane of a row is a track.
     Slices(Owner, Row, usize),
     Counter(Owner, Count),
 }
 
-/// What is known about a slice besides its name.
+/// A value of an annotation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Value<'a> {
     Uint(u64),
@@ -102,12 +102,26 @@ pub(super) enum Value<'a> {
     Pointer(u64),
 }
 
-/// Values with their names.
+/// Annotations: values with their names.
 pub(super) type Values<'a> = [(&'a str, Value<'a>)];
 
-/// The tracks that were used, by number.
-#[derive(Debug, Default)]
-pub(super) struct Tracks {
+/// A slice to write, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slice<'a> {
+    pub owner: Owner,
+    pub row: Row,
+    pub from: u64,
+    /// `None` if it has no end.
+    pub to: Option<u64>,
+    pub name: &'a str,
+    pub values: &'a Values<'a>,
+}
+
+/// Writes slices, instants and counters, and describes their tracks.
+#[derive(Debug)]
+pub(super) struct TraceWriter<S: Storage> {
+    pub packets: Packets<S>,
+    /// The tracks that were described.
     numbers: HashMap<Track, u64>,
     /// When the last slice of each lane ended.
     lanes: HashMap<(Owner, Row), Vec<u64>>,
@@ -117,72 +131,75 @@ pub(super) struct Tracks {
     pub slices: u64,
 }
 
-impl Tracks {
-    /// Writes a slice, in nanoseconds, that ended after those that were written before; `None` as
-    /// its end if it has none.
-    pub fn slice<S: Storage>(
-        &mut self,
-        packets: &mut Packets<S>,
-        (owner, row): (Owner, Row),
-        (from, to): (u64, Option<u64>),
-        name: &str,
-        values: &Values<'_>,
-    ) {
-        let lanes = self.lanes.entry((owner, row)).or_default();
-        let lane = lane(lanes, (from, to.unwrap_or(u64::MAX)));
-        let number = self.number(Track::Slices(owner, row, lane), packets);
-        self.begin(event_type::BEGIN, number, row, name, values);
-        packets.write(Some(from), packet::TRACK_EVENT, &self.message);
-        if let Some(to) = to {
-            self.message.clear();
-            self.message.uint(track_event::TYPE, event_type::END);
-            self.message.uint(track_event::TRACK, number);
-            packets.write(Some(to), packet::TRACK_EVENT, &self.message);
+impl<S: Storage> TraceWriter<S> {
+    pub fn new(storage: S) -> Self {
+        TraceWriter {
+            packets: Packets::new(storage),
+            numbers: HashMap::default(),
+            lanes: HashMap::default(),
+            message: Message::default(),
+            part: Message::default(),
+            slices: 0,
         }
     }
 
-    /// Writes what has no duration.
-    pub fn instant<S: Storage>(
-        &mut self,
-        packets: &mut Packets<S>,
-        (owner, row): (Owner, Row),
-        at: u64,
-        name: &str,
-        values: &Values<'_>,
-    ) {
-        let number = self.number(Track::Slices(owner, row, 0), packets);
+    /// Removes everything that was written.
+    pub fn clear(&mut self) {
+        self.packets.clear();
+        self.numbers.clear();
+        self.lanes.clear();
+        self.slices = 0;
+    }
+
+    /// Writes a slice that ended after the slices before it.
+    pub fn slice(&mut self, slice: Slice<'_>) {
+        let lanes = self.lanes.entry((slice.owner, slice.row)).or_default();
+        let lane = take_lane(lanes, slice.from, slice.to.unwrap_or(u64::MAX));
+        let number = self.number(Track::Slices(slice.owner, slice.row, lane));
+        self.begin(
+            event_type::BEGIN,
+            number,
+            slice.row,
+            slice.name,
+            slice.values,
+        );
+        self.write_event(slice.from);
+        if let Some(to) = slice.to {
+            self.message.clear();
+            self.message.uint(track_event::TYPE, event_type::END);
+            self.message.uint(track_event::TRACK, number);
+            self.write_event(to);
+        }
+    }
+
+    /// Writes an event without a duration.
+    pub fn instant(&mut self, owner: Owner, row: Row, nanos: u64, name: &str, values: &Values<'_>) {
+        let number = self.number(Track::Slices(owner, row, 0));
         self.begin(event_type::INSTANT, number, row, name, values);
-        packets.write(Some(at), packet::TRACK_EVENT, &self.message);
+        self.write_event(nanos);
     }
 
     /// Writes a value of a counter in bytes.
-    pub fn bytes<S: Storage>(
-        &mut self,
-        packets: &mut Packets<S>,
-        (owner, count): (Owner, Count),
-        at: u64,
-        bytes: u64,
-    ) {
-        self.counter(packets, owner, count);
+    pub fn bytes(&mut self, owner: Owner, count: Count, nanos: u64, bytes: u64) {
+        self.counter(owner, count);
         self.message.uint(track_event::COUNTER, bytes);
-        packets.write(Some(at), packet::TRACK_EVENT, &self.message);
+        self.write_event(nanos);
     }
 
     /// Writes a value of a counter in percent.
-    pub fn percent<S: Storage>(
-        &mut self,
-        packets: &mut Packets<S>,
-        (owner, count): (Owner, Count),
-        at: u64,
-        percent: f64,
-    ) {
-        self.counter(packets, owner, count);
+    pub fn percent(&mut self, owner: Owner, count: Count, nanos: u64, percent: f64) {
+        self.counter(owner, count);
         self.message.double(track_event::DOUBLE_COUNTER, percent);
-        packets.write(Some(at), packet::TRACK_EVENT, &self.message);
+        self.write_event(nanos);
     }
 
-    fn counter<S: Storage>(&mut self, packets: &mut Packets<S>, owner: Owner, count: Count) {
-        let number = self.number(Track::Counter(owner, count), packets);
+    fn write_event(&mut self, nanos: u64) {
+        self.packets
+            .write(Some(nanos), packet::TRACK_EVENT, &self.message);
+    }
+
+    fn counter(&mut self, owner: Owner, count: Count) {
+        let number = self.number(Track::Counter(owner, count));
         self.message.clear();
         self.message.uint(track_event::TYPE, event_type::COUNTER);
         self.message.uint(track_event::TRACK, number);
@@ -208,59 +225,60 @@ impl Tracks {
     }
 
     /// The number of a track, which is described when it is used first.
-    fn number<S: Storage>(&mut self, of: Track, packets: &mut Packets<S>) -> u64 {
-        if let Some(&number) = self.numbers.get(&of) {
+    fn number(&mut self, track: Track) -> u64 {
+        if let Some(&number) = self.numbers.get(&track) {
             return number;
         }
-        let mut described = Message::default();
-        match of {
+        let description = self.describe(track);
+        let number = self.numbers.len() as u64 + 1;
+        self.numbers.insert(track, number);
+        let mut message = Message::default();
+        message.uint(track::UUID, number);
+        message.append(&description);
+        self.packets.write(None, packet::TRACK_DESCRIPTOR, &message);
+        number
+    }
+
+    /// The fields of a track but its number. Describes its parent if necessary.
+    fn describe(&mut self, track: Track) -> Message {
+        let mut fields = Message::default();
+        let mut part = Message::default();
+        match track {
             Track::Process(pid) => {
-                let mut part = Message::default();
                 part.uint(process_descriptor::PID, pid.into());
-                described.message(track::PROCESS, &part);
+                fields.message(track::PROCESS, &part);
             }
             Track::Thread(pid, tid) => {
-                let mut part = Message::default();
                 part.uint(thread_descriptor::PID, pid.into());
                 part.uint(thread_descriptor::TID, tid.into());
-                described.message(track::THREAD, &part);
+                fields.message(track::THREAD, &part);
             }
             Track::Slices(owner, row, _) => {
-                let above = match owner.tid {
+                let parent = match owner.tid {
                     Some(tid) => Track::Thread(owner.pid, tid),
                     None => Track::Process(owner.pid),
                 };
-                let parent = self.number(above, packets);
-                described.uint(track::PARENT, parent);
-                described.text(track::NAME, row.name());
+                fields.uint(track::PARENT, self.number(parent));
+                fields.text(track::NAME, row.name());
             }
             Track::Counter(owner, count) => {
-                let parent = self.number(Track::Process(owner.pid), packets);
-                described.uint(track::PARENT, parent);
-                described.text(track::NAME, count.name());
-                let mut part = Message::default();
+                fields.uint(track::PARENT, self.number(Track::Process(owner.pid)));
+                fields.text(track::NAME, count.name());
                 match count {
                     Count::Cpu => part.text(counter::UNIT_NAME, "%"),
                     Count::Heap | Count::Generation(_) => {
                         part.uint(counter::UNIT, counter::SIZE_BYTES);
                     }
                 }
-                described.message(track::COUNTER, &part);
+                fields.message(track::COUNTER, &part);
             }
         }
-        let number = self.numbers.len() as u64 + 1;
-        self.numbers.insert(of, number);
-        let mut message = Message::default();
-        message.uint(track::UUID, number);
-        message.append(&described);
-        packets.write(None, packet::TRACK_DESCRIPTOR, &message);
-        number
+        fields
     }
 }
 
-/// The first lane that is free for a slice, which then takes it. `lanes` has when the last slice
-/// of each ended.
-fn lane(lanes: &mut Vec<u64>, (from, to): (u64, u64)) -> usize {
+/// Takes the first lane that is free for a slice. `lanes` has the end of the last slice in each.
+fn take_lane(lanes: &mut Vec<u64>, from: u64, to: u64) -> usize {
     let free = lanes.iter().position(|&ended| ended <= from);
     let lane = free.unwrap_or(lanes.len()).min(MAX_LANES - 1);
     match lanes.get_mut(lane) {
@@ -277,7 +295,7 @@ mod tests {
     #[test]
     fn lanes_are_used_again_and_have_a_limit() {
         let mut lanes = Vec::new();
-        let mut lane = |from, to| lane(&mut lanes, (from, to));
+        let mut lane = |from, to| take_lane(&mut lanes, from, to);
         assert_eq!(
             [lane(1, 5), lane(2, 3), lane(4, 9), lane(5, 6)],
             [0, 1, 1, 0]

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::activities::{Activities, Activity};
 use etl_analysis::profile::ProfileOptions;
+use etl_analysis::{Machine, ProcessIndex};
 use etl_format::{Guid, ThreadId, Ticks, TimeRange};
 use foldhash::HashMap;
 
@@ -15,15 +15,21 @@ pub(super) struct Event {
     pub is_start: bool,
     /// The number of the activity's name in [`Activities`].
     pub name: u32,
-    /// Ticks.
     pub time: Ticks,
 }
 
-/// Activities of a process; each lies within the one around it.
+/// The process of activities.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Owner {
+    /// The process in the machine, if it is known.
+    pub process: Option<ProcessIndex>,
+    pub pid: u32,
+}
+
+/// Activities of a process; each is within the one around it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lane {
-    /// Index of the process in the machine, and its id.
-    pub process: (Option<usize>, u32),
+    pub process: Owner,
     pub events: Vec<Event>,
     open: Vec<Open>,
 }
@@ -36,7 +42,7 @@ struct Open {
 }
 
 impl Lane {
-    /// Ends the activities that stopped until a time.
+    /// Ends the activities that stopped at or before a time.
     fn advance(&mut self, time: Ticks) {
         while let Some(open) = self.open.pop_if(|open| open.until <= time) {
             self.events.push(Event {
@@ -47,9 +53,9 @@ impl Lane {
         }
     }
 
-    /// Whether an activity lies within the innermost open one, which has to be its parent or have
-    /// the same id.
-    fn takes(&self, activity: &Activity, until: Ticks) -> bool {
+    /// Whether an activity is within the innermost open one, which has to be its parent or have the
+    /// same id.
+    fn can_nest(&self, activity: &Activity, until: Ticks) -> bool {
         self.open.last().is_some_and(|open| {
             let is_parent = open.id == activity.parent || open.id == activity.id;
             is_parent && until <= open.until
@@ -57,33 +63,32 @@ impl Lane {
     }
 
     fn start(&mut self, activity: &Activity, until: Ticks) {
-        let &Activity {
-            id,
-            name,
-            started: time,
-            ..
-        } = activity;
         self.events.push(Event {
             is_start: true,
-            name,
-            time,
+            name: activity.name,
+            time: activity.started,
         });
-        self.open.push(Open { id, name, until });
+        self.open.push(Open {
+            id: activity.id,
+            name: activity.name,
+            until,
+        });
     }
 }
 
 /// The lanes of a process.
 #[derive(Debug, Default)]
-struct OfProcess {
+struct ProcessLanes {
     lanes: Vec<Lane>,
-    /// Lanes in which nothing is open, and when the others become free.
+    /// Lanes in which nothing is open.
     free: BTreeSet<usize>,
+    /// When the other lanes become free.
     busy: BinaryHeap<Reverse<(Ticks, usize)>>,
     /// The lane of the last activity with an id.
-    of_ids: HashMap<Guid, usize>,
+    lanes_by_id: HashMap<Guid, usize>,
 }
 
-impl OfProcess {
+impl ProcessLanes {
     fn add(&mut self, activity: &Activity, until: Ticks) {
         while let Some(&Reverse((time, lane))) = self.busy.peek() {
             if time > activity.started {
@@ -93,25 +98,24 @@ impl OfProcess {
             self.free.insert(lane);
         }
         for id in [activity.parent, activity.id] {
-            let Some(&index) = self.of_ids.get(&id) else {
+            let Some(&index) = self.lanes_by_id.get(&id) else {
                 continue;
             };
             let Some(lane) = self.lanes.get_mut(index) else {
                 continue;
             };
             lane.advance(activity.started);
-            if lane.takes(activity, until) {
+            if lane.can_nest(activity, until) {
                 lane.start(activity, until);
-                self.of_ids.insert(activity.id, index);
+                self.lanes_by_id.insert(activity.id, index);
                 return;
             }
         }
         let index = match self.free.pop_first() {
             Some(index) => index,
             None => {
-                let process = (activity.process, activity.pid.get());
                 self.lanes.push(Lane {
-                    process,
+                    process: owner_of(activity),
                     ..Lane::default()
                 });
                 self.lanes.len() - 1
@@ -122,7 +126,7 @@ impl OfProcess {
             lane.start(activity, until);
         }
         self.busy.push(Reverse((until, index)));
-        self.of_ids.insert(activity.id, index);
+        self.lanes_by_id.insert(activity.id, index);
     }
 }
 
@@ -133,8 +137,8 @@ pub(super) fn lanes(
     options: &ProfileOptions,
     range: TimeRange,
 ) -> Vec<Lane> {
-    let end = machine.span().map_or(Ticks::MAX, |(_, last)| last);
-    let mut processes: BTreeMap<(Option<usize>, u32), OfProcess> = BTreeMap::new();
+    let end = machine.span().map_or(Ticks::MAX, |span| span.last);
+    let mut processes: BTreeMap<Owner, ProcessLanes> = BTreeMap::new();
     for activity in activities.list() {
         if !range.contains(activity.started) {
             continue;
@@ -142,9 +146,7 @@ pub(super) fn lanes(
         let tid = activity.tid.unwrap_or(ThreadId::new(u32::MAX));
         if options.admits(activity.process, Some(activity.pid), tid) {
             let until = activity.stopped.unwrap_or(end).max(activity.started);
-            let process = processes
-                .entry((activity.process, activity.pid.get()))
-                .or_default();
+            let process = processes.entry(owner_of(activity)).or_default();
             process.add(activity, until);
         }
     }
@@ -154,6 +156,13 @@ pub(super) fn lanes(
         .collect();
     lanes.iter_mut().for_each(|lane| lane.advance(Ticks::MAX));
     lanes
+}
+
+fn owner_of(activity: &Activity) -> Owner {
+    Owner {
+        process: activity.process,
+        pid: activity.pid.get(),
+    }
 }
 
 #[cfg(test)]
@@ -167,7 +176,7 @@ mod tests {
 
     /// Number, number of the parent, start and stop; returns starts and stops of each lane.
     fn placed(activities: &[(u8, u8, i64, i64)]) -> Vec<String> {
-        let mut all = OfProcess::default();
+        let mut all = ProcessLanes::default();
         for &(number, parent, started, until) in activities {
             let activity = Activity::new(
                 id(number),
@@ -188,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_activity_is_nested_in_its_parent_alone() {
+    fn activity_is_nested_only_in_its_parent() {
         let nested = [(1, 0, 0, 10), (2, 1, 1, 5), (3, 2, 2, 4), (4, 1, 6, 10)];
         assert_eq!(placed(&nested), ["+1 +2 +3 -3 -2 +4 -4 -1"]);
         // Not a child of the activity around it, or longer than its parent.

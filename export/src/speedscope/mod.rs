@@ -17,7 +17,7 @@ use etl_format::{Ticks, TimeRange};
 use foldhash::HashMap;
 use serde_json::{Value, json};
 
-use lanes::Lane;
+use lanes::{Lane, Owner};
 
 use crate::Unit;
 
@@ -74,57 +74,34 @@ impl<'a> ActivityProfiles<'a> {
         is_first: bool,
         out: &mut impl Write,
     ) -> io::Result<()> {
-        let frames: HashMap<u32, usize> = names
-            .iter()
-            .enumerate()
-            .map(|(at, &name)| (name, first + at))
-            .collect();
-        let clock = self.machine.clock();
-        let (begin, end) = self.machine.span().unwrap_or_default();
-        let nanos = |time: Ticks| {
-            clock
-                .nanos_since_start(time)
-                .saturating_sub(clock.nanos_since_start(begin))
-                .max(0)
-        };
+        let mut frames: HashMap<u32, usize> = HashMap::default();
+        for (frame, &name) in (first..).zip(names) {
+            frames.insert(name, frame);
+        }
+        let span = self.machine.span().unwrap_or_default();
+        let end = self.nanos(span.last);
         let mut number = 0;
-        let mut process = None;
-        for (at, lane) in self.lanes.iter().enumerate() {
-            number = if process == Some(lane.process) {
+        let mut previous_process = None;
+        for (index, lane) in self.lanes.iter().enumerate() {
+            number = if previous_process == Some(lane.process) {
                 number + 1
             } else {
                 1
             };
-            process = Some(lane.process);
-            let (index, pid) = lane.process;
-            let process = index.and_then(|index| self.machine.processes().get(index));
-            let label = match process.map_or("", |process| process.name()) {
-                "" => format!("? ({pid})"),
-                name => format!("{name} ({pid})"),
-            };
-            let number = if number > 1 {
-                format!(" {number}")
-            } else {
-                String::new()
-            };
-            let title = format!("{label} activities{number}");
-            let comma = if is_first && at == 0 { "\n" } else { ",\n" };
-            write!(
-                out,
-                "{comma}{{\"type\":\"evented\",\"name\":{},",
-                json!(title)
-            )?;
+            previous_process = Some(lane.process);
+            let title = json!(self.title(lane, number));
+            let comma = if is_first && index == 0 { "\n" } else { ",\n" };
+            write!(out, "{comma}{{\"type\":\"evented\",\"name\":{title},")?;
             writeln!(
                 out,
-                "\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":{},",
-                nanos(end)
+                "\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":{end},"
             )?;
             write!(out, "\"events\":[")?;
-            for (at, event) in lane.events.iter().enumerate() {
-                let comma = if at > 0 { "," } else { "" };
+            for (index, event) in lane.events.iter().enumerate() {
+                let comma = if index > 0 { "," } else { "" };
                 let kind = if event.is_start { "O" } else { "C" };
                 let frame = frames.get(&event.name).copied().unwrap_or(first);
-                let time = nanos(event.time);
+                let time = self.nanos(event.time);
                 write!(
                     out,
                     "{comma}{{\"type\":\"{kind}\",\"frame\":{frame},\"at\":{time}}}"
@@ -133,6 +110,31 @@ impl<'a> ActivityProfiles<'a> {
             write!(out, "]}}")?;
         }
         Ok(())
+    }
+
+    /// The title of a lane, which has a number among the lanes of its process.
+    fn title(&self, lane: &Lane, number: usize) -> String {
+        let Owner { process, pid } = lane.process;
+        let process = process.and_then(|index| self.machine.process(index));
+        let name = match process.map_or("", |process| process.name()) {
+            "" => "?",
+            name => name,
+        };
+        let mut title = format!("{name} ({pid}) activities");
+        if number > 1 {
+            title.push_str(&format!(" {number}"));
+        }
+        title
+    }
+
+    /// Nanoseconds since the first event.
+    fn nanos(&self, time: Ticks) -> i64 {
+        let clock = self.machine.clock();
+        let span = self.machine.span().unwrap_or_default();
+        let nanos = clock
+            .nanos_since_start(time)
+            .saturating_sub(clock.nanos_since_start(span.first));
+        nanos.max(0)
     }
 }
 
@@ -145,7 +147,7 @@ impl<'a> ActivityProfiles<'a> {
 /// nanoseconds, or the number of samples if the recording states no interval.
 ///
 /// # Errors
-/// When writing fails.
+/// If writing fails.
 pub fn write(
     profile: &Profile,
     activities: &ActivityProfiles<'_>,
@@ -179,18 +181,19 @@ pub fn write(
     }
     let names = activities.names();
     let first = profile.frames().len();
-    for (at, &name) in names.iter().enumerate() {
-        let comma = if first + at > 0 { ",\n" } else { "\n" };
-        let (provider, name) = activities.activities.name(name);
-        write!(out, "{comma}{}", json!({ "name": name, "file": provider }))?;
+    for (frame, &name) in (first..).zip(&names) {
+        let comma = if frame > 0 { ",\n" } else { "\n" };
+        let name = activities.activities.name(name);
+        let frame = json!({ "name": name.event, "file": name.provider });
+        write!(out, "{comma}{frame}")?;
     }
     write!(out, "]}},\n\"profiles\":[")?;
     let samples = by_root(profile);
-    for (at, (root, samples)) in profile.roots().iter().zip(&samples).enumerate() {
+    for (index, (root, samples)) in profile.roots().iter().zip(&samples).enumerate() {
         let thread = root.thread_label().unwrap_or_default();
         let title = format!("{} {thread}", root.process_label());
         let total: u64 = samples.iter().map(|sample| unit.of(sample.weight)).sum();
-        let comma = if at > 0 { ",\n" } else { "\n" };
+        let comma = if index > 0 { ",\n" } else { "\n" };
         write!(
             out,
             "{comma}{{\"type\":\"sampled\",\"name\":{},",
@@ -202,13 +205,13 @@ pub fn write(
             "\"unit\":\"{unit_name}\",\"startValue\":0,\"endValue\":{total},"
         )?;
         write!(out, "\"samples\":[")?;
-        for (at, sample) in samples.iter().enumerate() {
-            let comma = if at > 0 { "," } else { "" };
+        for (index, sample) in samples.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
             write!(out, "{comma}{}", Value::from(frames(profile, sample.node)))?;
         }
         write!(out, "],\n\"weights\":[")?;
-        for (at, sample) in samples.iter().enumerate() {
-            let comma = if at > 0 { "," } else { "" };
+        for (index, sample) in samples.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
             write!(out, "{comma}{}", unit.of(sample.weight))?;
         }
         write!(out, "]}}")?;

@@ -19,7 +19,7 @@ mod text;
 mod time;
 mod values;
 
-pub use crate::escape::{escape_json, escape_line, is_terminal_unsafe};
+pub use crate::escape::{escape_json, escape_line, is_terminal_unsafe, one_line};
 pub use digits::{decimal, hex_bytes, hexadecimal, signed};
 pub use message::Prefix;
 pub use names::{Names, PathStart};

@@ -575,7 +575,7 @@ mod tests {
     /// Windows 11 24H2 added two fields to an event without a new version.
     #[test]
     #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-    fn another_layout_counts_only_where_it_takes_the_payload_exactly() {
+    fn another_layout_is_used_only_if_it_fits_the_payload_exactly() {
         let lsa = "199fe037-2b82-40a9-82ac-e1d46c792b99".parse().unwrap();
         let (_, exact) = decode(lsa, 6156, 0, &[0; 12]).unwrap();
         assert_eq!(exact, ["HardwareChecks", "ADDomainJoin", "AADDomainJoin"]);
@@ -595,7 +595,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-    fn an_unknown_version_has_fields_only_if_a_known_one_takes_the_payload() {
+    fn unknown_version_has_fields_only_if_a_known_layout_fits() {
         let stop = |payload: &[u8]| decode(KERNEL_PROCESS, 5, 200, payload).unwrap();
         let known = decoder(KERNEL_PROCESS, 5, 0, &[0; 4], PointerSize::P8).unwrap();
         let image_load = [0; 36];
@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_the_network_are_addresses_with_ports_in_their_order() {
+    fn network_addresses_and_ports_are_printed_as_such() {
         let network: Guid = find("Kernel-Network").unwrap();
         // A segment received by 10.0.0.2:49152 from 192.168.1.9:443.
         let ids = [7u32.to_le_bytes(), 60u32.to_le_bytes()].concat();

@@ -71,15 +71,15 @@ impl Runtime<'_, '_> {
 impl Clr {
     /// The names of an assembly and of the one that wants it, and the path of its file.
     fn binding(&self, assembly: usize) -> Option<[String; 3]> {
-        let found = self.assemblies.get(assembly)?;
-        let path = found.modules.first().and_then(|m| self.modules.get(*m));
+        let requested = self.assemblies.get(assembly)?;
+        let path = requested.modules.first().and_then(|m| self.modules.get(*m));
         let path = path.map(|m| m.path.clone()).unwrap_or_default();
         // The first assembly is wanted by the runtime itself.
         let wants = self
             .assemblies
             .iter()
-            .find(|a| a.loaded && a.id != found.id);
+            .find(|a| a.loaded && a.id != requested.id);
         let wants = wants.map(|a| a.name.clone()).unwrap_or_default();
-        Some([found.name.clone(), wants, path])
+        Some([requested.name.clone(), wants, path])
     }
 }

@@ -50,7 +50,7 @@ impl Runtime<'_, '_> {
         if !wanted || !self.asked().raises(4, keyword::METHOD_DIAGNOSTIC) {
             return self.skip(false, 72, 0);
         }
-        let of = self.clr.id_of_type(&method.namespace);
+        let owner_type = self.clr.id_of_type(&method.namespace);
         let over = method
             .generic
             .then(|| self.clr.id_of_type("System.__Canon").into());
@@ -59,7 +59,7 @@ impl Runtime<'_, '_> {
         let module = self.clr.module_id(method);
         let values = values![
             method.id,
-            of,
+            owner_type,
             method.token,
             count,
             module,
@@ -86,8 +86,9 @@ impl Runtime<'_, '_> {
         let Some(method) = self.clr.methods.get(index) else {
             return Ok(());
         };
-        let (id, instance, [namespace, name, signature]) =
-            (method.id, self.clr.instance, method.names());
+        let id = method.id;
+        let instance = self.clr.instance;
+        let [namespace, name, signature] = method.names();
         self.raise(160, 0, &values![id, instance])?;
         let values = values![id, namespace, name, signature, body.start, instance];
         self.raise(159, 0, &values)
@@ -107,11 +108,6 @@ impl Runtime<'_, '_> {
             return Ok(());
         }
         let core = self.clr.is_core(0);
-        // .NET Framework writes the reason as ANSI text, under other ids.
-        let reason = |text: &str| match core {
-            true => OwnedValue::from(text),
-            false => OwnedValue::Ansi(text.as_bytes().to_vec()),
-        };
         let who = match asked {
             true => [method.names(), method.names(), callee.names()].concat(),
             false => Vec::new(),
@@ -121,13 +117,13 @@ impl Runtime<'_, '_> {
         let (id, why) = if inlined {
             (185, Vec::new())
         } else {
-            let why = values![false, reason("too many bytes of IL")];
+            let why = values![false, self.reason("too many bytes of IL")];
             (if core { 192 } else { 186 }, why.into())
         };
         let jump = match token % 4 {
             0 => Some((188, values![false, 0u32].into())),
             1 => {
-                let why = values![false, reason("the caller has pinned locals")];
+                let why = values![false, self.reason("the caller has pinned locals")];
                 Some((if core { 191 } else { 189 }, why.into()))
             }
             _ => None,
@@ -144,6 +140,16 @@ impl Runtime<'_, '_> {
             )?;
         }
         Ok(())
+    }
+
+    /// Why a call was not inlined or is not a jump. .NET Framework writes it as ANSI text, in events
+    /// with other ids.
+    fn reason(&self, text: &str) -> OwnedValue {
+        if self.clr.is_core(0) {
+            OwnedValue::from(text)
+        } else {
+            OwnedValue::Ansi(text.as_bytes().to_vec())
+        }
     }
 
     /// A method was compiled without optimization: tier 1 waits until there are no more of these.

@@ -66,15 +66,15 @@ impl Runtime<'_, '_> {
         let address = body.start + self.thread.rng.below(body.size.into());
         let inner = if plan.inner { flag::HAS_INNER } else { 0 };
         let instance = self.clr.instance;
-        let thrown = |again: u16| {
-            let flags = flag::CLS_COMPLIANT | inner | again;
-            values![kind, message, address, result, flags, instance]
-        };
-        self.raise(80, 1, &thrown(0))?;
+        let flags = flag::CLS_COMPLIANT | inner;
+        let thrown = values![kind, message, address, result, flags, instance];
+        let flags = flags | flag::RETHROWN;
+        let rethrown = values![kind, message, address, result, flags, instance];
+        self.raise(80, 1, &thrown)?;
         if !self.clr.is_core(3) {
             if plan.rethrow {
                 self.pass(15 * MICROSECOND);
-                self.raise(80, 1, &thrown(flag::RETHROWN))?;
+                self.raise(80, 1, &rethrown)?;
             }
             return Ok(OpEffect::after(25 * MICROSECOND));
         }
@@ -91,7 +91,7 @@ impl Runtime<'_, '_> {
         self.enter(Block::Catch)?;
         if plan.rethrow {
             // The rethrow leaves this block without an end event; the outer one has an end event.
-            self.raise(80, 1, &thrown(flag::RETHROWN))?;
+            self.raise(80, 1, &rethrown)?;
             self.pass(15 * MICROSECOND);
             self.enter(Block::Catch)?;
         }

@@ -236,22 +236,22 @@ impl Clr {
     /// The range of the cold code of an optimized native image. The runtime reports no other
     /// ranges.
     pub fn range_values(&self, module: usize) -> Option<[OwnedValue; 5]> {
-        let found = self.modules.get(module)?;
-        if !found.loaded || found.kind != ModuleKind::NGen {
+        let module = self.modules.get(module)?;
+        if !module.loaded || module.kind != ModuleKind::NGen {
             return None;
         }
-        let after_hot = CODE_OFFSET + found.hot_size;
-        let methods = found.methods.iter().filter_map(|m| self.methods.get(*m));
+        let after_hot = CODE_OFFSET + module.hot_size;
+        let methods = module.methods.iter().filter_map(|m| self.methods.get(*m));
         let cold = methods.filter(|m| m.has_cold && m.is_precompiled());
         let cold: u64 = cold
             .map(|m| u64::from(m.size / 2 + 1).next_multiple_of(16))
             .sum();
-        (cold > 0).then(|| values![self.instance, found.id, after_hot, cold, COLD_RANGE])
+        (cold > 0).then(|| values![self.instance, module.id, after_hot, cold, COLD_RANGE])
     }
 
     /// Fields of the events of a loaded module, in a version of the event.
     pub fn module_values(&self, module: usize, version: u8) -> Option<Vec<OwnedValue>> {
-        let found = self.modules.get(module).filter(|m| m.loaded)?;
+        let module = self.modules.get(module).filter(|m| m.loaded)?;
         let Module {
             id,
             flags,
@@ -260,8 +260,8 @@ impl Clr {
             pdb,
             native_pdb,
             ..
-        } = found;
-        let assembly = self.assemblies.get(found.assembly).map_or(0, |a| a.id);
+        } = module;
+        let assembly = self.assemblies.get(module.assembly).map_or(0, |a| a.id);
         let il = path.as_str();
         let ni = native_path.as_str();
         let instance = self.instance;
@@ -278,8 +278,8 @@ impl Clr {
     /// Fields of a loaded module's events in its domain; none for the shared domain, which has no
     /// such events.
     pub fn domain_module_values(&self, module: usize) -> Option<Vec<OwnedValue>> {
-        let found = self.modules.get(module).filter(|m| m.loaded)?;
-        let assembly = self.assemblies.get(found.assembly)?;
+        let module = self.modules.get(module).filter(|m| m.loaded)?;
+        let assembly = self.assemblies.get(module.assembly)?;
         let domain = self.domains.get(assembly.domain).filter(|d| !d.shared)?;
         let Module {
             id,
@@ -287,7 +287,7 @@ impl Clr {
             path,
             native_path,
             ..
-        } = found;
+        } = module;
         let il = path.as_str();
         let ni = native_path.as_str();
         let instance = self.instance;

@@ -33,17 +33,24 @@ fn enumerates(asked: &CombinedEnablement) -> bool {
         || asked.raises(4, keyword::NGEN) && !asked.raises(4, keyword::OVERRIDE_NGEN)
 }
 
+impl Enumeration {
+    /// The id of an event with this id at the start, the next one at the end, and its own for a
+    /// request of the state.
+    fn id(self, start: u16, state: u16) -> u16 {
+        match self {
+            Enumeration::Start => start,
+            Enumeration::End => start + 1,
+            Enumeration::State => state,
+        }
+    }
+}
+
 impl Runtime<'_, '_> {
     /// Reports an item of an enumeration, if it is still loaded.
     pub fn emit_item(&mut self, enumeration: Enumeration, item: &Item) -> Result<OpEffect> {
         let rundown = enumeration != Enumeration::State;
         let end = enumeration == Enumeration::End;
-        let id = |start: u16, state: u16| match enumeration {
-            Enumeration::Start => start,
-            Enumeration::End => start + 1,
-            Enumeration::State => state,
-        };
-        // Without anything to list there are no marks around it.
+        // Marks surround a list only if something is listed.
         let marks = enumerates(&self.asked_rundown());
         let clr = &*self.clr;
         // The start rundown has an older version of the module's event.
@@ -55,12 +62,30 @@ impl Runtime<'_, '_> {
                 let settings = values![clr.instance, 3u32].into();
                 (280, 0, Some(settings).filter(|_| clr.is_tiered()))
             }
-            Item::Init => (id(147, 0), 1, marks.then(|| values![clr.instance].into())),
-            Item::Complete => (id(145, 0), 1, marks.then(|| values![clr.instance].into())),
-            Item::Domain(domain) => (id(157, 156), 1, clr.domain_values(domain)),
-            Item::Assembly(assembly) => (id(155, 154), 1, clr.assembly_values(assembly)),
-            Item::Module(m) => (id(153, 152), of_module, clr.module_values(m, of_module)),
-            Item::DomainModule(module) => (id(151, 151), 1, clr.domain_module_values(module)),
+            Item::Init => (
+                enumeration.id(147, 0),
+                1,
+                marks.then(|| values![clr.instance].into()),
+            ),
+            Item::Complete => (
+                enumeration.id(145, 0),
+                1,
+                marks.then(|| values![clr.instance].into()),
+            ),
+            Item::Domain(domain) => (enumeration.id(157, 156), 1, clr.domain_values(domain)),
+            Item::Assembly(assembly) => {
+                (enumeration.id(155, 154), 1, clr.assembly_values(assembly))
+            }
+            Item::Module(m) => (
+                enumeration.id(153, 152),
+                of_module,
+                clr.module_values(m, of_module),
+            ),
+            Item::DomainModule(module) => (
+                enumeration.id(151, 151),
+                1,
+                clr.domain_module_values(module),
+            ),
             Item::Method(_) | Item::Threads | Item::Collector => (0, 0, None),
         };
         if let Some(values) = values {

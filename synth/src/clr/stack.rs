@@ -30,12 +30,12 @@ impl Clr {
         rng: &mut Rng,
     ) -> Vec<u64> {
         let mut frames = Vec::with_capacity(24);
-        let own = if self.sku == Sku::Desktop {
+        let runtime_image = if self.sku == Sku::Desktop {
             "\\clr.dll"
         } else {
             "\\coreclr.dll"
         };
-        native(own, runtime, process, rng, &mut frames);
+        native(runtime_image, runtime, process, rng, &mut frames);
         for _ in 0..self.stack_depth.draw(rng) {
             let Some((_, body)) = self.runner(at, rng) else {
                 break;

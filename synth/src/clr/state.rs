@@ -131,7 +131,7 @@ impl Method {
         [&self.namespace, &self.name, &self.signature].map(|text| text.as_str().into())
     }
 
-    /// The id in its events: of a helper, which is no method of the program, the start of its code.
+    /// The id in its events. A helper is not a method of the program: its id is its start address.
     pub fn id_with(&self, body: &CodeBody) -> u64 {
         if self.kind == CodeKind::Helper {
             body.start

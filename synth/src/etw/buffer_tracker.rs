@@ -202,11 +202,11 @@ impl BufferTracker {
 
     /// The bytes of the buffer of a file that was written last.
     pub fn last_in(&self, name: &str) -> Option<Range<u64>> {
-        let of = self
+        let reports = self
             .in_files
             .values()
             .filter(|report| report.file() == Some(name));
-        let last = of.max_by_key(|report| report.sequence)?;
+        let last = reports.max_by_key(|report| report.sequence)?;
         last.location.as_ref().map(|range| range.start..range.end)
     }
 

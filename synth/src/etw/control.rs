@@ -46,21 +46,21 @@ pub(crate) struct Started {
 impl Etw<'_> {
     /// The running sessions of a name: one, or several private ones.
     pub fn running(&self, name: &str) -> Vec<usize> {
-        let mut found = Vec::new();
+        let mut indexes = Vec::new();
         for (index, session) in self.sessions.iter().enumerate() {
             if session.is_running() && session.plan.name.eq_ignore_ascii_case(name) {
-                found.push(index);
+                indexes.push(index);
             }
         }
-        found
+        indexes
     }
 
     /// The running sessions that a request is for. If there are none, the script is wrong, unless
     /// they were refused.
     pub fn request(&mut self, name: &str, request: &Request, at: Nanos) -> Result<Vec<usize>> {
-        let found = self.running(name);
-        if !found.is_empty() {
-            return Ok(found);
+        let running = self.running(name);
+        if !running.is_empty() {
+            return Ok(running);
         }
         let expected = self.refused.iter().any(|n| n.eq_ignore_ascii_case(name));
         if !expected && self.tool.is_none() {
@@ -276,13 +276,13 @@ impl Etw<'_> {
         }
         let config = request.config(0, &self.machine, &self.clock).ok()?;
         let header = &config.header;
-        let least = u64::from(plan.buffer_size) * 2;
+        let smallest = u64::from(plan.buffer_size) * 2;
         let sized = mode.has(LogFileMode::CIRCULAR) || mode.has(LogFileMode::NEWFILE);
         match header.maximum_bytes() {
             None if sized || mode.has(LogFileMode::PREALLOCATE) => {
                 return Some(invalid("the mode needs a largest size of the file"));
             }
-            Some(bytes) if bytes < least => {
+            Some(bytes) if bytes < smallest => {
                 return Some(invalid("the largest size holds no header and one buffer"));
             }
             _ => {}
@@ -387,7 +387,53 @@ impl Etw<'_> {
         Ok(callbacks)
     }
 
-    /// Performs a request to one session, of those that concern the session alone.
+    /// Disables a provider in a session.
+    fn disable_in(
+        &mut self,
+        index: usize,
+        provider: Guid,
+        at: Nanos,
+    ) -> Result<Vec<EnableCallback>> {
+        let mut providers = self.providers.iter_mut();
+        let Some(state) = providers.find(|p| p.guid == provider) else {
+            return Ok(Vec::new());
+        };
+        let was_enabled = state.enables.iter().any(|(session, _)| *session == index);
+        let callbacks = state.drop_session(index, &self.names);
+        if was_enabled {
+            self.observer.observe(&Fact::ProviderDisabled {
+                session: index,
+                provider,
+                at,
+                filetime: FileTime::new(self.clock.filetime(at)),
+            })?;
+        }
+        Ok(callbacks)
+    }
+
+    /// Changes the number of buffers and the flush timer of a session.
+    fn update_session(
+        &mut self,
+        index: usize,
+        buffers: Option<u32>,
+        flush_timer: Option<Nanos>,
+        at: Nanos,
+    ) {
+        let Some(session) = self.sessions.get_mut(index) else {
+            return;
+        };
+        session.set_buffers(buffers.unwrap_or(session.plan.buffers));
+        let Some(period) = flush_timer else {
+            return;
+        };
+        if session.plan.flush_timer == 0 && period > 0 {
+            let next = at.saturating_add(period);
+            self.tasks.push((next, EtwTask::FlushTimer(index)));
+        }
+        session.plan.flush_timer = period;
+    }
+
+    /// Performs a request that concerns one session only.
     pub fn perform_request(
         &mut self,
         index: usize,
@@ -409,22 +455,7 @@ impl Etw<'_> {
         let mut refused = None;
         match request {
             Request::Enable(plan) => return self.enable_in(index, plan, at),
-            Request::Disable(provider) => {
-                let Some(found) = self.providers.iter_mut().find(|p| p.guid == *provider) else {
-                    return Ok(Vec::new());
-                };
-                let was_enabled = found.enables.iter().any(|(session, _)| *session == index);
-                let callbacks = found.drop_session(index, &self.names);
-                if was_enabled {
-                    self.observer.observe(&Fact::ProviderDisabled {
-                        session: index,
-                        provider: *provider,
-                        at,
-                        filetime: FileTime::new(filetime),
-                    })?;
-                }
-                return Ok(callbacks);
-            }
+            Request::Disable(provider) => return self.disable_in(index, *provider, at),
             Request::Flush(file) => {
                 let file = file.as_deref();
                 let done = self.in_session(index, |session, files| {
@@ -448,17 +479,7 @@ impl Etw<'_> {
                 buffers,
                 flush_timer,
             } => {
-                let Some(session) = self.sessions.get_mut(index) else {
-                    return Ok(Vec::new());
-                };
-                session.set_buffers(buffers.unwrap_or(session.plan.buffers));
-                if let Some(time) = *flush_timer {
-                    if session.plan.flush_timer == 0 && time > 0 {
-                        self.tasks
-                            .push((at.saturating_add(time), EtwTask::FlushTimer(index)));
-                    }
-                    session.plan.flush_timer = time;
-                }
+                self.update_session(index, *buffers, *flush_timer, at);
             }
             _ => {}
         }
@@ -491,14 +512,14 @@ impl Etw<'_> {
         guid: Guid,
         at: Nanos,
     ) -> Result<Vec<EnableCallback>> {
-        let found = self.providers.iter().find(|p| p.guid == guid);
-        let asking = found.map(|p| p.enables.iter().filter(|(s, _)| sessions.contains(s)));
+        let provider_state = self.providers.iter().find(|p| p.guid == guid);
+        let asking = provider_state.map(|p| p.enables.iter().filter(|(s, _)| sessions.contains(s)));
         let asking: Vec<EnablePlan> = asking
             .into_iter()
             .flatten()
             .map(|(_, e)| e.clone())
             .collect();
-        let Some(provider) = found.filter(|_| !asking.is_empty()) else {
+        let Some(provider) = provider_state.filter(|_| !asking.is_empty()) else {
             let what = format!("session \"{name}\" does not enable {guid}");
             let code = RefusalCode::InvalidParameter;
             return self
@@ -586,7 +607,7 @@ impl Etw<'_> {
         request: &'static str,
         at: Nanos,
     ) -> Result<Vec<usize>> {
-        let mut found = Vec::new();
+        let mut indexes = Vec::new();
         for &index in sessions {
             let Some(session) = self.sessions.get(index) else {
                 continue;
@@ -594,17 +615,17 @@ impl Etw<'_> {
             let may = session.plan.mode.has(LogFileMode::SYSTEM_LOGGER)
                 || session.plan.name.eq_ignore_ascii_case(KERNEL_SESSION);
             if session.of_kernel {
-                found.push(index);
+                indexes.push(index);
             } else if !may || session.process.is_some() {
-                let why = "it is no session of the kernel's".to_owned();
+                let why = "it is not a kernel session".to_owned();
                 self.refuse(name, request, RefusalCode::InvalidParameter, why, at)?;
             } else if let Some(why) = self.kernel_is_full() {
                 self.refuse(name, request, RefusalCode::NoSystemResources, why, at)?;
             } else {
-                found.push(index);
+                indexes.push(index);
             }
         }
-        Ok(found)
+        Ok(indexes)
     }
 
     /// Changes the kernel flags of a session. Returns the groups before and after.

@@ -79,12 +79,41 @@ pub(super) struct ImageIdentifier<'f> {
     is_described: bool,
     /// Processes and addresses of images that were identified.
     identified: BTreeSet<(u32, u64)>,
-    /// Those that the files to merge identify themselves, until the image is reported.
+    /// Images that a file to merge identifies itself, until the image is reported.
     present: BTreeSet<(u32, u64)>,
     /// Files whose version was reported.
     versions: BTreeSet<Key>,
     /// Images in the order in which they were identified.
     pub images: Vec<ImageIdentity>,
+}
+
+/// Inserts the events that identify one image.
+struct IdentityEvents<'i> {
+    added: &'i mut Insertions,
+    timestamp: i64,
+    width: PointerSize,
+    pid: u32,
+}
+
+impl IdentityEvents<'_> {
+    /// Inserts an event, unless its values do not fit the pointer size of the record.
+    fn push(&mut self, opcode: u8, version: u16, values: &[OwnedValue]) -> etl_format::Result<()> {
+        let mut payload = Vec::new();
+        let id = Identity::Classic { opcode, version: 0 };
+        let Some(table) = Registry::classic().event(IMAGE_ID, id) else {
+            return Ok(());
+        };
+        if encode_into(&table.schema.fields, values, self.width, &mut payload).is_err() {
+            return Ok(());
+        }
+        self.added.push(
+            &Full::new(IMAGE_ID, opcode, self.timestamp)
+                .pointer_size(self.width)
+                .version(version)
+                .process(self.pid, NO_THREAD)
+                .payload(&payload),
+        )
+    }
 }
 
 impl<'f> ImageIdentifier<'f> {
@@ -128,10 +157,8 @@ impl<'f> ImageIdentifier<'f> {
             ),
         ];
         for (number, letter) in (2u32..).zip(&self.files.letters) {
-            let (device, path) = (
-                format!("\\Device\\HarddiskVolume{number}\\"),
-                format!("{letter}\\"),
-            );
+            let device = format!("\\Device\\HarddiskVolume{number}\\");
+            let path = format!("{letter}\\");
             texts.push((
                 VOLUME_MAPPING,
                 values![device.as_str(), path.as_str()].into(),
@@ -193,37 +220,24 @@ impl<'f> ImageIdentifier<'f> {
             ..
         } = image;
         let pid = image.pid.get();
-        let mut push = |opcode: u8, version: u16, values: &[OwnedValue]| {
-            let mut payload = Vec::new();
-            let class = Registry::classic();
-            let id = Identity::Classic { opcode, version: 0 };
-            let Some(table) = class.event(IMAGE_ID, id) else {
-                return Ok(());
-            };
-            // Values that do not fit the pointer size of the record are not reported.
-            if encode_into(&table.schema.fields, values, width, &mut payload).is_err() {
-                return Ok(());
-            }
-            added.push(
-                &Full::new(IMAGE_ID, opcode, timestamp)
-                    .pointer_size(width)
-                    .version(version)
-                    .process(pid, NO_THREAD)
-                    .payload(&payload),
-            )
+        let mut events = IdentityEvents {
+            added,
+            timestamp,
+            width,
+            pid,
         };
         // The version of a file is reported once, with its first image.
         let key = (image.path.to_lowercase(), link_time, size);
         if let Some(version) = image.version.as_ref().filter(|_| self.versions.insert(key)) {
-            push(64, 0, &version_of(version, &file, size, link_time))?;
+            events.push(64, 0, &version_of(version, &file, size, link_time))?;
         }
-        push(0, 2, &values![base, size, pid, link_time, file.as_str()])?;
+        events.push(0, 2, &values![base, size, pid, link_time, file.as_str()])?;
         match image.pdb {
             Some(PdbIdentity { signature, age }) => {
                 let pdb = OwnedValue::Text(pdb_name(&file));
-                push(36, 2, &values![base, pid, signature, age, pdb])?;
+                events.push(36, 2, &values![base, pid, signature, age, pdb])?;
             }
-            None => push(32, 2, &values![base, pid])?,
+            None => events.push(32, 2, &values![base, pid])?,
         }
         if self.identified.insert((pid, base)) {
             self.images.push(image);

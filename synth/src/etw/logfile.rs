@@ -249,30 +249,30 @@ pub(super) fn mismatch(old: &[u8], header: &FileHeader) -> Option<String> {
         Ok(trace) => trace,
         Err(error) => return Some(error.to_string()),
     };
-    let found = trace.header();
-    if found.mode.has(LogFileMode::CIRCULAR) {
+    let existing = trace.header();
+    if existing.mode.has(LogFileMode::CIRCULAR) {
         return Some("it is circular, not sequential".to_owned());
     }
     let pairs = [
         (
             "its buffers have",
-            u64::from(found.buffer_size),
+            u64::from(existing.buffer_size),
             u64::from(header.buffer_size),
             "bytes",
         ),
         (
             "its clock is",
-            found.clock_type.0.into(),
+            existing.clock_type.0.into(),
             header.clock_type.0.into(),
             "by type",
         ),
         (
             "it is of",
-            found.processors.into(),
+            existing.processors.into(),
             header.processors.into(),
             "processors",
         ),
     ];
     let other = pairs.into_iter().find(|(_, a, b, _)| a != b);
-    other.map(|(what, found, wanted, unit)| format!("{what} {found} and not {wanted} {unit}"))
+    other.map(|(what, existing, wanted, unit)| format!("{what} {existing} and not {wanted} {unit}"))
 }

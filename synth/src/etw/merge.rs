@@ -19,6 +19,11 @@ use crate::truth::{Fact, RefusalCode};
 /// The name of the request in refusals.
 const MERGE: &str = "merge";
 
+struct MergeRefusal {
+    code: RefusalCode,
+    what: String,
+}
+
 impl Etw<'_> {
     /// Merges files into a new one, and adds the identities of images whose files are known.
     pub fn merge(
@@ -36,7 +41,6 @@ impl Etw<'_> {
             let what = format!("{output} is one of the files to merge: name another output");
             return self.fail(output, MERGE, RefusalCode::InvalidParameter, what, at);
         }
-        let mut files = Vec::with_capacity(inputs.len());
         let mut inputs = inputs.to_vec();
         for session in &self.sessions {
             if session.plan.faults.contains(&Fault::Unmerged) {
@@ -46,37 +50,26 @@ impl Etw<'_> {
         if inputs.is_empty() {
             return Ok(());
         }
-        for input in &inputs {
-            if self.files.open(input).is_err() {
-                let what = format!("{input}: no such file");
-                return self.fail(output, MERGE, RefusalCode::FileNotFound, what, at);
-            }
+        if let Some(refusal) = self.merge_refusal(&inputs, output) {
+            return self.fail(output, MERGE, refusal.code, refusal.what, at);
         }
+        let mut files = Vec::with_capacity(inputs.len());
         for input in &inputs {
-            if self.sessions.iter().any(|s| s.writes(input)) {
-                let what = format!("{input} is still being written: stop its session first");
-                return self.fail(output, MERGE, RefusalCode::SharingViolation, what, at);
-            }
             let file = self.files.open(input).and_then(FileSource::new);
             files.push(file.map_err(|e| Error::impossible(at, format!("{input}: {e}")))?);
-        }
-        if self.sessions.iter().any(|s| s.writes(output)) {
-            let what = format!("{output} is being written: stop its session first");
-            return self.fail(output, MERGE, RefusalCode::SharingViolation, what, at);
         }
         let created = self.files.create(output)?;
         self.report_buffers(usize::MAX)?;
         let mut identifier = identities.map(ImageIdentifier::new);
-        let failed = |e: &dyn std::fmt::Display| {
-            Error::impossible(at, format!("merging into {output}: {e}"))
-        };
-        let format = CompressionFormat::XPRESS;
-        let effort = Effort::Default;
-        let compressor = compress
-            .then(|| BufferCompressor::new(format, effort))
-            .transpose();
+        let mut compressor = None;
+        if compress {
+            let new = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default);
+            compressor = Some(new.map_err(|error| {
+                Error::impossible(at, format!("merging into {output}: {error}"))
+            })?);
+        }
         let merged = Merger::new()
-            .compress(compressor.map_err(|e| failed(&e))?)
+            .compress(compressor)
             .made_at(FileTime::new(self.clock.filetime(at)))
             .on_record(|record, timestamp, insertions| match &mut identifier {
                 Some(identifier) => identifier.identify(record, timestamp.get(), insertions),
@@ -104,5 +97,27 @@ impl Etw<'_> {
             })?;
         }
         Ok(())
+    }
+    /// Why files cannot be merged: one does not exist, or is open for writing.
+    fn merge_refusal(&mut self, inputs: &[String], output: &str) -> Option<MergeRefusal> {
+        for input in inputs {
+            if self.files.open(input).is_err() {
+                let what = format!("{input}: no such file");
+                let code = RefusalCode::FileNotFound;
+                return Some(MergeRefusal { code, what });
+            }
+        }
+        let code = RefusalCode::SharingViolation;
+        for input in inputs {
+            if self.sessions.iter().any(|s| s.writes(input)) {
+                let what = format!("{input} is still being written: stop its session first");
+                return Some(MergeRefusal { code, what });
+            }
+        }
+        if self.sessions.iter().any(|s| s.writes(output)) {
+            let what = format!("{output} is being written: stop its session first");
+            return Some(MergeRefusal { code, what });
+        }
+        None
     }
 }

@@ -191,8 +191,8 @@ impl<'s> Etw<'s> {
 
     /// The index of a provider, which is added if it is new.
     pub fn provider(&mut self, guid: Guid, classic: bool) -> ProviderIndex {
-        let known = self.providers.iter().position(|p| p.guid == guid);
-        ProviderIndex(known.unwrap_or_else(|| {
+        let index = self.providers.iter().position(|p| p.guid == guid);
+        ProviderIndex(index.unwrap_or_else(|| {
             self.providers.push(Provider {
                 guid,
                 classic,
@@ -268,8 +268,8 @@ impl<'s> Etw<'s> {
 
     /// Whether a session enables a provider.
     pub fn enables(&self, session: usize, guid: Guid) -> bool {
-        let found = self.providers.iter().find(|p| p.guid == guid);
-        found.is_some_and(|p| p.enables.iter().any(|(index, _)| *index == session))
+        let provider = self.providers.iter().find(|p| p.guid == guid);
+        provider.is_some_and(|p| p.enables.iter().any(|(index, _)| *index == session))
     }
 
     /// Whether any session takes a stack with each event of a provider.

@@ -89,10 +89,8 @@ impl Session {
     ) -> Result<Self> {
         let plan = request.plan;
         let can_change = replaces || may_change(plan);
-        let (buffering, real_time) = (
-            plan.mode.has(LogFileMode::BUFFERING),
-            plan.mode.has(LogFileMode::REAL_TIME),
-        );
+        let buffering = plan.mode.has(LogFileMode::BUFFERING);
+        let real_time = plan.mode.has(LogFileMode::REAL_TIME);
         let file = match &plan.file {
             // The file of a session in memory is where a flush goes.
             Some(file) if !buffering => {
@@ -161,10 +159,10 @@ impl Session {
 
     /// Whether it runs and writes, or has written, a file, or its consumer writes it.
     pub fn writes(&self, name: &str) -> bool {
-        let own = self.file.as_ref().into_iter().flat_map(|file| &file.files);
+        let written = self.file.as_ref().into_iter().flat_map(|file| &file.files);
         let consumer = self.pool.as_ref().and_then(|pool| pool.consumer.as_ref());
         let copy = consumer.and_then(|consumer| consumer.copy.as_ref());
-        let mut files = own.chain(copy.map(|(_, file)| file));
+        let mut files = written.chain(copy.map(|(_, file)| file));
         self.running && files.any(|file| file.eq_ignore_ascii_case(name))
     }
 
@@ -209,27 +207,34 @@ impl Session {
         (self.plan.buffer_size as usize).saturating_sub(BUFFER_HEADER_SIZE)
     }
 
-    /// Whether a record of this length fits in the current buffer of its processor or in free ones,
-    /// after those that wait.
+    /// Whether a record of this length, after the waiting records, fits in the current buffer of its
+    /// processor or in free buffers.
     pub fn has_space(&self, processor: u16, len: usize) -> bool {
         let whole = self.largest_record();
         if len > whole || !self.running {
             return false;
         }
         let len = len.saturating_add(self.unsettled.as_ref().map_or(0, Unsettled::len));
-        // Buffers that are needed in addition to the current one.
-        let more = |free: usize| {
-            let current = if free < whole { free } else { 0 };
-            len.saturating_sub(current).div_ceil(whole.max(1))
-        };
-        let most = self.plan.buffers as usize;
-        let fits = |more: usize, in_use: usize| more == 0 || in_use.saturating_add(more) <= most;
-        let file = self.file.as_ref();
-        file.is_none_or(|f| fits(more(f.free_bytes(processor)), f.in_use()))
-            && self
-                .pool
-                .as_ref()
-                .is_none_or(|p| fits(more(p.free_bytes(processor)), p.in_use()) || p.can_replace())
+        if let Some(file) = &self.file
+            && !self.can_hold(len, file.free_bytes(processor), file.in_use())
+        {
+            return false;
+        }
+        match &self.pool {
+            Some(pool) if !pool.can_replace() => {
+                self.can_hold(len, pool.free_bytes(processor), pool.in_use())
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether `len` bytes fit in the `free` bytes of a current buffer and in the buffers that are
+    /// not in use.
+    fn can_hold(&self, len: usize, free: usize, in_use: usize) -> bool {
+        let whole = self.largest_record();
+        let in_current = if free < whole { free } else { 0 };
+        let more_buffers = len.saturating_sub(in_current).div_ceil(whole.max(1));
+        more_buffers == 0 || in_use.saturating_add(more_buffers) <= self.plan.buffers as usize
     }
 
     /// Whether an event that does not fit is lost in this session only.

@@ -48,16 +48,16 @@ impl Buffers {
 
     /// The buffer of a processor for a record of this time.
     pub fn home(&self, processor: u16, timestamp: i64) -> Home {
-        let of = self
+        let of_processor = self
             .found
             .iter()
             .filter(|b| !b.is_header() && b.processor == processor);
-        let before = of
+        let before = of_processor
             .clone()
             .filter(|b| b.first_timestamp <= Ticks::new(timestamp));
-        let found = before.max_by_key(|b| b.sequence_number);
-        let found = found.or(of.min_by_key(|b| b.sequence_number));
-        found.map_or(Home::New(processor), |b| Home::At(b.offset))
+        let home = before.max_by_key(|b| b.sequence_number);
+        let home = home.or(of_processor.min_by_key(|b| b.sequence_number));
+        home.map_or(Home::New(processor), |b| Home::At(b.offset))
     }
 
     /// The file with the changed buffers. Where records do not fit in a buffer any more, further
@@ -75,9 +75,9 @@ impl Buffers {
             .iter()
             .filter(|b| self.touched.contains(&Home::At(b.offset)))
         {
-            let of = contents.remove(&Home::At(entry.offset)).unwrap_or_default();
+            let records = contents.remove(&Home::At(entry.offset)).unwrap_or_default();
             let old = part(bytes, entry.offset, entry.offset + u64::from(entry.stored));
-            let buffers = self.rebuilt(&BufferHeader::parse(old, entry.offset)?, &of)?;
+            let buffers = self.rebuilt(&BufferHeader::parse(old, entry.offset)?, &records)?;
             let further = i64::try_from(buffers.len())
                 .unwrap_or(i64::MAX)
                 .saturating_sub(1);

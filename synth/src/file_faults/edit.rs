@@ -28,33 +28,48 @@ pub(crate) fn edit(
     files: &mut dyn FileSystem,
     at: Nanos,
 ) -> Result<()> {
-    let error = |problem: &str, location: Option<&ScriptLocation>| {
-        let what = format!("{} cannot be edited: {problem}", plan.file);
-        Error::impossible(at, what).with_location(location)
+    let mut bytes = match read(&plan.file, files) {
+        Ok(bytes) => bytes,
+        Err(error) => return Err(file_error(plan, &error, at)),
     };
-    let failed = |e: io::Error| {
-        let missing = e.kind() == io::ErrorKind::NotFound;
-        let problem = if missing {
-            "no such file".to_owned()
-        } else {
-            e.to_string()
-        };
-        error(&problem, plan.location.as_ref())
-    };
-    let mut bytes = Vec::new();
-    files
-        .open(&plan.file)
-        .and_then(|mut f| f.read_to_end(&mut bytes))
-        .map_err(failed)?;
     let mut current = None;
     let edits = plan
         .edits
         .iter()
         .inspect(|step| current = step.location.as_ref());
-    let edited = edit_bytes(&mut bytes, edits.map(|step| &step.edit), schemas);
-    edited.map_err(|problem| error(&problem.to_string(), current.or(plan.location.as_ref())))?;
-    files.truncate(&plan.file, 0).map_err(failed)?;
-    files.overwrite(&plan.file, 0, &bytes).map_err(failed)
+    if let Err(problem) = edit_bytes(&mut bytes, edits.map(|step| &step.edit), schemas) {
+        let location = current.or(plan.location.as_ref());
+        return Err(cannot_edit(plan, &problem.to_string(), location, at));
+    }
+    files
+        .truncate(&plan.file, 0)
+        .and_then(|()| files.overwrite(&plan.file, 0, &bytes))
+        .map_err(|error| file_error(plan, &error, at))
+}
+
+fn read(name: &str, files: &mut dyn FileSystem) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    files.open(name)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn file_error(plan: &EditPlan, error: &io::Error, at: Nanos) -> Error {
+    let problem = if error.kind() == io::ErrorKind::NotFound {
+        "no such file".to_owned()
+    } else {
+        error.to_string()
+    };
+    cannot_edit(plan, &problem, plan.location.as_ref(), at)
+}
+
+fn cannot_edit(
+    plan: &EditPlan,
+    problem: &str,
+    location: Option<&ScriptLocation>,
+    at: Nanos,
+) -> Error {
+    let what = format!("{} cannot be edited: {problem}", plan.file);
+    Error::impossible(at, what).with_location(location)
 }
 
 fn edit_bytes<'a>(
@@ -125,14 +140,14 @@ impl Records {
         if let Some(with) = &select.with {
             wanted = Some((with.name.as_str(), self.number(&with.value)?));
         }
-        let mut found = Vec::new();
+        let mut indexes = Vec::new();
         for (at, record) in self.all.iter().enumerate() {
             if (select.event == "*" || record.name() == select.event)
                 && select.provider.is_none_or(|p| record.provider() == Some(p))
                 && select.pid.is_none_or(|pid| record.pid() == Some(pid.get()))
                 && wanted.is_none_or(|(field, n)| record.field(field) == Some(n))
             {
-                found.push(at);
+                indexes.push(at);
             }
         }
         if let Some(nth) = select.nth {
@@ -141,24 +156,24 @@ impl Records {
             } else {
                 usize::try_from(nth.unsigned_abs())
                     .ok()
-                    .and_then(|n| found.len().checked_sub(n))
+                    .and_then(|n| indexes.len().checked_sub(n))
             };
-            let one = at.and_then(|at| found.get(at)).copied();
-            if one.is_none() && !found.is_empty() {
+            let one = at.and_then(|at| indexes.get(at)).copied();
+            if one.is_none() && !indexes.is_empty() {
                 let event = &select.event;
-                let all = found.len();
+                let all = indexes.len();
                 return Err(format!("there is no {event} number {nth}; there are {all}").into());
             }
-            found = one.into_iter().collect();
+            indexes = one.into_iter().collect();
         }
-        if found.is_empty() {
+        if indexes.is_empty() {
             let mut names: Vec<&str> = self.all.iter().map(EditableRecord::name).collect();
             names.sort_unstable();
             names.dedup();
             let names = names.join(", ");
             return Err(format!("there is no such {}; there are {names}", select.event).into());
         }
-        Ok(found)
+        Ok(indexes)
     }
 
     fn first(&self, select: &RecordSelector) -> Result<usize, Problem> {
@@ -268,12 +283,14 @@ impl Records {
 
     fn displace(&mut self, at: usize, target: &RecordSelector, side: Side) -> Result<(), Problem> {
         let places = self.places(target)?;
-        let to = match side {
+        let place = match side {
             Side::Before => places.first(),
             Side::After => places.last(),
         };
-        let model = to.and_then(|to| self.all.get(*to)).cloned();
-        let (Some(&to), Some(model)) = (to, model) else {
+        let Some(&to) = place else {
+            return Err(format!("there is no {}", target.event).into());
+        };
+        let Some(model) = self.all.get(to).cloned() else {
             return Err(format!("there is no {}", target.event).into());
         };
         let mut moved = self.all.remove(at);

@@ -76,11 +76,11 @@ fn nth_buffer(bytes: &[u8], nth: i64) -> Result<(usize, bool), Problem> {
     } else {
         buffers.len().checked_sub(n)
     };
-    let found = at.and_then(|at| buffers.get(at));
-    let found = found.ok_or_else(|| format!("the file has {} buffers", buffers.len()))?;
+    let buffer = at.and_then(|at| buffers.get(at));
+    let buffer = buffer.ok_or_else(|| format!("the file has {} buffers", buffers.len()))?;
     Ok((
-        usize::try_from(found.offset).map_err(|_| "too far")?,
-        found.compressed,
+        usize::try_from(buffer.offset).map_err(|_| "too far")?,
+        buffer.compressed,
     ))
 }
 

@@ -155,11 +155,9 @@ impl Etw<'_> {
         let key = address(width, process.key);
         let pid = process.pid;
         let parent = process.parent;
-        let (session, name, line) = (
-            u32::from(pid >= 8),
-            process.name.as_str(),
-            process.command_line.as_str(),
-        );
+        let session = u32::from(pid >= 8);
+        let name = process.name.as_str();
+        let line = process.command_line.as_str();
         let values = values![
             key, pid, parent, session, status, directory, flags, sid, name, line, "", ""
         ];

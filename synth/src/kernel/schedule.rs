@@ -126,8 +126,8 @@ impl Etw<'_> {
     /// Logs the stack of the last event in each session that takes one.
     pub fn log_stack(&mut self, event: KernelEvent, frames: &[u64], at: &Origin) -> Result<()> {
         for session in 0..self.sessions.len() {
-            let found = self.sessions.get(session);
-            if found.is_some_and(|s| s.is_running() && s.kernel.logs(event)) {
+            let session_state = self.sessions.get(session);
+            if session_state.is_some_and(|s| s.is_running() && s.kernel.logs(event)) {
                 self.log_stack_in(session, event, frames, at)?;
             }
         }

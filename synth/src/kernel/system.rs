@@ -73,24 +73,10 @@ impl Etw<'_> {
         machine: &Machine,
         origin: &Origin,
     ) -> Result<()> {
-        let mut emit = |opcode: u8, version: u8, values: &[OwnedValue]| {
-            // Displays have one layout, the oldest.
-            let layout = if opcode == 14 { 0 } else { version.into() };
-            let format = RecordFormat::System(0x0b00 | u16::from(opcode));
-            let class = SYSTEM_CONFIG;
-            let identity = ClassicIdentity {
-                class,
-                opcode,
-                layout,
-                version,
-            };
-            self.log_classic(
-                LogTarget::Session(session),
-                identity,
-                format,
-                values,
-                origin,
-            )
+        let mut events = ConfigurationEvents {
+            etw: self,
+            session,
+            origin,
         };
         let old = plan.os < WindowsVersion::WINDOWS_8;
         let mut cpu = processors(plan);
@@ -98,29 +84,53 @@ impl Etw<'_> {
             // Before Windows 8 it ended here.
             cpu.truncate(8);
         }
-        emit(10, if old { 2 } else { 3 }, &cpu)?;
+        events.log(10, if old { 2 } else { 3 }, &cpu)?;
         for display in &plan.displays {
-            emit(28, 2, &values![display.dpi, display.dpi])?;
-            emit(14, 2, &video(display))?;
+            events.log(28, 2, &values![display.dpi, display.dpi])?;
+            events.log(14, 2, &video(display))?;
         }
         for (number, card) in (1u32..).zip(&plan.network_cards) {
-            emit(13, 2, &network_card(number, card))?;
+            events.log(13, 2, &network_card(number, card))?;
         }
         for (number, service) in (1u32..).zip(&plan.services) {
-            emit(15, 3, &service_of(number, service, machine))?;
+            events.log(15, 3, &service_of(number, service, machine))?;
         }
         for (number, disk) in (0u32..).zip(&plan.disks) {
-            emit(11, 2, &physical_disk(number, disk))?;
+            events.log(11, 2, &physical_disk(number, disk))?;
         }
         for (number, disk) in (0u32..).zip(&plan.disks) {
             let mut start = FIRST_VOLUME;
             // Partition 1 is the system partition.
             for (partition, volume) in (2u32..).zip(&disk.volumes) {
-                emit(12, 2, &logical_disk(number, partition, start, volume))?;
+                events.log(12, 2, &logical_disk(number, partition, start, volume))?;
                 start = start.saturating_add(volume.bytes);
             }
         }
         Ok(())
+    }
+}
+
+/// Logs the configuration of the computer in one session.
+struct ConfigurationEvents<'a, 'e> {
+    etw: &'a mut Etw<'e>,
+    session: usize,
+    origin: &'a Origin,
+}
+
+impl ConfigurationEvents<'_, '_> {
+    fn log(&mut self, opcode: u8, version: u8, values: &[OwnedValue]) -> Result<()> {
+        // Displays have one layout, the oldest.
+        let layout = if opcode == 14 { 0 } else { version.into() };
+        let identity = ClassicIdentity {
+            class: SYSTEM_CONFIG,
+            opcode,
+            layout,
+            version,
+        };
+        let format = RecordFormat::System(0x0b00 | u16::from(opcode));
+        let target = LogTarget::Session(self.session);
+        self.etw
+            .log_classic(target, identity, format, values, self.origin)
     }
 }
 

@@ -186,10 +186,10 @@ impl Files {
     /// A file was closed. If that deletes it, its key is free and is returned.
     pub fn closed(&mut self, file: usize, at: Nanos) -> Option<u64> {
         let in_use = self.open.values().any(|open| open.file == file);
-        let found = self.all.get_mut(file).filter(|f| f.deleted && !in_use)?;
-        found.exists = false;
-        found.deleted = false;
-        let key = found.key.take()?;
+        let deleted_file = self.all.get_mut(file).filter(|f| f.deleted && !in_use)?;
+        deleted_file.exists = false;
+        deleted_file.deleted = false;
+        let key = deleted_file.key.take()?;
         self.keys.give_back(key, at);
         Some(key)
     }

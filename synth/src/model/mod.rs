@@ -161,11 +161,11 @@ const KERNEL_EVENT_VERSIONS: [(u32, u32); 3] = [(9_200, 0x2a), (18_362, 0x46), (
 impl MachinePlan {
     /// The version of the kernel's events; 0 for builds before the first known one.
     pub(crate) fn kernel_event_version(&self) -> u32 {
-        let known = KERNEL_EVENT_VERSIONS
+        let newest = KERNEL_EVENT_VERSIONS
             .iter()
             .rev()
             .find(|(build, _)| self.os.build >= *build);
-        known.map_or(0, |(_, version)| *version)
+        newest.map_or(0, |(_, version)| *version)
     }
 }
 

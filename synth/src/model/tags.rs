@@ -28,19 +28,28 @@ const MODES: [(LogFileMode, &str); 10] = [
     (LogFileMode::SYSTEM_LOGGER, "system logger"),
 ];
 
+#[derive(Default)]
+struct Tags(BTreeSet<String>);
+
+impl Tags {
+    fn add(&mut self, tag: &str) {
+        self.0.insert(tag.to_owned());
+    }
+}
+
 impl Scenario {
     /// Tags of this scenario, sorted: kinds of processes and providers, modes and clocks of
     /// sessions, what they enable, faults, merges.
     #[must_use]
     pub fn covers(&self) -> Vec<String> {
-        let mut found = BTreeSet::new();
+        let mut tags = Tags::default();
         let narrow = self.machine.pointer_size == PointerSize::P4;
         if narrow {
-            found.insert("32-bit machine".to_owned());
+            tags.add("32-bit machine");
         }
         for process in &self.processes {
             if process.pointer_size == Some(PointerSize::P4) && !narrow {
-                found.insert("32-bit process (wow64)".to_owned());
+                tags.add("32-bit process (wow64)");
             }
             for clr in &process.clrs {
                 let sku = if clr.sku == Sku::Desktop {
@@ -48,10 +57,10 @@ impl Scenario {
                 } else {
                     "core CLR"
                 };
-                found.insert(sku.to_owned());
+                tags.add(sku);
             }
             if process.clrs.len() > 1 {
-                found.insert("two CLRs side by side".to_owned());
+                tags.add("two CLRs side by side");
             }
         }
         for provider in &self.providers {
@@ -63,60 +72,57 @@ impl Scenario {
                 ProviderKind::Wpp => "WPP provider",
                 ProviderKind::Windows => "provider of Windows",
             };
-            found.insert(kind.to_owned());
+            tags.add(kind);
         }
-        let mut say = |what: &str| {
-            found.insert(what.to_owned());
-        };
         for step in &self.steps {
             match &step.action {
-                Action::Start(plan) => session(plan, &mut say),
-                Action::Session(_, Request::Enable(plan)) => enable(plan, &mut say),
-                Action::Session(_, Request::Disable(_)) => say("disabling"),
-                Action::Session(_, Request::CaptureState(_)) => say("capture state"),
-                Action::Session(_, Request::Flush(_)) => say("flush on demand"),
-                Action::Session(_, Request::Kernel(_)) => say("kernel flags changed"),
-                Action::Merge { .. } => say("merge"),
+                Action::Start(plan) => session(plan, &mut tags),
+                Action::Session(_, Request::Enable(plan)) => enable(plan, &mut tags),
+                Action::Session(_, Request::Disable(_)) => tags.add("disabling"),
+                Action::Session(_, Request::CaptureState(_)) => tags.add("capture state"),
+                Action::Session(_, Request::Flush(_)) => tags.add("flush on demand"),
+                Action::Session(_, Request::Kernel(_)) => tags.add("kernel flags changed"),
+                Action::Merge { .. } => tags.add("merge"),
                 Action::Replay { .. }
                 | Action::Work {
                     work: Work::Resolve(_) | Work::Exchange(_),
                     ..
-                } => say("packets"),
+                } => tags.add("packets"),
                 _ => {}
             }
         }
         if self.end.is_some() {
-            say("unclosed session");
+            tags.add("unclosed session");
         }
-        found.into_iter().collect()
+        tags.0.into_iter().collect()
     }
 }
 
-fn session(plan: &SessionPlan, say: &mut dyn FnMut(&str)) {
+fn session(plan: &SessionPlan, tags: &mut Tags) {
     let mut sequential = plan.file.is_some();
     for (mode, word) in MODES {
         if plan.mode.has(mode) {
-            say(word);
+            tags.add(word);
             let other = [LogFileMode::INDEPENDENT_SESSION, LogFileMode::SECURE];
             sequential &= other.contains(&mode) || mode == LogFileMode::NO_PER_PROCESSOR_BUFFERING;
         }
     }
     if plan.file.is_none() {
-        say("in memory");
+        tags.add("in memory");
     } else if sequential {
-        say(if plan.maximum_size > 0 {
+        tags.add(if plan.maximum_size > 0 {
             "sequential file with a largest size"
         } else {
             "sequential file"
         });
     }
     match plan.clock {
-        ClockType::SYSTEM_TIME => say("clock: system time"),
-        ClockType::CPU_CYCLE => say("clock: cycles"),
+        ClockType::SYSTEM_TIME => tags.add("clock: system time"),
+        ClockType::CPU_CYCLE => tags.add("clock: cycles"),
         _ => {}
     }
     let kernel = &plan.kernel;
-    let tags = [
+    let conditions = [
         (!kernel.is_empty(), "kernel events"),
         (kernel.logs(KernelEvent::Sample), "samples"),
         (kernel.stacks().next().is_some(), "kernel stacks"),
@@ -127,18 +133,20 @@ fn session(plan: &SessionPlan, say: &mut dyn FnMut(&str)) {
             "kernel flags without events",
         ),
     ];
-    tags.into_iter()
-        .filter(|(applies, _)| *applies)
-        .for_each(|(_, tag)| say(tag));
+    for (applies, tag) in conditions {
+        if applies {
+            tags.add(tag);
+        }
+    }
     for plan in &plan.providers {
-        enable(plan, say);
+        enable(plan, tags);
     }
     for fault in &plan.faults {
-        say(&format!("fault: {}", fault.name()));
+        tags.add(&format!("fault: {}", fault.name()));
     }
 }
 
-fn enable(plan: &EnablePlan, say: &mut dyn FnMut(&str)) {
+fn enable(plan: &EnablePlan, tags: &mut Tags) {
     let mask = if plan.rule.any == 0 {
         u64::MAX
     } else {
@@ -148,7 +156,7 @@ fn enable(plan: &EnablePlan, say: &mut dyn FnMut(&str)) {
     let rundown = plan.provider == CLR_RUNDOWN;
     let start = mask & keyword::START_RUNDOWN != 0;
     let end = mask & keyword::END_RUNDOWN != 0;
-    let tags = [
+    let conditions = [
         (runtime, "runtime provider"),
         (runtime && mask & keyword::STACK != 0, "CLR stacks"),
         (rundown && start, "start rundown"),
@@ -162,7 +170,9 @@ fn enable(plan: &EnablePlan, say: &mut dyn FnMut(&str)) {
         (plan.rule.all != 0, "match-all keywords"),
         (plan.stacks, "stacks as extended data"),
     ];
-    tags.into_iter()
-        .filter(|(applies, _)| *applies)
-        .for_each(|(_, tag)| say(tag));
+    for (applies, tag) in conditions {
+        if applies {
+            tags.add(tag);
+        }
+    }
 }

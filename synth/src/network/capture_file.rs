@@ -36,17 +36,17 @@ struct Captured {
 /// The packets of a capture, in the order of their times. The machine in the capture is the one
 /// with the physical address `own`, or else the one that sent the first packet.
 pub(crate) fn packets(bytes: &[u8], own: Option<[u8; 6]>) -> Result<Vec<Packet>, CaptureError> {
-    let mut found = match bytes.first_chunk::<4>() {
+    let mut packets = match bytes.first_chunk::<4>() {
         Some([0x0a, 0x0d, 0x0d, 0x0a]) => pcapng(bytes)?,
         _ => pcap(bytes)?,
     };
-    found.sort_by_key(|packet| packet.at);
-    let first = found.first();
+    packets.sort_by_key(|packet| packet.at);
+    let first = packets.first();
     let start = first.map_or(0, |packet| packet.at);
     let source = first
         .and_then(|packet| sender(packet.medium, &packet.bytes))
         .map(<[u8]>::to_vec);
-    let made = found.into_iter().map(|packet| {
+    let made = packets.into_iter().map(|packet| {
         let from = sender(packet.medium, &packet.bytes);
         let is_own = match own {
             Some(own) if packet.medium != PacketMedium::Raw => from == Some(&own[..]),
@@ -98,6 +98,11 @@ impl Numbers {
         })
     }
 
+    /// A number that the format demands.
+    fn field(self, bytes: &[u8], offset: usize) -> Result<u32, CaptureError> {
+        self.u32(bytes, offset).ok_or(CaptureError::Cut)
+    }
+
     fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let bytes = *bytes.get(at..)?.first_chunk::<4>()?;
         Some(if self.big {
@@ -126,16 +131,15 @@ fn pcap(bytes: &[u8]) -> Result<Vec<Captured>, CaptureError> {
         _ => return Err(CaptureError::OtherFormat),
     };
     let numbers = Numbers { big };
-    let link_type = numbers.u32(bytes, 20).ok_or(CaptureError::Cut)?;
+    let link_type = numbers.field(bytes, 20)?;
     let medium = medium(link_type as u16)?;
     let mut at = 24;
     let mut out = Vec::new();
     while at < bytes.len() {
-        let field = |n: usize| numbers.u32(bytes, at + n * 4).ok_or(CaptureError::Cut);
-        let seconds = field(0)?;
-        let fraction = field(1)?;
-        let captured = field(2)?;
-        let length = field(3)?;
+        let seconds = numbers.field(bytes, at)?;
+        let fraction = numbers.field(bytes, at + 4)?;
+        let captured = numbers.field(bytes, at + 8)?;
+        let length = numbers.field(bytes, at + 12)?;
         let data = part(bytes, at + 16, captured)?;
         let time = u128::from(seconds) * u128::from(SECOND) + u128::from(fraction) * unit;
         out.push(Captured {
@@ -174,7 +178,7 @@ fn pcapng(bytes: &[u8]) -> Result<Vec<Captured>, CaptureError> {
     let mut numbers = Numbers { big: false };
     let mut interfaces: Vec<Interface> = Vec::new();
     while at < bytes.len() {
-        let kind = numbers.u32(bytes, at).ok_or(CaptureError::Cut)?;
+        let kind = numbers.field(bytes, at)?;
         if kind == block::SECTION {
             numbers.big = bytes.get(at + 8..at + 12) == Some(&[0x1a, 0x2b, 0x3c, 0x4d]);
             interfaces.clear();
@@ -186,13 +190,13 @@ fn pcapng(bytes: &[u8]) -> Result<Vec<Captured>, CaptureError> {
             block::INTERFACE => interfaces.push(interface(numbers, body)?),
             block::PACKET => out.push(packet(numbers, body, &interfaces)?),
             block::SIMPLE_PACKET => {
-                let length = numbers.u32(body, 0).ok_or(CaptureError::Cut)?;
+                let length = numbers.field(body, 0)?;
                 let data = body.get(4..).unwrap_or_default();
                 let data = data
                     .get(..(length as usize).min(data.len()))
                     .unwrap_or_default();
-                let of = interfaces.first().ok_or(CaptureError::NoInterface)?;
-                let medium = medium(of.link_type)?;
+                let interface = interfaces.first().ok_or(CaptureError::NoInterface)?;
+                let medium = medium(interface.link_type)?;
                 let bytes = data.into();
                 out.push(Captured {
                     at: 0,
@@ -246,13 +250,15 @@ fn packet(
     body: &[u8],
     interfaces: &[Interface],
 ) -> Result<Captured, CaptureError> {
-    let field = |n: usize| numbers.u32(body, n * 4).ok_or(CaptureError::Cut);
-    let of = interfaces
-        .get(field(0)? as usize)
+    let index = numbers.field(body, 0)?;
+    let interface = interfaces
+        .get(index as usize)
         .ok_or(CaptureError::NoInterface)?;
-    let ticks = u128::from(field(1)?) << 32 | u128::from(field(2)?);
-    let captured = field(3)?;
-    let length = field(4)?;
+    let high = numbers.field(body, 4)?;
+    let low = numbers.field(body, 8)?;
+    let ticks = u128::from(high) << 32 | u128::from(low);
+    let captured = numbers.field(body, 12)?;
+    let length = numbers.field(body, 16)?;
     let data = part(body, 20, captured)?;
     let rest = body
         .get(20 + data.len().next_multiple_of(4)..)
@@ -265,8 +271,8 @@ fn packet(
         Some(2) => Some(true),
         _ => None,
     };
-    let at = ticks * u128::from(SECOND) / of.per_second;
-    let medium = medium(of.link_type)?;
+    let at = ticks * u128::from(SECOND) / interface.per_second;
+    let medium = medium(interface.link_type)?;
     Ok(Captured {
         at,
         sent,

@@ -36,12 +36,12 @@ impl Card {
         let mac = plan
             .and_then(|plan| plan.address.first_chunk::<6>().copied())
             .unwrap_or(OWN);
-        let own = addresses(plan.map_or("", |plan| &plan.ip));
-        let ipv4 = own.iter().find_map(|ip| match ip {
+        let addresses_of_card = addresses(plan.map_or("", |plan| &plan.ip));
+        let ipv4 = addresses_of_card.iter().find_map(|ip| match ip {
             IpAddr::V4(v4) => Some(*v4),
             IpAddr::V6(_) => None,
         });
-        let ipv6 = own.iter().find_map(|ip| match ip {
+        let ipv6 = addresses_of_card.iter().find_map(|ip| match ip {
             IpAddr::V6(v6) => Some(*v6),
             IpAddr::V4(_) => None,
         });

@@ -89,15 +89,15 @@ impl Network {
     pub fn resolve(&mut self, plan: &ResolvePlan) -> Vec<Packet> {
         let (port, mut rng) = self.conversation();
         let server = self.card.name_server();
-        let own = self.card.own_end(server.ip, port);
-        conversation::resolve(plan, &own, &server, &mut rng)
+        let client = self.card.own_end(server.ip, port);
+        conversation::resolve(plan, &client, &server, &mut rng)
     }
 
     /// The packets of a connection.
     pub fn exchange(&mut self, plan: &ExchangePlan) -> Vec<Packet> {
         let (port, mut rng) = self.conversation();
-        let own = self.card.own_end(plan.to.ip(), port);
-        conversation::exchange(plan, &own, &other_end(plan.to), &mut rng)
+        let client = self.card.own_end(plan.to.ip(), port);
+        conversation::exchange(plan, &client, &other_end(plan.to), &mut rng)
     }
 
     /// The port and the chance of the next conversation.

@@ -91,6 +91,39 @@ const COMPONENTS: [Component; 3] = [
     },
 ];
 
+/// An event of the list of components.
+struct Line {
+    id: u16,
+    values: Vec<(&'static str, OwnedValue)>,
+}
+
+/// A property of a component.
+struct Property {
+    /// The id of its event.
+    id: u16,
+    kind: u64,
+    /// The field that contains the value.
+    field: &'static str,
+    value: OwnedValue,
+}
+
+impl Property {
+    fn new(id: u16, kind: u64, value: OwnedValue) -> Self {
+        let field = "Value";
+        Self {
+            id,
+            kind,
+            field,
+            value,
+        }
+    }
+
+    fn field(mut self, name: &'static str) -> Self {
+        self.field = name;
+        self
+    }
+}
+
 /// What passed an edge in a direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
@@ -189,110 +222,110 @@ impl PacketMonitor {
             return Ok(origin.at);
         }
         for component in COMPONENTS.iter().rev() {
-            for (id, values) in self.lines(component, card) {
-                self.driver.log(etw, &origin, id, 0, &values)?;
+            for line in self.lines(component, card) {
+                self.driver.log(etw, &origin, line.id, 0, &line.values)?;
                 origin.at += BETWEEN_LAYERS;
             }
         }
         Ok(origin.at)
     }
 
-    /// The events that list a component: ids and values.
-    fn lines(&self, of: &Component, card: &Card) -> Vec<(u16, Vec<(&'static str, OwnedValue)>)> {
+    /// The events that list a component, with its properties and counters.
+    fn lines(&self, component: &Component, card: &Card) -> Vec<Line> {
         let number = OwnedValue::UInt;
-        let component = ("ComponentId", number(of.id.into()));
-        let description = if of.description.is_empty() {
+        let description = if component.description.is_empty() {
             &card.name
         } else {
-            of.description
+            component.description
         };
-        let mut out = vec![(
-            id::COMPONENT,
-            vec![
-                ("Id", number(of.id.into())),
-                ("Type", number(of.kind.into())),
-                ("Name", OwnedValue::from(of.driver)),
+        let mut lines = vec![Line {
+            id: id::COMPONENT,
+            values: vec![
+                ("Id", number(component.id.into())),
+                ("Type", number(component.kind.into())),
+                ("Name", OwnedValue::from(component.driver)),
                 ("Description", OwnedValue::Text(description.to_string())),
             ],
-        )];
-        let mut property = |id: u16, kind: u64, name: &'static str, value: OwnedValue| {
-            out.push((
-                id,
-                vec![component.clone(), ("Type", number(kind)), (name, value)],
-            ));
-        };
+        }];
+        for property in self.properties(component, card) {
+            lines.push(Line {
+                id: property.id,
+                values: vec![
+                    ("ComponentId", number(component.id.into())),
+                    ("Type", number(property.kind)),
+                    (property.field, property.value),
+                ],
+            });
+        }
+        lines.push(Line {
+            id: id::DROPS,
+            values: vec![
+                ("ComponentId", number(component.id.into())),
+                ("DirTagIn", number(RX)),
+                ("DirTagOut", number(TX)),
+            ],
+        });
+        for (edge, name) in component.edges {
+            let flow = self.flows.get(&(component.id, *edge));
+            let flow = flow.copied().unwrap_or_default();
+            lines.push(Line {
+                id: id::FLOWS,
+                values: vec![
+                    ("ComponentId", number(component.id.into())),
+                    ("EdgeName", OwnedValue::from(*name)),
+                    ("EdgeId", number((*edge).into())),
+                    ("PacketsIn", number(flow.received.packets)),
+                    ("BytesIn", number(flow.received.bytes)),
+                    ("PacketsOut", number(flow.sent.packets)),
+                    ("BytesOut", number(flow.sent.bytes)),
+                    ("DirTagIn", number(RX)),
+                    ("DirTagOut", number(TX)),
+                ],
+            });
+        }
+        lines
+    }
+
+    fn properties(&self, component: &Component, card: &Card) -> Vec<Property> {
+        let number = OwnedValue::UInt;
         let own_index = u64::from(FIRST_INDEX);
-        match of.id {
-            MINIPORT => {
-                let mac = OwnedValue::Binary(card.mac.to_vec());
-                property(id::BYTES, property::ADDRESS, "Value", mac);
-                property(id::MEDIUM, property::MEDIUM, "Value", number(0));
-                property(
-                    id::GUID,
-                    property::IF_GUID,
-                    "Value",
-                    OwnedValue::Guid(self.if_guid),
-                );
-                property(id::NUMBER, property::IF_INDEX, "Value", number(own_index));
-            }
-            FILTER => {
-                property(
-                    id::NUMBER,
-                    property::MINIPORT_IF_INDEX,
-                    "Value",
-                    number(own_index),
-                );
-                property(
-                    id::NUMBER,
-                    property::IF_INDEX,
-                    "Value",
-                    number(own_index + 11),
-                );
-            }
+        let mut properties = match component.id {
+            MINIPORT => vec![
+                Property::new(
+                    id::BYTES,
+                    property::ADDRESS,
+                    OwnedValue::Binary(card.mac.to_vec()),
+                ),
+                Property::new(id::MEDIUM, property::MEDIUM, number(0)),
+                Property::new(id::GUID, property::IF_GUID, OwnedValue::Guid(self.if_guid)),
+                Property::new(id::NUMBER, property::IF_INDEX, number(own_index)),
+            ],
+            FILTER => vec![
+                Property::new(id::NUMBER, property::MINIPORT_IF_INDEX, number(own_index)),
+                Property::new(id::NUMBER, property::IF_INDEX, number(own_index + 11)),
+            ],
             _ => {
                 let (ipv4, ipv6) = card.addresses();
-                // The table describes only the second one as an address.
+                // The table describes only the IPv6 address as an address.
                 let ipv4 = number(u32::from_le_bytes(ipv4.octets()).into());
-                property(id::IPV4, property::IP_ADDRESS, "IpAddress", ipv4);
-                property(
-                    id::IPV6,
-                    property::IP_ADDRESS,
-                    "IpAddress",
-                    OwnedValue::Ipv6(ipv6),
-                );
+                let ipv6 = OwnedValue::Ipv6(ipv6);
+                let mut properties = vec![
+                    Property::new(id::IPV4, property::IP_ADDRESS, ipv4).field("IpAddress"),
+                    Property::new(id::IPV6, property::IP_ADDRESS, ipv6).field("IpAddress"),
+                ];
                 for ether_type in [0x0806, 0x0800, 0x86dd] {
                     let value = number(ether_type);
-                    property(id::ETHER_TYPE, property::ETHER_TYPE, "EtherType", value);
+                    let property = Property::new(id::ETHER_TYPE, property::ETHER_TYPE, value);
+                    properties.push(property.field("EtherType"));
                 }
-                property(
-                    id::NUMBER,
-                    property::MINIPORT_IF_INDEX,
-                    "Value",
-                    number(own_index),
-                );
+                let index = number(own_index);
+                let property = Property::new(id::NUMBER, property::MINIPORT_IF_INDEX, index);
+                properties.push(property);
+                properties
             }
-        }
-        property(id::NUMBER, property::NDIS_OBJECT, "Value", number(1));
-        let directions = [("DirTagIn", number(RX)), ("DirTagOut", number(TX))];
-        let drops = [component.clone()]
-            .into_iter()
-            .chain(directions.clone())
-            .collect();
-        out.push((id::DROPS, drops));
-        for (edge, name) in of.edges {
-            let flow = self.flows.get(&(of.id, *edge)).copied().unwrap_or_default();
-            let mut values = vec![
-                component.clone(),
-                ("EdgeName", OwnedValue::from(*name)),
-                ("EdgeId", number((*edge).into())),
-                ("PacketsIn", number(flow.received.packets)),
-                ("BytesIn", number(flow.received.bytes)),
-                ("PacketsOut", number(flow.sent.packets)),
-                ("BytesOut", number(flow.sent.bytes)),
-            ];
-            values.extend(directions.clone());
-            out.push((id::FLOWS, values));
-        }
-        out
+        };
+        let object = Property::new(id::NUMBER, property::NDIS_OBJECT, number(1));
+        properties.push(object);
+        properties
     }
 }

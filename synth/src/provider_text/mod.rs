@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn tmf_reads_as_the_messages_of_a_provider_whose_name_has_spaces() {
+    fn tmf_of_a_provider_with_spaces_in_its_name_has_its_messages() {
         let plan = provider(
             r#"provider "My Prov" kind="wpp" { event "Read all" message="%10!d!" { field "n" "Int32" } }"#,
         );

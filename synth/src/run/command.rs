@@ -81,7 +81,7 @@ fn tool_error(tool: Tool, refusal: &Refusal) -> (i32, String) {
             format!("Operation Status:\t{number}L\t{message}"),
         ),
         tool => {
-            let of = if *request == "merge" {
+            let subject = if *request == "merge" {
                 "Merge ETL"
             } else {
                 session
@@ -93,7 +93,7 @@ fn tool_error(tool: Tool, refusal: &Refusal) -> (i32, String) {
             };
             (
                 number.cast_signed(),
-                format!("{name}: error: {of}: {message} ({number:#x})."),
+                format!("{name}: error: {subject}: {message} ({number:#x})."),
             )
         }
     }

@@ -107,8 +107,8 @@ impl Simulator<'_> {
 
     /// Draws a time that a thread needs.
     fn draw_time(&mut self, thread: usize, min: Nanos, max: Nanos) -> Nanos {
-        let found = self.machine.threads.get_mut(thread);
-        found.map_or(min, |t| t.rng.between(min, max))
+        let thread = self.machine.threads.get_mut(thread);
+        thread.map_or(min, |t| t.rng.between(min, max))
     }
 
     /// A thread asks a file system for something.
@@ -273,8 +273,8 @@ impl Simulator<'_> {
             path,
         } = pending;
         // The first processor serves the interrupts of disks. A flush ends where it began.
-        let own = self.machine.threads.get(thread).map_or(0, |t| t.processor);
-        let processor = if request.bytes == 0 { own } else { 0 };
+        let own_processor = self.machine.threads.get(thread).map_or(0, |t| t.processor);
+        let processor = if request.bytes == 0 { own_processor } else { 0 };
         let at = self.now.max(self.machine.horizon(processor.into()));
         self.settle(processor.into(), at)?;
         let current = self
@@ -399,11 +399,11 @@ impl Simulator<'_> {
             self.close_file(thread, handle, at)?;
         }
         let connected = &self.machine.network.connected;
-        let of = connected
+        let sides_of_process = connected
             .iter()
-            .filter(|(_, of)| **of == process)
+            .filter(|(_, user)| **user == process)
             .map(|(sides, _)| *sides);
-        for (local, remote) in of.collect::<Vec<_>>() {
+        for (local, remote) in sides_of_process.collect::<Vec<_>>() {
             let connection = Connection {
                 local,
                 remote,

@@ -27,7 +27,7 @@ const SHARE_ALL: u32 = 7;
 
 impl Simulator<'_> {
     /// A process is asked to use a file or the network: the operations, and the thread that
-    /// performs them, `next` if no other one has begun with it.
+    /// performs them: `next`, unless another thread has begun with it.
     pub(super) fn io_work(&mut self, process: usize, next: usize, work: &IoWork) -> Result<()> {
         match work {
             IoWork::Open(path) => self.with_file(process, next, path, None, true),
@@ -37,8 +37,8 @@ impl Simulator<'_> {
             }
             IoWork::Flush(path) => self.with_file(process, next, path, Some(&IoOp::Flush), false),
             IoWork::Close(path) => {
-                let found = self.machine.processes.get_mut(process);
-                let open = found.and_then(|p| p.files.remove(&path.to_lowercase()));
+                let user_process = self.machine.processes.get_mut(process);
+                let open = user_process.and_then(|p| p.files.remove(&path.to_lowercase()));
                 let Some(OpenFile { handle, thread }) = open else {
                     return Err(self.impossible(format!("the process has \"{path}\" not open")));
                 };
@@ -83,8 +83,8 @@ impl Simulator<'_> {
                 self.enqueue(thread, [op])
             }
             IoWork::Disconnect(remote) => {
-                let found = self.machine.processes.get_mut(process);
-                let socket = found.and_then(|p| p.sockets.remove(&(false, *remote)));
+                let user_process = self.machine.processes.get_mut(process);
+                let socket = user_process.and_then(|p| p.sockets.remove(&(false, *remote)));
                 let Some(Socket { connection, thread }) = socket else {
                     return Err(self.not_connected(*remote));
                 };
@@ -114,8 +114,8 @@ impl Simulator<'_> {
     }
 
     fn file(&mut self, path: &str) -> Result<usize> {
-        let found = self.machine.files.find(path);
-        found.ok_or_else(|| self.impossible(format!("the machine has no volume for \"{path}\"")))
+        let file = self.machine.files.find(path);
+        file.ok_or_else(|| self.impossible(format!("the machine has no volume for \"{path}\"")))
     }
 
     fn open_file(&self, process: usize, path: &str) -> Option<OpenFile> {

@@ -291,15 +291,15 @@ impl<'s> Simulator<'s> {
         };
         ops.into_iter()
             .for_each(|(op, times)| queue.push(op, times));
-        let found = self.machine.threads.get(thread);
+        let state = self.machine.threads.get(thread);
         // Before its start a thread does nothing, except that the first one starts its process.
-        let waits = found.is_none_or(|t| t.busy || !t.started && !queue.starts_process());
+        let waits = state.is_none_or(|t| t.busy || !t.started && !queue.starts_process());
         if waits || queue.is_empty() {
             return Ok(());
         }
         self.wake(thread)?;
-        if let Some(found) = self.machine.threads.get_mut(thread) {
-            found.busy = true;
+        if let Some(state) = self.machine.threads.get_mut(thread) {
+            state.busy = true;
         }
         self.plan(self.now, Task::RunThread(thread));
         Ok(())
@@ -325,18 +325,18 @@ impl<'s> Simulator<'s> {
 
     /// The origin of an event of a thread.
     fn origin(&self, thread: usize, at: Nanos) -> Origin {
-        let found = self.machine.threads.get(thread);
-        let process = found.and_then(|t| self.machine.processes.get(t.process));
+        let state = self.machine.threads.get(thread);
+        let process = state.and_then(|t| self.machine.processes.get(t.process));
         Origin {
             at,
-            processor: found.map_or(0, |t| t.processor),
+            processor: state.map_or(0, |t| t.processor),
             pid: process.map_or(0, |p| p.pid),
-            tid: found.map_or(0, |t| t.tid),
+            tid: state.map_or(0, |t| t.tid),
             pointer_size: process.map_or(self.scenario.machine.pointer_size, |p| p.pointer_size),
-            activity: found
+            activity: state
                 .and_then(|t| t.activities.last().copied())
                 .unwrap_or(Guid::ZERO),
-            user_time: found.map_or(0, Thread::user_time),
+            user_time: state.map_or(0, Thread::user_time),
         }
     }
 
@@ -391,7 +391,7 @@ fn schedule_rngs(scenario: &Scenario) -> BTreeMap<usize, Rng> {
         {
             continue;
         }
-        let of = match &step.action {
+        let subject = match &step.action {
             Action::Work { process, .. } => {
                 let name = scenario
                     .processes
@@ -406,10 +406,10 @@ fn schedule_rngs(scenario: &Scenario) -> BTreeMap<usize, Rng> {
             Action::Collector { name, .. } => format!("collector {name}"),
             Action::Replay { .. } => "replay".to_owned(),
         };
-        let count = counts.entry(of.clone()).or_default();
+        let count = counts.entry(subject.clone()).or_default();
         let source = Source::new(scenario.seed)
             .named("step")
-            .named(&of)
+            .named(&subject)
             .numbered(*count);
         *count += 1;
         rngs.insert(index, source.rng());

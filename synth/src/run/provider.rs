@@ -9,7 +9,7 @@ use etl_schema::{Count, EventSchema, Field, FieldKind, Identity, InType, Length,
 use crate::clr::thread_stack;
 use crate::counts;
 use crate::error::{Error, Result};
-use crate::etw::{Event, Origin, Registrant};
+use crate::etw::{Etw, Event, Origin, ProviderIndex, Registrant};
 use crate::machine::Clock;
 use crate::model::{Action, ActivityWork, ProviderKind, ProviderPlan, RaisePlan, Work};
 use crate::rng::{Rng, Source as RandomSource};
@@ -204,20 +204,7 @@ impl Simulator<'_> {
             None => (RandomSource::default(), [].as_slice()),
         };
         let index = self.etw.provider(provider.guid, provider.kind.is_classic());
-        let classic = provider.kind.is_classic();
-        let level = schema.level.value;
-        let wanted = if classic {
-            let received = self.etw.seen_by_classic(index, origin.pid);
-            received.is_some_and(|received| match schema.keywords {
-                // Providers with one class of events ignore the flags.
-                0 => level <= received.level,
-                flags => received.traces(level, flags as u32),
-            })
-        } else {
-            self.etw
-                .seen(index, origin.pid)
-                .raises(level, schema.keywords)
-        };
+        let is_wanted = is_wanted(&self.etw, index, origin.pid, provider.kind, schema);
         // Values are drawn, and time passes, whether or not the event is recorded.
         let rng = self
             .provider_rngs
@@ -232,31 +219,50 @@ impl Simulator<'_> {
                 (None, _) => drawn(field, rng),
             });
         }
-        if !wanted {
+        if !is_wanted {
             return Ok(MICROSECOND);
         }
         counts::fill(&schema.fields, &mut values);
-        let stacks = !classic && self.etw.wants_stacks(index);
-        let stack = if stacks {
-            self.stack_of(thread, origin.at)
-        } else {
-            Vec::new()
-        };
+        let mut stack = Vec::new();
+        if !provider.kind.is_classic() && self.etw.wants_stacks(index) {
+            stack = self.stack_of(thread, origin.at);
+        }
         let mut event = Event {
             related,
             stack: &stack,
             ..Event::new(schema, &values)
         };
-        let empty = Vec::new();
-        let source = self.sources.get(plan.provider);
-        let metadata = source
-            .and_then(|s| s.metadata.get(plan.event))
-            .unwrap_or(&empty);
-        event.traits = source.map_or(&[], |s| &s.traits);
-        event.metadata = metadata;
+        if let Some(source) = self.sources.get(plan.provider) {
+            event.traits = &source.traits;
+            if let Some(metadata) = source.metadata.get(plan.event) {
+                event.metadata = metadata;
+            }
+        }
         set_header(&mut event, provider.kind, plan.activity);
         self.etw.raise(index, &origin, &event)?;
         Ok(MICROSECOND)
+    }
+}
+
+/// Whether a provider raises an event, by what its sessions asked for.
+fn is_wanted(
+    etw: &Etw<'_>,
+    provider: ProviderIndex,
+    pid: u32,
+    kind: ProviderKind,
+    schema: &EventSchema,
+) -> bool {
+    let level = schema.level.value;
+    if !kind.is_classic() {
+        return etw.seen(provider, pid).raises(level, schema.keywords);
+    }
+    let Some(received) = etw.seen_by_classic(provider, pid) else {
+        return false;
+    };
+    match schema.keywords {
+        // Providers with one class of events ignore the flags.
+        0 => level <= received.level,
+        flags => received.traces(level, flags as u32),
     }
 }
 

@@ -100,8 +100,8 @@ impl Simulator<'_> {
 
     /// The same for all threads of the process of a thread.
     fn process_busy_until(&self, thread: usize) -> Nanos {
-        let found = self.machine.threads.get(thread);
-        let Some(process) = found.and_then(|t| self.machine.processes.get(t.process)) else {
+        let state = self.machine.threads.get(thread);
+        let Some(process) = state.and_then(|t| self.machine.processes.get(t.process)) else {
             return 0;
         };
         let times = process

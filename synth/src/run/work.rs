@@ -89,70 +89,76 @@ impl Simulator<'_> {
                 self.enqueue(thread.unwrap_or_default(), [Op::Raise(plan.clone())])?;
             }
             Work::LoadImage(plan) => self.enqueue(thread, [Op::LoadImage(plan.clone())])?,
-            Work::StartThread => {
-                let new = self.add_thread(index);
-                // It is a worker: the others stay last.
-                if let Some(process) = self.machine.processes.get_mut(index) {
-                    process.threads.pop();
-                    let at = process
-                        .threads
-                        .len()
-                        .saturating_sub(process.service_threads);
-                    process.threads.insert(at, new);
-                }
-                let tid = self.machine.threads.get(new).map_or(0, |t| t.tid);
-                let creating = clrs.iter().map(|c| Op::Clr(*c, ClrOp::ThreadCreating(new)));
-                let reported = clrs
-                    .iter()
-                    .map(|c| Op::Clr(*c, ClrOp::ThreadCreated(new, tid, true)));
-                let ops: Vec<Op> = creating
-                    .chain([Op::StartThread(new)])
-                    .chain(reported)
-                    .collect();
-                self.enqueue(thread, ops)?;
-            }
-            Work::EndThread => {
-                // The first thread cannot end.
-                let process = self.machine.processes.get_mut(index);
-                let Some(process) = process.filter(|p| p.workers() > 1) else {
-                    return Ok(());
-                };
-                let old = process.threads.remove(process.workers() - 1);
-                let Some(&first) = self
-                    .machine
-                    .processes
-                    .get(index)
-                    .and_then(|p| p.threads.first())
-                else {
-                    return Ok(());
-                };
-                let reported = clrs
-                    .into_iter()
-                    .map(|c| Op::Clr(c, ClrOp::ThreadTerminated(old)));
-                let ops: Vec<Op> = reported.chain([Op::EndThread(old)]).collect();
-                self.enqueue(first, ops)?;
-            }
+            Work::StartThread => self.plan_new_thread(index, thread, &clrs)?,
+            Work::EndThread => self.plan_thread_end(index, &clrs)?,
             Work::UnloadImage(path) => self.enqueue(thread, [Op::UnloadImage(path.clone())])?,
             _ => {
                 self.too_early(index, &clrs)?;
-                let mut done = false;
-                let mut missed = None;
-                for clr in clrs {
-                    match self.clr_work(clr, work) {
-                        Ok(ops) => {
-                            done = true;
-                            self.enqueue_repeated(thread, ops)?;
-                        }
-                        // If there are several CLRs, one may have the named item.
-                        Err(error) => missed = Some(error),
-                    }
-                }
-                if let Some(error) = missed.filter(|_| !done) {
-                    return Err(error);
-                }
+                self.work_of_clrs(thread, &clrs, work)?;
             }
         }
         Ok(())
+    }
+
+    /// A thread starts another one.
+    fn plan_new_thread(&mut self, process: usize, starter: usize, clrs: &[usize]) -> Result<()> {
+        let new = self.add_thread(process);
+        // Workers come before the service threads.
+        if let Some(process) = self.machine.processes.get_mut(process) {
+            process.threads.pop();
+            let workers = process.threads.len();
+            let place = workers.saturating_sub(process.service_threads);
+            process.threads.insert(place, new);
+        }
+        let tid = self.machine.threads.get(new).map_or(0, |t| t.tid);
+        let mut ops = Vec::new();
+        for clr in clrs {
+            ops.push(Op::Clr(*clr, ClrOp::ThreadCreating(new)));
+        }
+        ops.push(Op::StartThread(new));
+        for clr in clrs {
+            ops.push(Op::Clr(*clr, ClrOp::ThreadCreated(new, tid, true)));
+        }
+        self.enqueue(starter, ops)
+    }
+
+    /// The last worker of a process ends, unless it is the first thread.
+    fn plan_thread_end(&mut self, process: usize, clrs: &[usize]) -> Result<()> {
+        let Some(process) = self.machine.processes.get_mut(process) else {
+            return Ok(());
+        };
+        if process.workers() <= 1 {
+            return Ok(());
+        }
+        let old = process.threads.remove(process.workers() - 1);
+        let Some(&first) = process.threads.first() else {
+            return Ok(());
+        };
+        let mut ops = Vec::new();
+        for clr in clrs {
+            ops.push(Op::Clr(*clr, ClrOp::ThreadTerminated(old)));
+        }
+        ops.push(Op::EndThread(old));
+        self.enqueue(first, ops)
+    }
+
+    /// Work of each CLR. If there are several, one with the named item is enough.
+    fn work_of_clrs(&mut self, thread: usize, clrs: &[usize], work: &Work) -> Result<()> {
+        let mut is_done = false;
+        let mut missing = None;
+        for clr in clrs {
+            match self.clr_work(*clr, work) {
+                Ok(ops) => {
+                    is_done = true;
+                    self.enqueue_repeated(thread, ops)?;
+                }
+                Err(error) => missing = Some(error),
+            }
+        }
+        match missing {
+            Some(error) if !is_done => Err(error),
+            _ => Ok(()),
+        }
     }
 
     fn clr_work(&mut self, clr: usize, work: &Work) -> Result<Vec<(Op, u32)>> {
@@ -202,13 +208,13 @@ impl Simulator<'_> {
                 once([ClrOp::LoadAssembly(find_assembly(assemblies, name, now)?)])
             }
             Work::UnloadAssembly(name) => {
-                let found = find_assembly(assemblies, name, now)?;
-                if assemblies.get(found).is_some_and(|a| !a.collectible) {
+                let assembly = find_assembly(assemblies, name, now)?;
+                if assemblies.get(assembly).is_some_and(|a| !a.collectible) {
                     let what =
                         format!("assembly \"{name}\" is not collectible: its domain unloads it");
                     return Err(Error::impossible(now, what));
                 }
-                once([ClrOp::UnloadAssembly(found)])
+                once([ClrOp::UnloadAssembly(assembly)])
             }
             Work::LoadDomain(name) => once([ClrOp::LoadDomain(find_domain(domains, name, now)?)]),
             Work::UnloadDomain(name) => {
@@ -225,14 +231,14 @@ impl Simulator<'_> {
 
 /// The index of an app domain.
 fn find_domain(domains: &[AppDomain], name: &str, now: Nanos) -> Result<usize> {
-    let found = domains.iter().position(|domain| domain.name == name);
-    found.ok_or_else(|| Error::impossible(now, format!("there is no app domain \"{name}\"")))
+    let index = domains.iter().position(|domain| domain.name == name);
+    index.ok_or_else(|| Error::impossible(now, format!("there is no app domain \"{name}\"")))
 }
 
 /// The index of an assembly.
 fn find_assembly(assemblies: &[Assembly], name: &str, now: Nanos) -> Result<usize> {
-    let found = assemblies
+    let index = assemblies
         .iter()
         .position(|assembly| assembly.simple_name == name);
-    found.ok_or_else(|| Error::impossible(now, format!("there is no assembly \"{name}\"")))
+    index.ok_or_else(|| Error::impossible(now, format!("there is no assembly \"{name}\"")))
 }

@@ -215,13 +215,13 @@ impl<'r, 's> Args<'r, 's> {
     fn entry(&mut self, name: &'static str) -> Option<&'r KdlEntry> {
         self.names.push(name);
         // If a property is repeated, the last one is valid, as in KDL.
-        let mut found = None;
+        let mut value = None;
         for (at, entry) in self.node.entries().iter().enumerate() {
             if entry.name().is_some_and(|n| n.value() == name) {
-                found = self.take(at);
+                value = self.take(at);
             }
         }
-        found
+        value
     }
 
     fn maybe_entry(&mut self) -> Option<&'r KdlEntry> {
@@ -500,11 +500,11 @@ fn choose<T: Copy>(
     what: &str,
     choices: &[(&str, T)],
 ) -> Option<T> {
-    let found = choices
+    let choice = choices
         .iter()
         .find(|(word, _)| word.eq_ignore_ascii_case(text))
         .map(|(_, t)| *t);
-    if found.is_none() {
+    if choice.is_none() {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
         let help = format!("one of {}", words.join(", "));
         reader.error(
@@ -514,5 +514,5 @@ fn choose<T: Copy>(
             Some(&help),
         );
     }
-    found
+    choice
 }

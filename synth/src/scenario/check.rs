@@ -24,7 +24,10 @@ fn check_clocks(reader: &mut Reader<'_>, scenario: &Scenario) {
     let seconds = (u128::from(machine.uptime) + u128::from(end)) / u128::from(SECOND) + 1;
     let highest = i64::MAX as u128 / 2 / seconds;
     for step in &scenario.steps {
-        let (Action::Start(plan), Some(location)) = (&step.action, &step.location) else {
+        let Action::Start(plan) = &step.action else {
+            continue;
+        };
+        let Some(location) = &step.location else {
             continue;
         };
         let cycles = plan.clock == ClockType::CPU_CYCLE;

@@ -1,9 +1,9 @@
 //! `run`: command lines of the tools, and their effect on the simulated sessions.
 
 use etl_control::controller::{
-    Action as Command, CommandLine, KERNEL_SESSION, Keywords, LineError, ProviderRef, ProviderSpec,
-    Session, Tool, TracelogChanges, kernel_groups, parse_provider_file, tracelog_changes,
-    tracelog_groups,
+    Action as Command, CommandLine, KERNEL_SESSION, Keywords, LineError, OtherOption, ProviderRef,
+    ProviderSpec, Session, Tool, TracelogChanges, kernel_groups, parse_provider_file,
+    tracelog_changes, tracelog_groups,
 };
 use etl_format::ProcessId;
 use etl_format::constants::LogFileMode;
@@ -147,15 +147,7 @@ struct Controller<'c> {
 impl Controller<'_> {
     fn translate(&mut self, action: &Command) -> Result<(), String> {
         match action {
-            Command::Create(session) => {
-                let is_saved = self.saved(&session.name).is_some();
-                if !is_saved {
-                    self.state.saved.push(SavedSession {
-                        settings: (**session).clone(),
-                    });
-                }
-                self.collector(&session.name, is_saved.then_some(CollectorProblem::Exists));
-            }
+            Command::Create(session) => self.create(session),
             Command::Start(session) => self.start(session)?,
             Command::Update(session) => self.update(session)?,
             Command::Enable {
@@ -169,8 +161,8 @@ impl Controller<'_> {
                     removed,
                     ..KernelChange::default()
                 };
-                let requests = providers.iter().map(|p| Ok(Request::Enable(enable(p)?)));
-                self.request(session, change, requests)?;
+                self.change_kernel(session, change);
+                self.enable_all(session, providers)?;
             }
             Command::Disable {
                 session,
@@ -183,16 +175,14 @@ impl Controller<'_> {
                     removed,
                     ..KernelChange::default()
                 };
-                let requests = providers
-                    .iter()
-                    .map(|p| Ok(Request::Disable(enable(p)?.provider)));
-                self.request(session, change, requests)?;
+                self.change_kernel(session, change);
+                self.disable_all(session, providers)?;
             }
             Command::CaptureState { session, providers } => {
-                let requests = providers
-                    .iter()
-                    .map(|p| Ok(Request::CaptureState(enable(p)?.provider)));
-                self.request(session, KernelChange::default(), requests)?;
+                for provider in providers {
+                    let guid = enable(provider)?.provider;
+                    self.add(session, Request::CaptureState(guid));
+                }
             }
             Command::Flush { session, file, .. } => {
                 let file = file.as_deref().map(base);
@@ -202,38 +192,12 @@ impl Controller<'_> {
                 self.stopped.push(session.clone());
                 self.add(session, Request::Stop);
             }
-            Command::Delete { session } => {
-                let all = self.state.saved.len();
-                self.state
-                    .saved
-                    .retain(|s| !s.settings.name.eq_ignore_ascii_case(session));
-                let is_gone = self.state.saved.len() < all;
-                self.collector(session, (!is_gone).then_some(CollectorProblem::Missing));
-            }
+            Command::Delete { session } => self.delete(session),
             Command::Merge {
                 inputs,
                 output,
                 options,
-            } => {
-                let of_stopped = |name: &String| {
-                    let known = self.state.files.iter().rev();
-                    let mut known = known.filter(|(n, _)| n.eq_ignore_ascii_case(name));
-                    known.next().map(|(_, file)| file.clone())
-                };
-                let inputs: Vec<String> = if inputs.is_empty() {
-                    self.stopped.iter().filter_map(of_stopped).collect()
-                } else {
-                    inputs.iter().map(|f| base(f)).collect()
-                };
-                let identities = !options.iter().any(|option| option == "mergeonly");
-                let compress = options.iter().any(|option| option == "compress");
-                (self.add)(Action::Merge {
-                    inputs,
-                    output: base(output),
-                    identities,
-                    compress,
-                });
-            }
+            } => self.merge(inputs, output, options),
             Command::SystemRundown { session } => {
                 self.add(session, Request::KernelRundown);
             }
@@ -250,47 +214,85 @@ impl Controller<'_> {
             Command::Query {
                 session: Some(session),
                 direct: true,
-            } => {
-                let files = Vec::new();
-                let sessions = vec![session.clone()];
-                (self.add)(Action::Read { files, sessions });
-            }
-            Command::Query { session, .. } => {
-                let name = session.as_deref().unwrap_or_default();
-                let missing = session.is_some() && self.saved(name).is_none();
-                self.collector(name, missing.then_some(CollectorProblem::Missing));
-            }
+            } => (self.add)(Action::Read {
+                files: Vec::new(),
+                sessions: vec![session.clone()],
+            }),
+            Command::Query { session, .. } => self.query(session.as_deref()),
             Command::ListProviders => self.collector("", None),
         }
         Ok(())
+    }
+
+    fn create(&mut self, session: &Session) {
+        let is_saved = self.saved(&session.name).is_some();
+        if !is_saved {
+            self.state.saved.push(SavedSession {
+                settings: session.clone(),
+            });
+        }
+        self.collector(&session.name, is_saved.then_some(CollectorProblem::Exists));
+    }
+
+    fn delete(&mut self, session: &str) {
+        let is_missing = self.saved(session).is_none();
+        self.state
+            .saved
+            .retain(|s| !s.settings.name.eq_ignore_ascii_case(session));
+        self.collector(session, is_missing.then_some(CollectorProblem::Missing));
+    }
+
+    /// Asks for the saved settings of a session, or lists all.
+    fn query(&mut self, session: Option<&str>) {
+        let name = session.unwrap_or_default();
+        let is_missing = session.is_some() && self.saved(name).is_none();
+        self.collector(name, is_missing.then_some(CollectorProblem::Missing));
+    }
+
+    fn merge(&mut self, inputs: &[String], output: &str, options: &[String]) {
+        let inputs = if inputs.is_empty() {
+            self.files_of_stopped_sessions()
+        } else {
+            inputs.iter().map(|f| base(f)).collect()
+        };
+        (self.add)(Action::Merge {
+            inputs,
+            output: base(output),
+            identities: !options.iter().any(|option| option == "mergeonly"),
+            compress: options.iter().any(|option| option == "compress"),
+        });
+    }
+
+    /// The last file of each session that the line has stopped.
+    fn files_of_stopped_sessions(&self) -> Vec<String> {
+        let mut files = Vec::new();
+        for stopped in &self.stopped {
+            let mut started = self.state.files.iter().rev();
+            if let Some((_, file)) = started.find(|(name, _)| name.eq_ignore_ascii_case(stopped)) {
+                files.push(file.clone());
+            }
+        }
+        files
     }
 
     fn start(&mut self, session: &Session) -> Result<(), String> {
         let has_settings =
             !session.providers.is_empty() || !session.kernel.is_empty() || session.file.is_some();
         let saved = self.saved(&session.name).filter(|_| !has_settings);
-        let (is_saved, settings) = match saved {
-            Some(saved) => (true, saved.settings.clone()),
-            None => (false, session.clone()),
-        };
+        let is_saved = saved.is_some();
+        let settings = saved.map_or_else(|| session.clone(), |saved| saved.settings.clone());
         if self.tool == Tool::Logman && !is_saved && !has_settings && !session.direct {
             self.collector(&session.name, Some(CollectorProblem::Missing));
             return Ok(());
         }
         let mut plan = plan(self.tool, &settings)?;
-        let option = |name: &str| settings.others.iter().find(|o| o.name == name);
-        let value = |name: &str| {
-            option(name)
-                .and_then(|o| o.values.first())
-                .map(String::as_str)
-        };
-        let every = value("cnf").and_then(seconds);
+        let every = option_value(&settings, "cnf").and_then(seconds);
         let news = plan.mode.has(LogFileMode::NEWFILE) || every.is_some();
         if let Some(file) = &mut plan.file {
             let (stem, ending) = file.rsplit_once('.').unwrap_or((file, "etl"));
             // Saved settings number their files, unless -v is given.
-            let numbers = (is_saved && option("-v").is_none()).then_some("nnnnnn");
-            let version = value("v").or(numbers);
+            let numbers = (is_saved && option(&settings, "-v").is_none()).then_some("nnnnnn");
+            let version = option_value(&settings, "v").or(numbers);
             if self.tool == Tool::Logman && news && !file.contains('%') {
                 *file = format!("{stem}_%06d.{ending}");
             } else {
@@ -319,7 +321,7 @@ impl Controller<'_> {
         } else {
             (self.add)(Action::Start(Box::new(plan)));
         }
-        if let Some(after) = value("rf") {
+        if let Some(after) = option_value(&settings, "rf") {
             let after =
                 seconds(after).ok_or_else(|| format!("-rf {after}: a time, [[hh:]mm:]ss"))?;
             self.add(&name, Request::StopAfter(after));
@@ -338,11 +340,11 @@ impl Controller<'_> {
             self.collector(name, None);
             return Ok(());
         }
-        let enables = session.providers.iter().filter(|p| !is_kernel(p));
-        let disables = session.removed.iter().filter(|p| !is_kernel(p));
-        let requests = enables.map(|p| Ok(Request::Enable(enable(p)?)));
-        let requests = requests.chain(disables.map(|p| Ok(Request::Disable(enable(p)?.provider))));
-        self.request(name, kernel_change(self.tool, session)?, requests)?;
+        self.change_kernel(name, kernel_change(self.tool, session)?);
+        let enabled = session.providers.iter().filter(|p| !is_kernel(p));
+        self.enable_all(name, enabled)?;
+        let disabled = session.removed.iter().filter(|p| !is_kernel(p));
+        self.disable_all(name, disabled)?;
         let buffers = session.max_buffers;
         let flush_timer = session.flush_seconds.map(|s| u64::from(s) * SECOND);
         if buffers.is_some() || flush_timer.is_some() {
@@ -382,19 +384,45 @@ impl Controller<'_> {
         (self.add)(Action::Session(session.to_owned(), request));
     }
 
-    /// Adds a change of the kernel flags of a session, then other requests.
-    fn request(
+    /// Adds a change of the kernel flags of a session, if there is one.
+    fn change_kernel(&mut self, session: &str, change: KernelChange) {
+        if change != KernelChange::default() {
+            self.add(session, Request::Kernel(change));
+        }
+    }
+
+    fn enable_all<'a>(
         &mut self,
         session: &str,
-        change: KernelChange,
-        requests: impl Iterator<Item = Result<Request, String>>,
+        providers: impl IntoIterator<Item = &'a ProviderSpec>,
     ) -> Result<(), String> {
-        let change = (change != KernelChange::default()).then_some(Ok(Request::Kernel(change)));
-        for request in change.into_iter().chain(requests) {
-            self.add(session, request?);
+        for provider in providers {
+            self.add(session, Request::Enable(enable(provider)?));
         }
         Ok(())
     }
+
+    fn disable_all<'a>(
+        &mut self,
+        session: &str,
+        providers: impl IntoIterator<Item = &'a ProviderSpec>,
+    ) -> Result<(), String> {
+        for provider in providers {
+            self.add(session, Request::Disable(enable(provider)?.provider));
+        }
+        Ok(())
+    }
+}
+
+/// An option of a command line that has no setting of its own.
+fn option<'s>(session: &'s Session, name: &str) -> Option<&'s OtherOption> {
+    session.others.iter().find(|o| o.name == name)
+}
+
+/// The first value of such an option.
+fn option_value<'s>(session: &'s Session, name: &str) -> Option<&'s str> {
+    let values = &option(session, name)?.values;
+    values.first().map(String::as_str)
 }
 
 impl SavedSession {

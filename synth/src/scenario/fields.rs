@@ -65,14 +65,17 @@ impl<'f> List<'f> {
             self.is_valid = false;
             return unknown(args, place, self.fields);
         };
-        let (Some(field), Some(slot)) = (self.fields.get(at), self.set.get_mut(at)) else {
+        let Some(field) = self.fields.get(at) else {
+            return;
+        };
+        let Some(slot) = self.set.get_mut(at) else {
             return;
         };
         if slot.is_some() && field.count == Count::One {
             self.is_valid = false;
             return args.error(format!("{name} is set twice"), "the second", None);
         }
-        let found = match &field.kind {
+        let values = match &field.kind {
             FieldKind::Struct(members) => {
                 let mut inner = List::new(members);
                 args.children(&mut |args| inner.one(args, "the structure"));
@@ -81,9 +84,9 @@ impl<'f> List<'f> {
             }
             FieldKind::Value(_) => {
                 let errors = args.reader.errors.len();
-                let found = given(&mut args, field);
+                let values = given(&mut args, field);
                 self.is_valid &= args.reader.errors.len() == errors;
-                let is_encodable = found.iter().all(|value| match encodable(field, value) {
+                let is_encodable = values.iter().all(|value| match encodable(field, value) {
                     Ok(()) => true,
                     Err(error) => {
                         not_of_type(&mut args, field, &error.problem.to_string());
@@ -92,13 +95,13 @@ impl<'f> List<'f> {
                 });
                 self.is_valid &= is_encodable;
                 args.finish();
-                found
+                values
             }
         };
         match (field.count, slot) {
-            (Count::One, slot) => *slot = found.into_iter().next(),
-            (_, Some(OwnedValue::Array(elements))) => elements.extend(found),
-            (_, slot) => *slot = Some(OwnedValue::Array(found)),
+            (Count::One, slot) => *slot = values.into_iter().next(),
+            (_, Some(OwnedValue::Array(elements))) => elements.extend(values),
+            (_, slot) => *slot = Some(OwnedValue::Array(values)),
         }
     }
 }
@@ -132,8 +135,8 @@ fn given(args: &mut Args<'_, '_>, field: &Field) -> Vec<OwnedValue> {
 
 /// Reports a value that a field cannot have.
 fn not_of_type(args: &mut Args<'_, '_>, field: &Field, why: &str) {
-    let of = field.in_type().map_or("a structure", InType::name);
-    let help = format!("{} is of type {of}", field.name);
+    let type_name = field.in_type().map_or("a structure", InType::name);
+    let help = format!("{} is of type {type_name}", field.name);
     args.error(
         format!("{} cannot have this value", field.name),
         why,

@@ -74,7 +74,7 @@ fn address(args: &mut Args<'_, '_>) -> Option<SocketAddr> {
     let address = text.parse().ok();
     if address.is_none() {
         let help = Some("\"10.0.0.9:443\" or \"[2001:db8::9]:443\"");
-        args.error("this is no address with a port", text, help);
+        args.error("not an address with a port", text, help);
     }
     address
 }

@@ -25,7 +25,7 @@ pub(super) fn resolve(mut args: Args<'_, '_>) -> Option<ResolvePlan> {
         || !labels.all(|label| (1..=MAX_LABEL).contains(&label.len()) && label.is_ascii())
     {
         let help = Some("labels of 1 to 63 ASCII characters with dots between them");
-        args.error(format!("\"{name}\" is no name in DNS"), "here", help);
+        args.error(format!("\"{name}\" is not a DNS name"), "here", help);
     }
     let message = "answer: up to 100 addresses, all IPv4 or all IPv6";
     let answers = args.parsed("answer", answers, message, Some("answer=\"192.0.2.7\""));
@@ -43,7 +43,11 @@ pub(super) fn exchange(mut args: Args<'_, '_>) -> Option<ExchangePlan> {
     let to: String = args.next("an address and a port")?;
     let Ok(to) = to.parse::<SocketAddr>() else {
         let help = Some("\"192.0.2.7:443\" or \"[2001:db8::1]:443\"");
-        args.error(format!("\"{to}\" is no address with a port"), "here", help);
+        args.error(
+            format!("\"{to}\" is not an address with a port"),
+            "here",
+            help,
+        );
         return None;
     };
     let mut plan = ExchangePlan::new(to);
@@ -63,7 +67,7 @@ pub(super) fn exchange(mut args: Args<'_, '_>) -> Option<ExchangePlan> {
 pub(super) fn replay(mut args: Args<'_, '_>) -> Option<Action> {
     let file: String = args.next("a capture of packets")?;
     let help = Some("six bytes: 00-15-5D-7C-58-28");
-    let own = args.parsed(
+    let own_address = args.parsed(
         "address",
         |text| super::value::bytes(text)?.try_into().ok(),
         "address: not a physical address",
@@ -72,13 +76,13 @@ pub(super) fn replay(mut args: Args<'_, '_>) -> Option<Action> {
     let read =
         (args.reader.script.files)(&args.reader.beside(&file)).map_err(|error| error.to_string());
     let read = read.and_then(|bytes| match bytes.len() {
-        0..=MAX_CAPTURE => packets(&bytes, own).map_err(|error| error.to_string()),
+        0..=MAX_CAPTURE => packets(&bytes, own_address).map_err(|error| error.to_string()),
         _ => Err("more than 256 MB".to_owned()),
     });
-    let found = match read {
-        Ok(found) => Some(Action::Replay {
+    let action = match read {
+        Ok(packets) => Some(Action::Replay {
             file,
-            packets: found.into(),
+            packets: packets.into(),
         }),
         Err(problem) => {
             let help = Some("a pcap or pcapng file beside the script");
@@ -87,7 +91,7 @@ pub(super) fn replay(mut args: Args<'_, '_>) -> Option<Action> {
         }
     };
     args.finish();
-    found
+    action
 }
 
 /// Addresses of one family.

@@ -39,8 +39,8 @@ pub(super) fn raise(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<W
 
 /// The index of an event of a provider that the script declares.
 fn declared(args: &mut Args<'_, '_>, plan: &ProviderPlan, event: &str) -> Option<usize> {
-    let found = plan.events.iter().position(|known| known.name == *event);
-    if found.is_none() {
+    let index = plan.events.iter().position(|known| known.name == *event);
+    if index.is_none() {
         let names: Vec<&str> = plan.events.iter().map(|known| &*known.name).collect();
         let help = format!("its events: {}", names.join(", "));
         args.error(
@@ -49,5 +49,5 @@ fn declared(args: &mut Args<'_, '_>, plan: &ProviderPlan, event: &str) -> Option
             Some(&help),
         );
     }
-    found
+    index
 }

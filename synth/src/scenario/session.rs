@@ -127,8 +127,8 @@ pub(super) fn kernel(mut args: Args<'_, '_>) -> (KernelFlags, Option<Nanos>) {
     let mut flags = KernelFlags::default();
     let text: String = args.next("what the kernel is to log").unwrap_or_default();
     for word in words(&text) {
-        let known = KERNEL_WORDS.iter().find(|(name, _)| *name == word);
-        if let Some((_, groups)) = known {
+        let kernel_word = KERNEL_WORDS.iter().find(|(name, _)| *name == word);
+        if let Some((_, groups)) = kernel_word {
             groups.iter().for_each(|group| flags.groups.add(*group));
         } else if word == "stacks" {
             flags = flags.with_stack(KernelEvent::Sample);

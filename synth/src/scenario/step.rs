@@ -98,100 +98,107 @@ fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
                 .into_iter()
                 .for_each(|plan| add(Action::Start(Box::new(plan))));
         }
-        "stop" | "leave" | "flush" | "consume" => {
-            let file = if matches!(name, "flush" | "consume") {
-                args.get("into")
-            } else {
-                None
-            };
-            let speed = if name == "consume" {
-                args.get("bytes-per-second")
-            } else {
-                None
-            };
-            if let Some(session) = args.next("a session") {
-                let request = match name {
-                    "stop" => Request::Stop,
-                    "leave" => Request::Leave,
-                    "flush" => Request::Flush(file),
-                    _ => Request::Consume {
-                        speed: speed.unwrap_or(100_000_000),
-                        file,
-                    },
-                };
-                add(Action::Session(session, request));
-            }
-            args.finish();
-        }
+        "stop" | "leave" | "flush" | "consume" => session_request(args, add),
         "replay" => network::replay(args).into_iter().for_each(add),
-        "merge" => {
-            let first: String = args
-                .next("the files, separated by spaces")
-                .unwrap_or_default();
-            let mut inputs: Vec<String> = vec![first];
-            inputs.extend(core::iter::from_fn(|| args.maybe("a file")));
-            // If there are several arguments, each is a name and may contain spaces.
-            if let [only] = &*inputs {
-                inputs = only.split_whitespace().map(str::to_owned).collect();
-            }
-            let identities = args.get("identities").unwrap_or(true);
-            let compress = args.flag("compress");
-            match args.get("into") {
-                Some(output) => add(Action::Merge {
-                    inputs,
-                    output,
-                    identities,
-                    compress,
-                }),
-                None => args.error("merge needs an output file", "into is missing", None),
-            }
-            args.finish();
-        }
-        "enable" | "kernel" | "disable" | "capture-state" => {
-            let Some(session) = args.get::<String>("in") else {
-                let help = match name {
-                    "kernel" => "kernel \"processes images\" in=\"kernel\"".to_owned(),
-                    _ => format!("{name} \"runtime\" in=\"clr\""),
-                };
-                return args.error(
-                    format!("{name} needs a session"),
-                    "in is missing",
-                    Some(&help),
-                );
-            };
-            let request = match name {
-                "enable" => session::enable(args).map(Request::Enable),
-                "kernel" => {
-                    let (flags, interval) = session::kernel(args);
-                    Some(Request::Kernel(KernelChange {
-                        interval,
-                        ..KernelChange::to(flags)
-                    }))
-                }
-                _ => {
-                    let Some(provider) = args.next("a provider") else {
-                        return;
-                    };
-                    args.finish();
-                    let disable = name == "disable";
-                    let request = if disable {
-                        Request::Disable
-                    } else {
-                        Request::CaptureState
-                    };
-                    Some(request(provider))
-                }
-            };
-            request
-                .into_iter()
-                .for_each(|request| add(Action::Session(session.clone(), request)));
-        }
+        "merge" => merge(args, add),
+        "enable" | "kernel" | "disable" | "capture-state" => provider_request(args, add),
         _ => {
             let known = "run, session, stop, merge, enable, kernel, disable, capture-state, \
                          flush, consume, leave, replay, in";
             args.unknown("at", known);
         }
     }
+}
+
+/// `stop`, `leave`, `flush` and `consume`, which concern one session.
+fn session_request(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
+    let name = args.name();
+    let mut file = None;
+    if matches!(name, "flush" | "consume") {
+        file = args.get("into");
+    }
+    let mut speed = None;
+    if name == "consume" {
+        speed = args.get("bytes-per-second");
+    }
+    if let Some(session) = args.next("a session") {
+        let request = match name {
+            "stop" => Request::Stop,
+            "leave" => Request::Leave,
+            "flush" => Request::Flush(file),
+            _ => Request::Consume {
+                speed: speed.unwrap_or(100_000_000),
+                file,
+            },
+        };
+        add(Action::Session(session, request));
+    }
+    args.finish();
+}
+
+/// `merge "clr.etl" "kernel.etl" into="all.etl"`
+fn merge(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
+    let first: String = args
+        .next("the files, separated by spaces")
+        .unwrap_or_default();
+    let mut inputs: Vec<String> = vec![first];
+    inputs.extend(core::iter::from_fn(|| args.maybe("a file")));
+    // If there are several arguments, each is a name and may contain spaces.
+    if let [only] = &*inputs {
+        inputs = only.split_whitespace().map(str::to_owned).collect();
+    }
+    let identities = args.get("identities").unwrap_or(true);
+    let compress = args.flag("compress");
+    match args.get("into") {
+        Some(output) => add(Action::Merge {
+            inputs,
+            output,
+            identities,
+            compress,
+        }),
+        None => args.error("merge needs an output file", "into is missing", None),
+    }
+    args.finish();
+}
+
+/// `enable`, `disable` and `capture-state` of a provider, and `kernel` flags, `in` a session.
+fn provider_request(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
+    let name = args.name();
+    let Some(session) = args.get::<String>("in") else {
+        let help = match name {
+            "kernel" => "kernel \"processes images\" in=\"kernel\"".to_owned(),
+            _ => format!("{name} \"runtime\" in=\"clr\""),
+        };
+        let message = format!("{name} needs a session");
+        return args.error(message, "in is missing", Some(&help));
+    };
+    let request = match name {
+        "enable" => {
+            let Some(plan) = session::enable(args) else {
+                return;
+            };
+            Request::Enable(plan)
+        }
+        "kernel" => {
+            let (flags, interval) = session::kernel(args);
+            Request::Kernel(KernelChange {
+                interval,
+                ..KernelChange::to(flags)
+            })
+        }
+        _ => {
+            let Some(provider) = args.next("a provider") else {
+                return;
+            };
+            args.finish();
+            if name == "disable" {
+                Request::Disable(provider)
+            } else {
+                Request::CaptureState(provider)
+            }
+        }
+    };
+    add(Action::Session(session, request));
 }
 
 /// `in "App.exe" { jit 1 }`: work of a process, given by its name or its id.
@@ -202,13 +209,13 @@ fn inside(
 ) {
     let name: String = args.next("a process").unwrap_or_default();
     let plans = &scenario.processes;
-    let mut found = plans.iter().position(|p| p.name == name);
-    if found.is_none() {
-        found = plans
+    let mut index = plans.iter().position(|p| p.name == name);
+    if index.is_none() {
+        index = plans
             .iter()
             .position(|p| p.pid != 0 && p.pid.to_string() == name);
     }
-    if found.is_none() {
+    if index.is_none() {
         let names: Vec<&str> = plans.iter().map(|p| p.name.as_str()).collect();
         let help = format!("processes so far: {}", names.join(", "));
         args.error(
@@ -219,7 +226,7 @@ fn inside(
     }
     args.children(&mut |args| {
         let location = args.location();
-        if let (Some(work), Some(process)) = (work(args, scenario), found) {
+        if let (Some(work), Some(process)) = (work(args, scenario), index) {
             add(Action::Work { process, work }, location);
         }
     });
@@ -258,56 +265,14 @@ fn work(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
         "wait" => Work::Clr(ClrWork::Wait(args.next::<Time>("how long")?.0), 1),
         "enter-domain" => Work::EnterDomain(args.next("an app domain")?),
         "contend" => Work::Clr(ClrWork::Contend, count(&mut args)),
-        "gc" => {
-            let generation: u64 = args.maybe("a generation").unwrap_or(0);
-            if generation > 2 {
-                let label = generation.to_string();
-                args.error("there is no such generation", label, Some("0, 1 or 2"));
-            }
-            let plan = GcPlan {
-                generation: generation.min(2) as u8,
-                induced: args.flag("induced"),
-                background: args.flag("background"),
-                compact: args.flag("compact"),
-            };
-            Work::Clr(ClrWork::Gc(plan), 1)
+        "gc" => Work::Clr(ClrWork::Gc(collection(&mut args)), 1),
+        "grow-pool" | "retire-threads" | "suspend-threads" => {
+            let change = i32::try_from(count(&mut args)).unwrap_or(i32::MAX);
+            change_threads(&mut args, change)
         }
-        "grow-pool" | "shrink-pool" => {
-            let by = i32::try_from(count(&mut args)).unwrap_or(i32::MAX);
-            let by = if args.name() == "grow-pool" { by } else { -by };
-            let io = args.flag("io");
-            Work::Clr(
-                if io {
-                    ClrWork::IoPool(by)
-                } else {
-                    ClrWork::Pool(by)
-                },
-                1,
-            )
-        }
-        "retire-threads" | "return-threads" => {
-            let by = i32::try_from(count(&mut args)).unwrap_or(i32::MAX);
-            let by = if args.name() == "retire-threads" {
-                by
-            } else {
-                -by
-            };
-            Work::Clr(
-                ClrWork::Retire {
-                    threads: by,
-                    io: args.flag("io"),
-                },
-                1,
-            )
-        }
-        "suspend-threads" | "resume-threads" => {
-            let by = i32::try_from(count(&mut args)).unwrap_or(i32::MAX);
-            let by = if args.name() == "suspend-threads" {
-                by
-            } else {
-                -by
-            };
-            Work::Clr(ClrWork::Suspend(by), 1)
+        "shrink-pool" | "return-threads" | "resume-threads" => {
+            let change = i32::try_from(count(&mut args)).unwrap_or(i32::MAX);
+            change_threads(&mut args, -change)
         }
         "load" => Work::LoadAssembly(args.next("an assembly")?),
         "unload" => Work::UnloadAssembly(args.next("an assembly")?),
@@ -337,6 +302,35 @@ fn work(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
     };
     args.finish();
     Some(work)
+}
+
+/// A garbage collection.
+fn collection(args: &mut Args<'_, '_>) -> GcPlan {
+    let generation: u64 = args.maybe("a generation").unwrap_or(0);
+    if generation > 2 {
+        let label = generation.to_string();
+        args.error("there is no such generation", label, Some("0, 1 or 2"));
+    }
+    GcPlan {
+        generation: generation.min(2) as u8,
+        induced: args.flag("induced"),
+        background: args.flag("background"),
+        compact: args.flag("compact"),
+    }
+}
+
+/// More or fewer threads of a pool that exist, are retired or are suspended.
+fn change_threads(args: &mut Args<'_, '_>, change: i32) -> Work {
+    let work = match args.name() {
+        "grow-pool" | "shrink-pool" if args.flag("io") => ClrWork::IoPool(change),
+        "grow-pool" | "shrink-pool" => ClrWork::Pool(change),
+        "retire-threads" | "return-threads" => ClrWork::Retire {
+            threads: change,
+            io: args.flag("io"),
+        },
+        _ => ClrWork::Suspend(change),
+    };
+    Work::Clr(work, 1)
 }
 
 /// A number of repetitions or of things; 1 without it.

@@ -59,7 +59,7 @@ fn machine(mut args: Args<'_, '_>, machine: &mut MachinePlan) {
     let m = &mut *machine;
     if let Some([major, minor, build]) = args.version::<3>("os") {
         if args.reader.declared.needs_build && build != m.os.build {
-            let help = Some("their fields are those of its version");
+            let help = Some("an event has the fields of its version");
             args.error(
                 "os: events of Windows were raised before the machine",
                 "os",

@@ -12,8 +12,8 @@ use crate::time::system_time;
 /// A value for a field; `text` is the value as text with its variables filled in. A value of
 /// another type stays as it is, and the encoder reports it; `None` if the encoder would write it.
 pub(super) fn value(field: &Field, given: &KdlValue, text: String) -> Option<OwnedValue> {
-    let of = field.in_type();
-    let read = match (of, given) {
+    let field_type = field.in_type();
+    let read = match (field_type, given) {
         (_, KdlValue::Null) => Some(OwnedValue::Auto),
         (Some(InType::Float), _) => {
             let number: f32 = text.parse().ok()?;

@@ -57,24 +57,34 @@ fn parse(reader: &mut Reader<'_>, text: &str) -> Option<KdlDocument> {
         );
         return None;
     }
-    let report = |error: kdl::KdlError| {
-        // What the parser says about such a node, and about all before it, misleads.
-        let unseparated = error.diagnostics.iter().find(|d| {
-            let before = text.get(..d.span.offset()).unwrap_or_default();
-            d.message.as_deref() == Some("Expected end of document")
-                && before.trim_end_matches([' ', '\t']).ends_with('}')
-        });
-        if let Some(d) = unseparated {
-            let help = Some("; or a new line after the }");
-            return reader.error(d.span, "two nodes are not separated", "the second", help);
+    match KdlDocument::parse(text) {
+        Ok(document) => Some(document),
+        Err(error) => {
+            report_syntax(reader, text, error);
+            None
         }
-        for d in error.diagnostics {
-            let message = d.message.unwrap_or_else(|| "not KDL".to_owned());
-            let label = d.label.unwrap_or_else(|| "here".to_owned());
-            reader.error(d.span, message, label, d.help.as_deref());
-        }
-    };
-    KdlDocument::parse(text).map_err(report).ok()
+    }
+}
+
+/// Reports what the parser of KDL found.
+fn report_syntax(reader: &mut Reader<'_>, text: &str, error: kdl::KdlError) {
+    // If two nodes are not separated, the parser's messages about them and about all before them
+    // are misleading.
+    let unseparated = error.diagnostics.iter().find(|diagnostic| {
+        let before = text.get(..diagnostic.span.offset()).unwrap_or_default();
+        diagnostic.message.as_deref() == Some("Expected end of document")
+            && before.trim_end_matches([' ', '\t']).ends_with('}')
+    });
+    if let Some(diagnostic) = unseparated {
+        let help = Some("; or a new line after the }");
+        let message = "two nodes are not separated";
+        return reader.error(diagnostic.span, message, "the second", help);
+    }
+    for diagnostic in error.diagnostics {
+        let message = diagnostic.message.unwrap_or_else(|| "not KDL".to_owned());
+        let label = diagnostic.label.unwrap_or_else(|| "here".to_owned());
+        reader.error(diagnostic.span, message, label, diagnostic.help.as_deref());
+    }
 }
 
 impl<'r, 's> Args<'r, 's> {

@@ -24,9 +24,9 @@ pub(super) fn event(
     let listed = listed(args, guid, event)?;
     let build = scenario.machine.os.build;
     args.reader.declared.needs_build = true;
-    let found = windows::in_build(guid, listed.id, listed.version, build)?;
-    if !found.is_complete {
-        let last = found
+    let event = windows::in_build(guid, listed.id, listed.version, build)?;
+    if !event.is_complete {
+        let last = event
             .schema
             .fields
             .last()
@@ -34,7 +34,7 @@ pub(super) fn event(
         let message = format!("not all fields of event {} are known", listed.id);
         args.error(message, "cannot be raised", last.as_deref());
     }
-    let mut schema = found.schema.clone();
+    let mut schema = event.schema.clone();
     args.set("level", &mut schema.level.value);
     args.set("opcode", &mut schema.opcode.value);
     args.set("task", &mut schema.task.value);
@@ -104,11 +104,11 @@ fn listed(args: &mut Args<'_, '_>, provider: Guid, event: &str) -> Option<Listed
         return None;
     }
     let wanted = version.or(own);
-    let found = match wanted {
+    let listed_event = match wanted {
         Some(wanted) => of_id.iter().find(|listed| listed.version == wanted),
         None => of_id.last(),
     };
-    if found.is_none() {
+    if listed_event.is_none() {
         let versions: Vec<String> = of_id.iter().map(|e| e.version.to_string()).collect();
         let help = format!("its versions: {}", versions.join(", "));
         let version = wanted.unwrap_or_default();
@@ -118,7 +118,7 @@ fn listed(args: &mut Args<'_, '_>, provider: Guid, event: &str) -> Option<Listed
             Some(&help),
         );
     }
-    found.map(|listed| (*listed).clone())
+    listed_event.map(|listed| (*listed).clone())
 }
 
 /// The known ids that are nearest to a number, in ascending order.
@@ -142,10 +142,10 @@ fn add(
     schema: EventSchema,
 ) -> (usize, usize) {
     let providers = &mut scenario.providers;
-    let known = providers
+    let declared = providers
         .iter()
         .position(|p| p.kind == ProviderKind::Windows && p.guid == guid);
-    let at = known.unwrap_or_else(|| {
+    let at = declared.unwrap_or_else(|| {
         let name = schema.provider_name.to_string();
         // A later declaration cannot take its name or GUID.
         let keys = &mut args.reader.declared.provider_keys;

@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::event_line;
 use super::{
-    BufferReport, CommandReport, Fact, FileRange, ImageIdentity, Observer, Refusal, SessionReport,
+    BufferReport, CommandReport, Fact, FileRange, ImageIdentity, Observer, RaisedEvent, Refusal,
+    SessionReport,
 };
 use crate::error::Result;
 use crate::model::{EnablePlan, KernelEvent, KernelFlags, as_text};
@@ -145,6 +146,27 @@ impl<W: Write> JsonlWriter<W> {
         self.line.push(b'\n');
         Ok(self.out.write_all(&self.line)?)
     }
+
+    fn write_event(&mut self, event: &RaisedEvent<'_>) -> Result<()> {
+        self.line.clear();
+        event_line::write(&mut self.line, event, &self.sessions).map_err(std::io::Error::from)?;
+        self.line.push(b'\n');
+        Ok(self.out.write_all(&self.line)?)
+    }
+
+    /// Gives a session a unique name: a name that was used before gets the index of the session.
+    fn name_session(&mut self, session: usize, name: &str) {
+        let count = self.sessions.len().max(session + 1);
+        self.sessions.resize(count, String::new());
+        let is_used = self.sessions.iter().any(|n| n == name);
+        if let Some(slot) = self.sessions.get_mut(session) {
+            *slot = if is_used {
+                format!("{name}#{session}")
+            } else {
+                name.to_owned()
+            };
+        }
+    }
 }
 
 impl<W: Write> Observer for JsonlWriter<W> {
@@ -155,25 +177,9 @@ impl<W: Write> Observer for JsonlWriter<W> {
                 scenario: &scenario.name,
                 seed: scenario.seed,
             }),
-            Fact::Event(event) => {
-                self.line.clear();
-                event_line::write(&mut self.line, event, &self.sessions)
-                    .map_err(std::io::Error::from)?;
-                self.line.push(b'\n');
-                Ok(self.out.write_all(&self.line)?)
-            }
+            Fact::Event(event) => self.write_event(event),
             Fact::SessionStarted { session, name, .. } => {
-                self.sessions
-                    .resize(self.sessions.len().max(session + 1), String::new());
-                // A name that was used before gets the index of the session.
-                let used = self.sessions.iter().any(|n| n == name);
-                if let Some(slot) = self.sessions.get_mut(session) {
-                    *slot = if used {
-                        format!("{name}#{session}")
-                    } else {
-                        name.to_owned()
-                    };
-                }
+                self.name_session(session, name);
                 Ok(())
             }
             Fact::Buffer { session, buffer } => self.write(|sessions| Line::Buffer {

@@ -1,4 +1,4 @@
-//! What a data set knows of its traces.
+//! The entries of a data set: one for each of its traces.
 
 use std::fmt;
 use std::fs;
@@ -13,7 +13,7 @@ use super::failed;
 use super::files::word;
 use crate::{Error, Result};
 
-/// The folder of entries; engines pass over names that begin so.
+/// The folder of entries. Engines ignore names that begin with an underscore.
 const FOLDER: &str = "_traces";
 /// Hexadecimal digits of the hash in the name of a trace.
 const DIGITS: usize = 8;
@@ -23,7 +23,7 @@ const DIGITS: usize = 8;
 pub struct Hash([u8; 32]);
 
 impl Hash {
-    /// That of some bytes.
+    /// The hash of some bytes.
     pub(super) fn of(bytes: &[u8]) -> Self {
         Hash(Sha256::digest(bytes).into())
     }
@@ -48,16 +48,16 @@ impl fmt::Display for Hash {
 pub fn hash<S: Source>(source: &mut S) -> io::Result<Hash> {
     const STEP: usize = 1 << 20;
     let mut hasher = Sha256::new();
-    let mut at = 0;
+    let mut offset = 0;
     let mut block = S::Block::default();
     loop {
-        source.read(at, STEP, &mut block)?;
+        source.read(offset, STEP, &mut block)?;
         let bytes = block.as_ref();
         if bytes.is_empty() {
             return Ok(Hash(hasher.finalize().into()));
         }
         hasher.update(bytes);
-        at += bytes.len() as u64;
+        offset += bytes.len() as u64;
     }
 }
 
@@ -69,9 +69,9 @@ pub(super) struct Entry {
     /// The name of its file.
     pub file: String,
     pub hash: String,
-    /// Which of its rows there are, in words.
+    /// The selection of its rows, in words.
     pub selection: String,
-    /// The tables that are whole.
+    /// The tables that are complete.
     pub tables: Vec<String>,
     /// The version of the tables.
     pub schema: u32,
@@ -79,11 +79,11 @@ pub(super) struct Entry {
 
 impl Entry {
     pub fn new(file: &str, hash: &super::Hash, selection: &str) -> Self {
-        let stem = etl_format::file_name(file);
-        let stem = stem
-            .to_ascii_lowercase()
-            .find(".etl")
-            .map_or(stem, |at| stem.get(..at).unwrap_or(stem));
+        let name = etl_format::file_name(file);
+        let stem = match name.to_ascii_lowercase().find(".etl") {
+            Some(end) => name.get(..end).unwrap_or(name),
+            None => name,
+        };
         Entry {
             trace: format!("{}-{}", word(stem), hash.short()),
             file: file.to_owned(),
@@ -94,16 +94,20 @@ impl Entry {
         }
     }
 
-    /// Writes the entry; it is there as a whole, or not at all.
+    /// Writes the entry. A failure leaves no part of it.
     pub fn write(&self, root: &Path) -> Result<()> {
         let folder = root.join(FOLDER);
         fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
         let path = folder.join(format!("{}.json", self.trace));
         let unfinished = folder.join(format!(".{}.json", self.trace));
-        let text = serde_json::to_string_pretty(self).map_err(io::Error::from);
-        text.and_then(|text| fs::write(&unfinished, text + "\n"))
-            .and_then(|()| fs::rename(&unfinished, &path))
+        self.write_and_rename(&unfinished, &path)
             .map_err(|error| failed(&path, error))
+    }
+
+    fn write_and_rename(&self, unfinished: &Path, path: &Path) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(self)?;
+        fs::write(unfinished, text + "\n")?;
+        fs::rename(unfinished, path)
     }
 }
 

@@ -20,11 +20,11 @@ use parquet::schema::types::ColumnPath;
 use super::{Hash, failed};
 use crate::{Error, Result};
 
-/// Files that are open at a time; a system allows a thousand or so for a process.
+/// The most files that are open at a time; systems allow about a thousand for a process.
 const MAX_OPEN: usize = 64;
-/// Rows of a group; the batches that come are no larger.
+/// The most rows of a group; batches are not larger.
 const GROUP: usize = 1 << 16;
-/// Characters of a name.
+/// The most characters of a name.
 const MAX_WORD: usize = 100;
 /// Bytes of a value in the name of a partition: file systems allow 255 for the whole name.
 const MAX_PARTITION: usize = 200;
@@ -54,12 +54,12 @@ impl Codec {
     }
 }
 
-/// A value as the name of a partition, which engines decode: whatever is not plain is the numbers
-/// of its bytes after percent signs, as Hive writes it.
+/// A value as the name of a partition, which engines decode. Other characters than plain ones are
+/// percent signs and the numbers of their bytes, as in Hive.
 fn partition(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
-        let from = out.len();
+        let start = out.len();
         if is_plain(c) {
             out.push(c);
         } else {
@@ -67,9 +67,9 @@ fn partition(text: &str) -> String {
                 out.push_str(&format!("%{byte:02X}"));
             }
         }
-        // The hash of a long name keeps it apart from others that begin so.
+        // The hash distinguishes long names with the same beginning.
         if out.len() > MAX_PARTITION {
-            out.truncate(from);
+            out.truncate(start);
             return format!("{out}-{}", Hash::of(text.as_bytes()).short());
         }
     }
@@ -84,10 +84,12 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || "._-".contains(c)
 }
 
-/// A text as the name of a folder: whatever is not plain is an underscore.
+/// A text as the name of a folder, with underscores instead of characters that are not plain.
 pub(super) fn word(text: &str) -> String {
-    let plain = |c: char| if is_plain(c) { c } else { '_' };
-    let word: String = text.chars().take(MAX_WORD).map(plain).collect();
+    let mut word = String::new();
+    for c in text.chars().take(MAX_WORD) {
+        word.push(if is_plain(c) { c } else { '_' });
+    }
     if word.trim_matches('.').is_empty() {
         "_".to_owned()
     } else {
@@ -95,8 +97,8 @@ pub(super) fn word(text: &str) -> String {
     }
 }
 
-/// The name of the folder of the events of one kind; the hash of a long one keeps it apart from
-/// others that begin so.
+/// The name of the folder of the events of one kind. A hash distinguishes long names with the same
+/// beginning.
 pub(super) fn typed_folder(table: &str) -> String {
     let folder = word(table);
     match table.chars().nth(MAX_WORD) {
@@ -105,18 +107,21 @@ pub(super) fn typed_folder(table: &str) -> String {
     }
 }
 
-/// A table that is written: its parts so far, and the one that is open.
+/// A table that is written.
 #[derive(Default)]
 struct Table {
+    /// The number of its files so far.
     parts: usize,
+    /// The file that is open.
     writer: Option<Writer>,
+    /// The number of the last use.
     used: u64,
 }
 
 /// A file that is open.
 struct Writer {
     to: ArrowWriter<BufWriter<File>>,
-    /// Where it will be in the data set: its name in errors.
+    /// Its final path in the data set, for errors.
     path: PathBuf,
 }
 
@@ -139,9 +144,9 @@ fn unwritten(path: &Path, error: ParquetError) -> Error {
 
 /// The files of one trace.
 pub(super) struct Files {
-    /// The data set.
+    /// The folder of the data set.
     root: PathBuf,
-    /// Where the files are until all are whole.
+    /// The folder of the files until all are complete.
     folder: PathBuf,
     trace: String,
     properties: WriterProperties,
@@ -164,7 +169,7 @@ impl Files {
             .set_created_by("etlkit".to_owned())
             .set_max_row_group_row_count(Some(GROUP))
             .set_key_value_metadata(Some(keys));
-        // These grow from row to row.
+        // The values of these columns grow from row to row.
         for column in ["sequence", "time", "filetime"] {
             let path = ColumnPath::from(column);
             properties = properties
@@ -184,10 +189,16 @@ impl Files {
         }
     }
 
-    /// Adds a table, even if no row comes.
+    /// The name of the trace.
+    pub fn trace(&self) -> &str {
+        &self.trace
+    }
+
+    /// Adds a table, so that it has a file even without rows.
     pub fn table(&mut self, name: &str, schema: &SchemaRef) -> Result<()> {
-        let (schema, _) = without(schema, &["trace"]);
-        self.writer(name, "", schema).map(drop)
+        let projection = Projection::without(schema, &["trace"]);
+        self.writer(name, "", projection.schema)?;
+        Ok(())
     }
 
     /// Writes a batch as a group of rows; the column `trace` is the name of the folder.
@@ -212,15 +223,15 @@ impl Files {
                 .push(u32::try_from(row).unwrap_or(u32::MAX));
         }
         for (text, rows) in rows {
-            let some = take(batch, &UInt32Array::from(rows))?;
-            // As Hive calls the partition of rows without a value.
+            let selected = take(batch, &UInt32Array::from(rows))?;
+            // Hive's name of the partition of rows without a value.
             let value = if text.is_empty() {
                 "__HIVE_DEFAULT_PARTITION__"
             } else {
                 text
             };
             let partition = format!("{column}={}", partition(value));
-            self.group(name, &partition, &["trace", column], &some)?;
+            self.group(name, &partition, &["trace", column], &selected)?;
         }
         Ok(())
     }
@@ -232,31 +243,24 @@ impl Files {
         left_out: &[&str],
         batch: &RecordBatch,
     ) -> Result<()> {
-        let (schema, places) = without(&batch.schema(), left_out);
-        let batch = batch.project(&places)?;
-        let writer = self.writer(name, partition, schema)?;
+        let projection = Projection::without(&batch.schema(), left_out);
+        let batch = batch.project(&projection.indices)?;
+        let writer = self.writer(name, partition, projection.schema)?;
         let written = writer.to.write(&batch).and_then(|()| writer.to.flush());
         written.map_err(|error| writer.unwritten(error))?;
         self.rows += batch.num_rows() as u64;
         Ok(())
     }
 
-    /// The open file of a table; the one that was used longest ago is closed for it.
+    /// The open file of a table. If too many files are open, closes the least recently used one.
     fn writer(&mut self, name: &str, partition: &str, schema: SchemaRef) -> Result<&mut Writer> {
         let key = format!("{name}/trace={}/{partition}", self.trace);
-        let is_open = self
-            .tables
-            .get(&key)
-            .is_some_and(|table| table.writer.is_some());
+        let is_open = match self.tables.get(&key) {
+            Some(table) => table.writer.is_some(),
+            None => false,
+        };
         if !is_open && self.open >= MAX_OPEN {
-            let open = self
-                .tables
-                .values_mut()
-                .filter(|table| table.writer.is_some());
-            if let Some(oldest) = open.min_by_key(|table| table.used) {
-                self.bytes += close(oldest.writer.take())?;
-                self.open -= 1;
-            }
+            self.close_oldest()?;
         }
         self.uses += 1;
         let table = self.tables.entry(key.clone()).or_default();
@@ -280,13 +284,34 @@ impl Files {
         }
     }
 
-    /// Closes all files; returns the rows and the bytes of all.
-    pub fn finish(&mut self) -> Result<(u64, u64)> {
+    /// Closes the least recently used file.
+    fn close_oldest(&mut self) -> Result<()> {
+        let tables = self.tables.values_mut();
+        let open = tables.filter(|table| table.writer.is_some());
+        if let Some(oldest) = open.min_by_key(|table| table.used) {
+            self.bytes += close(oldest.writer.take())?;
+            self.open -= 1;
+        }
+        Ok(())
+    }
+
+    /// Closes all files; returns their sizes.
+    pub fn finish(&mut self) -> Result<Totals> {
         for table in self.tables.values_mut() {
             self.bytes += close(table.writer.take())?;
         }
-        Ok((self.rows, self.bytes))
+        Ok(Totals {
+            rows: self.rows,
+            bytes: self.bytes,
+        })
     }
+}
+
+/// The sizes of all files.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Totals {
+    pub rows: u64,
+    pub bytes: u64,
 }
 
 /// Closes a file; returns its size.
@@ -299,14 +324,30 @@ fn close(writer: Option<Writer>) -> Result<u64> {
     Ok(writer.to.bytes_written() as u64)
 }
 
-/// A schema without some columns, and the places of the others.
-fn without(schema: &Schema, names: &[&str]) -> (SchemaRef, Vec<usize>) {
-    let fields = schema.fields().iter().enumerate();
-    let kept = fields.filter(|(_, field)| !names.contains(&field.name().as_str()));
-    let (places, fields): (Vec<usize>, Vec<_>) =
-        kept.map(|(at, field)| (at, Arc::clone(field))).unzip();
-    let schema = Schema::new(fields).with_metadata(schema.metadata().clone());
-    (Arc::new(schema), places)
+/// Some columns of batches.
+struct Projection {
+    schema: SchemaRef,
+    /// The indices of the columns.
+    indices: Vec<usize>,
+}
+
+impl Projection {
+    /// All columns, except the columns with these names.
+    fn without(schema: &Schema, names: &[&str]) -> Self {
+        let mut fields = Vec::new();
+        let mut indices = Vec::new();
+        for (index, field) in schema.fields().iter().enumerate() {
+            if !names.contains(&field.name().as_str()) {
+                fields.push(Arc::clone(field));
+                indices.push(index);
+            }
+        }
+        let schema = Schema::new(fields).with_metadata(schema.metadata().clone());
+        Projection {
+            schema: Arc::new(schema),
+            indices,
+        }
+    }
 }
 
 /// Some rows of a batch.
@@ -331,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_kept_apart() {
+    fn long_names_are_distinct() {
         let long = |last: &str| "\u{e9}".repeat(150) + last;
         assert_ne!(partition(&long("a")), partition(&long("b")));
         assert!(partition(&long("a")).len() < 220);

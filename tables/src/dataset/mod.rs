@@ -1,9 +1,9 @@
 //! Data sets: folders of Parquet files with the tables of many traces.
 //!
-//! A file is `TABLE/trace=STEM-HASH/part-0.parquet`, as Hive lays partitions out: the column
-//! `trace` is the name of the folder. A trace is written to a folder of its own first and moved to
-//! its places when it is whole; its entry in `_traces` comes last. So a run that is killed leaves
-//! nothing that the next run would take for a whole trace.
+//! A file is `TABLE/trace=STEM-HASH/part-0.parquet`, a partition in the layout of Hive: the column
+//! `trace` is the name of the folder. A trace is written to a separate folder first and moved to
+//! its final folders when it is complete; its entry in `_traces` comes last. A run that is killed
+//! leaves nothing that the next run would treat as a complete trace.
 
 mod entry;
 mod files;
@@ -13,8 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
-use etl_analysis::files::Fault;
-use etl_format::read::Source;
+use etl_format::read::{Damage, Source};
 
 use crate::options::Options;
 use crate::recorded::Recorded;
@@ -24,9 +23,9 @@ use crate::{Error, Result};
 use entry::Entry;
 pub use entry::{Hash, hash};
 pub use files::Codec;
-use files::Files;
+use files::{Files, Totals};
 
-/// Where traces that are not whole yet are written.
+/// The folder of traces that are not complete.
 const UNFINISHED: &str = ".unfinished";
 /// The word for the tables of the events of one kind, among the names of tables.
 const TYPED: &str = "typed";
@@ -61,8 +60,8 @@ pub struct Dataset {
     entries: Vec<Entry>,
 }
 
-/// What became of a trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The result of adding a trace.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Added {
     /// It was in the data set before.
@@ -76,13 +75,13 @@ pub enum Added {
         /// Bytes of all files.
         bytes: u64,
         /// What could not be read of the trace.
-        faults: Vec<Fault>,
+        damage: Vec<Damage>,
     },
 }
 
 impl Dataset {
-    /// Opens a data set, or creates it. What a killed run left is removed: only one process may
-    /// write to a data set at a time.
+    /// Opens a data set, or creates it. Removes the unfinished traces of a killed run, so only one
+    /// process may write to a data set at a time.
     ///
     /// # Errors
     /// When the folder cannot be created or read.
@@ -103,8 +102,7 @@ impl Dataset {
         })
     }
 
-    /// The folder of traces that are not whole yet. It may be removed at any time: that ends the
-    /// traces in it.
+    /// The folder of traces that are not complete. Removing it ends the runs that write to it.
     #[must_use]
     pub fn unfinished(&self) -> PathBuf {
         self.root.join(UNFINISHED)
@@ -113,27 +111,31 @@ impl Dataset {
     /// The tables that are written. Default: [`tables::ALL`].
     ///
     /// # Errors
-    /// For a name of no table.
+    /// If there is no table with one of the names.
     pub fn tables<T: AsRef<str>>(self, names: &[T]) -> Result<Self> {
-        let table = |name: &T| {
+        let mut tables = Vec::new();
+        for name in names {
             let name = name.as_ref();
-            Table::named(name).ok_or_else(|| Error::NoTable(name.to_owned()))
-        };
-        let tables = names.iter().map(table).collect::<Result<_>>()?;
+            let table = Table::named(name).ok_or_else(|| Error::NoTable(name.to_owned()))?;
+            tables.push(table);
+        }
         Ok(Dataset { tables, ..self })
     }
 
-    /// Whether there is a table for each kind of event: `typed/Provider.Event`. Default: off.
+    /// Also writes a table for each kind of event: `typed/Provider.Event`.
     #[must_use]
-    pub fn typed(self, typed: bool) -> Self {
-        Dataset { typed, ..self }
+    pub fn typed_tables(self) -> Self {
+        Dataset {
+            typed: true,
+            ..self
+        }
     }
 
-    /// Whether the rows of `events` are in a file for each provider. Default: off.
+    /// Writes the rows of `events` to a file for each provider.
     #[must_use]
-    pub fn by_provider(self, by_provider: bool) -> Self {
+    pub fn events_by_provider(self) -> Self {
         Dataset {
-            by_provider,
+            by_provider: true,
             ..self
         }
     }
@@ -144,55 +146,65 @@ impl Dataset {
         Dataset { codec, ..self }
     }
 
-    /// What the filter of the options selects, in words: a data set has all traces with the same
-    /// one. Default: everything, the empty text.
+    /// The filter of the options, in words. All traces of a data set must have the same selection.
+    /// Default: the empty text, which selects everything.
     ///
     /// # Errors
     /// When the data set has a trace with another selection.
     pub fn selection(self, selection: impl Into<String>) -> Result<Self> {
         let selection = selection.into();
-        match self
-            .entries
-            .iter()
-            .find(|entry| entry.selection != selection)
-        {
-            Some(entry) => Err(Error::OtherSelection(
-                entry.trace.clone(),
-                entry.selection.clone(),
-            )),
-            None => Ok(Dataset { selection, ..self }),
+        for entry in &self.entries {
+            if entry.selection != selection {
+                let trace = entry.trace.clone();
+                return Err(Error::OtherSelection(trace, entry.selection.clone()));
+            }
+        }
+        Ok(Dataset { selection, ..self })
+    }
+
+    /// The names of the requested tables in entries.
+    fn requested(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for table in &self.tables {
+            if table.name == EVENTS.name && self.by_provider {
+                names.push(format!("{} by provider", table.name));
+            } else {
+                names.push(table.name.to_owned());
+            }
+        }
+        if self.typed {
+            names.push(TYPED.to_owned());
+        }
+        names
+    }
+
+    /// The entry of the trace with this hash.
+    fn entry(&self, hash: &Hash) -> Option<&Entry> {
+        let hash = hash.to_string();
+        self.entries.iter().find(|entry| entry.hash == hash)
+    }
+
+    /// Whether the data set has all requested tables of a trace.
+    #[must_use]
+    pub fn has(&self, hash: &Hash) -> bool {
+        match self.entry(hash) {
+            Some(entry) => self.missing(entry).is_empty(),
+            None => false,
         }
     }
 
-    /// The names of what is written, as entries have them.
-    fn wanted(&self) -> Vec<String> {
-        let word = |table: &&Table| match table.name {
-            name if name == EVENTS.name && self.by_provider => format!("{name} by provider"),
-            name => name.to_owned(),
-        };
-        let tables = self.tables.iter().map(word);
-        tables.chain(self.typed.then(|| TYPED.to_owned())).collect()
-    }
-
-    /// Whether all tables that are wanted of a trace are there.
-    #[must_use]
-    pub fn has(&self, hash: &Hash) -> bool {
-        let entry = self
-            .entries
-            .iter()
-            .find(|entry| entry.hash == hash.to_string());
-        entry.is_some_and(|entry| {
-            self.wanted()
-                .iter()
-                .all(|table| entry.tables.contains(table))
-        })
+    /// The requested tables that an entry does not have.
+    fn missing(&self, entry: &Entry) -> Vec<String> {
+        let mut missing = self.requested();
+        missing.retain(|table| !entry.tables.contains(table));
+        missing
     }
 
     /// Adds the tables of a trace that are not there yet. `file` is the name of its file. Several
     /// threads may add different traces.
     ///
     /// # Errors
-    /// When the trace cannot be read or a file cannot be written; the data set then is as before.
+    /// When the trace cannot be read or a file cannot be written. Then the data set does not change.
     pub fn add<S: Source>(
         &self,
         source: S,
@@ -200,18 +212,11 @@ impl Dataset {
         hash: &Hash,
         options: Options,
     ) -> Result<Added> {
-        let known = self
-            .entries
-            .iter()
-            .find(|entry| entry.hash == hash.to_string());
-        let mut entry = known
-            .cloned()
-            .unwrap_or_else(|| Entry::new(file, hash, &self.selection));
-        let missing: Vec<String> = self
-            .wanted()
-            .into_iter()
-            .filter(|table| !entry.tables.contains(table))
-            .collect();
+        let mut entry = match self.entry(hash) {
+            Some(entry) => entry.clone(),
+            None => Entry::new(file, hash, &self.selection),
+        };
+        let missing = self.missing(&entry);
         if missing.is_empty() {
             return Ok(Added::Known);
         }
@@ -219,31 +224,41 @@ impl Dataset {
         let folder = self.unfinished().join(&trace);
         remove(&folder)?;
         let mut files = Files::new(&self.root, &folder, &trace, self.codec, hash);
-        let written = self.write(source, &trace, options, &missing, &mut files);
-        let totals = written.and_then(|faults| Ok((files.finish()?, faults)));
-        let moved = totals.and_then(|totals| {
-            for table in fs::read_dir(&folder).into_iter().flatten() {
-                let table = table.map_err(|error| failed(&folder, error))?;
-                self.place(&table.path(), Path::new(&table.file_name()))?;
-            }
-            Ok(totals)
-        });
-        // Gone or not, the error of the trace is what counts.
+        let written = self.write_and_move(source, &folder, options, &missing, &mut files);
+        // An error of the trace is more important than an error of removing the folder.
         let removed = remove(&folder);
-        let ((rows, bytes), faults) = moved?;
+        let WrittenTables { totals, damage } = written?;
         removed?;
-        let layout = |name: &str| name.split(' ').next().map(str::to_owned);
+        // A table in another layout replaces the old one.
         entry
             .tables
-            .retain(|old| !missing.iter().any(|new| layout(new) == layout(old)));
+            .retain(|old| !missing.iter().any(|new| table_of(new) == table_of(old)));
         entry.tables.extend(missing);
         entry.write(&self.root)?;
         Ok(Added::Written {
             trace,
-            rows,
-            bytes,
-            faults,
+            rows: totals.rows,
+            bytes: totals.bytes,
+            damage,
         })
+    }
+
+    /// Writes tables of a trace to its unfinished folder, and moves them to their final folders.
+    fn write_and_move<S: Source>(
+        &self,
+        source: S,
+        folder: &Path,
+        options: Options,
+        missing: &[String],
+        files: &mut Files,
+    ) -> Result<WrittenTables> {
+        let damage = self.write(source, options, missing, files)?;
+        let totals = files.finish()?;
+        for table in fs::read_dir(folder).into_iter().flatten() {
+            let table = table.map_err(|error| failed(folder, error))?;
+            self.move_table(&table.path(), Path::new(&table.file_name()))?;
+        }
+        Ok(WrittenTables { totals, damage })
     }
 
     /// Removes the folder of unfinished traces, if it is empty. Call it once all traces were added.
@@ -255,27 +270,18 @@ impl Dataset {
     fn write<S: Source>(
         &self,
         source: S,
-        trace: &str,
         options: Options,
         missing: &[String],
         files: &mut Files,
-    ) -> Result<Vec<Fault>> {
-        let wants = |name: &str| {
-            let is_it = |word: &String| word.split(' ').next() == Some(name);
-            missing.iter().any(is_it)
-        };
+    ) -> Result<Vec<Damage>> {
         let options = Options {
-            trace: trace.to_owned(),
+            trace: files.trace().to_owned(),
             columns: Vec::new(),
             ..options
         };
         let mut recorded = Recorded::open(source, options)?;
-        let facts: Vec<&'static Table> = self
-            .tables
-            .iter()
-            .copied()
-            .filter(|table| table.name != EVENTS.name && wants(table.name))
-            .collect();
+        let mut facts = self.tables.clone();
+        facts.retain(|table| table.name != EVENTS.name && is_among(table.name, missing));
         if !facts.is_empty() {
             // Empty tables have a file as well, so that engines find their columns.
             for table in &facts {
@@ -283,7 +289,7 @@ impl Dataset {
             }
             recorded.write_facts(&facts, &mut |table, batch| files.write(table.name, &batch))?;
         }
-        if wants(EVENTS.name) {
+        if is_among(EVENTS.name, missing) {
             let by_provider = self.by_provider;
             if !by_provider {
                 files.table(EVENTS.name, &EVENTS.schema())?;
@@ -293,35 +299,30 @@ impl Dataset {
                 false => files.write(EVENTS.name, &batch),
             })?;
         }
-        if wants(TYPED) {
+        if is_among(TYPED, missing) {
             let tables = recorded.typed()?;
             recorded.write_typed(&tables, &mut |table, batch| {
-                files.write(
-                    &format!("{TYPED}/{}", files::typed_folder(&table.name)),
-                    &batch,
-                )
+                let folder = files::typed_folder(&table.name);
+                files.write(&format!("{TYPED}/{folder}"), &batch)
             })?;
         }
-        Ok(recorded.into_faults())
+        Ok(recorded.into_damage())
     }
 
-    /// Moves the folder of a table of a trace, and those in it, to their place.
-    fn place(&self, from: &Path, to: &Path) -> Result<()> {
-        let is_trace = |path: &Path| {
-            path.file_name()
-                .is_some_and(|name| name.to_string_lossy().starts_with("trace="))
-        };
+    /// Moves the folders of traces in the folder of a table to the data set.
+    fn move_table(&self, from: &Path, to: &Path) -> Result<()> {
         let entries = fs::read_dir(from).map_err(|error| failed(from, error))?;
         for entry in entries {
             let entry = entry.map_err(|error| failed(from, error))?;
             let path = entry.path();
-            let place = to.join(entry.file_name());
-            if !is_trace(&path) {
-                self.place(&path, &place)?;
+            let name = entry.file_name();
+            let relative = to.join(&name);
+            if !name.to_string_lossy().starts_with("trace=") {
+                self.move_table(&path, &relative)?;
                 continue;
             }
-            let target = self.root.join(&place);
-            // What a killed run left, or another layout.
+            let target = self.root.join(&relative);
+            // A killed run may have left files there, or another layout has some.
             remove(&target)?;
             let parent = self.root.join(to);
             fs::create_dir_all(&parent).map_err(|error| failed(&parent, error))?;
@@ -331,11 +332,27 @@ impl Dataset {
     }
 }
 
+/// The tables of a trace that were written.
+struct WrittenTables {
+    totals: Totals,
+    damage: Vec<Damage>,
+}
+
+/// The name of a table in the name that entries have for it: without its layout.
+fn table_of(requested: &str) -> Option<&str> {
+    requested.split(' ').next()
+}
+
+/// Whether a table is among the tables of an entry, in any layout.
+fn is_among(table: &str, requested: &[String]) -> bool {
+    requested.iter().any(|name| table_of(name) == Some(table))
+}
+
 fn failed(path: &Path, error: io::Error) -> Error {
     Error::File(path.display().to_string(), error)
 }
 
-/// Removes a folder with all that is in it, if it is there.
+/// Removes a folder with its content, if it exists.
 fn remove(path: &Path) -> Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(path, error)),

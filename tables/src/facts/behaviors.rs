@@ -60,20 +60,21 @@ pub(super) struct Behaviors {
 
 impl Behaviors {
     pub fn new(options: &Options, rows: &Rows<'_>) -> Self {
-        let wants = |tables: &[&Table]| tables.iter().any(|table| rows.wants_table(table.name));
+        const POOLS: [&Table; 3] = [&THREAD_POOLS, &THREAD_POOL_CHANGES, &THREAD_POOL_QUEUES];
+        const WAITS: [&Table; 3] = [&THREAD_WAITS, &WAIT_REASONS, &WAKERS];
         let range = options.filter.time;
         Behaviors {
-            collections: wants(&[&GCS, &GC_HEAPS]).then(|| Collections::new().within(range)),
-            compilations: wants(&[&COMPILATIONS]).then(|| Compilations::new().within(range)),
-            contention: wants(&[&LOCK_WAITS]).then(|| Contention::new().within(range)),
-            waits: wants(&[&THREAD_WAITS, &WAIT_REASONS, &WAKERS])
-                .then(|| Waits::new().within(range)),
-            io: wants(&[&IO, &DISK_OPERATIONS]).then(|| new_io(options, rows)),
-            exceptions: wants(&[&EXCEPTIONS]).then(Exceptions::new),
-            pools: wants(&[&THREAD_POOLS, &THREAD_POOL_CHANGES, &THREAD_POOL_QUEUES])
-                .then(ThreadPool::new),
-            loads: wants(&[&LOADS]).then(Loads::new),
-            network: wants(&[&CONNECTIONS]).then(Network::new),
+            collections: if_wanted(rows, &[&GCS, &GC_HEAPS], || {
+                Collections::new().within(range)
+            }),
+            compilations: if_wanted(rows, &[&COMPILATIONS], || Compilations::new().within(range)),
+            contention: if_wanted(rows, &[&LOCK_WAITS], || Contention::new().within(range)),
+            waits: if_wanted(rows, &WAITS, || Waits::new().within(range)),
+            io: if_wanted(rows, &[&IO, &DISK_OPERATIONS], || new_io(options, rows)),
+            exceptions: if_wanted(rows, &[&EXCEPTIONS], Exceptions::new),
+            pools: if_wanted(rows, &POOLS, ThreadPool::new),
+            loads: if_wanted(rows, &[&LOADS], Loads::new),
+            network: if_wanted(rows, &[&CONNECTIONS], Network::new),
         }
     }
 
@@ -89,7 +90,7 @@ impl Behaviors {
         self.contention.record(machine, record, event);
         self.waits.record(machine, record, event);
         self.io.record(machine, record, event);
-        // These have no time of their own.
+        // These analyses cannot be limited to a range of time.
         if has_time(options, event.time) {
             let threads = &options.filter.threads;
             if threads.is_empty() || event.tid.is_some_and(|tid| threads.contains(&tid)) {
@@ -185,6 +186,12 @@ impl Behaviors {
             rows.add_all(network::connections(machine, network, &selection));
         }
     }
+}
+
+/// An analysis, if any of its tables is requested.
+fn if_wanted<T>(rows: &Rows<'_>, tables: &[&Table], new: impl FnOnce() -> T) -> Option<T> {
+    let is_wanted = tables.iter().any(|table| rows.wants_table(table.name));
+    if is_wanted { Some(new()) } else { None }
 }
 
 /// The analysis of input and output; it keeps operations of disks if their table is requested.

@@ -1,4 +1,4 @@
-//! Tables of what a machine had, which need no records.
+//! Tables whose rows are in the machine: they need no records.
 
 use super::rows::Rows;
 use super::select::selection;

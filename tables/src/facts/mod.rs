@@ -14,7 +14,7 @@ use etl_verify::Verifier;
 
 use crate::Result;
 use crate::options::Options;
-use crate::recorded::Recorded;
+use crate::recorded::{Recorded, WithCode};
 use crate::rows::findings::FindingRow;
 use crate::tables::{CONTEXT_SWITCHES, EVENT_STACKS, FRAMES, PACKETS, SAMPLES, STACKS, Table};
 
@@ -37,7 +37,11 @@ pub(crate) fn write<S: Source>(
     out: &mut Out<'_>,
 ) -> Result<()> {
     let mut rows = Rows::new(tables, &recorded.options, out)?;
-    let (source, options, before) = recorded.with_code()?;
+    let WithCode {
+        source,
+        options,
+        before,
+    } = recorded.with_code()?;
     machine::write(before, options, &mut rows);
     let joins = wants_any(&rows, WITH_STACKS);
     if joins || wants_any(&rows, WITHOUT_STACKS) || wants_any(&rows, behaviors::TABLES) {
@@ -71,14 +75,9 @@ fn findings<S: Source>(
     let verifier = Verifier::new()
         .limits(options.limits)
         .threads(options.threads);
-    let report = { verifier }
-        .verify(source, &options.trace)
-        .map_err(crate::Error::Verify)?;
-    rows.add_all(
-        report
-            .findings
-            .iter()
-            .map(|finding| FindingRow { clock, finding }),
-    );
+    let report = { verifier }.verify(source, &options.trace);
+    for finding in &report.map_err(crate::Error::Verify)?.findings {
+        rows.add(&FindingRow { clock, finding });
+    }
     Ok(())
 }

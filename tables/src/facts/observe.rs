@@ -1,14 +1,14 @@
-//! Tables of what happened: their rows are found in the records.
+//! Tables whose rows are found in the records.
 
 use etl_analysis::loss::Loss;
 use etl_analysis::profile::Intervals;
 use etl_analysis::symbols::{Symbol, Symbols};
-use etl_analysis::{EventRef, Frames, Joins, Machine, Observer, Sample, Stack};
+use etl_analysis::{EventRef, Frames, Joins, Machine, Observer, ProcessIndex, Sample, Stack};
 use etl_events::EventDecoder;
 use etl_export::pcapng::Packets;
 use etl_format::constants::hook;
 use etl_format::read::Record;
-use etl_format::{ProcessId, ThreadId, Ticks};
+use etl_format::{ProcessId, ThreadId};
 use etl_schema::views::FieldReader;
 use foldhash::HashSet;
 
@@ -24,7 +24,7 @@ use crate::rows::stacks::{EventStackRow, FrameRow, StackRow};
 use crate::rows::{file_name, process_label};
 use crate::stack_id::stack_id;
 
-/// Makes rows of what an analysis shows.
+/// An observer of an analysis that makes rows.
 pub(super) struct Facts<'f, 'o> {
     /// The whole machine, with names.
     machine: &'f Machine,
@@ -32,7 +32,7 @@ pub(super) struct Facts<'f, 'o> {
     intervals: &'f Intervals,
     options: &'f Options,
     rows: &'f mut Rows<'o>,
-    /// Whether the records come out of order, and all over again.
+    /// Whether the records are out of order: then the analysis restarts, and all come again.
     is_disordered: bool,
     /// Ids of stacks that have their rows.
     stacks: HashSet<i64>,
@@ -40,8 +40,22 @@ pub(super) struct Facts<'f, 'o> {
     text: String,
     switch: FieldReader<4>,
     behaviors: Behaviors,
-    packets: Option<(EventDecoder<'static>, Packets)>,
-    switches: bool,
+    packets: Option<PacketReader>,
+    /// Whether the table of context switches is requested.
+    wants_switches: bool,
+}
+
+/// Reads the packets in records.
+struct PacketReader {
+    decoder: EventDecoder<'static>,
+    packets: Packets,
+}
+
+/// A thread at a context switch.
+#[derive(Clone, Copy)]
+struct SwitchedThread {
+    tid: u64,
+    process: Option<ProcessIndex>,
 }
 
 impl<'f, 'o> Facts<'f, 'o> {
@@ -49,7 +63,13 @@ impl<'f, 'o> Facts<'f, 'o> {
         let Before {
             machine, intervals, ..
         } = before;
-        let packets = rows.wants::<PacketRow<'_>>();
+        let mut packets = None;
+        if rows.wants::<PacketRow<'_>>() {
+            packets = Some(PacketReader {
+                decoder: EventDecoder::new(*machine.clock(), options.store.clone()),
+                packets: Packets::new(),
+            });
+        }
         Facts {
             machine,
             symbols: machine.symbols(),
@@ -69,77 +89,82 @@ impl<'f, 'o> Facts<'f, 'o> {
                 ],
             ),
             behaviors: Behaviors::new(options, rows),
-            packets: packets.then(|| {
-                (
-                    EventDecoder::new(*machine.clock(), options.store.clone()),
-                    Packets::new(),
-                )
-            }),
-            switches: rows.wants::<ContextSwitchRow<'_>>(),
+            packets,
+            wants_switches: rows.wants::<ContextSwitchRow<'_>>(),
             rows,
         }
     }
 
-    fn pid(&self, index: Option<usize>) -> Option<u32> {
-        Some(self.machine.processes().get(index?)?.pid().get())
+    fn pid(&self, index: Option<ProcessIndex>) -> Option<ProcessId> {
+        Some(self.machine.process(index?)?.pid())
     }
 
     /// An event with its process, if any event of the recording names it.
     fn with_process(&self, event: &EventRef) -> EventRef {
-        let first = || self.machine.first_process_of_thread(event.tid?);
-        let mut known = *event;
-        known.process = event.process.or_else(first);
-        known
+        let mut event = *event;
+        if event.process.is_none()
+            && let Some(tid) = event.tid
+        {
+            event.process = self.machine.first_process_of_thread(tid);
+        }
+        event
     }
 
     fn context_switch(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let Some(fields) = self.switch.read(record) else {
             return;
         };
-        let (Some(new), Some(old)) = (fields.uint(0), fields.uint(1)) else {
+        let Some(new_tid) = fields.uint(0) else {
             return;
         };
-        let state = fields.uint(2);
-        let reason = fields.uint(3);
-        let owner = |tid: u64| {
-            let tid = u32::try_from(tid).ok()?;
-            machine
-                .process_of_thread(ThreadId::new(tid))
-                .or_else(|| self.machine.first_process_of_thread(ThreadId::new(tid)))
+        let Some(old_tid) = fields.uint(1) else {
+            return;
         };
-        let old_process = owner(old);
-        let new_process = owner(new);
-        let selected = [(old_process, old), (new_process, new)]
-            .iter()
-            .any(|&(process, tid)| {
-                let tid = u32::try_from(tid).ok().map(ThreadId::new);
-                admits(
-                    self.options,
-                    self.pid(process).map(ProcessId::new),
-                    tid,
-                    event.time,
-                )
-            });
-        if !selected {
+        let old_state = fields.uint(2);
+        let reason = fields.uint(3);
+        let old = self.switched_thread(machine, old_tid);
+        let new = self.switched_thread(machine, new_tid);
+        if !self.admits_switched(old, event) && !self.admits_switched(new, event) {
             return;
         }
         let number = reason.map(|reason| reason.to_string()).unwrap_or_default();
-        let reason = reason.and_then(|reason| self.switch.value_name(3, reason));
+        let wait_reason = match reason {
+            Some(reason) => self.switch.value_name(3, reason).unwrap_or(&number),
+            None => "",
+        };
         self.rows.add(&ContextSwitchRow {
             sequence: event.number,
-            time: Ticks::new(self.machine.clock().time(event.time).get()),
+            time: self.machine.clock().time(event.time),
             cpu: event.processor,
-            old_tid: old,
-            old_process: process_label(self.machine, old_process),
-            old_state: state,
-            wait_reason: reason.unwrap_or(&number),
-            new_tid: new,
-            new_process: process_label(self.machine, new_process),
+            old_tid,
+            old_process: process_label(self.machine, old.process),
+            old_state,
+            wait_reason,
+            new_tid,
+            new_process: process_label(self.machine, new.process),
         });
     }
 
+    /// A thread with its process: at this time, or else in the whole recording.
+    fn switched_thread(&self, machine: &Machine, tid: u64) -> SwitchedThread {
+        let mut process = None;
+        if let Ok(id) = u32::try_from(tid) {
+            let id = ThreadId::new(id);
+            process = machine
+                .process_of_thread(id)
+                .or_else(|| self.machine.first_process_of_thread(id));
+        }
+        SwitchedThread { tid, process }
+    }
+
+    fn admits_switched(&self, thread: SwitchedThread, event: &EventRef) -> bool {
+        let pid = self.pid(thread.process);
+        let tid = u32::try_from(thread.tid).ok().map(ThreadId::new);
+        admits(self.options, pid, tid, event.time)
+    }
+
     fn packet(&mut self, record: &Record<'_>, event: &EventRef) {
-        let Some((decoder, packets)) = &mut self.packets else {
+        let Some(PacketReader { decoder, packets }) = &mut self.packets else {
             return;
         };
         let Some(packet) = packets.record(decoder, record) else {
@@ -152,7 +177,7 @@ impl<'f, 'o> Facts<'f, 'o> {
         }
         let provider = record.provider().and_then(etl_schema::providers::name);
         self.rows.add(&PacketRow {
-            time: Ticks::new(self.machine.clock().time(event.time).get()),
+            time: self.machine.clock().time(event.time),
             pid,
             tid,
             provider: provider.unwrap_or_default(),
@@ -160,17 +185,18 @@ impl<'f, 'o> Facts<'f, 'o> {
         });
     }
 
-    /// Adds the stack of an event, and its rows where it is new; `own` is an instruction pointer
-    /// that the stack lacks. Returns its id.
-    fn stack(&mut self, event: &EventRef, frames: &Frames<'_>, own: Option<u64>) -> i64 {
+    /// Adds the stack of an event, and the rows of a new stack; `innermost` is an instruction
+    /// pointer that the stack lacks. Returns its id.
+    fn add_stack(&mut self, event: &EventRef, frames: &Frames<'_>, innermost: Option<u64>) -> i64 {
         self.addresses.clear();
-        self.addresses.extend(own.into_iter().chain(frames.iter()));
+        self.addresses.extend(innermost);
+        self.addresses.extend(frames.iter());
         let pid = self.pid(event.process);
         let id = stack_id(pid, self.addresses.iter().copied());
         let process = process_label(self.machine, event.process);
         self.rows.add(&EventStackRow {
             sequence: event.number,
-            time: Ticks::new(self.machine.clock().time(event.time).get()),
+            time: self.machine.clock().time(event.time),
             process,
             tid: event.tid,
             stack_id: id,
@@ -178,18 +204,18 @@ impl<'f, 'o> Facts<'f, 'o> {
         if !self.stacks.insert(id) {
             return id;
         }
-        let is_kernel = |address: u64| address >= self.machine.kernel_begins();
-        let own_kernel = own.is_some_and(|own| !frames.kernel.is_empty() || is_kernel(own));
-        let kernel = frames.kernel.len() + usize::from(own_kernel);
+        let mut kernel = frames.kernel.len();
+        if let Some(address) = innermost
+            && (kernel > 0 || address >= self.machine.kernel_begins())
+        {
+            kernel += 1;
+        }
+        let pid = pid.unwrap_or_default();
+        let mut symbols = Vec::with_capacity(self.addresses.len());
+        for &address in &self.addresses {
+            symbols.push(self.symbols.at(pid, address, event.time));
+        }
         self.text.clear();
-        let symbols: Vec<_> = self
-            .addresses
-            .iter()
-            .map(|&address| {
-                self.symbols
-                    .at(ProcessId::new(pid.unwrap_or(0)), address, event.time)
-            })
-            .collect();
         for symbol in symbols.iter().rev() {
             if !self.text.is_empty() {
                 self.text.push(';');
@@ -205,14 +231,14 @@ impl<'f, 'o> Facts<'f, 'o> {
             text: &self.text,
         });
         for (depth, (&address, symbol)) in self.addresses.iter().zip(&symbols).enumerate() {
-            let (module, method, offset) = parts(symbol.as_ref(), address);
+            let location = Location::new(symbol.as_ref(), address);
             self.rows.add(&FrameRow {
                 stack_id: id,
                 depth,
                 address,
-                module,
-                method: &method,
-                offset,
+                module: location.module,
+                method: &location.method,
+                offset: location.offset,
                 is_kernel: depth < kernel,
             });
         }
@@ -225,36 +251,49 @@ impl<'f, 'o> Facts<'f, 'o> {
     }
 }
 
-/// File name of the module, method, and offset in it.
-fn parts<'s>(symbol: Option<&Symbol<'s>>, address: u64) -> (&'s str, String, Option<u64>) {
-    match symbol {
-        Some(Symbol::Method(method)) => {
-            let module = method.module.map_or("", |module| file_name(module.path));
-            let offset = address.saturating_sub(method.start);
-            (module, method.label().to_string(), Some(offset))
+/// The code at an address.
+#[derive(Default)]
+struct Location<'s> {
+    /// File name of the module or image.
+    module: &'s str,
+    method: String,
+    /// The offset in the method or image.
+    offset: Option<u64>,
+}
+
+impl<'s> Location<'s> {
+    fn new(symbol: Option<&Symbol<'s>>, address: u64) -> Self {
+        match symbol {
+            Some(Symbol::Method(method)) => Location {
+                module: method.module.map_or("", |module| file_name(module.path)),
+                method: method.label().to_string(),
+                offset: Some(address.saturating_sub(method.start)),
+            },
+            Some(Symbol::Image(image)) => Location {
+                module: file_name(image.path),
+                method: String::new(),
+                offset: Some(image.offset),
+            },
+            _ => Location::default(),
         }
-        Some(Symbol::Image(image)) => (file_name(image.path), String::new(), Some(image.offset)),
-        _ => ("", String::new(), None),
     }
 }
 
 /// Module and method, as profiles show them.
 fn label(symbol: Option<&Symbol<'_>>) -> String {
-    let known = |name: &str| {
-        if name.is_empty() {
-            "?".to_owned()
-        } else {
-            name.to_owned()
-        }
-    };
     match symbol {
-        Some(Symbol::Image(image)) => format!("{}!?", known(file_name(image.path))),
+        Some(Symbol::Image(image)) => format!("{}!?", or_unknown(file_name(image.path))),
         Some(Symbol::Method(method)) => {
             let module = method.module.map_or("", |module| file_name(module.path));
-            format!("{}!{}", known(module), method.label())
+            format!("{}!{}", or_unknown(module), method.label())
         }
         _ => "?".to_owned(),
     }
+}
+
+/// The name, or a question mark.
+fn or_unknown(name: &str) -> &str {
+    if name.is_empty() { "?" } else { name }
 }
 
 impl Observer for Facts<'_, '_> {
@@ -263,7 +302,7 @@ impl Observer for Facts<'_, '_> {
         if self.is_disordered {
             return;
         }
-        if self.switches && record.hook() == Some(hook::CSWITCH) {
+        if self.wants_switches && record.hook() == Some(hook::CSWITCH) {
             self.context_switch(machine, record, event);
         }
         self.packet(record, event);
@@ -278,33 +317,31 @@ impl Observer for Facts<'_, '_> {
         } = sample;
         let event = &self.with_process(event);
         let pid = self.pid(event.process);
-        if self.is_disordered
-            || !admits(self.options, pid.map(ProcessId::new), event.tid, event.time)
-        {
+        if self.is_disordered || !admits(self.options, pid, event.tid, event.time) {
             return;
         }
-        let stack = (!frames.is_empty()).then(|| {
-            // What is recorded of a stack may lack its innermost part.
-            let own = (frames.iter().next() != Some(*address)).then_some(*address);
-            self.stack(event, frames, own)
-        });
+        let stack_id = match frames.iter().next() {
+            Some(first) if first == *address => Some(self.add_stack(event, frames, None)),
+            // A recorded stack may lack its innermost part.
+            Some(_) => Some(self.add_stack(event, frames, Some(*address))),
+            None => None,
+        };
         if !self.rows.wants::<SampleRow<'_>>() {
             return;
         }
-        let symbol = self
-            .symbols
-            .at(ProcessId::new(pid.unwrap_or(0)), *address, event.time);
-        let (module, method, _) = parts(symbol.as_ref(), *address);
+        let pid = pid.unwrap_or_default();
+        let symbol = self.symbols.at(pid, *address, event.time);
+        let location = Location::new(symbol.as_ref(), *address);
         self.rows.add(&SampleRow {
             sequence: event.number,
-            time: Ticks::new(self.machine.clock().time(event.time).get()),
+            time: self.machine.clock().time(event.time),
             cpu: event.processor,
             process: process_label(self.machine, event.process),
             tid: event.tid,
             address: *address,
-            module,
-            method: &method,
-            stack_id: stack,
+            module: location.module,
+            method: &location.method,
+            stack_id,
             weight: self.intervals.weight(event.time).time,
         });
     }
@@ -312,10 +349,8 @@ impl Observer for Facts<'_, '_> {
     fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
         let event = &self.with_process(&stack.event);
         let pid = self.pid(event.process);
-        if !self.is_disordered
-            && admits(self.options, pid.map(ProcessId::new), event.tid, event.time)
-        {
-            Facts::stack(self, event, &stack.frames, None);
+        if !self.is_disordered && admits(self.options, pid, event.tid, event.time) {
+            self.add_stack(event, &stack.frames, None);
         }
     }
 
@@ -333,7 +368,7 @@ impl Observer for Facts<'_, '_> {
     }
 }
 
-/// The same for tables that need no stacks: to join them takes as long as all the rest.
+/// The same for tables that need no stacks: joining stacks takes half of the time.
 pub(super) struct WithoutStacks<'a, 'f, 'o>(pub &'a mut Facts<'f, 'o>);
 
 impl Observer for WithoutStacks<'_, '_, '_> {

@@ -29,8 +29,8 @@ impl<'o> Rows<'o> {
         let mut open = Vec::new();
         for table in tables {
             let slots = table.slots();
-            let wanted = options.wanted(table.name, &slots)?;
-            let builder = Builder::new(&slots, &wanted, options.bounds);
+            let requested = options.requested(table.name, &slots)?;
+            let builder = Builder::new(&slots, &requested, options.bounds);
             open.push(Filling { table, builder });
         }
         Ok(Rows {
@@ -69,7 +69,7 @@ impl<'o> Rows<'o> {
         R::columns(&mut Values {
             row,
             builder: &mut open.builder,
-            place: 1,
+            index: 1,
         });
         if open.builder.end_row() {
             let batch = open.builder.take().map_err(Into::into);
@@ -80,11 +80,13 @@ impl<'o> Rows<'o> {
     /// Adds rows to their table, if that is requested.
     pub fn add_all<R: Row>(&mut self, rows: impl IntoIterator<Item = R>) {
         if self.wants::<R>() {
-            rows.into_iter().for_each(|row| self.add(&row));
+            for row in rows {
+                self.add(&row);
+            }
         }
     }
 
-    /// Passes the last batches on.
+    /// Passes the last batches to the output.
     pub fn finish(self) -> Result<()> {
         let Rows {
             tables,
@@ -106,16 +108,16 @@ impl<'o> Rows<'o> {
 struct Values<'b, 'r, R> {
     row: &'r R,
     builder: &'b mut Builder,
-    /// The place of the next column.
-    place: usize,
+    /// The index of the next column.
+    index: usize,
 }
 
 impl<R> Columns<R> for Values<'_, '_, R> {
     #[inline]
     fn add(&mut self, _: Column, value: impl for<'r> Fn(&'r R) -> Cell<'r>) {
-        if self.builder.wants(self.place) {
-            self.builder.set(self.place, value(self.row));
+        if self.builder.wants(self.index) {
+            self.builder.set(self.index, value(self.row));
         }
-        self.place += 1;
+        self.index += 1;
     }
 }

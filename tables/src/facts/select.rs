@@ -12,7 +12,7 @@ pub(super) fn selection(options: &Options, machine: &Machine) -> Selection {
     let filter = &options.filter;
     let mut selection = Selection::new().threads(filter.threads.clone());
     if !(filter.processes.is_empty() && filter.lives.is_empty()) {
-        let indices = machine.processes().iter().enumerate();
+        let indices = machine.indexed_processes();
         let selected = indices.filter(|(_, process)| has_process(options, process));
         selection = selection.processes(Some(selected.map(|(index, _)| index).collect()));
     }

@@ -68,16 +68,17 @@ impl Row for ModuleRow<'_> {
 pub fn modules<'m>(machine: &'m Machine, selection: &Selection) -> Vec<ModuleRow<'m>> {
     let symbols = machine.symbols();
     let mut rows = Vec::new();
-    for (process, clr, module, (loaded, unloaded)) in symbols.modules() {
-        if selection.has_process(Some(process)) {
-            let pdb = module.il_pdb;
+    for life in symbols.modules() {
+        let process = Some(life.clr.process);
+        if selection.has_process(process) {
+            let pdb = life.module.il_pdb;
             rows.push(ModuleRow {
                 machine,
-                process: process_label(machine, Some(process)),
-                clr,
-                module,
-                loaded,
-                unloaded,
+                process: process_label(machine, process),
+                clr: life.clr.clr,
+                module: life.module,
+                loaded: life.loaded,
+                unloaded: life.unloaded,
                 pdb_guid: pdb.map_or_else(String::new, |pdb| pdb.signature.to_string()),
             });
         }
@@ -111,7 +112,7 @@ impl Row for MethodRow<'_> {
         const MODULE: Column = Column::new("module", Kind::Word, "File name of its module");
         const TYPE: Column = Column::new("type", Kind::Word, "Its type, with the namespace");
         const SIGNATURE: Column = Column::new("signature", Kind::Text, "Its signature");
-        const TOKEN: Column = Column::count("token", "Its metadata token; 0 for what has none");
+        const TOKEN: Column = Column::count("token", "Its metadata token; 0 if it has none");
         const ADDRESS: Column = Column::address("address", "First address of the code, as bits");
         const JITTED: Column =
             Column::new("jitted", Kind::Bool, "Whether it was compiled at run time");
@@ -160,12 +161,12 @@ pub fn for_each_method<'m>(
     mut add: impl FnMut(MethodRow<'m>),
 ) {
     let symbols = machine.symbols();
-    for (process, method) in symbols.methods() {
-        if selection.has_process(Some(process)) {
+    for code in symbols.methods() {
+        if selection.has_process(Some(code.process)) {
             add(MethodRow {
                 machine,
-                process: process_label(machine, Some(process)),
-                method,
+                process: process_label(machine, Some(code.process)),
+                method: code.method,
             });
         }
     }

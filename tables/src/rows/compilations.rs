@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::Distribution;
 use etl_analysis::behavior::compilations::{Compilation, Compilations};
+use etl_analysis::{Machine, ProcessIndex};
 
 use super::{
     Durations, HasDurations, OfProcess, TID, add_durations, add_process, process_label, ticks,
@@ -32,7 +32,7 @@ impl OfProcess for CompilationRow<'_> {
 impl Row for CompilationRow<'_> {
     const NAME: &'static str = "compilations";
     const ROW: &'static str = "One method that was compiled at run time, the slowest first";
-    const ABOUT: &'static str = "As `analyze jit` reports them.";
+    const ABOUT: &'static str = "`analyze jit` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const DURATION: Column = Column::micros(
@@ -138,7 +138,7 @@ pub fn compilation_processes<'m>(
     machine: &'m Machine,
     rows: &[CompilationRow<'m>],
 ) -> Vec<CompilationProcessRow<'m>> {
-    let mut by_process: BTreeMap<usize, Vec<&CompilationRow<'m>>> = BTreeMap::new();
+    let mut by_process: BTreeMap<ProcessIndex, Vec<&CompilationRow<'m>>> = BTreeMap::new();
     for row in rows {
         by_process
             .entry(row.compilation.process)

@@ -1,17 +1,17 @@
 //! Context switches.
 
+use etl_format::FileTime;
+
 use super::{CPU, FILETIME, SEQUENCE, TIME};
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind};
 use crate::row::{Columns, Row};
-use etl_format::Ticks;
 
 /// A row of `context_switches`.
 #[derive(Clone, Copy, Debug)]
 pub struct ContextSwitchRow<'m> {
     pub(crate) sequence: u64,
-    /// A FILETIME.
-    pub(crate) time: Ticks,
+    pub(crate) time: FileTime,
     pub(crate) cpu: u16,
     pub(crate) old_tid: u64,
     pub(crate) old_process: Label<'m>,
@@ -43,7 +43,7 @@ impl Row for ContextSwitchRow<'_> {
         const NEW_PROCESS: Column =
             Column::new("new_process", Kind::Word, "File name of its image");
         columns.add(SEQUENCE, |row| Cell::int(Some(row.sequence)));
-        columns.add(TIME, |row| Cell::Time(row.time.get()));
+        columns.add(TIME, |row| Cell::Time(row.time));
         columns.add(FILETIME, |row| Cell::Int(row.time.get()));
         columns.add(CPU, |row| Cell::int(Some(row.cpu)));
         columns.add(OLD_TID, |row| Cell::int(Some(row.old_tid)));

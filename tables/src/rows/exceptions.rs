@@ -4,9 +4,9 @@ use etl_format::{ProcessId, Ticks};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::exceptions::Exceptions;
 use etl_analysis::symbols::{FunctionNames, Symbol};
+use etl_analysis::{Machine, ProcessIndex};
 
 use super::{OfProcess, add_process, process_label};
 use crate::cell::{Cell, Label};
@@ -43,7 +43,8 @@ impl OfProcess for ExceptionRow<'_> {
 impl Row for ExceptionRow<'_> {
     const NAME: &'static str = "exceptions";
     const ROW: &'static str = "The exceptions of one type that a method of a process threw";
-    const ABOUT: &'static str = "As `analyze exceptions` reports them, the most frequent first.";
+    const ABOUT: &'static str =
+        "`analyze exceptions` prints the same rows, the most frequent first.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const TYPE: Column = Column::new("type", Kind::Word, "Type of the exceptions");
@@ -113,12 +114,12 @@ pub fn exceptions<'m>(
 ) -> Vec<ExceptionRow<'m>> {
     let symbols = machine.symbols();
     // Several addresses of one method are one row.
-    let mut by_method: BTreeMap<(usize, &'m str, String), Thrown<'m>> = BTreeMap::new();
+    let mut by_method: BTreeMap<(ProcessIndex, &'m str, String), Thrown<'m>> = BTreeMap::new();
     for thrown in exceptions.list() {
         if !selection.has_process(Some(thrown.process)) {
             continue;
         }
-        let process = machine.processes().get(thrown.process);
+        let process = machine.process(thrown.process);
         let pid = process.map_or(u32::MAX, |process| process.pid().get());
         let symbol = symbols.at(ProcessId::new(pid), thrown.address, thrown.first);
         let method = method_label(machine, symbol, functions);

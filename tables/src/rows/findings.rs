@@ -18,7 +18,7 @@ pub struct FindingRow<'m> {
 impl Row for FindingRow<'_> {
     const NAME: &'static str = "findings";
     const ROW: &'static str = "One finding of `verify`";
-    const ABOUT: &'static str = "With the policy that `verify` has without a configuration.";
+    const ABOUT: &'static str = "By the policy of `verify` without a configuration.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const SEVERITY: Column =
@@ -26,7 +26,7 @@ impl Row for FindingRow<'_> {
         const OUTCOME: Column = Column::new("outcome", Kind::Word, "`broken` or `undecided`");
         const OFFSET: Column = Column::count(
             "offset",
-            "Where in the file the record is that shows it, in bytes",
+            "Offset in the file of the record that shows it, in bytes",
         );
         columns.add(Column::new("rule", Kind::Word, "Id of the rule"), |row| {
             Cell::Text(row.finding.rule)

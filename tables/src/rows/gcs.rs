@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::Distribution;
-use etl_analysis::behavior::collections::{Collection, Collections, HeapHistory};
+use etl_analysis::behavior::collections::{Collection, Collections, HeapHistory, SelectedPause};
 
 use super::{
     CLR, Durations, HasDurations, OfProcess, add_durations, add_process, duration, name_or_number,
@@ -50,7 +49,7 @@ impl OfProcess for GcRow<'_> {
 impl Row for GcRow<'_> {
     const NAME: &'static str = "gcs";
     const ROW: &'static str = "One garbage collection of .NET, in the order in which they started";
-    const ABOUT: &'static str = "As `analyze gc` reports them.";
+    const ABOUT: &'static str = "`analyze gc` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const GENERATION: Column = Column::new(
@@ -72,7 +71,7 @@ impl Row for GcRow<'_> {
         );
         const PAUSE: Column = Column::micros(
             "pause_us",
-            "For how long: from the beginning of each suspension to the end of the restart",
+            "Sum of these suspensions, each from its beginning to the end of the restart",
         );
         const ALLOCATED: Column = Column::bytes(
             "allocated_bytes",
@@ -84,14 +83,6 @@ impl Row for GcRow<'_> {
             "The same, divided by the time since the previous collection started",
         )
         .unit("bytes/s");
-        const BEFORE: Column =
-            Column::bytes("heap_before_bytes", "Size of all generations before it");
-        const HEAP: Column = Column::bytes("heap_bytes", "Size of all generations when it ended");
-        const PROMOTED: Column = Column::bytes("promoted_bytes", "Bytes that were promoted");
-        const SHARE: Column = Column::percent(
-            "fragmented_percent",
-            "Share of free space within the generations",
-        );
         add_process(columns);
         columns.add(CLR, |row| Cell::int(Some(row.gc.clr)));
         columns.add(NUMBER.heading("gc"), |row| Cell::int(Some(row.gc.number)));
@@ -120,6 +111,21 @@ impl Row for GcRow<'_> {
         columns.add(RATE.or_null().heading("per second"), |row| {
             Cell::bits(row.allocation_rate())
         });
+        GcRow::add_sizes(columns);
+    }
+}
+
+impl GcRow<'_> {
+    /// Adds the sizes of the heap and of its generations.
+    fn add_sizes<C: Columns<Self>>(columns: &mut C) {
+        const BEFORE: Column =
+            Column::bytes("heap_before_bytes", "Size of all generations before it");
+        const HEAP: Column = Column::bytes("heap_bytes", "Size of all generations when it ended");
+        const PROMOTED: Column = Column::bytes("promoted_bytes", "Bytes that were promoted");
+        const SHARE: Column = Column::percent(
+            "fragmented_percent",
+            "Share of free space within the generations",
+        );
         columns.add(BEFORE.or_null().heading("heap before"), |row| {
             Cell::bits(row.gc.heap_before())
         });
@@ -168,11 +174,7 @@ impl<'m> GcRow<'m> {
 
     fn duration(&self) -> Option<u64> {
         let ended = self.gc.ended?;
-        Some(duration(
-            self.machine.clock(),
-            self.gc.started.get(),
-            ended.get(),
-        ))
+        Some(duration(self.machine.clock(), self.gc.started, ended))
     }
 
     fn allocation_rate(&self) -> Option<u64> {
@@ -202,6 +204,7 @@ impl<'m> GcRow<'m> {
 /// ```no_run
 /// use etl_analysis::behavior::collections::Collections;
 /// use etl_analysis::{Analysis, Recording};
+use etl_analysis::{Machine, ProcessIndex};
 /// use etl_tables::rows::gcs::gcs;
 /// use etl_tables::{Report, ReportTable, Selection};
 ///
@@ -254,8 +257,8 @@ impl OfProcess for GcHeapRow<'_> {
 impl Row for GcHeapRow<'_> {
     const NAME: &'static str = "gc_heaps";
     const ROW: &'static str = "One heap in one garbage collection";
-    const ABOUT: &'static str = "As `analyze gc` reports them. A CLR for servers has several heaps. \
-        .NET Framework 4.6, .NET Core and later state them.";
+    const ABOUT: &'static str = "`analyze gc` prints the same rows. The server GC has several heaps. \
+        .NET Framework since 4.6 and .NET Core log them.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const BEFORE: Column = Column::bytes("before_bytes", "Size before the collection");
@@ -419,13 +422,16 @@ pub fn gc_processes<'m>(
     time: u64,
 ) -> Vec<GcProcessRow<'m>> {
     let clock = machine.clock();
-    let mut by_process: BTreeMap<usize, Vec<&GcRow<'m>>> = BTreeMap::new();
+    let mut by_process: BTreeMap<ProcessIndex, Vec<&GcRow<'m>>> = BTreeMap::new();
     for row in rows {
         by_process.entry(row.gc.process).or_default().push(row);
     }
     // Of a pause that crosses the ends of the selected time, only the part inside is a share of it.
-    let mut paused: BTreeMap<usize, u64> = BTreeMap::new();
-    for (pause, time) in collections.selected_pauses() {
+    let mut paused: BTreeMap<ProcessIndex, u64> = BTreeMap::new();
+    for SelectedPause {
+        pause, ticks: time, ..
+    } in collections.selected_pauses()
+    {
         let gc = pause
             .collection
             .and_then(|index| collections.list().get(index));

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::io::{DiskOperation, Io, IoTotal, Operation};
+use etl_analysis::{Machine, ProcessIndex};
 
 use super::{
     CPU, Durations, HasDurations, OfProcess, SEQUENCE, TID, add_durations, add_process,
@@ -29,7 +29,7 @@ const TIMED: Column = Column::count("timed", "How many of them have a duration")
 #[derive(Clone, Debug)]
 pub struct IoRow<'m> {
     process: Label<'m>,
-    process_index: Option<usize>,
+    process_index: Option<ProcessIndex>,
     operation: Operation,
     path: String,
     total: IoTotal,
@@ -51,8 +51,8 @@ impl HasDurations for IoRow<'_> {
 impl Row for IoRow<'_> {
     const NAME: &'static str = "io";
     const ROW: &'static str = "The operations of one kind by a process on a file";
-    const ABOUT: &'static str = "As `analyze io` reports them. Single operations are in `disk_operations`, and events \
-         (`FileIo.Read`).";
+    const ABOUT: &'static str = "`analyze io` prints the same rows. Single operations are in `disk_operations`, \
+        and in events (`FileIo.Read`).";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         add_process(columns);
@@ -80,13 +80,13 @@ impl Row for IoRow<'_> {
 #[must_use]
 pub fn io<'m>(machine: &'m Machine, io: &Io, selection: &Selection) -> Vec<IoRow<'m>> {
     let mut rows = Vec::new();
-    for ((process, path, operation), total) in io.by_path(machine) {
-        if selection.has_process(process) {
+    for (key, total) in io.by_path(machine) {
+        if selection.has_process(key.process) {
             rows.push(IoRow {
-                process: process_label(machine, process),
-                process_index: process,
-                operation,
-                path,
+                process: process_label(machine, key.process),
+                process_index: key.process,
+                operation: key.operation,
+                path: key.path,
                 durations: Durations::of_histogram(&total.latency),
                 total,
             });
@@ -148,7 +148,7 @@ impl IoProcessRow<'_> {
 /// The sums of rows by process and operation, the longest first.
 #[must_use]
 pub fn io_processes<'m>(machine: &'m Machine, rows: &[IoRow<'m>]) -> Vec<IoProcessRow<'m>> {
-    let mut by_process: BTreeMap<(Option<usize>, Operation), IoTotal> = BTreeMap::new();
+    let mut by_process: BTreeMap<(Option<ProcessIndex>, Operation), IoTotal> = BTreeMap::new();
     for row in rows {
         *by_process
             .entry((row.process_index, row.operation))

@@ -38,8 +38,8 @@ impl Row for LoadRow<'_> {
     const NAME: &'static str = "loads";
     const ROW: &'static str =
         "One load of an image, or of a domain, an assembly or a module of .NET, in time order";
-    const ABOUT: &'static str = "As `analyze loader` reports them. What was loaded before the \
-        recording is in `images` and `modules`.";
+    const ABOUT: &'static str = "`analyze loader` prints the same rows. Items that were loaded before \
+        the recording are in `images` and `modules`.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const KIND: Column = Column::new(

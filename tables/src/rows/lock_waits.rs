@@ -2,9 +2,10 @@
 
 use std::cmp::Reverse;
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::Distribution;
 use etl_analysis::behavior::contention::{Contention, LockWaits};
+use etl_analysis::{Machine, ThreadKey};
+use etl_format::ThreadId;
 
 use super::{
     Durations, HasDurations, OfProcess, THREAD, add_durations, add_process, process_label, ticks,
@@ -19,7 +20,7 @@ use crate::selection::Selection;
 pub struct LockWaitRow<'m> {
     machine: &'m Machine,
     process: Label<'m>,
-    tid: u32,
+    tid: ThreadId,
     thread: &'m str,
     count: u64,
     waits: &'m LockWaits,
@@ -41,7 +42,7 @@ impl HasDurations for LockWaitRow<'_> {
 impl Row for LockWaitRow<'_> {
     const NAME: &'static str = "lock_waits";
     const ROW: &'static str = "The waits of one thread for locks of .NET, the longest first";
-    const ABOUT: &'static str = "As `analyze contention` reports them.";
+    const ABOUT: &'static str = "`analyze contention` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const UNENDED: Column = Column::count(
@@ -64,7 +65,10 @@ impl Row for LockWaitRow<'_> {
         });
         add_durations(columns);
         columns.add(LONGEST.heading("longest at"), |row| {
-            Cell::time(row.machine.clock(), row.waits.longest.map(|(_, time)| time))
+            Cell::time(
+                row.machine.clock(),
+                row.waits.longest.map(|wait| wait.since),
+            )
         });
     }
 }
@@ -78,8 +82,8 @@ pub fn lock_waits<'m>(
 ) -> Vec<LockWaitRow<'m>> {
     let clock = machine.clock();
     let mut rows = Vec::new();
-    for (&(process, tid), waits) in contention.threads() {
-        if !selection.has_thread(Some(tid)) || !selection.has_process(Some(process)) {
+    for (&ThreadKey { process, tid }, waits) in contention.threads() {
+        if !selection.has_thread(Some(tid)) || !selection.has_process(process) {
             continue;
         }
         let durations = waits
@@ -89,10 +93,10 @@ pub fn lock_waits<'m>(
         let all = Distribution::new(durations);
         rows.push(LockWaitRow {
             machine,
-            process: process_label(machine, Some(process)),
-            tid: tid.get(),
+            process: process_label(machine, process),
+            tid,
             thread: machine
-                .thread_of(Some(process), tid)
+                .thread_of(process, tid)
                 .map_or("", |thread| &thread.name),
             count: all.count(),
             waits,

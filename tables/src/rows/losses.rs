@@ -18,8 +18,8 @@ pub struct LossRow<'m> {
 impl Row for LossRow<'_> {
     const NAME: &'static str = "losses";
     const ROW: &'static str = "One loss";
-    const ABOUT: &'static str = "As `verify` reports them: what may be missing, and where. How many \
-        events and buffers the header counts as lost is in `traces`.";
+    const ABOUT: &'static str = "`verify` reports the same losses: what may be missing, and where. The \
+        numbers of events and buffers that the header counts as lost are in `traces`.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const KIND: Column = Column::new(

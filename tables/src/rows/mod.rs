@@ -28,8 +28,8 @@ pub mod usage;
 
 use std::borrow::Cow;
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::{Distribution, Histogram};
+use etl_analysis::{Machine, ProcessIndex};
 use etl_format::{Clock, Ticks};
 
 use crate::cell::{Cell, Label};
@@ -60,18 +60,18 @@ pub(crate) const FILETIME: Column = Column::new(
 )
 .unit("100 ns");
 pub(crate) const STARTED: Column =
-    Column::time("started", "When it started; null for before the trace")
+    Column::time("started", "When it started; null if before the trace")
         .or_null()
         .heading("start");
-pub(crate) const ENDED: Column = Column::time("ended", "When it ended; null for after the trace")
+pub(crate) const ENDED: Column = Column::time("ended", "When it ended; null if after the trace")
     .or_null()
     .heading("end");
 pub(crate) const LOADED: Column =
-    Column::time("loaded", "When it was loaded; null for before the trace")
+    Column::time("loaded", "When it was loaded; null if before the trace")
         .or_null()
         .heading("load");
 pub(crate) const UNLOADED: Column =
-    Column::time("unloaded", "When it was unloaded; null for after the trace")
+    Column::time("unloaded", "When it was unloaded; null if after the trace")
         .or_null()
         .heading("unload");
 
@@ -87,13 +87,13 @@ pub(crate) fn add_process<R: OfProcess, C: Columns<R>>(columns: &mut C) {
     columns.add(PROCESS, |row| Cell::Label(row.process()));
 }
 
-/// The label of a process by its index.
-pub fn process_label(machine: &Machine, process: Option<usize>) -> Label<'_> {
-    let process = process.and_then(|index| machine.processes().get(index));
+/// The label of a process.
+pub fn process_label(machine: &Machine, process: Option<ProcessIndex>) -> Label<'_> {
+    let process = process.and_then(|index| machine.process(index));
     match process {
         Some(process) => Label::Process {
             name: process.name(),
-            pid: Some(process.pid().get()),
+            pid: Some(process.pid()),
         },
         None => Label::Process {
             name: "",
@@ -102,7 +102,7 @@ pub fn process_label(machine: &Machine, process: Option<usize>) -> Label<'_> {
     }
 }
 
-/// The sum, the mean and percentiles of durations, in 100 ns. `None` of no duration.
+/// The sum, the mean and percentiles of durations, in 100 ns. `None` if there are no durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Durations {
@@ -155,16 +155,20 @@ impl Durations {
     /// The same from ticks of a clock.
     #[must_use]
     pub fn of_ticks(histogram: &Histogram, clock: &Clock) -> Self {
-        let durations = Durations::of_histogram(histogram);
-        let convert = |value: Option<u64>| value.map(|value| ticks(clock, value));
-        Durations {
-            total: Some(ticks(clock, histogram.total())),
-            mean: convert(durations.mean),
-            p50: convert(durations.p50),
-            p95: convert(durations.p95),
-            p99: convert(durations.p99),
-            max: convert(durations.max),
+        let mut durations = Durations::of_histogram(histogram);
+        durations.total = Some(histogram.total());
+        let Durations {
+            total,
+            mean,
+            p50,
+            p95,
+            p99,
+            max,
+        } = &mut durations;
+        for duration in [total, mean, p50, p95, p99, max].into_iter().flatten() {
+            *duration = ticks(clock, *duration);
         }
+        durations
     }
 }
 
@@ -179,11 +183,17 @@ pub(crate) fn add_durations<R: HasDurations, C: Columns<R>>(columns: &mut C) {
     const TOTAL: Column = Column::micros("total_us", "Sum of the durations").or_null();
     const MEAN: Column = Column::micros("mean_us", "Mean of the durations").or_null();
     const P50: Column =
-        Column::micros("p50_us", "Half of them took no longer; at most 1/32 above").or_null();
-    const P95: Column =
-        Column::micros("p95_us", "95 of 100 took no longer; at most 1/32 above").or_null();
-    const P99: Column =
-        Column::micros("p99_us", "99 of 100 took no longer; at most 1/32 above").or_null();
+        Column::micros("p50_us", "Median, at most 1/32 above the exact value").or_null();
+    const P95: Column = Column::micros(
+        "p95_us",
+        "95th percentile, at most 1/32 above the exact value",
+    )
+    .or_null();
+    const P99: Column = Column::micros(
+        "p99_us",
+        "99th percentile, at most 1/32 above the exact value",
+    )
+    .or_null();
     const MAX: Column = Column::micros("max_us", "The longest one").or_null();
     columns.add(TOTAL.heading("total ms"), |row| {
         Cell::micros(row.durations().total)
@@ -199,18 +209,17 @@ pub(crate) fn add_durations<R: HasDurations, C: Columns<R>>(columns: &mut C) {
 
 /// The time between two ticks of a clock, in 100 ns.
 #[must_use]
-pub fn duration(clock: &Clock, from: i64, to: i64) -> u64 {
-    let elapsed = clock
-        .time(Ticks::new(to))
-        .get()
-        .saturating_sub(clock.time(Ticks::new(from)).get());
-    u64::try_from(elapsed).unwrap_or(0)
+pub fn duration(clock: &Clock, from: Ticks, to: Ticks) -> u64 {
+    let from = clock.time(from).get();
+    let to = clock.time(to).get();
+    u64::try_from(to.saturating_sub(from)).unwrap_or(0)
 }
 
 /// A number of ticks of a clock in 100 ns.
 #[must_use]
 pub fn ticks(clock: &Clock, ticks: u64) -> u64 {
-    duration(clock, 0, i64::try_from(ticks).unwrap_or(i64::MAX))
+    let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);
+    duration(clock, Ticks::new(0), Ticks::new(ticks))
 }
 
 /// The file name of a path.

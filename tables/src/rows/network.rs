@@ -32,7 +32,7 @@ impl Row for ConnectionRow<'_> {
     const NAME: &'static str = "connections";
     const ROW: &'static str =
         "One connection of TCP, or the datagrams of UDP between two endpoints, by their bytes";
-    const ABOUT: &'static str = "As `analyze network` reports them.";
+    const ABOUT: &'static str = "`analyze network` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const PROTOCOL: Column = Column::new("protocol", Kind::Word, "`tcp` or `udp`");
@@ -98,7 +98,7 @@ pub fn connections<'m>(
             Some(_) => process_label(machine, process),
             None => Label::Process {
                 name: "",
-                pid: Some(connection.pid.get()),
+                pid: Some(connection.pid),
             },
         };
         rows.push(ConnectionRow {

@@ -1,7 +1,7 @@
 //! Packets.
 
 use etl_export::pcapng::Packet;
-use etl_format::{ProcessId, ThreadId, Ticks};
+use etl_format::{FileTime, ProcessId, ThreadId};
 
 use super::{FILETIME, PID, TID, TIME};
 use crate::cell::Cell;
@@ -11,8 +11,7 @@ use crate::row::{Columns, Row};
 /// A row of `packets`.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketRow<'m> {
-    /// A FILETIME.
-    pub(crate) time: Ticks,
+    pub(crate) time: FileTime,
     pub(crate) pid: Option<ProcessId>,
     pub(crate) tid: Option<ThreadId>,
     pub(crate) provider: &'m str,
@@ -22,15 +21,15 @@ pub struct PacketRow<'m> {
 impl Row for PacketRow<'_> {
     const NAME: &'static str = "packets";
     const ROW: &'static str = "One packet at one place of capture";
-    const ABOUT: &'static str = "As `export pcapng --all-layers` writes them: Windows logs a packet \
-        at each layer that it passes.";
+    const ABOUT: &'static str = "`export pcapng --all-layers` writes the same packets: Windows logs a \
+        packet at each layer that it passes.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const PROVIDER: Column = Column::new("provider", Kind::Word, "Provider that logged it");
         const PLACE: Column = Column::new(
             "place",
             Kind::Word,
-            "Where it was captured, as pcapng names the interface",
+            "Where it was captured, with the name of the interface in pcapng",
         );
         const LINK: Column = Column::new("link", Kind::Word, "`ethernet`, `wifi` or `ip`");
         const SENT: Column = Column::new(
@@ -40,7 +39,7 @@ impl Row for PacketRow<'_> {
         );
         const REASON: Column =
             Column::count("drop_reason", "Why it was dropped; null if it was not");
-        columns.add(TIME, |row| Cell::Time(row.time.get()));
+        columns.add(TIME, |row| Cell::Time(row.time));
         columns.add(FILETIME, |row| Cell::Int(row.time.get()));
         columns.add(PID, |row| Cell::int(row.pid));
         columns.add(TID, |row| Cell::int(row.tid));
@@ -55,11 +54,10 @@ impl Row for PacketRow<'_> {
             |row| Cell::int(Some(row.packet.length)),
         );
         columns.add(REASON.or_null(), |row| {
-            Cell::bits(row.packet.dropped.map(|dropped| dropped.0))
+            Cell::bits(row.packet.dropped.map(|dropped| dropped.reason))
         });
-        columns.add(
-            Column::new("data", Kind::Bytes, "What was captured of it"),
-            |row| Cell::Bytes(&row.packet.bytes),
-        );
+        columns.add(Column::new("data", Kind::Bytes, "Captured bytes"), |row| {
+            Cell::Bytes(&row.packet.bytes)
+        });
     }
 }

@@ -1,7 +1,7 @@
 //! Processes.
 
-use etl_analysis::Machine;
 use etl_analysis::machine::Process;
+use etl_analysis::{Machine, ProcessIndex};
 
 use super::{ENDED, STARTED};
 use crate::cell::{Cell, Label};
@@ -98,7 +98,7 @@ fn rows<'m>(
     let threads = thread_counts(machine);
     let mut rows = Vec::new();
     for entry in entries {
-        let Some(process) = machine.processes().get(entry.process) else {
+        let Some(process) = machine.process(entry.process) else {
             continue;
         };
         if !selection.has_process(Some(entry.process))
@@ -114,7 +114,7 @@ fn rows<'m>(
                 name: process.name(),
                 depth,
             },
-            threads: threads.get(entry.process).copied().unwrap_or(0),
+            threads: threads.get(entry.process.get()).copied().unwrap_or(0),
             depth: entry.depth,
         });
     }
@@ -126,7 +126,7 @@ fn thread_counts(machine: &Machine) -> Vec<u64> {
     let mut counts = vec![0; machine.processes().len()];
     for thread in machine.threads() {
         let process = machine.process_of(thread);
-        if let Some(count) = process.and_then(|process| counts.get_mut(process)) {
+        if let Some(count) = process.and_then(|process| counts.get_mut(process.get())) {
             *count += 1;
         }
     }
@@ -136,8 +136,8 @@ fn thread_counts(machine: &Machine) -> Vec<u64> {
 /// A process in the tree of processes.
 #[derive(Clone, Copy, Debug)]
 struct TreeEntry {
-    /// Index of the process.
-    process: usize,
+    /// The process.
+    process: ProcessIndex,
     /// Number of its ancestors.
     depth: usize,
 }
@@ -151,10 +151,10 @@ fn tree(machine: &Machine) -> Vec<TreeEntry> {
             *parent = None;
         }
     }
-    let mut children: Vec<Vec<usize>> = vec![Vec::new(); parents.len()];
+    let mut children: Vec<Vec<ProcessIndex>> = vec![Vec::new(); parents.len()];
     for (index, parent) in parents.iter().enumerate() {
-        if let Some(children) = parent.and_then(|parent| children.get_mut(parent)) {
-            children.push(index);
+        if let Some(children) = parent.and_then(|parent| children.get_mut(parent.get())) {
+            children.push(ProcessIndex::new(index));
         }
     }
     let mut order = Vec::new();
@@ -164,15 +164,17 @@ fn tree(machine: &Machine) -> Vec<TreeEntry> {
     let roots = (0..parents.len()).filter(|&index| parents.get(index) == Some(&None));
     for root in roots.chain(0..parents.len()) {
         open.push(TreeEntry {
-            process: root,
+            process: ProcessIndex::new(root),
             depth: 0,
         });
         while let Some(entry) = open.pop() {
-            if std::mem::replace(seen.get_mut(entry.process).unwrap_or(&mut true), true) {
+            if std::mem::replace(seen.get_mut(entry.process.get()).unwrap_or(&mut true), true) {
                 continue;
             }
             order.push(entry);
-            let children = children.get(entry.process).map_or(&[][..], Vec::as_slice);
+            let children = children
+                .get(entry.process.get())
+                .map_or(&[][..], Vec::as_slice);
             for &child in children.iter().rev() {
                 open.push(TreeEntry {
                     process: child,

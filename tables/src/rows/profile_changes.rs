@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use etl_analysis::profile::{Profile, Total, Weight};
+use etl_analysis::profile::{FrameTotal, ModuleTotal, Profile, Total, Weight};
 
 use super::PROCESS;
 use super::profiles::CODE;
@@ -207,7 +207,7 @@ fn totals(profile: &Profile, part: ComparedPart) -> BTreeMap<Key, Total> {
     let mut totals: BTreeMap<Key, Total> = BTreeMap::new();
     match part {
         ComparedPart::Method => {
-            for (frame, total) in profile.by_frame() {
+            for FrameTotal { frame, total, .. } in profile.by_frame() {
                 let code = profile
                     .frames()
                     .get(frame)
@@ -224,11 +224,11 @@ fn totals(profile: &Profile, part: ComparedPart) -> BTreeMap<Key, Total> {
         }
         ComparedPart::Module => {
             // Paths have the case that each recording states.
-            for (name, total) in profile.by_module() {
+            for ModuleTotal { module, total, .. } in profile.by_module() {
                 add(
                     &mut totals,
                     Key {
-                        name: name.to_lowercase(),
+                        name: module.to_lowercase(),
                         code: "",
                     },
                     total,
@@ -281,7 +281,7 @@ const TIMES: [&str; 6] = [
     "total_after_us",
 ];
 
-/// What a row has in itself.
+/// Weights of a row itself, without the methods that it called.
 const OWN: [&str; 7] = [
     "self_delta_us",
     "self_before_us",
@@ -327,7 +327,7 @@ impl Change {
 pub struct ProfileChangeRow {
     /// Method, module or process.
     pub name: String,
-    /// The kind of code; empty if the row is no method.
+    /// The kind of code; empty if the row is not a method.
     pub code: &'static str,
     /// Weights of the row itself.
     pub own: Change,

@@ -1,8 +1,10 @@
 //! Profiles of CPU samples, and of waits: methods, modules, processes and threads, call trees,
 //! callers and callees.
 
-use etl_analysis::profile::{Detail, Focus, Frame, Measure, Profile, Root, Total, Weight};
-use etl_format::{ProcessId, ThreadId};
+use etl_analysis::profile::{
+    Detail, Focus, Frame, FrameTotal, Measure, ModuleTotal, Profile, Root, Total, Weight,
+};
+use etl_format::ThreadId;
 
 use super::{OfProcess, PROCESS, THREAD, TID, add_process};
 use crate::cell::{Cell, Label};
@@ -63,7 +65,7 @@ fn add_weights<R: HasWeights, C: Columns<R>>(columns: &mut C) {
         "Their time; null if the interval of samples is not known",
     );
     const TOTAL_SHARE: Column = Column::percent("total_percent", "Their share of all");
-    const OWN: Column = Column::count("self_samples", "Samples in itself");
+    const OWN: Column = Column::count("self_samples", "Samples in the method itself");
     const OWN_WAITS: Column = Column::count("self_waits", "Waits in itself");
     const OWN_TIME: Column = Column::micros(
         "self_us",
@@ -170,7 +172,12 @@ impl Row for ProfileMethodRow<'_> {
 #[must_use]
 pub fn by_method(profile: &Profile, detail: Detail) -> ReportTable<'_> {
     let mut rows = Vec::new();
-    for (index, total) in profile.by_frame() {
+    for FrameTotal {
+        frame: index,
+        total,
+        ..
+    } in profile.by_frame()
+    {
         let frame = profile.frames().get(index);
         rows.push(ProfileMethodRow {
             weights: Weights::new(profile, total),
@@ -217,7 +224,7 @@ impl Row for ProfileModuleRow<'_> {
 #[must_use]
 pub fn by_module(profile: &Profile) -> ReportTable<'_> {
     let mut rows = Vec::new();
-    for (module, total) in profile.by_module() {
+    for ModuleTotal { module, total, .. } in profile.by_module() {
         rows.push(ProfileModuleRow {
             weights: Weights::new(profile, total),
             module,
@@ -263,11 +270,12 @@ impl Row for ProfileRootRow<'_> {
 fn root_label(root: &Root) -> Label<'_> {
     Label::Process {
         name: &root.process_name,
-        pid: root.pid.map(ProcessId::get),
+        pid: root.pid,
     }
 }
 
-/// The roots with their weights. Nothing calls them, so their totals are all that they have.
+/// The roots with their weights. Nothing calls a root, so it has no callers and no weights of its
+/// own.
 fn roots(profile: &Profile) -> ReportTable<'_> {
     let mut rows = Vec::new();
     for root in profile.roots() {
@@ -278,7 +286,7 @@ fn roots(profile: &Profile) -> ReportTable<'_> {
             process: root_label(root),
             thread: Label::Thread {
                 name: &root.thread_name,
-                tid: root.tid.map(ThreadId::get),
+                tid: root.tid,
             },
             tid: root.tid,
         });
@@ -406,29 +414,29 @@ impl Row for ProfileFocusRow {
 /// there is no such method.
 #[must_use]
 pub fn focus<'p>(profile: &'p Profile, text: &str) -> Option<ReportTable<'p>> {
-    let wanted = text.to_lowercase();
-    let frames = 0..profile.frames().len();
-    let in_focus: Vec<bool> = frames
-        .map(|frame| label(profile, frame).to_lowercase().contains(&wanted))
-        .collect();
+    let text_in_lower_case = text.to_lowercase();
+    let mut in_focus = Vec::new();
+    for frame in 0..profile.frames().len() {
+        let label = label(profile, frame).to_lowercase();
+        in_focus.push(label.contains(&text_in_lower_case));
+    }
     if !in_focus.contains(&true) {
         return None;
     }
-    let is_focus = |frame: usize| in_focus.get(frame) == Some(&true);
     let Focus {
         total,
         callers,
         callees,
         ..
-    } = profile.focus(is_focus);
+    } = profile.focus(|frame| in_focus.get(frame) == Some(&true));
     let mut rows = Vec::new();
-    for (caller, weight) in callers {
+    for caller in callers {
         rows.push(ProfileFocusRow {
-            weights: Weights::new(profile, Total::new(weight, Weight::default())),
+            weights: Weights::new(profile, Total::new(caller.weight, Weight::default())),
             relation: "caller",
-            name: caller.map_or_else(
+            name: caller.frame.map_or_else(
                 || "(start of a thread)".to_owned(),
-                |caller| label(profile, caller),
+                |frame| label(profile, frame),
             ),
         });
     }
@@ -437,11 +445,11 @@ pub fn focus<'p>(profile: &'p Profile, text: &str) -> Option<ReportTable<'p>> {
         relation: "focus",
         name: text.to_owned(),
     });
-    for (callee, weight) in callees {
+    for callee in callees {
         rows.push(ProfileFocusRow {
-            weights: Weights::new(profile, Total::new(weight, Weight::default())),
+            weights: Weights::new(profile, Total::new(callee.weight, Weight::default())),
             relation: "callee",
-            name: label(profile, callee),
+            name: label(profile, callee.frame),
         });
     }
     Some(without_other_measure(profile, ReportTable::new("", rows)))

@@ -1,17 +1,17 @@
 //! CPU samples.
 
+use etl_format::{FileTime, ThreadId};
+
 use super::{CPU, FILETIME, OfProcess, SEQUENCE, TID, TIME, add_process};
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind};
 use crate::row::{Columns, Row};
-use etl_format::{ThreadId, Ticks};
 
 /// A row of `samples`.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleRow<'m> {
     pub(crate) sequence: u64,
-    /// A FILETIME.
-    pub(crate) time: Ticks,
+    pub(crate) time: FileTime,
     pub(crate) cpu: u16,
     pub(crate) process: Label<'m>,
     pub(crate) tid: Option<ThreadId>,
@@ -33,7 +33,7 @@ impl Row for SampleRow<'_> {
     const NAME: &'static str = "samples";
     const ROW: &'static str = "One CPU sample, in time order";
     const ABOUT: &'static str =
-        "As `analyze cpu` counts them; samples of idle processors are of process 0.";
+        "`analyze cpu` counts the same samples; samples of idle processors belong to process 0.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const ADDRESS: Column = Column::address("address", "Instruction pointer, as bits");
@@ -49,10 +49,10 @@ impl Row for SampleRow<'_> {
         );
         const WEIGHT: Column = Column::micros(
             "weight_us",
-            "Time that the sample stands for; 0 if the trace states no interval",
+            "Time that the sample represents; 0 if the trace states no interval",
         );
         columns.add(SEQUENCE, |row| Cell::int(Some(row.sequence)));
-        columns.add(TIME, |row| Cell::Time(row.time.get()));
+        columns.add(TIME, |row| Cell::Time(row.time));
         columns.add(FILETIME, |row| Cell::Int(row.time.get()));
         columns.add(CPU, |row| Cell::int(Some(row.cpu)));
         add_process(columns);

@@ -54,11 +54,7 @@ impl SessionRow<'_> {
     /// How long it lasted, in 100 ns; `None` if it was not closed.
     fn duration(&self) -> Option<u64> {
         let to = self.session.to?;
-        Some(duration(
-            self.machine.clock(),
-            self.session.from.get(),
-            to.get(),
-        ))
+        Some(duration(self.machine.clock(), self.session.from, to))
     }
 }
 

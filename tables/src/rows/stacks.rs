@@ -1,17 +1,17 @@
 //! Stacks of events, distinct stacks, and their frames.
 
+use etl_format::{FileTime, ThreadId};
+
 use super::{OfProcess, SEQUENCE, TID, add_process};
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind, Style};
 use crate::row::{Columns, Row};
-use etl_format::{ThreadId, Ticks};
 
 /// A row of `event_stacks`.
 #[derive(Clone, Copy, Debug)]
 pub struct EventStackRow<'m> {
     pub(crate) sequence: u64,
-    /// A FILETIME.
-    pub(crate) time: Ticks,
+    pub(crate) time: FileTime,
     pub(crate) process: Label<'m>,
     pub(crate) tid: Option<ThreadId>,
     pub(crate) stack_id: i64,
@@ -27,7 +27,7 @@ impl Row for EventStackRow<'_> {
     fn columns<C: Columns<Self>>(columns: &mut C) {
         columns.add(SEQUENCE, |row| Cell::int(Some(row.sequence)));
         columns.add(Column::time("time", "Time of the event in UTC"), |row| {
-            Cell::Time(row.time.get())
+            Cell::Time(row.time)
         });
         columns.add(super::PID, |row| Cell::int(row.process.pid()));
         columns.add(TID, |row| Cell::int(row.tid));

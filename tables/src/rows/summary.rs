@@ -1,10 +1,10 @@
-//! The tables of `analyze summary`: what each process used, and what a recording has events of.
+//! The tables of `analyze summary`: what each process used, and which subjects have events.
 
 use std::cmp::Reverse;
 
 use etl_analysis::Machine;
 use etl_analysis::behavior::presence::{Presence, Subject};
-use etl_analysis::profile::Profile;
+use etl_analysis::profile::{FrameTotal, Profile};
 
 use super::usage::{Usage, Usages};
 use super::{OfProcess, add_process, process_label};
@@ -154,7 +154,7 @@ impl Row for SummaryMethodRow {
     const ROW: &'static str = "One method";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const OWN: Column = Column::count("self_samples", "Samples in itself");
+        const OWN: Column = Column::count("self_samples", "Samples in the method itself");
         const OWN_SHARE: Column = Column::percent("self_percent", "Their share of all");
         const TOTAL_SHARE: Column = Column::percent(
             "total_percent",
@@ -178,9 +178,9 @@ impl Row for SummaryMethodRow {
 #[must_use]
 pub fn methods(profile: &Profile) -> Vec<SummaryMethodRow> {
     let mut frames = profile.by_frame();
-    frames.sort_by_key(|(frame, total)| (Reverse(total.exclusive), *frame));
+    frames.sort_by_key(|frame| (Reverse(frame.total.exclusive), frame.frame));
     let mut rows = Vec::new();
-    for (frame, total) in frames {
+    for FrameTotal { frame, total, .. } in frames {
         if total.exclusive.samples > 0 {
             rows.push(SummaryMethodRow {
                 samples: total.exclusive.samples,
@@ -222,7 +222,7 @@ impl Row for SubjectRow {
     }
 }
 
-/// A row for each subject that the recording has events of.
+/// A row for each subject of which the recording has events.
 #[must_use]
 pub fn subjects(presence: &Presence) -> Vec<SubjectRow> {
     let mut rows = Vec::new();

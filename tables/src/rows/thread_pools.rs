@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::thread_pool::{Pool, PoolChange, PoolEvent, Queue, ThreadPool};
+use etl_analysis::{ClrKey, Machine};
 
 use super::{
     CLR, Durations, HasDurations, OfProcess, TID, TIME, add_durations, add_process, name_or_number,
@@ -34,7 +34,7 @@ impl OfProcess for ThreadPoolChangeRow<'_> {
 impl Row for ThreadPoolChangeRow<'_> {
     const NAME: &'static str = "thread_pool_changes";
     const ROW: &'static str = "One change of the threads of a thread pool of .NET, in time order";
-    const ABOUT: &'static str = "As `analyze threadpool` reports them.";
+    const ABOUT: &'static str = "`analyze threadpool` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const KIND: Column = Column::new("thread_kind", Kind::Word, "`workers` or `I/O`");
@@ -124,20 +124,25 @@ impl OfProcess for ThreadPoolRow<'_> {
 impl Row for ThreadPoolRow<'_> {
     const NAME: &'static str = "thread_pools";
     const ROW: &'static str = "The thread pool of one CLR";
-    const ABOUT: &'static str = "As `analyze threadpool` reports them.";
+    const ABOUT: &'static str = "`analyze threadpool` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const MIN: Column = Column::count("min_workers", "Least number of worker threads");
-        const MAX: Column =
-            Column::count("max_workers", "Largest allowed number of worker threads");
+        const MIN: Column = Column::count("min_workers", "Minimum number of worker threads");
+        const MAX: Column = Column::count("max_workers", "Maximum number of worker threads");
         const STARTED: Column = Column::count("threads_started", "Worker threads that started");
         const ENDED: Column = Column::count("threads_ended", "Worker threads that ended");
-        const THREADS: Column = Column::count("most_threads", "Most worker threads at a time");
+        const THREADS: Column = Column::count(
+            "most_threads",
+            "Largest number of worker threads at one time",
+        );
         const WORKING: Column = Column::count(
             "most_working",
-            "Most worker threads that were busy at a time",
+            "Largest number of busy worker threads at one time",
         );
-        const IO: Column = Column::count("most_io_threads", "Most I/O threads at a time");
+        const IO: Column = Column::count(
+            "most_io_threads",
+            "Largest number of I/O threads at one time",
+        );
         const ADJUSTMENTS: Column =
             Column::count("adjustments", "Adjustments of the number of worker threads");
         const REASON: Column = Column::new(
@@ -148,10 +153,10 @@ impl Row for ThreadPoolRow<'_> {
         add_process(columns);
         columns.add(CLR, |row| Cell::int(Some(row.clr)));
         columns.add(MIN.or_null().heading("least"), |row| {
-            Cell::int(row.pool.limits.map(|(min, _)| min))
+            Cell::int(row.pool.limits.map(|limits| limits.min))
         });
         columns.add(MAX.or_null().heading("most allowed"), |row| {
-            Cell::int(row.pool.limits.map(|(_, max)| max))
+            Cell::int(row.pool.limits.map(|limits| limits.max))
         });
         columns.add(STARTED.heading("started"), |row| {
             Cell::int(Some(row.started))
@@ -182,20 +187,21 @@ pub fn thread_pools<'m>(
     pools: &'m ThreadPool,
     selection: &Selection,
 ) -> Vec<ThreadPoolRow<'m>> {
-    let mut by_pool: BTreeMap<(usize, u16), Vec<&PoolEvent>> = BTreeMap::new();
+    let mut by_pool: BTreeMap<ClrKey, Vec<&PoolEvent>> = BTreeMap::new();
     for event in pools.changes() {
         by_pool
-            .entry((event.process, event.clr))
+            .entry(ClrKey::new(event.process, event.clr))
             .or_default()
             .push(event);
     }
     let mut rows = Vec::new();
-    for (&(process, clr), pool) in pools.pools() {
-        if selection.has_process(Some(process)) {
-            let changes = by_pool.remove(&(process, clr)).unwrap_or_default();
+    for (key, pool) in pools.pools() {
+        let process = Some(key.process);
+        if selection.has_process(process) {
+            let changes = by_pool.remove(key).unwrap_or_default();
             rows.push(ThreadPoolRow {
-                process: process_label(machine, Some(process)),
-                clr,
+                process: process_label(machine, process),
+                clr: key.clr,
                 pool,
                 started: count_workers(&changes, PoolChange::Started),
                 ended: count_workers(&changes, PoolChange::Ended),
@@ -268,8 +274,8 @@ impl HasDurations for ThreadPoolQueueRow<'_> {
 impl Row for ThreadPoolQueueRow<'_> {
     const NAME: &'static str = "thread_pool_queues";
     const ROW: &'static str = "The waits of work items, or of completed I/O, in one thread pool";
-    const ABOUT: &'static str = "As `analyze threadpool` reports them. An item waits from when it is \
-        queued until a thread takes it.";
+    const ABOUT: &'static str = "`analyze threadpool` prints the same rows. An item waits from when it \
+        is queued until a thread takes it.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const QUEUE: Column = Column::new("queue", Kind::Word, "`work` or `I/O`");
@@ -308,15 +314,16 @@ pub fn thread_pool_queues<'m>(
     selection: &Selection,
 ) -> Vec<ThreadPoolQueueRow<'m>> {
     let mut rows = Vec::new();
-    for (&(process, clr), pool) in pools.pools() {
-        if !selection.has_process(Some(process)) {
+    for (key, pool) in pools.pools() {
+        let process = Some(key.process);
+        if !selection.has_process(process) {
             continue;
         }
         for (name, queue) in [("work", &pool.work), ("I/O", &pool.io)] {
             if queue.queued + queue.unknown > 0 {
                 rows.push(ThreadPoolQueueRow {
-                    process: process_label(machine, Some(process)),
-                    clr,
+                    process: process_label(machine, process),
+                    clr: key.clr,
                     name,
                     queue,
                     durations: Durations::of_ticks(&queue.waits, machine.clock()),

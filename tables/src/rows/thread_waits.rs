@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::Histogram;
-use etl_analysis::behavior::waits::{ThreadKey, ThreadTimes, Waits};
+use etl_analysis::behavior::waits::{ThreadTimes, Waits};
+use etl_analysis::{Machine, ProcessIndex, ThreadKey};
+use etl_format::ThreadId;
 
 use super::{OfProcess, THREAD, add_process, name_or_number, process_label, ticks};
 use crate::cell::{Cell, Label};
@@ -17,14 +18,11 @@ use crate::selection::Selection;
 const TID: Column = Column::count("tid", "Id of the thread");
 const WAITS: Column = Column::count("waits", "Waits that ended");
 const WAIT: Column = Column::micros("wait_us", "Sum of the waits");
-const WAIT_P50: Column = Column::micros(
-    "wait_p50_us",
-    "Half of the waits were no longer; at most 1/32 above",
-)
-.or_null();
+const WAIT_P50: Column =
+    Column::micros("wait_p50_us", "Median, at most 1/32 above the exact value").or_null();
 const WAIT_P99: Column = Column::micros(
     "wait_p99_us",
-    "99 of 100 were no longer; at most 1/32 above",
+    "99th percentile, at most 1/32 above the exact value",
 )
 .or_null();
 const WAIT_MAX: Column = Column::micros("wait_max_us", "The longest wait").or_null();
@@ -39,11 +37,11 @@ fn reason_name(waits: &Waits, reason: u8) -> Cow<'static, str> {
 
 /// The label of a thread: the name of its process.
 fn thread_label(machine: &Machine, key: ThreadKey) -> Label<'_> {
-    let process = process_label(machine, key.0);
+    let process = process_label(machine, key.process);
     Label::ThreadOf {
         name: process.value(),
         pid: process.pid(),
-        tid: key.1.get(),
+        tid: key.tid,
     }
 }
 
@@ -64,7 +62,7 @@ pub struct ThreadWaitRow<'m> {
 #[derive(Clone, Copy, Debug)]
 struct Waker<'m> {
     label: Label<'m>,
-    tid: u32,
+    tid: ThreadId,
     /// In ticks of the recording's clock.
     time: u64,
 }
@@ -78,17 +76,16 @@ impl OfProcess for ThreadWaitRow<'_> {
 impl Row for ThreadWaitRow<'_> {
     const NAME: &'static str = "thread_waits";
     const ROW: &'static str = "What one thread ran and waited for, the longest waits first";
-    const ABOUT: &'static str = "As `analyze waits` reports them.";
+    const ABOUT: &'static str = "`analyze waits` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const RUNNING: Column = Column::micros("running_us", "Time on a processor");
         const SWITCHES: Column = Column::count("switches", "Switches to the thread");
         const READY_COUNT: Column = Column::count("ready", "How often it was ready to run");
-        const READY: Column =
-            Column::micros("ready_us", "Time from when it was ready until it ran");
+        const READY: Column = Column::micros("ready_us", "Time between being ready and running");
         const READY_P99: Column = Column::micros(
             "ready_p99_us",
-            "99 of 100 were no longer; at most 1/32 above",
+            "99th percentile, at most 1/32 above the exact value",
         );
         const READY_MAX: Column = Column::micros("ready_max_us", "The longest of them");
         const REASON: Column =
@@ -101,7 +98,7 @@ impl Row for ThreadWaitRow<'_> {
         const WAKER_TIME: Column =
             Column::micros("waker_us", "Time of the waits that this thread ended");
         add_process(columns);
-        columns.add(TID.heading("tid"), |row| Cell::int(Some(row.key.1)));
+        columns.add(TID.heading("tid"), |row| Cell::int(Some(row.key.tid)));
         columns.add(THREAD.heading("thread"), |row| Cell::text(row.thread));
         columns.add(RUNNING.heading("running ms"), |row| {
             row.time(Some(row.times.running))
@@ -169,7 +166,7 @@ pub fn thread_waits<'m>(
 ) -> Vec<ThreadWaitRow<'m>> {
     let mut rows = Vec::new();
     for (&key, times) in waits.threads() {
-        if !selection.has_process(key.0) || !selection.has_thread(Some(key.1)) {
+        if !selection.has_process(key.process) || !selection.has_thread(Some(key.tid)) {
             continue;
         }
         let mut all = Histogram::default();
@@ -177,21 +174,21 @@ pub fn thread_waits<'m>(
             all += histogram;
         }
         let reason = times.waits.iter().max_by_key(|(_, waits)| waits.total());
-        let waker = times.wakers.iter().max_by_key(|(_, (_, time))| *time);
+        let waker = times.wakers.iter().max_by_key(|(_, waits)| waits.ticks);
         rows.push(ThreadWaitRow {
             machine,
             key,
-            process: process_label(machine, key.0),
+            process: process_label(machine, key.process),
             thread: machine
-                .thread_of(key.0, key.1)
+                .thread_of(key.process, key.tid)
                 .map_or("", |thread| &thread.name),
             times,
             waits: all,
             reason: reason.map_or(Cow::Borrowed(""), |(&reason, _)| reason_name(waits, reason)),
-            waker: waker.map(|(&waker, &(_, time))| Waker {
+            waker: waker.map(|(&waker, waits)| Waker {
                 label: thread_label(machine, waker),
-                tid: waker.1.get(),
-                time,
+                tid: waker.tid,
+                time: waits.ticks,
             }),
         });
     }
@@ -217,7 +214,7 @@ impl OfProcess for WaitReasonRow<'_> {
 impl Row for WaitReasonRow<'_> {
     const NAME: &'static str = "wait_reasons";
     const ROW: &'static str = "The waits of a process with the same reason, the longest first";
-    const ABOUT: &'static str = "As `analyze waits` reports them.";
+    const ABOUT: &'static str = "`analyze waits` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const REASON: Column = Column::new("reason", Kind::Word, "Why, by its name or its number");
@@ -253,10 +250,10 @@ pub fn wait_reasons<'m>(
     waits: &Waits,
     threads: &[ThreadWaitRow<'m>],
 ) -> Vec<WaitReasonRow<'m>> {
-    let mut by_reason: BTreeMap<(Option<usize>, u8), Histogram> = BTreeMap::new();
+    let mut by_reason: BTreeMap<(Option<ProcessIndex>, u8), Histogram> = BTreeMap::new();
     for row in threads {
         for (&reason, histogram) in &row.times.waits {
-            *by_reason.entry((row.key.0, reason)).or_default() += histogram;
+            *by_reason.entry((row.key.process, reason)).or_default() += histogram;
         }
     }
     let mut rows = Vec::new();
@@ -295,7 +292,7 @@ impl Row for WakerRow<'_> {
     const NAME: &'static str = "wakers";
     const ROW: &'static str =
         "The waits of one thread that another thread ended, the longest first";
-    const ABOUT: &'static str = "As `analyze waits` reports them.";
+    const ABOUT: &'static str = "`analyze waits` prints the same rows.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const WAKER: Column = Column::new(
@@ -304,12 +301,12 @@ impl Row for WakerRow<'_> {
             "File name of the process of the thread that ended the waits",
         );
         add_process(columns);
-        columns.add(TID.heading("tid"), |row| Cell::int(Some(row.key.1)));
+        columns.add(TID.heading("tid"), |row| Cell::int(Some(row.key.tid)));
         columns.add(WAKER.or_null().heading("ended by"), |row| {
             Cell::Label(&row.waker)
         });
         columns.add(WAKER_PID, |row| Cell::int(row.waker.pid()));
-        columns.add(WAKER_TID, |row| Cell::int(Some(row.waker_key.1)));
+        columns.add(WAKER_TID, |row| Cell::int(Some(row.waker_key.tid)));
         columns.add(WAITS.heading("waits"), |row| Cell::int(Some(row.waits)));
         columns.add(WAIT.heading("waiting ms"), |row| {
             Cell::micros(Some(ticks(row.machine.clock(), row.time)))
@@ -322,15 +319,15 @@ impl Row for WakerRow<'_> {
 pub fn wakers<'m>(machine: &'m Machine, threads: &[ThreadWaitRow<'m>]) -> Vec<WakerRow<'m>> {
     let mut rows = Vec::new();
     for row in threads {
-        for (&waker, &(waits, time)) in &row.times.wakers {
+        for (&waker, waits) in &row.times.wakers {
             rows.push(WakerRow {
                 machine,
                 key: row.key,
                 process: row.process,
                 waker_key: waker,
                 waker: thread_label(machine, waker),
-                waits,
-                time,
+                waits: waits.count,
+                time: waits.ticks,
             });
         }
     }

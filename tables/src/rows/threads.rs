@@ -54,12 +54,13 @@ pub fn threads<'m>(
     machine: &'m Machine,
     selection: &Selection,
 ) -> impl Iterator<Item = ThreadRow<'m>> {
-    let is_selected = move |thread: &&Thread| {
-        let process = machine.process_of(thread);
-        process.is_some()
-            && selection.has_process(process)
-            && selection.has_thread(Some(thread.tid))
-    };
-    let threads = machine.threads().iter().filter(is_selected);
-    threads.map(move |thread| ThreadRow { machine, thread })
+    let threads = machine.threads().iter();
+    threads
+        .filter(move |thread| is_selected(machine, thread, selection))
+        .map(move |thread| ThreadRow { machine, thread })
+}
+
+fn is_selected(machine: &Machine, thread: &Thread, selection: &Selection) -> bool {
+    let process = machine.process_of(thread);
+    process.is_some() && selection.has_process(process) && selection.has_thread(Some(thread.tid))
 }

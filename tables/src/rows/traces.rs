@@ -38,14 +38,24 @@ impl Row for TraceRow<'_> {
         );
         columns.add(
             Column::time("first", "Time of the first event").or_null(),
-            |row| Cell::time(row.machine.clock(), row.machine.span().map(|span| span.0)),
+            |row| {
+                Cell::time(
+                    row.machine.clock(),
+                    row.machine.span().map(|span| span.first),
+                )
+            },
         );
         columns.add(
             Column::time("last", "Time of the last event").or_null(),
-            |row| Cell::time(row.machine.clock(), row.machine.span().map(|span| span.1)),
+            |row| {
+                Cell::time(
+                    row.machine.clock(),
+                    row.machine.span().map(|span| span.last),
+                )
+            },
         );
         columns.add(Column::time("started", "When the session started"), |row| {
-            Cell::Time(row.machine.clock().start_time.get())
+            Cell::Time(row.machine.clock().start_time)
         });
         columns.add(
             Column::new("os", Kind::Word, "Version of Windows: `10.0`"),
@@ -65,7 +75,7 @@ impl Row for TraceRow<'_> {
         );
         columns.add(BOOTED.or_null(), |row| {
             if row.header.boot_time > FileTime::new(0) {
-                Cell::Time(row.header.boot_time.get())
+                Cell::Time(row.header.boot_time)
             } else {
                 Cell::Null
             }

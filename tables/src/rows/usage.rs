@@ -8,7 +8,7 @@ use etl_analysis::behavior::exceptions::Exceptions;
 use etl_analysis::behavior::io::{Io, Operation};
 use etl_analysis::behavior::network::Network;
 use etl_analysis::profile::{Profile, SampleCollector, Weight};
-use etl_analysis::{Machine, Within, observers};
+use etl_analysis::{Machine, ProcessIndex, Within, observers};
 use etl_format::TimeRange;
 
 use super::ticks;
@@ -49,10 +49,10 @@ impl AddAssign for Usage {
 }
 
 /// What processes used, by their indices in the machine; `None` for an unknown process.
-pub type Usages = BTreeMap<Option<usize>, Usage>;
+pub type Usages = BTreeMap<Option<ProcessIndex>, Usage>;
 
 observers! {
-    /// What is complete without the events before and after the selected time.
+    /// The observer of results that need no events before and after the selected time.
     struct InRange {
         network: Network,
         exceptions: Exceptions,
@@ -115,11 +115,12 @@ impl UsageObserver {
             usages.entry(root.process).or_default().cpu += weight.unwrap_or_default();
         }
         self.add_runtime(machine, &mut usages);
-        for (process, _, operation, total) in self.io.totals() {
-            match operation {
-                Operation::DiskRead => usages.entry(process).or_default().disk_read += total.bytes,
+        for file in self.io.totals() {
+            let bytes = file.total.bytes;
+            match file.operation {
+                Operation::DiskRead => usages.entry(file.process).or_default().disk_read += bytes,
                 Operation::DiskWrite => {
-                    usages.entry(process).or_default().disk_written += total.bytes;
+                    usages.entry(file.process).or_default().disk_written += bytes;
                 }
                 _ => {}
             }
@@ -139,10 +140,11 @@ impl UsageObserver {
         for gc in self.collections.selected() {
             usages.entry(Some(gc.process)).or_default().collections += 1;
         }
-        for (pause, paused) in self.collections.selected_pauses() {
+        for selected in self.collections.selected_pauses() {
+            let pause = selected.pause;
             if pause.collection.is_some() {
                 let usage = usages.entry(Some(pause.process)).or_default();
-                usage.paused += ticks(machine.clock(), paused);
+                usage.paused += ticks(machine.clock(), selected.ticks);
             }
         }
         for thrown in self.in_range.observer.exceptions.list() {

@@ -1,4 +1,5 @@
-//! Finds real traces and other programs for tests, and marks the tests that need them.
+//! Finds real traces and other programs for tests, runs other projects' readers, and marks the tests
+//! that need them.
 //!
 //! A test that needs something outside of the repository has an attribute above `#[test]`:
 //!
@@ -32,6 +33,9 @@ pub use etl_test_macros::needs;
 
 #[allow(clippy::missing_docs_in_private_items)]
 mod find;
+mod foreign;
+
+pub use foreign::{foreign, perfetto_ui, trace_processor};
 
 /// The folder of the packages for Node.js.
 #[must_use]

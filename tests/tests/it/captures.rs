@@ -16,8 +16,7 @@ use etl_format::{EventDescriptor, FileHeader, FileTime, Guid, Ticks};
 use etl_schema::encode::OwnedValue;
 use etl_schema::store::SchemaStore;
 use etl_synth::truth::EventOutcome;
-use etl_test_support::{needs, trace};
-use etl_tests::foreign;
+use etl_test_support::{foreign, needs, trace};
 use etlkit::run_captured;
 
 use crate::kinds::{Kind, kinds};
@@ -217,7 +216,7 @@ fn tshark_reads_the_packets_of_a_real_trace() {
         );
     }
 
-    let (all, written) = exported(&bytes, PacketOptions::new().all_layers(true).events(true));
+    let (all, written) = exported(&bytes, PacketOptions::new().all_layers().events());
     assert_eq!(
         (written.packets, written.repeated, written.events),
         (114, 0, 352)
@@ -253,7 +252,7 @@ fn tshark_reads_the_packets_of_a_real_trace() {
 fn tshark_reads_the_events_of_a_real_trace() {
     let directory = tempfile::tempdir().unwrap();
     let bytes = std::fs::read(trace("perfview/gcevents.etl")).unwrap();
-    let (capture, written) = exported(&bytes, PacketOptions::new().events(true));
+    let (capture, written) = exported(&bytes, PacketOptions::new().events());
     let path = saved(directory.path(), "events.pcapng", &capture);
     let fields = ["etw.descriptor.id", "etw.descriptor.opcode"];
     let more = [

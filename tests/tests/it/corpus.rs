@@ -197,7 +197,7 @@ fn readme() -> String {
     let mut out = String::from(
         "# The corpus\n\n\
         Scenarios for `etlkit synth`: the documented recipe (`recipe`, and `xperf-recipe` with its command\n\
-        lines), and one for each kind of session, mode, provider, rule and fault.\n\n\
+        lines), and a scenario for each kind of session, mode, provider, rule and fault.\n\n\
         | path | content |\n|---|---|\n\
         | `*.kdl` | the scenarios in the table below |\n\
         | `rules/` | for each rule of `etlverify`, a scenario that breaks only this rule, and some that break none |\n\
@@ -208,8 +208,8 @@ fn readme() -> String {
         language of the scripts.\n\n\
         A test writes this page from the scenarios and from the reports of `etlverify` on their traces\n\
         (`ETLKIT_WRITE_DOCS=1 cargo test -p etl-tests --test it corpus`). The last column contains the\n\
-        verdict and, in parentheses, the rules with findings, notes included; if the traces of a scenario\n\
-        have different verdicts, it names the files.\n\n\
+        verdict and, in parentheses, the rules with findings, including notes. If the traces of a scenario\n\
+        have different verdicts, the column names the files.\n\n\
         | scenario | description | content | verdict of etlverify |\n|---|---|---|---|\n",
     );
     for simulated in corpus() {

@@ -3,10 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etl_analysis::profile::{Profile, ProfileOptions, SampleCollector};
+use etl_analysis::profile::{FrameTotal, Profile, ProfileOptions, SampleCollector};
 use etl_analysis::{Analysis, Machine, Recording};
-use etl_test_support::{needs, trace};
-use etl_tests::foreign;
+use etl_test_support::{foreign, needs, trace};
 use etlkit::run_captured;
 use serde_json::Value;
 
@@ -31,7 +30,7 @@ fn profile_of(files: &[(&str, &[u8])], options: &ProfileOptions) -> (Machine, Pr
 
 fn counts_of(profile: &Profile) -> Counts {
     let rows = profile.by_frame().into_iter();
-    rows.map(|(frame, total)| {
+    rows.map(|FrameTotal { frame, total, .. }| {
         (
             profile.label(frame),
             (total.inclusive.samples, total.exclusive.samples),
@@ -122,21 +121,29 @@ fn totals_agree_with_each_other() {
     let modules = by_process.by_module();
     let own: u64 = modules
         .iter()
-        .map(|(_, total)| total.exclusive.samples)
+        .map(|module| module.total.exclusive.samples)
         .sum();
     assert_eq!(own, total.samples);
     // Around each method: what calls it and what it calls.
-    for (frame, total) in by_process.by_frame() {
+    for FrameTotal { frame, total, .. } in by_process.by_frame() {
         let focus = by_process.focus(|other| other == frame);
         assert_eq!(focus.total, total);
-        let callers: u64 = focus.callers.iter().map(|(_, weight)| weight.samples).sum();
+        let callers: u64 = focus
+            .callers
+            .iter()
+            .map(|caller| caller.weight.samples)
+            .sum();
         assert_eq!(
             callers,
             total.inclusive.samples,
             "{}",
             by_process.label(frame)
         );
-        let callees: u64 = focus.callees.iter().map(|(_, weight)| weight.samples).sum();
+        let callees: u64 = focus
+            .callees
+            .iter()
+            .map(|callee| callee.weight.samples)
+            .sum();
         assert!(callees + total.exclusive.samples >= total.inclusive.samples);
     }
 }

@@ -7,8 +7,7 @@ use std::process::Command;
 use etl_format::constants::hook;
 use etl_format::read::{Options, Order, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
-use etl_test_support::{needs, node_packages, root};
-use etl_tests::foreign;
+use etl_test_support::{foreign, needs, node_packages, root};
 use etlkit::run_captured;
 use serde_json::Value;
 
@@ -217,7 +216,7 @@ fn pprof_files_have_the_stacks_of_the_truth() {
 /// The program pprof names a profile after its first mapping.
 #[needs(node)]
 #[test]
-fn first_mapping_of_a_pprof_file_is_the_program_with_the_most_samples() {
+fn first_pprof_mapping_is_the_program_with_the_most_samples() {
     let recorded = Recorded::new();
     let mut counts = BTreeMap::<&str, u64>::new();
     for sample in &recorded.samples {

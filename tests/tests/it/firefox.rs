@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use etl_test_support::{needs, node_packages, python, root, trace};
-use etl_tests::foreign;
+use etl_test_support::{foreign, needs, node_packages, python, root, trace};
 use etlkit::run_captured;
 use serde_json::{Value, json};
 

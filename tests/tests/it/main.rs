@@ -1,55 +1,33 @@
 //! Tests that need several crates: real traces, other projects' readers, the corpus, the pages of
 //! `docs/`.
 
-mod baseline_fields;
 mod captures;
-mod clr_tables;
-mod collections;
 mod conformance;
 mod cookbook;
 mod corpus;
 mod cpu_profile;
-mod definitions;
-mod described;
-mod dissected;
-mod enable_rule;
-mod event_log;
 mod exports;
 mod firefox;
 mod format_page;
 mod hostile;
-mod kernel;
-mod kernel_io;
-mod kernel_tables;
 mod kinds;
 mod merged;
 mod mutations;
 mod native_symbols;
 mod packets;
-mod payload_fit;
 mod perfetto;
 mod pins;
 mod portable_symbols;
-mod real_traces;
-mod relogged;
 mod rules;
 mod runtime_reports;
 mod sampled;
-mod screens_page;
-mod scrubbed;
 mod security;
 mod silent_losses;
+#[expect(dead_code, reason = "the tests of etl-synth need more of it")]
+#[path = "../../../synth/tests/it/simulated.rs"]
 mod simulated;
-mod sliced;
 mod sound_recordings;
 mod statistics;
 mod synth;
-mod synth_buffers;
-mod synth_kernel;
-mod synth_masks;
 mod synth_truth;
 mod thread_waits;
-mod truncation;
-mod truth_page;
-mod windows_events;
-mod written;

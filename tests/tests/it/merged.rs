@@ -10,8 +10,7 @@ use etl_format::rewrite::repack::Repacker;
 use etl_format::rewrite::repair::Repairer;
 use etl_format::write::record::Raw;
 use etl_format::write::{BufferCompressor, Session, SessionConfig, fill};
-use etl_test_support::{all_traces, needs, trace};
-use etl_tests::foreign;
+use etl_test_support::{all_traces, foreign, needs, trace};
 
 const MERGED: &str = "perfview/net.4.5.2.x64.etl";
 const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";

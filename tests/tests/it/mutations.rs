@@ -179,10 +179,10 @@ fn all(rows: &[Row], image: &Image, before: &Findings) -> Vec<Came> {
 fn page(rows: &[Row], came: &[Came]) -> String {
     let of = |wanted: fn(&Expected) -> bool| rows.iter().filter(|r| wanted(&r.expected)).count();
     let mut out = format!(
-        "# What etlverify says of a real trace that was changed\n\n\
-         The test `mutations` generates this page from `tests/cases/mutations.txt`, which explains the\n\
-         first column. It changes `net.4.5.2.x64.etl` of PerfView's public test suite, one change at a\n\
-         time, and verifies the result. Answers are differences from the unchanged trace, whose findings\n\
+        "# What etlverify reports about a changed real trace\n\n\
+         The test `mutations` writes this page. It applies each change of `tests/cases/mutations.txt`, which\n\
+         explains the first column, to `net.4.5.2.x64.etl` of PerfView's public test suite, and verifies the\n\
+         result. The last column lists the differences from the findings in the unchanged trace, which\n\
          [real-trace-findings.md](real-trace-findings.md) explains.\n\n\
          Of {} changes, {} are reported as expected, {} leave no trace in the file, and {} are open: a\n\
          rule for them is missing.\n\n\

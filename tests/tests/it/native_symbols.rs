@@ -450,7 +450,7 @@ fn traces_of_perfetto_have_functions() {
     assert_eq!(code, 0);
     let frames = "select f.rel_pc, f.name from stack_profile_frame f join stack_profile_mapping m \
                   on f.mapping = m.id where m.name like '%app.exe'";
-    let rows = etl_tests::trace_processor(&file, &[("frames", frames)]);
+    let rows = etl_test_support::trace_processor(&file, &[("frames", frames)]);
     let mut found: BTreeMap<u32, BTreeSet<Named>> = BTreeMap::new();
     for row in rows["frames"].as_array().unwrap() {
         let name = row["name"]

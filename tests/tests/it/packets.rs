@@ -6,8 +6,7 @@ use std::path::Path;
 
 use etl_schema::decode::Value;
 use etl_synth::{MemoryFileSystem, Script, Simulation, corpus};
-use etl_test_support::{needs, trace};
-use etl_tests::foreign;
+use etl_test_support::{foreign, needs, trace};
 use serde_json::json;
 
 pub const NDIS_CAPTURE: &str = "2ed6006e-4729-4609-b423-3ee7bcd678ef";

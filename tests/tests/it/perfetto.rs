@@ -10,8 +10,7 @@ use etl_format::constants::ClockType;
 use etl_format::read::{Options, Trace};
 use etl_schema::encode::OwnedValue;
 use etl_synth::truth::{EventOutcome, KnownEvent, RecordFormat};
-use etl_test_support::{needs, python, root, trace};
-use etl_tests::trace_processor;
+use etl_test_support::{needs, python, root, trace, trace_processor};
 use etlkit::run_captured;
 use serde_json::{Value, json};
 
@@ -445,7 +444,7 @@ fn compare_behavior(found: &Value, theirs: &Value, name: &str) {
 
 #[needs(python, node)]
 #[test]
-fn perfetto_has_the_collections_compilations_exceptions_and_locks_of_the_truth() {
+fn perfetto_has_the_runtime_events_of_the_truth() {
     let here = tempfile::tempdir().unwrap();
     for (name, file) in [
         ("gc-and-locks", "gc.etl"),
@@ -607,7 +606,7 @@ fn perfetto_packets_have_the_fields_of_the_truth() {
     let simulated = simulated("kernel-io");
     let files = write(here.path(), &simulated, &["kernel.etl"]);
     let exported = export(here.path(), &paths(&files), &[]);
-    let found = &etl_tests::foreign("perfetto_packets.py", &[exported])[0];
+    let found = &etl_test_support::foreign("perfetto_packets.py", &[exported])[0];
     let bytes = &simulated.traces["kernel.etl"];
     let nanos = clock(bytes);
     let etw = Trace::open(&bytes[..], &Options::default())
@@ -735,7 +734,7 @@ fn perfetto_interns_before_use_and_identifies_images() {
     let here = tempfile::tempdir().unwrap();
     let path = trace("perfview/net.4.5.2.x64.etl");
     let exported = export(here.path(), &[&path], &[]);
-    let found = &etl_tests::foreign("perfetto_packets.py", &[exported])[0];
+    let found = &etl_test_support::foreign("perfetto_packets.py", &[exported])[0];
     assert_eq!(
         (&found["late"], &found["states"]),
         (&json!([]), &json!([0]))

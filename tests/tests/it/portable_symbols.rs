@@ -9,8 +9,7 @@ use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
 use etl_synth::Script;
 use etl_synth::truth::KnownEvent;
-use etl_test_support::needs;
-use etl_tests::foreign;
+use etl_test_support::{foreign, needs};
 use etlkit::run_captured;
 use serde_json::Value;
 

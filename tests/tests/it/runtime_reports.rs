@@ -561,7 +561,7 @@ fn summary_has_the_numbers_of_the_other_reports() {
 }
 
 #[test]
-fn collections_and_exceptions_of_a_thread_are_those_of_the_truth() {
+fn collections_and_exceptions_of_a_thread_match_the_truth() {
     let here = tempfile::tempdir().unwrap();
     let simulated = simulated("gc-and-locks");
     let path = here.path().join("gc.etl");

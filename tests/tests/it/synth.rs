@@ -118,3 +118,26 @@ fn threads_run_loaded_code_only() {
         }
     }
 }
+
+#[test]
+fn verify_finds_missing_image_identities_of_a_merge() {
+    let files = traces(&script("kernel-session.kdl", &[]));
+    let rules_found = |name: &str| -> Vec<String> {
+        let (_, bytes) = files.iter().find(|(file, _)| file == name).unwrap();
+        let findings = judge(bytes).findings;
+        findings
+            .iter()
+            .map(|finding| finding.rule.to_string())
+            .collect()
+    };
+    let plain = rules_found("plain.etl");
+    assert!(
+        plain.iter().any(|rule| rule == "merge.no-image-ids"),
+        "{plain:?}"
+    );
+    let merged = rules_found("merged.etl");
+    assert!(
+        !merged.iter().any(|rule| rule.contains("image-id")),
+        "{merged:?}"
+    );
+}

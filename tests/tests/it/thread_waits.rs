@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use etl_analysis::behavior::waits::{ThreadKey, Waits};
-use etl_analysis::{Analysis, Recording};
+use etl_analysis::behavior::waits::Waits;
+use etl_analysis::{Analysis, Recording, ThreadKey};
 use etl_synth::Script;
 use etl_test_support::{needs, python, root};
 use etlkit::run_captured;
@@ -64,7 +64,7 @@ fn compare_threads(name: &str, simulated: &Simulated, files: &[&str]) -> usize {
         .names(true)
         .run(&mut recording, &mut waits)
         .unwrap();
-    let pid = |key: ThreadKey| machine.processes()[key.0.unwrap()].pid();
+    let pid = |key: ThreadKey| machine.process(key.process.unwrap()).unwrap().pid();
     let mut ours = BTreeMap::new();
     for (&key, times) in waits.threads() {
         let waits: BTreeMap<String, [u64; 2]> = times
@@ -75,7 +75,7 @@ fn compare_threads(name: &str, simulated: &Simulated, files: &[&str]) -> usize {
         let wakers: BTreeMap<String, [u64; 2]> = times
             .wakers
             .iter()
-            .map(|((_, tid), (count, ticks))| (tid.to_string(), [*count, *ticks]))
+            .map(|(waker, waits)| (waker.tid.to_string(), [waits.count, waits.ticks]))
             .collect();
         wakers_seen += wakers.len();
         let thread = json!({
@@ -85,7 +85,7 @@ fn compare_threads(name: &str, simulated: &Simulated, files: &[&str]) -> usize {
             "ready": [times.ready.count(), times.ready.total()],
             "wakers": wakers,
         });
-        ours.insert(format!("{}|{}", pid(key), key.1), thread);
+        ours.insert(format!("{}|{}", pid(key), key.tid), thread);
     }
     assert!(ours.len() > 3, "{name}");
     for (thread, expected) in &theirs {
@@ -138,12 +138,12 @@ fn threads_do_nothing_in_lost_buffers_that_they_did_not_do() {
     let whole = |tid: u32| {
         all.threads()
             .iter()
-            .find(|(key, _)| key.1 == tid)
+            .find(|(key, _)| key.tid == tid)
             .unwrap()
             .1
     };
     let mut waited = 0;
-    for ((_, tid), part) in some.threads() {
+    for (ThreadKey { tid, .. }, part) in some.threads() {
         let whole = whole(tid.get());
         assert!(part.running <= whole.running, "{tid}");
         assert!(part.ready.total() <= whole.ready.total() && part.ready.max() <= whole.ready.max());

@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use etl_events::Event as Decoded;
 use etl_format::constants::ExtendedType;
 use etl_format::read::{ExtendedItem, Header, RawItem, Record};
-use etl_format::{Guid, ProcessId, ThreadId, Ticks};
+use etl_format::{FileTime, Guid, ProcessId, ThreadId};
 use etl_schema::Identity;
 use etl_schema::render::Renderer;
 
@@ -16,14 +16,14 @@ use super::change::Change;
 use super::identity::{EventIdentity, ProviderIdentity};
 use super::ignore::Ignore;
 
-/// The identity that two versions of an event share.
+/// The identity that two versions of an event have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key {
     pub provider: Guid,
     pub hook: Option<u16>,
     pub id: u16,
     pub opcode: u8,
-    /// Of TraceLogging events, whose ids are all 0.
+    /// The name of a TraceLogging event: the ids of such events are all 0.
     pub name: Option<Cow<'static, str>>,
 }
 
@@ -31,18 +31,20 @@ impl Key {
     pub fn of(event: &Decoded<'_>) -> Self {
         let record = event.record();
         let identity = record.identity();
-        let schema = match event.schema() {
-            Some(schema) if record.is_event() && identity.id == 0 => {
-                Some(schema).filter(|schema| schema.identity == Identity::SelfDescribing)
-            }
-            _ => None,
-        };
+        let mut name = None;
+        if record.is_event()
+            && identity.id == 0
+            && let Some(schema) = event.schema()
+            && schema.identity == Identity::SelfDescribing
+        {
+            name = Some(schema.name.clone());
+        }
         Key {
             provider: identity.provider,
             hook: identity.hook,
             id: identity.id,
             opcode: identity.opcode,
-            name: schema.map(|s| s.name.clone()),
+            name,
         }
     }
 
@@ -66,16 +68,16 @@ pub(super) struct Current<'a> {
 }
 
 impl Current<'_> {
-    /// Whether both records are the same event: without decoding where they are the same bytes.
+    /// Whether both records are the same event. Records with the same bytes are not decoded.
     pub fn is_same(&self, other: &Current<'_>) -> bool {
         let a = self.event.record();
         let b = other.event.record();
-        let bytes = a.kind() == b.kind()
+        let has_same_bytes = a.kind() == b.kind()
             && a.bytes() == b.bytes()
             && a.processor() == b.processor()
             && a.timestamp() == b.timestamp()
             && self.same_clock;
-        bytes || self.to_event().is_same(&other.to_event())
+        has_same_bytes || self.to_event().is_same(&other.to_event())
     }
 
     /// The event, independent of the reader.
@@ -87,7 +89,8 @@ impl Current<'_> {
 /// A named part of an event, as text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Part {
-    /// Name of a property (`time`, `process`, `stack` ...) or of a payload field.
+    /// Name of a property, as the JSON lines of `etlkit dump` have it (`time`, `pid`, `stack` ...),
+    /// or of a payload field.
     pub name: Cow<'static, str>,
     /// Its value; payload fields as JSON.
     pub value: String,
@@ -99,12 +102,11 @@ pub struct Event {
     key: Key,
     provider: ProviderIdentity,
     identity: EventIdentity,
-    /// 100 ns since 1601, UTC.
-    filetime: i64,
+    time: FileTime,
     /// The time in the unit of the comparison.
     compared_time: i64,
-    process: Option<u32>,
-    thread: Option<u32>,
+    pid: Option<ProcessId>,
+    tid: Option<ThreadId>,
     parts: Vec<Part>,
     /// Index of the payload's first part.
     first_payload_part: usize,
@@ -122,39 +124,32 @@ impl Event {
             ignore,
         } = current;
         let record = decoded.record();
-        let filetime = decoded.time().get();
-        let compared_time = if *same_clock {
-            record.timestamp()
-        } else {
-            Ticks::new(filetime)
-        };
+        let time = decoded.time();
+        let mut compared_time = 0;
         let mut parts = Parts(Vec::with_capacity(16));
-        if !ignore.time {
-            let time = decoded.time().to_string();
-            parts.add(
-                "time",
-                if *same_clock {
-                    format!("{time} ({compared_time})")
-                } else {
-                    time
-                },
-            );
+        if !ignore.time && *same_clock {
+            compared_time = record.timestamp().get();
+            parts.add("time", format!("{time} ({compared_time})"));
+        } else if !ignore.time {
+            compared_time = time.get();
+            parts.add("time", time);
         }
-        let (process, thread) = (record.process_id(), record.thread_id());
+        let mut pid = None;
+        let mut tid = None;
         if !ignore.ids {
-            parts.some("process", process);
-            parts.some("thread", thread);
+            pid = record.process_id();
+            tid = record.thread_id();
+            parts.add_optional("pid", pid);
+            parts.add_optional("tid", tid);
         }
         if !ignore.processor {
-            parts.add("processor", record.processor());
+            parts.add("cpu", record.processor());
         }
         parts.add("kind", record.kind());
-        parts.header(record, current);
-        parts.extended(record, current);
+        parts.add_header(record, ignore);
+        parts.add_extended_items(record, ignore);
         let first_payload_part = parts.0.len();
-        parts.payload(current);
-        let exact = !ignore.looks_into_payloads();
-        let bytes = record.payload().to_vec();
+        parts.add_payload(decoded, ignore);
         let key = Key::of(decoded);
         let mut event = Event {
             provider: ProviderIdentity {
@@ -163,17 +158,21 @@ impl Event {
             },
             identity: key.identity(schema_name(decoded)),
             key,
-            filetime,
-            compared_time: if ignore.time { 0 } else { compared_time.get() },
-            process: process.filter(|_| !ignore.ids).map(ProcessId::get),
-            thread: thread.filter(|_| !ignore.ids).map(ThreadId::get),
+            time,
+            compared_time,
+            pid,
+            tid,
             parts: parts.0,
             first_payload_part,
-            bytes,
-            exact,
+            bytes: record.payload().to_vec(),
+            exact: !ignore.looks_into_payloads(),
             hash: 0,
         };
-        event.hash = hash(&(&event.key, &event.parts, exact.then_some(&event.bytes)));
+        event.hash = if event.exact {
+            hash(&(&event.key, &event.parts, &event.bytes))
+        } else {
+            hash(&(&event.key, &event.parts))
+        };
         event
     }
 
@@ -189,19 +188,20 @@ impl Event {
         &self.identity
     }
 
-    /// The time in units of 100 ns since 1601, UTC.
+    /// The time in UTC.
     #[must_use]
-    pub fn filetime(&self) -> i64 {
-        self.filetime
+    pub fn time(&self) -> FileTime {
+        self.time
     }
 
-    /// Everything that is compared besides the identity, properties of the event first.
+    /// The parts of the event that are compared, without its identity: first its properties, then
+    /// its payload.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// The payload among the parts: its fields, or its bytes where no schema is known.
+    /// The parts of the payload: its fields, or its bytes if no schema is known.
     #[must_use]
     pub fn payload(&self) -> &[Part] {
         self.parts
@@ -209,17 +209,12 @@ impl Event {
             .unwrap_or_default()
     }
 
-    /// The property of this name, such as `process`.
+    /// The property of this name, such as `pid`.
     #[must_use]
     pub fn property(&self, name: &str) -> Option<&str> {
-        let properties = self
-            .parts
-            .get(..self.first_payload_part)
-            .unwrap_or_default();
-        properties
-            .iter()
-            .find(|part| part.name == name)
-            .map(|part| part.value.as_str())
+        let mut properties = self.parts.iter().take(self.first_payload_part);
+        let part = properties.find(|part| part.name == name)?;
+        Some(&part.value)
     }
 
     /// The time in the unit of the comparison; 0 when times are ignored.
@@ -241,55 +236,60 @@ impl Event {
 
     /// Equal for events that could be versions of each other; a lower level is stricter.
     pub(super) fn pairing(&self, level: usize) -> u64 {
-        let payload = self.payload();
         match level {
-            0 => hash(&(&self.key, self.compared_time, self.process, self.thread)),
+            0 => hash(&(&self.key, self.compared_time, self.pid, self.tid)),
             1 => hash(&(&self.key, self.compared_time)),
-            2 => hash(&(&self.key, payload)),
+            2 => hash(&(&self.key, self.payload())),
             _ => hash(&self.key),
         }
     }
 
-    /// The parts that differ; where none does, the payload as bytes.
+    /// The parts that differ; if there are none, the payload as bytes.
     pub(super) fn changes(&self, after: &Event) -> Vec<Change> {
         // Parts of one name (items of a kind, fields that share a name) are compared in order.
-        let mut values = BTreeMap::<_, [VecDeque<&str>; 2]>::new();
+        let mut values = BTreeMap::<&str, PartValues<'_>>::new();
         let mut names = Vec::new();
-        for (side, event) in [self, after].into_iter().enumerate() {
-            for part in &event.parts {
-                if let Some(of_side) = values.entry(&part.name).or_default().get_mut(side) {
-                    of_side.push_back(&part.value);
-                }
-                names.push(&part.name);
-            }
+        for part in &self.parts {
+            let values = values.entry(&part.name).or_default();
+            values.before.push_back(&part.value);
+            names.push(&part.name);
+        }
+        for part in &after.parts {
+            let values = values.entry(&part.name).or_default();
+            values.after.push_back(&part.value);
+            names.push(&part.name);
         }
         let mut changes = Vec::new();
         for name in names {
-            let Some([old, new]) = values.get_mut(name) else {
+            let Some(values) = values.get_mut(&**name) else {
                 continue;
             };
-            let (before, after) = (old.pop_front(), new.pop_front());
+            let before = values.before.pop_front();
+            let after = values.after.pop_front();
             if before != after {
-                let owned = |value: Option<&str>| value.map(str::to_owned);
-                let (before, after) = (owned(before), owned(after));
                 changes.push(Change {
                     name: name.to_string(),
-                    before,
-                    after,
+                    before: before.map(str::to_owned),
+                    after: after.map(str::to_owned),
                 });
             }
         }
         if changes.is_empty() {
-            let bytes = |event: &Event| Some(hex(&event.bytes));
-            let (before, after) = (bytes(self), bytes(after));
             changes.push(Change {
                 name: "payload".to_owned(),
-                before,
-                after,
+                before: Some(hex(&self.bytes)),
+                after: Some(hex(&after.bytes)),
             });
         }
         changes
     }
+}
+
+/// The values of the parts with one name that are not compared yet.
+#[derive(Default)]
+struct PartValues<'e> {
+    before: VecDeque<&'e str>,
+    after: VecDeque<&'e str>,
 }
 
 fn hash(value: &impl Hash) -> u64 {
@@ -299,12 +299,12 @@ fn hash(value: &impl Hash) -> u64 {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::with_capacity(2 * bytes.len()), |mut out, byte| {
-            let _ = write!(out, "{byte:02x}");
-            out
-        })
+    let mut out = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(out, "{byte:02x}");
+    }
+    out
 }
 
 /// The name of an event in its schema.
@@ -327,71 +327,74 @@ impl Parts {
         });
     }
 
-    fn some(&mut self, name: &'static str, value: Option<impl ToString>) {
+    fn add_optional(&mut self, name: &'static str, value: Option<impl ToString>) {
         if let Some(value) = value {
             self.add(name, value);
         }
     }
 
-    /// The fields of the header other than identity, time, process and thread.
-    fn header(&mut self, record: &Record<'_>, current: &Current<'_>) {
-        let ignore = current.ignore;
-        let times = |parts: &mut Parts, kernel: u32, user: u32| {
-            if !ignore.time {
-                parts.add("kernel_time", kernel);
-                parts.add("user_time", user);
-            }
-        };
+    /// Adds the processor time of the thread in the kernel and in user mode.
+    fn add_times(&mut self, ignore: &Ignore, kernel: u32, user: u32) {
+        if !ignore.time {
+            self.add("kernel_time", kernel);
+            self.add("user_time", user);
+        }
+    }
+
+    /// Adds the fields of the header other than identity, time, process and thread.
+    fn add_header(&mut self, record: &Record<'_>, ignore: &Ignore) {
         match record.header() {
-            Header::System(h) => {
-                self.add("version", h.version);
-                times(self, h.kernel_time.unwrap_or(0), h.user_time.unwrap_or(0));
+            Header::System(header) => {
+                self.add("version", header.version);
+                let kernel = header.kernel_time.unwrap_or(0);
+                let user = header.user_time.unwrap_or(0);
+                self.add_times(ignore, kernel, user);
             }
-            Header::PerfInfo(h) => {
-                self.add("version", h.version());
-                self.some("pebs_index", h.pebs_index);
-                let counters: Vec<String> = h.counters().map(|c| c.to_string()).collect();
+            Header::PerfInfo(header) => {
+                self.add("version", header.version());
+                self.add_optional("pebs_index", header.pebs_index);
+                let counters: Vec<String> = header.counters().map(|c| c.to_string()).collect();
                 if !counters.is_empty() {
                     self.add("counters", counters.join(" "));
                 }
             }
-            Header::Full(h) => {
-                self.add("version", h.version);
-                self.add("level", h.level);
-                times(self, h.kernel_time, h.user_time);
+            Header::Full(header) => {
+                self.add("version", header.version);
+                self.add("level", header.level);
+                self.add_times(ignore, header.kernel_time, header.user_time);
             }
-            Header::Instance(h) => {
-                self.add("version", h.full.version);
-                self.add("level", h.full.level);
-                self.add("instance", h.instance_id);
-                self.add("parent_instance", h.parent_instance_id);
-                self.add("parent_class", h.parent_class);
-                times(self, h.full.kernel_time, h.full.user_time);
+            Header::Instance(header) => {
+                self.add("version", header.full.version);
+                self.add("level", header.full.level);
+                self.add("instance_id", header.instance_id);
+                self.add("parent_instance_id", header.parent_instance_id);
+                self.add("parent_class", header.parent_class);
+                self.add_times(ignore, header.full.kernel_time, header.full.user_time);
             }
-            Header::Message(h) => {
-                self.add("flags", format!("{:#x}", h.flags.0));
-                self.some("sequence", h.sequence);
-                self.some("component", h.component_id);
+            Header::Message(header) => {
+                self.add("flags", format!("{:#x}", header.flags.0));
+                self.add_optional("sequence", header.sequence);
+                self.add_optional("component", header.component_id);
             }
-            Header::Event(h) => {
-                let d = h.descriptor;
-                self.add("version", d.version);
-                self.add("channel", d.channel);
-                self.add("level", d.level);
-                self.add("task", d.task);
-                self.add("keyword", format!("{:#x}", d.keyword));
-                self.add("flags", format!("{:#x} {:#x}", h.flags.0, h.properties.0));
+            Header::Event(header) => {
+                let descriptor = header.descriptor;
+                self.add("version", descriptor.version);
+                self.add("channel", descriptor.channel);
+                self.add("level", descriptor.level);
+                self.add("task", descriptor.task);
+                self.add("keyword", format!("{:#x}", descriptor.keyword));
+                let properties = header.properties.0;
+                self.add("flags", format!("{:#x} {properties:#x}", header.flags.0));
                 if !ignore.activity {
-                    self.add("activity", h.activity);
+                    self.add("activity", header.activity);
                 }
-                times(self, h.kernel_time, h.user_time);
+                self.add_times(ignore, header.kernel_time, header.user_time);
             }
             _ => self.add("header", hex(record.bytes())),
         }
     }
 
-    fn extended(&mut self, record: &Record<'_>, current: &Current<'_>) {
-        let ignore = current.ignore;
+    fn add_extended_items(&mut self, record: &Record<'_>, ignore: &Ignore) {
         let mut items = record.extended();
         let mut typed = record.extended();
         while let Some(RawItem { kind, data }) = items.next_raw() {
@@ -415,8 +418,7 @@ impl Parts {
         }
     }
 
-    fn payload(&mut self, current: &Current<'_>) {
-        let Current { event, ignore, .. } = current;
+    fn add_payload(&mut self, event: &Decoded<'_>, ignore: &Ignore) {
         let Some(mut fields) = event.fields() else {
             // A schema without fields describes no byte of the payload.
             let has_schema = event.schema().is_some();

@@ -4,7 +4,7 @@ use etl_format::{FileHeader, FileTime};
 
 use super::change::Change;
 
-/// The text of a field; empty where the header does not have it.
+/// The text of a field; empty if the header does not have it.
 type Value = fn(&FileHeader) -> String;
 
 /// The compared fields, in the order of the report.
@@ -58,7 +58,7 @@ fn time(time: FileTime) -> String {
 }
 
 /// The parts of a `SYSTEMTIME`: year, month, day of the week, day, hour, minute, second,
-/// millisecond. Those of time zones are rules, not dates.
+/// millisecond. In a time zone it is a rule, not a date.
 fn date(parts: &[u16; 8]) -> String {
     if *parts == [0; 8] {
         return String::new();
@@ -73,13 +73,21 @@ pub(super) fn is_field(name: &str) -> bool {
 
 /// The fields that differ; empty values are `None`.
 pub(super) fn changes(a: &FileHeader, b: &FileHeader) -> Vec<Change> {
-    let change = |(name, value): &(&str, Value)| {
-        let (before, after) = (value(a), value(b));
-        (before != after).then(|| Change {
-            name: (*name).to_owned(),
-            before: Some(before).filter(|v| !v.is_empty()),
-            after: Some(after).filter(|v| !v.is_empty()),
-        })
-    };
-    FIELDS.iter().filter_map(change).collect()
+    let mut changes = Vec::new();
+    for (name, value) in FIELDS {
+        let before = value(a);
+        let after = value(b);
+        if before != after {
+            changes.push(Change {
+                name: name.to_owned(),
+                before: not_empty(before),
+                after: not_empty(after),
+            });
+        }
+    }
+    changes
+}
+
+fn not_empty(text: String) -> Option<String> {
+    if text.is_empty() { None } else { Some(text) }
 }

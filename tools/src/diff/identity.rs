@@ -10,10 +10,10 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ProviderIdentity {
-    /// The GUID.
+    /// The GUID of the provider, or of the class or group.
     #[serde(rename = "provider_guid", serialize_with = "as_text")]
     pub guid: Guid,
-    /// The name, where a trace or a table defines it.
+    /// The name, if a trace or a table defines it.
     #[serde(rename = "provider")]
     pub name: Option<String>,
 }
@@ -22,7 +22,7 @@ pub struct ProviderIdentity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct EventIdentity {
-    /// The name, where a trace or a table defines it.
+    /// The name, if a trace or a table defines it.
     pub name: Option<String>,
     /// Group and type of a kernel event, in JSON hexadecimal.
     #[serde(serialize_with = "hook_as_text")]

@@ -12,7 +12,7 @@ pub struct Ignore {
     pub time: bool,
     /// Process and thread ids: of events, and in fields.
     pub ids: bool,
-    /// Addresses: stacks, pointers, and 64-bit fields that hold addresses or what is named by one.
+    /// Addresses: stacks, pointers, and 64-bit fields with an address or an id that is an address.
     pub addresses: bool,
     /// Processors.
     pub processor: bool,

@@ -1,8 +1,8 @@
 //! The differences between two traces, event by event, in bounded memory.
 //!
 //! # How events are aligned
-//! Both traces are read in time order. The header events are compared field by field and do not
-//! count as events. Then:
+//! Both traces are read in time order. The header events are compared field by field, and are not
+//! among the compared events. Then:
 //!
 //! 1. Events that are **the same** (in identity, time, process, thread, processor, activity,
 //!    extended items and payload, except for what is ignored) are matched in order.
@@ -59,7 +59,7 @@ use etl_schema::store::SchemaStore;
 
 use crate::{Error, OnRecord, Result};
 use align::Op;
-use event::Key;
+use event::{Current, Key};
 use reader::TraceReader;
 
 /// Compares two traces.
@@ -96,7 +96,7 @@ impl<'f> Differ<'f> {
         Differ::default()
     }
 
-    /// Sets what makes no difference.
+    /// Sets the parts of traces that are not compared.
     #[must_use]
     pub fn ignore(mut self, ignore: Ignore) -> Self {
         self.ignore = ignore;
@@ -125,10 +125,10 @@ impl<'f> Differ<'f> {
         self
     }
 
-    /// Decodes events with these schemas beside those of the traces.
+    /// Decodes events with these schemas in addition to the schemas of the traces.
     #[must_use]
-    pub fn schemas(mut self, known: SchemaStore) -> Self {
-        self.schemas = known;
+    pub fn schemas(mut self, schemas: SchemaStore) -> Self {
+        self.schemas = schemas;
         self
     }
 
@@ -151,53 +151,48 @@ impl<'f> Differ<'f> {
     ) -> Result<Summary> {
         let Differ {
             ignore,
-            filters: [only_a, only_b],
+            filters: [first_filter, second_filter],
             window,
             threads,
             schemas,
             on_record,
         } = self;
-        let known = || schemas.clone();
         let mut header = Vec::new();
         if !ignore.header {
             header = file_header::changes(first.header(), second.header());
             header.retain(|change| !ignore.header_fields.contains(&change.name));
         }
-        let same_clock = first.clock() == second.clock();
-        let clocks = (first.clock(), second.clock());
+        let first_clock = first.clock();
+        let second_clock = second.clock();
+        let same_clock = first_clock == second_clock;
         let first = first.records(Order::Time)?;
         let second = second.records(Order::Time).map_err(Error::second_input)?;
-        // The first trace gets the thread that is left over.
-        let others = threads.saturating_sub(1);
-        first
-            .with_threads(1 + others.div_ceil(2))
-            .parallel(|first| {
-                second.with_threads(1 + others / 2).parallel(|second| {
-                    let mut walk = Walk {
-                        a: TraceReader::new(first, clocks.0, &ignore, same_clock)
-                            .schemas(known())
-                            .select(&only_a)
-                            .on_record(on_record),
-                        b: TraceReader::new(second, clocks.1, &ignore, same_clock)
-                            .schemas(known())
-                            .select(&only_b),
-                        window,
-                        ignore: &ignore,
-                        summary: Summary {
-                            header,
-                            ..Summary::default()
-                        },
-                        sink: &mut sink,
-                    };
-                    walk.run()?;
-                    let Walk {
-                        a, b, mut summary, ..
-                    } = walk;
-                    (summary.providers, summary.counts) = count_differences(&a, &b);
-                    summary.damage = [a.damage().to_vec(), b.damage().to_vec()];
-                    Ok(summary)
-                })
+        // An odd number of further threads gives the first trace one more.
+        let further_threads = threads.saturating_sub(1);
+        let mut first = first.with_threads(1 + further_threads.div_ceil(2));
+        let mut second = second.with_threads(1 + further_threads / 2);
+        first.parallel(|first| {
+            second.parallel(|second| {
+                let mut walk = Walk {
+                    a: TraceReader::new(first, first_clock, &ignore, same_clock)
+                        .schemas(schemas.clone())
+                        .select(&first_filter)
+                        .on_record(on_record),
+                    b: TraceReader::new(second, second_clock, &ignore, same_clock)
+                        .schemas(schemas)
+                        .select(&second_filter),
+                    window,
+                    ignore: &ignore,
+                    summary: Summary {
+                        header,
+                        ..Summary::default()
+                    },
+                    sink: &mut sink,
+                };
+                walk.run()?;
+                Ok(walk.finish())
             })
+        })
     }
 }
 
@@ -227,22 +222,28 @@ impl<A: Source, B: Source> Walk<'_, A, B> {
         }
     }
 
-    /// Counts records while they are the same and no events wait: nothing of them is kept.
+    /// The summary, after all events were compared.
+    fn finish(self) -> Summary {
+        let mut summary = self.summary;
+        let counts = EventCounts::new(&self.a, &self.b);
+        summary.providers = counts.provider_differences();
+        summary.counts = counts.event_differences();
+        summary.damage = [self.a.damage().to_vec(), self.b.damage().to_vec()];
+        summary
+    }
+
+    /// Counts records while they are the same and no events wait. These records are not copied.
     fn skip_same_records(&mut self) -> Result<()> {
         if !self.a.waiting.is_empty() || !self.b.waiting.is_empty() {
             return Ok(());
         }
         loop {
-            let (a, b) = (&mut self.a, &mut self.b);
-            let different = a
-                .advance(|a| {
-                    b.advance(|b| match (a, b) {
-                        (Some(a), Some(b)) if a.is_same(&b) => None,
-                        (a, b) => Some((a.map(|a| a.to_event()), b.map(|b| b.to_event()))),
-                    })
-                })?
+            let second = &mut self.b;
+            let different = self
+                .a
+                .advance(|a| second.advance(|b| different_events(a, b)))?
                 .map_err(Error::second_input)?;
-            let Some((a, b)) = different else {
+            let Some([a, b]) = different else {
                 self.summary.same += 1;
                 continue;
             };
@@ -271,29 +272,29 @@ impl<A: Source, B: Source> Walk<'_, A, B> {
 
     /// Aligns the windows and removes the events whose match is certain.
     fn align_windows(&mut self) {
-        let (a, b) = (
-            self.a.waiting.make_contiguous(),
-            self.b.waiting.make_contiguous(),
-        );
+        let a = self.a.waiting.make_contiguous();
+        let b = self.b.waiting.make_contiguous();
         let whole = self.a.ended && self.b.ended;
         let aligned = align::windows(a, b, whole, self.ignore.time);
         for op in &aligned.ops {
             match *op {
                 Op::Same => self.summary.same += 1,
-                Op::Missing(i) => {
-                    if let Some(event) = a.get(i) {
+                Op::Missing(index) => {
+                    if let Some(event) = a.get(index) {
                         self.summary.missing += 1;
                         (self.sink)(Difference::Missing(event));
                     }
                 }
-                Op::Extra(j) => {
-                    if let Some(event) = b.get(j) {
+                Op::Extra(index) => {
+                    if let Some(event) = b.get(index) {
                         self.summary.extra += 1;
                         (self.sink)(Difference::Extra(event));
                     }
                 }
-                Op::Changed(i, j) => {
-                    if let (Some(before), Some(after)) = (a.get(i), b.get(j)) {
+                Op::Changed { before, after } => {
+                    if let Some(before) = a.get(before)
+                        && let Some(after) = b.get(after)
+                    {
                         self.summary.changed += 1;
                         let changes = before.changes(after);
                         (self.sink)(Difference::Changed {
@@ -305,48 +306,93 @@ impl<A: Source, B: Source> Walk<'_, A, B> {
                 }
             }
         }
-        let (a, b) = (
-            aligned.decided.0.min(a.len()),
-            aligned.decided.1.min(b.len()),
-        );
-        self.a.waiting.drain(..a);
-        self.b.waiting.drain(..b);
+        let end_of_a = aligned.end.a.min(a.len());
+        let end_of_b = aligned.end.b.min(b.len());
+        self.a.waiting.drain(..end_of_a);
+        self.b.waiting.drain(..end_of_b);
     }
 }
 
-/// Counts that differ, by provider and by event.
-fn count_differences<A: Source, B: Source>(
-    a: &TraceReader<'_, A>,
-    b: &TraceReader<'_, B>,
-) -> (Vec<CountDifference>, Vec<CountDifference>) {
-    let mut events: BTreeMap<&Key, (u64, u64)> = BTreeMap::new();
-    for (key, tally) in &a.counts {
-        events.entry(key).or_default().0 = tally.count;
+/// Copies of two current events, unless they are the same.
+fn different_events(a: Option<Current<'_>>, b: Option<Current<'_>>) -> Option<[Option<Event>; 2]> {
+    if let Some(a) = &a
+        && let Some(b) = &b
+        && a.is_same(b)
+    {
+        return None;
     }
-    for (key, tally) in &b.counts {
-        events.entry(key).or_default().1 = tally.count;
+    Some([a.map(|a| a.to_event()), b.map(|b| b.to_event())])
+}
+
+/// How often each event occurs in both traces.
+struct EventCounts<'r, A: Source, B: Source> {
+    a: &'r TraceReader<'r, A>,
+    b: &'r TraceReader<'r, B>,
+    events: BTreeMap<&'r Key, Counts>,
+}
+
+/// How often an event, or the events of a provider, occur in both traces.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    before: u64,
+    after: u64,
+}
+
+impl<'r, A: Source, B: Source> EventCounts<'r, A, B> {
+    fn new(a: &'r TraceReader<'_, A>, b: &'r TraceReader<'_, B>) -> Self {
+        let mut events: BTreeMap<&Key, Counts> = BTreeMap::new();
+        for (key, tally) in &a.counts {
+            events.entry(key).or_default().before = tally.count;
+        }
+        for (key, tally) in &b.counts {
+            events.entry(key).or_default().after = tally.count;
+        }
+        EventCounts { a, b, events }
     }
-    let mut providers: BTreeMap<Guid, (u64, u64)> = BTreeMap::new();
-    for (key, n) in &events {
-        let sum = providers.entry(key.provider).or_default();
-        *sum = (sum.0 + n.0, sum.1 + n.1);
+
+    /// The providers whose number of events differs.
+    fn provider_differences(&self) -> Vec<CountDifference> {
+        let mut providers: BTreeMap<Guid, Counts> = BTreeMap::new();
+        for (key, counts) in &self.events {
+            let sum = providers.entry(key.provider).or_default();
+            sum.before += counts.before;
+            sum.after += counts.after;
+        }
+        let mut differences = Vec::new();
+        for (guid, counts) in providers {
+            differences.extend(self.difference(guid, None, counts));
+        }
+        differences
     }
-    let difference = |guid, event, (before, after)| {
-        let name = a.provider_name(guid).or_else(|| b.provider_name(guid));
-        let provider = ProviderIdentity { guid, name };
-        (before != after).then_some(CountDifference {
-            provider,
+
+    /// The events whose number differs.
+    fn event_differences(&self) -> Vec<CountDifference> {
+        let mut differences = Vec::new();
+        for (key, counts) in &self.events {
+            let name = self.a.name(key).or_else(|| self.b.name(key));
+            let event = key.identity(name);
+            differences.extend(self.difference(key.provider, Some(event), *counts));
+        }
+        differences
+    }
+
+    fn difference(
+        &self,
+        guid: Guid,
+        event: Option<EventIdentity>,
+        counts: Counts,
+    ) -> Option<CountDifference> {
+        let Counts { before, after } = counts;
+        if before == after {
+            return None;
+        }
+        let name = self.a.provider_name(guid);
+        let name = name.or_else(|| self.b.provider_name(guid));
+        Some(CountDifference {
+            provider: ProviderIdentity { guid, name },
             event,
             before,
             after,
         })
-    };
-    let name = |key| a.name(key).or_else(|| b.name(key));
-    let providers = providers
-        .into_iter()
-        .filter_map(|(guid, n)| difference(guid, None, n));
-    let events = events
-        .into_iter()
-        .filter_map(|(key, n)| difference(key.provider, Some(key.identity(name(key))), n));
-    (providers.collect(), events.collect())
+    }
 }

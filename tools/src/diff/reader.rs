@@ -13,7 +13,7 @@ use super::event::{Current, Event, Key, schema_name};
 use super::ignore::Ignore;
 use crate::OnRecord;
 
-/// Identities that are counted one by one; beyond, only known ones are.
+/// The number of identities that are counted. Events with further identities are not.
 pub const MAX_IDENTITIES: usize = 1 << 18;
 
 /// How often an event occurs, with its name.
@@ -58,8 +58,8 @@ impl<'t, S: Source> TraceReader<'t, S> {
     }
 
     /// Decodes events with these schemas as well.
-    pub fn schemas(mut self, known: SchemaStore) -> Self {
-        self.decoder = EventDecoder::new(self.decoder.clock(), known);
+    pub fn schemas(mut self, schemas: SchemaStore) -> Self {
+        self.decoder = EventDecoder::new(self.decoder.clock(), schemas);
         self
     }
 
@@ -89,12 +89,7 @@ impl<'t, S: Source> TraceReader<'t, S> {
             };
             self.on_record.call(&record);
             self.decoder.learn(&record);
-            if is_header_event(&record)
-                || self.filter.is_some_and(|filter| !filter.admits(&record))
-                || record
-                    .provider()
-                    .is_some_and(|p| self.ignore.providers.contains(&p))
-            {
+            if is_header_event(&record) || !is_selected(&record, self.filter, self.ignore) {
                 continue;
             }
             let event = self.decoder.decode(&record);
@@ -137,10 +132,23 @@ impl<'t, S: Source> TraceReader<'t, S> {
     }
 }
 
+/// Whether the filter selects a record, and its provider is not ignored.
+fn is_selected(record: &Record<'_>, filter: Option<&Filter>, ignore: &Ignore) -> bool {
+    if let Some(filter) = filter
+        && !filter.admits(record)
+    {
+        return false;
+    }
+    match record.provider() {
+        Some(provider) => !ignore.providers.contains(&provider),
+        None => true,
+    }
+}
+
 /// Whether this is the header event of the file, which is compared field by field.
 fn is_header_event(record: &Record<'_>) -> bool {
-    let place = record.location();
+    let location = record.location();
     record.hook() == Some(hook::HEADER)
-        && place.buffer_offset == 0
-        && place.in_buffer as usize == BUFFER_HEADER_SIZE
+        && location.buffer_offset == 0
+        && location.in_buffer as usize == BUFFER_HEADER_SIZE
 }

@@ -36,13 +36,13 @@ pub struct CountDifference {
     /// The event; `None` in counts of providers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<EventIdentity>,
-    /// In the first trace.
+    /// Its number in the first trace.
     pub before: u64,
-    /// In the second.
+    /// Its number in the second trace.
     pub after: u64,
 }
 
-/// The result of a comparison. `docs/json.md` describes its JSON.
+/// The result of a comparison. `docs/diff.md` describes its JSON.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Summary {

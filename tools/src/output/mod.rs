@@ -49,7 +49,7 @@ pub enum Existing {
 /// when this is dropped. The bytes are brought to the disk while they are written.
 #[derive(Debug)]
 pub struct CompleteFile {
-    /// Before the file, so that nothing has it open when it is removed.
+    /// Declared before the file, so that it has closed the file when the file is removed.
     early: Option<EarlySync>,
     file: NamedTempFile,
     path: PathBuf,

@@ -6,7 +6,7 @@ use etl_format::constants::PointerSize;
 use etl_format::read::Record;
 use etl_schema::decode::{Fields, LocatedField, Value};
 use etl_schema::store::SchemaStore;
-use etl_schema::{Count, EventSchema, Field, FieldRef, Length, OutType};
+use etl_schema::{Count, EventSchema, Field, FieldKind, FieldRef, Length, OutType};
 
 use super::mask::Mask;
 use super::matcher::{Encoding, TextMatcher};
@@ -23,8 +23,26 @@ pub(super) struct RecordScrubber<'a> {
     pub secrets: &'a TextMatcher,
     /// Names of users and machines, which are replaced as whole words.
     pub names: &'a TextMatcher,
-    /// The largest record that may change its length; `None` where lengths stay.
+    /// The size of the largest record that may change its length; `None` if lengths stay.
     pub max_size: Option<usize>,
+}
+
+/// What is done to a value, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Treatment {
+    pub action: Action,
+    /// The category of the value; `None` if the policy names its field, or all of it is replaced.
+    pub category: Option<Category>,
+}
+
+impl Treatment {
+    /// Treats the whole value.
+    pub fn of_whole(action: Action) -> Self {
+        Treatment {
+            action,
+            category: None,
+        }
+    }
 }
 
 /// A value in the payload.
@@ -35,12 +53,13 @@ struct FieldValue<'a> {
 }
 
 impl FieldValue<'_> {
-    /// Whether the action changes the length of the value where lengths need not stay.
-    fn changes_length(&self, action: Action, by: Option<Category>) -> bool {
+    /// Whether the treatment may change the length of the value, if lengths need not stay.
+    fn changes_length(&self, treatment: Treatment) -> bool {
+        let is_dropped = treatment.action == Action::Drop;
         match self.kind {
             ValueKind::Text { .. } => true,
-            ValueKind::Sid | ValueKind::Binary => action == Action::Drop,
-            ValueKind::SocketAddress => action == Action::Drop && by.is_none(),
+            ValueKind::Sid | ValueKind::Binary => is_dropped,
+            ValueKind::SocketAddress => is_dropped && treatment.category.is_none(),
             ValueKind::Address | ValueKind::Ip | ValueKind::Other => false,
         }
     }
@@ -50,7 +69,7 @@ impl FieldValue<'_> {
 pub(super) enum ValueKind {
     Text {
         encoding: Encoding,
-        /// Whether what follows a NUL is the rest of an array, and no text.
+        /// Whether the text is in an array of a fixed size: bytes after a NUL are not text.
         is_array: bool,
     },
     Sid,
@@ -62,7 +81,7 @@ pub(super) enum ValueKind {
 }
 
 impl RecordScrubber<'_> {
-    /// Replaces fields in their own bytes; with `fixed` only those that never change their length.
+    /// Replaces fields in their own bytes; with `fixed` only fields that never change their length.
     pub(super) fn fields(
         &self,
         record: &Record<'_>,
@@ -85,74 +104,52 @@ impl RecordScrubber<'_> {
                 ValueKind::Ip | ValueKind::SocketAddress => Some(Category::Ips),
                 _ => category(value.field),
             };
-            let (action, by) = self.action(value.field, category);
-            if action == Action::Keep || (by.is_none() && counts(decoder.schema(), value.field)) {
+            let treatment = self.treatment(value.field, category);
+            if treatment.action == Action::Keep {
                 continue;
             }
-            if fixed && value.changes_length(action, by) {
+            if treatment.category.is_none() && is_counter(decoder.schema(), value.field) {
+                continue;
+            }
+            if fixed && value.changes_length(treatment) {
                 continue;
             }
             let Some(bytes) = payload.get_mut(value.range.clone()) else {
                 continue;
             };
             let before = bytes.to_vec();
-            self.value(action, by, value.kind, bytes);
+            self.replace_value(treatment, value.kind, bytes);
             if before != bytes {
                 summary.count_field(&value.field.name);
-                summary.count(by);
+                summary.count(treatment.category);
             }
         }
     }
 
-    /// The action for a field, and its category; no category where the policy names the field.
-    pub(super) fn action(
-        &self,
-        field: &Field,
-        category: Option<Category>,
-    ) -> (Action, Option<Category>) {
+    /// The treatment of a field of this category.
+    pub(super) fn treatment(&self, field: &Field, category: Option<Category>) -> Treatment {
         match (self.policy.named(field), category) {
-            (Some(action), _) => (action, None),
-            (None, Some(category)) => (self.policy.of(category), Some(category)),
-            (None, None) => (Action::Keep, None),
+            (Some(action), _) => Treatment::of_whole(action),
+            (None, Some(category)) => Treatment {
+                action: self.policy.of(category),
+                category: Some(category),
+            },
+            (None, None) => Treatment::of_whole(Action::Keep),
         }
     }
 
-    /// Replaces what its category makes private of a value, or all of it.
-    pub(super) fn value(
-        &self,
-        action: Action,
-        by: Option<Category>,
-        kind: ValueKind,
-        bytes: &mut [u8],
-    ) {
-        match (action, kind) {
+    /// Replaces the parts of a value that are private by its category; without a category, all of
+    /// it.
+    pub(super) fn replace_value(&self, treatment: Treatment, kind: ValueKind, bytes: &mut [u8]) {
+        match (treatment.action, kind) {
             (Action::Keep, _) => {}
             (_, ValueKind::Text { encoding, is_array }) => {
-                let mut characters = encoding.characters(bytes);
-                if is_array && let Some(end) = characters.iter().position(|c| *c == '\0') {
-                    bytes
-                        .get_mut(end * encoding.step()..)
-                        .unwrap_or_default()
-                        .fill(0);
-                    characters.truncate(end);
-                }
-                let kept = if by == Some(Category::CommandLines) {
-                    BLANKS
-                } else {
-                    ""
-                };
-                for part in private_parts(by, &characters) {
-                    self.write(action, bytes, encoding, part, kept);
-                }
+                self.replace_text(treatment, encoding, is_array, bytes);
             }
-            (_, ValueKind::SocketAddress) if by.is_some() => {
-                let address = socket_address(bytes);
-                self.value(
-                    action,
-                    by,
-                    ValueKind::Ip,
-                    bytes.get_mut(address).unwrap_or_default(),
-                );
+            (_, ValueKind::SocketAddress) if treatment.category.is_some() => {
+                let range = socket_address(bytes);
+                let address = bytes.get_mut(range).unwrap_or_default();
+                self.replace_value(treatment, ValueKind::Ip, address);
             }
             (Action::Drop, ValueKind::Sid) => {
                 bytes.get_mut(8..).unwrap_or_default().fill(0);
@@ -161,7 +158,7 @@ impl RecordScrubber<'_> {
             (Action::Hash, ValueKind::Sid) => {
                 patterns::sid(self.mask, bytes);
             }
-            (Action::Hash, ValueKind::Address) => self.address(bytes),
+            (Action::Hash, ValueKind::Address) => self.replace_address(bytes),
             (Action::Hash, _) => {
                 let stream = self.mask.stream("value", bytes).take(bytes.len());
                 let new: Vec<u8> = stream.collect();
@@ -170,7 +167,30 @@ impl RecordScrubber<'_> {
         }
     }
 
-    fn address(&self, bytes: &mut [u8]) {
+    fn replace_text(
+        &self,
+        treatment: Treatment,
+        encoding: Encoding,
+        is_array: bool,
+        bytes: &mut [u8],
+    ) {
+        let mut characters = encoding.characters(bytes);
+        if is_array && let Some(end) = characters.iter().position(|c| *c == '\0') {
+            let rest = bytes.get_mut(end * encoding.step()..);
+            rest.unwrap_or_default().fill(0);
+            characters.truncate(end);
+        }
+        let kept = if treatment.category == Some(Category::CommandLines) {
+            BLANKS
+        } else {
+            ""
+        };
+        for part in private_parts(treatment.category, &characters) {
+            self.write(treatment.action, bytes, encoding, part, kept);
+        }
+    }
+
+    fn replace_address(&self, bytes: &mut [u8]) {
         if let Some(word) = bytes.first_chunk_mut::<8>() {
             *word = self.mask.address(u64::from_le_bytes(*word)).to_le_bytes();
         } else if let Some(word) = bytes.first_chunk_mut::<4>() {
@@ -208,80 +228,89 @@ impl RecordScrubber<'_> {
     }
 }
 
-/// The parts of a text that are private, in characters.
-pub(super) fn private_parts(by: Option<Category>, characters: &[char]) -> Vec<Range<usize>> {
+/// The parts of a text of this category that are private, in characters.
+pub(super) fn private_parts(category: Option<Category>, characters: &[char]) -> Vec<Range<usize>> {
     let len = characters.len();
-    match by {
+    match category {
         // The program stays; its arguments are private.
         Some(Category::CommandLines) => {
             let arguments = end_of_program(characters)..len;
             vec![arguments]
         }
-        // The file name stays. Drives and the directory of devices are not private.
+        // The file name after the last separator stays.
         Some(Category::Paths) => {
-            let is_private = |part: &Range<usize>| {
-                let name: String = characters.get(part.clone()).into_iter().flatten().collect();
-                !name.is_empty() && !name.ends_with(':') && name != "Device"
-            };
-            let ends = (0..len).filter(|at| matches!(characters.get(*at), Some('\\' | '/')));
+            let mut parts = Vec::new();
             let mut start = 0;
-            let parts = ends.map(|end| std::mem::replace(&mut start, end + 1)..end);
-            parts.filter(is_private).collect()
+            for (end, character) in characters.iter().enumerate() {
+                if matches!(character, '\\' | '/') {
+                    let directory = characters.get(start..end).unwrap_or_default();
+                    if is_private_directory(directory) {
+                        parts.push(start..end);
+                    }
+                    start = end + 1;
+                }
+            }
+            parts
         }
         // A NUL ends the text, or is part of it.
         _ => {
-            let text = 0..characters
-                .iter()
-                .rposition(|c| *c != '\0')
-                .map_or(0, |at| at + 1);
+            let last = characters.iter().rposition(|c| *c != '\0');
+            let text = 0..last.map_or(0, |last| last + 1);
             vec![text]
         }
     }
 }
 
-/// What separates the arguments of a command line.
+/// Whether a directory is private: drives and the directory of devices are not.
+fn is_private_directory(name: &[char]) -> bool {
+    !name.is_empty() && !name.ends_with(&[':']) && !name.iter().copied().eq("Device".chars())
+}
+
+/// The characters between the arguments of a command line.
 const BLANKS: &str = " \t";
 
-/// Where the program of a command line ends.
+fn is_blank(c: &char) -> bool {
+    BLANKS.contains(*c)
+}
+
+/// The index of the first character after the program of a command line.
 fn end_of_program(characters: &[char]) -> usize {
-    let is_blank = |c: &char| BLANKS.contains(*c);
-    let begin = characters
-        .iter()
-        .position(|c| !is_blank(c))
-        .unwrap_or(characters.len());
-    let rest = characters.get(begin..).unwrap_or_default();
-    if let Some(('"', quoted)) = rest.split_first().map(|(first, quoted)| (*first, quoted))
+    let Some(start) = characters.iter().position(|c| !is_blank(c)) else {
+        return characters.len();
+    };
+    let rest = characters.get(start..).unwrap_or_default();
+    if let ['"', quoted @ ..] = rest
         && let Some(end) = quoted.iter().position(|c| *c == '"')
     {
-        return begin + end + 2;
+        return start + end + 2;
     }
     let word = rest.split(is_blank).next().unwrap_or_default();
     // Options may follow an extension without a blank.
-    let options = (0..word.len()).find(|at| {
-        let (program, options) = word.split_at(*at);
-        let dot = program.len().saturating_sub(4);
-        let extension: String = program
-            .iter()
-            .skip(dot)
-            .map(char::to_ascii_lowercase)
-            .collect();
-        matches!(extension.as_str(), ".exe" | ".com" | ".bat" | ".cmd")
-            && options.first().is_some_and(|c| "/,;=\"".contains(*c))
-    });
-    begin + options.unwrap_or(word.len())
+    let options = (0..word.len()).find(|index| starts_with_option(word, *index));
+    start + options.unwrap_or(word.len())
 }
 
-/// The bytes of the address in a `SOCKADDR`; all bytes after the family if that is not known.
+/// Whether an option is at an index of a word, right after the extension of a program.
+fn starts_with_option(word: &[char], index: usize) -> bool {
+    let program = word.get(..index).unwrap_or_default();
+    let dot = program.len().saturating_sub(4);
+    let extension = program.iter().skip(dot).map(char::to_ascii_lowercase);
+    let extension: String = extension.collect();
+    let is_program = matches!(extension.as_str(), ".exe" | ".com" | ".bat" | ".cmd");
+    is_program && matches!(word.get(index), Some('/' | ',' | ';' | '=' | '"'))
+}
+
+/// The bytes of the address in a `SOCKADDR`; all bytes after the family if the family is unknown.
 fn socket_address(bytes: &[u8]) -> Range<usize> {
-    let (from, to) = match bytes {
-        [2, 0, ..] => (4, 8),
-        [23, 0, ..] => (8, 24),
-        _ => (2, bytes.len()),
+    let address = match bytes {
+        [2, 0, ..] => 4..8,
+        [23, 0, ..] => 8..24,
+        _ => 2..bytes.len(),
     };
-    from.min(bytes.len())..to.min(bytes.len())
+    address.start.min(bytes.len())..address.end.min(bytes.len())
 }
 
-/// Adds all values of a walk, whose first byte is byte `base` of the payload.
+/// Adds all values of a walk. The first byte of the walk is byte `base` of the payload.
 fn add_values<'a>(mut fields: Fields<'a>, base: usize, values: &mut Vec<FieldValue<'a>>) {
     while let Some(LocatedField {
         field,
@@ -332,23 +361,41 @@ fn add_value<'a>(
     }
 }
 
-/// Whether a field holds the count or length of another one: then it stays.
-pub(super) fn counts(schema: &EventSchema, counter: &Field) -> bool {
-    fn any(fields: &[Field], top: &[Field], counter: &Field) -> bool {
-        let same = |reference: FieldRef| {
-            let found = match reference {
-                FieldRef::Here(index) => fields.get(usize::from(index)),
-                FieldRef::Top(index) => top.get(usize::from(index)),
-            };
-            found.is_some_and(|f| std::ptr::eq(f, counter))
-        };
-        fields.iter().any(|field| {
-            matches!(field.count, Count::Field(r) if same(r))
-                || matches!(field.length, Length::Field(r) if same(r))
-                || matches!(&field.kind, etl_schema::FieldKind::Struct(m) if any(m, top, counter))
-        })
+/// Whether a field contains the count or length of another field: then it stays.
+pub(super) fn is_counter(schema: &EventSchema, field: &Field) -> bool {
+    counts_any(field, &schema.fields, &schema.fields)
+}
+
+/// Whether `counter` contains the count or length of any of `fields`, or of their members. `top` are
+/// the fields of the event.
+fn counts_any(counter: &Field, fields: &[Field], top: &[Field]) -> bool {
+    for field in fields {
+        if let Count::Field(reference) = field.count
+            && is_field(counter, reference, fields, top)
+        {
+            return true;
+        }
+        if let Length::Field(reference) = field.length
+            && is_field(counter, reference, fields, top)
+        {
+            return true;
+        }
+        if let FieldKind::Struct(members) = &field.kind
+            && counts_any(counter, members, top)
+        {
+            return true;
+        }
     }
-    any(&schema.fields, &schema.fields, counter)
+    false
+}
+
+/// Whether a reference from one of `fields` refers to this field.
+fn is_field(field: &Field, reference: FieldRef, fields: &[Field], top: &[Field]) -> bool {
+    let target = match reference {
+        FieldRef::Here(index) => fields.get(usize::from(index)),
+        FieldRef::Top(index) => top.get(usize::from(index)),
+    };
+    target.is_some_and(|target| std::ptr::eq(target, field))
 }
 
 #[cfg(test)]
@@ -364,9 +411,11 @@ mod tests {
         text.encode_utf16().flat_map(u16::to_le_bytes).collect()
     }
 
-    /// What becomes of a value.
-    fn after(action: Action, by: Option<Category>, kind: ValueKind, value: &[u8]) -> Vec<u8> {
-        let (policy, mask, none) = (Policy::none(), Mask::new(b"salt"), TextMatcher::default());
+    /// The replacement of a value.
+    fn after(action: Action, category: Option<Category>, kind: ValueKind, value: &[u8]) -> Vec<u8> {
+        let policy = Policy::none();
+        let mask = Mask::new(b"salt");
+        let none = TextMatcher::default();
         let scrubber = RecordScrubber {
             policy: &policy,
             mask: &mask,
@@ -375,7 +424,7 @@ mod tests {
             max_size: None,
         };
         let mut bytes = value.to_vec();
-        scrubber.value(action, by, kind, &mut bytes);
+        scrubber.replace_value(Treatment { action, category }, kind, &mut bytes);
         bytes
     }
 

@@ -1,4 +1,4 @@
-//! Replacements: equal values get equal ones, and a guess cannot be tested without the salt.
+//! Replacements: equal values get equal replacements, and a guess cannot be tested without the salt.
 
 use sha2::{Digest, Sha256};
 
@@ -67,7 +67,7 @@ impl Mask {
         })
     }
 
-    /// Endless letters and digits that depend on a text, whatever its case, and on `attempt`.
+    /// Endless letters and digits that depend on a text, but not on its case, and on `attempt`.
     pub(super) fn letters(&self, text: &str, attempt: u32) -> impl Iterator<Item = u8> + use<> {
         let mut value = text.to_lowercase().into_bytes();
         if attempt > 0 {
@@ -84,7 +84,9 @@ impl Mask {
     pub(super) fn number(&self, domain: &str, value: u64, below: u64) -> u64 {
         let mut bytes = self.stream(domain, &value.to_le_bytes());
         let mut word = [0; 8];
-        word.iter_mut().for_each(|b| *b = bytes.next().unwrap_or(0));
+        for byte in &mut word {
+            *byte = bytes.next().unwrap_or(0);
+        }
         u64::from_le_bytes(word) % below.max(1)
     }
 
@@ -100,12 +102,14 @@ impl Mask {
     /// The replacement of an address: all addresses of a zone move by the same distance, so that
     /// ranges still contain their addresses. The low 16 bits stay.
     ///
-    /// Zones are 32-bit addresses, those of 64-bit user space, and those of the kernel. Addresses
-    /// in the lowest 64 KB, which are never mapped, stay.
+    /// The zones are 32-bit addresses, 64-bit user space, and the kernel. Addresses in the lowest
+    /// 64 KB, which are never mapped, stay.
     pub(super) fn address(&self, value: u64) -> u64 {
         for ((low, size), distance) in ZONES.into_iter().zip(self.distances) {
-            if let Some(at) = value.checked_sub(low).filter(|at| *at < size) {
-                return low + (at + distance) % size;
+            if let Some(offset) = value.checked_sub(low)
+                && offset < size
+            {
+                return low + (offset + distance) % size;
             }
         }
         value

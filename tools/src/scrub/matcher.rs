@@ -25,15 +25,9 @@ impl Encoding {
 
     /// One character for each unit; U+FFFD for a surrogate.
     pub fn characters(self, bytes: &[u8]) -> Vec<char> {
-        let wide = |unit: &[u8; 2]| char::from_u32(u16::from_le_bytes(*unit).into());
         match self {
-            Encoding::Narrow => bytes.iter().map(|b| char::from(*b)).collect(),
-            Encoding::Wide => {
-                let units = bytes.as_chunks().0.iter();
-                units
-                    .map(|unit| wide(unit).unwrap_or(char::REPLACEMENT_CHARACTER))
-                    .collect()
-            }
+            Encoding::Narrow => bytes.iter().copied().map(char::from).collect(),
+            Encoding::Wide => bytes.as_chunks().0.iter().copied().map(wide_char).collect(),
         }
     }
 
@@ -45,17 +39,17 @@ impl Encoding {
                 Err(_) => bytes.iter().map(|byte| from_ansi(*byte)).collect(),
             },
             Encoding::Wide => {
-                let units = bytes
-                    .as_chunks::<2>()
-                    .0
-                    .iter()
-                    .map(|unit| u16::from_le_bytes(*unit));
-                char::decode_utf16(units)
-                    .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
-                    .collect()
+                let pairs = bytes.as_chunks::<2>().0;
+                let units: Vec<u16> = pairs.iter().map(|pair| u16::from_le_bytes(*pair)).collect();
+                String::from_utf16_lossy(&units)
             }
         }
     }
+}
+
+/// The character of a UTF-16 code unit; U+FFFD for a surrogate.
+pub(super) fn wide_char(unit: [u8; 2]) -> char {
+    char::from_u32(u16::from_le_bytes(unit).into()).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
 /// Encodes a character, if the encoding has it.
@@ -86,31 +80,40 @@ pub(super) struct Found {
     pub end: usize,
 }
 
-/// Finds any of many texts. The time does not depend on how many there are.
+/// The beginning of a text at the end of the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Truncated {
+    pub encoding: Encoding,
+    pub start: usize,
+}
+
+/// Finds any of many texts. The time does not depend on their number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TextMatcher {
     texts: Vec<String>,
     /// The texts in each form.
     tries: [Trie; FORMS.len()],
-    /// Only as whole words.
-    word: bool,
+    /// Finds texts only as whole words.
+    only_words: bool,
 }
 
 impl TextMatcher {
-    /// Finds these texts in all encodings; empty ones and those that differ only in case from
-    /// earlier ones are left out. With `word`, finds them only as whole words.
-    pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>, word: bool) -> Self {
-        let mut matcher = TextMatcher {
-            word,
-            ..TextMatcher::default()
-        };
-        let mut known = HashSet::new();
+    /// Finds these texts in all encodings and cases. Empty texts are left out.
+    pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut matcher = TextMatcher::default();
+        let mut added = HashSet::new();
         for text in texts {
-            if !text.is_empty() && known.insert(text.to_lowercase()) {
+            if !text.is_empty() && added.insert(text.to_lowercase()) {
                 matcher.add(text);
             }
         }
         matcher
+    }
+
+    /// Finds the texts only as whole words.
+    pub fn only_words(mut self) -> Self {
+        self.only_words = true;
+        self
     }
 
     pub fn is_empty(&self) -> bool {
@@ -130,70 +133,100 @@ impl TextMatcher {
         let number = self.texts.len();
         self.texts.push(text.to_owned());
         for (form, ((_, encode), trie)) in FORMS.iter().zip(&mut self.tries).enumerate() {
-            // In ASCII both narrow forms are the same.
+            // Both narrow forms of ASCII are the same.
             if form == 1 && text.is_ascii() {
                 continue;
             }
-            let variants = |c| cases(c).into_iter().filter_map(encode).collect();
-            let characters: Vec<Vec<Vec<u8>>> = text.chars().map(variants).collect();
-            // The encoding does not have all characters.
+            let mut characters: Vec<Vec<Vec<u8>>> = Vec::new();
+            for c in text.chars() {
+                characters.push(cases(c).into_iter().filter_map(encode).collect());
+            }
+            // The encoding may not have all characters.
             if !characters.iter().any(Vec::is_empty) {
                 trie.add(number, &characters, text.is_ascii());
             }
         }
     }
 
-    /// The first occurrence of a text from `from` on; of several at one offset, the longest.
+    /// The first occurrence of a text from `from` on. If there are several at one offset, returns
+    /// the longest.
     pub fn find(&self, bytes: &[u8], from: usize) -> Option<Found> {
         if self.is_empty() {
             return None;
         }
-        (from..bytes.len()).find_map(|start| {
-            let forms = FORMS
-                .iter()
-                .zip(&self.tries)
-                .filter_map(|((encoding, _), trie)| {
-                    let whole = |end| !self.word || is_word(*encoding, bytes, start, end);
-                    let (text, end) = trie.longest(bytes, start, whole)?;
-                    Some(Found {
-                        text,
-                        encoding: *encoding,
-                        start,
-                        end,
-                    })
-                });
-            forms.max_by_key(|found| found.end)
-        })
+        (from..bytes.len()).find_map(|start| self.find_at(bytes, start))
     }
 
-    /// Where a text begins at the end of the bytes that may continue in the next record, which
+    /// All occurrences of texts, which may overlap.
+    pub fn find_all(&self, bytes: &[u8]) -> Vec<Found> {
+        let mut all = Vec::new();
+        let mut from = 0;
+        while let Some(found) = self.find(bytes, from) {
+            from = found.start + 1;
+            all.push(found);
+        }
+        all
+    }
+
+    /// The longest text at an offset.
+    fn find_at(&self, bytes: &[u8], start: usize) -> Option<Found> {
+        let mut longest: Option<Found> = None;
+        for ((encoding, _), trie) in FORMS.iter().zip(&self.tries) {
+            let end = trie.longest(bytes, start, |end| {
+                !self.only_words || is_word(*encoding, bytes, start, end)
+            });
+            let Some(end) = end else { continue };
+            if longest.is_none_or(|longest| longest.end <= end.offset) {
+                longest = Some(Found {
+                    text: end.text,
+                    encoding: *encoding,
+                    start,
+                    end: end.offset,
+                });
+            }
+        }
+        longest
+    }
+
+    /// The beginning of a text at the end of the bytes that may continue in the next record, which
     /// begins with at most `beyond` bytes that could be text.
-    pub fn find_truncated(&self, bytes: &[u8], beyond: usize) -> Option<(usize, Encoding)> {
+    pub fn find_truncated(&self, bytes: &[u8], beyond: usize) -> Option<Truncated> {
         let max_len = self.tries.iter().map(Trie::max_len).max().unwrap_or(0);
-        (bytes.len().saturating_sub(max_len)..bytes.len()).find_map(|start| {
-            let left = bytes.get(start..).unwrap_or_default();
-            let forms = FORMS.iter().zip(&self.tries);
-            let mut begun = forms.filter(|(_, trie)| trie.begins(left, beyond));
-            begun.next().map(|((encoding, _), _)| (start, *encoding))
-        })
+        for start in bytes.len().saturating_sub(max_len)..bytes.len() {
+            let rest = bytes.get(start..).unwrap_or_default();
+            for ((encoding, _), trie) in FORMS.iter().zip(&self.tries) {
+                if trie.begins(rest, beyond) {
+                    return Some(Truncated {
+                        encoding: *encoding,
+                        start,
+                    });
+                }
+            }
+        }
+        None
     }
 }
 
 /// Whether no letter or digit precedes or follows.
 fn is_word(encoding: Encoding, bytes: &[u8], start: usize, end: usize) -> bool {
-    let letter = |at: Option<usize>| match encoding {
-        Encoding::Narrow => at
-            .and_then(|at| bytes.get(at))
-            .is_some_and(u8::is_ascii_alphanumeric),
-        Encoding::Wide => at
-            .and_then(|at| bytes.get(at..at + 2))
-            .is_some_and(|unit| matches!(unit, [low, 0] if low.is_ascii_alphanumeric())),
-    };
-    let before = start.checked_sub(encoding.step());
-    !letter(before) && !letter(Some(end))
+    if let Some(before) = start.checked_sub(encoding.step())
+        && is_alphanumeric_at(encoding, bytes, before)
+    {
+        return false;
+    }
+    !is_alphanumeric_at(encoding, bytes, end)
 }
 
-/// Letters whose other cases lead to another letter: that one, and the letter.
+/// Whether an ASCII letter or digit is at an offset.
+fn is_alphanumeric_at(encoding: Encoding, bytes: &[u8], offset: usize) -> bool {
+    match (encoding, bytes.get(offset..)) {
+        (Encoding::Narrow, Some([byte, ..])) => byte.is_ascii_alphanumeric(),
+        (Encoding::Wide, Some([low, 0, ..])) => low.is_ascii_alphanumeric(),
+        _ => false,
+    }
+}
+
+/// Letters that are the other case of a further letter: the letter, and the further one.
 const FURTHER: [(char, char); 16] = [
     ('k', '\u{212a}'),
     ('s', '\u{17f}'),
@@ -215,28 +248,29 @@ const FURTHER: [(char, char); 16] = [
 
 /// A character in each of its cases.
 fn cases(c: char) -> Vec<char> {
-    fn one(mut many: impl Iterator<Item = char>) -> Option<char> {
-        many.next().filter(|_| many.next().is_none())
-    }
     let mut all = vec![c];
-    let mut at = 0;
-    while let Some(&c) = all.get(at) {
-        let further = FURTHER
-            .iter()
-            .filter(|(letter, _)| *letter == c)
-            .map(|(_, other)| *other);
-        let others = one(c.to_lowercase())
-            .into_iter()
-            .chain(one(c.to_uppercase()))
-            .chain(further);
-        for other in others {
-            if !all.contains(&other) {
-                all.push(other);
+    let mut index = 0;
+    while let Some(&c) = all.get(index) {
+        add_case(&mut all, c.to_lowercase());
+        add_case(&mut all, c.to_uppercase());
+        for (letter, further) in FURTHER {
+            if letter == c {
+                add_case(&mut all, std::iter::once(further));
             }
         }
-        at += 1;
+        index += 1;
     }
     all
+}
+
+/// Adds a case of a character that is a single, new character.
+fn add_case(all: &mut Vec<char>, mut case: impl Iterator<Item = char>) {
+    if let Some(c) = case.next()
+        && case.next().is_none()
+        && !all.contains(&c)
+    {
+        all.push(c);
+    }
 }
 
 /// The characters of Windows-1252 from 0x80 on.
@@ -247,20 +281,17 @@ const HIGH: [char; 32] = [
 
 /// A character in Windows-1252.
 fn ansi(c: char) -> Option<u8> {
-    match u32::from(c) {
-        code @ (0..=0x7f | 0xa0..=0xff) => u8::try_from(code).ok(),
-        _ => HIGH
-            .iter()
-            .position(|h| *h == c)
-            .and_then(|at| u8::try_from(0x80 + at).ok()),
-    }
+    let code = match u32::from(c) {
+        code @ (0..=0x7f | 0xa0..=0xff) => code as usize,
+        _ => 0x80 + HIGH.iter().position(|high| *high == c)?,
+    };
+    u8::try_from(code).ok()
 }
 
 /// The character of a byte in Windows-1252.
 fn from_ansi(byte: u8) -> char {
-    let high = byte
-        .checked_sub(0x80)
-        .and_then(|at| HIGH.get(usize::from(at)));
+    let index = usize::from(byte).checked_sub(0x80);
+    let high = index.and_then(|index| HIGH.get(index));
     high.copied().unwrap_or(char::from(byte))
 }
 
@@ -268,8 +299,8 @@ fn from_ansi(byte: u8) -> char {
 mod tests {
     use super::*;
 
-    fn matcher(texts: &[&str], word: bool) -> TextMatcher {
-        TextMatcher::new(texts.iter().copied(), word)
+    fn matcher(texts: &[&str]) -> TextMatcher {
+        TextMatcher::new(texts.iter().copied())
     }
 
     fn wide(text: &str) -> Vec<u8> {
@@ -278,7 +309,7 @@ mod tests {
 
     #[test]
     fn find_knows_every_encoding_and_case() {
-        let n = matcher(&["Müller", "bob"], false);
+        let n = matcher(&["Müller", "bob"]);
         for bytes in [
             "xMÜLLERx".as_bytes().to_vec(),
             b"xm\xfcllerx".to_vec(),
@@ -295,9 +326,9 @@ mod tests {
 
     #[test]
     fn find_returns_the_longest_and_whole_words() {
-        let n = matcher(&["ann", "anna"], false);
+        let n = matcher(&["ann", "anna"]);
         assert_eq!(n.find(b"xannax", 0).map(|f| (f.start, f.end)), Some((1, 5)));
-        let n = matcher(&["ann"], true);
+        let n = matcher(&["ann"]).only_words();
         assert_eq!(n.find(b"anna.ann\\", 0).map(|f| f.start), Some(5));
         assert_eq!(n.find(&wide("anna.ann"), 0).map(|f| f.start), Some(10));
         assert_eq!(n.find(b"xann", 0), None);
@@ -305,15 +336,15 @@ mod tests {
 
     #[test]
     fn find_truncated_returns_the_beginning_of_a_text() {
-        let n = matcher(&["secret"], false);
-        let start = |bytes: &[u8]| n.find_truncated(bytes, 3).map(|(start, _)| start);
+        let n = matcher(&["secret"]);
+        let start = |bytes: &[u8]| n.find_truncated(bytes, 3).map(|text| text.start);
         assert_eq!(start(b"..secre"), Some(2));
         assert_eq!(start(b"..se"), None);
         assert_eq!(start(b"..secret"), None);
         let bytes = wide("..secre");
         assert_eq!(start(&bytes[..bytes.len() - 1]), Some(4));
-        let n = matcher(&["secret", "secrets", "s3"], false);
-        let start = |bytes: &[u8]| n.find_truncated(bytes, 3).map(|(start, _)| start);
+        let n = matcher(&["secret", "secrets", "s3"]);
+        let start = |bytes: &[u8]| n.find_truncated(bytes, 3).map(|text| text.start);
         assert_eq!(
             (start(b"..secret"), start(b"..s"), start(b"..se")),
             (Some(2), Some(2), None)
@@ -333,7 +364,7 @@ mod tests {
             ("\u{131}nan", "INAN"),
         ] {
             for (text, other) in [(text, other), (other, text)] {
-                let n = matcher(&["other", text], false);
+                let n = matcher(&["other", text]);
                 for bytes in [other.as_bytes().to_vec(), wide(other)] {
                     let found = n.find(&bytes, 0).map(|f| (f.text, f.start, f.end));
                     assert_eq!(found, Some((1, 0, bytes.len())), "{text} {other}");
@@ -343,25 +374,25 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_known_once() {
-        let n = matcher(&["Ann", "ANN", "", "bob"], false);
+    fn texts_are_added_once() {
+        let n = matcher(&["Ann", "ANN", "", "bob"]);
         assert_eq!((n.len(), n.text(0), n.text(1)), (2, "Ann", "bob"));
-        assert!(!n.is_empty() && matcher(&[""], false).is_empty());
+        assert!(!n.is_empty() && matcher(&[""]).is_empty());
     }
 
-    /// Looking at every text for every byte would take minutes.
+    /// Comparing every text at every byte would take minutes.
     #[test]
-    fn find_takes_many_texts() {
+    fn find_is_fast_with_many_texts() {
         let texts: Vec<_> = (0..20_000)
             .map(|i| format!("secret number {i:05}"))
             .collect();
-        let n = TextMatcher::new(texts.iter().map(String::as_str), false);
+        let n = TextMatcher::new(texts.iter().map(String::as_str));
         let bytes = "a secret number 1234x ".repeat(10_000) + "Secret Number 19999 secret number";
         let found = n.find(bytes.as_bytes(), 0).unwrap();
         assert_eq!((found.text, found.end), (19_999, bytes.len() - 14));
         assert_eq!(n.find(bytes.as_bytes(), found.end), None);
         assert_eq!(
-            n.find_truncated(bytes.as_bytes(), 9).map(|(s, _)| s),
+            n.find_truncated(bytes.as_bytes(), 9).map(|text| text.start),
             Some(bytes.len() - 13)
         );
     }

@@ -1,7 +1,7 @@
 //! Traces without names, paths and other private data.
 //!
-//! Replacements are as long as what they replace ([`Lengths::Keep`]) or short ([`Lengths::Free`]).
-//! Equal values get equal replacements, so addresses and names resolve as before. What is replaced:
+//! Replacements are as long as the values ([`Lengths::Keep`]) or short ([`Lengths::Free`]). Equal
+//! values get equal replacements, so addresses and names resolve as before. What is replaced:
 //!
 //! * **Fields** with a known schema, by name ([`Policy::with_field`]) and by content
 //!   ([`Category`]).
@@ -38,6 +38,7 @@ use etl_format::read::{Order, Record, Source, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::record::Record as _;
 use etl_format::write::{Finished, Output};
+use etl_schema::Field;
 use etl_schema::decode::Value;
 use etl_schema::store::SchemaStore;
 
@@ -46,29 +47,29 @@ use crate::{Error, OnRecord, Result};
 use fields::RecordScrubber;
 use matcher::{Encoding, TextMatcher};
 
-/// Names of users and machines that are searched everywhere; further ones are replaced only in
-/// their own fields.
+/// The most names of users and machines that are searched everywhere. Further names are replaced
+/// only in their own fields.
 pub const MAX_NAMES: usize = 1 << 10;
 
-/// Fields that are counted by name.
+/// The most fields that are counted by name.
 const MAX_FIELDS: usize = 1 << 12;
 
-/// Characters of the shortest name that is searched: shorter ones are often words.
+/// Characters of the shortest name that is searched: shorter names are often words.
 const MIN_NAME: usize = 3;
 
-/// Whether what replaces a value is as long as the value.
+/// Whether a replacement is as long as the value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lengths {
     /// It is: no other byte of the trace moves.
     #[default]
     Keep,
     /// Text in fields becomes a short token, or nothing if it is dropped, and its record is encoded
-    /// again, so lengths reveal nothing. Records without a known schema, and those that decoding
+    /// again, so lengths reveal nothing. Records without a known schema, and records that decoding
     /// and encoding would change, keep their lengths ([`Summary::lengths_kept`]).
     Free,
 }
 
-/// Replaces what is private in a trace.
+/// Replaces private data in a trace.
 #[derive(Debug)]
 pub struct Scrubber<'f> {
     policy: Policy,
@@ -123,10 +124,10 @@ impl<'f> Scrubber<'f> {
         self
     }
 
-    /// Decodes events with these schemas beside those of the trace.
+    /// Decodes events with these schemas in addition to the schemas of the trace.
     #[must_use]
-    pub fn schemas(mut self, known: SchemaStore) -> Self {
-        self.schemas = known;
+    pub fn schemas(mut self, schemas: SchemaStore) -> Self {
+        self.schemas = schemas;
         self
     }
 
@@ -137,7 +138,7 @@ impl<'f> Scrubber<'f> {
         self
     }
 
-    /// Writes the trace without what is private.
+    /// Writes the trace without private data.
     ///
     /// # Errors
     /// Errors of reading and writing, with the side.
@@ -146,9 +147,10 @@ impl<'f> Scrubber<'f> {
         trace: &mut Trace<S>,
         output: O,
     ) -> Result<Finished<O, Summary>> {
-        let secrets = TextMatcher::new(self.secrets.iter().map(String::as_str), false);
-        let known = std::mem::take(&mut self.schemas);
-        let (mut store, names) = learn(trace, known, &self.policy, &mut self.on_record)?;
+        let secrets = TextMatcher::new(self.secrets.iter().map(String::as_str));
+        let schemas = std::mem::take(&mut self.schemas);
+        let Learned { mut store, names } =
+            learn(trace, schemas, &self.policy, &mut self.on_record)?;
         // The records in buffer 0 cannot move, so they keep their lengths.
         let fixed = RecordScrubber {
             policy: &self.policy,
@@ -162,7 +164,7 @@ impl<'f> Scrubber<'f> {
             fixed.record(record, &store, out, &mut summary);
             true
         })?;
-        header(&fixed, &mut plan.header, &mut summary);
+        scrub_header(&fixed, &mut plan.header, &mut summary);
         let capacity = (plan.header.buffer_size as usize).saturating_sub(BUFFER_HEADER_SIZE);
         let scrubber = match self.lengths {
             Lengths::Keep => fixed,
@@ -202,64 +204,81 @@ impl<'f> Scrubber<'f> {
     }
 }
 
-/// The first pass: schemas, and the names of users and machines.
+/// The result of the first pass.
+struct Learned {
+    /// All schemas.
+    store: SchemaStore,
+    /// The names of users and machines.
+    names: TextMatcher,
+}
+
+/// The first pass: learns schemas, and the names of users and machines.
 fn learn<S: Source>(
     trace: &mut Trace<S>,
     mut store: SchemaStore,
     policy: &Policy,
     on_record: &mut OnRecord<'_>,
-) -> etl_format::Result<(SchemaStore, TextMatcher)> {
-    let mut found = BTreeSet::new();
-    let users = policy.of(Category::Users) != Action::Keep;
-    let machines = policy.of(Category::Machines) != Action::Keep;
+) -> etl_format::Result<Learned> {
+    let mut names = BTreeSet::new();
     trace.records(Order::Time)?.for_each(|record| {
         on_record.call(&record);
         store.learn(&record);
-        if found.len() >= MAX_NAMES {
-            return Ok(());
-        }
-        if users {
-            let payload = record.payload();
-            let mut from = 0;
-            while let Some((home, name)) = patterns::home(payload, from) {
-                from = home.end.max(from + 1);
-                found.insert(name.to_lowercase());
-            }
-        }
-        if users || machines {
-            add_names(&record, &store, users, machines, &mut found);
+        if names.len() < MAX_NAMES {
+            add_homes(&record, policy, &mut names);
+            add_names(&record, &store, policy, &mut names);
         }
         Ok::<_, etl_format::Error>(())
     })?;
-    let names = found
-        .iter()
-        .map(String::as_str)
-        .filter(|name| is_distinctive(name));
-    Ok((store, TextMatcher::new(names.take(MAX_NAMES), true)))
+    names.retain(|name| is_distinctive(name));
+    let names = names.iter().map(String::as_str).take(MAX_NAMES);
+    Ok(Learned {
+        store,
+        names: TextMatcher::new(names).only_words(),
+    })
+}
+
+/// Adds the owners of home directories.
+fn add_homes(record: &Record<'_>, policy: &Policy, names: &mut BTreeSet<String>) {
+    if policy.of(Category::Users) == Action::Keep {
+        return;
+    }
+    let mut from = 0;
+    while let Some(home) = patterns::home(record.payload(), from) {
+        from = home.owner.end.max(from + 1);
+        names.insert(home.name.to_lowercase());
+    }
+}
+
+/// Whether a field contains the name of a user or machine that is replaced.
+fn is_private_name(field: &Field, policy: &Policy) -> bool {
+    match policy::category(field) {
+        Some(category @ (Category::Users | Category::Machines)) => {
+            policy.of(category) != Action::Keep
+        }
+        _ => false,
+    }
 }
 
 /// Adds the names in fields of users and machines.
 fn add_names(
     record: &Record<'_>,
     store: &SchemaStore,
-    users: bool,
-    machines: bool,
-    found: &mut BTreeSet<String>,
+    policy: &Policy,
+    names: &mut BTreeSet<String>,
 ) {
+    if policy.of_names() == Action::Keep {
+        return;
+    }
     let Some(decoder) = store.decoder(record) else {
         return;
     };
-    let wanted = |field: &etl_schema::Field| match policy::category(field) {
-        Some(Category::Users) => users,
-        Some(Category::Machines) => machines,
-        _ => false,
-    };
-    if !decoder.schema().fields.iter().any(wanted) {
+    let mut fields = decoder.schema().fields.iter();
+    if !fields.any(|field| is_private_name(field, policy)) {
         return;
     }
     let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
     for (field, value) in decoder.fields(record.payload(), pointers) {
-        if !wanted(field) {
+        if !is_private_name(field, policy) {
             continue;
         }
         let text = match value {
@@ -270,8 +289,8 @@ fn add_names(
             }
             _ => continue,
         };
-        // `DOMAIN\user` holds two names.
-        found.extend(text.split(['\\', '@']).map(str::to_lowercase));
+        // `DOMAIN\user` contains two names.
+        names.extend(text.split(['\\', '@']).map(str::to_lowercase));
     }
 }
 
@@ -286,25 +305,23 @@ fn is_distinctive(name: &str) -> bool {
 }
 
 /// Scrubs the names in the header event. Its numbers stay; listed texts in them are counted.
-fn header(scrubber: &RecordScrubber<'_>, header: &mut FileHeader, summary: &mut Summary) {
-    let mut text = |units: &mut [u16]| {
-        let mut bytes: Vec<u8> = units.iter().flat_map(|u| u.to_le_bytes()).collect();
-        scrubber.patterns(&mut bytes, summary);
-        scrubber.erase(&mut bytes, &[], summary);
-        for (unit, pair) in units.iter_mut().zip(bytes.as_chunks::<2>().0) {
-            *unit = u16::from_le_bytes(*pair);
-        }
-    };
-    text(&mut header.logger_name);
-    text(&mut header.log_file_name);
-    text(&mut header.time_zone.standard_name);
-    text(&mut header.time_zone.daylight_name);
+fn scrub_header(scrubber: &RecordScrubber<'_>, header: &mut FileHeader, summary: &mut Summary) {
+    scrub_units(scrubber, &mut header.logger_name, summary);
+    scrub_units(scrubber, &mut header.log_file_name, summary);
+    scrub_units(scrubber, &mut header.time_zone.standard_name, summary);
+    scrub_units(scrubber, &mut header.time_zone.daylight_name, summary);
     let mut bytes = Vec::new();
     if header.encode(&mut bytes).is_ok() {
-        let mut from = 0;
-        while let Some(found) = scrubber.secrets.find(&bytes, from) {
-            summary.left += 1;
-            from = found.start + 1;
-        }
+        summary.left += scrubber.secrets.find_all(&bytes).len() as u64;
+    }
+}
+
+/// Scrubs a text in UTF-16.
+fn scrub_units(scrubber: &RecordScrubber<'_>, units: &mut [u16], summary: &mut Summary) {
+    let mut bytes: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+    scrubber.patterns(&mut bytes, summary);
+    scrubber.erase(&mut bytes, &[], summary);
+    for (unit, pair) in units.iter_mut().zip(bytes.as_chunks::<2>().0) {
+        *unit = u16::from_le_bytes(*pair);
     }
 }

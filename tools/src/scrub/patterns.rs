@@ -1,7 +1,9 @@
 //! Patterns of private data: owners of home directories, and SIDs of accounts.
 
+use std::ops::Range;
+
 use super::mask::Mask;
-use super::matcher::{Encoding, Found};
+use super::matcher::{Encoding, Found, wide_char};
 
 /// Directories that contain homes.
 const HOMES: [&str; 6] = [
@@ -13,7 +15,7 @@ const HOMES: [&str; 6] = [
     "\\\\documents and settings\\\\",
 ];
 
-/// Homes that belong to no person, and a file beside them.
+/// Homes that do not belong to a person, and a file next to them.
 const SHARED_HOMES: [&str; 10] = [
     "public",
     "default",
@@ -30,27 +32,34 @@ const SHARED_HOMES: [&str; 10] = [
 /// Characters of the longest name of a home.
 const MAX_NAME: usize = 64;
 
+/// A home directory.
+pub(super) struct Home {
+    /// The location of its name.
+    pub owner: Found,
+    /// Its name, which is the name of its owner.
+    pub name: String,
+}
+
 /// The character at an offset; U+FFFD if it is a surrogate.
-fn at(bytes: &[u8], offset: usize, encoding: Encoding) -> Option<char> {
+fn char_at(bytes: &[u8], offset: usize, encoding: Encoding) -> Option<char> {
     match encoding {
-        Encoding::Narrow => bytes.get(offset).map(|b| char::from(*b)),
-        Encoding::Wide => {
-            let unit = u16::from_le_bytes(*bytes.get(offset..)?.first_chunk()?);
-            Some(char::from_u32(unit.into()).unwrap_or('\u{fffd}'))
-        }
+        Encoding::Narrow => Some(char::from(*bytes.get(offset)?)),
+        Encoding::Wide => Some(wide_char(*bytes.get(offset..)?.first_chunk()?)),
     }
 }
 
 /// Whether an ASCII text, given in lower case, is at an offset, in any case.
 fn is_at(bytes: &[u8], offset: usize, encoding: Encoding, text: &str) -> bool {
-    text.chars().enumerate().all(|(number, c)| {
-        at(bytes, offset + number * encoding.step(), encoding)
-            .is_some_and(|b| b.to_ascii_lowercase() == c)
+    text.chars().enumerate().all(|(index, expected)| {
+        match char_at(bytes, offset + index * encoding.step(), encoding) {
+            Some(c) => c.to_ascii_lowercase() == expected,
+            None => false,
+        }
     })
 }
 
-/// The owner of the next home directory from an offset on: place and name.
-pub(super) fn home(bytes: &[u8], from: usize) -> Option<(Found, String)> {
+/// The next home directory from an offset on.
+pub(super) fn home(bytes: &[u8], from: usize) -> Option<Home> {
     for (offset, byte) in bytes.iter().enumerate().skip(from) {
         if !matches!(byte, b'\\' | b'/') {
             continue;
@@ -63,55 +72,59 @@ pub(super) fn home(bytes: &[u8], from: usize) -> Option<(Found, String)> {
             let end = end_of_name(bytes, start, encoding);
             let name = encoding.decoded(bytes.get(start..end).unwrap_or_default());
             if !name.is_empty() && !SHARED_HOMES.contains(&name.to_lowercase().as_str()) {
-                return Some((
-                    Found {
-                        text: 0,
-                        encoding,
-                        start,
-                        end,
-                    },
-                    name,
-                ));
+                let owner = Found {
+                    text: 0,
+                    encoding,
+                    start,
+                    end,
+                };
+                return Some(Home { owner, name });
             }
         }
     }
     None
 }
 
-/// Where the name of a home that begins at `start` ends.
+/// The end of the name of a home that begins at `start`.
 fn end_of_name(bytes: &[u8], start: usize, encoding: Encoding) -> usize {
     let step = encoding.step();
-    let (mut end, mut len, mut command) = (start, 0, None);
-    let next = |at: usize| self::at(bytes, at, encoding);
-    let blank = |at: usize| at > start && next(at - step) == Some(' ');
+    let mut end = start;
+    let mut len = 0;
+    // The offset of the first `&` after a blank.
+    let mut command = None;
     while end - start < MAX_NAME * 4
-        && let Some(c) = next(end)
+        && let Some(c) = char_at(bytes, end, encoding)
     {
-        // In UTF-8, such bytes follow the first one of a character.
+        // In UTF-8, such bytes follow the first byte of a character.
         let follows = encoding == Encoding::Narrow && ('\u{80}'..'\u{c0}').contains(&c);
         if len == MAX_NAME && !follows {
             break;
         }
         // Eight-bit characters from 0x80 on may belong to letters of UTF-8 or Windows-1252.
-        let control = c.is_control() && (encoding == Encoding::Wide || c.is_ascii());
-        let commands = c == '&' && next(end + step) == Some('&');
-        if control || commands || "\\/:*?\"<>|;,".contains(c) {
+        let is_control = c.is_control() && (encoding == Encoding::Wide || c.is_ascii());
+        let is_operator = is_at(bytes, end, encoding, "&&");
+        if is_control || is_operator || "\\/:*?\"<>|;,".contains(c) {
             break;
         }
-        if c == '&' && blank(end) {
+        if c == '&' && is_after_blank(bytes, start, end, encoding) {
             command.get_or_insert(end);
         }
         len += usize::from(!follows);
         end += step;
     }
-    // A name may contain `&`, but a command may follow the last name of a path, too.
-    if !matches!(next(end), Some('\\' | '/')) {
+    // A name may contain `&`. But after the last name of a path, `&` may also begin a command.
+    if !matches!(char_at(bytes, end, encoding), Some('\\' | '/')) {
         end = command.unwrap_or(end);
     }
-    while blank(end) {
+    while is_after_blank(bytes, start, end, encoding) {
         end -= step;
     }
     end
+}
+
+/// Whether a blank precedes an offset in a name that begins at `start`.
+fn is_after_blank(bytes: &[u8], start: usize, offset: usize, encoding: Encoding) -> bool {
+    offset > start && char_at(bytes, offset - encoding.step(), encoding) == Some(' ')
 }
 
 /// Replaces the parts of a SID that identify the machine, the domain and the account; parts that
@@ -125,8 +138,8 @@ pub(super) fn sid(mask: &Mask, sid: &mut [u8]) -> bool {
         parts.push(word.first_chunk().map_or(0, |w| u32::from_le_bytes(*w)));
     }
     let before = parts.clone();
-    for (number, part) in parts.iter_mut().enumerate() {
-        *part = replaced(mask, authority.into(), &before, number);
+    for (index, part) in parts.iter_mut().enumerate() {
+        *part = replacement(mask, authority.into(), &before, index);
     }
     for (word, part) in rest.chunks_exact_mut(4).zip(&parts) {
         word.copy_from_slice(&part.to_le_bytes());
@@ -135,68 +148,114 @@ pub(super) fn sid(mask: &Mask, sid: &mut [u8]) -> bool {
 }
 
 /// The replacement of a sub-authority.
-fn replaced(mask: &Mask, authority: u64, parts: &[u32], number: usize) -> u32 {
-    let part = parts.get(number).copied().unwrap_or(0);
+fn replacement(mask: &Mask, authority: u64, parts: &[u32], index: usize) -> u32 {
+    let part = parts.get(index).copied().unwrap_or(0);
     match (authority, parts.first()) {
         // S-1-5-21-machine-machine-machine-account; accounts below 1000 are the same everywhere.
-        (5, Some(21)) if (1..=3).contains(&number) => mask.same_digits(part),
-        (5, Some(21)) if number > 3 && part >= 1000 => mask.same_digits(part),
+        (5, Some(21)) if (1..=3).contains(&index) => mask.same_digits(part),
+        (5, Some(21)) if index > 3 && part >= 1000 => mask.same_digits(part),
         // S-1-12-1-account, of a cloud directory.
-        (12, Some(1)) if number >= 1 => mask.same_digits(part),
+        (12, Some(1)) if index >= 1 => mask.same_digits(part),
         _ => part,
     }
 }
 
-/// Replaces the next SID in text, from an offset on. Returns its start and end.
-pub(super) fn sid_text(mask: &Mask, bytes: &mut [u8], from: usize) -> Option<(usize, usize)> {
+/// Replaces the next SID in text, from an offset on. Returns its range.
+pub(super) fn sid_text(mask: &Mask, bytes: &mut [u8], from: usize) -> Option<Range<usize>> {
     for offset in from..bytes.len() {
-        if !matches!(bytes.get(offset), Some(b'S' | b's')) {
-            continue;
-        }
-        for encoding in [Encoding::Narrow, Encoding::Wide] {
-            for (prefix, authority, first) in [("s-1-5-21-", 5, 21), ("s-1-12-1-", 12, 1)] {
-                if !is_at(bytes, offset, encoding, prefix) {
-                    continue;
-                }
-                let mut parts = vec![first];
-                let mut spans = Vec::new();
-                let mut next = offset + prefix.len() * encoding.step();
-                while parts.len() < 8 {
-                    let start = next;
-                    let mut digits = String::new();
-                    while let Some(c) = at(bytes, next, encoding).filter(char::is_ascii_digit)
-                        && digits.len() < 10
-                    {
-                        digits.push(c);
-                        next += encoding.step();
-                    }
-                    let Ok(part) = digits.parse::<u32>() else {
-                        break;
-                    };
-                    parts.push(part);
-                    spans.push((start, digits.len()));
-                    if at(bytes, next, encoding) != Some('-') {
-                        break;
-                    }
-                    next += encoding.step();
-                }
-                if spans.is_empty() {
-                    continue;
-                }
-                for (number, (start, len)) in spans.iter().enumerate() {
-                    let part = replaced(mask, authority, &parts, number + 1);
-                    let text = format!("{part:0len$}");
-                    for (digit, c) in text.bytes().take(*len).enumerate() {
-                        if let Some(byte) = bytes.get_mut(start + digit * encoding.step()) {
-                            *byte = c;
-                        }
-                    }
-                }
-                return Some((offset, next));
-            }
+        if matches!(bytes.get(offset), Some(b'S' | b's'))
+            && let Some(sid) = SidText::read(bytes, offset)
+        {
+            sid.replace(mask, bytes);
+            return Some(offset..sid.end);
         }
     }
     None
+}
+
+/// A SID in text.
+struct SidText {
+    encoding: Encoding,
+    authority: u64,
+    /// The sub-authorities; the first is part of the prefix.
+    parts: Vec<u32>,
+    /// The digits of the other sub-authorities.
+    digits: Vec<Digits>,
+    /// The offset of its end.
+    end: usize,
+}
+
+/// The digits of a number in text.
+struct Digits {
+    start: usize,
+    len: usize,
+}
+
+impl SidText {
+    /// The beginnings of SIDs that identify an account, with their authority and first
+    /// sub-authority.
+    const PREFIXES: [(&str, u64, u32); 2] = [("s-1-5-21-", 5, 21), ("s-1-12-1-", 12, 1)];
+
+    fn read(bytes: &[u8], offset: usize) -> Option<Self> {
+        for encoding in [Encoding::Narrow, Encoding::Wide] {
+            for (prefix, authority, first) in Self::PREFIXES {
+                if !is_at(bytes, offset, encoding, prefix) {
+                    continue;
+                }
+                let mut sid = SidText {
+                    encoding,
+                    authority,
+                    parts: vec![first],
+                    digits: Vec::new(),
+                    end: offset + prefix.len() * encoding.step(),
+                };
+                sid.read_parts(bytes);
+                if !sid.digits.is_empty() {
+                    return Some(sid);
+                }
+            }
+        }
+        None
+    }
+
+    /// Reads the sub-authorities after the prefix.
+    fn read_parts(&mut self, bytes: &[u8]) {
+        while self.parts.len() < 8 {
+            let start = self.end;
+            let mut digits = String::new();
+            while let Some(c @ '0'..='9') = char_at(bytes, self.end, self.encoding)
+                && digits.len() < 10
+            {
+                digits.push(c);
+                self.end += self.encoding.step();
+            }
+            let Ok(part) = digits.parse::<u32>() else {
+                return;
+            };
+            self.parts.push(part);
+            self.digits.push(Digits {
+                start,
+                len: digits.len(),
+            });
+            if char_at(bytes, self.end, self.encoding) != Some('-') {
+                return;
+            }
+            self.end += self.encoding.step();
+        }
+    }
+
+    /// Writes the replacements of the sub-authorities over their digits.
+    fn replace(&self, mask: &Mask, bytes: &mut [u8]) {
+        for (index, digits) in self.digits.iter().enumerate() {
+            let part = replacement(mask, self.authority, &self.parts, index + 1);
+            let text = format!("{part:0len$}", len = digits.len);
+            for (position, digit) in text.bytes().take(digits.len).enumerate() {
+                if let Some(byte) = bytes.get_mut(digits.start + position * self.encoding.step()) {
+                    *byte = digit;
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -230,7 +289,7 @@ mod tests {
             ("C:\\Users\\desktop.ini", None),
             ("C:\\Windows\\x", None),
         ] {
-            let found = |bytes: &[u8]| home(bytes, 0).map(|(_, name)| name);
+            let found = |bytes: &[u8]| home(bytes, 0).map(|home| home.name);
             assert_eq!(found(text.as_bytes()).as_deref(), owner, "{text}");
             assert_eq!(
                 found(&[&[7], wide(text).as_slice()].concat()).as_deref(),
@@ -239,14 +298,14 @@ mod tests {
             );
         }
         assert_eq!(
-            home(b"C:\\Users\\\x8akoda\\", 0).unwrap().1,
+            home(b"C:\\Users\\\x8akoda\\", 0).unwrap().name,
             "\u{160}koda",
             "Windows-1252"
         );
         let long = [b"C:\\Users\\".as_slice(), "\u{e9}".repeat(99).as_bytes()].concat();
-        assert_eq!(home(&long, 0).unwrap().1, "\u{e9}".repeat(MAX_NAME));
+        assert_eq!(home(&long, 0).unwrap().name, "\u{e9}".repeat(MAX_NAME));
         let twice = b"C:\\Users\\Public\\x C:\\Users\\bob\\";
-        assert_eq!(home(twice, 0).map(|(_, name)| name).as_deref(), Some("bob"));
+        assert_eq!(home(twice, 0).unwrap().name, "bob");
     }
 
     #[test]
@@ -266,7 +325,7 @@ mod tests {
         let expected: Vec<_> = after.iter().map(u32::to_string).collect();
         for mut written in [text.as_bytes().to_vec(), wide(text)] {
             let len = written.len();
-            assert_eq!(sid_text(&mask, &mut written, 0), Some((0, len)));
+            assert_eq!(sid_text(&mask, &mut written, 0), Some(0..len));
             written.retain(|b| *b != 0);
             let written = String::from_utf8(written).unwrap();
             assert_eq!(written, format!("S-1-5-{}", expected.join("-")));

@@ -140,8 +140,8 @@ pub(super) fn category(field: &Field) -> Option<Category> {
     }
 }
 
-/// Whether a 64-bit integer holds an address, as those of the CLR and its ids of modules and
-/// methods.
+/// Whether a 64-bit integer of this name contains an address. The CLR's ids of modules, methods and
+/// assemblies are addresses.
 fn is_address(name: &str) -> bool {
     const ENDS: [&str; 5] = ["address", "base", "methodid", "moduleid", "assemblyid"];
     ENDS.iter().any(|end| name.ends_with(end))

@@ -7,7 +7,7 @@ use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, RawItem, Record};
 use etl_schema::store::SchemaStore;
 
-use super::fields::{RecordScrubber, ValueKind};
+use super::fields::{RecordScrubber, Treatment, ValueKind};
 use super::matcher::{Encoding, Found};
 use super::patterns;
 use super::policy::{Action, Category};
@@ -18,8 +18,8 @@ use crate::slice::ClrEvent;
 /// Attempts to find a replacement that does not spell a listed text by chance.
 const MAX_ATTEMPTS: u32 = 16;
 
-/// Bytes of the next record that could continue a text: its size, and one more; then comes a marker
-/// that is not text.
+/// Bytes of the next record that could continue a text: its size, and one more. A marker that is not
+/// text follows them.
 const NEXT_RECORD_TEXT: usize = 3;
 
 impl RecordScrubber<'_> {
@@ -32,10 +32,11 @@ impl RecordScrubber<'_> {
         summary: &mut Summary,
     ) {
         let start = out.len();
-        let at = record.bytes().len().saturating_sub(record.payload().len());
-        let resized = self
-            .max_size
-            .and_then(|max_size| self.resized(record, store, max_size, summary));
+        let payload_start = record.bytes().len().saturating_sub(record.payload().len());
+        let resized = match self.max_size {
+            Some(max_size) => self.resized(record, store, max_size, summary),
+            None => None,
+        };
         let texts = match resized {
             Some(Resized { bytes, texts }) => {
                 out.extend_from_slice(&bytes);
@@ -46,30 +47,28 @@ impl RecordScrubber<'_> {
                     summary.lengths_kept += 1;
                 }
                 out.extend_from_slice(record.bytes());
-                let payload = out.get_mut(start + at..).unwrap_or_default();
+                let payload = out.get_mut(start + payload_start..).unwrap_or_default();
                 self.fields(record, store, payload, false, summary);
                 Vec::new()
             }
         };
         let bytes = out.get_mut(start..).unwrap_or_default();
-        self.clr_stack(record, bytes.get_mut(at..).unwrap_or_default(), summary);
-        let layout = self.items(record, bytes, at, summary);
+        let payload = bytes.get_mut(payload_start..).unwrap_or_default();
+        self.clr_stack(record, payload, summary);
+        let layout = self.items(record, bytes, payload_start, summary);
         // Texts that were encoded again are searched already.
-        let (mut from, end) = (header_len(record), bytes.len());
-        for text in texts.into_iter().chain(std::iter::once(end..end)) {
+        let mut from = header_len(record);
+        for text in texts {
             self.patterns(bytes.get_mut(from..text.start).unwrap_or_default(), summary);
             from = text.end;
         }
+        self.patterns(bytes.get_mut(from..).unwrap_or_default(), summary);
         // Text that runs into the header of an extended item must not change it.
-        for range in layout
-            .iter()
-            .filter(|range| range.start >= header_len(record))
-        {
-            let (new, old) = (
-                bytes.get_mut(range.clone()),
-                record.bytes().get(range.clone()),
-            );
-            if let (Some(new), Some(old)) = (new, old) {
+        for range in &layout {
+            if range.start >= header_len(record)
+                && let Some(new) = bytes.get_mut(range.clone())
+                && let Some(old) = record.bytes().get(range.clone())
+            {
                 new.copy_from_slice(old);
             }
         }
@@ -82,30 +81,25 @@ impl RecordScrubber<'_> {
 
     /// Scrubs the frames of the CLR's stack events, whose manifest states a wrong count.
     fn clr_stack(&self, record: &Record<'_>, payload: &mut [u8], summary: &mut Summary) {
-        if self.policy.of(Category::Addresses) == Action::Keep
-            || !ClrEvent::of(record).is_some_and(ClrEvent::is_stack)
-        {
+        let action = self.policy.of(Category::Addresses);
+        let is_stack = ClrEvent::of(record).is_some_and(ClrEvent::is_stack);
+        if action == Action::Keep || !is_stack {
             return;
         }
-        let original = record.payload();
         let width = if record.pointer_size() == Some(PointerSize::P4) {
             4
         } else {
             8
         };
         let frames = payload.get_mut(8..).unwrap_or_default();
+        let original = record.payload().get(8..).unwrap_or_default();
         for (frame, old) in frames
             .chunks_exact_mut(width)
-            .zip(original.get(8..).unwrap_or_default().chunks_exact(width))
+            .zip(original.chunks_exact(width))
         {
-            // The decoded part is replaced already: start from the original again.
+            // The frames that were decoded are replaced already: start from the original again.
             frame.copy_from_slice(old);
-            self.value(
-                self.policy.of(Category::Addresses),
-                None,
-                ValueKind::Address,
-                frame,
-            );
+            self.replace_value(Treatment::of_whole(action), ValueKind::Address, frame);
         }
         summary.count(Category::Addresses);
     }
@@ -115,22 +109,28 @@ impl RecordScrubber<'_> {
         &self,
         record: &Record<'_>,
         bytes: &mut [u8],
-        payload_at: usize,
+        payload_start: usize,
         summary: &mut Summary,
     ) -> Vec<Range<usize>> {
         let mut layout = Vec::from([LAYOUT]);
         // Another timestamp would change the order of the trace.
         layout.extend(record.timestamp_range());
+        if !record.is_event() {
+            return layout;
+        }
         let mut items = record.extended();
-        let (mut at, mut more) = (EventHeader::SIZE, record.is_event());
-        while more && let Some(RawItem { kind, data }) = items.next_raw() {
-            let total = record.bytes().u16_at(at).map_or(8, usize::from);
-            layout.push(at..at + 8);
-            if let Some(item) = bytes.get_mut(at + 8..at + 8 + data.len()) {
+        let mut offset = EventHeader::SIZE;
+        while let Some(RawItem { kind, data }) = items.next_raw() {
+            let size = record.bytes().u16_at(offset).map_or(8, usize::from);
+            let data_start = offset + 8;
+            layout.push(offset..data_start);
+            if let Some(item) = bytes.get_mut(data_start..data_start + data.len()) {
                 self.item(kind, item, summary);
             }
-            at += total.max(8);
-            more = at < payload_at;
+            offset += size.max(8);
+            if offset >= payload_start {
+                break;
+            }
         }
         layout
     }
@@ -145,9 +145,9 @@ impl RecordScrubber<'_> {
             | ExtendedType::STACK_KEY64 => Category::Addresses,
             _ => return,
         };
-        let action = self.policy.of(category);
+        let treatment = Treatment::of_whole(self.policy.of(category));
         if category == Category::Sids {
-            self.value(action, None, ValueKind::Sid, data);
+            self.replace_value(treatment, ValueKind::Sid, data);
         } else {
             let narrow = matches!(
                 kind,
@@ -155,7 +155,7 @@ impl RecordScrubber<'_> {
             );
             let frames = data.get_mut(8..).unwrap_or_default();
             for frame in frames.chunks_exact_mut(if narrow { 4 } else { 8 }) {
-                self.value(action, None, ValueKind::Address, frame);
+                self.replace_value(treatment, ValueKind::Address, frame);
             }
         }
         if before != data {
@@ -163,25 +163,20 @@ impl RecordScrubber<'_> {
         }
     }
 
-    /// Replaces what is private by its pattern: owners of homes, SIDs as text, and known names.
+    /// Replaces patterns of private data: owners of homes, SIDs as text, and the names of users and
+    /// machines.
     pub fn patterns(&self, bytes: &mut [u8], summary: &mut Summary) {
         let users = self.policy.of(Category::Users);
         if users != Action::Keep {
             let mut from = 0;
-            while let Some((owner, name)) = patterns::home(bytes, from) {
-                from = owner.end.max(from + 1);
-                if self.cover(bytes, &owner, &name, users, 0, &[]) {
+            while let Some(home) = patterns::home(bytes, from) {
+                from = home.owner.end.max(from + 1);
+                if self.cover(bytes, &home.owner, &home.name, users, 0, &[]) {
                     summary.count(Category::Users);
                 }
             }
         }
-        if self.policy.of(Category::Sids) != Action::Keep {
-            let mut from = 0;
-            while let Some((_, end)) = patterns::sid_text(self.mask, bytes, from) {
-                from = end.max(from + 1);
-                summary.count(Category::Sids);
-            }
-        }
+        self.replace_sids(bytes, summary);
         if !self.names.is_empty() {
             let mut from = 0;
             while let Some(found) = self.names.find(bytes, from) {
@@ -191,6 +186,18 @@ impl RecordScrubber<'_> {
                     summary.names += 1;
                 }
             }
+        }
+    }
+
+    /// Replaces SIDs in text.
+    pub fn replace_sids(&self, bytes: &mut [u8], summary: &mut Summary) {
+        if self.policy.of(Category::Sids) == Action::Keep {
+            return;
+        }
+        let mut from = 0;
+        while let Some(sid) = patterns::sid_text(self.mask, bytes, from) {
+            from = sid.end.max(from + 1);
+            summary.count(Category::Sids);
         }
     }
 
@@ -205,42 +212,51 @@ impl RecordScrubber<'_> {
         layout: &[Range<usize>],
     ) -> bool {
         let mut letters = self.mask.letters(text, attempt);
-        let mut any = false;
-        for at in found.start..found.end {
+        let mut has_changed = false;
+        for offset in found.start..found.end {
             // In UTF-16 the second byte of each unit becomes 0.
-            let high = found.encoding == Encoding::Wide && (at - found.start) % 2 == 1;
-            let new = match (high, action) {
-                (true, _) => 0,
-                (false, Action::Drop) => b'*',
-                (false, _) => letters.next().unwrap_or(b'x'),
+            let is_high = found.encoding == Encoding::Wide && (offset - found.start) % 2 == 1;
+            let new = match action {
+                _ if is_high => 0,
+                Action::Drop => b'*',
+                _ => letters.next().unwrap_or(b'x'),
             };
-            if layout.iter().any(|range| range.contains(&at)) {
+            if layout.iter().any(|range| range.contains(&offset)) {
                 continue;
             }
-            if let Some(byte) = bytes.get_mut(at) {
-                any |= *byte != new;
+            if let Some(byte) = bytes.get_mut(offset) {
+                has_changed |= *byte != new;
                 *byte = new;
             }
         }
-        any
+        has_changed
     }
 
-    /// Removes every listed text from a whole record, and the beginning of one at its end.
+    /// Removes every listed text from a whole record, and the beginning of a text at its end.
     pub fn erase(&self, bytes: &mut [u8], layout: &[Range<usize>], summary: &mut Summary) {
         if self.secrets.is_empty() {
             return;
         }
+        self.erase_whole_texts(bytes, layout, summary);
+        self.erase_truncated_text(bytes, layout);
+    }
+
+    fn erase_whole_texts(&self, bytes: &mut [u8], layout: &[Range<usize>], summary: &mut Summary) {
+        let mut from = 0;
         let mut attempt = 0;
-        let (mut from, mut stuck, mut rounds) = (0, 0u64, 0u32);
+        let mut rounds = 0;
+        // Texts in bytes that cannot be changed.
+        let mut left = 0;
         loop {
             let Some(found) = self.secrets.find(bytes, from) else {
-                if from == 0 || stuck > 0 {
+                if from == 0 || left > 0 {
                     break;
                 }
                 // A replacement may spell a text together with the bytes around it.
-                (from, rounds) = (0, rounds + 1);
+                from = 0;
+                rounds += 1;
                 if rounds > MAX_ATTEMPTS {
-                    stuck += 1;
+                    left += 1;
                     break;
                 }
                 continue;
@@ -258,32 +274,36 @@ impl RecordScrubber<'_> {
                 Action::Drop
             };
             self.cover(bytes, &found, text, action, attempt + rounds, layout);
-            let still = self
-                .secrets
-                .find(bytes, found.start)
-                .is_some_and(|f| f.start < found.end);
-            if !still {
-                (from, attempt) = (found.end, 0);
+            let next = self.secrets.find(bytes, found.start);
+            let is_erased = next.is_none_or(|next| next.start >= found.end);
+            if is_erased {
+                from = found.end;
+                attempt = 0;
             } else if attempt <= MAX_ATTEMPTS {
                 attempt += 1;
             } else {
                 // None of its bytes may change.
-                stuck += 1;
-                (from, attempt) = (found.start + 1, 0);
+                left += 1;
+                from = found.start + 1;
+                attempt = 0;
             }
         }
-        summary.left += stuck;
+        summary.left += left;
+    }
+
+    /// Erases the beginning of a text at the end of a record.
+    fn erase_truncated_text(&self, bytes: &mut [u8], layout: &[Range<usize>]) {
         // The gap after a record is filled with zeros, which may belong to a text in UTF-16.
         let len = bytes.len();
         let mut padded = bytes.to_vec();
         padded.resize(len.next_multiple_of(8), 0);
-        if let Some((start, encoding)) = self.secrets.find_truncated(&padded, NEXT_RECORD_TEXT)
-            && start < len
+        if let Some(text) = self.secrets.find_truncated(&padded, NEXT_RECORD_TEXT)
+            && text.start < len
         {
             let tail = Found {
                 text: 0,
-                encoding,
-                start,
+                encoding: text.encoding,
+                start: text.start,
                 end: len,
             };
             self.cover(bytes, &tail, "", Action::Drop, 0, layout);

@@ -4,7 +4,6 @@
 //! again. A record keeps its lengths if it has no known schema, or if decoding and encoding its
 //! payload would change it.
 
-use std::iter::successors;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,13 +14,13 @@ use etl_schema::encode::{OwnedValue, encode};
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, Field, FieldKind, InType, Length};
 
-use super::fields::{RecordScrubber, counts, private_parts};
-use super::matcher::{Encoding, Found, TextMatcher};
+use super::fields::{RecordScrubber, Treatment, is_counter, private_parts};
+use super::matcher::{Encoding, Found};
 use super::patterns;
 use super::policy::{Action, Category, category};
 use super::summary::Summary;
 
-/// Letters of a token: few, but two of a million texts are unlikely to get the same.
+/// Letters of a token: few, but enough that two of a million texts hardly get the same token.
 const TOKEN_LEN: usize = 8;
 
 /// A record that was encoded again.
@@ -33,7 +32,7 @@ pub(super) struct Resized {
 }
 
 impl RecordScrubber<'_> {
-    /// The record with its private fields replaced by values of other lengths; `None` when lengths
+    /// The record with its private fields replaced by values of other lengths; `None` if lengths
     /// have to stay. At most `max_size` bytes.
     pub(super) fn resized(
         &self,
@@ -49,27 +48,29 @@ impl RecordScrubber<'_> {
         let trailing = fits(decoder, &schema, payload, pointers)?;
         // Values of a fixed length are replaced in their own bytes.
         let mut fixed = payload.to_vec();
-        let mut replaced = Summary::new(self.secrets.len());
-        self.fields(record, store, &mut fixed, true, &mut replaced);
+        let mut replacements = Summary::new(self.secrets.len());
+        self.fields(record, store, &mut fixed, true, &mut replacements);
         let mut values = OwnedValue::collect(decoder.fields(&fixed, pointers));
-        self.list(&schema, &schema.fields, &mut values, &mut replaced);
-        let mut fresh = encode(&schema, &values, pointers).ok()?;
-        fresh.extend_from_slice(payload.get(payload.len() - trailing..)?);
-        let payload_at = record.bytes().len().checked_sub(payload.len())?;
-        let mut bytes = record.bytes().get(..payload_at)?.to_vec();
-        bytes.extend_from_slice(&fresh);
-        let size = u16::try_from(bytes.len())
-            .ok()
-            .filter(|size| usize::from(*size) <= max_size)?;
+        self.replace_list(&schema, &schema.fields, &mut values, &mut replacements);
+        let mut new_payload = encode(&schema, &values, pointers).ok()?;
+        new_payload.extend_from_slice(payload.get(payload.len() - trailing..)?);
+        let payload_start = record.bytes().len().checked_sub(payload.len())?;
+        let mut bytes = record.bytes().get(..payload_start)?.to_vec();
+        bytes.extend_from_slice(&new_payload);
+        if bytes.len() > max_size {
+            return None;
+        }
+        let size = u16::try_from(bytes.len()).ok()?;
         bytes
             .get_mut(record.size_range())?
             .copy_from_slice(&size.to_le_bytes());
-        let texts = text_ranges(decoder, &fresh, pointers, payload_at);
-        summary.add(&replaced);
+        let texts = text_ranges(decoder, &new_payload, pointers, payload_start);
+        summary.add(&replacements);
         Some(Resized { bytes, texts })
     }
 
-    fn list(
+    /// Replaces the values of fields, or of the members of a structure.
+    fn replace_list(
         &self,
         schema: &EventSchema,
         fields: &[Field],
@@ -77,38 +78,35 @@ impl RecordScrubber<'_> {
         summary: &mut Summary,
     ) {
         for (field, value) in fields.iter().zip(values) {
-            if counts(schema, field) {
+            if is_counter(schema, field) {
                 *value = OwnedValue::Auto;
                 continue;
             }
-            let elements = match value {
-                OwnedValue::Array(elements) => elements.as_mut_slice(),
-                one => std::slice::from_mut(one),
-            };
-            for element in elements {
+            for element in elements(value) {
                 match (element, &field.kind) {
                     (OwnedValue::Struct(members), FieldKind::Struct(fields)) => {
-                        self.list(schema, fields, members, summary);
+                        self.replace_list(schema, fields, members, summary);
                     }
-                    (element, _) => self.one(field, element, summary),
+                    (element, _) => self.replace_owned(field, element, summary),
                 }
             }
         }
     }
 
-    fn one(&self, field: &Field, value: &mut OwnedValue, summary: &mut Summary) {
-        let (action, by) = self.action(field, category(field));
+    fn replace_owned(&self, field: &Field, value: &mut OwnedValue, summary: &mut Summary) {
+        let treatment = self.treatment(field, category(field));
+        let action = treatment.action;
         let before = value.clone();
         match value {
             OwnedValue::Utf16(units) => {
-                let old: Vec<u8> = units.iter().flat_map(|u| u.to_le_bytes()).collect();
-                let new = self.text(&old, Encoding::Wide, action, by, summary);
+                let old: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+                let new = self.scrubbed_text(&old, Encoding::Wide, treatment, summary);
                 let pairs = new.as_chunks::<2>().0;
                 *units = pairs.iter().map(|pair| u16::from_le_bytes(*pair)).collect();
                 units.truncate(capacity(field));
             }
             OwnedValue::Ansi(bytes) | OwnedValue::Utf8(bytes) => {
-                *bytes = self.text(bytes, Encoding::Narrow, action, by, summary);
+                *bytes = self.scrubbed_text(bytes, Encoding::Narrow, treatment, summary);
                 bytes.truncate(capacity(field));
             }
             OwnedValue::Binary(bytes) if action == Action::Drop => match field.length {
@@ -127,138 +125,171 @@ impl RecordScrubber<'_> {
         // Patterns in text are counted where they are found.
         if before != *value && action != Action::Keep {
             summary.count_field(&field.name);
-            summary.count(by);
+            summary.count(treatment.category);
         }
     }
 
-    /// The scrubbed text.
-    fn text(
+    /// The text of a field after its treatment.
+    fn scrubbed_text(
         &self,
         bytes: &[u8],
         encoding: Encoding,
-        action: Action,
-        by: Option<Category>,
+        treatment: Treatment,
         summary: &mut Summary,
     ) -> Vec<u8> {
-        if action == Action::Keep {
-            return self.private(bytes, encoding, summary);
+        if treatment.action == Action::Keep {
+            return self.without_private_texts(bytes, encoding, summary);
         }
-        let (step, mut characters) = (encoding.step(), encoding.characters(bytes));
-        let end = characters
-            .iter()
-            .position(|c| *c == '\0')
-            .unwrap_or(characters.len());
-        characters.truncate(end);
-        let piece = |range: Range<usize>| {
-            bytes
-                .get(range.start * step..range.end * step)
-                .unwrap_or_default()
-        };
-        let (mut out, mut at) = (Vec::new(), 0);
-        for part in private_parts(by, &characters) {
-            out.extend(self.private(piece(at..part.start), encoding, summary));
-            at = part.end;
-            if action == Action::Hash && !part.is_empty() {
-                if by == Some(Category::CommandLines) {
+        let mut characters = encoding.characters(bytes);
+        if let Some(end) = characters.iter().position(|c| *c == '\0') {
+            characters.truncate(end);
+        }
+        let mut out = Vec::new();
+        let mut from = 0;
+        for part in private_parts(treatment.category, &characters) {
+            let before = units(bytes, from..part.start, encoding);
+            out.extend(self.without_private_texts(before, encoding, summary));
+            from = part.end;
+            if treatment.action == Action::Hash && !part.is_empty() {
+                if treatment.category == Some(Category::CommandLines) {
                     push(&mut out, " ", encoding);
                 }
-                self.token(&mut out, &encoding.decoded(piece(part)), encoding);
+                let text = encoding.decoded(units(bytes, part, encoding));
+                self.push_token(&mut out, &text, encoding);
             }
         }
-        out.extend(self.private(piece(at..end), encoding, summary));
+        let rest = units(bytes, from..characters.len(), encoding);
+        out.extend(self.without_private_texts(rest, encoding, summary));
         out
     }
 
     /// Appends the token of a text.
-    fn token(&self, out: &mut Vec<u8>, text: &str, encoding: Encoding) {
-        // A token must not spell a listed text by chance.
-        let spells = |token: &str| self.secrets.find(token.as_bytes(), 0).is_some();
-        let token = |attempt| -> String {
-            self.mask
-                .letters(text, attempt)
-                .take(TOKEN_LEN)
-                .map(char::from)
-                .collect()
-        };
-        let found = (0..4).map(token).find(|token| !spells(token));
-        push(out, found.as_deref().unwrap_or("********"), encoding);
+    fn push_token(&self, out: &mut Vec<u8>, text: &str, encoding: Encoding) {
+        for attempt in 0..4 {
+            let letters = self.mask.letters(text, attempt).take(TOKEN_LEN);
+            let token: String = letters.map(char::from).collect();
+            // A token must not spell a listed text by chance.
+            if self.secrets.find(token.as_bytes(), 0).is_none() {
+                return push(out, &token, encoding);
+            }
+        }
+        push(out, "********", encoding);
     }
 
-    /// The text with homes, known names and listed texts replaced by tokens, and SIDs by others.
-    fn private(&self, bytes: &[u8], encoding: Encoding, summary: &mut Summary) -> Vec<u8> {
-        let users = self.policy.of(Category::Users);
-        let mut all = Vec::new();
-        let mut add = |found: Found, what| {
-            if found.encoding == encoding {
-                all.push((found.start, found.end, what));
-            }
-        };
-        let find = |texts: &TextMatcher, from| texts.find(bytes, from);
-        for found in successors(find(self.secrets, 0), |f| find(self.secrets, f.start + 1)) {
-            add(found, Private::Secret(found.text));
-        }
-        if users != Action::Keep {
-            let next = |from| patterns::home(bytes, from);
-            for (home, name) in successors(next(0), |(home, _)| next(home.start + 1)) {
-                add(home, Private::Home(name));
-            }
-        }
-        for found in successors(find(self.names, 0), |f| find(self.names, f.start + 1)) {
-            add(found, Private::Name(found.text));
-        }
-        // Where several begin, the first that was added counts.
-        all.sort_by_key(|(start, ..)| *start);
-        let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
-        for (start, end, what) in all {
-            if start < at {
+    /// The text with homes, names and listed texts replaced by tokens, and SIDs by other SIDs.
+    fn without_private_texts(
+        &self,
+        bytes: &[u8],
+        encoding: Encoding,
+        summary: &mut Summary,
+    ) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut from = 0;
+        for private in self.private_texts(bytes, encoding) {
+            if private.start < from {
                 continue;
             }
-            let (text, action) = match &what {
-                Private::Secret(index) => {
-                    if let Some(count) = summary.secrets.get_mut(*index) {
+            match private.kind {
+                PrivateKind::Secret(index) => {
+                    if let Some(count) = summary.secrets.get_mut(index) {
                         *count += 1;
                     }
-                    (self.secrets.text(*index), Action::Hash)
                 }
-                Private::Home(name) => {
-                    summary.count(Category::Users);
-                    (name.as_str(), users)
-                }
-                Private::Name(index) => {
-                    summary.names += 1;
-                    (self.names.text(*index), self.policy.of_names())
-                }
-            };
-            out.extend_from_slice(bytes.get(at..start).unwrap_or_default());
-            if action == Action::Hash {
-                self.token(&mut out, text, encoding);
+                PrivateKind::Home => summary.count(Category::Users),
+                PrivateKind::Name => summary.names += 1,
             }
-            at = end.max(start + 1);
-        }
-        out.extend_from_slice(bytes.get(at..).unwrap_or_default());
-        if self.policy.of(Category::Sids) != Action::Keep {
-            let mut from = 0;
-            while let Some((_, end)) = patterns::sid_text(self.mask, &mut out, from) {
-                from = end.max(from + 1);
-                summary.count(Category::Sids);
+            out.extend_from_slice(bytes.get(from..private.start).unwrap_or_default());
+            if private.action == Action::Hash {
+                self.push_token(&mut out, &private.text, encoding);
             }
+            from = private.end.max(private.start + 1);
         }
+        out.extend_from_slice(bytes.get(from..).unwrap_or_default());
+        self.replace_sids(&mut out, summary);
         out
+    }
+
+    /// The private texts within a text of this encoding, in the order of their starts. If several
+    /// start at one offset, a listed text comes first, then a home.
+    fn private_texts(&self, bytes: &[u8], encoding: Encoding) -> Vec<PrivateText> {
+        let mut texts = Vec::new();
+        for found in self.secrets.find_all(bytes) {
+            let kind = PrivateKind::Secret(found.text);
+            let text = self.secrets.text(found.text);
+            texts.push(PrivateText::new(found, kind, text, Action::Hash));
+        }
+        let users = self.policy.of(Category::Users);
+        if users != Action::Keep {
+            let mut from = 0;
+            while let Some(home) = patterns::home(bytes, from) {
+                from = home.owner.start + 1;
+                let kind = PrivateKind::Home;
+                texts.push(PrivateText::new(home.owner, kind, &home.name, users));
+            }
+        }
+        for found in self.names.find_all(bytes) {
+            let text = self.names.text(found.text);
+            let action = self.policy.of_names();
+            texts.push(PrivateText::new(found, PrivateKind::Name, text, action));
+        }
+        texts.retain(|text| text.encoding == encoding);
+        texts.sort_by_key(|text| text.start);
+        texts
     }
 }
 
-/// What is replaced within a text.
-enum Private {
-    /// A listed text, by its index.
-    Secret(usize),
-    /// The owner of a home directory.
-    Home(String),
-    /// A known name, by its index.
-    Name(usize),
+/// A private text within a text.
+struct PrivateText {
+    encoding: Encoding,
+    start: usize,
+    end: usize,
+    kind: PrivateKind,
+    text: String,
+    action: Action,
 }
 
-/// Bytes after the fields of a payload, if encoding the decoded values returns the same values.
-/// Bytes that belong to no value, as the pointers before a SID, may differ.
+impl PrivateText {
+    fn new(found: Found, kind: PrivateKind, text: &str, action: Action) -> Self {
+        PrivateText {
+            encoding: found.encoding,
+            start: found.start,
+            end: found.end,
+            kind,
+            text: text.to_owned(),
+            action,
+        }
+    }
+}
+
+/// Why a text is private.
+#[derive(Clone, Copy)]
+enum PrivateKind {
+    /// It is a listed text, by its index.
+    Secret(usize),
+    /// It is the owner of a home directory.
+    Home,
+    /// It is the name of a user or machine.
+    Name,
+}
+
+/// The bytes of a range of code units.
+fn units(bytes: &[u8], range: Range<usize>, encoding: Encoding) -> &[u8] {
+    let step = encoding.step();
+    bytes
+        .get(range.start * step..range.end * step)
+        .unwrap_or_default()
+}
+
+/// The elements of an array, or a single value.
+fn elements(value: &mut OwnedValue) -> &mut [OwnedValue] {
+    match value {
+        OwnedValue::Array(elements) => elements,
+        single => std::slice::from_mut(single),
+    }
+}
+
+/// The number of bytes after the fields of a payload, if encoding the decoded values returns the
+/// same values. Bytes between values, such as the pointers before a SID, may differ.
 fn fits(
     decoder: &Decoder,
     schema: &EventSchema,
@@ -272,22 +303,22 @@ fn fits(
     let original = OwnedValue::collect(decoder.fields(payload, pointers));
     let mut values = original.clone();
     reset_counts(schema, &schema.fields, &mut values);
-    let again = encode(schema, &values, pointers).ok()?;
-    let same = decoder.check(&again, pointers).is_exact()
-        && OwnedValue::collect(decoder.fields(&again, pointers)) == original;
-    same.then_some(note.trailing.len())
+    let encoded = encode(schema, &values, pointers).ok()?;
+    let is_same = decoder.check(&encoded, pointers).is_exact()
+        && OwnedValue::collect(decoder.fields(&encoded, pointers)) == original;
+    if is_same {
+        Some(note.trailing.len())
+    } else {
+        None
+    }
 }
 
 fn reset_counts(schema: &EventSchema, fields: &[Field], values: &mut [OwnedValue]) {
     for (field, value) in fields.iter().zip(values) {
-        if counts(schema, field) {
+        if is_counter(schema, field) {
             *value = OwnedValue::Auto;
         } else if let FieldKind::Struct(members) = &field.kind {
-            let elements = match value {
-                OwnedValue::Array(elements) => elements.as_mut_slice(),
-                one => std::slice::from_mut(one),
-            };
-            for element in elements {
+            for element in elements(value) {
                 if let OwnedValue::Struct(values) = element {
                     reset_counts(schema, members, values);
                 }

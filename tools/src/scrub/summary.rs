@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::policy::Category;
 use crate::damage::is_damaged;
 
-/// The result of scrubbing. `docs/scrub.md` describes its JSON.
+/// The result of scrubbing. `docs/rewrite.md` describes its JSON.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
@@ -18,7 +18,7 @@ pub struct Summary {
     pub changed: u64,
     /// Records whose payload has no known schema: only patterns and listed texts were searched.
     pub undecoded: u64,
-    /// Values replaced, by every category.
+    /// Values replaced, by category; every category is there.
     pub categories: BTreeMap<Category, u64>,
     /// Occurrences of users' and machines' names, from anywhere in the trace, that were replaced.
     pub names: u64,
@@ -37,7 +37,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Counts of nothing, for so many listed texts.
+    /// All counts are 0. `secrets` is the number of listed texts.
     pub(super) fn new(secrets: usize) -> Self {
         Summary {
             records: 0,
@@ -58,10 +58,9 @@ impl Summary {
         for (category, count) in &part.categories {
             *self.categories.entry(*category).or_default() += count;
         }
-        self.secrets
-            .iter_mut()
-            .zip(&part.secrets)
-            .for_each(|(all, some)| *all += some);
+        for (count, added) in self.secrets.iter_mut().zip(&part.secrets) {
+            *count += added;
+        }
         for (name, count) in &part.fields {
             *self.fields.entry(name.clone()).or_default() += count;
         }

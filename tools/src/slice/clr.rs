@@ -3,9 +3,11 @@
 use etl_format::read::Record;
 use etl_schema::views::clr::ClrProvider;
 
-/// The stack event of the runtime provider, and that of the rundown provider. They are known
-/// without the tables, which take longer to read than a short trace.
+/// The id of the runtime provider's stack event. It is a constant, because reading the tables takes
+/// longer than reading a short trace.
 const RUNTIME_STACK: u16 = 82;
+
+/// The id of the rundown provider's stack event.
 const RUNDOWN_STACK: u16 = 0;
 
 /// An event of one of the CLR's two providers.
@@ -27,7 +29,7 @@ impl ClrEvent {
         })
     }
 
-    /// Whether it is the stack of the CLR's event before it on the same thread.
+    /// Whether it is the stack of the previous event of the CLR on the same thread.
     pub fn is_stack(self) -> bool {
         let stack = match self.provider {
             ClrProvider::Runtime => RUNTIME_STACK,

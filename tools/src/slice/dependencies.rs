@@ -1,29 +1,28 @@
 //! The state that selected events need, and the records that define it.
 
-use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
-
 use etl_events::Subject;
 use etl_format::constants::hook;
 use etl_format::read::{Header, Record, RecordLocation};
 use etl_format::{Guid, ProcessId, ThreadId};
 use etl_schema::providers::{EVENT_METADATA, IMAGE_ID, KERNEL_PROCESS, SYSTEM_CONFIG_EX};
 use etl_schema::views::{kernel_process, merge::ImageId};
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use super::clr::ClrEvent;
-use super::kernel::{KernelEvent, group};
+use super::kernel::{KernelEvent, ThreadProcess, group};
 
 /// Processes whose images every process sees: image events of the kernel name the idle process.
 const KERNEL_PROCESSES: [ProcessId; 2] = [ProcessId::new(0), ProcessId::new(4)];
 
-/// Entries of each kind that are remembered. Beyond, everything of a kind that is needed is kept;
-/// further threads have no known process.
+/// The most remembered entries of each kind. If more are needed, all of the kind are kept; the
+/// process of further threads is unknown.
 const MAX_ENTRIES: usize = 1 << 20;
 
 /// The event with the manifest of an `EventSource`.
 const MANIFEST_EVENT: u16 = 0xfffe;
 
 etl_schema::named! {
-    /// Why a record is kept that is not selected. The order is that of the report.
+    /// Why a record is kept that is not selected, in the order of the report.
     #[non_exhaustive]
     KeepReason {
         /// The session and the machine.
@@ -48,10 +47,10 @@ etl_schema::named! {
 /// The state that selected events need.
 #[derive(Debug)]
 pub(super) struct Dependencies {
-    processes: Known<ProcessId>,
-    threads: Known<ThreadId>,
-    keys: Known<u64>,
-    providers: Known<Guid>,
+    processes: NeededSet<ProcessId>,
+    threads: NeededSet<ThreadId>,
+    keys: NeededSet<u64>,
+    providers: NeededSet<Guid>,
     /// Kernel groups of selected events.
     groups: [bool; 256],
     /// All processes that a thread ever belonged to.
@@ -60,47 +59,46 @@ pub(super) struct Dependencies {
     first_mentions: HashMap<ThreadId, RecordLocation>,
 }
 
-/// A set that turns into "all" when it grows too large.
+/// The needed entries of a kind: all entries if they are more than [`MAX_ENTRIES`].
 #[derive(Debug)]
-struct Known<T> {
-    known: HashSet<T>,
-    all: bool,
+enum NeededSet<T> {
+    Some(HashSet<T>),
+    All,
 }
 
-impl<T: std::hash::Hash + Eq> Known<T> {
+impl<T: std::hash::Hash + Eq> NeededSet<T> {
     fn new() -> Self {
-        Known {
-            known: HashSet::new(),
-            all: false,
-        }
+        NeededSet::Some(HashSet::new())
     }
 
-    fn add(&mut self, one: T) {
-        if !self.all {
-            self.known.insert(one);
-            if self.known.len() > MAX_ENTRIES {
-                self.all = true;
-                self.known = HashSet::new();
+    fn add(&mut self, entry: T) {
+        if let NeededSet::Some(entries) = self {
+            entries.insert(entry);
+            if entries.len() > MAX_ENTRIES {
+                *self = NeededSet::All;
             }
         }
     }
 
-    fn has(&self, one: &T) -> bool {
-        self.all || self.known.contains(one)
+    fn has(&self, entry: &T) -> bool {
+        match self {
+            NeededSet::Some(entries) => entries.contains(entry),
+            NeededSet::All => true,
+        }
     }
 }
 
 impl Default for Dependencies {
     fn default() -> Self {
-        let mut processes = Known::new();
-        KERNEL_PROCESSES
-            .into_iter()
-            .for_each(|process| processes.add(process));
+        let mut processes = NeededSet::new();
+        for process in KERNEL_PROCESSES {
+            processes.add(process);
+        }
         Dependencies {
             processes,
-            threads: Known::new(),
-            keys: Known::new(),
-            providers: Known::new(),
+            threads: NeededSet::new(),
+            keys: NeededSet::new(),
+            providers: NeededSet::new(),
             groups: [false; 256],
             owners: HashMap::new(),
             first_mentions: HashMap::new(),
@@ -110,16 +108,11 @@ impl Default for Dependencies {
 
 impl Dependencies {
     /// Adds the first event whose header names the process of a thread.
-    pub fn add_first_mention(
-        &mut self,
-        thread: ThreadId,
-        process: ProcessId,
-        location: RecordLocation,
-    ) {
+    pub fn add_first_mention(&mut self, mention: ThreadProcess, location: RecordLocation) {
         if self.first_mentions.len() < MAX_ENTRIES {
-            self.first_mentions.insert(thread, location);
+            self.first_mentions.insert(mention.thread, location);
         }
-        self.add_owner(thread, process);
+        self.add_owner(mention.thread, mention.process);
     }
 
     /// Adds a process of a thread.
@@ -139,21 +132,23 @@ impl Dependencies {
         kernel: Option<&KernelEvent<'_>>,
         subject: &Subject,
     ) {
-        subject
-            .processes()
-            .for_each(|process| self.processes.add(process));
+        for process in subject.processes() {
+            self.processes.add(process);
+        }
         // The header of any other event names the process of its thread.
         if kernel.is_some() || subject.processes().next().is_none() {
-            subject
-                .threads()
-                .for_each(|thread| self.threads.add(thread));
+            for thread in subject.threads() {
+                self.threads.add(thread);
+            }
         }
         match kernel {
             Some(kernel) => {
-                if let Some(all) = self.groups.get_mut(usize::from(kernel.group())) {
-                    *all = true;
+                if let Some(is_selected) = self.groups.get_mut(usize::from(kernel.group())) {
+                    *is_selected = true;
                 }
-                if let (Some(_), Some(key)) = (kernel.stack_owner(), kernel.stack_key()) {
+                if kernel.stack_owner().is_some()
+                    && let Some(key) = kernel.stack_key()
+                {
                     self.keys.add(key);
                 }
             }
@@ -175,9 +170,9 @@ impl Dependencies {
         let owners = std::mem::take(&mut self.owners);
         for (thread, owners) in owners {
             if self.threads.has(&thread) {
-                owners
-                    .into_iter()
-                    .for_each(|process| self.processes.add(process));
+                for process in owners {
+                    self.processes.add(process);
+                }
             }
         }
         let threads = &self.threads;
@@ -192,84 +187,91 @@ impl Dependencies {
         subject: &Subject,
     ) -> Option<KeepReason> {
         let reason = match kernel {
-            Some(kernel) => self.kernel(kernel, subject),
-            None if record.is_event() => self.event(record),
-            None => self.classic(record),
+            Some(kernel) => self.kernel_reason(kernel, subject),
+            None if record.is_event() => self.event_reason(record),
+            None => self.classic_reason(record),
         };
-        reason.or_else(|| {
-            let thread = record.thread_id()?;
-            (self.first_mentions.get(&thread) == Some(&record.location()))
-                .then_some(KeepReason::Thread)
-        })
+        if reason.is_none() && self.is_first_mention(record) {
+            return Some(KeepReason::Thread);
+        }
+        reason
     }
 
-    fn kernel(&self, kernel: &KernelEvent<'_>, subject: &Subject) -> Option<KeepReason> {
-        let process = subject.processes().any(|p| self.processes.has(&p));
-        let any = |groups: &[u8]| {
-            groups
-                .iter()
-                .any(|&group| self.groups.get(usize::from(group)) == Some(&true))
+    /// Whether a record is the first whose header names the process of a needed thread.
+    fn is_first_mention(&self, record: &Record<'_>) -> bool {
+        let Some(thread) = record.thread_id() else {
+            return false;
         };
-        match kernel.hook {
+        self.first_mentions.get(&thread) == Some(&record.location())
+    }
+
+    /// The reason to keep a kernel event: the kind of state that it defines, if that is needed.
+    fn kernel_reason(&self, kernel: &KernelEvent<'_>, subject: &Subject) -> Option<KeepReason> {
+        let is_process_needed = subject.processes().any(|id| self.processes.has(&id));
+        let (is_needed, reason) = match kernel.hook {
             // The session's own records, and the configuration of the machine.
-            0x0000..=0x00ff | 0x0b00..=0x0bff => Some(KeepReason::System),
-            // A sample stands for so much time.
-            hook::SET_INTERVAL..=hook::COLLECTION_END => Some(KeepReason::System),
+            0x0000..=0x00ff | 0x0b00..=0x0bff => (true, KeepReason::System),
+            // The interval of samples, which is the time that each sample represents.
+            hook::SET_INTERVAL..=hook::COLLECTION_END => (true, KeepReason::System),
             hook::PROCESS_START..=hook::PROCESS_DC_END | hook::PROCESS_DEFUNCT => {
-                process.then_some(KeepReason::Process)
+                (is_process_needed, KeepReason::Process)
             }
             hook::THREAD_START..=hook::THREAD_DC_END | hook::THREAD_SET_NAME => {
-                let thread = subject.threads().any(|t| self.threads.has(&t));
-                (process || thread).then_some(KeepReason::Thread)
+                let is_thread_needed = subject.threads().any(|id| self.threads.has(&id));
+                (is_process_needed || is_thread_needed, KeepReason::Thread)
             }
             hook::IMAGE_LOAD | hook::IMAGE_UNLOAD..=hook::IMAGE_DC_END => {
-                process.then_some(KeepReason::Image)
+                (is_process_needed, KeepReason::Image)
             }
-            hook::KERNEL_BASE | hook::HYPERCALL_PAGE => Some(KeepReason::Image),
+            hook::KERNEL_BASE | hook::HYPERCALL_PAGE => (true, KeepReason::Image),
             hook::STACK_KEY_CREATE..=hook::STACK_KEY_RUNDOWN => {
-                let needed = kernel.stack_key().is_some_and(|key| self.keys.has(&key));
-                needed.then_some(KeepReason::StackKey)
+                let is_key_needed = kernel.stack_key().is_some_and(|key| self.keys.has(&key));
+                (is_key_needed, KeepReason::StackKey)
             }
             // Disk, memory and file events name files by object; these records name the objects.
             hook::FILE_NAME | hook::FILE_CREATE | hook::FILE_DELETE | hook::FILE_RUNDOWN => {
-                any(&[group::DISK, group::MEMORY, group::FILE]).then_some(KeepReason::Name)
+                let groups = [group::DISK, group::MEMORY, group::FILE];
+                (self.has_selected_group(&groups), KeepReason::Name)
             }
             // Likewise registry events and their control blocks.
-            hook::KCB_CREATE..=hook::KCB_RUNDOWN_END => {
-                any(&[group::REGISTRY]).then_some(KeepReason::Name)
-            }
-            _ => None,
-        }
+            hook::KCB_CREATE..=hook::KCB_RUNDOWN_END => (
+                self.has_selected_group(&[group::REGISTRY]),
+                KeepReason::Name,
+            ),
+            _ => return None,
+        };
+        if is_needed { Some(reason) } else { None }
     }
 
-    fn event(&self, record: &Record<'_>) -> Option<KeepReason> {
+    /// Whether an event of any of these groups was selected.
+    fn has_selected_group(&self, groups: &[u8]) -> bool {
+        groups
+            .iter()
+            .any(|group| self.groups.get(usize::from(*group)) == Some(&true))
+    }
+
+    fn event_reason(&self, record: &Record<'_>) -> Option<KeepReason> {
         let header = record.event()?;
-        let id = header.descriptor.id;
-        if id == MANIFEST_EVENT {
-            return self
-                .providers
-                .has(&header.provider)
-                .then_some(KeepReason::Schema);
-        }
-        if header.provider == KERNEL_PROCESS {
-            let (process, why) = match kernel_process::decode(record)? {
+        let (is_needed, reason) = if header.descriptor.id == MANIFEST_EVENT {
+            (self.providers.has(&header.provider), KeepReason::Schema)
+        } else if header.provider == KERNEL_PROCESS {
+            let (process, reason) = match kernel_process::decode(record)? {
                 kernel_process::Event::Process(process) => (process, KeepReason::Process),
                 kernel_process::Event::Thread(process) => (process, KeepReason::Thread),
                 kernel_process::Event::Image(process) => (process, KeepReason::Image),
                 _ => return None,
             };
-            return self.processes.has(&ProcessId::new(process)).then_some(why);
-        }
-        if !self.processes.has(&header.process_id) {
-            return None;
-        }
-        ClrEvent::of(record)
-            .is_some_and(ClrEvent::is_state)
-            .then_some(KeepReason::ManagedCode)
+            (self.processes.has(&ProcessId::new(process)), reason)
+        } else {
+            let is_needed = self.processes.has(&header.process_id)
+                && ClrEvent::of(record).is_some_and(ClrEvent::is_state);
+            (is_needed, KeepReason::ManagedCode)
+        };
+        if is_needed { Some(reason) } else { None }
     }
 
-    /// Records that a merge adds.
-    fn classic(&self, record: &Record<'_>) -> Option<KeepReason> {
+    /// The reason to keep a record that a merge adds.
+    fn classic_reason(&self, record: &Record<'_>) -> Option<KeepReason> {
         let Header::Full(header) = record.header() else {
             return None;
         };
@@ -277,11 +279,14 @@ impl Dependencies {
             EVENT_METADATA => Some(KeepReason::Schema),
             SYSTEM_CONFIG_EX => Some(KeepReason::System),
             IMAGE_ID => {
-                // Versions of files have no process: any may have loaded the file.
-                let process = ImageId::of(record).and_then(|image| image.process_id);
-                process
-                    .is_none_or(|p| self.processes.has(&ProcessId::new(p)))
-                    .then_some(KeepReason::Image)
+                // Versions of files have no process: any process may have loaded the file.
+                if let Some(image) = ImageId::of(record)
+                    && let Some(process) = image.process_id
+                    && !self.processes.has(&ProcessId::new(process))
+                {
+                    return None;
+                }
+                Some(KeepReason::Image)
             }
             _ => None,
         }

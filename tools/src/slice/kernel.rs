@@ -30,6 +30,13 @@ pub(super) struct StackOwner {
     pub thread: ThreadId,
 }
 
+/// A thread and its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ThreadProcess {
+    pub thread: ThreadId,
+    pub process: ProcessId,
+}
+
 impl<'a> KernelEvent<'a> {
     pub fn of(record: &Record<'a>) -> Option<Self> {
         let hook = hook_of(record)?;
@@ -71,12 +78,13 @@ impl<'a> KernelEvent<'a> {
         }
     }
 
-    /// The thread and process of a thread event.
-    pub fn thread(&self) -> Option<(ThreadId, ProcessId)> {
+    /// The thread of a thread event.
+    pub fn thread(&self) -> Option<ThreadProcess> {
         match self.event_of(group::THREAD)? {
-            Event::Thread(_, thread) | Event::ThreadName(thread) => {
-                Some((ThreadId::new(thread.tid), ProcessId::new(thread.pid)))
-            }
+            Event::Thread(_, thread) | Event::ThreadName(thread) => Some(ThreadProcess {
+                thread: ThreadId::new(thread.tid),
+                process: ProcessId::new(thread.pid),
+            }),
             _ => None,
         }
     }

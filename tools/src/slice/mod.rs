@@ -6,16 +6,17 @@
 //! follows an event of the CLR on the same thread. A stack that the condition admits is selected as
 //! well.
 //!
-//! Unless [`Slicer::without_state`] is called, a record that is not selected is kept if selected ones need it to
-//! be decoded or resolved, anywhere in the trace: a rundown at the end describes code that ran at
-//! the beginning. [`KeepReason`] lists the kinds; `docs/slice.md` has the whole rule.
+//! Unless [`Slicer::without_state`] is called, a record that is not selected is kept if selected
+//! records need it to be decoded or resolved, anywhere in the trace: a rundown at the end describes
+//! code that ran at the beginning. [`KeepReason`] lists the kinds; `docs/rewrite.md` has the whole
+//! rule.
 //!
 //! Addresses of selected events resolve in the slice as in the whole trace, and their payloads
 //! decode alike.
 //!
 //! The trace is read twice: for the needed state, and to write. Memory grows with processes,
 //! threads, stack keys and providers, each up to 2^20, and with the 2^20 latest selected events;
-//! `docs/slice.md` says what is kept beyond.
+//! `docs/rewrite.md` says what is kept if there are more.
 
 mod clr;
 mod dependencies;
@@ -26,10 +27,10 @@ mod selected_events;
 pub(crate) use clr::ClrEvent;
 pub use dependencies::KeepReason;
 
-use etl_format::{ProcessId, ThreadId};
 use std::collections::BTreeMap;
 
 use etl_events::Subject;
+use etl_format::ThreadId;
 use etl_format::constants::{BUFFER_HEADER_SIZE, LogFileMode};
 use etl_format::read::{Damage, Order, Record, Source, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
@@ -41,7 +42,7 @@ use crate::compression::{self, Compression};
 use crate::damage::is_damaged;
 use crate::{Error, OnRecord, Result};
 use dependencies::Dependencies;
-use kernel::{KernelEvent, group};
+use kernel::{KernelEvent, ThreadProcess, group};
 use owners::ThreadOwners;
 use selected_events::SelectedEvents;
 
@@ -51,7 +52,7 @@ const MAX_SELECTED: usize = 1 << 20;
 /// Threads whose last event of the CLR is remembered.
 const MAX_THREADS: usize = 1 << 20;
 
-/// The result of a cut. `docs/slice.md` describes its JSON.
+/// The result of a cut. `docs/rewrite.md` describes its JSON.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
@@ -59,9 +60,9 @@ pub struct Summary {
     pub records: u64,
     /// Selected records, their stacks included.
     pub selected: u64,
-    /// Records that are kept because selected ones need them.
+    /// Records that are kept because selected records need them.
     pub kept_as_state: u64,
-    /// The same records by every reason.
+    /// These records by reason; every reason is there.
     pub kept: BTreeMap<KeepReason, u64>,
     /// Parts of the source that could not be read.
     #[serde(rename = "damaged", serialize_with = "is_damaged")]
@@ -100,7 +101,7 @@ impl Default for Slicer<'_> {
 }
 
 impl<'f> Slicer<'f> {
-    /// A slicer that keeps what the selected events need, and does not compress.
+    /// A slicer that keeps the state that selected events need, and does not compress.
     #[must_use]
     pub fn new() -> Self {
         Slicer::default()
@@ -121,15 +122,15 @@ impl<'f> Slicer<'f> {
         self
     }
 
-    /// Calls `f` for every record that is read: twice where state is kept.
+    /// Calls `f` for every record that is read: twice for each if state is kept.
     #[must_use]
     pub fn on_record(mut self, f: impl FnMut(&Record<'_>) + 'f) -> Self {
         self.on_record = OnRecord::new(f);
         self
     }
 
-    /// Writes the slice. `select` decides which records are selected; it is called twice for a
-    /// record where state is kept, and must return the same both times.
+    /// Writes the slice. `select` decides which records are selected. If state is kept, it is called
+    /// twice for each record, and must return the same both times.
     ///
     /// # Errors
     /// Errors of reading and writing, with the side.
@@ -139,10 +140,10 @@ impl<'f> Slicer<'f> {
         mut select: impl FnMut(&Record<'_>, &Subject) -> bool,
         output: O,
     ) -> Result<Finished<O, Summary>> {
-        let dependencies = match self.keep_state {
-            true => Some(gather(trace, &mut select, &mut self.on_record)?),
-            false => None,
-        };
+        let mut dependencies = None;
+        if self.keep_state {
+            dependencies = Some(gather(trace, &mut select, &mut self.on_record)?);
+        }
         let threads = trace.options().threads;
         let mut plan = RelogPlan::copying(trace)?;
         plan.header.mode = plan.header.mode | LogFileMode::ADD_HEADER;
@@ -155,30 +156,34 @@ impl<'f> Slicer<'f> {
         records.parallel(|records| {
             while let Some(record) = records.next_record()? {
                 self.on_record.call(&record);
-                // The header event is written from its fields, whatever is selected.
+                // The header event is always written, from its fields.
                 if relog.is_written(&record)
                     && record.location().in_buffer as usize == BUFFER_HEADER_SIZE
                 {
                     continue;
                 }
                 summary.records += 1;
-                let chosen = selector.select(&record, &mut select);
-                if chosen.selected {
+                let candidate = selector.select(&record, &mut select);
+                if candidate.is_selected {
                     summary.selected += 1;
-                } else {
-                    let kernel = chosen.kernel.as_ref();
-                    let reason = dependencies
-                        .as_ref()
-                        .and_then(|d| d.reason(&record, kernel, &chosen.subject));
-                    // The records beside the header event stay in its buffer.
-                    let reason = reason.or(relog.is_written(&record).then_some(KeepReason::System));
-                    let Some(reason) = reason else {
-                        relog.skip(&record).map_err(Error::output)?;
-                        continue;
-                    };
-                    summary.kept_as_state += 1;
-                    *summary.kept.entry(reason).or_default() += 1;
+                    relog.copy(&record).map_err(Error::output)?;
+                    continue;
                 }
+                let mut reason = None;
+                if let Some(dependencies) = &dependencies {
+                    let kernel = candidate.kernel.as_ref();
+                    reason = dependencies.reason(&record, kernel, &candidate.subject);
+                }
+                // The other records in the buffer of the header event stay in it.
+                if reason.is_none() && relog.is_written(&record) {
+                    reason = Some(KeepReason::System);
+                }
+                let Some(reason) = reason else {
+                    relog.skip(&record).map_err(Error::output)?;
+                    continue;
+                };
+                summary.kept_as_state += 1;
+                *summary.kept.entry(reason).or_default() += 1;
                 relog.copy(&record).map_err(Error::output)?;
             }
             Ok::<_, Error>(())
@@ -202,22 +207,20 @@ fn gather<S: Source>(
     let mut selector = Selector::default();
     trace.records(Order::Time)?.for_each(|record| {
         on_record.call(&record);
-        let chosen = selector.select(&record, select);
-        if let Some((thread, process)) = chosen.first_mention {
-            dependencies.add_first_mention(thread, process, record.location());
+        let candidate = selector.select(&record, select);
+        let subject = &candidate.subject;
+        if let Some(mention) = candidate.first_mention {
+            dependencies.add_first_mention(mention, record.location());
         }
-        if let Some(kernel) = &chosen.kernel
+        if let Some(kernel) = &candidate.kernel
             && kernel.group() == group::THREAD
+            && let Some(thread) = subject.threads().next()
+            && let Some(process) = subject.processes().next()
         {
-            let subject = &chosen.subject;
-            if let (Some(thread), Some(process)) =
-                (subject.threads().next(), subject.processes().next())
-            {
-                dependencies.add_owner(thread, process);
-            }
+            dependencies.add_owner(thread, process);
         }
-        if chosen.selected {
-            dependencies.add(&record, chosen.kernel.as_ref(), &chosen.subject);
+        if candidate.is_selected {
+            dependencies.add(&record, candidate.kernel.as_ref(), subject);
         }
         Ok::<_, etl_format::Error>(())
     })?;
@@ -225,13 +228,13 @@ fn gather<S: Source>(
     Ok(dependencies)
 }
 
-/// What is known of one record.
-struct Chosen<'a> {
-    selected: bool,
+/// The decision on a record, and the parts of the record that were decoded for it.
+struct Candidate<'a> {
+    is_selected: bool,
     kernel: Option<KernelEvent<'a>>,
     subject: Subject,
-    /// The thread and process, if this record is the first that names the process of the thread.
-    first_mention: Option<(ThreadId, ProcessId)>,
+    /// The thread, if the header of this record is the first that names its process.
+    first_mention: Option<ThreadProcess>,
 }
 
 /// Selects records, in time order. Two passes over a trace select the same records.
@@ -257,35 +260,34 @@ impl Selector {
         &mut self,
         record: &Record<'a>,
         select: &mut impl FnMut(&Record<'_>, &Subject) -> bool,
-    ) -> Chosen<'a> {
+    ) -> Candidate<'a> {
         let kernel = KernelEvent::of(record);
         let first_mention = self.threads.learn(record, kernel.as_ref());
         let subject = self.threads.subject(record, kernel.as_ref());
         let stack = kernel.as_ref().and_then(KernelEvent::stack_owner);
-        let clr = if kernel.is_none() {
-            ClrEvent::of(record)
-        } else {
-            None
+        let clr = match kernel {
+            None => ClrEvent::of(record),
+            Some(_) => None,
         };
-        let clr_stack = clr.is_some_and(ClrEvent::is_stack);
-        let selected = select(record, &subject)
-            || stack.is_some_and(|owner| self.selected.contains(owner.timestamp, owner.thread))
-            || (clr_stack
-                && record
-                    .thread_id()
-                    .is_some_and(|t| self.clr.get(&t) == Some(&true)));
-        if clr.is_some()
-            && !clr_stack
-            && let Some(thread) = record.thread_id()
-            && (self.clr.len() < MAX_THREADS || self.clr.contains_key(&thread))
-        {
-            self.clr.insert(thread, selected);
+        let is_clr_stack = clr.is_some_and(ClrEvent::is_stack);
+        let mut is_selected = select(record, &subject);
+        if let Some(owner) = stack {
+            is_selected |= self.selected.contains(owner.timestamp, owner.thread);
         }
-        if selected && stack.is_none() {
+        if let Some(thread) = record.thread_id() {
+            if is_clr_stack {
+                is_selected |= self.clr.get(&thread) == Some(&true);
+            } else if clr.is_some()
+                && (self.clr.len() < MAX_THREADS || self.clr.contains_key(&thread))
+            {
+                self.clr.insert(thread, is_selected);
+            }
+        }
+        if is_selected && stack.is_none() {
             self.selected.add(record.timestamp(), subject.threads());
         }
-        Chosen {
-            selected,
+        Candidate {
+            is_selected,
             kernel,
             subject,
             first_mention,

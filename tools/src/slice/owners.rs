@@ -3,14 +3,13 @@
 //! Kernel events name them in their payloads: the header of a thread's end names the thread that
 //! ended it, and a sample has no process or thread in its header.
 
-use etl_format::{ProcessId, ThreadId};
-use foldhash::HashMap;
-
 use etl_events::Subject;
 use etl_format::constants::hook;
 use etl_format::read::Record;
+use etl_format::{ProcessId, ThreadId};
+use foldhash::HashMap;
 
-use super::kernel::{KernelEvent, group};
+use super::kernel::{KernelEvent, ThreadProcess, group};
 
 /// Threads whose process is remembered.
 const MAX_THREADS: usize = 1 << 20;
@@ -22,19 +21,20 @@ pub(super) struct ThreadOwners {
 }
 
 impl ThreadOwners {
-    /// Learns from a record. Returns the thread and process if the header of an event is the first
-    /// record that names the process of the thread.
+    /// Learns from a record. Returns the thread if the header of an event is the first record that
+    /// names its process.
     pub fn learn(
         &mut self,
         record: &Record<'_>,
         kernel: Option<&KernelEvent<'_>>,
-    ) -> Option<(ThreadId, ProcessId)> {
-        if let Some((thread, process)) = kernel.and_then(KernelEvent::thread) {
-            let starts_or_ends =
-                kernel.is_some_and(|k| matches!(k.hook, hook::THREAD_START | hook::THREAD_END));
+    ) -> Option<ThreadProcess> {
+        if let Some(kernel) = kernel
+            && let Some(ThreadProcess { thread, process }) = kernel.thread()
+        {
+            let starts_or_ends = matches!(kernel.hook, hook::THREAD_START | hook::THREAD_END);
             let has_capacity = self.owners.len() < MAX_THREADS;
             match self.owners.get_mut(&thread) {
-                Some(known) if starts_or_ends => *known = process,
+                Some(owner) if starts_or_ends => *owner = process,
                 None if has_capacity => {
                     self.owners.insert(thread, process);
                 }
@@ -45,12 +45,13 @@ impl ThreadOwners {
         if !record.is_event() {
             return None;
         }
-        let (thread, process) = (record.thread_id()?, record.process_id()?);
+        let thread = record.thread_id()?;
+        let process = record.process_id()?;
         if self.owners.len() >= MAX_THREADS || self.owners.contains_key(&thread) {
             return None;
         }
         self.owners.insert(thread, process);
-        Some((thread, process))
+        Some(ThreadProcess { thread, process })
     }
 
     /// The subject of a record.
@@ -93,7 +94,7 @@ fn header_ids(record: &Record<'_>) -> Ids {
     }
 }
 
-/// The ids that a kernel event names; `None` for rundowns, which are about no process.
+/// The ids that a kernel event names; `None` for rundowns, which are not about a process.
 fn kernel_ids(record: &Record<'_>, kernel: &KernelEvent<'_>) -> Option<Ids> {
     if matches!(
         kernel.hook,

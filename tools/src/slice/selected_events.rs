@@ -1,18 +1,26 @@
 //! The times and threads of selected events, for the stacks that are logged after them.
 
-use etl_format::{ThreadId, Ticks};
 use std::collections::VecDeque;
 
+use etl_format::{ThreadId, Ticks};
 use foldhash::{HashSet, HashSetExt as _};
 
 /// Any thread.
 const ANY_THREAD: ThreadId = ThreadId::UNKNOWN;
 
+/// The time and the thread of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct SelectedEvent {
+    timestamp: Ticks,
+    thread: ThreadId,
+}
+
 /// The latest selected events, up to a number.
 #[derive(Debug)]
 pub(super) struct SelectedEvents {
-    known: HashSet<(Ticks, ThreadId)>,
-    order: VecDeque<(Ticks, ThreadId)>,
+    events: HashSet<SelectedEvent>,
+    /// The same events, the oldest first.
+    order: VecDeque<SelectedEvent>,
     max: usize,
     /// Events up to this time may have been forgotten.
     horizon: Ticks,
@@ -21,7 +29,7 @@ pub(super) struct SelectedEvents {
 impl SelectedEvents {
     pub fn new(max: usize) -> Self {
         SelectedEvents {
-            known: HashSet::new(),
+            events: HashSet::new(),
             order: VecDeque::new(),
             max,
             horizon: Ticks::MIN,
@@ -30,35 +38,43 @@ impl SelectedEvents {
 
     /// Adds an event of these threads; without threads, any thread may log its stack.
     pub fn add(&mut self, timestamp: Ticks, threads: impl Iterator<Item = ThreadId>) {
-        let mut any = true;
+        let mut has_threads = false;
         for thread in threads {
-            any = false;
-            self.insert((timestamp, thread));
+            has_threads = true;
+            self.insert(SelectedEvent { timestamp, thread });
         }
-        if any {
-            self.insert((timestamp, ANY_THREAD));
+        if !has_threads {
+            self.insert(SelectedEvent {
+                timestamp,
+                thread: ANY_THREAD,
+            });
         }
     }
 
-    fn insert(&mut self, event: (Ticks, ThreadId)) {
-        if !self.known.insert(event) {
+    fn insert(&mut self, event: SelectedEvent) {
+        if !self.events.insert(event) {
             return;
         }
         self.order.push_back(event);
         if self.order.len() > self.max
             && let Some(oldest) = self.order.pop_front()
         {
-            self.known.remove(&oldest);
-            self.horizon = self.horizon.max(oldest.0);
+            self.events.remove(&oldest);
+            self.horizon = self.horizon.max(oldest.timestamp);
         }
     }
 
-    /// Whether the event of a stack was selected. An event that may have been forgotten counts as
-    /// selected: one stack too many does no harm.
+    /// Whether the event of a stack was selected. An event that may have been forgotten is treated
+    /// as selected: a stack without its event does no harm.
     pub fn contains(&self, timestamp: Ticks, thread: ThreadId) -> bool {
+        let event = SelectedEvent { timestamp, thread };
+        let any_thread = SelectedEvent {
+            timestamp,
+            thread: ANY_THREAD,
+        };
         timestamp <= self.horizon
-            || self.known.contains(&(timestamp, thread))
-            || self.known.contains(&(timestamp, ANY_THREAD))
+            || self.events.contains(&event)
+            || self.events.contains(&any_thread)
     }
 }
 
@@ -67,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forgotten_events_count_as_selected() {
+    fn forgotten_events_are_treated_as_selected() {
         let mut events = SelectedEvents::new(2);
         events.add(Ticks::new(10), [ThreadId::new(1)].into_iter());
         events.add(Ticks::new(20), [].into_iter());

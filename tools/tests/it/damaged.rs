@@ -97,7 +97,7 @@ proptest! {
         let lengths = if file.len().is_multiple_of(2) { Lengths::Keep } else { Lengths::Free };
         let scrubber =
             Scrubber::new(Mask::new(b"salt")).policy(policy).secrets(["jane"]).lengths(lengths);
-        // Reading or writing may fail; whatever was written is a trace.
+        // Reading or writing may fail; but bytes that were written are a trace.
         if let Ok(scrubbed) = scrubber.run(&mut trace, Vec::new()) {
             let records = count(&scrubbed.output);
             prop_assert!(records >= scrubbed.report.records);

@@ -174,8 +174,8 @@ fn ignore_covers_every_property() {
     };
     for (ignored, changed, said) in [
         ("time", change(&|e| e.timestamp += 7), "time"),
-        ("ids", change(&|e| e.process += 4), "process"),
-        ("processor", change(&|e| e.processor = 1), "processor"),
+        ("ids", change(&|e| e.process += 4), "pid"),
+        ("processor", change(&|e| e.processor = 1), "cpu"),
         (
             "addresses",
             change(&|e| e.stack = vec![1, 2]),
@@ -228,8 +228,8 @@ fn events() -> impl Strategy<Value = Vec<Made>> {
             .into_iter()
             .enumerate()
             .map(|(number, (step, id, processor, payload))| {
-                // No two events at one time: their order would be that of processors. And no two that
-                // are the same but for their time: which of them is missing would be ambiguous.
+                // All times differ: events of one time are in the order of their processors. And
+                // all payloads differ: else it would be ambiguous which of two events is missing.
                 timestamp += step + 1;
                 Made {
                     processor,

@@ -1,4 +1,4 @@
-//! Tests of the operations on small traces that the writer makes.
+//! Tests of the operations on small traces that the writer makes, and on real ones.
 // Tests fail by panicking.
 #![allow(
     clippy::unwrap_used,
@@ -10,5 +10,8 @@
 mod common;
 mod damaged;
 mod diff;
+mod foreign_readers;
 mod scrub;
+mod scrub_real;
 mod slice;
+mod slice_real;

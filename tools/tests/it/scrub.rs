@@ -372,7 +372,7 @@ fn secrets_leave_the_header_and_layout_stays() {
     assert!(summary.left > 0);
 }
 
-/// Whether a text stands anywhere among bytes: a naive search.
+/// Whether a text is anywhere in bytes: a naive search.
 fn holds(bytes: &[u8], text: &str) -> bool {
     let lower = |bytes: &[u8]| bytes.iter().map(u8::to_ascii_lowercase).collect::<Vec<_>>();
     let bytes = lower(bytes);
@@ -408,7 +408,7 @@ proptest! {
         let events: Vec<_> = pieces.iter().enumerate().map(|(number, pieces)| {
             let payload = pieces.concat();
             let mut made = Made::new(2_000 + number as i64, 1, &payload);
-            // Headers spell things, too.
+            // Headers can also spell a text.
             if ids[number] % 2 == 0 {
                 made.process = u32::from_le_bytes(*b"xylo");
                 made.provider = Guid::from_bytes(*b"my secret secret");

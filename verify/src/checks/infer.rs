@@ -1,6 +1,6 @@
 //! Infers the smallest enablement of a provider that explains its events.
 
-use etl_analysis::machine::Process;
+use etl_analysis::machine::{Process, SignCount};
 use etl_control::clr::{Code, INFORMATIONAL, Method, Rundown, Runtime, VERBOSE};
 use etl_control::enable::{Enablement, EventKey};
 use etl_format::Guid;
@@ -22,7 +22,7 @@ struct Demands {
 impl Demands {
     fn of(provider: ClrProvider, processes: &[Process]) -> Self {
         let mut demands = Demands::default();
-        for (sign, _) in processes.iter().flat_map(Process::signs) {
+        for &SignCount { sign, .. } in processes.iter().flat_map(Process::signs) {
             if matches!(sign.change, Change::Rundown(_)) != provider.is_rundown() {
                 continue;
             }

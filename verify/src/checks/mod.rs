@@ -19,7 +19,7 @@ mod stack_pairs;
 pub(crate) mod times;
 
 use etl_analysis::machine::{Counted, Process};
-use etl_analysis::{ClrEvent, Machine, RecordObserver, StateObserver};
+use etl_analysis::{ClrEvent, Machine, ProcessIndex, RecordObserver, StateObserver};
 use etl_format::constants::hook;
 use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
@@ -151,7 +151,7 @@ impl Facts {
         self.collectors.all().map(|clr| {
             let index = self.machine.process_at(clr.pid, clr.since);
             ClrCollections {
-                process: index.and_then(|index| self.machine.processes().get(index)),
+                process: index.and_then(|index| self.machine.process(index)),
                 instance: clr.instance,
                 collections: clr.collections,
             }
@@ -436,7 +436,7 @@ impl StateObserver for StackChecks {
         let owner = EventOwner {
             tid: event.tid,
             provider,
-            process: event.process.unwrap_or(usize::MAX),
+            process: event.process.map_or(usize::MAX, ProcessIndex::get),
         };
         if let Some((stated, actual)) = event.stack {
             let stack = LoggedStack {

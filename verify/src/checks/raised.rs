@@ -9,7 +9,7 @@ use etl_schema::clr::Enumeration;
 use etl_schema::clr::keyword::{OVERRIDE_NGEN, START_ENUMERATION};
 use etl_schema::views::clr::Change;
 
-use etl_analysis::machine::{Counted, MethodSign};
+use etl_analysis::machine::{Counted, MethodSign, SignCount};
 use etl_schema::views::clr::ClrProvider;
 
 use super::enablement::MANIFEST;
@@ -137,13 +137,13 @@ impl Raised {
     pub fn contradictions(
         self,
         events: impl Iterator<Item = (EventKey, Counted)>,
-        signs: impl Iterator<Item = (MethodSign, Counted)>,
+        signs: impl Iterator<Item = SignCount>,
     ) -> Vec<Contradiction> {
         let mut ids = Vec::new();
         let mut out = Vec::new();
         let is_rundown = self.provider.is_rundown();
         let signs: Vec<_> = signs
-            .filter(|(sign, _)| matches!(sign.change, Change::Rundown(_)) == is_rundown)
+            .filter(|count| matches!(count.sign.change, Change::Rundown(_)) == is_rundown)
             .collect();
         for (event, counted) in events {
             if self.raises(event) || self.raises_all_signs(&signs, event.id) {
@@ -157,7 +157,7 @@ impl Raised {
             let what = format!("{} (id {})", kind.name(), event.id);
             add(&mut out, what, counted);
         }
-        for (sign, counted) in signs {
+        for SignCount { sign, counted, .. } in signs {
             if !ids.contains(&event_id(sign)) && !self.raises_sign(sign) {
                 add(&mut out, words(sign), counted);
             }
@@ -167,12 +167,12 @@ impl Raised {
 
     /// Whether an event has method signs and the CLR raises all of them. Signs contain more than the
     /// event's key: they show whether their session may have had a lower level.
-    fn raises_all_signs(self, signs: &[(MethodSign, Counted)], id: u16) -> bool {
+    fn raises_all_signs(self, signs: &[SignCount], id: u16) -> bool {
         let mut signs = signs
             .iter()
-            .filter(|(sign, _)| event_id(*sign) == id)
+            .filter(|count| event_id(count.sign) == id)
             .peekable();
-        signs.peek().is_some() && signs.all(|(sign, _)| self.raises_sign(*sign))
+        signs.peek().is_some() && signs.all(|count| self.raises_sign(count.sign))
     }
 }
 
@@ -283,14 +283,12 @@ mod tests {
     fn masks_of_the_documents_contradict_a_whole_end_rundown() {
         let methods = [sign(END, PRECOMPILED, true), sign(END, JITTED, true)];
         let methods = || {
-            methods.iter().map(|s| {
-                (
-                    *s,
-                    Counted {
-                        count: 1,
-                        first: Some(Ticks::new(8)),
-                    },
-                )
+            methods.iter().map(|&sign| SignCount {
+                sign,
+                counted: Counted {
+                    count: 1,
+                    first: Some(Ticks::new(8)),
+                },
             })
         };
         for mask in [0x138, 0x178, 0x20138, 0] {

@@ -18,6 +18,7 @@ mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use etl_analysis::ProcessIndex;
 use etl_analysis::machine::UnresolvedCause;
 use etl_format::FileTime;
 use serde::{Serialize, Serializer};
@@ -211,7 +212,7 @@ impl Report {
         facts: &Facts,
         findings: Vec<Finding>,
         findings_left_out: u64,
-        selected: Option<&BTreeSet<usize>>,
+        selected: Option<&BTreeSet<ProcessIndex>>,
     ) -> Self {
         let timeline = Timeline::new(facts);
         let clock = facts.machine.clock();
@@ -432,10 +433,10 @@ fn is_plain_path(path: &str) -> bool {
 fn process_reports(
     facts: &Facts,
     timeline: &Timeline<'_>,
-    selected: Option<&BTreeSet<usize>>,
+    selected: Option<&BTreeSet<ProcessIndex>>,
 ) -> Vec<ProcessReport> {
     let mut reports = Vec::new();
-    for (index, process) in facts.machine.processes().iter().enumerate() {
+    for (index, process) in facts.machine.indexed_processes() {
         let is_shown = match selected {
             Some(selected) => selected.contains(&index),
             None => process.is_managed() || process.tallies().iter().any(|t| t.frames > 0),
@@ -451,7 +452,7 @@ fn process_reports(
 /// The most frequent unresolved addresses, of all or of the selected processes.
 fn unresolved_addresses(
     facts: &Facts,
-    selected: Option<&BTreeSet<usize>>,
+    selected: Option<&BTreeSet<ProcessIndex>>,
 ) -> Vec<UnresolvedAddress> {
     let addresses = facts
         .machine
@@ -460,7 +461,7 @@ fn unresolved_addresses(
         .filter(|address| selected.is_none_or(|selected| selected.contains(&address.process)));
     let mut out = Vec::new();
     for address in addresses.take(Report::MAX_UNRESOLVED) {
-        if let Some(process) = facts.machine.processes().get(address.process) {
+        if let Some(process) = facts.machine.process(address.process) {
             out.push(UnresolvedAddress {
                 pid: process.pid().get(),
                 process: process.name().to_owned(),

@@ -1,5 +1,6 @@
 //! A process of the report.
 
+use etl_analysis::ProcessIndex;
 use etl_analysis::machine::{Counts, Items, Process, UnresolvedCause};
 use etl_format::FileTime;
 use etl_schema::clr::Enumeration;
@@ -94,7 +95,7 @@ pub struct ProcessReport {
     pub causes: Vec<CauseReport>,
     /// Its index among the processes of the trace.
     #[serde(skip)]
-    pub(crate) index: usize,
+    pub(crate) index: ProcessIndex,
 }
 
 /// Why addresses do not resolve.
@@ -125,7 +126,12 @@ impl ProcessReport {
         }
     }
 
-    pub(super) fn new(facts: &Facts, timeline: &Timeline<'_>, p: &Process, index: usize) -> Self {
+    pub(super) fn new(
+        facts: &Facts,
+        timeline: &Timeline<'_>,
+        p: &Process,
+        index: ProcessIndex,
+    ) -> Self {
         let clock = facts.machine.clock();
         let known = counts(p, p.methods(), |items| items.len() as u64);
         let clrs = p.clrs().iter().map(|(&id, clr)| ClrReport {

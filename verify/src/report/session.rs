@@ -1,6 +1,7 @@
 //! Sessions of the report: when they ran, what they lost, how they enabled providers.
 
 use etl_analysis::loss::{Loss, LossKind};
+use etl_analysis::machine::Span;
 use etl_control::enable::{Enablement, EventKey};
 use etl_control::mask;
 use etl_format::{FileTime, Guid};
@@ -71,7 +72,7 @@ pub(super) fn sessions(facts: &Facts, timeline: &Timeline<'_>) -> Vec<SessionRep
         ("CLR rundown events", facts.machine.rundown_span()),
     ];
     for (name, span) in spans {
-        if let Some((first, last)) = span {
+        if let Some(Span { first, last }) = span {
             out.push(SessionReport {
                 name: name.to_owned(),
                 kind: SessionKind::Events,

@@ -1,5 +1,6 @@
 //! Timestamps as microseconds since the report's start.
 
+use etl_analysis::machine::Span;
 use etl_format::constants::FILETIME_PER_SECOND;
 use etl_format::{Clock, Ticks};
 
@@ -16,8 +17,8 @@ pub(super) struct Timeline<'a> {
 impl<'a> Timeline<'a> {
     pub fn new(facts: &'a Facts) -> Self {
         let clock = facts.machine.clock();
-        let empty = (clock.start_timestamp, clock.start_timestamp);
-        let (first, last) = facts.machine.span().unwrap_or(empty);
+        let empty = Span::at(clock.start_timestamp);
+        let Span { first, last } = facts.machine.span().unwrap_or(empty);
         let sessions = facts.machine.files().iter().flat_map(|file| &file.sessions);
         let starts = sessions.map(|session| session.from);
         let start = starts.fold(first, Ticks::min);

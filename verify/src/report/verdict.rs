@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use etl_analysis::ProcessIndex;
 use etl_analysis::loss::LossKind;
 
 use super::{LossReport, ProcessReport};
@@ -138,7 +139,7 @@ impl LossSpans {
 /// The verdicts on the processes of a trace.
 pub(super) struct ProcessVerdicts<'r> {
     /// The verdict by the findings about a process, for its index.
-    by_process: BTreeMap<usize, Verdict>,
+    by_process: BTreeMap<ProcessIndex, Verdict>,
     /// The verdict by the findings about the whole trace, for each scope.
     by_scope: BTreeMap<Scope, Verdict>,
     losses: &'r LossSpans,
@@ -230,12 +231,16 @@ mod tests {
         };
         let of = |findings: &[Finding], index| {
             let process = ProcessReport {
-                index,
+                index: ProcessIndex::new(index),
                 ..ProcessReport::default()
             };
             ProcessVerdicts::new(findings, &LossSpans::new(&[])).of(&process)
         };
-        let own = [finding("rundown.missing", Severity::Error, Some(1))];
+        let own = [finding(
+            "rundown.missing",
+            Severity::Error,
+            Some(ProcessIndex::new(1)),
+        )];
         assert_eq!(
             [of(&own, 0), of(&own, 1)],
             [Verdict::Complete, Verdict::Incomplete]

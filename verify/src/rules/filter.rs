@@ -119,7 +119,7 @@ fn late_rundown(
     // A CLR that started after the request enumerates when it starts.
     let existed = process
         .clr_span()
-        .is_some_and(|(first, _)| first < requested);
+        .is_some_and(|span| span.first < requested);
     let facts = check.facts;
     let wait = opened.saturating_since(requested);
     if !existed || wait <= LONG_WAIT.saturating_mul(facts.ticks_per_10_ms()) {
@@ -442,7 +442,7 @@ fn has_runtime_stopped(facts: &Facts, process: &Process) -> bool {
     let rundowns = process.brackets().iter();
     let last_rundown = rundowns.filter_map(|bracket| bracket.opened).max();
     match (facts.machine.runtime_span(), last_rundown) {
-        (Some((_, last_event)), Some(last_rundown)) => last_event < last_rundown,
+        (Some(runtime), Some(last_rundown)) => runtime.last < last_rundown,
         _ => false,
     }
 }
@@ -514,8 +514,8 @@ fn end_rundowns(facts: &Facts) -> Option<TimeSpan> {
         from: whole.clone().filter_map(|b| b.opened).min()?,
         to: whole.filter_map(|b| b.closed).max()?,
     };
-    let (_, last) = facts.machine.kernel_span()?;
-    if span.from > span.to || last < span.to {
+    let kernel = facts.machine.kernel_span()?;
+    if span.from > span.to || kernel.last < span.to {
         return None;
     }
     Some(span)
@@ -585,7 +585,7 @@ fn silent_start(check: &mut Check<'_>, process: &Process) -> bool {
     if enabled.is_none_or(|enabled| enabled >= started) {
         return false;
     }
-    let last_event = facts.machine.runtime_span().map(|(_, last)| last);
+    let last_event = facts.machine.runtime_span().map(|span| span.last);
     if last_event.is_none_or(|last| last <= started) {
         return false;
     }

@@ -85,10 +85,10 @@ pub(super) const GAP: Rule = Rule {
 
 fn gap(check: &mut Check<'_>) {
     let facts = check.facts;
-    let Some((_, last_event)) = facts.machine.runtime_span() else {
+    let Some(runtime) = facts.machine.runtime_span() else {
         return;
     };
-    let Some((first_listed, _)) = facts.machine.rundown_span() else {
+    let Some(listed) = facts.machine.rundown_span() else {
         return;
     };
     // A start rundown comes while the runtime session runs, and may have a session of its own.
@@ -97,9 +97,9 @@ fn gap(check: &mut Check<'_>) {
     let rundown = end_rundowns
         .filter_map(|bracket| bracket.opened)
         .min()
-        .unwrap_or(first_listed);
+        .unwrap_or(listed.first);
     let sessions = clr_sessions(facts);
-    let Some(end) = runtime_end(&sessions, last_event) else {
+    let Some(end) = runtime_end(&sessions, runtime.last) else {
         return;
     };
     if sessions.len() < 2 || end >= rundown {

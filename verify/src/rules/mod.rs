@@ -235,7 +235,7 @@ impl Rule {
 /// When a CLR started. `None` if earlier events show that its event is the answer to a session that
 /// requested its state, which is the same event.
 fn recorded_start(process: &Process, clr: &Clr) -> Option<Ticks> {
-    let (first_event, _) = process.clr_span()?;
+    let first_event = process.clr_span()?.first;
     let started = clr.started()?;
     (first_event >= started).then_some(started)
 }

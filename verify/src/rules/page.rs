@@ -2,8 +2,40 @@
 
 use askama::Template;
 
+use super::commands::{
+    END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING, RECORDING_WITH_KERNEL, RUNTIME_LARGE,
+};
 use super::{RULES, Rule};
 use crate::wrap::{wrap, wrap_at};
+
+/// Command lines that several rules share. The page shows them once, at its end.
+struct SharedCommands {
+    title: &'static str,
+    commands: &'static [&'static str],
+}
+
+const SHARED: &[SharedCommands] = &[
+    SharedCommands {
+        title: "Recording of the CLR",
+        commands: RECORDING,
+    },
+    SharedCommands {
+        title: "Recording of the CLR and the kernel",
+        commands: RECORDING_WITH_KERNEL,
+    },
+    SharedCommands {
+        title: "End rundown",
+        commands: END_RUNDOWN,
+    },
+    SharedCommands {
+        title: "End rundown of large processes",
+        commands: LARGE_END_RUNDOWN,
+    },
+    SharedCommands {
+        title: "Runtime session with more buffers",
+        commands: &[RUNTIME_LARGE],
+    },
+];
 
 impl Rule {
     /// The rule as text for a terminal.
@@ -32,12 +64,17 @@ fn titled(title: &str, text: &str) -> String {
 #[template(path = "rules.md", escape = "none")]
 struct Page {
     rules: &'static [Rule],
+    shared: &'static [SharedCommands],
 }
 
 /// The page `docs/rules.md`: every rule with its texts.
 #[must_use]
 pub fn rules_page() -> String {
-    Page { rules: RULES }.render().unwrap_or_default()
+    let page = Page {
+        rules: RULES,
+        shared: SHARED,
+    };
+    page.render().unwrap_or_default()
 }
 
 fn begins_family(rule: &Rule) -> bool {
@@ -45,6 +82,31 @@ fn begins_family(rule: &Rule) -> bool {
         .iter()
         .find(|r| r.family() == rule.family())
         .is_some_and(|first| first.id == rule.id)
+}
+
+fn shared_commands(rule: &Rule) -> Option<&'static SharedCommands> {
+    SHARED
+        .iter()
+        .find(|shared| shared.commands == rule.commands)
+}
+
+/// The command lines of a rule that the page shows with the rule.
+fn own_commands(rule: &Rule) -> &'static [&'static str] {
+    match shared_commands(rule) {
+        Some(_) => &[],
+        None => rule.commands,
+    }
+}
+
+/// The remedy, with a link to its command lines if other rules have the same.
+fn remedy(rule: &Rule) -> String {
+    match shared_commands(rule) {
+        Some(shared) => {
+            let anchor = shared.title.to_lowercase().replace(' ', "-");
+            format!("{} [{}](#{anchor}).", rule.remedy, shared.title)
+        }
+        None => rule.remedy.to_owned(),
+    }
 }
 
 /// Where a rule comes from, with links to the page on the protocol.

@@ -239,15 +239,15 @@ fn missing(check: &mut Check<'_>) {
 /// The time of each provider's last event, if the user states that every session enabled stacks.
 fn stacks_enabled_until(facts: &Facts) -> StacksEnabledUntil {
     let mut until = StacksEnabledUntil::default();
-    if let Some((_, last)) = facts.machine.runtime_span()
+    if let Some(runtime) = facts.machine.runtime_span()
         && declares_stacks(facts, CLR_RUNTIME)
     {
-        until.runtime = Some(last);
+        until.runtime = Some(runtime.last);
     }
-    if let Some((_, last)) = facts.machine.rundown_span()
+    if let Some(rundown) = facts.machine.rundown_span()
         && declares_stacks(facts, CLR_RUNDOWN)
     {
-        until.rundown = Some(last);
+        until.rundown = Some(rundown.last);
     }
     until
 }

@@ -339,7 +339,7 @@ fn findings_page_explains_every_finding_and_no_other() {
         .collect();
     found.sort();
     assert_eq!(found, explained(&page));
-    assert!(page.contains(&format!("finds {} things", found.len())));
+    assert!(page.contains(&format!("reports {} findings", found.len())));
     // Figures of the page that the report has as well.
     let counted = |pid, cause| {
         let process = report.processes.iter().find(|p| p.pid == pid).unwrap();
@@ -352,8 +352,8 @@ fn findings_page_explains_every_finding_and_no_other() {
     let outside = UnresolvedCause::Unknown;
     let all = counted(3676, outside);
     assert!(page.contains(&format!(
-        "{all} addresses: 36 (18 samples and their stacks) are that page again, {} lie between \
-         0x7f95eaff100",
+        "{all} addresses: 36 (18 samples and their stacks) are in that page again. {} are \
+         between 0x7f95eaff100",
         all - 2 * 18
     )));
     // One page of the hardware abstraction layer is all that these processes miss: a sample, and
@@ -368,7 +368,10 @@ fn findings_page_explains_every_finding_and_no_other() {
         counted(980, outside) / 2
     )));
     let worst = &report.unresolved[0];
-    assert!(page.contains(&format!("{} times {}", worst.count, worst.address)));
+    assert!(page.contains(&format!(
+        "{} times the address {}",
+        worst.count, worst.address
+    )));
     let c = report.coverage.clr_stacks;
     let thousands = |n: u64| format!("{},{:03}", n / 1000, n % 1000);
     for figure in [c.stacks, c.managed, c.image] {

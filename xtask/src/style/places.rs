@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn tuple_parameters_of_functions_are_found_and_those_of_closures_are_not() {
+    fn tuple_parameters_are_found_in_functions_only() {
         let text = "fn f((a, b): (u8, u8), c: u8) { g(|(a, b)| a + b) }
             impl S { fn g(&self, &(a, b): &(u8, u8)) {} }
             trait T { fn h((a, b): (u8, u8)) {} }

@@ -3,8 +3,9 @@
 use etl_format::{ThreadId, Ticks};
 use etl_schema::views::clr::{self, Method};
 
-use super::{Jitting, Process};
+use super::{CodeOverlap, Jitting, Process};
 use crate::address::{Added, Tag};
+use crate::counted::Span;
 use crate::machine::runtime::{Listing, listed_by};
 use crate::machine::signs::MethodSign;
 
@@ -19,6 +20,7 @@ enum ItemKind {
 impl Process {
     /// Takes in an event of the CLR. The code of a method is kept under the number `code`, or under
     /// the method's id.
+    #[doc(hidden)]
     pub fn clr_event(
         &mut self,
         from: &clr::Decoded<'_>,
@@ -257,7 +259,7 @@ impl Process {
                 }
                 if is_compiled {
                     let span = clr.method_unloads.entry(method.module);
-                    span.or_insert((timestamp, timestamp)).1 = timestamp;
+                    span.or_insert(Span::at(timestamp)).last = timestamp;
                 }
                 match self.code.remove(start, size, timestamp, tag) {
                     Some(known) if known.id != tag.id => self.unloads_as_other.add(timestamp),
@@ -356,7 +358,7 @@ impl Process {
             Some(_) => {}
             None => {
                 // What was being compiled when the recording began is done after a while.
-                let first = self.clr_span.map_or(timestamp, |(first, _)| first);
+                let first = self.clr_span.map_or(timestamp, |span| span.first);
                 let settling = self.second.saturating_mul(2);
                 let is_settled = timestamp.saturating_since(first) > settling;
                 let is_new = || self.clrs.values().any(|clr| clr.started.is_some());
@@ -373,7 +375,11 @@ impl Process {
             Added::Again => self.loaded_twice.add(timestamp),
             Added::Overlaps(other) => {
                 self.methods += u64::from(other != start);
-                self.overlap.get_or_insert((timestamp, start, other));
+                self.overlap.get_or_insert(CodeOverlap {
+                    time: timestamp,
+                    start,
+                    other,
+                });
             }
             Added::Empty | Added::Known(_) => {}
         }
@@ -400,7 +406,7 @@ mod tests {
     fn jitted_takes_a_clock_of_any_rate() {
         for second in [0, 1, i64::MAX / 4, i64::MAX] {
             let mut process = Process::with_clock(ProcessId::new(1), second);
-            process.clr_span = Some((Ticks::MIN, Ticks::new(0)));
+            process.clr_span = Some(Span::new(Ticks::MIN, Ticks::new(0)));
             process.jitted(7, Ticks::MAX, ThreadId::new(1));
             // Only where two seconds fit into the time since the first event was it settled.
             assert_eq!(

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use etl_analysis::behavior::missing::MissingData;
-use etl_analysis::profile::{Detail, IlMaps, Profile, ProfileOptions, SampleCollector, Weight};
+use etl_analysis::profile::{Detail, Profile, ProfileOptions, SampleCollector, Weight};
 use etl_tables::rows::profiles;
 use etl_tables::{Cell, Column, Report, ReportTable};
 
@@ -14,14 +14,14 @@ use super::{ReportArgs, report};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::recording::{Analyzed, RecordingArgs};
+use crate::profile::{self, Profiled};
 use crate::symbols::SymbolArgs;
 
 /// Arguments of `etlkit analyze cpu`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-`self` counts the samples in a method, `total` those in it and in what it called; a sample counts
-once for a method that calls itself. Native code is named by its image (ntdll.dll!?), and with
+`self` is the number of samples in a method, `total` the number in it and in the methods that it
+called; recursive calls are counted once. Native code is named by its image (ntdll.dll!?), and with
 --symbols by its function and source line (docs/analyze.md).
 
 Needs the kernel's samples (`xperf -on PROFILE`, WPR profile CPU), with stacks for totals and trees
@@ -39,7 +39,7 @@ Examples:
   etlkit analyze cpu --compare before.etl --normalize after.etl
   etlkit analyze cpu --format csv --group-by thread kernel.etl clr.etl > threads.csv")]
 pub(crate) struct Args {
-    /// What a row is
+    /// Contents of a row
     #[arg(long, value_enum, default_value_t)]
     group_by: GroupBy,
     /// Print the call tree
@@ -55,8 +55,7 @@ pub(crate) struct Args {
     /// Print the callers and the callees of the methods whose names contain TEXT
     #[arg(long, value_name = "TEXT", conflicts_with = "group_by")]
     focus: Option<String>,
-    /// Print what became slower since this trace: rows of both, those whose own time grew most
-    /// first
+    /// Compare with this earlier trace: the rows of both, with the largest growth of `self` first
     #[arg(long, value_name = "BEFORE", conflicts_with_all = ["tree", "focus"])]
     compare: Option<PathBuf>,
     /// With --compare, scale the earlier trace to the time of the later one
@@ -65,7 +64,7 @@ pub(crate) struct Args {
     /// Include the samples of idle processors
     #[arg(long)]
     idle: bool,
-    /// Count each source line of a method by itself, where --symbols has lines
+    /// Count each source line of a method separately, if --symbols has lines
     #[arg(long, requires = "symbols")]
     lines: bool,
     #[command(flatten)]
@@ -87,43 +86,39 @@ pub(super) enum GroupBy {
     Method,
 }
 
-/// A recording that was read, and the profile of its samples.
-struct Profiled {
-    analyzed: Analyzed<(SampleCollector, Option<IlMaps>)>,
-    profile: Profile,
-}
-
-/// Reads files as a recording, and makes the profile of the samples that are selected.
-fn profile(args: &Args, files: &[PathBuf], options: ProfileOptions) -> Result<Profiled, Failure> {
-    let recording = &args.report.recording;
-    let symbols = args.symbols.open()?;
-    let analyzed = recording.analyze_files(files, |range| {
-        (SampleCollector::new().within(range), symbols.maps())
-    })?;
-    let options = profile_options(recording, &analyzed, options);
-    let (samples, maps) = &analyzed.observer;
-    let profile = samples.profile(&analyzed.machine, &symbols.apply(options, maps.as_ref()));
-    symbols.note_missing();
-    Ok(Profiled { analyzed, profile })
+/// Reads files as a recording, and makes the profile of the selected samples.
+fn profile(
+    args: &Args,
+    files: &[PathBuf],
+    options: ProfileOptions,
+) -> Result<Profiled<SampleCollector>, Failure> {
+    profile::profile(
+        &args.report.recording,
+        files,
+        &args.symbols.open()?,
+        options,
+        |range| SampleCollector::new().within(range),
+        |samples, machine, options| samples.profile(machine, options),
+    )
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     if let Some(before) = &args.compare {
         return compare::run(args, before);
     }
-    let recording = &args.report.recording;
-    let by_thread = args.group_by == GroupBy::Thread;
-    let options = ProfileOptions::new().by_thread(by_thread).idle(args.idle);
     let detail = if args.lines {
         Detail::Lines
     } else {
         Detail::Methods
     };
-    let options = options.detail(detail);
+    let options = ProfileOptions::new()
+        .by_thread(args.group_by == GroupBy::Thread)
+        .idle(args.idle)
+        .detail(detail);
     let Profiled {
         analyzed,
         mut profile,
-    } = profile(args, &recording.files, options)?;
+    } = profile(args, &args.report.recording.files, options)?;
     if args.tree && !args.unfold {
         profile = profile.fold_recursion();
     }
@@ -138,19 +133,6 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     };
     report.tables.push(table);
     args.report.print(&mut report, analyzed.outcome)
-}
-
-/// The options with the selection of processes and threads.
-pub(crate) fn profile_options<O>(
-    args: &RecordingArgs,
-    analyzed: &Analyzed<O>,
-    options: ProfileOptions,
-) -> ProfileOptions {
-    let options = options.threads(args.thread.clone());
-    match &analyzed.selected {
-        Some(selected) => options.processes(selected.clone()),
-        None => options,
-    }
 }
 
 pub(super) const INTERVAL: Column = Column::micros(
@@ -176,11 +158,10 @@ fn describe(report: &mut Report<'_>, profile: &Profile) {
     report.fact(WITH_STACK, Cell::int(Some(profile.with_stack())));
     let span = if profile.has_times() {
         let total = total.time as f64 / 1e7;
-        let millis = profile
-            .intervals()
-            .iter()
-            .map(|&i| (f64::from(i) / 1e4).to_string());
-        let millis: Vec<_> = millis.collect();
+        let mut millis = Vec::new();
+        for &interval in profile.intervals() {
+            millis.push((f64::from(interval) / 1e4).to_string());
+        }
         format!(
             "{total:.3} s of CPU time, one sample per {} ms",
             millis.join(" or ")

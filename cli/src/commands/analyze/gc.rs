@@ -20,7 +20,7 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
     let collections = &analyzed.observer;
     let selection = args.selection(&analyzed);
     let rows = gcs(machine, collections, &selection);
-    let time = selected_time(args, machine)?;
+    let time = selected_time(&analyzed);
     let sums = gc_processes(machine, collections, &rows, &selection, time);
     let heaps = gc_heaps(&rows);
     let has_several_heaps = rows.iter().any(|row| row.collection().heaps.len() > 1);
@@ -58,11 +58,11 @@ fn describe_pauses(
     }
     let machine = &analyzed.machine;
     let collections = &analyzed.observer;
-    if args.recording.has_span() {
+    if args.recording.has_range() {
         let mut paused = 0;
-        for (pause, time) in collections.selected_pauses() {
-            if selection.has_process(Some(pause.process)) {
-                paused += time;
+        for selected in collections.selected_pauses() {
+            if selection.has_process(Some(selected.pause.process)) {
+                paused += selected.ticks;
             }
         }
         let millis = ticks(machine.clock(), paused) as f64 / 1e4;
@@ -70,10 +70,11 @@ fn describe_pauses(
             .headline
             .push(format!("suspended for {millis:.3} ms of this time"));
     }
-    for ((process, _), other) in collections.other_pauses() {
-        if selection.has_process(Some(process)) {
+    for other in collections.other_pauses() {
+        let process = Some(other.clr.process);
+        if selection.has_process(process) {
             let millis = ticks(machine.clock(), other.paused) as f64 / 1e4;
-            let process = process_label(machine, Some(process));
+            let process = process_label(machine, process);
             let count = other.count;
             report.headline.push(format!(
                 "{process}: {count} suspensions without a collection, {millis:.3} ms"

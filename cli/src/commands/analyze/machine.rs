@@ -1,4 +1,4 @@
-//! `etlkit analyze processes`, `images` and `sessions`: what the machine of a recording had.
+//! `etlkit analyze processes`, `images` and `sessions`: the machine of a recording.
 
 use etl_analysis::behavior::missing::MissingData;
 use etl_tables::ReportTable;

@@ -11,12 +11,8 @@ mod summary;
 mod waits;
 
 use clap::Subcommand;
-use etl_analysis::Machine;
-use etl_format::Ticks;
 use etl_tables::rows::duration;
 use etl_tables::{Cell, Column, Report, Selection};
-
-pub(crate) use cpu::profile_options;
 
 use crate::Outcome;
 use crate::error::Failure;
@@ -30,8 +26,8 @@ const TOP: usize = 30;
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 #[command(after_help = "\
-Several files are read as one recording. Each kind says what the recording lacks, and how to record
-it.
+Several files are read as one recording. Each report names data that the recording lacks, and how
+to record them.
 
 Examples:
   etlkit analyze summary trace.etl
@@ -47,13 +43,13 @@ enum Kind {
     /// A recording on one screen: processes, hottest methods, collections, bytes, losses.
     #[command(after_help = SUMMARY_HELP, mut_arg("thread", hidden))]
     Summary(summary::Args),
-    /// Where processors spent their time: samples by method, module, thread or process, call trees,
-    /// callers and callees.
+    /// The time of processors: samples by method, module, thread or process, call trees, callers and
+    /// callees.
     Cpu(cpu::Args),
     /// Garbage collections: generation, reason, pauses, sizes of the heap.
     #[command(after_help = GC_HELP)]
     Gc(ReportArgs),
-    /// Methods that were compiled at run time: how long it took, and with which optimization.
+    /// Methods that were compiled at run time: durations and optimization.
     #[command(after_help = JIT_HELP)]
     Jit(ReportArgs),
     /// Exceptions of .NET: types, throwing methods, messages.
@@ -65,7 +61,7 @@ enum Kind {
     /// The thread pools of .NET: changes of their threads with reasons, waits of work items.
     #[command(after_help = THREADPOOL_HELP, mut_arg("thread", hidden))]
     Threadpool(ReportArgs),
-    /// What was loaded when: images, domains, assemblies, modules.
+    /// Loads in time order: images, domains, assemblies, modules.
     #[command(after_help = LOADER_HELP)]
     Loader(ReportArgs),
     /// Reads and writes of disks and files: bytes and latencies by process and path.
@@ -74,7 +70,7 @@ enum Kind {
     /// Connections of TCP and UDP: bytes by process and endpoint.
     #[command(after_help = NETWORK_HELP, mut_arg("thread", hidden))]
     Network(ReportArgs),
-    /// What threads ran and waited for, by thread or by stack: context switches.
+    /// Run and wait times of threads, by thread or by stack: context switches.
     #[command(after_help = WAITS_HELP)]
     Waits(waits::WaitsArgs),
     /// Processes as a tree: starts, ends, command lines.
@@ -94,7 +90,7 @@ fn hidden(option: clap::Arg) -> clap::Arg {
 }
 
 const SUMMARY_HELP: &str = "\
-Text has 10 rows of each table by default, and says how to record what the recording lacks.
+Text has 10 rows of each table by default, and says how to record missing data.
 
 Examples:
   etlkit analyze summary trace.etl
@@ -104,8 +100,8 @@ const GC_HELP: &str = "\
 A pause lasts from the beginning of a suspension to the end of the restart. It belongs to the
 collection that started in it, or else to a background collection.
 
-Needs Microsoft-Windows-DotNETRuntime with the keyword GC (0x1) at level 4; at level 5 there are
-allocations as well. Sizes before a collection, free space, and sizes by heap are in events of .NET
+Needs Microsoft-Windows-DotNETRuntime with the keyword GC (0x1) at level 4; level 5 adds
+allocations. Sizes before a collection, free space, and sizes by heap are in events of .NET
 Framework 4.6, .NET Core and later.
 
 Examples:
@@ -113,8 +109,8 @@ Examples:
   etlkit analyze gc --format csv --process Orders trace.etl > collections.csv";
 
 const JIT_HELP: &str = "\
-Needs Microsoft-Windows-DotNETRuntime with the keywords Jit and NGen (0x30) at level 5; at level 4
-there are no times.
+Needs Microsoft-Windows-DotNETRuntime with the keywords Jit and NGen (0x30) at level 5; level 4 has
+no times.
 
 Examples:
   etlkit analyze jit --top 10 trace.etl";
@@ -129,8 +125,8 @@ Examples:
 const CONTENTION_HELP: &str = "\
 With --group-by, --tree or --focus, waits are shown by the stacks of their beginnings.
 
-Needs Microsoft-Windows-DotNETRuntime with the keyword Contention (0x4000) at level 4; with the
-keyword Stack (0x40000000) there are stacks as well.
+Needs Microsoft-Windows-DotNETRuntime with the keyword Contention (0x4000) at level 4; the keyword
+Stack (0x40000000) adds stacks.
 
 Examples:
   etlkit analyze contention --process Orders trace.etl
@@ -140,15 +136,15 @@ const THREADPOOL_HELP: &str = "\
 A work item waits from when it is queued until a thread takes it. Percentiles are at most 1/32 above
 the real value.
 
-Needs Microsoft-Windows-DotNETRuntime with the keyword Threading (0x10000) at level 4; at level 5
-there are work items as well.
+Needs Microsoft-Windows-DotNETRuntime with the keyword Threading (0x10000) at level 4; level 5 adds
+work items.
 
 Examples:
   etlkit analyze threadpool trace.etl
   etlkit analyze threadpool --format csv --process Orders trace.etl > changes.csv";
 
 const LOADER_HELP: &str = "\
-What was there when the recording began is not in the list: see `etlkit analyze images`.
+Code that was loaded before the recording is not in the list: see `etlkit analyze images`.
 
 Needs the kernel's events of images (`xperf -on LOADER`), and Microsoft-Windows-DotNETRuntime with
 the keyword Loader (0x8) at level 4. With the keyword Fusion (0x4), .NET 5 and later state how long
@@ -175,12 +171,13 @@ Examples:
   etlkit analyze network --format json trace.etl | jq '.connections[] | select(.sent_bytes > 1e6)'";
 
 const WAITS_HELP: &str = "\
-`running` is the time on a processor, `waiting` that from a switch to another thread until the
-thread is ready, `ready` that until it runs. `reason` is the one with the longest waits, `ended by`
-the thread that ended most of this time. Percentiles are at most 1/32 above the real value.
+`running` is the time on a processor, `waiting` the time from a switch to another thread until the
+thread is ready, and `ready` the time from then until it runs. `reason` is the reason of the longest
+waits, and `ended by` the thread that ended most of this time. Percentiles are at most 1/32 above
+the real value.
 
 With --group-by, --tree or --focus, waits are shown by the stacks of the threads that waited, or
-with --ended-by of those that ended the waits.
+with --ended-by by the stacks of the threads that ended the waits.
 
 Needs the kernel's context switches (`xperf -on PROC_THREAD+CSWITCH+DISPATCHER`), with stacks for
 --tree (`-stackwalk CSwitch+ReadyThread`).
@@ -192,7 +189,7 @@ Examples:
   etlkit analyze waits --from 2 --to 2.5 --format csv trace.etl > threads.csv";
 
 const PROCESSES_HELP: &str = "\
-Needs the kernel's events of processes (`xperf -on PROC_THREAD`), or those of
+Needs the kernel's events of processes (`xperf -on PROC_THREAD`), or the provider
 Microsoft-Windows-Kernel-Process.
 
 Examples:
@@ -231,11 +228,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 
 /// A share in percent.
 fn percent(text: &str) -> Result<f64, String> {
-    let parsed = text
-        .parse()
-        .ok()
-        .filter(|percent| (0.0..=100.0).contains(percent));
-    parsed.ok_or_else(|| "a number from 0 to 100 is expected".to_owned())
+    match text.parse() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("a number from 0 to 100 is expected".to_owned()),
+    }
 }
 
 /// The arguments of every kind.
@@ -279,17 +275,15 @@ impl ReportArgs {
 
     /// The arguments of a kind that distinguishes neither threads nor processes nor times.
     fn of_everything(&self) -> Result<&Self, Failure> {
-        let options = [
-            (!self.recording.processes.selector().is_empty(), "--process"),
-            (self.recording.has_span(), "--from, --to"),
-        ];
-        if let Some((_, option)) = options.into_iter().find(|(is_given, _)| *is_given) {
-            return Err(Failure::new(
-                option,
-                "this kind of report is of whole files",
-            ));
-        }
-        self.of_any_thread()
+        let option = if !self.recording.processes.selector().is_empty() {
+            "--process"
+        } else if self.recording.has_range() {
+            "--from, --to"
+        } else {
+            return self.of_any_thread();
+        };
+        let message = "this kind of report is about whole files";
+        Err(Failure::new(option, message))
     }
 
     /// Whether the report is text for people.
@@ -297,7 +291,7 @@ impl ReportArgs {
         self.format == TableFormat::Text
     }
 
-    /// Which rows are printed of a recording.
+    /// The selection of rows of a recording.
     fn selection<O>(&self, analyzed: &Analyzed<O>) -> Selection {
         Selection::new()
             .processes(analyzed.selected.clone())
@@ -307,7 +301,7 @@ impl ReportArgs {
 
     /// Prints a report.
     fn print(&self, report: &mut Report<'_>, outcome: Outcome) -> Result<Outcome, Failure> {
-        if self.recording.has_span() {
+        if self.recording.has_range() {
             report.missing_heading = "missing at this time";
         }
         self.format.print(report, self.rows())?;
@@ -320,24 +314,17 @@ fn report<'r, O>(kind: &'static str, analyzed: &Analyzed<O>) -> Report<'r> {
     const FROM: Column = Column::time("from", "Time of the first event");
     const TO: Column = Column::time("to", "Time of the last event");
     let clock = analyzed.machine.clock();
-    let (first, last) = analyzed.machine.span().unzip();
+    let span = analyzed.machine.span();
     let mut report = Report::new(kind);
     report.files.clone_from(&analyzed.names);
-    report.start = clock.start_time.get();
-    report.fact(FROM, Cell::time(clock, first));
-    report.fact(TO, Cell::time(clock, last));
+    report.start = clock.start_time;
+    report.fact(FROM, Cell::time(clock, span.map(|span| span.first)));
+    report.fact(TO, Cell::time(clock, span.map(|span| span.last)));
     report
 }
 
-/// The time that is selected of a recording, in 100 ns.
-fn selected_time(args: &ReportArgs, machine: &Machine) -> Result<u64, Failure> {
-    let range = args.recording.range(machine.clock())?;
-    let (first, last) = machine.span().unwrap_or_default();
-    let first = range
-        .from
-        .map_or(first, |from| Ticks::new(from.get().max(first.get())));
-    let last = range
-        .to
-        .map_or(last, |to| Ticks::new(to.get().min(last.get())));
-    Ok(duration(machine.clock(), first.get(), last.get()))
+/// The length of the selected time of a recording, in 100 ns.
+fn selected_time<O>(analyzed: &Analyzed<O>) -> u64 {
+    let span = analyzed.selected_span();
+    duration(analyzed.machine.clock(), span.first, span.last)
 }

@@ -15,6 +15,7 @@ use super::{ReportArgs, report};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
+use crate::profile::Profiled;
 use crate::symbols::SymbolArgs;
 
 /// Prints the methods that were compiled, the slowest first.
@@ -105,9 +106,11 @@ pub(super) fn contention(args: &ContentionArgs) -> Result<Outcome, Failure> {
         report.tables.push(ReportTable::new("", rows));
         return args.print(&mut report, analyzed.outcome);
     }
-    let observer = |range| StackedContention::new().within(range);
-    let (analyzed, profile) =
-        stacks.profile(&args.recording, observer, StackedContention::costs)?;
+    let Profiled { analyzed, profile } = stacks.profile(
+        &args.recording,
+        |range| StackedContention::new().within(range),
+        StackedContention::costs,
+    )?;
     let waits = analyzed.observer.waits();
     let threads = lock_waits(&analyzed.machine, waits, &args.selection(&analyzed)).len();
     let mut report = report("contention", &analyzed);
@@ -117,7 +120,7 @@ pub(super) fn contention(args: &ContentionArgs) -> Result<Outcome, Failure> {
     args.print(&mut report, analyzed.outcome)
 }
 
-/// Adds the number of threads that waited, and what is missing.
+/// Adds the number of threads that waited, and missing data.
 fn describe_lock_waits(report: &mut Report<'_>, waits: &Contention, threads: usize) {
     let count = plural(threads as u64, "thread", "threads");
     report.headline.push(format!("{count} waited for locks"));

@@ -13,11 +13,12 @@ use etl_tables::rows::summary::{facts as columns, methods, processes, subjects};
 use etl_tables::rows::usage::{Usage, UsageObserver, Usages};
 use etl_tables::{Cell, Column, Kind, Report, ReportTable};
 
-use super::{ReportArgs, cpu, profile_options, report, selected_time};
+use super::{ReportArgs, cpu, report, selected_time};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::output;
+use crate::profile;
 use crate::symbols::SymbolArgs;
 
 /// Rows of each table in text, unless the user names another number.
@@ -58,7 +59,7 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
         usage,
         maps,
     } = &analyzed.observer;
-    let options = profile_options(&args.recording, &analyzed, ProfileOptions::new());
+    let options = profile::select(&args.recording, &analyzed, ProfileOptions::new());
     let profile = usage
         .samples
         .profile(machine, &symbols.apply(options, maps.as_ref()));
@@ -67,7 +68,7 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     let mut report = report("summary", &analyzed);
     facts(&mut report, machine, &profile);
     report.headline = headline(machine, hardware, &profile);
-    let time = selected_time(args, machine)?;
+    let time = selected_time(&analyzed);
     totals(&mut report, hardware, &usages, time);
     let processes = processes(machine, &usages, &profile, time);
     report.tables.push(ReportTable::new("processes", processes));
@@ -85,12 +86,12 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
                 .push(format!("{}: {}", subject.name(), subject.recorded_by()));
         }
     }
-    let mut args_rows = args.rows();
+    let mut max_rows = args.rows();
     if args.top.is_none() && args.is_text() {
-        args_rows = Some(TOP);
+        max_rows = Some(TOP);
     }
-    // What is missing is missing from the whole recording.
-    args.format.print(&report, args_rows)?;
+    // Unlike other reports, this one lists data that the whole recording lacks.
+    args.format.print(&report, max_rows)?;
     Ok(analyzed.outcome)
 }
 
@@ -101,7 +102,8 @@ fn facts(report: &mut Report<'_>, machine: &Machine, profile: &Profile) {
     const BUFFERS_LOST: Column =
         Column::count("buffers_lost", "Buffers that headers count as lost");
     let header = machine.files().first().map(|file| &file.header);
-    let [events_lost, buffers_lost] = lost(machine);
+    let events_lost = sum_over_files(machine, |header| header.events_lost);
+    let buffers_lost = sum_over_files(machine, |header| header.buffers_lost);
     report.fact(
         PROCESSORS,
         Cell::int(header.map(|header| header.processors)),
@@ -114,43 +116,29 @@ fn facts(report: &mut Report<'_>, machine: &Machine, profile: &Profile) {
     report.fact(cpu::INTERVAL, cpu::interval(profile));
 }
 
-/// Events and buffers that the headers of the files count as lost.
-fn lost(machine: &Machine) -> [u64; 2] {
-    let sum = |count: fn(&FileHeader) -> u32| {
-        let files = machine.files().iter();
-        let counts = files.map(|file| (file.part.as_ref(), count(&file.header)));
-        Part::added(counts).map(u64::from).sum()
-    };
-    [
-        sum(|header| header.events_lost),
-        sum(|header| header.buffers_lost),
-    ]
+/// The sum of a count in the headers of the files.
+fn sum_over_files(machine: &Machine, count: fn(&FileHeader) -> u32) -> u64 {
+    let files = machine.files().iter();
+    let counts = files.map(|file| (file.part.as_ref(), count(&file.header)));
+    Part::added(counts).map(u64::from).sum()
 }
 
-/// What was lost, with the counts of the headers.
+/// The losses, with the counts of the headers.
 fn losses(machine: &Machine) -> String {
-    let [events, buffers] = lost(machine);
+    let events = sum_over_files(machine, |header| header.events_lost);
+    let buffers = sum_over_files(machine, |header| header.buffers_lost);
     let mut all: BTreeMap<LossKind, String> = BTreeMap::new();
     for loss in machine.losses() {
         all.entry(loss.what)
             .or_insert_with(|| loss.what.message().to_owned());
     }
-    let counts = [
-        (
-            LossKind::EventsLost,
-            events,
-            "event was lost",
-            "events were lost",
-        ),
-        (
-            LossKind::BuffersLost,
-            buffers,
-            "buffer was lost",
-            "buffers were lost",
-        ),
-    ];
-    for (kind, count, one, many) in counts.into_iter().filter(|(_, count, ..)| *count > 0) {
-        all.insert(kind, plural(count, one, many));
+    if events > 0 {
+        let text = plural(events, "event was lost", "events were lost");
+        all.insert(LossKind::EventsLost, text);
+    }
+    if buffers > 0 {
+        let text = plural(buffers, "buffer was lost", "buffers were lost");
+        all.insert(LossKind::BuffersLost, text);
     }
     if all.is_empty() {
         return "nothing was lost".to_owned();
@@ -187,30 +175,23 @@ fn totals(report: &mut Report<'_>, hardware: &Hardware, usages: &Usages, time: u
             plural(all.collections, "collection", "collections")
         ));
     }
-    let pairs = [
-        (
-            "disks: ",
-            all.disk_read,
-            " read, ",
-            all.disk_written,
-            " written",
-        ),
-        ("network: ", all.sent, " sent, ", all.received, " received"),
-    ];
-    for (what, first, one, second, other) in pairs {
-        if first + second > 0 {
-            let first = output::size(first);
-            let second = output::size(second);
-            lines.push(format!("{what}{first}{one}{second}{other}"));
-        }
+    if all.disk_read + all.disk_written > 0 {
+        let read = output::size(all.disk_read);
+        let written = output::size(all.disk_written);
+        lines.push(format!("disks: {read} read, {written} written"));
+    }
+    if all.sent + all.received > 0 {
+        let sent = output::size(all.sent);
+        let received = output::size(all.received);
+        lines.push(format!("network: {sent} sent, {received} received"));
     }
     report.headline.extend(lines);
 }
 
 fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<String> {
     let clock = machine.clock();
-    let (first, last) = machine.span().unwrap_or_default();
-    let seconds = duration(clock, first.get(), last.get()) as f64 / 1e7;
+    let span = machine.span().unwrap_or_default();
+    let seconds = duration(clock, span.first, span.last) as f64 / 1e7;
     let mut lines = Vec::new();
     if let Some(header) = machine.files().first().map(|file| &file.header) {
         let processors = plural(header.processors.into(), "processor", "processors");
@@ -226,11 +207,12 @@ fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<St
         }
         lines.push(line);
     }
-    let start = clock.time(first).to_string();
+    let start = clock.time(span.first).to_string();
     let events = plural(machine.records(), "event", "events");
     lines.push(format!("{seconds:.3} s from {start}, {events}"));
     lines.push(losses(machine));
-    let [busy, idle] = [profile.total(), profile.idle()];
+    let busy = profile.total();
+    let idle = profile.idle();
     let samples = busy.samples + idle.samples;
     if samples > 0 {
         let share = profile.size(busy) as f64 / profile.size(busy + idle) as f64 * 100.0;

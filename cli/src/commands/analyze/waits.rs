@@ -1,4 +1,4 @@
-//! `etlkit analyze waits`: what the threads of a recording ran, waited for and how long.
+//! `etlkit analyze waits`: run times, waits and their reasons of the threads of a recording.
 
 use etl_analysis::Observer;
 use etl_analysis::behavior::missing::MissingData;
@@ -10,17 +10,18 @@ use etl_tables::rows::thread_waits::{thread_waits, wait_reasons, wakers};
 use etl_tables::{Cell, Column, Report, ReportTable};
 
 use super::cpu::{self, GroupBy};
-use super::{ReportArgs, profile_options, report};
+use super::{ReportArgs, report};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::recording::{Analyzed, RecordingArgs};
+use crate::profile::{Profiled, profile};
+use crate::recording::RecordingArgs;
 use crate::symbols::SymbolArgs;
 
-/// What is printed of stacks.
+/// The arguments about stacks.
 #[derive(Debug, clap::Args)]
 pub(super) struct StackArgs {
-    /// Print waits by what their stacks show
+    /// Group waits by a part of their stacks
     #[arg(long, value_enum, conflicts_with_all = ["tree", "focus"])]
     group_by: Option<GroupBy>,
     /// Print the call tree of the waits
@@ -46,43 +47,29 @@ impl StackArgs {
         self.group_by.is_none() && !self.tree && self.focus.is_none()
     }
 
-    /// Reads waits with their stacks, and makes the profile of those that are selected.
+    /// Reads waits with their stacks, and makes the profile of the selected ones.
     pub fn profile<O: Observer>(
         &self,
         recording: &RecordingArgs,
         observer: impl FnOnce(TimeRange) -> O,
         costs: impl FnOnce(&mut O) -> &mut StackCosts,
-    ) -> Result<(Analyzed<O>, Profile), Failure> {
-        let symbols = self.symbols.open()?;
-        let observer = |span| (observer(span), symbols.maps());
-        let Analyzed {
-            names,
-            machine,
-            selected,
-            range,
-            observer: (observer, maps),
-            outcome,
-        } = recording.analyze(observer)?;
-        let mut analyzed = Analyzed {
-            names,
-            machine,
-            selected,
-            range,
+    ) -> Result<Profiled<O>, Failure> {
+        let options = ProfileOptions::new()
+            // The idle process waits for nothing, but ends waits in interrupts.
+            .idle(true)
+            .by_thread(self.group_by == Some(GroupBy::Thread));
+        let mut profiled = profile(
+            recording,
+            &recording.files,
+            &self.symbols.open()?,
+            options,
             observer,
-            outcome,
-        };
-        // The idle process waits for nothing, but ends waits in interrupts.
-        let options = ProfileOptions::new().idle(true);
-        let options = options.by_thread(self.group_by == Some(GroupBy::Thread));
-        let options = profile_options(recording, &analyzed, options);
-        let machine = &analyzed.machine;
-        let costs = costs(&mut analyzed.observer);
-        let mut profile = costs.profile(machine, &symbols.apply(options, maps.as_ref()));
-        symbols.note_missing();
+            |observer, machine, options| costs(observer).profile(machine, options),
+        )?;
         if self.tree && !self.unfold {
-            profile = profile.fold_recursion();
+            profiled.profile = profiled.profile.fold_recursion();
         }
-        Ok((analyzed, profile))
+        Ok(profiled)
     }
 
     pub fn table<'p>(&self, profile: &'p Profile) -> Result<ReportTable<'p>, Failure> {
@@ -100,7 +87,7 @@ impl StackArgs {
     }
 }
 
-/// Adds the sum of a profile of waits, and what is missing if it has no stacks.
+/// Adds the sum of a profile of waits, and missing data if it has no stacks.
 pub(super) fn ensure_stacks(report: &mut Report<'_>, profile: &Profile, missing: MissingData) {
     const COUNT: Column = Column::count("count", "Waits that ended");
     const TIME: Column = Column::micros("wait_us", "Their time");
@@ -125,18 +112,18 @@ pub(super) fn ensure_stacks(report: &mut Report<'_>, profile: &Profile, missing:
 pub(super) struct WaitsArgs {
     #[command(flatten)]
     stacks: StackArgs,
-    /// Take the stacks of the threads that ended the waits, not those of the threads that waited
+    /// Use the stacks of the threads that ended the waits, not of the threads that waited
     #[arg(long)]
     ended_by: bool,
     #[command(flatten)]
     report: ReportArgs,
 }
 
-/// Prints what threads did, those that waited longest first; or waits by their stacks.
+/// Prints threads, the longest waits first; or waits by their stacks.
 pub(super) fn waits(args: &WaitsArgs) -> Result<Outcome, Failure> {
     if args.ended_by && args.stacks.is_empty() {
         return Err(
-            Failure::new("--ended-by", "there are no stacks in the table of threads")
+            Failure::new("--ended-by", "the table of threads has no stacks")
                 .hint("add --tree, --focus TEXT or --group-by method"),
         );
     }
@@ -149,10 +136,11 @@ pub(super) fn waits(args: &WaitsArgs) -> Result<Outcome, Failure> {
         WaitStack::Waiting
     };
     let recording = &args.report.recording;
-    let observer = |range: TimeRange| StackedWaits::new(stack).within(range);
-    let (analyzed, profile) = args
-        .stacks
-        .profile(recording, observer, StackedWaits::costs)?;
+    let Profiled { analyzed, profile } = args.stacks.profile(
+        recording,
+        |range| StackedWaits::new(stack).within(range),
+        StackedWaits::costs,
+    )?;
     let mut report = report("waits", &analyzed);
     let missing = if args.ended_by {
         MissingData::ReadyStacks
@@ -165,7 +153,7 @@ pub(super) fn waits(args: &WaitsArgs) -> Result<Outcome, Failure> {
     args.report.print(&mut report, analyzed.outcome)
 }
 
-/// Prints what threads did.
+/// Prints run and wait times by thread.
 fn threads(args: &ReportArgs) -> Result<Outcome, Failure> {
     let analyzed = args.recording.analyze(|range| Waits::new().within(range))?;
     let machine = &analyzed.machine;

@@ -54,15 +54,17 @@ impl Lock {
     }
 
     /// The outputs that differ from the expected ones, a line for each.
-    pub fn differences(&self, found: &Outputs, names: &[String]) -> Vec<String> {
-        self.lock
-            .as_ref()
-            .map_or_else(Vec::new, |lock| lock.differences(found, names))
+    pub fn differences(&self, outputs: &Outputs, names: &[String]) -> Vec<String> {
+        match &self.lock {
+            Some(lock) => lock.differences(outputs, names),
+            None => Vec::new(),
+        }
     }
 
     /// Writes the outputs of these scenarios, or of all if none is named.
-    pub fn update(&self, found: &Outputs, names: &[String]) -> Result<(), Failure> {
-        let text = self.lock.clone().unwrap_or_default().updated(found, names);
+    pub fn update(&self, outputs: &Outputs, names: &[String]) -> Result<(), Failure> {
+        let lock = self.lock.clone().unwrap_or_default();
+        let text = lock.updated(outputs, names);
         sink::replace(&self.path, text.as_bytes())
     }
 }

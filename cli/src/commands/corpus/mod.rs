@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use self::lock::Lock;
 use self::scripts::{Corpus, Script};
-use super::synth;
+use super::synth::{self, WriteTruth, WrittenFile};
 use crate::Outcome;
 use crate::error::Failure;
 use crate::input;
@@ -24,8 +24,8 @@ use crate::output::{self, ReportFormat};
 /// Arguments of `etlkit corpus`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The scenarios are those of the directory `corpus`, if it contains scripts, and otherwise those in
-this program. The file corpus.lock in the directory lists CRC-32 and size of every output.
+The scenarios are the scripts in the directory `corpus`, if it contains any, and otherwise the
+scripts in this program. The file corpus.lock in the directory lists CRC-32 and size of every output.
 `corpus check` builds in memory and compares with it; `corpus build` warns if its outputs differ.
 
 Exit codes: 0 success, 1 `corpus check` found differences, 2 error (no scenario, an invalid
@@ -124,44 +124,45 @@ fn list(corpus: &Corpus, format: ReportFormat) -> Result<Outcome, Failure> {
     Ok(Outcome::Success)
 }
 
-/// What a verifier has to find in the traces of a scenario.
+/// The findings that a verifier has to report about the traces of a scenario.
 fn expected(scenario: &Scenario) -> Vec<Value> {
-    let one = |e: &Expectation| {
-        json!({
-            "files": e.files,
-            "verdict": e.verdict.name(),
-            "exit_code": e.verdict.exit_code(),
-            "rules": e.rules,
-        })
-    };
-    scenario.expectations.iter().map(one).collect()
+    scenario.expectations.iter().map(expectation).collect()
+}
+
+fn expectation(expectation: &Expectation) -> Value {
+    json!({
+        "files": expectation.files,
+        "verdict": expectation.verdict.name(),
+        "exit_code": expectation.verdict.exit_code(),
+        "rules": expectation.rules,
+    })
 }
 
 fn build(corpus: &Corpus, out: &Path, force: bool, names: &[String]) -> Result<Outcome, Failure> {
     let scripts = corpus.scripts(names)?;
     // An unreadable lock is reported before anything is written.
     let lock = Lock::of(corpus)?;
-    let mut made = Outputs::new();
+    let mut outputs = Outputs::new();
     for script in scripts {
         let scenario = script.parse()?;
         let name = &script.name;
         let directory = out.join(name);
-        let store = synth::synthesize(&scenario, name, &directory, true)?;
+        let store = synth::synthesize(&scenario, name, &directory, WriteTruth::Yes)?;
         let mut text = String::new();
-        for (file, size) in store.finish(force, &[])? {
+        for WrittenFile { name: file, size } in store.finish(force, &[])? {
             let path = directory.join(&file);
             if lock.exists() {
                 let checksum = fs::File::open(&path)
                     .and_then(Checksum::of_reader)
                     .map_err(|e| Failure::io(path.display(), &e))?;
-                made.insert(format!("{name}/{file}"), checksum);
+                outputs.insert(format!("{name}/{file}"), checksum);
             }
             text.push_str(&format!("{}  {}\n", path.display(), output::size(size)));
         }
         output::print(&text)?;
     }
     if lock.exists() {
-        warn(&lock.differences(&made, names));
+        warn(&lock.differences(&outputs, names));
     }
     Ok(Outcome::Success)
 }

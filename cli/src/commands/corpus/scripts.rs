@@ -1,4 +1,4 @@
-//! The scenario scripts: those of a directory, or those in the program.
+//! The scenario scripts of a directory, or of the program.
 
 use std::fs;
 use std::io;
@@ -10,15 +10,15 @@ use etl_synth::model::Scenario;
 use super::super::synth;
 use crate::error::Failure;
 
-/// The directory of the scripts where none is named.
+/// The directory of the scripts if none is named.
 const DEFAULT: &str = "corpus";
-/// The directory of included files, which are no scenarios.
+/// The directory of included files, which are not scenarios.
 const PARTS: &str = "parts";
 
 /// The hint for a wrong directory.
 pub(super) const HINT: &str = "--corpus DIR names a directory of scenario scripts (.kdl)";
 
-/// Where the scripts are.
+/// The place of the scripts.
 #[derive(Debug)]
 pub(super) enum Corpus {
     /// In the program.
@@ -68,57 +68,77 @@ impl Corpus {
         matches!(self, Corpus::BuiltIn)
     }
 
-    /// The scripts by name, in order; only those in `names`, if any. Returns at least one.
+    /// The scripts in the order of their names; only the named ones, if any. Returns at least one.
     pub fn scripts(&self, names: &[String]) -> Result<Vec<Script>, Failure> {
-        let mut found: Vec<Script> = match self {
+        let mut scripts = match self {
             Corpus::Directory(directory) => in_directory(directory)?,
-            Corpus::BuiltIn => corpus::scripts()
-                .map(|script| Script {
-                    name: script.name.to_owned(),
-                    source: Source::Text(script.text),
-                })
-                .collect(),
+            Corpus::BuiltIn => built_in(),
         };
-        found.sort_by(|a, b| a.name.cmp(&b.name));
-        if let Some(unknown) = names.iter().find(|n| found.iter().all(|s| s.name != **n)) {
-            return Err(Failure::new(unknown.as_str(), "unknown scenario")
-                .hint("`etlkit corpus list` lists them"));
+        scripts.sort_by(|a, b| a.name.cmp(&b.name));
+        for name in names {
+            if scripts.iter().all(|script| script.name != *name) {
+                return Err(
+                    Failure::new(name, "unknown scenario").hint("`etlkit corpus list` lists them")
+                );
+            }
         }
-        found.retain(|script| names.is_empty() || names.contains(&script.name));
-        Ok(found)
+        scripts.retain(|script| names.is_empty() || names.contains(&script.name));
+        Ok(scripts)
     }
+}
+
+/// The scripts in the program.
+fn built_in() -> Vec<Script> {
+    let scripts = corpus::scripts().map(|script| Script {
+        name: script.name.to_owned(),
+        source: Source::Text(script.text),
+    });
+    scripts.collect()
 }
 
 /// The scripts in a directory and its subdirectories: at least one.
 fn in_directory(corpus: &Path) -> Result<Vec<Script>, Failure> {
-    let at = |what: String| Failure::new(corpus.display().to_string(), what).hint(HINT);
-    let failure = |e: io::Error| match e.kind() {
-        io::ErrorKind::NotFound => at("directory not found".to_owned()),
-        io::ErrorKind::NotADirectory => at("is not a directory".to_owned()),
-        _ => at(e.to_string()),
-    };
-    let mut found = Vec::new();
+    let mut scripts = Vec::new();
     let mut directories = vec![(String::new(), corpus.to_owned())];
     while let Some((prefix, directory)) = directories.pop() {
-        for entry in fs::read_dir(&directory).map_err(failure)? {
-            let entry = entry.map_err(failure)?;
+        let entries = fs::read_dir(&directory).map_err(|error| not_listed(corpus, &error))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| not_listed(corpus, &error))?;
             let path = entry.path();
+            let kind = entry.file_type();
             if path.extension().is_some_and(|e| e == "kdl")
                 && let Some(stem) = path.file_stem()
             {
                 let name = format!("{prefix}{}", stem.to_string_lossy());
-                found.push(Script {
+                scripts.push(Script {
                     name,
                     source: Source::File(path),
                 });
-            } else if entry.file_type().map_err(failure)?.is_dir() && entry.file_name() != PARTS {
+            } else if kind.map_err(|error| not_listed(corpus, &error))?.is_dir()
+                && entry.file_name() != PARTS
+            {
                 let name = entry.file_name();
                 directories.push((format!("{prefix}{}/", name.to_string_lossy()), path));
             }
         }
     }
-    if found.is_empty() {
-        return Err(at("contains no scenario scripts (.kdl)".to_owned()));
+    if scripts.is_empty() {
+        return Err(wrong_directory(
+            corpus,
+            "contains no scenario scripts (.kdl)",
+        ));
     }
-    Ok(found)
+    Ok(scripts)
+}
+
+fn not_listed(corpus: &Path, error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::NotFound => wrong_directory(corpus, "directory not found"),
+        io::ErrorKind::NotADirectory => wrong_directory(corpus, "is not a directory"),
+        _ => wrong_directory(corpus, &error.to_string()),
+    }
+}
+
+fn wrong_directory(corpus: &Path, message: &str) -> Failure {
+    Failure::new(corpus.display().to_string(), message).hint(HINT)
 }

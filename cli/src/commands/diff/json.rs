@@ -1,12 +1,11 @@
-//! The JSON of `etlkit diff`, described in docs/json.md.
+//! The JSON of `etlkit diff`, described in docs/diff.md.
 
 use std::collections::BTreeMap;
 
-use etl_format::FileTime;
-use etl_tools::diff::{Change, EventIdentity, ProviderIdentity, Summary};
+use etl_tools::diff::{Change, Event, EventIdentity, ProviderIdentity, Summary};
 use serde::Serialize;
 
-use super::{Found, Kind};
+use super::{Kind, ListedDifference};
 use crate::output;
 
 /// Incremented when a field changes its meaning or is removed.
@@ -32,37 +31,53 @@ struct EventDifference<'a> {
     #[serde(flatten)]
     provider: &'a ProviderIdentity,
     event: &'a EventIdentity,
-    /// For a changed event: what differs.
+    /// The changes of a changed event.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<&'a [Change]>,
-    /// For a missing or extra event: all of it.
+    /// All parts of a missing or extra event.
     #[serde(skip_serializing_if = "Option::is_none")]
     parts: Option<BTreeMap<&'a str, &'a str>>,
 }
 
-impl<'a> From<&'a Found> for EventDifference<'a> {
-    fn from(Found { event, kind }: &'a Found) -> Self {
-        let (kind, changes) = match kind {
-            Kind::Missing => ("missing", None),
-            Kind::Extra => ("extra", None),
-            Kind::Changed(changes) => ("changed", Some(changes.as_slice())),
-        };
-        let parts = event
-            .parts()
-            .iter()
-            .map(|part| (&*part.name, part.value.as_str()));
-        EventDifference {
-            kind,
-            time: FileTime::new(event.filetime()).to_string(),
+impl<'a> From<&'a ListedDifference> for EventDifference<'a> {
+    fn from(difference: &'a ListedDifference) -> Self {
+        let event = &difference.event;
+        let mut json = EventDifference {
+            kind: "changed",
+            time: event.time().to_string(),
             provider: event.provider(),
             event: event.identity(),
-            parts: changes.is_none().then(|| parts.collect()),
-            changes,
+            changes: None,
+            parts: None,
+        };
+        match &difference.kind {
+            Kind::Changed(changes) => json.changes = Some(changes),
+            Kind::Missing => {
+                json.kind = "missing";
+                json.parts = Some(parts(event));
+            }
+            Kind::Extra => {
+                json.kind = "extra";
+                json.parts = Some(parts(event));
+            }
         }
+        json
     }
 }
 
-pub(super) fn render([first, second]: [&str; 2], summary: &Summary, found: &[Found]) -> String {
+/// The parts of an event, by name.
+fn parts(event: &Event) -> BTreeMap<&str, &str> {
+    let parts = event.parts().iter();
+    parts
+        .map(|part| (&*part.name, part.value.as_str()))
+        .collect()
+}
+
+pub(super) fn render(
+    [first, second]: [&str; 2],
+    summary: &Summary,
+    listed: &[ListedDifference],
+) -> String {
     let all = summary.changed + summary.missing + summary.extra;
     output::json(&Report {
         schema_version: SCHEMA_VERSION,
@@ -70,8 +85,8 @@ pub(super) fn render([first, second]: [&str; 2], summary: &Summary, found: &[Fou
         second,
         differs: summary.differs(),
         summary,
-        differences: found.iter().map(EventDifference::from).collect(),
-        differences_left_out: all.saturating_sub(found.len() as u64),
+        differences: listed.iter().map(EventDifference::from).collect(),
+        differences_left_out: all.saturating_sub(listed.len() as u64),
         damaged: summary.damage.each_ref().map(|d| !d.is_empty()),
     })
 }

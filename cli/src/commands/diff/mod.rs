@@ -6,7 +6,8 @@ mod text;
 use std::path::PathBuf;
 
 use etl_events::missing::TraceNames;
-use etl_format::read::Options;
+use etl_format::read::{Options, Source, Trace};
+use etl_schema::store::SchemaStore;
 use etl_tools::Side;
 use etl_tools::diff::{Change, Differ, Difference, Event, Ignore};
 
@@ -18,15 +19,15 @@ use crate::input::{self, Input, InputArgs};
 use crate::missing;
 use crate::output::{self, ReportFormat};
 use crate::process_args::ProcessArgs;
-use crate::progress::Progress;
+use crate::progress::{Printing, Progress};
 use crate::schemas::SchemaArgs;
 use crate::threads::ThreadArgs;
 
 /// Arguments of `etlkit diff`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Events are aligned in time order: first equal events, then, between those, events of the same
-identity and time. docs/json.md describes the algorithm.
+Events are aligned in time order: first equal events, then, between them, events of the same
+identity and time. docs/diff.md describes the algorithm.
 
 Values of --ignore:
   time             times of events, and fields that contain times
@@ -56,7 +57,7 @@ pub(crate) struct Args {
     /// Ignore these differences (see below); a list with commas, may be repeated
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = item)]
     ignore: Vec<String>,
-    /// Output format; docs/json.md describes the JSON
+    /// Output format; docs/diff.md describes the JSON
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
     /// Print at most N changed, missing and extra events; all are counted
@@ -88,22 +89,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     if input::is_stdin(&args.first) && input::is_stdin(&args.second) {
         return Err(
             Failure::new("-", "only one of the two traces can be standard input")
-                .hint("write the other one to a file"),
+                .hint("write the other trace to a file"),
         );
     }
     let store = args.schemas.store()?;
-    let mut ignore = Ignore::default();
-    for what in &args.ignore {
-        ignore.add(what).map_err(|_| {
-            Failure::new(what, "unknown value of --ignore")
-                .hint("`etlkit diff --help` lists the values; give an unknown provider by its GUID")
-        })?;
-    }
-    let ignored = args
-        .ignore
-        .iter()
-        .filter_map(|what| what.strip_prefix("field:"));
-    let ignored: Vec<&str> = ignored.collect();
+    let ignore = ignore(args)?;
     let input = args.input.share(2);
     let mut first = Input::open(&args.first, &input)?;
     let mut second = Input::open(&args.second, &input)?;
@@ -117,13 +107,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let (mut first, about_first) = first.trace(&Options::salvage())?;
     let (mut second, about_second) = second.trace(&Options::salvage())?;
     let names = [about_first.name.as_str(), about_second.name.as_str()];
-    let mut progress = Progress::of_trace(&first, 1, false);
-    let mut found = Vec::new();
-    let sink = |difference: Difference<'_>| {
-        if (found.len() as u64) < args.limit {
-            found.extend(Found::new(difference));
-        }
-    };
+    let mut progress = Progress::of_trace(&first, 1, Printing::Nothing);
+    let mut listed = Vec::new();
     let summary = Differ::new()
         .ignore(ignore)
         .select(filters)
@@ -131,7 +116,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         .threads(args.threads.count())
         .schemas(store.clone())
         .on_record(move |record| progress.pass(record.bytes().len()))
-        .run(&mut first, &mut second, sink)
+        .run(&mut first, &mut second, |difference| {
+            if (listed.len() as u64) < args.limit {
+                listed.extend(ListedDifference::new(difference));
+            }
+        })
         .map_err(|error| {
             let [first_name, second_name] = names;
             let name = if error.side() == Side::SecondInput {
@@ -142,25 +131,18 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
             Failure::trace(name, error.format_error())
         })?;
     let text = match args.format {
-        ReportFormat::Json => json::render(names, &summary, &found),
-        ReportFormat::Text => text::render(names, &summary, &found, first.clock().start_time.get()),
+        ReportFormat::Json => json::render(names, &summary, &listed),
+        ReportFormat::Text => {
+            text::render(names, &summary, &listed, first.clock().start_time.get())
+        }
     };
     output::ignore_broken_pipe(output::print_colored(&text))?;
-    if !ignored.is_empty() {
-        let mut names = TraceNames::default();
-        // The fields before an error are better than none.
-        let _ = names.add_fields(&mut first, store.clone());
-        let _ = names.add_fields(&mut second, store);
-        missing::note_fields("--ignore", &names.missing_members(ignored));
-    }
+    note_missing(args, &mut first, &mut second, &store);
     let [first_damage, second_damage] = &summary.damage;
-    let outcome = [(&first, first_damage), (&second, second_damage)]
-        .into_iter()
-        .zip(names)
-        .map(|((trace, damage), name)| {
-            Condition::new(trace.header(), damage, trace.notes()).report(name)
-        })
-        .fold(Outcome::Success, Outcome::max);
+    let [first_name, second_name] = names;
+    let first = Condition::new(first.header(), first_damage, first.notes());
+    let second = Condition::new(second.header(), second_damage, second.notes());
+    let outcome = first.report(first_name).max(second.report(second_name));
     Ok(if summary.differs() {
         Outcome::Findings
     } else {
@@ -168,9 +150,42 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     })
 }
 
+/// The values of --ignore.
+fn ignore(args: &Args) -> Result<Ignore, Failure> {
+    let mut ignore = Ignore::default();
+    for value in &args.ignore {
+        ignore.add(value).map_err(|_| {
+            Failure::new(value, "unknown value of --ignore")
+                .hint("`etlkit diff --help` lists the values; give an unknown provider by its GUID")
+        })?;
+    }
+    Ok(ignore)
+}
+
+/// Notes the ignored fields that no event has.
+fn note_missing<S: Source>(
+    args: &Args,
+    first: &mut Trace<S>,
+    second: &mut Trace<S>,
+    store: &SchemaStore,
+) {
+    let values = args.ignore.iter();
+    let ignored: Vec<&str> = values
+        .filter_map(|value| value.strip_prefix("field:"))
+        .collect();
+    if ignored.is_empty() {
+        return;
+    }
+    let mut names = TraceNames::default();
+    // The fields before an error are better than none.
+    let _ = names.add_fields(first, store.clone());
+    let _ = names.add_fields(second, store.clone());
+    missing::note_fields("--ignore", &names.missing_members(ignored));
+}
+
 /// A difference between events that is printed.
-struct Found {
-    /// The event; for a changed one that of the first trace.
+struct ListedDifference {
+    /// The event; of a changed event the one in the first trace.
     event: Event,
     kind: Kind,
 }
@@ -181,7 +196,7 @@ enum Kind {
     Changed(Vec<Change>),
 }
 
-impl Found {
+impl ListedDifference {
     fn new(difference: Difference<'_>) -> Option<Self> {
         let (event, kind) = match difference {
             Difference::Missing(event) => (event, Kind::Missing),
@@ -191,7 +206,7 @@ impl Found {
             } => (before, Kind::Changed(changes.into())),
             _ => return None,
         };
-        Some(Found {
+        Some(ListedDifference {
             event: event.clone(),
             kind,
         })

@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use etl_tools::diff::{Change, CountDifference, Event, EventIdentity, ProviderIdentity, Summary};
 use similar::{ChangeTag, TextDiff};
 
-use super::{Found, Kind};
+use super::{Kind, ListedDifference};
 use crate::escape::one_line;
 use crate::output;
 
@@ -15,14 +15,14 @@ const GREEN: &str = "\x1b[32m";
 const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Bytes of a value that are shown.
+/// Bytes of a value that are shown, at most.
 const MAX_VALUE: usize = 400;
 
 /// The text. Times are shown in seconds since `start`, the start of the first trace.
 pub(super) fn render(
     [first, second]: [&str; 2],
     summary: &Summary,
-    found: &[Found],
+    listed: &[ListedDifference],
     start: i64,
 ) -> String {
     let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
@@ -36,10 +36,10 @@ pub(super) fn render(
         }
         write_counts(out, "providers", &summary.providers)?;
         write_counts(out, "counts", &summary.counts)?;
-        if !found.is_empty() {
+        if !listed.is_empty() {
             out.push_str("\nevents\n");
         }
-        for Found { event, kind } in found {
+        for ListedDifference { event, kind } in listed {
             match kind {
                 Kind::Missing => write_event(out, '-', event, start, colours)?,
                 Kind::Extra => write_event(out, '+', event, start, colours)?,
@@ -52,9 +52,9 @@ pub(super) fn render(
             }
         }
         let all = summary.changed + summary.missing + summary.extra;
-        let shown = found.len() as u64;
+        let shown = listed.len() as u64;
         if all > shown {
-            // No more are shown than the limit allows.
+            // As many are shown as the limit allows.
             writeln!(out, "... and {} more (--limit {shown})", all - shown)?;
         }
         writeln!(
@@ -89,13 +89,13 @@ fn write_event(
 
 /// Time, name, process and thread of an event.
 fn head(event: &Event, start: i64) -> String {
-    let seconds = (i128::from(event.filetime()) - i128::from(start)) as f64 / 1e7;
+    let seconds = (i128::from(event.time().get()) - i128::from(start)) as f64 / 1e7;
     let provider = provider_name(event.provider());
     let name = event_name(event.identity());
     let mut out = format!("{seconds:.7}  {provider}/{name}");
-    for (name, short) in [("process", "pid"), ("thread", "tid")] {
+    for name in ["pid", "tid"] {
         if let Some(value) = event.property(name) {
-            out.push_str(&format!("  {short} {value}"));
+            out.push_str(&format!("  {name} {value}"));
         }
     }
     out
@@ -132,10 +132,10 @@ fn write_change(out: &mut String, indent: &str, change: &Change, colours: bool) 
 }
 
 fn provider_name(provider: &ProviderIdentity) -> String {
-    provider
-        .name
-        .as_deref()
-        .map_or_else(|| provider.guid.to_string(), shown)
+    match &provider.name {
+        Some(name) => shown(name),
+        None => provider.guid.to_string(),
+    }
 }
 
 /// The name of an event, or its numbers.

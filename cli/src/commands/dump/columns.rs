@@ -21,7 +21,7 @@ fn select_one_kind(args: &Args) -> bool {
 
 /// Has a column for each field in the CSV of a single kind of event. Reads the traces first, except
 /// a pipe, which cannot be read again.
-pub(super) fn expand<'p>(session: &Session<'_>, paths: impl Iterator<Item = &'p PathBuf>) {
+pub(super) fn expand(session: &Session<'_>, paths: &[PathBuf]) {
     let args = session.args;
     let is_wanted = args.format == Format::Csv && args.columns.is_empty() && !args.count;
     if !is_wanted || !select_one_kind(args) {
@@ -31,8 +31,8 @@ pub(super) fn expand<'p>(session: &Session<'_>, paths: impl Iterator<Item = &'p 
         mode: Mode::Salvage,
         ..Options::default()
     };
-    for path in paths.filter(|path| !input::is_stdin(path)) {
-        // What cannot be read is reported when it is printed.
+    for path in paths.iter().filter(|path| !input::is_stdin(path)) {
+        // A trace that cannot be read is reported when it is printed.
         let Ok(mut input) = Input::open(path, &args.input) else {
             continue;
         };

@@ -1,5 +1,5 @@
-//! What a whole trace says of its schemas, processes, threads, volumes and code, read before its
-//! events are printed.
+//! The schemas, processes, threads, volumes and code of whole traces, read before their events are
+//! printed.
 
 use etl_analysis::Machine;
 use etl_events::context::{self, Code, Context};
@@ -9,20 +9,20 @@ use etl_schema::store::SchemaStore;
 use super::printer::Session;
 use crate::input::Input;
 
-/// What one or several traces of one machine say as a whole.
+/// The contents of one or several traces of a machine, read before rows are printed.
 pub(super) struct Before {
     machine: Machine,
-    /// `None` where rows are printed in the order of the file, as from a pipe: with the schemas
-    /// before them.
+    /// `None` if rows are printed in the order of the file: as from a pipe, with the schemas before
+    /// each row.
     schemas: Option<SchemasOfTraces>,
     /// Whether rows have the names of processes and threads.
     names: bool,
 }
 
 impl Before {
-    /// Reads the traces. `None` where no row needs any of it, and where it takes too much memory or
-    /// cannot be read: then rows go without.
-    pub fn of<'i>(
+    /// Reads the traces. Returns `None` if no row needs their contents, and if they take too much
+    /// memory or cannot be read: then rows have no names.
+    pub fn read<'i>(
         inputs: impl IntoIterator<Item = &'i mut Input>,
         session: &Session<'_>,
     ) -> Option<Self> {
@@ -35,12 +35,12 @@ impl Before {
             return None;
         }
         let mut limits = None;
-        let traces = inputs.into_iter().map(|input| {
+        let mut traces = Vec::new();
+        for input in inputs {
             limits = Some(input.limits());
             let name = input.about().name.clone();
-            (input.source(), name)
-        });
-        let traces: Vec<_> = traces.collect();
+            traces.push((input.source(), name));
+        }
         let mut schemas = SchemasOfTraces::new(session.store.clone());
         let threads = args.threads.count();
         let code = if args.resolve { Code::Read } else { Code::Skip };
@@ -52,7 +52,7 @@ impl Before {
         })
     }
 
-    /// The machine, where rows have names of it.
+    /// The machine, if rows have its names.
     pub fn machine(&self) -> Option<&Machine> {
         self.names.then_some(&self.machine)
     }

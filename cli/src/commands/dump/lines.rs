@@ -4,8 +4,8 @@ use etl_events::rows::RowWriter;
 use etl_events::{EventDecoder, Selection};
 use etl_format::read::Record;
 
-/// Formats the selected records of one trace. Clones on several threads format the same if each is
-/// given all records with schemas.
+/// Formats the selected records of one trace. Clones on several threads format records in the same
+/// way if each gets all records with schemas.
 #[derive(Clone)]
 pub(super) struct Lines<'s> {
     pub(super) decoder: EventDecoder<'s>,

@@ -1,12 +1,15 @@
 //! Prints several traces as one, in time order.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::path::PathBuf;
 
-use etl_analysis::files::{self, Timeline};
+use etl_analysis::files::{self, MachineClock, Timeline};
+use etl_events::context::Context;
 use etl_events::filter::Filter;
-use etl_format::read::{Options, Order, OrderCheck, Records, Source};
+use etl_format::Ticks;
+use etl_format::read::{Options, Order, OrderCheck, Records, Source, Trace};
+use etl_schema::store::SchemaStore;
 
 use super::context::Before;
 use super::printer::{Printed, Printer, Session};
@@ -16,41 +19,27 @@ use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::input::{self, Input};
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::{Printing, Progress};
 
-/// A trace with its next row, which is formatted before it is known when it is printed.
-struct Next<'s, S: Source> {
-    records: Records<S>,
-    printer: Printer<'s>,
-    /// Which of the files it is.
+/// The machine of a trace. Traces of one machine and one boot name each other's processes.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The number of the machine.
+    machine: usize,
+    /// The index of the trace among the traces of the machine.
     file: usize,
-    row: Vec<u8>,
 }
 
-impl<S: Source> Next<'_, S> {
-    /// Formats the next selected record; returns its time, and `None` after the last one.
-    fn advance(&mut self, timeline: &Timeline) -> Result<Option<i64>, etl_format::Error> {
-        self.row.clear();
-        while let Some(record) = self.records.next_record()? {
-            self.printer.progress.pass(record.bytes().len());
-            if self.printer.lines.write(&mut self.row, &record) {
-                return Ok(Some(
-                    timeline.timestamp(self.file, record.timestamp()).get(),
-                ));
-            }
-        }
-        Ok(None)
-    }
+/// How traces relate to each other.
+struct Relations {
+    places: Vec<Place>,
+    timeline: Timeline,
 }
 
-/// Which traces are of one machine since one start of it, so that they name each other's processes:
-/// for each trace the number of its machine, and its place among the traces of that machine. With
-/// how their times relate.
-fn relate(
-    inputs: &mut [Input],
-    options: &Options,
-) -> Result<(Vec<(usize, usize)>, Timeline), Failure> {
-    let (mut headers, mut clocks) = (Vec::new(), Vec::new());
+/// Finds out which traces are of one machine, and how their times relate.
+fn relate(inputs: &mut [Input], options: &Options) -> Result<Relations, Failure> {
+    let mut headers = Vec::new();
+    let mut clocks = Vec::new();
     for input in inputs {
         let (trace, _) = input.trace(&Options {
             order_check: OrderCheck::Lookahead,
@@ -60,105 +49,124 @@ fn relate(
         clocks.push(trace.clock());
     }
     let machines = files::machines(&headers);
-    let place = |(at, machine): (usize, &usize)| {
-        (
-            *machine,
-            machines
-                .iter()
-                .take(at)
-                .filter(|before| *before == machine)
-                .count(),
-        )
-    };
-    let places = machines.iter().enumerate().map(place).collect();
-    let clocks: Vec<_> = machines.iter().copied().zip(clocks).collect();
-    Ok((places, Timeline::of_machines(&clocks)))
+    let mut places = Vec::new();
+    let mut files: BTreeMap<usize, usize> = BTreeMap::new();
+    for &machine in &machines {
+        let count = files.entry(machine).or_default();
+        places.push(Place {
+            machine,
+            file: *count,
+        });
+        *count += 1;
+    }
+    let mut machine_clocks = Vec::new();
+    for (machine, clock) in machines.into_iter().zip(clocks) {
+        machine_clocks.push(MachineClock { machine, clock });
+    }
+    Ok(Relations {
+        places,
+        timeline: Timeline::of_machines(&machine_clocks),
+    })
 }
 
-/// The selected processes in each trace. One that does not name them has those of another trace of
-/// its machine.
-fn processes(
+/// The filter of the selected processes for each trace. A trace that does not name them gets the
+/// filter of another trace of its machine.
+fn filters(
     inputs: &mut [Input],
-    together: &[(usize, usize)],
+    places: &[Place],
     session: &Session<'_>,
 ) -> Result<Vec<Filter>, Failure> {
-    let own = inputs
-        .iter_mut()
-        .map(|input| session.args.filter.processes(input));
-    let (mut found, mut failures) = (Vec::new(), Vec::new());
-    for own in own {
-        found.push(own.map_err(|failure| failures.push(failure)).ok());
+    let mut filters = Vec::new();
+    let mut last_failure = None;
+    for input in inputs {
+        match session.args.filter.processes(input) {
+            Ok(filter) => filters.push(Some(filter)),
+            Err(failure) => {
+                filters.push(None);
+                last_failure = Some(failure);
+            }
+        }
     }
-    if found.iter().all(Option::is_none)
-        && let Some(failure) = failures.pop()
+    if filters.iter().all(Option::is_none)
+        && let Some(failure) = last_failure
     {
         return Err(failure);
     }
-    let of_machine = |group: usize| {
-        let mut others = found
-            .iter()
-            .zip(together)
-            .filter(|(_, place)| place.0 == group);
-        others.find_map(|(found, _)| found.clone())
-    };
-    let of = |(found, place): (&Option<Filter>, &(usize, usize))| {
-        found
-            .clone()
-            .or_else(|| of_machine(place.0))
-            .unwrap_or_else(Filter::of_no_process)
-    };
-    Ok(found.iter().zip(together).map(of).collect())
+    let mut by_machine: BTreeMap<usize, Filter> = BTreeMap::new();
+    for (filter, place) in filters.iter().zip(places) {
+        if let Some(filter) = filter {
+            by_machine
+                .entry(place.machine)
+                .or_insert_with(|| filter.clone());
+        }
+    }
+    let mut complete = Vec::new();
+    for (filter, place) in filters.into_iter().zip(places) {
+        complete.push(match (filter, by_machine.get(&place.machine)) {
+            (Some(filter), _) => filter,
+            (None, Some(filter)) => filter.clone(),
+            (None, None) => Filter::of_no_process(),
+        });
+    }
+    Ok(complete)
 }
 
-/// Prints the traces; rows of the same time in the order of the files.
-pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome, Failure> {
-    let args = session.args;
-    let share = args.input.share(paths.len());
-    let mut inputs = paths
-        .iter()
-        .map(|p| Input::open(p, &share))
-        .collect::<Result<Vec<_>, _>>()?;
-    let options = options(args);
-    let (together, timeline) = relate(&mut inputs, &options)?;
-    let start = timeline.clock().start_time;
-    let selected = processes(&mut inputs, &together, session)?;
-    let mut before_by_group = Vec::new();
-    for group in 0..=together.iter().map(|place| place.0).max().unwrap_or(0) {
-        let own = inputs
-            .iter_mut()
-            .zip(&together)
-            .filter(|(_, place)| place.0 == group);
-        before_by_group.push(Before::of(own.map(|(input, _)| input), session));
+/// Reads the traces of each machine as a whole.
+fn read_machines(
+    inputs: &mut [Input],
+    places: &[Place],
+    session: &Session<'_>,
+) -> Vec<Option<Before>> {
+    let last = places.iter().map(|place| place.machine).max().unwrap_or(0);
+    let mut machines = Vec::new();
+    for machine in 0..=last {
+        let mut members = Vec::new();
+        for (input, place) in inputs.iter_mut().zip(places) {
+            if place.machine == machine {
+                members.push(input);
+            }
+        }
+        machines.push(Before::read(members, session));
     }
-    let before_of = |group: usize| before_by_group.get(group).and_then(Option::as_ref);
-    let machine_of = |group: usize| before_of(group).and_then(Before::machine);
-    let contexts: Vec<_> = together
-        .iter()
-        .map(|&(group, file)| context::context(machine_of(group), file, session))
-        .collect();
-    let mut traces = Vec::new();
-    for (input, &(group, _)) in inputs.iter_mut().zip(&together) {
-        traces.push(input.trace(&with_order(options, before_of(group)))?.0);
-    }
-    let (mut rows, mut names) = (Vec::new(), Vec::new());
-    let with = selected
-        .iter()
-        .zip(&contexts)
-        .zip(&together)
-        .zip(paths)
-        .enumerate();
-    for (trace, (file, (((processes, context), place), path))) in traces.iter_mut().zip(with) {
-        let (name, clock) = (input::display(path), timeline.clock_of(file));
-        let progress = Progress::of_trace(trace, 1, true);
-        let schemas = before_of(place.0).and_then(|before| before.schemas(place.1));
+    machines
+}
+
+/// What the rows of a trace need.
+struct RowSource<'m> {
+    name: String,
+    filter: Filter,
+    context: Option<Context<'m>>,
+    schemas: Option<SchemaStore>,
+}
+
+/// A trace with its next row, which is formatted before its turn comes.
+struct Next<'s, S: Source> {
+    records: Records<S>,
+    printer: Printer<'s>,
+    name: String,
+    /// The index of the trace.
+    file: usize,
+    row: Vec<u8>,
+}
+
+impl<'s, 't, S: Source> Next<'s, &'t mut S> {
+    fn new(
+        session: &'s Session<'s>,
+        timeline: &Timeline,
+        file: usize,
+        source: RowSource<'s>,
+        trace: &'t mut Trace<S>,
+    ) -> Result<Self, Failure> {
+        let name = source.name;
         let printed = Printed {
             file: Some(&name),
-            clock,
-            start,
-            schemas,
-            context: context.clone(),
-            processes,
+            clock: timeline.clock_of(file),
+            start: timeline.clock().start_time,
+            schemas: source.schemas,
+            context: source.context,
+            processes: &source.filter,
         };
+        let progress = Progress::of_trace(trace, 1, Printing::Events);
         let mut printer = Printer::new(session, printed, progress)?;
         printer
             .learn_names(trace)
@@ -166,44 +174,103 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
         printer.flush()?;
         let records = trace
             .records(Order::Time)
-            .map_err(|e| Failure::trace(&name, &e))?;
-        rows.push(Next {
+            .map_err(|error| Failure::trace(&name, &error))?;
+        Ok(Next {
             records,
             printer,
+            name,
             file,
             row: Vec::new(),
-        });
-        names.push(name);
+        })
     }
+}
+
+impl<S: Source> Next<'_, S> {
+    /// Formats the next selected record. Returns its time, or `None` after the last record.
+    fn advance(&mut self, timeline: &Timeline) -> Result<Option<Ticks>, Failure> {
+        self.row.clear();
+        loop {
+            let record = match self.records.next_record() {
+                Ok(Some(record)) => record,
+                Ok(None) => return Ok(None),
+                Err(error) => return Err(Failure::trace(&self.name, &error)),
+            };
+            self.printer.progress.pass(record.bytes().len());
+            if self.printer.lines.write(&mut self.row, &record) {
+                return Ok(Some(timeline.timestamp(self.file, record.timestamp())));
+            }
+        }
+    }
+}
+
+/// Prints the traces; rows of the same time in the order of the files.
+pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome, Failure> {
+    let args = session.args;
+    let share = args.input.share(paths.len());
+    let mut inputs = Vec::new();
+    for path in paths {
+        inputs.push(Input::open(path, &share)?);
+    }
+    let options = options(args);
+    let Relations { places, timeline } = relate(&mut inputs, &options)?;
+    let filters = filters(&mut inputs, &places, session)?;
+    let machines = read_machines(&mut inputs, &places, session);
+    let mut sources = Vec::new();
+    let mut traces = Vec::new();
+    for (((input, filter), path), place) in inputs.iter_mut().zip(filters).zip(paths).zip(&places) {
+        let before = machines.get(place.machine).and_then(Option::as_ref);
+        let machine = before.and_then(Before::machine);
+        sources.push(RowSource {
+            name: input::display(path),
+            filter,
+            context: context::context(machine, place.file, session),
+            schemas: before.and_then(|before| before.schemas(place.file)),
+        });
+        let (trace, _) = input.trace(&with_order(options, before))?;
+        traces.push(trace);
+    }
+    let mut rows = Vec::new();
+    for (file, (trace, source)) in traces.iter_mut().zip(sources).enumerate() {
+        rows.push(Next::new(session, &timeline, file, source, trace)?);
+    }
+    print_rows(session, &timeline, &mut rows)?;
+    session.symbols.note_missing();
+    let mut outcome = Outcome::Success;
+    for next in &mut rows {
+        next.printer.finish()?;
+        let records = &next.records;
+        let damage = records.damage().to_vec();
+        let notes = records.notes().to_vec();
+        let mut condition = Condition::new(records.header(), &damage, &notes);
+        condition.order = records.report();
+        outcome = outcome.max(condition.report(&next.name));
+    }
+    Ok(outcome)
+}
+
+/// Prints the rows of all traces in time order.
+fn print_rows<S: Source>(
+    session: &Session<'_>,
+    timeline: &Timeline,
+    rows: &mut [Next<'_, S>],
+) -> Result<(), Failure> {
     let mut waiting = BinaryHeap::new();
-    for (at, (next, name)) in rows.iter_mut().zip(&names).enumerate() {
-        let time = next
-            .advance(&timeline)
-            .map_err(|e| Failure::trace(name, &e))?;
-        waiting.extend(time.map(|time| Reverse((time, at))));
+    for (index, next) in rows.iter_mut().enumerate() {
+        if let Some(time) = next.advance(timeline)? {
+            waiting.push(Reverse((time, index)));
+        }
     }
     let mut out = Output::new();
     while session.wants_more()
-        && let Some(Reverse((_, at))) = waiting.pop()
-        && let (Some(next), Some(name)) = (rows.get_mut(at), names.get(at))
+        && let Some(Reverse((_, index))) = waiting.pop()
+        && let Some(next) = rows.get_mut(index)
     {
         out.buffer.extend(&next.row);
         out.flush_if_large()?;
         session.add(1);
-        let time = next
-            .advance(&timeline)
-            .map_err(|e| Failure::trace(name, &e))?;
-        waiting.extend(time.map(|time| Reverse((time, at))));
+        if let Some(time) = next.advance(timeline)? {
+            waiting.push(Reverse((time, index)));
+        }
     }
-    out.flush()?;
-    session.symbols.note_missing();
-    let mut outcome = Outcome::Success;
-    for (next, name) in rows.iter_mut().zip(&names) {
-        next.printer.finish()?;
-        let (order, damage) = (next.records.report(), next.records.damage().to_vec());
-        let notes = next.records.notes().to_vec();
-        let condition = Condition::new(next.records.header(), &damage, &notes);
-        outcome = outcome.max(Condition { order, ..condition }.report(name));
-    }
-    Ok(outcome)
+    Ok(out.flush()?)
 }

@@ -24,7 +24,7 @@ use crate::error::Failure;
 use crate::filter::{self, FilterArgs};
 use crate::input::{self, About, Input, InputArgs};
 use crate::missing::Selection;
-use crate::progress::Progress;
+use crate::progress::{Printing, Progress};
 use crate::schemas::SchemaArgs;
 use crate::symbols::SymbolArgs;
 use crate::threads::ThreadArgs;
@@ -72,28 +72,28 @@ pub(crate) struct Args {
     /// Print times as seconds since the start of the session
     #[arg(long)]
     relative: bool,
-    /// Keep the devices of volumes in paths (`\Device\HarddiskVolume2`) where the trace knows their
-    /// drives
+    /// Keep the devices of volumes in paths (`\Device\HarddiskVolume2`) even if the trace contains
+    /// their drives
     #[arg(long)]
     raw_paths: bool,
     /// Print ids and paths as they are, without the names of processes and threads and the drives
-    /// of volumes. With --file-order, the trace is then not read before
+    /// of volumes. With --file-order, the trace is then read only once
     #[arg(long, conflicts_with = "resolve")]
     no_names: bool,
-    /// Print what is at addresses: a method of a module, or an image; with --symbols the function
-    /// in the image
+    /// Name the code at addresses: a method of a module, or an image; with --symbols the function in
+    /// the image
     #[arg(long)]
     resolve: bool,
     #[command(flatten)]
     symbols: SymbolArgs,
-    /// Print the number of selected events in place of the events
+    /// Print the number of selected events instead of the events
     #[arg(long, conflicts_with = "limit")]
     count: bool,
-    /// Include stale records: what a merge left in the first buffer, and another buffer has once
-    /// more
+    /// Include stale records: a merge left them in the first buffer, and another buffer contains
+    /// them again
     #[arg(long)]
     stale: bool,
-    /// Stop after N events; the trace is nevertheless read before, for schemas and names
+    /// Stop after N events; the whole trace is still read first, for schemas and names
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// Stop at the first damage of the file, with exit code 2
@@ -105,12 +105,12 @@ pub(crate) struct Args {
     threads: ThreadArgs,
     #[command(flatten)]
     filter: FilterArgs,
-    /// Select events with this name; `*` stands for any text, `?` for a character
+    /// Select events with this name; `*` matches any text, `?` a character
     #[arg(long, value_name = "NAME", help_heading = "Selection")]
     event: Vec<String>,
     /// Select events with a field or column of this value, such as `FileName ~ C:\Windows\*.dll`,
-    /// `process = Orders.exe` or `level <= 3`; the operators are =, !=, <, <=, >, >= and ~. All of
-    /// several conditions must hold
+    /// `process = Orders.exe` or `level <= 3`; the operators are =, !=, <, <=, >, >= and ~. If
+    /// repeated, all conditions must hold
     #[arg(long = "where", value_name = "CONDITION", help_heading = "Selection")]
     conditions: Vec<String>,
     /// Select events with this text in a value of a field or in the message
@@ -122,15 +122,15 @@ pub(crate) struct Args {
 
 /// The words of `--format`.
 const FORMATS: &[Choice<Format>] = &[
-    ("text", "One line per event", Format::Text),
-    ("jsonl", "One JSON object per line", Format::JsonLines),
-    ("json", "", Format::JsonLines),
-    (
+    Choice::new("text", "One line per event", Format::Text),
+    Choice::new("jsonl", "One JSON object per line", Format::JsonLines),
+    Choice::new("json", "", Format::JsonLines),
+    Choice::new(
         "csv",
         "Comma-separated values with a header line (see --columns)",
         Format::Csv,
     ),
-    (
+    Choice::new(
         "xml",
         "An XML document of the Event schema, as tracerpt and wevtutil write it",
         Format::Xml,
@@ -145,42 +145,35 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         )
         .hint("add --resolve"));
     }
-    let found = trace_files::expand(&args.files, &args.input);
-    if found.is_empty() {
+    let files = trace_files::expand(&args.files, &args.input);
+    if files.is_empty() {
         return Err(trace_files::none_found());
     }
     let several = args.files.len() > 1 || args.files.iter().any(|file| file.is_dir());
     let session = Session::new(args, several)?;
-    columns::expand(&session, found.iter().filter_map(|file| file.as_ref().ok()));
-    let mut failures = Vec::new();
-    let mut outcome = Outcome::Success;
+    let readable: Vec<PathBuf> = files.iter().flatten().cloned().collect();
+    columns::expand(&session, &readable);
     if args.merge && several {
-        let paths = found.iter().map(|file| match file {
-            Ok(path) => Ok(path.clone()),
-            Err((path, failure)) => {
-                let path = input::display(path);
-                Err(Failure::new(&path, failure.message_about(&path)))
-            }
-        });
-        let paths = paths.collect::<Result<Vec<_>, _>>()?;
+        if let Some(Err(unreadable)) = files.iter().find(|file| file.is_err()) {
+            return Err(unreadable.failure());
+        }
         input::reject_twice(
-            &paths,
+            &readable,
             "name each trace once, or its events are printed twice",
         )?;
-        outcome = merged::print(&session, &paths)?;
+        let outcome = merged::print(&session, &readable)?;
         session.end(true)?;
-        return Ok(outcome.max(note_missing(&session, &mut paths.iter())));
+        return Ok(outcome.max(note_missing(&session, &readable)));
     }
-    for file in &found {
+    let mut failures = Vec::new();
+    let mut outcome = Outcome::Success;
+    for file in &files {
         if !session.wants_more() {
             break;
         }
         let printed = match file {
             Ok(path) => print(&session, path, several),
-            Err((path, failure)) => {
-                let path = input::display(path);
-                Err(Failure::new(&path, failure.message_about(&path)))
-            }
+            Err(unreadable) => Err(unreadable.failure()),
         };
         match printed {
             Ok(one) => outcome = outcome.max(one),
@@ -194,20 +187,17 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     if let Some(failure) = last {
         return Err(failure);
     }
-    let mut paths = found.iter().filter_map(|file| file.as_ref().ok());
-    Ok(outcome.max(note_missing(&session, &mut paths)))
+    Ok(outcome.max(note_missing(&session, &readable)))
 }
 
 /// Says which of the selected names no trace has.
-fn note_missing(session: &Session<'_>, paths: &mut dyn Iterator<Item = &PathBuf>) -> Outcome {
-    let is_empty = session.matched.get() == 0;
+fn note_missing(session: &Session<'_>, paths: &[PathBuf]) -> Outcome {
     let mut outcome = Outcome::Success;
-    if is_empty {
+    if session.matched.get() == 0 {
         let args = session.args;
-        let (providers, events) = (args.filter.providers(), args.event.as_slice());
         let selection = Selection {
-            providers,
-            events,
+            providers: args.filter.providers(),
+            events: &args.event,
             conditions: &args.conditions,
         };
         outcome = selection.report_missing(&session.store, &args.input, paths);
@@ -221,27 +211,25 @@ fn note_missing(session: &Session<'_>, paths: &mut dyn Iterator<Item = &PathBuf>
 /// Prints the events of one trace.
 fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, Failure> {
     let args = session.args;
-    let (name, options) = (input::display(path), options(args));
-    let file = several.then_some(name.as_str());
-    let processes = Filter::default();
-    let (context, schemas, stale) = (None, None, Vec::new());
+    let name = input::display(path);
+    let options = options(args);
     let mut dump = Dump {
         session,
-        file,
+        file: several.then_some(&*name),
         name: &name,
-        processes,
-        context,
-        schemas,
-        stale,
+        processes: Filter::default(),
+        context: None,
+        schemas: None,
+        stale: Vec::new(),
     };
-    // Processes are found in a pass of its own.
+    // Finding processes takes a pass of its own, and a pipe is read only once.
     if args.file_order && input::is_stdin(path) && !args.filter.needs_processes() {
         let input::Stream { reader, about } = input::stdin_stream(&args.input)?;
         return dump.file_order(PipeSource::new(reader), &about, &options);
     }
     let mut input = Input::open(path, &args.input)?;
     dump.processes = args.filter.processes(&mut input)?;
-    let before = Before::of([&mut input], session);
+    let before = Before::read([&mut input], session);
     let machine = before.as_ref().and_then(Before::machine);
     dump.context = context::context(machine, 0, session);
     dump.schemas = before.as_ref().and_then(|before| before.schemas(0));
@@ -251,24 +239,20 @@ fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, F
 }
 
 fn options(args: &Args) -> Options {
-    let mode = if args.strict {
-        Mode::Strict
-    } else {
-        Mode::Salvage
-    };
-    // Printed lines cannot be reordered: the order has to be known before the first one.
-    let threads = args.threads.count();
-    let limits = args.input.limits(u64::MAX);
     Options {
-        mode,
+        mode: if args.strict {
+            Mode::Strict
+        } else {
+            Mode::Salvage
+        },
+        // Printed lines cannot be reordered: the order has to be known before the first one.
         order_check: OrderCheck::Scan,
-        threads,
-        limits,
+        threads: args.threads.count(),
+        limits: args.input.limits(u64::MAX),
     }
 }
 
-/// The options for a trace that was read before: what that showed of the order need not be found
-/// out once more.
+/// The options for a trace that was read before. If it was in order, it is not scanned again.
 fn with_order(options: Options, before: Option<&Before>) -> Options {
     match (options.mode, before) {
         (Mode::Salvage, Some(before)) if before.is_ordered() => Options {
@@ -282,11 +266,11 @@ fn with_order(options: Options, before: Option<&Before>) -> Options {
 struct Dump<'a> {
     session: &'a Session<'a>,
     name: &'a str,
-    /// The name of the file, where rows have it.
+    /// The name of the file, if rows have it.
     file: Option<&'a str>,
     processes: Filter,
     context: Option<Context<'a>>,
-    /// The schemas of the whole trace, where they are known.
+    /// The schemas of the whole trace, if they are known.
     schemas: Option<SchemaStore>,
     /// Offsets of stale records.
     stale: Vec<u32>,
@@ -305,7 +289,7 @@ impl<'a> Dump<'a> {
         Printer::new(self.session, printed, progress)
     }
 
-    /// Prints the trace in the order that is wanted.
+    /// Prints the trace in the order of the arguments.
     fn any_order(
         &mut self,
         input: &mut Input,
@@ -321,10 +305,15 @@ impl<'a> Dump<'a> {
             if let Ok((trace, _)) = input.trace(&salvage) {
                 self.stale = trace.stale_records().to_vec();
             }
-            let (about, limits) = (input.about().clone(), input.limits());
-            return self.file_order(input.source(), &about, &Options { limits, ..*options });
+            let about = input.about().clone();
+            let options = Options {
+                limits: input.limits(),
+                ..*options
+            };
+            return self.file_order(input.source(), &about, &options);
         }
-        self.ordered(&mut input.trace(&with_order(*options, before))?.0)
+        let (mut trace, _) = input.trace(&with_order(*options, before))?;
+        self.ordered(&mut trace)
     }
 
     fn file_order<S: Source>(
@@ -337,14 +326,9 @@ impl<'a> Dump<'a> {
         let mut records = records
             .map_err(|e| about.unreadable(options.mode, &e))?
             .with_stale_records(&self.stale);
-        // The size of a pipe is unknown.
-        let start = |clock| {
-            let progress = Progress::new(0, true);
-            self.printer(&clock, progress)
-        };
         let has_header = records.header().is_known();
         let mut printer = if has_header {
-            Some(start(records.clock())?)
+            Some(self.stream_printer(&records.clock())?)
         } else {
             None
         };
@@ -353,9 +337,9 @@ impl<'a> Dump<'a> {
                 (Ok(Some(record)), Some(printer)) => printer.print(&record)?,
                 // Without header event, times count from the first record.
                 (Ok(Some(record)), None) => {
-                    printer
-                        .insert(start(Clock::assumed(record.timestamp()))?)
-                        .print(&record)?;
+                    let clock = Clock::assumed(record.timestamp());
+                    let started = self.stream_printer(&clock)?;
+                    printer.insert(started).print(&record)?;
                 }
                 (Ok(None), _) => break,
                 (Err(error), Some(printer)) => return printer.fail(self.name, &error),
@@ -366,12 +350,17 @@ impl<'a> Dump<'a> {
             return Err(Failure::input(self.name, &Head::no_records()));
         };
         printer.finish()?;
-        let (damage, notes) = (records.damage(), records.notes());
-        Ok(Condition::new(records.header(), damage, notes).report(self.name))
+        let condition = Condition::new(records.header(), records.damage(), records.notes());
+        Ok(condition.report(self.name))
+    }
+
+    /// A printer for a stream, whose size is unknown.
+    fn stream_printer(&self, clock: &Clock) -> Result<Printer<'a>, Failure> {
+        self.printer(clock, Progress::new(0, Printing::Events))
     }
 
     fn ordered<S: Source>(&self, trace: &mut Trace<S>) -> Result<Outcome, Failure> {
-        let progress = Progress::of_trace(trace, 1, true);
+        let progress = Progress::of_trace(trace, 1, Printing::Events);
         let mut printer = self.printer(&trace.clock(), progress)?;
         if let Err(error) = printer.learn_names(trace) {
             return printer.fail(self.name, &error);
@@ -382,7 +371,7 @@ impl<'a> Dump<'a> {
         };
         let args = self.session.args;
         let threads = args.threads.count();
-        // Threads format lines; with a limit there is too little to format.
+        // Threads format lines. With a limit, they would format lines that are not printed.
         let end = if threads > 1 && args.limit.is_none() {
             parallel::print(&mut records, &mut printer, threads)?
         } else {
@@ -392,8 +381,10 @@ impl<'a> Dump<'a> {
             Some(error) => return printer.fail(self.name, &error),
             None => printer.finish()?,
         }
-        let (order, damage) = (records.report(), records.damage().to_vec());
-        let condition = Condition::new(trace.header(), &damage, trace.notes());
-        Ok(Condition { order, ..condition }.report(self.name))
+        let order = records.report();
+        let damage = records.damage().to_vec();
+        let mut condition = Condition::new(trace.header(), &damage, trace.notes());
+        condition.order = order;
+        Ok(condition.report(self.name))
     }
 }

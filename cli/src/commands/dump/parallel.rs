@@ -86,8 +86,10 @@ pub(super) fn print<S: Source>(
     threads: usize,
 ) -> Result<Option<Error>, Failure> {
     std::thread::scope(|scope| {
-        let start = |_| Helper::start(scope, printer.lines.clone());
-        let mut helpers: VecDeque<_> = (0..threads).map(start).collect();
+        let mut helpers = VecDeque::new();
+        for _ in 0..threads {
+            helpers.push_back(Helper::start(scope, printer.lines.clone()));
+        }
         let mut texts: VecDeque<Receiver<_>> = VecDeque::new();
         let mut batch = Batch::default();
         let mut end = None;
@@ -99,9 +101,9 @@ pub(super) fn print<S: Source>(
                     Ok(Some(record)) => {
                         printer.progress.pass(record.bytes().len());
                         if printer.lines.decoder.store().may_learn(&record) {
-                            helpers
-                                .iter_mut()
-                                .for_each(|other| other.lessons.push(&record));
+                            for other in &mut helpers {
+                                other.lessons.push(&record);
+                            }
                         }
                         batch.records.push(&record);
                     }
@@ -122,12 +124,12 @@ pub(super) fn print<S: Source>(
             });
             texts.push_back(text);
             helpers.push_back(helper);
-            let most = if end.is_some() {
+            let max_queued = if end.is_some() {
                 0
             } else {
                 MAX_QUEUED * threads
             };
-            while texts.len() > most {
+            while texts.len() > max_queued {
                 if let Some(Ok(done)) = texts.pop_front().map(|text| text.recv()) {
                     batch = done;
                     printer.out.write_after(&batch.text)?;

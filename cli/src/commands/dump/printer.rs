@@ -34,8 +34,9 @@ pub(super) struct Session<'a> {
     begun: Cell<bool>,
     /// The selected names of providers that none of the traces so far defines.
     unknown: RefCell<Option<Vec<String>>>,
-    /// Events that were printed or counted, and how many more are wanted.
+    /// Events that were printed or counted.
     pub(super) matched: Cell<u64>,
+    /// How many more events may be printed.
     left: Cell<u64>,
 }
 
@@ -90,7 +91,7 @@ impl<'a> Session<'a> {
         self.left.set(self.left.get().saturating_sub(matched));
     }
 
-    /// Writes what precedes the first row, once.
+    /// Writes the beginning of the output, once.
     pub(super) fn begin(&self, out: &mut Output) {
         if !self.begun.replace(true) && !self.args.count {
             self.rows.borrow().begin(&mut out.buffer);
@@ -100,13 +101,10 @@ impl<'a> Session<'a> {
     /// Notes the selected names of providers that one of the traces does not define.
     pub(super) fn add_unknown(&self, names: Vec<String>) {
         let mut unknown = self.unknown.borrow_mut();
-        *unknown = Some(match unknown.take() {
-            Some(others) => others
-                .into_iter()
-                .filter(|name| names.contains(name))
-                .collect(),
-            None => names,
-        });
+        match &mut *unknown {
+            Some(others) => others.retain(|name| names.contains(name)),
+            None => *unknown = Some(names),
+        }
     }
 
     /// The selected names of providers that no trace defines.
@@ -114,8 +112,8 @@ impl<'a> Session<'a> {
         self.unknown.borrow_mut().take().unwrap_or_default()
     }
 
-    /// Writes what follows the last row, and what is to be said of all rows; nothing if all traces
-    /// failed before a row could be printed.
+    /// Writes the end of the output, and notes about all rows. Writes nothing if all traces failed
+    /// before a row could be printed.
     pub(super) fn end(&self, is_success: bool) -> Result<(), Failure> {
         if !self.begun.get() && !is_success {
             return Ok(());
@@ -220,8 +218,8 @@ impl<'s> Printer<'s> {
         })
     }
 
-    /// Resolves the names of providers that only the trace can define, and notes those that it does
-    /// not define.
+    /// Resolves the names of providers that only the trace can define, and notes the names that it
+    /// does not define.
     pub(super) fn learn_names<S: Source>(&mut self, trace: &mut Trace<S>) -> Result<(), Error> {
         let filter = self.lines.selection.filter_mut();
         let store = self.lines.decoder.store();
@@ -263,7 +261,7 @@ impl<'s> Printer<'s> {
         Ok(None)
     }
 
-    /// Writes out what was printed so far.
+    /// Writes the printed rows to standard output.
     pub(super) fn flush(&mut self) -> Result<(), Failure> {
         Ok(self.out.flush()?)
     }

@@ -8,9 +8,9 @@ use etl_export::firefox::{Collector, FirefoxProfile};
 
 use super::title;
 use crate::Outcome;
-use crate::commands::analyze::profile_options;
 use crate::diagnostics::plural;
 use crate::error::Failure;
+use crate::profile;
 use crate::recording::RecordingArgs;
 use crate::schemas::SchemaArgs;
 use crate::sink::{Sink, SinkArgs};
@@ -19,7 +19,7 @@ use crate::symbols::SymbolArgs;
 /// Arguments of `etlkit export firefox`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A name that ends in .gz makes a compressed file, which the viewer reads too. Open the file at
+If the name ends in .gz, the file is compressed; the viewer reads both. Open the file at
 https://profiler.firefox.com: it stays on your computer.
 
 Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was read, 2 error.
@@ -52,8 +52,9 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         .recording
         .analyze(|range| (Collector::new(store).within(range), symbols.maps()))?;
     let (collector, maps) = &analyzed.observer;
-    let options = profile_options(&args.recording, &analyzed, ProfileOptions::new());
-    let options = symbols.apply(options.idle(args.idle), maps.as_ref());
+    let options = ProfileOptions::new().idle(args.idle);
+    let options = profile::select(&args.recording, &analyzed, options);
+    let options = symbols.apply(options, maps.as_ref());
     let profile = FirefoxProfile::new(collector, &analyzed.machine, options);
     symbols.note_missing();
     if profile.is_empty() {
@@ -69,13 +70,15 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         .extension()
         .is_some_and(|end| end.eq_ignore_ascii_case("gz"));
     let title = title(&analyzed.names);
-    let failed = |error| Failure::io(&name, &error);
     let written = if is_gzip {
-        profile.write_gzip(&title, sink.file()).map_err(failed)?
+        profile.write_gzip(&title, sink.file())
     } else {
-        profile.write(&title, sink.file()).map_err(failed)?
+        profile.write(&title, sink.file())
     };
-    sink.file().flush().map_err(failed)?;
+    let written = written.map_err(|error| Failure::io(&name, &error))?;
+    sink.file()
+        .flush()
+        .map_err(|error| Failure::io(&name, &error))?;
     let report = format!(
         "{name}: {}, {}, {}\n",
         plural(written.samples, "sample", "samples"),

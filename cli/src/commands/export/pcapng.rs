@@ -3,10 +3,10 @@
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use etl_analysis::files::{self, Timeline};
+use etl_analysis::files::{self, MachineClock, Timeline};
 use etl_events::EventDecoder;
 use etl_export::pcapng::{Interfaces, PacketOptions, PacketWriter, Written};
-use etl_format::read::{Options, Order, OrderCheck, Records, Source};
+use etl_format::read::{Options, Order, OrderCheck, Record, Records, Source, Trace};
 use etl_format::{Clock, FileHeader, FileTime, TimeRange};
 
 use crate::Outcome;
@@ -33,15 +33,15 @@ pub(super) struct Args {
     /// Write a packet for each layer and component at which it was logged, not only for the first
     #[arg(long)]
     all_layers: bool,
-    /// Write the events without packets too (link type ETW, which Wireshark shows)
+    /// Also write the events without packets (link type ETW, which Wireshark shows)
     #[arg(long)]
     events: bool,
     #[command(flatten)]
     sink: SinkArgs,
-    /// Trace to read; `-` is standard input. Packets of several traces are put in order of time
+    /// Trace to read; `-` is standard input. Packets of several traces are written in time order
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Accepted as `etlkit verify` has it: several traces are read together in any case
+    /// Accepted because `etlkit verify` has it: several traces are always read together
     #[arg(long, hide = true)]
     together: bool,
     /// Select packets at or after TIME: seconds since the start (1.5), or UTC
@@ -65,9 +65,20 @@ struct Reader<'s, S: Source> {
 }
 
 impl Args {
+    fn options(&self) -> PacketOptions {
+        let mut options = PacketOptions::new();
+        if self.all_layers {
+            options = options.all_layers();
+        }
+        if self.events {
+            options = options.events();
+        }
+        options
+    }
+
     /// The selected time in UTC. Seconds count from the start of the first trace.
     fn range(&self, clock: &Clock) -> Result<TimeRange<FileTime>, Failure> {
-        let range = filter::span(self.from.as_deref(), self.to.as_deref(), clock)?;
+        let range = filter::range(self.from.as_deref(), self.to.as_deref(), clock)?;
         let from = range.from.map(|from| clock.time(from));
         let to = range.to.map(|to| clock.time(to));
         Ok(TimeRange::new(from, to))
@@ -82,34 +93,28 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         args.files.iter().map(PathBuf::as_path),
     )?;
     let share = args.input.share(args.files.len());
-    let opened = args.files.iter().map(|file| Input::open(file, &share));
-    let mut inputs = opened.collect::<Result<Vec<_>, _>>()?;
-    let names: Vec<String> = inputs
-        .iter()
-        .map(|input| input.about().name.clone())
-        .collect();
+    let mut inputs = Vec::new();
+    for file in &args.files {
+        inputs.push(Input::open(file, &share)?);
+    }
     let options = Options {
         order_check: OrderCheck::Scan,
         ..Options::salvage()
     };
+    let mut names = Vec::new();
     let mut traces = Vec::new();
     for input in &mut inputs {
-        traces.push(input.trace(&options)?.0);
+        names.push(input.about().name.clone());
+        let (trace, _) = input.trace(&options)?;
+        traces.push(trace);
     }
-    let headers: Vec<FileHeader> = traces.iter().map(|trace| trace.header().clone()).collect();
-    let clocks = traces.iter().map(|trace| trace.clock());
-    let clocks: Vec<_> = files::machines(&headers).into_iter().zip(clocks).collect();
-    let timeline = Timeline::of_machines(&clocks);
-    // What names the places of packets often comes last.
+    let timeline = timeline(&traces);
     let mut interfaces = Interfaces::new();
     let mut decoders = Vec::new();
     for (file, (trace, name)) in traces.iter_mut().zip(&names).enumerate() {
-        let failed = |e| Failure::trace(name, &e);
         let mut decoder = EventDecoder::new(timeline.clock_of(file), args.schemas.store()?);
-        let mut records = trace.records(Order::File).map_err(failed)?;
-        while let Some(record) = records.next_record().map_err(failed)? {
-            interfaces.record(&mut decoder, &record);
-        }
+        find_interfaces(trace, &mut decoder, &mut interfaces)
+            .map_err(|error| Failure::trace(name, &error))?;
         decoders.push(decoder);
     }
     if interfaces.is_empty() && !args.events {
@@ -120,24 +125,12 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
             ),
         );
     }
-    let name = sink.name().to_owned();
-    let mut out = BufWriter::new(sink.file());
-    let wanted = PacketOptions::new()
-        .all_layers(args.all_layers)
-        .events(args.events);
-    let failed = |error| Failure::io(&name, &error);
-    let mut writer = PacketWriter::new(&mut out, &interfaces, wanted).map_err(failed)?;
-    let used = traces
-        .iter()
-        .flat_map(|t| t.buffers())
-        .map(|b| u64::from(b.fill))
-        .sum();
-    let mut progress = Progress::new(used, false);
+    let mut progress = Progress::of_traces(&traces);
     let mut readers = Vec::new();
     for ((trace, decoder), name) in traces.iter_mut().zip(decoders).zip(&names) {
         let records = trace
             .records(Order::Time)
-            .map_err(|e| Failure::trace(name, &e))?;
+            .map_err(|error| Failure::trace(name, &error))?;
         readers.push(Reader {
             records: records.without_stale_records(),
             decoder,
@@ -145,67 +138,102 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         });
     }
     let range = args.range(&timeline.clock())?;
-    while let Some(at) = next_of(&mut readers)? {
-        let Some(Reader {
-            records,
-            decoder,
-            name: trace,
-        }) = readers.get_mut(at)
-        else {
-            break;
-        };
-        let Some(record) = records
-            .next_record()
-            .map_err(|e| Failure::trace(trace, &e))?
-        else {
-            continue;
-        };
-        progress.pass(record.bytes().len());
-        if !range.contains(decoder.clock().time(record.timestamp())) {
-            continue;
-        }
-        writer.record(decoder, &record).map_err(failed)?;
-    }
-    let written = writer.finish().map_err(failed)?;
+    let output_name = sink.name().to_owned();
+    let mut out = BufWriter::new(sink.file());
+    let mut writer = PacketWriter::new(&mut out, &interfaces, args.options())
+        .map_err(|error| Failure::io(&output_name, &error))?;
+    write_packets(&mut readers, range, &mut progress, |decoder, record| {
+        writer
+            .record(decoder, record)
+            .map_err(|error| Failure::io(&output_name, &error))
+    })?;
+    let written = writer.finish();
+    let written = written.map_err(|error| Failure::io(&output_name, &error))?;
     if written.packets == 0 && written.events == 0 {
         return Err(Failure::new(names.join(", "), "no packet is selected")
             .hint("choose another time with --from and --to"));
     }
-    out.flush().map_err(failed)?;
-    drop((out, progress));
+    out.flush()
+        .map_err(|error| Failure::io(&output_name, &error))?;
+    drop(out);
+    drop(progress);
     let mut outcome = Outcome::Success;
     for reader in &readers {
         let damage = reader.records.damage();
         let condition = Condition::new(reader.records.header(), damage, reader.records.notes());
         outcome = outcome.max(condition.report(reader.name));
     }
-    sink.finish(&report(&name, interfaces.len(), &written))?;
+    sink.finish(&report(&output_name, interfaces.len(), &written))?;
     Ok(outcome)
 }
 
-/// The reader whose next record is the earliest.
-fn next_of<S: Source>(readers: &mut [Reader<'_, S>]) -> Result<Option<usize>, Failure> {
-    if let [_] = readers {
-        let [reader] = readers else { return Ok(None) };
-        let next = reader
-            .records
-            .next_timestamp()
-            .map_err(|e| Failure::trace(reader.name, &e))?;
-        return Ok(next.map(|_| 0));
-    }
-    let mut first: Option<(i64, usize)> = None;
-    for (at, reader) in readers.iter_mut().enumerate() {
-        let next = reader
-            .records
-            .next_timestamp()
-            .map_err(|e| Failure::trace(reader.name, &e))?;
-        let time = next.map(|next| (reader.decoder.clock().time(next).get(), at));
-        first = match (first, time) {
-            (Some(first), Some(time)) => Some(first.min(time)),
-            (first, time) => first.or(time),
+/// Passes the selected records of all readers to `write`, in time order.
+fn write_packets<S: Source>(
+    readers: &mut [Reader<'_, S>],
+    range: TimeRange<FileTime>,
+    progress: &mut Progress,
+    mut write: impl FnMut(&mut EventDecoder<'static>, &Record<'_>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    while let Some(index) = earliest(readers)? {
+        let Some(reader) = readers.get_mut(index) else {
+            break;
         };
+        let Reader {
+            records, decoder, ..
+        } = reader;
+        let record = match records.next_record() {
+            Ok(Some(record)) => record,
+            Ok(None) => continue,
+            Err(error) => return Err(Failure::trace(reader.name, &error)),
+        };
+        progress.pass(record.bytes().len());
+        if range.contains(decoder.clock().time(record.timestamp())) {
+            write(decoder, &record)?;
+        }
     }
-    Ok(first.map(|(_, at)| at))
+    Ok(())
+}
+
+/// How the times of the traces relate.
+fn timeline<S: Source>(traces: &[Trace<S>]) -> Timeline {
+    let headers: Vec<FileHeader> = traces.iter().map(|trace| trace.header().clone()).collect();
+    let mut clocks = Vec::new();
+    for (machine, trace) in files::machines(&headers).into_iter().zip(traces) {
+        let clock = trace.clock();
+        clocks.push(MachineClock { machine, clock });
+    }
+    Timeline::of_machines(&clocks)
+}
+
+/// Finds the places of packets in a pass of its own: the events that name them often come last.
+fn find_interfaces<S: Source>(
+    trace: &mut Trace<S>,
+    decoder: &mut EventDecoder<'_>,
+    interfaces: &mut Interfaces,
+) -> etl_format::Result<()> {
+    let mut records = trace.records(Order::File)?;
+    while let Some(record) = records.next_record()? {
+        interfaces.record(decoder, &record);
+    }
+    Ok(())
+}
+
+/// The index of the reader with the earliest next record.
+fn earliest<S: Source>(readers: &mut [Reader<'_, S>]) -> Result<Option<usize>, Failure> {
+    let mut earliest: Option<(FileTime, usize)> = None;
+    for (index, reader) in readers.iter_mut().enumerate() {
+        let timestamp = reader
+            .records
+            .next_timestamp()
+            .map_err(|error| Failure::trace(reader.name, &error))?;
+        let Some(timestamp) = timestamp else { continue };
+        let time = reader.decoder.clock().time(timestamp);
+        // If times are equal, the first reader is chosen.
+        if earliest.is_none_or(|(min, _)| time < min) {
+            earliest = Some((time, index));
+        }
+    }
+    Ok(earliest.map(|(_, index)| index))
 }
 
 fn report(name: &str, interfaces: usize, written: &Written) -> String {

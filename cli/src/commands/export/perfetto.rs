@@ -10,7 +10,7 @@ use etl_export::perfetto::{Perfetto, Selection, Storage, Written};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::recording::{Analyzed, RecordingArgs};
+use crate::recording::{Analyzed, RecordingArgs, SelectedProcesses};
 use crate::schemas::SchemaArgs;
 use crate::sink::{Sink, SinkArgs};
 use crate::symbols::SymbolArgs;
@@ -19,7 +19,7 @@ use crate::symbols::SymbolArgs;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Open the file at https://ui.perfetto.dev, which reads it in the browser, or query it with
-trace_processor. docs/export.md shows what is where.
+trace_processor. docs/export.md shows its contents.
 
 Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was read, 2 error.
 
@@ -51,10 +51,9 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         recording.files.iter().map(PathBuf::as_path),
     )?;
     let name = sink.name().to_owned();
-    let failed = |error| Failure::io(&name, &error);
     let symbols = args.symbols.open()?;
     let store = args.schemas.store()?;
-    let spool = Spool(Temporary::create().map_err(failed)?);
+    let spool = Temporary::create().map_err(|error| Failure::io(&name, &error))?;
     let out = sink.file();
     let Analyzed {
         names,
@@ -63,22 +62,23 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         outcome,
         ..
     } = recording.analyze_selected(|range, selected| {
-        let selection = Selection::new()
+        let mut selection = Selection::new()
             .within(range)
             .threads(recording.thread.clone());
-        let selection = match selected {
-            Some((lives, first_threads)) => selection.processes(lives, first_threads),
-            None => selection,
-        };
-        (
-            Perfetto::new(out, spool, store, selection).idle(args.idle),
-            symbols.maps(),
-        )
+        if let Some(SelectedProcesses {
+            lives,
+            first_threads,
+        }) = selected
+        {
+            selection = selection.processes(lives, first_threads);
+        }
+        let perfetto = Perfetto::new(out, Spool(spool), store, selection).idle(args.idle);
+        (perfetto, symbols.maps())
     })?;
     let options = symbols.apply(ProfileOptions::new(), maps.as_ref());
     let written = perfetto.finish(&machine, options);
     symbols.note_missing();
-    let written = written.map_err(failed)?;
+    let written = written.map_err(|error| Failure::io(&name, &error))?;
     if written.is_empty() {
         let name = names.join(", ");
         let message = "nothing that Perfetto shows is selected: no sample, context switch, \
@@ -93,7 +93,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
-/// A temporary file for what can be written only when the recording was read.
+/// A temporary file for samples and activities, which are written when the recording was read.
 struct Spool(Temporary);
 
 impl Read for Spool {

@@ -1,27 +1,34 @@
 //! `etlkit export speedscope`: a profile for each thread, and activities.
 
 use etl_analysis::behavior::activities::Activities;
-use etl_analysis::profile::ProfileOptions;
+use etl_analysis::profile::{ProfileOptions, SampleCollector};
 use etl_export::speedscope::{self, ActivityProfiles};
 use etl_schema::store::SchemaStore;
 
 use super::{StackArgs, Weight};
 use crate::Outcome;
-use crate::commands::analyze::profile_options;
 use crate::error::Failure;
+use crate::profile;
 
 pub(super) fn run(args: &StackArgs) -> Result<Outcome, Failure> {
     let by_thread = ProfileOptions::new().by_thread(true);
+    let samples = SampleCollector::new().keep_samples(true);
     let activities = Activities::new(SchemaStore::default());
-    let export = args.samples.collect(true, by_thread, activities)?;
-    let recording = &args.samples.recording;
-    let options = profile_options(recording, &export.analyzed, ProfileOptions::new());
-    let options = options.idle(args.samples.idle);
-    let (unit, title) = (args.unit(Weight::Time), export.title());
-    let range = recording.range(export.analyzed.machine.clock())?;
-    export.write(|profile, analyzed, out| {
+    let export = args.samples.collect(samples, by_thread, activities)?;
+    let analyzed = &export.profiled.analyzed;
+    let (_, activities) = &analyzed.observer;
+    if activities.list().is_empty() {
+        export.ensure_samples()?;
+    }
+    let options = ProfileOptions::new().idle(args.samples.idle);
+    let options = profile::select(&args.samples.recording, analyzed, options);
+    let unit = args.unit(Weight::Time);
+    let title = export.title();
+    export.write(|profiled, out| {
+        let analyzed = &profiled.analyzed;
         let (_, activities) = &analyzed.observer;
-        let activities = ActivityProfiles::new(activities, &analyzed.machine, &options, range);
-        speedscope::write(profile, &activities, &title, unit, out)
+        let activities =
+            ActivityProfiles::new(activities, &analyzed.machine, &options, analyzed.range);
+        speedscope::write(&profiled.profile, &activities, &title, unit, out)
     })
 }

@@ -21,9 +21,9 @@ use crate::threads::ThreadArgs;
 /// Arguments of `etlkit export parquet`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A table of a trace is the file DATASET/TABLE/trace=STEM-HASH/part-0.parquet, of many tables with
+A table of a trace is the file DATASET/TABLE/trace=STEM-HASH/part-0.parquet, and many tables have
 further parts; docs/columns.md lists the tables and their columns, docs/tables.md has questions and
-the SQL that answers them. A trace that is in the data set already, by its content, is passed over.
+the SQL that answers them. A trace whose content is already in the data set is skipped.
 
 Exit codes: 0 success, 1 a trace is damaged or lacks buffers and what is left was written, 2 error.
 
@@ -38,16 +38,16 @@ pub(super) struct ParquetArgs {
     /// The data set: a directory, which is created if it does not exist
     #[arg(short, long, value_name = "DATASET", value_parser = input::directory())]
     output: PathBuf,
-    /// Write these tables [default: all but those of --typed]
+    /// Write these tables [default: all but the tables of --typed]
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', value_parser = item)]
     tables: Vec<String>,
-    /// Write a table for each kind of event as well, with a column for each field
+    /// Also write a table for each kind of event, with a column for each field
     #[arg(long)]
     typed: bool,
     /// Write the events of each provider to a file of its own
     #[arg(long)]
     by_provider: bool,
-    /// How the files are compressed: `snappy`, `none`, and `zstd` where etlkit is built with it
+    /// How the files are compressed: `snappy`, `none`, and `zstd` if etlkit is built with it
     #[arg(long, value_name = "CODEC", default_value = "snappy")]
     codec: String,
     /// Read N traces at the same time; the files do not depend on it [default: one per processor]
@@ -58,11 +58,11 @@ pub(super) struct ParquetArgs {
     format: ReportFormat,
     #[command(flatten)]
     processes: ProcessArgs,
-    /// Select what happened at or after TIME: seconds since the start (1.5), a duration since then
-    /// (250ms), or UTC (2020-07-29T00:07:01Z)
+    /// Select events at or after TIME: seconds since the start (1.5), a duration since then (250ms),
+    /// or UTC (2020-07-29T00:07:01Z)
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     from: Option<String>,
-    /// Select what happened before TIME
+    /// Select events before TIME
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     to: Option<String>,
     #[command(flatten)]
@@ -94,7 +94,7 @@ pub(super) struct ArrowArgs {
     /// Write these columns, in this order [default: all but those on request]
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', value_parser = item)]
     columns: Vec<String>,
-    /// Select events with this name; `*` stands for any text, `?` for a character
+    /// Select events with this name; `*` matches any text, `?` a character
     #[arg(long, value_name = "NAME", help_heading = "Selection")]
     event: Vec<String>,
     /// Leave out the names of processes and threads
@@ -115,7 +115,7 @@ pub(super) struct ArrowArgs {
 #[cfg(feature = "parquet")]
 pub(super) use write::{arrow, parquet};
 
-/// What to do where the libraries of Arrow and Parquet are not built in: they are large.
+/// The failure in a build without the libraries of Arrow and Parquet, which are large.
 #[cfg(not(feature = "parquet"))]
 fn missing(format: &str) -> Failure {
     Failure::new(

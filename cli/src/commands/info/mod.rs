@@ -8,7 +8,7 @@ use etl_analysis::OwnerCounts;
 use etl_events::context::{self, Code, Context};
 use etl_events::survey::{Report, Survey};
 use etl_format::constants::LogFileMode;
-use etl_format::read::{Mode, Options, Record};
+use etl_format::read::{Mode, Options};
 use etl_schema::store::SchemaStore;
 
 use crate::Outcome;
@@ -18,7 +18,7 @@ use crate::input::{self, Input, InputArgs};
 use crate::memory;
 use crate::output::{self, ReportFormat};
 use crate::process_args::ProcessArgs;
-use crate::progress::Progress;
+use crate::progress::{Printing, Progress};
 use crate::schemas::SchemaArgs;
 use crate::threads::ThreadArgs;
 use crate::trace_files;
@@ -27,7 +27,7 @@ use crate::trace_files;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 success, 1 a trace is damaged or lacks buffers and what is left was read, 2 a file
-cannot be read; the other files are summarized nevertheless. Events that were lost while recording
+cannot be read; the other files are still summarized. Events that were lost while recording
 are noted and do not change the exit code.
 
 Examples:
@@ -69,28 +69,19 @@ fn print(args: &Args, reports: &[Report]) -> Result<Outcome, Failure> {
         (ReportFormat::Text, many) => many.iter().map(text::render).collect::<Vec<_>>().join("\n"),
     };
     output::print(&text)?;
-    let conditions = reports.iter().map(|report| {
-        let Survey {
-            damage,
-            notes,
-            mode_bits,
-            header,
-            ..
-        } = &report.survey;
-        let mode = LogFileMode(mode_bits.unwrap_or(0));
+    let mut outcome = Outcome::Success;
+    for report in reports {
+        let survey = &report.survey;
         let condition = Condition {
-            damage,
-            notes,
-            mode,
+            damage: &survey.damage,
+            notes: &survey.notes,
+            mode: LogFileMode(survey.mode_bits.unwrap_or(0)),
+            lost_header: !survey.header,
             ..Condition::default()
         };
-        Condition {
-            lost_header: !header,
-            ..condition
-        }
-        .report(&report.file)
-    });
-    Ok(conditions.fold(Outcome::Success, Outcome::max))
+        outcome = outcome.max(condition.report(&report.file));
+    }
+    Ok(outcome)
 }
 
 /// The reports of all files in their order; several files are read at the same time.
@@ -111,23 +102,22 @@ fn all(args: &Args) -> Vec<Result<Report, Failure>> {
         threads: threads / at_once,
         ..Options::default()
     };
-    let options = &options;
     let store = match args.schemas.store() {
         Ok(store) => store,
         Err(failure) => return vec![Err(failure)],
     };
-    let is_file =
-        |file: &trace_files::Found| file.as_ref().is_ok_and(|path| !input::is_stdin(path));
-    memory::map(&files, at_once, is_file, |file, at_once| match file {
-        Ok(path) => {
-            let input = args.input.share(at_once);
-            survey(path, &args.processes, options, &input, store.clone())
-        }
-        Err((path, failure)) => {
-            let path = input::display(path);
-            Err(Failure::new(&path, failure.message_about(&path)))
-        }
-    })
+    memory::map(
+        &files,
+        at_once,
+        |file| file.as_ref().is_ok_and(|path| !input::is_stdin(path)),
+        |file, at_once| match file {
+            Ok(path) => {
+                let input = args.input.share(at_once);
+                survey(path, &args.processes, &options, &input, store.clone())
+            }
+            Err(unreadable) => Err(unreadable.failure()),
+        },
+    )
 }
 
 fn survey(
@@ -149,16 +139,17 @@ fn survey(
     };
     let context = machine.as_ref().map(Context::new);
     let (mut trace, about) = input.trace(options)?;
-    let mut progress = Progress::of_trace(&trace, 1, false);
-    // Without a header event there are no times.
-    let mut owners =
-        (trace.header().is_known() && selected.names().is_empty()).then(OwnerCounts::default);
-    let on_record = |record: &Record<'_>| {
+    let mut progress = Progress::of_trace(&trace, 1, Printing::Nothing);
+    // Counting by process needs times, which a trace without a header event lacks.
+    let counts_owners = trace.header().is_known() && selected.names().is_empty();
+    let mut owners = counts_owners.then(OwnerCounts::default);
+    let survey = Survey::of_selected(&mut trace, store, &filter, context.as_ref(), |record| {
         progress.pass(record.bytes().len());
-        owners.iter_mut().for_each(|owners| owners.add(record));
-    };
-    let survey = Survey::of_selected(&mut trace, store, &filter, context.as_ref(), on_record)
-        .map_err(|e| about.unreadable(options.mode, &e))?;
+        if let Some(owners) = &mut owners {
+            owners.add(record);
+        }
+    });
+    let survey = survey.map_err(|error| about.unreadable(options.mode, &error))?;
     let file = about.name.clone();
     drop(trace);
     drop(progress);

@@ -109,10 +109,10 @@ fn write_sizes(report: &Report, out: &mut String) -> fmt::Result {
     {
         row(out, "events", &format!("{first} to {last}, {seconds:.3} s"))?;
     }
-    let packed = s
-        .compression
-        .as_deref()
-        .map_or(String::new(), |c| format!(", {c}"));
+    let packed = match &s.compression {
+        Some(format) => format!(", {format}"),
+        None => String::new(),
+    };
     let sizes = format!(
         "{} in {} buffers of {}{packed}; {} used",
         size(report.bytes),
@@ -161,7 +161,7 @@ fn write_records(report: &Report, out: &mut String) -> fmt::Result {
         &format!("{}: {}", s.records, kinds.join(", ")),
     )?;
     if s.stale_records > 0 {
-        let what = "in the first buffer and once more in another one";
+        let what = "in the first buffer and again in another";
         row(
             out,
             "stale",
@@ -188,10 +188,10 @@ fn write_processes(report: &Report, out: &mut String) -> fmt::Result {
         writeln!(out, "\n  {:>9}  {:>7}  process", "count", "pid")?;
     }
     for p in report.process_counts.iter().take(MAX_PROCESSES) {
-        let name = p
-            .name
-            .as_deref()
-            .map_or_else(|| "(unknown name)".into(), one_line);
+        let name = match &p.name {
+            Some(name) => one_line(name),
+            None => "(unknown name)".to_owned(),
+        };
         let span = span(&p.start_time, &p.end_time);
         writeln!(out, "  {:>9}  {:>7}  {name}{span}", p.count, p.pid)?;
     }
@@ -212,10 +212,10 @@ fn write_events(s: &Survey, out: &mut String) -> fmt::Result {
     for e in s.events.iter().take(MAX_LISTED) {
         let provider = e.provider.as_deref().unwrap_or(&e.provider_guid);
         let event = one_line(&e.event);
-        let task = e
-            .task_name
-            .as_deref()
-            .map_or_else(String::new, |name| format!(" {name}"));
+        let task = match &e.task_name {
+            Some(name) => format!(" {name}"),
+            None => String::new(),
+        };
         let what = match e.hook {
             Some(hook) => format!("hook {hook:#06x} v{}", e.version),
             None => format!(

@@ -7,15 +7,15 @@ use clap::ValueEnum;
 use etl_events::input::Temporary;
 use etl_events::problem::Problem;
 use etl_format::ErrorKind;
-use etl_format::read::{Limits, Mode, Options, Record};
-use etl_format::rewrite::merge::{Allow, Insertions, MergeReport, MergedInput, Merger, Relation};
+use etl_format::read::{Limits, Mode, Options};
+use etl_format::rewrite::merge::{Allow, MergeReport, Merger, Relation};
 use serde::Serialize;
 
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
 use crate::diagnostics::{Condition, plural};
 use crate::error::Failure;
-use crate::input::{self, Input};
+use crate::input::{self, About, Input};
 use crate::output;
 use crate::progress::Progress;
 use crate::rewrite::{self, RewriteArgs};
@@ -25,10 +25,10 @@ use crate::sink::Sink;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Traces are merged if they come from one machine and one boot of it. Otherwise the command fails
-with a reason, which --allow-mismatch accepts; docs/merge.md describes the reasons.
+with a reason, which --allow-mismatch accepts; docs/rewrite.md describes the reasons.
 
-Exit codes: 0 success, 1 merged what is left of traces that are damaged (--salvage) or lack buffers,
-2 error.
+Exit codes: 0 success, 1 traces are damaged and their intact parts were merged (--salvage), or lack
+buffers, 2 error.
 
 Examples:
   etlkit merge kernel.etl clr.etl clrRundown.etl -o merged.etl --compress
@@ -62,6 +62,12 @@ enum Mismatch {
     PointerSize,
 }
 
+impl Args {
+    fn allows(&self, mismatch: Mismatch) -> bool {
+        self.allow_mismatch.contains(&mismatch)
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let hint = "name each trace once, or its events occur twice in the merged trace";
     input::reject_twice(&args.files, hint)?;
@@ -71,30 +77,26 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         args.files.iter().map(PathBuf::as_path),
     )?;
     let share = args.rewrite.input.share(args.files.len());
-    let mut inputs: Vec<Input> = args
-        .files
-        .iter()
-        .map(|f| Input::open(f, &share))
-        .collect::<Result<_, _>>()?;
-    for input in inputs.iter_mut().filter(|_| args.salvage) {
-        input.ensure_records()?;
+    let mut inputs = Vec::new();
+    for file in &args.files {
+        inputs.push(Input::open(file, &share)?);
     }
-    let total: u64 = inputs.iter_mut().map(Input::size).sum();
-    let merger = || {
-        merger(
-            args,
-            share.limits(total),
-            args.rewrite.input.merge_memory(total),
-        )
-    };
-    let merged = match merge(merger().look_ahead(), &mut inputs, &mut sink) {
-        // Reading all records beforehand needs neither order nor as much memory.
-        Err(error) if is_due_to_look_ahead(&error) => {
-            sink.clear()?;
-            merge(merger(), &mut inputs, &mut sink)
+    if args.salvage {
+        for input in &mut inputs {
+            input.ensure_records()?;
         }
-        merged => merged,
-    };
+    }
+    let size: u64 = inputs.iter_mut().map(Input::size).sum();
+    let limits = share.limits(size);
+    let merger = merger(args, limits, size).look_ahead();
+    let mut merged = merge(merger, &mut inputs, &mut sink);
+    if let Err(error) = &merged
+        && is_due_to_look_ahead(error)
+    {
+        // Reading all records first needs neither order nor as much memory.
+        sink.clear()?;
+        merged = merge(self::merger(args, limits, size), &mut inputs, &mut sink);
+    }
     let done = merged.map_err(|error| failure(&error, args.salvage, &inputs, &sink))?;
     let size = sink.size()?;
     rewrite::finish(
@@ -103,18 +105,12 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         args.rewrite.format,
         &Report::new(&inputs, size, &done),
     )?;
-    let conditions = inputs.iter().zip(&done.inputs).map(
-        |(
-            input,
-            MergedInput {
-                damage,
-                notes,
-                header,
-                ..
-            },
-        )| { Condition::new(header, damage, notes).report(&input.about().name) },
-    );
-    Ok(conditions.fold(Outcome::Success, Outcome::max))
+    let mut outcome = Outcome::Success;
+    for (input, merged) in inputs.iter().zip(&done.inputs) {
+        let condition = Condition::new(&merged.header, &merged.damage, &merged.notes);
+        outcome = outcome.max(condition.report(&input.about().name));
+    }
+    Ok(outcome)
 }
 
 fn is_due_to_look_ahead(error: &etl_format::Error) -> bool {
@@ -130,17 +126,16 @@ fn merge(
 ) -> etl_format::Result<MergeReport> {
     let mut progress = Progress::of_inputs(inputs.iter_mut());
     let mut sources: Vec<_> = inputs.iter_mut().map(Input::source).collect();
-    let on_record = |record: &Record<'_>, _, _: &mut Insertions| {
+    let merger = merger.on_record(|record, _, _| {
         progress.pass(record.bytes().len());
         Ok(())
-    };
-    let merger = merger.on_record(on_record);
+    });
     let finished = merger.run_in_passes(&mut sources, sink.medium(), Temporary::create)?;
     Ok(finished.report)
 }
 
-fn merger(args: &Args, limits: Limits, memory: u64) -> Merger<'static> {
-    let allows = |mismatch| args.allow_mismatch.contains(&mismatch);
+/// A merger of traces of `size` bytes together.
+fn merger(args: &Args, limits: Limits, size: u64) -> Merger<'static> {
     Merger::new()
         .options(Options {
             mode: if args.salvage {
@@ -153,28 +148,28 @@ fn merger(args: &Args, limits: Limits, memory: u64) -> Merger<'static> {
             ..Options::default()
         })
         .allow(Allow {
-            machine: allows(Mismatch::Machine),
-            boot: allows(Mismatch::Boot),
-            clock: allows(Mismatch::Clock),
-            pointer_size: allows(Mismatch::PointerSize),
+            machine: args.allows(Mismatch::Machine),
+            boot: args.allows(Mismatch::Boot),
+            clock: args.allows(Mismatch::Clock),
+            pointer_size: args.allows(Mismatch::PointerSize),
         })
         .compress(args.packing.compressor(args.rewrite.threads()))
-        .max_memory(memory)
+        .max_memory(args.rewrite.input.merge_memory(size))
+}
+
+fn about(inputs: &[Input], index: usize) -> About {
+    match inputs.get(index) {
+        Some(input) => input.about().clone(),
+        None => About::default(),
+    }
 }
 
 fn failure(error: &etl_format::Error, salvage: bool, inputs: &[Input], sink: &Sink) -> Failure {
-    let about = |input: usize| {
-        inputs
-            .get(input)
-            .map(Input::about)
-            .cloned()
-            .unwrap_or_default()
-    };
     match (&error.kind, error.input) {
         (ErrorKind::Refused(refusal), _) => {
-            let with = about(refusal.with).name;
+            let with = about(inputs, refusal.with).name;
             let message = format!("cannot be merged with {with}: {}", refusal.reason);
-            Failure::new(about(refusal.input).name, message).hint(format!(
+            Failure::new(about(inputs, refusal.input).name, message).hint(format!(
                 "--allow-mismatch {} merges them anyway",
                 refusal.reason.name()
             ))
@@ -205,17 +200,18 @@ fn failure(error: &etl_format::Error, salvage: bool, inputs: &[Input], sink: &Si
                 input: None,
                 ..error.clone()
             };
+            let about = about(inputs, input);
             if salvage {
-                return about(input).not_a_trace(error);
+                return about.not_a_trace(error);
             }
             let hint = "the trace is damaged: --salvage merges its intact parts, `etlkit repair` lists the damage";
-            about(input).not_intact(error, hint)
+            about.not_intact(error, hint)
         }
         (_, None) => sink.failure(error),
     }
 }
 
-/// The report; docs/merge.md describes it.
+/// The report; docs/rewrite.md describes it.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     bytes: u64,

@@ -1,51 +1,41 @@
 //! Lists of providers, keywords and events.
 
 use std::fmt::{self, Write};
-use std::iter;
 
 use etl_format::Guid;
 use etl_schema::tables::{Keyword, Provider, Registry, TableEvent, TableSet, errata};
 use etl_schema::{Count, Field, FieldKind, FieldRef, Identity, Length};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Printed, rows, without_keywords};
+use super::{Printed, Search, rows, without_keywords};
 use crate::error::Failure;
 use crate::output::text;
 
-pub(super) fn providers(profile: TableSet, search: Option<&str>) -> Result<Printed, Failure> {
-    let all = Registry::of(profile)
-        .providers()
-        .map(|p| Listed::of(p, "provider"));
-    let classes = Registry::classic()
-        .providers()
-        .map(|p| Listed::of(p, "class"));
-    let known = |guid: Guid| Registry::of(profile).has(guid);
-    let of_windows = etl_providers::all().iter().map(|p| Listed {
-        name: p.name(),
-        guid: Guid::from_bytes(p.guid()),
-        kind: "windows",
-        events: p.event_count() as usize,
-    });
-    let wanted = |p: &Listed<'_>| {
-        search.is_none_or(|s| {
-            p.name.to_ascii_lowercase().contains(s) || p.guid.to_string().contains(s)
-        })
-    };
-    let others = of_windows.filter(|p| !known(p.guid));
-    let found: Vec<_> = all.chain(classes).chain(others).filter(wanted).collect();
-    if found.is_empty() {
-        return Err(no_match(search, "no provider or class matches"));
+pub(super) fn providers(profile: TableSet, search: &Search) -> Result<Printed, Failure> {
+    let mut listed = Vec::new();
+    for provider in Registry::of(profile).providers() {
+        listed.push(Listed::of(provider, "provider"));
     }
-    Ok(rows(found.into_iter().map(|p| {
-        let guid = p.guid.to_string();
-        let count = p.events;
-        let kind = p.kind;
-        let line = format!("{guid}  {kind:8}  {} ({count} events)\n", p.name);
-        let json = json!({
-            "provider": p.name, "provider_guid": guid, "kind": kind, "event_count": count,
-        });
-        (line, json)
-    })))
+    for class in Registry::classic().providers() {
+        listed.push(Listed::of(class, "class"));
+    }
+    for provider in etl_providers::all() {
+        let guid = Guid::from_bytes(provider.guid());
+        if !Registry::of(profile).has(guid) {
+            listed.push(Listed {
+                name: provider.name(),
+                guid,
+                kind: "windows",
+                events: provider.event_count() as usize,
+            });
+        }
+    }
+    listed
+        .retain(|provider| search.is_in(provider.name) || search.is_in(&provider.guid.to_string()));
+    if listed.is_empty() {
+        return Err(search.no_match("no provider or class matches"));
+    }
+    Ok(rows(listed.iter().map(Listed::row)))
 }
 
 /// A row of the list of providers.
@@ -65,41 +55,63 @@ impl<'a> Listed<'a> {
             events: provider.events.len(),
         }
     }
-}
 
-fn no_match(search: Option<&str>, message: &str) -> Failure {
-    Failure::new(search.unwrap_or_default(), message).hint("omit the search text to list all")
-}
-
-pub(super) fn keywords(provider: &Provider, search: Option<&str>) -> Result<Printed, Failure> {
-    let none = || "it has no keywords: a session with any mask gets its events";
-    if provider.keywords.is_empty() {
-        let why = without_keywords(provider).unwrap_or_else(none);
-        stderr_line!("note: {}: {why}", provider.name);
-        return Ok(rows(iter::empty()));
-    }
-    let mask = search.and_then(|s| crate::filter::number::<u64>(s).ok());
-    let is_wanted = |keyword: &&Keyword| match (search, mask) {
-        (None, _) => true,
-        (_, Some(mask)) => keyword.mask & mask != 0,
-        (Some(text), None) => keyword.name.to_ascii_lowercase().contains(text),
-    };
-    let found: Vec<_> = provider.keywords.iter().filter(is_wanted).collect();
-    if found.is_empty() && search.is_some() {
-        return Err(no_match(
-            search,
-            &format!("no keyword of {} matches", provider.name),
-        ));
-    }
-    Ok(rows(found.into_iter().map(|Keyword { mask, name }| {
-        let errata = errata().iter().filter(|e| e.is_of_keyword(provider, *mask));
-        let errata: Vec<_> = errata.map(|e| e.id.as_str()).collect();
-        let line = format!("{mask:#18x}  {name}{}\n", in_brackets(&errata));
+    fn row(&self) -> Printed {
+        let Listed {
+            name,
+            guid,
+            kind,
+            events,
+        } = self;
+        let guid = guid.to_string();
         let json = json!({
-            "name": name, "mask": mask, "mask_hex": format!("{mask:#x}"), "errata": errata,
+            "provider": name, "provider_guid": guid, "kind": kind, "event_count": events,
         });
-        (line, json)
-    })))
+        Printed {
+            text: format!("{guid}  {kind:8}  {name} ({events} events)\n"),
+            json,
+        }
+    }
+}
+
+pub(super) fn keywords(provider: &Provider, search: &Search) -> Result<Printed, Failure> {
+    if provider.keywords.is_empty() {
+        let why = without_keywords(provider)
+            .unwrap_or("it has no keywords: a session with any mask gets its events");
+        stderr_line!("note: {}: {why}", provider.name);
+        return Ok(rows([]));
+    }
+    let mask = match search.text() {
+        Some(text) => crate::filter::number::<u64>(text).ok(),
+        None => None,
+    };
+    let mut listed = Vec::new();
+    for keyword in &provider.keywords {
+        let is_listed = match mask {
+            Some(mask) => keyword.mask & mask != 0,
+            None => search.is_in(&keyword.name),
+        };
+        if is_listed {
+            listed.push(keyword_row(provider, keyword));
+        }
+    }
+    if listed.is_empty() {
+        return Err(search.no_match(&format!("no keyword of {} matches", provider.name)));
+    }
+    Ok(rows(listed))
+}
+
+fn keyword_row(provider: &Provider, keyword: &Keyword) -> Printed {
+    let Keyword { mask, name } = keyword;
+    let errata = errata().iter().filter(|e| e.is_of_keyword(provider, *mask));
+    let errata: Vec<_> = errata.map(|e| e.id.as_str()).collect();
+    let json = json!({
+        "name": name, "mask": mask, "mask_hex": format!("{mask:#x}"), "errata": errata,
+    });
+    Printed {
+        text: format!("{mask:#18x}  {name}{}\n", in_brackets(&errata)),
+        json,
+    }
 }
 
 /// ` [X01 X02]`, or nothing.
@@ -111,46 +123,46 @@ pub(super) fn in_brackets<T: AsRef<str>>(ids: &[T]) -> String {
     format!("  [{}]", ids.join(" "))
 }
 
-pub(super) fn events(provider: &Provider, search: Option<&str>) -> Result<Printed, Failure> {
-    let wanted = |e: &&TableEvent| match search {
-        None => true,
-        Some(text) => {
-            let symbol = e.schema.name.to_ascii_lowercase().contains(text);
-            symbol || text == id(e).0.to_string()
+pub(super) fn events(provider: &Provider, search: &Search) -> Result<Printed, Failure> {
+    let mut listed = Vec::new();
+    for event in &provider.events {
+        let has_id = search
+            .text()
+            .is_some_and(|text| text == id(event).number.to_string());
+        if has_id || search.is_in(&event.schema.name) {
+            listed.push(event_row(provider, event));
         }
-    };
-    let found: Vec<_> = provider.events.iter().filter(wanted).collect();
-    if found.is_empty() {
-        return Err(no_match(
-            search,
-            &format!("no event of {} matches", provider.name),
-        ));
     }
-    Ok(rows(
-        found.into_iter().map(|event| event_row(provider, event)),
-    ))
+    if listed.is_empty() {
+        return Err(search.no_match(&format!("no event of {} matches", provider.name)));
+    }
+    Ok(rows(listed))
+}
+
+/// The name of a field that another field of its level refers to.
+fn name_at(level: &[Field], field: FieldRef) -> &str {
+    let (FieldRef::Here(index) | FieldRef::Top(index)) = field;
+    match level.get(usize::from(index)) {
+        Some(field) => &field.name,
+        None => "?",
+    }
 }
 
 /// A field as text: `Values Struct[Count] { Address Pointer, Size UInt64 }`.
 fn describe(out: &mut String, field: &Field, level: &[Field]) -> fmt::Result {
-    let name_at = |field: FieldRef| match field {
-        FieldRef::Here(at) | FieldRef::Top(at) => {
-            level.get(usize::from(at)).map_or("?", |f| &*f.name)
-        }
-    };
     match &field.kind {
         FieldKind::Struct(_) => write!(out, "{} Struct", field.name)?,
         FieldKind::Value(kind) => write!(out, "{} {}", field.name, kind.name())?,
     }
     match field.length {
         Length::Fixed(n) => write!(out, "({n})")?,
-        Length::Field(at) => write!(out, "({})", name_at(at))?,
+        Length::Field(field) => write!(out, "({})", name_at(level, field))?,
         _ => {}
     }
     match field.count {
         Count::One => {}
         Count::Const(n) => write!(out, "[{n}]")?,
-        Count::Field(at) => write!(out, "[{}]", name_at(at))?,
+        Count::Field(field) => write!(out, "[{}]", name_at(level, field))?,
         Count::Prefixed => write!(out, "[counted]")?,
         Count::Rest => write!(out, "[to the end]")?,
     }
@@ -168,25 +180,40 @@ fn describe(out: &mut String, field: &Field, level: &[Field]) -> fmt::Result {
     Ok(())
 }
 
-/// Id or type, and version.
-pub(super) fn id(event: &TableEvent) -> (u16, u16) {
+/// The numbers of an event.
+pub(super) struct EventId {
+    /// The id, or the type of a kernel event.
+    pub number: u16,
+    pub version: u16,
+}
+
+pub(super) fn id(event: &TableEvent) -> EventId {
     match event.schema.identity {
-        Identity::Modern { id, version } => (id, version.into()),
-        Identity::Classic { opcode, version } => (opcode.into(), version),
-        Identity::Message { number } => (number, 0),
-        Identity::SelfDescribing => (0, 0),
+        Identity::Modern { id, version } => EventId {
+            number: id,
+            version: version.into(),
+        },
+        Identity::Classic { opcode, version } => EventId {
+            number: opcode.into(),
+            version,
+        },
+        Identity::Message { number } => EventId { number, version: 0 },
+        Identity::SelfDescribing => EventId {
+            number: 0,
+            version: 0,
+        },
     }
 }
 
 /// An event on one line.
 pub(super) fn headline(out: &mut String, provider: &Provider, event: &TableEvent) -> fmt::Result {
     let schema = &event.schema;
-    let (id, version) = id(event);
+    let EventId { number, version } = id(event);
     if let Identity::Classic { .. } = schema.identity {
-        return writeln!(out, "type {id:>3} v{version} {}", schema.name);
+        return writeln!(out, "type {number:>3} v{version} {}", schema.name);
     }
     let names = provider.keyword_names(schema.keywords).names;
-    write!(out, "{id:>5} v{version} {}", schema.name)?;
+    write!(out, "{number:>5} v{version} {}", schema.name)?;
     // The reference pages define no tasks and opcodes.
     if schema.task.value != 0 || !schema.task.name.is_empty() || schema.opcode.value != 0 {
         write!(
@@ -210,19 +237,22 @@ pub(super) fn headline(out: &mut String, provider: &Provider, event: &TableEvent
 }
 
 /// An event with its fields, as text and as JSON.
-fn event_row(provider: &Provider, event: &TableEvent) -> (String, Value) {
-    let (id, version) = id(event);
+fn event_row(provider: &Provider, event: &TableEvent) -> Printed {
+    let EventId { number, version } = id(event);
     let schema = &event.schema;
-    let described = |field| text(|out| describe(out, field, &schema.fields));
-    let lines = text(|out| {
-        headline(out, provider, event)?;
-        schema
-            .fields
-            .iter()
-            .try_for_each(|f| writeln!(out, "      {}", described(f)))
-    });
+    let mut lines = text(|out| headline(out, provider, event));
+    let mut fields = Vec::new();
+    for field in &schema.fields {
+        let description = text(|out| describe(out, field, &schema.fields));
+        lines += &format!("      {description}\n");
+        fields.push(json!({
+            "name": field.name,
+            "type": description.split_once(' ').map(|(_, kind)| kind),
+            "map": field.map.as_ref().map(|map| map.name()),
+        }));
+    }
     let json = json!({
-        "id": id,
+        "id": number,
         "version": version,
         "event": schema.name,
         "task": schema.task.value,
@@ -235,11 +265,7 @@ fn event_row(provider: &Provider, event: &TableEvent) -> (String, Value) {
         "stack": event.stack,
         "source": event.origin,
         "errata": event.errata(),
-        "fields": schema.fields.iter().map(|f| json!({
-            "name": f.name,
-            "type": described(f).split_once(' ').map(|(_, kind)| kind),
-            "map": f.map.as_ref().map(|m| m.name()),
-        })).collect::<Vec<_>>(),
+        "fields": fields,
     });
-    (lines, json)
+    Printed { text: lines, json }
 }

@@ -1,8 +1,8 @@
 //! Explains keyword masks.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
-use etl_control::mask::{Raised, Remark, explain};
+use etl_control::mask::{Explanation, Raised, Remark, Suppressed, explain};
 use etl_schema::tables::{Provider, TableSet};
 use serde_json::{Value, json};
 
@@ -25,54 +25,27 @@ pub(super) fn mask(
     }
     let explained = explain(profile, provider, mask, level);
     let errata = explained.errata(provider, mask);
-    let row = |raised: &Raised<'_>| raised_row(provider, raised);
-    let (raised, raised_json) = rows(explained.raised.iter().map(row));
-    let (excluded, excluded_json) = rows(explained.too_verbose.iter().map(row));
-    let (suppressed, suppressed_json) = rows(explained.suppressed.iter().map(|suppressed| {
-        let id = id(suppressed.event).0;
-        let name = &suppressed.event.schema.name;
-        let instead = hex(suppressed.suggested_mask);
-        let how = match &instead {
-            Some(mask) => format!("{mask} enables it"),
-            None => "no mask of this provider enables it".to_owned(),
-        };
-        let json = json!({"id": id, "event": name, "suggested_mask": instead});
-        (format!("    {id:>4} {name}  {how}\n"), json)
-    }));
+    let raised = raised_rows(provider, &explained.raised);
+    let excluded = raised_rows(provider, &explained.too_verbose);
+    let suppressed = rows(explained.suppressed.iter().map(suppressed_row));
+    let heading = format!("{} {mask:#x} at level {level}\n", provider.name);
     let lines = text(|out| {
-        writeln!(out, "{} {mask:#x} at level {level}", provider.name)?;
-        let names = match explained.names.as_slice() {
-            _ if mask == 0 => "all keywords".to_owned(),
-            [] => "none".to_owned(),
-            names => names.join(", "),
-        };
-        writeln!(out, "  keywords   {names}")?;
-        if explained.unnamed != 0 {
-            writeln!(out, "  unnamed    {:#x}", explained.unnamed)?;
-        }
-        for remark in &explained.remarks {
-            writeln!(out, "  note       {}", self::remark(remark))?;
-        }
-        if !errata.is_empty() {
-            let ids = errata.join(" ");
-            writeln!(out, "  errata     {ids} (`etlkit errata ID` describes one)")?;
-        }
-        write!(
-            out,
-            "  enables    {} events\n{raised}",
-            explained.raised.len()
-        )?;
-        if !explained.suppressed.is_empty() {
-            let count = explained.suppressed.len();
+        out.push_str(&heading);
+        describe_keywords(out, mask, &explained, &errata)?;
+        let count = explained.raised.len();
+        write!(out, "  enables    {count} events\n{}", raised.text)?;
+        let count = explained.suppressed.len();
+        if count > 0 {
             writeln!(
                 out,
                 "  suppresses {count} events of these keywords, by the rules of the CLR"
             )?;
-            out.push_str(&suppressed);
+            out.push_str(&suppressed.text);
         }
-        if !explained.too_verbose.is_empty() {
-            let count = explained.too_verbose.len();
-            write!(out, "  excludes   {count} events, by its level\n{excluded}")?;
+        let count = explained.too_verbose.len();
+        if count > 0 {
+            writeln!(out, "  excludes   {count} events, by its level")?;
+            out.push_str(&excluded.text);
         }
         Ok(())
     });
@@ -86,11 +59,37 @@ pub(super) fn mask(
         "unnamed": explained.unnamed,
         "remarks": explained.remarks.iter().map(remark_json).collect::<Vec<_>>(),
         "errata": errata,
-        "events": raised_json,
-        "suppressed": suppressed_json,
-        "excluded_by_level": excluded_json,
+        "events": raised.json,
+        "suppressed": suppressed.json,
+        "excluded_by_level": excluded.json,
     });
-    Ok((lines, json))
+    Ok(Printed { text: lines, json })
+}
+
+/// The keywords of a mask, and the remarks and errata on them.
+fn describe_keywords(
+    out: &mut String,
+    mask: u64,
+    explained: &Explanation<'_>,
+    errata: &[&str],
+) -> fmt::Result {
+    let names = match explained.names.as_slice() {
+        _ if mask == 0 => "all keywords".to_owned(),
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    };
+    writeln!(out, "  keywords   {names}")?;
+    if explained.unnamed != 0 {
+        writeln!(out, "  unnamed    {:#x}", explained.unnamed)?;
+    }
+    for remark in &explained.remarks {
+        writeln!(out, "  note       {}", self::remark(remark))?;
+    }
+    if !errata.is_empty() {
+        let ids = errata.join(" ");
+        writeln!(out, "  errata     {ids} (`etlkit errata ID` describes one)")?;
+    }
+    Ok(())
 }
 
 /// A remark with the mask that it suggests, and its errata.
@@ -116,9 +115,29 @@ fn hex(mask: Option<u64>) -> Option<String> {
     mask.map(|m| format!("{m:#x}"))
 }
 
-/// An event that a mask enables, as text and as JSON.
-fn raised_row(provider: &Provider, raised: &Raised<'_>) -> (String, Value) {
-    let ((id, _), event) = (id(raised.event), raised.event);
+/// An event that the rules of the CLR suppress.
+fn suppressed_row(suppressed: &Suppressed<'_>) -> Printed {
+    let id = id(suppressed.event).number;
+    let name = &suppressed.event.schema.name;
+    let suggested_mask = hex(suppressed.suggested_mask);
+    let advice = match &suggested_mask {
+        Some(mask) => format!("{mask} enables it"),
+        None => "no mask of this provider enables it".to_owned(),
+    };
+    Printed {
+        text: format!("    {id:>4} {name}  {advice}\n"),
+        json: json!({"id": id, "event": name, "suggested_mask": suggested_mask}),
+    }
+}
+
+/// Events that a mask enables at a level.
+fn raised_rows(provider: &Provider, raised: &[Raised<'_>]) -> Printed {
+    rows(raised.iter().map(|raised| raised_row(provider, raised)))
+}
+
+fn raised_row(provider: &Provider, raised: &Raised<'_>) -> Printed {
+    let event = raised.event;
+    let id = id(event).number;
     let line = format!(
         "    {id:>4} {}  {}  version{} {}{}{}\n",
         event.schema.name,
@@ -138,7 +157,7 @@ fn raised_row(provider: &Provider, raised: &Raised<'_>) -> (String, Value) {
         "stack": event.stack,
         "errata": event.errata(),
     });
-    (line, json)
+    Printed { text: line, json }
 }
 
 /// The levels of a session at which an event is written.

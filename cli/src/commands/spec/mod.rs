@@ -48,13 +48,13 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List the providers and kernel event classes in the tables, those of Windows included
+    /// List the providers and kernel event classes in the tables, including providers of Windows
     #[command(after_help = "\
 Examples:
   etlkit spec providers
   etlkit spec providers dotnet --format json")]
     Providers {
-        /// Show only those with this text in name or GUID
+        /// Show only providers with this text in name or GUID
         search: Option<String>,
     },
     /// List the keywords of a provider
@@ -111,22 +111,22 @@ Examples:
     },
 }
 
-/// The output of a subcommand in both formats.
-type Printed = (String, Value);
+/// The output of a subcommand, or of a row of its list, in both formats.
+pub(crate) struct Printed {
+    pub text: String,
+    pub json: Value,
+}
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let profile = args.event_tables;
-    let search = |s: &Option<String>| s.as_deref().map(str::to_ascii_lowercase);
     let printed = match &args.what {
-        What::Providers { search: s } => list::providers(profile, search(s).as_deref())?,
-        What::Keywords {
-            provider,
-            search: s,
-        } => list::keywords(find(profile, provider)?, search(s).as_deref())?,
-        What::Events {
-            provider,
-            search: s,
-        } => list::events(find(profile, provider)?, search(s).as_deref())?,
+        What::Providers { search } => list::providers(profile, &Search::new(search))?,
+        What::Keywords { provider, search } => {
+            list::keywords(find(profile, provider)?, &Search::new(search))?
+        }
+        What::Events { provider, search } => {
+            list::events(find(profile, provider)?, &Search::new(search))?
+        }
         What::Mask {
             provider,
             mask,
@@ -138,19 +138,54 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     print(args.format, &printed)
 }
 
-/// The output of a list whose rows are in both formats.
-pub(crate) fn rows(rows: impl Iterator<Item = (String, Value)>) -> Printed {
-    let (lines, json): (Vec<String>, Vec<Value>) = rows.unzip();
-    (lines.concat(), json.into())
+/// The output of a list of rows.
+pub(crate) fn rows(rows: impl IntoIterator<Item = Printed>) -> Printed {
+    let mut text = String::new();
+    let mut json = Vec::new();
+    for row in rows {
+        text.push_str(&row.text);
+        json.push(row.json);
+    }
+    Printed {
+        text,
+        json: json.into(),
+    }
 }
 
 /// Prints in the chosen format.
-pub(crate) fn print(format: ReportFormat, (text, json): &Printed) -> Result<Outcome, Failure> {
+pub(crate) fn print(format: ReportFormat, printed: &Printed) -> Result<Outcome, Failure> {
     match format {
-        ReportFormat::Text => output::print(text)?,
-        ReportFormat::Json => output::print(&output::json(json))?,
+        ReportFormat::Text => output::print(&printed.text)?,
+        ReportFormat::Json => output::print(&output::json(&printed.json))?,
     }
     Ok(Outcome::Success)
+}
+
+/// A text to search, in lower case; `None` selects everything.
+struct Search(Option<String>);
+
+impl Search {
+    fn new(text: &Option<String>) -> Self {
+        Search(text.as_deref().map(str::to_ascii_lowercase))
+    }
+
+    fn text(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+
+    /// Whether a text is found in a name, case-insensitively.
+    fn is_in(&self, name: &str) -> bool {
+        match &self.0 {
+            Some(text) => name.to_ascii_lowercase().contains(text),
+            None => true,
+        }
+    }
+
+    /// The failure that nothing matches.
+    fn no_match(&self, message: &str) -> Failure {
+        Failure::new(self.text().unwrap_or_default(), message)
+            .hint("omit the search text to list all")
+    }
 }
 
 /// A provider of the tables, a class of kernel events, or a provider that Windows ships.
@@ -172,6 +207,9 @@ fn find(profile: TableSet, name: &str) -> Result<&'static Provider, Failure> {
 
 /// Why a class of kernel events has no keywords.
 fn without_keywords(provider: &Provider) -> Option<&'static str> {
-    let message = "a class of kernel events has no keywords: it is enabled by kernel flags";
-    Registry::classic().has(provider.guid).then_some(message)
+    if Registry::classic().has(provider.guid) {
+        Some("a class of kernel events has no keywords: it is enabled by kernel flags")
+    } else {
+        None
+    }
 }

@@ -11,9 +11,9 @@ use crate::output::text;
 
 pub(super) fn tables(profile: TableSet, level: u8) -> Printed {
     let tables = etl_control::clr::tables::tables(level);
-    rows(tables.iter().enumerate().map(|(n, table)| {
-        let lines = text(|out| {
-            if n > 0 {
+    rows(tables.iter().enumerate().map(|(index, table)| {
+        let text = text(|out| {
+            if index > 0 {
                 writeln!(out)?;
             }
             print(out, profile, level, table)
@@ -34,30 +34,26 @@ pub(super) fn tables(profile: TableSet, level: u8) -> Printed {
                 })).collect::<Vec<_>>(),
             })).collect::<Vec<_>>(),
         });
-        (lines, json)
+        Printed { text, json }
     }))
 }
 
 fn print(out: &mut String, profile: TableSet, level: u8, table: &Table) -> std::fmt::Result {
     writeln!(out, "{}, at level {level}", table.title)?;
-    let mut rows = vec![vec!["Keywords".to_owned()]];
-    if let Some(head) = rows.first_mut() {
-        head.extend(table.columns.iter().map(|c| (*c).to_owned()));
-    }
+    let mut head = vec!["Keywords".to_owned()];
+    head.extend(table.columns.iter().map(|c| (*c).to_owned()));
+    let mut rows = vec![head];
     for row in &table.rows {
         let mut cells = vec![combination(table, row.mask).join(" + ")];
         cells.extend(row.cells.iter().map(|cell| cell_text(profile, cell)));
         rows.push(cells);
     }
-    let columns = table.columns.len() + 1;
-    let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(String::len)
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut widths = vec![0; table.columns.len() + 1];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.len().max(*width);
+        }
+    }
     for row in &rows {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&widths) {

@@ -75,7 +75,7 @@ const UNIDENTIFIED: Column = Column::count(
 
 fn report<'r, O>(analyzed: &Analyzed<O>, paths: &SymbolPaths, is_asked: bool) -> Report<'r> {
     let mut report = Report::new("symbols");
-    report.start = analyzed.machine.clock().start_time.get();
+    report.start = analyzed.machine.clock().start_time;
     report.files.clone_from(&analyzed.names);
     if paths.is_empty() {
         let why = match is_asked {

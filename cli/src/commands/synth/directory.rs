@@ -16,7 +16,7 @@ use crate::input;
 use crate::sink;
 use crate::unfinished::{self, Unfinished};
 
-/// What the name of a file ends with that states what a verifier has to find in a trace.
+/// The end of the names of files with the findings that a verifier has to report.
 const EXPECTED: &str = ".expected.json";
 
 /// A directory that receives its files all at once: until then they are in a temporary directory in
@@ -26,8 +26,15 @@ pub(crate) struct Directory {
     temporary: tempfile::TempDir,
     _unfinished: Unfinished,
     files: Vec<String>,
-    /// Which of them are traces: those of each recording.
+    /// The names of the traces of each recording.
     recordings: Vec<Vec<String>>,
+}
+
+/// A file that was moved to the target.
+pub(crate) struct WrittenFile {
+    pub name: String,
+    /// In bytes.
+    pub size: u64,
 }
 
 /// A file of a directory. Its errors have its name in the target.
@@ -97,19 +104,17 @@ pub(super) fn write_failure(error: &io::Error) -> Option<Failure> {
 
 impl Directory {
     pub(super) fn new(target: &Path) -> Result<Self, Failure> {
-        let failure = |e: io::Error| {
-            sink::directory_failure(target, &e, "choose a directory that you may write to")
-        };
-        fs::create_dir_all(target).map_err(failure)?;
+        const HINT: &str = "choose a directory that you may write to";
+        fs::create_dir_all(target)
+            .map_err(|error| sink::directory_failure(target, &error, HINT))?;
         // On the same file system, so that files can be renamed.
         let mut builder = tempfile::Builder::new();
         builder.prefix(".etlkit-");
         let (temporary, _unfinished) =
             unfinished::create(|| builder.tempdir_in(target), tempfile::TempDir::path)
-                .map_err(failure)?;
-        let target = target.to_owned();
+                .map_err(|error| sink::directory_failure(target, &error, HINT))?;
         Ok(Directory {
-            target,
+            target: target.to_owned(),
             temporary,
             _unfinished,
             files: Vec::new(),
@@ -145,80 +150,99 @@ impl Directory {
         &self.recordings
     }
 
-    /// Moves the files to the target, but never onto one of the inputs. Returns names and sizes.
-    pub fn finish(self, force: bool, inputs: &[PathBuf]) -> Result<Vec<(String, u64)>, Failure> {
+    /// Moves the files to the target, but never onto one of the inputs.
+    pub fn finish(self, force: bool, inputs: &[PathBuf]) -> Result<Vec<WrittenFile>, Failure> {
+        let mut names = self.names()?;
+        for name in &names {
+            self.ensure_writable(name, force, inputs)?;
+        }
+        // Files that describe traces are removed first and written last, so that they never
+        // describe other traces.
+        self.remove_descriptions()?;
+        names.sort_by_key(|name| name == TRUTH || name.ends_with(EXPECTED));
         let mut files = Vec::new();
-        let entries = fs::read_dir(self.temporary.path())?;
-        let mut names: Vec<String> = Vec::new();
-        for entry in entries {
+        for name in names {
+            let path = self.target.join(&name);
+            let size = self
+                .move_to_target(&name)
+                .map_err(|error| Failure::io(path.display(), &error))?;
+            files.push(WrittenFile { name, size });
+        }
+        sync_directory_of(&self.target.join(TRUTH))
+            .map_err(|error| Failure::io(self.target.display(), &error))?;
+        Ok(files)
+    }
+
+    /// The names of all files: in the order of the scenario, then the others.
+    fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.temporary.path())? {
             names.push(entry?.file_name().to_string_lossy().into_owned());
         }
-        // Files in the order of the scenario, then the others.
-        names.sort_by_key(|n| {
-            (
-                self.files.iter().position(|f| f == n).unwrap_or(usize::MAX),
-                n.clone(),
-            )
+        names.sort();
+        names.sort_by_key(|name| {
+            let index = self.files.iter().position(|file| file == name);
+            index.unwrap_or(usize::MAX)
         });
-        for name in &names {
-            let path = self.target.join(name);
-            if inputs
-                .iter()
-                .any(|from| !input::is_stdin(from) && input::is_same_file(from, &path))
-            {
+        Ok(names)
+    }
+
+    /// Checks that a file may be written to the target.
+    fn ensure_writable(&self, name: &str, force: bool, inputs: &[PathBuf]) -> Result<(), Failure> {
+        let path = self.target.join(name);
+        for input in inputs {
+            if !input::is_stdin(input) && input::is_same_file(input, &path) {
                 return Err(Failure::new(
                     path.display().to_string(),
                     "is one of the inputs, which are never overwritten",
                 )
                 .hint("choose another directory with -o"));
             }
-            if !force && path.exists() {
-                return Err(Failure::new(path.display().to_string(), "exists already")
-                    .hint("--force replaces it"));
+        }
+        if !force && path.exists() {
+            return Err(Failure::new(path.display().to_string(), "exists already")
+                .hint("--force replaces it"));
+        }
+        Ok(())
+    }
+
+    /// Removes earlier files in the target that describe traces with these names.
+    fn remove_descriptions(&self) -> Result<(), Failure> {
+        let mut descriptions = Vec::new();
+        for name in self.recordings.iter().flatten() {
+            descriptions.push(format!("{name}{EXPECTED}"));
+            if let Some(stem) = name.strip_suffix(".etl") {
+                descriptions.push(format!("{stem}{EXPECTED}"));
             }
         }
-        // What describes traces is removed first and written last: it never describes other traces
-        // than those there.
-        let truth = self.target.join(TRUTH);
-        let stems = self
-            .recordings
-            .iter()
-            .flatten()
-            .flat_map(|name| [Some(&**name), name.strip_suffix(".etl")]);
-        let expected = stems
-            .flatten()
-            .map(|stem| self.target.join(format!("{stem}{EXPECTED}")));
-        for path in expected.chain([truth.clone()]) {
+        descriptions.push(TRUTH.to_owned());
+        for name in descriptions {
+            let path = self.target.join(name);
             match fs::remove_file(&path) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                    return Err(Failure::io(path.display(), &e));
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Failure::io(path.display(), &error));
                 }
                 _ => {}
             }
         }
-        names.sort_by_key(|name| name == TRUTH || name.ends_with(EXPECTED));
-        for name in names {
-            let from = self.temporary.path().join(&name);
-            let to = self.target.join(&name);
-            let failure = |e: io::Error| Failure::io(to.display(), &e);
-            let file = fs::File::options()
-                .write(true)
-                .open(&from)
-                .map_err(failure)?;
-            // The bytes must be on the disk before the name is.
-            file.sync_all().map_err(failure)?;
-            let size = file.metadata().map_err(failure)?.len();
-            fs::rename(&from, &to).map_err(failure)?;
-            files.push((name, size));
-        }
-        sync_directory_of(&truth).map_err(|e| Failure::io(self.target.display(), &e))?;
-        Ok(files)
+        Ok(())
+    }
+
+    /// Moves a file to the target. Returns its size.
+    fn move_to_target(&self, name: &str) -> io::Result<u64> {
+        let from = self.temporary.path().join(name);
+        let file = fs::File::options().write(true).open(&from)?;
+        // The bytes must be on the disk before the name is.
+        file.sync_all()?;
+        let size = file.metadata()?.len();
+        fs::rename(&from, self.target.join(name))?;
+        Ok(size)
     }
 }
 
 impl FileSystem for Directory {
     fn create(&mut self, name: &str) -> io::Result<Box<dyn Output>> {
-        // It may be no name of a file.
+        // Rejects names that are not file names.
         self.temporary_path(name)?;
         let file = self.file(name)?;
         if !self.files.iter().any(|f| f == name) {

@@ -21,6 +21,8 @@ use crate::output;
 use crate::threads;
 
 use directory::{Directory, write_failure};
+
+pub(crate) use directory::WrittenFile;
 use script_errors::explain;
 use traces::Traces;
 
@@ -32,7 +34,7 @@ const TRUTH: &str = "truth.jsonl";
 #[command(after_help = "\
 docs/scenario.md describes the scenario language; corpus/ contains examples.
 
-Exit codes: 0 success, 2 error; with --verify those of etlverify.
+Exit codes: 0 success, 2 error; with --verify the exit codes of etlverify.
 
 Examples:
   etlkit synth corpus/recipe.kdl -o out
@@ -53,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", exclusive = true,
           value_parser = clap::builder::PossibleValuesParser::new(TEMPLATES.map(|template| template.name)))]
     template: Option<String>,
-    /// Make N variants, with seeds from 1 (or from that of --seed), each in a directory of DIR
+    /// Make N variants, with seeds from 1 (or from the value of --seed), each in a directory of DIR
     #[arg(long, value_name = "N", conflicts_with_all = ["check", "timeline", "verify"],
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     count: Option<u32>,
@@ -70,9 +72,9 @@ pub(crate) struct Args {
     seed: Option<u64>,
     /// Set a parameter of the script; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
-    set: Vec<(String, String)>,
-    /// Check the traces with etlverify and print its report: those of one recording together, which
-    /// are the inputs of a merge, or the parts of a session
+    set: Vec<Setting>,
+    /// Check the traces with etlverify and print its report; the inputs of a merge, or the parts of a
+    /// session, are checked as one recording
     #[arg(long, conflicts_with_all = ["check", "timeline"])]
     verify: bool,
     /// Only check the script for errors
@@ -86,21 +88,24 @@ pub(crate) struct Args {
     no_truth: bool,
 }
 
-fn setting(text: &str) -> Result<(String, String), String> {
+/// A value of `--set`.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    name: String,
+    value: String,
+}
+
+fn setting(text: &str) -> Result<Setting, String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
-    Ok((name.to_owned(), value.to_owned()))
+    Ok(Setting {
+        name: name.to_owned(),
+        value: value.to_owned(),
+    })
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let Some(script) = &args.script else {
-        let name = args.template.as_deref();
-        if let Some(template) = TEMPLATES
-            .iter()
-            .find(|template| Some(template.name) == name)
-        {
-            output::print(template.text)?;
-        }
-        return Ok(Outcome::Success);
+        return print_template(args.template.as_deref().unwrap_or_default());
     };
     let name = input::display(script);
     let ParsedScript { scenario, inputs } = parse(script, &args.set, args.seed)?;
@@ -123,18 +128,13 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     if let Some(count) = args.count {
         return variants(args, &scenario, &name, out, count, &inputs);
     }
-    let store = synthesize(&scenario, &name, out, !args.no_truth)?;
-    let paths = |names: &Vec<String>| names.iter().map(|name| out.join(name)).collect();
-    let recordings: Vec<Vec<PathBuf>> = store.recordings().iter().map(paths).collect();
-    let mut text = String::new();
-    for (file, size) in store.finish(args.force, &inputs)? {
-        text.push_str(&format!(
-            "{}  {}\n",
-            out.join(file).display(),
-            output::size(size)
-        ));
+    let store = synthesize(&scenario, &name, out, args.truth())?;
+    let mut recordings: Vec<Vec<PathBuf>> = Vec::new();
+    for names in store.recordings() {
+        recordings.push(names.iter().map(|name| out.join(name)).collect());
     }
-    output::print(&text)?;
+    let files = store.finish(args.force, &inputs)?;
+    output::print(&file_list(out, &files))?;
     if recordings.is_empty() {
         stderr_line!("note: {name}: no session of the script writes a trace");
     }
@@ -143,6 +143,34 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     output::print("\n")?;
     super::verify::report_on(&recordings)
+}
+
+fn print_template(name: &str) -> Result<Outcome, Failure> {
+    if let Some(template) = TEMPLATES.iter().find(|template| template.name == name) {
+        output::print(template.text)?;
+    }
+    Ok(Outcome::Success)
+}
+
+/// The files of a directory with their sizes, a line for each.
+fn file_list(directory: &Path, files: &[WrittenFile]) -> String {
+    let mut text = String::new();
+    for file in files {
+        let path = directory.join(&file.name);
+        let size = output::size(file.size);
+        text.push_str(&format!("{}  {size}\n", path.display()));
+    }
+    text
+}
+
+impl Args {
+    fn truth(&self) -> WriteTruth {
+        if self.no_truth {
+            WriteTruth::No
+        } else {
+            WriteTruth::Yes
+        }
+    }
 }
 
 /// Makes variants of a scenario, several at the same time: each seed has a directory of its own.
@@ -162,25 +190,18 @@ fn variants(
         Failure::new(name, format!("there are no {count} seeds from {first} on"))
             .hint("choose a lower --seed or --count")
     })?;
-    let jobs = args
-        .jobs
-        .map_or_else(threads::processors, usize::from)
-        .min(seeds.len());
-    let made = threads::map(&seeds, jobs, |seed| {
+    let jobs = match args.jobs {
+        Some(jobs) => usize::from(jobs),
+        None => threads::processors(),
+    };
+    let lists = threads::map(&seeds, jobs.min(seeds.len()), |seed| {
         let directory = out.join(seed.to_string());
         let scenario = scenario.clone().with_seed(*seed);
-        let store = synthesize(&scenario, name, &directory, !args.no_truth)?;
+        let store = synthesize(&scenario, name, &directory, args.truth())?;
         let files = store.finish(args.force, inputs)?;
-        let line = |(file, size): (String, u64)| {
-            format!(
-                "{}  {}\n",
-                directory.join(file).display(),
-                output::size(size)
-            )
-        };
-        Ok(files.into_iter().map(line).collect::<String>())
+        Ok(file_list(&directory, &files))
     });
-    let text: Result<String, Failure> = made.into_iter().collect();
+    let text: Result<String, Failure> = lists.into_iter().collect();
     output::print(&text?)?;
     Ok(Outcome::Success)
 }
@@ -200,35 +221,53 @@ pub(super) fn parse_text(
 /// A scenario, and the files that it was read from.
 pub(super) struct ParsedScript {
     pub scenario: Scenario,
-    /// The script and what it includes.
+    /// The script and the files that it includes.
     pub inputs: Vec<PathBuf>,
 }
 
 /// Reads a script, and prints its errors.
 pub(super) fn parse(
     script: &Path,
-    set: &[(String, String)],
+    set: &[Setting],
     seed: Option<u64>,
 ) -> Result<ParsedScript, Failure> {
     let text = read(script)?;
-    let directory = script.parent().unwrap_or(Path::new("")).to_owned();
-    let inputs = RefCell::new(vec![script.to_owned()]);
-    let beside = |name: &str| {
-        let path = directory.join(name);
-        inputs.borrow_mut().push(path.clone());
-        path
-    };
-    let include = |name: &str| read_script(&beside(name));
     let name = input::display(script);
-    let files = |name: &str| read_capture(&beside(name));
-    let script = Script::new(&name, &text).include(&include).files(&files);
-    let script = script.parameters(set.iter().cloned());
-    let script = seed.map_or(script.clone(), |seed| script.seed(seed));
+    let files = ScriptFiles {
+        directory: script.parent().unwrap_or(Path::new("")),
+        read: RefCell::new(vec![script.to_owned()]),
+    };
+    let include = |name: &str| read_script(&files.path(name));
+    let capture = |name: &str| read_capture(&files.path(name));
+    let parameters = set.iter().cloned();
+    let mut script = Script::new(&name, &text)
+        .include(&include)
+        .files(&capture)
+        .parameters(parameters.map(|setting| (setting.name, setting.value)));
+    if let Some(seed) = seed {
+        script = script.seed(seed);
+    }
     let scenario = script.parse().map_err(|errors| explain(&name, &errors))?;
     Ok(ParsedScript {
         scenario,
-        inputs: inputs.take(),
+        inputs: files.read.take(),
     })
+}
+
+/// The files that a script reads.
+struct ScriptFiles<'a> {
+    /// The directory of the script.
+    directory: &'a Path,
+    read: RefCell<Vec<PathBuf>>,
+}
+
+impl ScriptFiles<'_> {
+    /// The path of a file that the script names; remembers it.
+    fn path(&self, name: &str) -> PathBuf {
+        let path = self.directory.join(name);
+        self.read.borrow_mut().push(path.clone());
+        path
+    }
 }
 
 /// The failure of a simulation. An impossible action is shown at its position in the script.
@@ -247,25 +286,35 @@ fn simulation_failure(name: &str, error: &etl_synth::Error) -> Failure {
     unwritten.unwrap_or_else(|| Failure::new(name, error.to_string()))
 }
 
+/// Whether truth.jsonl is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WriteTruth {
+    Yes,
+    No,
+}
+
 /// Simulates a scenario; its files are in a temporary directory until [`Directory::finish`].
 pub(super) fn synthesize(
     scenario: &Scenario,
     name: &str,
     out: &Path,
-    with_truth: bool,
+    truth: WriteTruth,
 ) -> Result<Directory, Failure> {
     let mut store = Directory::new(out)?;
-    let failure = |error| simulation_failure(name, &error);
-    let io_failure = |error: io::Error| failure(error.into());
-    if with_truth {
-        let file = io::BufWriter::with_capacity(1 << 18, store.file(TRUTH).map_err(io_failure)?);
-        let mut lines = truth::JsonlWriter::new(file);
-        simulate(scenario, &mut lines, &mut store).map_err(failure)?;
-        lines.into_inner().flush().map_err(io_failure)?;
-    } else {
-        simulate(scenario, &mut (), &mut store).map_err(failure)?;
-    }
+    let simulated = match truth {
+        WriteTruth::Yes => simulate_with_truth(scenario, &mut store),
+        WriteTruth::No => simulate(scenario, &mut (), &mut store),
+    };
+    simulated.map_err(|error| simulation_failure(name, &error))?;
     Ok(store)
+}
+
+fn simulate_with_truth(scenario: &Scenario, store: &mut Directory) -> etl_synth::Result<()> {
+    let file = io::BufWriter::with_capacity(1 << 18, store.file(TRUTH)?);
+    let mut lines = truth::JsonlWriter::new(file);
+    simulate(scenario, &mut lines, store)?;
+    lines.into_inner().flush()?;
+    Ok(())
 }
 
 /// Runs a simulation, and notes the names of its traces.

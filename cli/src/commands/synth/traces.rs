@@ -1,13 +1,13 @@
-//! The traces of a simulation, whatever their names are.
+//! The traces of a simulation, independent of their names.
 
 use etl_format::constants::LogFileMode;
 use etl_synth::Result;
 use etl_synth::truth::{Fact, Observer};
 
-/// Hands every fact on, and keeps the names of the traces.
+/// Passes every fact on, and keeps the names of the traces.
 pub(super) struct Traces<'a> {
     observer: &'a mut dyn Observer,
-    /// Those of one recording together: the parts of a session, and the inputs of a merge.
+    /// The names of the traces of each recording: the parts of a session, or the inputs of a merge.
     recordings: Vec<Vec<String>>,
 }
 
@@ -19,29 +19,34 @@ impl<'a> Traces<'a> {
         }
     }
 
-    /// Their names, those of each recording together.
+    /// The names of the traces of each recording.
     pub fn into_recordings(self) -> Vec<Vec<String>> {
         self.recordings
     }
 
     fn add(&mut self, name: &str) {
-        if !self.recordings.iter().flatten().any(|known| known == name) {
+        if !self.recordings.iter().flatten().any(|trace| trace == name) {
             self.recordings.push(vec![name.to_owned()]);
         }
     }
 
-    /// Makes one recording of those with these traces, in place of the first.
+    /// Joins the recordings that contain these traces, at the place of the first.
     fn join(&mut self, names: &[String]) {
-        let is_of = |recording: &Vec<String>| recording.iter().any(|name| names.contains(name));
-        let Some(first) = self.recordings.iter().position(is_of) else {
-            return;
-        };
-        let joined: Vec<_> = self
-            .recordings
-            .extract_if(first.., |r| is_of(r))
-            .flatten()
-            .collect();
-        self.recordings.insert(first, joined);
+        let mut joined: Option<usize> = None;
+        let mut recordings: Vec<Vec<String>> = Vec::new();
+        for recording in self.recordings.drain(..) {
+            let is_joined = recording.iter().any(|name| names.contains(name));
+            match joined.and_then(|index| recordings.get_mut(index)) {
+                Some(first) if is_joined => first.extend(recording),
+                _ => {
+                    if is_joined {
+                        joined = Some(recordings.len());
+                    }
+                    recordings.push(recording);
+                }
+            }
+        }
+        self.recordings = recordings;
     }
 }
 

@@ -11,42 +11,61 @@ use crate::memory;
 use crate::process_args::ProcessArgs;
 use crate::progress::Progress;
 
-/// Verifies files, `jobs` at the same time. Returns the reports in the order of the files. `quiet`
-/// hides the progress bar.
-pub(super) fn verify_all(
-    files: &[PathBuf],
-    jobs: usize,
-    settings: &[Settings],
-    args: &InputArgs,
-    quiet: bool,
-) -> Vec<Result<Report, Failure>> {
-    let jobs = jobs.min(files.len());
-    let files: Vec<_> = files.iter().zip(settings).collect();
-    let is_file = |(file, _): &(&PathBuf, &Settings)| !input::is_stdin(file);
-    memory::map(&files, jobs, is_file, |(file, settings), at_once| {
-        verify_one(file, settings, &args.share(at_once), quiet || jobs > 1)
-    })
+/// A file to verify.
+pub(super) struct Job {
+    pub file: PathBuf,
+    pub settings: Settings,
 }
 
-/// Verifies one file. `quiet` hides the progress bar.
+/// Whether a progress bar is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShowProgress {
+    Yes,
+    No,
+}
+
+/// Verifies files, several at the same time. Returns the reports in the order of the files.
+pub(super) fn verify_all(
+    jobs: &[Job],
+    at_once: usize,
+    args: &InputArgs,
+    progress: ShowProgress,
+) -> Vec<Result<Report, Failure>> {
+    let at_once = at_once.min(jobs.len());
+    let progress = if at_once > 1 {
+        ShowProgress::No
+    } else {
+        progress
+    };
+    memory::map(
+        jobs,
+        at_once,
+        |job| !input::is_stdin(&job.file),
+        |job, at_once| verify_one(&job.file, &job.settings, &args.share(at_once), progress),
+    )
+}
+
+/// Verifies one file.
 pub(super) fn verify_one(
     path: &Path,
     settings: &Settings,
     input: &InputArgs,
-    quiet: bool,
+    progress: ShowProgress,
 ) -> Result<Report, Failure> {
     let mut input = Input::open(path, input)?;
     let about = input.about().clone();
-    let mut progress = (!quiet).then(|| Progress::of_inputs([&mut input]));
-    let on_progress = move |bytes| {
-        if let Some(progress) = &mut progress {
-            progress.add(bytes);
-        }
+    let mut bar = match progress {
+        ShowProgress::Yes => Some(Progress::of_inputs([&mut input])),
+        ShowProgress::No => None,
     };
     let report = settings
         .verifier()
         .limits(input.limits())
-        .on_progress(on_progress)
+        .on_progress(move |bytes| {
+            if let Some(bar) = &mut bar {
+                bar.add(bytes);
+            }
+        })
         .verify(input.source(), &about.name)
         .map_err(|e| not_a_trace(&about, e))?;
     if report.records == 0 {
@@ -69,10 +88,10 @@ pub(super) fn verify_together(
     }
     input::reject_twice(files, "--together needs different files of one recording")?;
     let share = args.share(files.len());
-    let mut inputs = files
-        .iter()
-        .map(|f| Input::open(f, &share))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut inputs = Vec::new();
+    for file in files {
+        inputs.push(Input::open(file, &share)?);
+    }
     let abouts: Vec<_> = inputs.iter().map(|input| input.about().clone()).collect();
     for input in &mut inputs {
         input.ensure_records()?;

@@ -18,9 +18,9 @@ use crate::error::Failure;
 use crate::input::{self, InputArgs};
 use crate::output;
 use crate::process_args::ProcessArgs;
-use crate::trace_files::{self, expand};
+use crate::trace_files::{self, Unreadable, expand};
 
-use check::{verify_all, verify_one, verify_together};
+use check::{Job, ShowProgress, verify_all, verify_one, verify_together};
 use new_baseline::NewBaseline;
 use report::{explain, outcome, render};
 use settings::{Settings, read_baseline, read_truth, settings, with_truth};
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// Traces, or directories of traces; `-` is standard input
     #[arg(value_name = "FILE", required_unless_present_any = ["explain", "rules"])]
     files: Vec<PathBuf>,
-    /// Check the files as one recording, for example those of the runtime and the rundown session
+    /// Check the files as one recording, for example of a runtime session and its rundown session
     #[arg(long)]
     together: bool,
     /// Check N files at the same time; the output does not change
@@ -77,7 +77,7 @@ pub(crate) struct Args {
     /// Do not read etlverify.toml
     #[arg(long, conflicts_with = "config")]
     no_config: bool,
-    /// Accept the findings in FILE, which --write-baseline wrote: only new and worse ones count
+    /// Accept the findings in FILE, which --write-baseline wrote, and report new and worse ones
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
     /// Write all findings to FILE and accept them
@@ -110,7 +110,7 @@ pub(crate) struct Args {
     /// Report findings of this rule or rule family as errors, or all `warnings`; may be repeated
     #[arg(long, value_name = "RULE")]
     deny: Vec<String>,
-    /// Omit findings of this rule or rule family, of a rule also where its family is denied; may be
+    /// Omit findings of this rule or rule family, also of a rule whose family is denied; may be
     /// repeated
     #[arg(long, value_name = "RULE")]
     allow: Vec<String>,
@@ -120,8 +120,8 @@ pub(crate) struct Args {
     /// Print all rules
     #[arg(long, conflicts_with_all = ["files", "format", "explain"])]
     rules: bool,
-    /// Include stale records: what a merge left in the first buffer, and another buffer has once
-    /// more
+    /// Include stale records: a merge left them in the first buffer, and another buffer contains
+    /// them again
     #[arg(long)]
     stale: bool,
     #[command(flatten)]
@@ -131,33 +131,40 @@ pub(crate) struct Args {
 }
 
 /// The findings that are accepted.
-enum Known {
-    /// Those of --baseline, if it is given.
+enum Accepted {
+    /// The findings in the file of --baseline, if it is given.
     Read(Option<Baseline>),
-    /// All, which --write-baseline writes.
+    /// All findings, which --write-baseline writes.
     Written(NewBaseline),
+}
+
+/// The result of verifying one trace, or several as one recording.
+struct Verified {
+    /// The names of the files.
+    name: String,
+    report: Result<Report, Failure>,
 }
 
 /// The words of `--format`.
 const FORMATS: &[Choice<Format>] = &[
-    ("text", "Text for people", Format::Text),
-    (
+    Choice::new("text", "Text for people", Format::Text),
+    Choice::new(
         "json",
         "A report, or an array of reports for several files (docs/json.md)",
         Format::Json,
     ),
-    (
+    Choice::new(
         "sarif",
         "SARIF 2.1.0, for code scanning tools",
         Format::Sarif,
     ),
-    ("junit", "JUnit XML, for build servers", Format::Junit),
-    (
+    Choice::new("junit", "JUnit XML, for build servers", Format::Junit),
+    Choice::new(
         "github",
         "Annotations of a GitHub Actions run",
         Format::Github,
     ),
-    (
+    Choice::new(
         "html",
         "One self-contained page: timeline, coverage, findings",
         Format::Html,
@@ -175,12 +182,14 @@ enum Color {
 
 impl Color {
     fn is_enabled(self) -> bool {
-        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let dumb = || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         match self {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb(),
+            Color::Auto => {
+                let no_color = std::env::var_os("NO_COLOR").unwrap_or_default();
+                let term = std::env::var_os("TERM").unwrap_or_default();
+                std::io::stdout().is_terminal() && no_color.is_empty() && term != "dumb"
+            }
         }
     }
 }
@@ -216,50 +225,66 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let settings = settings(args)?;
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     let truth = args.truth.as_deref().map(read_truth).transpose()?;
-    let for_files = |files: &[PathBuf]| with_truth(&settings, truth.as_ref(), files);
     let found = expand(&args.files, &args.input);
     if found.is_empty() {
         return Err(trace_files::none_found());
     }
-    let known = match &args.write_baseline {
-        Some(file) => Known::Written(NewBaseline::open(file, args, &found)?),
-        None => Known::Read(baseline),
+    let accepted = match &args.write_baseline {
+        Some(file) => Accepted::Written(NewBaseline::open(file, args, &found)?),
+        None => Accepted::Read(baseline),
     };
     if args.together {
-        let files = found
-            .into_iter()
-            .map(|found| found.map_err(|(_, failure)| failure));
-        let files = files.collect::<Result<Vec<_>, _>>()?;
-        let name = names(&files);
-        let settings = for_files(&files)?;
-        let report = match files.as_slice() {
-            [file] => verify_one(file, &settings, &args.input, args.quiet),
-            files => verify_together(files, &settings, &args.input),
+        let mut files = Vec::new();
+        for file in found {
+            files.push(file.map_err(|unreadable| unreadable.reason)?);
+        }
+        let settings = with_truth(&settings, truth.as_ref(), &files)?;
+        let verified = Verified {
+            name: names(&files),
+            report: match files.as_slice() {
+                [file] => verify_one(file, &settings, &args.input, args.progress()),
+                files => verify_together(files, &settings, &args.input),
+            },
         };
-        return print(args, known, vec![(name, report)], false);
+        return print(args, accepted, vec![verified], false);
     }
-    let mut settings = Vec::new();
+    let mut jobs = Vec::new();
     for file in found.iter().flatten() {
-        settings.push(for_files(std::slice::from_ref(file))?);
+        jobs.push(Job {
+            file: file.clone(),
+            settings: with_truth(&settings, truth.as_ref(), std::slice::from_ref(file))?,
+        });
     }
     let several = found.len() > 1 || args.files.iter().any(|file| file.is_dir());
-    let files: Vec<_> = found.iter().flatten().cloned().collect();
-    let mut checked = verify_all(
-        &files,
-        usize::from(args.jobs),
-        &settings,
-        &args.input,
-        args.quiet,
-    )
-    .into_iter();
+    let at_once = usize::from(args.jobs);
+    let reports = verify_all(&jobs, at_once, &args.input, args.progress());
+    let mut reports = reports.into_iter();
     let mut results = Vec::new();
     for found in found {
         match found {
-            Ok(file) => results.extend(checked.next().map(|report| (names(&[file]), report))),
-            Err((directory, failure)) => results.push((names(&[directory]), Err(failure))),
+            Ok(file) => {
+                if let Some(report) = reports.next() {
+                    let name = names(&[file]);
+                    results.push(Verified { name, report });
+                }
+            }
+            Err(Unreadable { path, reason }) => results.push(Verified {
+                name: names(&[path]),
+                report: Err(reason),
+            }),
         }
     }
-    print(args, known, results, several)
+    print(args, accepted, results, several)
+}
+
+impl Args {
+    fn progress(&self) -> ShowProgress {
+        if self.quiet {
+            ShowProgress::No
+        } else {
+            ShowProgress::Yes
+        }
+    }
 }
 
 /// The names of files in a report.
@@ -268,28 +293,30 @@ fn names(files: &[PathBuf]) -> String {
     names.join(" + ")
 }
 
-/// Prints the reports of one recording, or of several files, by their names. What cannot be read is
-/// reported on standard error, and in the report unless that is the text about one file.
+/// Prints the reports of one recording, or of `several` files. Unreadable traces are reported on
+/// standard error, and in the report unless that is the text about one file.
 fn print(
     args: &Args,
-    known: Known,
-    results: Vec<(String, Result<Report, Failure>)>,
+    accepted: Accepted,
+    results: Vec<Verified>,
     several: bool,
 ) -> Result<Outcome, Failure> {
     let mut reports = Vec::new();
     let mut failures = Vec::new();
-    for (name, result) in results {
-        reports.push(result.unwrap_or_else(|failure| {
-            let message = failure.message_about(&name);
-            let report = Report::unreadable(name, message);
-            failures.push(failure);
-            report
-        }));
+    for Verified { name, report } in results {
+        match report {
+            Ok(report) => reports.push(report),
+            Err(failure) => {
+                let message = failure.message_about(&name);
+                reports.push(Report::unreadable(name, message));
+                failures.push(failure);
+            }
+        }
     }
-    let baseline = match known {
-        Known::Read(baseline) => baseline,
-        Known::Written(file) if failures.is_empty() => Some(file.write(&reports)?),
-        Known::Written(file) => {
+    let baseline = match accepted {
+        Accepted::Read(baseline) => baseline,
+        Accepted::Written(file) if failures.is_empty() => Some(file.write(&reports)?),
+        Accepted::Written(file) => {
             file.leave();
             None
         }
@@ -330,14 +357,13 @@ fn print(
 pub(crate) fn report_on(recordings: &[Vec<PathBuf>]) -> Result<Outcome, Failure> {
     let settings = Settings::default();
     let args = InputArgs::default();
-    let report = |files: &Vec<PathBuf>| match files.as_slice() {
-        [file] => verify_one(file, &settings, &args, false),
-        files => verify_together(files, &settings, &args),
-    };
-    let reports = recordings
-        .iter()
-        .map(report)
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut reports = Vec::new();
+    for files in recordings {
+        reports.push(match files.as_slice() {
+            [file] => verify_one(file, &settings, &args, ShowProgress::Yes)?,
+            files => verify_together(files, &settings, &args)?,
+        });
+    }
     let text = render(Format::Text, &reports, recordings.len() > 1);
     output::ignore_broken_pipe(output::print(&text))?;
     Ok(outcome(&reports))

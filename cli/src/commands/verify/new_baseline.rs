@@ -18,35 +18,34 @@ const OPTION: &str = "--write-baseline";
 pub(super) struct NewBaseline(Sink);
 
 impl NewBaseline {
-    /// Opens the file. It replaces an earlier baseline only, and none of the files that are read: a
-    /// user who forgets to name it names a trace in its place.
+    /// Opens the file. It only replaces an earlier baseline, and none of the files that are read: if
+    /// the user forgets its name, the option takes the name of a trace.
     ///
     /// # Errors
-    /// When it is another file, or cannot be created.
+    /// If it is another file, or cannot be created.
     pub fn open(file: &Path, args: &Args, traces: &[Found]) -> Result<Self, Failure> {
         if input::is_stdin(file) {
             return Err(Failure::new(OPTION, "needs the name of a file")
                 .hint("--format json prints the findings"));
         }
-        let settings = [&args.truth, &args.config].into_iter().flatten();
-        let inputs = traces
-            .iter()
-            .flatten()
-            .chain(settings)
-            .map(|path| path.as_path());
-        let content = "a baseline";
-        let sink = Sink::open(
-            Wanted {
-                path: file,
-                force: true,
-                content,
-                option: OPTION,
-            },
-            inputs,
-        )?;
-        let has_bytes = file
-            .metadata()
-            .is_ok_and(|file| file.is_file() && file.len() > 0);
+        let mut inputs: Vec<&Path> = Vec::new();
+        for path in traces.iter().flatten() {
+            inputs.push(path);
+        }
+        for path in [&args.truth, &args.config].into_iter().flatten() {
+            inputs.push(path);
+        }
+        let wanted = Wanted {
+            path: file,
+            force: true,
+            content: "a baseline",
+            option: OPTION,
+        };
+        let sink = Sink::open(wanted, inputs)?;
+        let has_bytes = match file.metadata() {
+            Ok(file) => file.is_file() && file.len() > 0,
+            Err(_) => false,
+        };
         if has_bytes && read_baseline(file).is_err() {
             return Err(
                 Failure::new(input::display(file), "exists and is not a baseline").hint(format!(
@@ -66,7 +65,7 @@ impl NewBaseline {
         Ok(baseline)
     }
 
-    /// Leaves the file as it is: the findings of a trace that could not be read are not known.
+    /// Leaves the file as it is: the findings of a trace that could not be read are unknown.
     pub fn leave(self) {
         stderr_line!(
             "note: {}: not written, as a trace could not be read",

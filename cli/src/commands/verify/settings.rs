@@ -12,7 +12,7 @@ use crate::error::Failure;
 use crate::input;
 use crate::threads::{MAX_USEFUL, processors};
 
-/// What the configuration file and the command line choose.
+/// The choices of the configuration file and the command line.
 #[derive(Clone, Default)]
 pub(super) struct Settings {
     config: Config,
@@ -45,10 +45,10 @@ pub(super) fn settings(args: &Args) -> Result<Settings, Failure> {
         Some(file) => read_config(&file)?,
         None => Config::default(),
     };
-    let threads = args.threads.map_or_else(
-        || (processors() / usize::from(args.jobs)).min(MAX_USEFUL),
-        usize::from,
-    );
+    let threads = match args.threads {
+        Some(threads) => usize::from(threads),
+        None => (processors() / usize::from(args.jobs)).min(MAX_USEFUL),
+    };
     let mut policy = config.policy;
     // --allow overrides the configuration file.
     for name in &args.allow {
@@ -67,15 +67,12 @@ pub(super) fn settings(args: &Args) -> Result<Settings, Failure> {
     for text in &args.enable {
         config.enabled.extend(enabled(text)?);
     }
-    let processes = args.processes.selector();
-    let tables = args.event_tables;
-    let stale = args.stale;
     Ok(Settings {
         config,
         threads,
-        tables,
-        processes,
-        stale,
+        tables: args.event_tables,
+        processes: args.processes.selector(),
+        stale: args.stale,
     })
 }
 
@@ -95,7 +92,7 @@ pub(super) fn read_baseline(file: &Path) -> Result<Baseline, Failure> {
     Baseline::parse(&text).map_err(|e| Failure::new(input::display(file), e.to_string()).hint(HINT))
 }
 
-/// The settings for files, with what their sessions enabled according to the truth.
+/// The settings for files, with the providers that their sessions enabled according to the truth.
 pub(super) fn with_truth(
     settings: &Settings,
     truth: Option<&Truth>,
@@ -111,10 +108,11 @@ pub(super) fn with_truth(
             .map(|n| n.to_string_lossy())
             .unwrap_or_default();
         let Some(enabled) = truth.of(&name) else {
-            let known: Vec<_> = truth.files().collect();
-            let hint = match known[..] {
-                [] => "it describes no file: is it the truth.jsonl of `etlkit synth`?".to_owned(),
-                _ => format!("it describes {}", known.join(", ")),
+            let described: Vec<_> = truth.files().collect();
+            let hint = if described.is_empty() {
+                "it describes no file: is it the truth.jsonl of `etlkit synth`?".to_owned()
+            } else {
+                format!("it describes {}", described.join(", "))
             };
             return Err(
                 Failure::new(input::display(file), "is not described by the truth file").hint(hint),

@@ -152,7 +152,7 @@ fn appended_trace_may_have_another_compression_format() {
 }
 
 #[test]
-fn appended_compressed_trace_does_not_change_how_earlier_buffers_are_read() {
+fn appended_compressed_trace_leaves_earlier_buffers_readable() {
     use crate::common::packed::xpress;
     let mut bytes = small().bytes();
     let flags = 0x34;

@@ -13,33 +13,34 @@ const MAX_LISTED: usize = 12;
 
 const FORMAT: &str = "ZIP archive";
 
-/// Calls `f` with the name and the bytes of the trace in the archive.
+/// Calls `read` with the name and the bytes of the trace in the archive.
 ///
 /// # Errors
-/// When the archive contains no trace, or several and none is chosen, or cannot be read; or those
-/// of `f`.
+/// When the archive contains no trace, or several and none is chosen, or cannot be read; and errors
+/// of `read`.
 pub(super) fn with_member<R: Read + Seek, T>(
     mut archive: R,
     wanted: Option<&str>,
     max_unpacked: Option<u64>,
-    f: impl FnOnce(&str, &mut dyn Read) -> Result<T, Error>,
+    read: impl FnOnce(&str, &mut dyn Read) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let failure = |e: &ZipError| Error::new(message(e)).hint_text(hint(e));
     let size = archive.seek(SeekFrom::End(0))?;
-    let mut archive = ZipArchive::new(BufReader::new(archive)).map_err(|e| failure(&e))?;
+    let mut archive = ZipArchive::new(BufReader::new(archive)).map_err(|e| unreadable(&e))?;
     let names: Vec<String> = (0..archive.len())
         .map(|i| match archive.name_for_index(i) {
             Some(Ok(name)) => name.into_owned(),
             _ => String::new(),
         })
         .collect();
-    let chosen = choose(&names, wanted)?;
-    let member = archive.by_index(chosen).map_err(|e| failure(&e))?;
-    let called = names.get(chosen).map_or("", String::as_str);
-    f(
-        called,
-        &mut Guard::new(member, FORMAT, Count::known(size), max_unpacked),
-    )
+    let index = choose(&names, wanted)?;
+    let member = archive.by_index(index).map_err(|e| unreadable(&e))?;
+    let name = names.get(index).map_or("", String::as_str);
+    let mut bytes = Guard::new(member, FORMAT, Count::known(size), max_unpacked);
+    read(name, &mut bytes)
+}
+
+fn unreadable(error: &ZipError) -> Error {
+    Error::new(message(error)).hint_text(hint(error))
 }
 
 fn message(error: &ZipError) -> String {
@@ -69,60 +70,57 @@ fn hint(error: &ZipError) -> &'static str {
     }
 }
 
+/// A file of an archive.
+#[derive(Clone, Copy)]
+struct Member<'n> {
+    index: usize,
+    name: &'n str,
+}
+
+/// The files among the entries of an archive: without directories and the files that macOS adds.
+fn files(names: &[String]) -> Vec<Member<'_>> {
+    let mut files = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        if !name.is_empty() && !name.ends_with('/') && !name.starts_with("__MACOSX/") {
+            files.push(Member { index, name });
+        }
+    }
+    files
+}
+
 /// The index of the file that the user means.
 fn choose(names: &[String], wanted: Option<&str>) -> Result<usize, Error> {
-    let files = || {
-        let files = names.iter().enumerate();
-        files.filter(|(_, n)| !n.is_empty() && !n.ends_with('/') && !n.starts_with("__MACOSX/"))
+    let files = files(names);
+    let candidates = match wanted {
+        Some(wanted) => with_name(&files, wanted),
+        None => traces(&files),
     };
-    let is_trace = |name: &str| name.to_ascii_lowercase().ends_with(".etl");
-    let last = |name: &str| etl_format::file_name(name).to_owned();
-    let found: Vec<_> = match wanted {
-        Some(wanted) => {
-            if let Some((at, _)) = files().find(|(_, name)| *name == wanted) {
-                return Ok(at);
-            }
-            files().filter(|(_, name)| last(name) == wanted).collect()
-        }
-        None => {
-            let traces: Vec<_> = files().filter(|(_, name)| is_trace(name)).collect();
-            if traces.is_empty() && files().count() == 1 {
-                files().collect()
-            } else {
-                traces
-            }
-        }
-    };
-    match (found.as_slice(), wanted) {
-        ([(at, _)], _) => Ok(*at),
+    match (candidates.as_slice(), wanted) {
+        ([file], _) => Ok(file.index),
         ([], Some(wanted)) => {
-            let files = list(files().map(|(_, n)| n));
             let advice = Advice::Member {
                 before: "it contains ",
-                files,
+                files: list(&files),
                 choose: Choose::No,
             };
             Err(Error::new(format!("the ZIP archive contains no {wanted}")).advise(advice))
         }
         ([], None) => {
-            let advice = match files().next() {
-                None => Advice::Text("it is empty"),
-                Some(_) => {
-                    let files = list(files().map(|(_, n)| n));
-                    Advice::Member {
-                        before: "it contains ",
-                        files,
-                        choose: Choose::After,
-                    }
+            let advice = if files.is_empty() {
+                Advice::Text("it is empty")
+            } else {
+                Advice::Member {
+                    before: "it contains ",
+                    files: list(&files),
+                    choose: Choose::After,
                 }
             };
             Err(Error::new("the ZIP archive contains no .etl file").advise(advice))
         }
         (several, _) => {
-            let files = list(several.iter().map(|(_, n)| *n));
             let advice = Advice::Member {
                 before: "",
-                files,
+                files: list(several),
                 choose: Choose::Before,
             };
             let message = format!("the ZIP archive contains {} traces", several.len());
@@ -131,8 +129,29 @@ fn choose(names: &[String], wanted: Option<&str>) -> Result<usize, Error> {
     }
 }
 
-fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
-    let mut names: Vec<&str> = names.map(String::as_str).collect();
+/// The file with this path, or else the files with this name in any directory.
+fn with_name<'n>(files: &[Member<'n>], wanted: &str) -> Vec<Member<'n>> {
+    if let Some(file) = files.iter().find(|file| file.name == wanted) {
+        return vec![*file];
+    }
+    let mut files = files.to_vec();
+    files.retain(|file| etl_format::file_name(file.name) == wanted);
+    files
+}
+
+/// The files that end with `.etl`; if there are none, the only file.
+fn traces<'n>(files: &[Member<'n>]) -> Vec<Member<'n>> {
+    let mut traces = files.to_vec();
+    traces.retain(|file| file.name.to_ascii_lowercase().ends_with(".etl"));
+    if traces.is_empty() && files.len() == 1 {
+        return files.to_vec();
+    }
+    traces
+}
+
+/// The names of the first files.
+fn list(files: &[Member<'_>]) -> String {
+    let mut names: Vec<&str> = files.iter().map(|file| file.name).collect();
     let all = names.len();
     names.truncate(MAX_LISTED);
     let more = if all > MAX_LISTED {

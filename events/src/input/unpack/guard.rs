@@ -32,9 +32,9 @@ pub(super) struct Counted<R> {
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let got = self.inner.read(out)?;
-        self.count.0.fetch_add(got as u64, Ordering::Relaxed);
-        Ok(got)
+        let len = self.inner.read(out)?;
+        self.count.0.fetch_add(len as u64, Ordering::Relaxed);
+        Ok(len)
     }
 }
 
@@ -43,18 +43,19 @@ pub(super) struct Guard<R> {
     inner: R,
     format: &'static str,
     packed: Count,
-    out: u64,
+    /// The unpacked bytes so far.
+    unpacked: u64,
     limit: Option<u64>,
 }
 
 impl<R: Read> Guard<R> {
-    /// `limit` is the limit of the user, which replaces all others.
+    /// `limit` is the limit of the user, which replaces all other limits.
     pub fn new(inner: R, format: &'static str, packed: Count, limit: Option<u64>) -> Self {
         Guard {
             inner,
             format,
             packed,
-            out: 0,
+            unpacked: 0,
             limit,
         }
     }
@@ -62,31 +63,37 @@ impl<R: Read> Guard<R> {
 
 impl<R: Read> Read for Guard<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let got = match self.inner.read(out) {
-            Ok(got) => got,
+        let len = match self.inner.read(out) {
+            Ok(len) => len,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => return Err(e),
             Err(e) => {
-                let (format, at, why) = (self.format, self.out, e.to_string());
-                return Err(io::Error::other(Stop::Broken { format, at, why }));
+                return Err(io::Error::other(Stop::Broken {
+                    format: self.format,
+                    at: self.unpacked,
+                    why: e.to_string(),
+                }));
             }
         };
-        self.out = self.out.saturating_add(got as u64);
-        let stop = match self.limit {
-            Some(limit) => (self.out > limit).then_some(Stop::Size(limit)),
-            None if self.out > MAX_TOTAL => Some(Stop::Size(MAX_TOTAL)),
-            None => {
-                let limit = self
-                    .packed
-                    .get()
-                    .saturating_mul(MAX_FACTOR)
-                    .max(ALWAYS_ALLOWED);
-                (self.out > limit).then_some(Stop::Factor)
-            }
-        };
-        match stop {
+        self.unpacked = self.unpacked.saturating_add(len as u64);
+        match self.exceeded_limit() {
             Some(stop) => Err(io::Error::other(stop)),
-            None => Ok(got),
+            None => Ok(len),
         }
+    }
+}
+
+impl<R> Guard<R> {
+    /// The limit that the output exceeds.
+    fn exceeded_limit(&self) -> Option<Stop> {
+        let max_total = self.limit.unwrap_or(MAX_TOTAL);
+        if self.unpacked > max_total {
+            return Some(Stop::Size(max_total));
+        }
+        let max_by_factor = self.packed.get().saturating_mul(MAX_FACTOR);
+        if self.limit.is_none() && self.unpacked > max_by_factor.max(ALWAYS_ALLOWED) {
+            return Some(Stop::Factor);
+        }
+        None
     }
 }
 

@@ -11,15 +11,11 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::bytes::{Bytes, spool};
 use super::error::Error;
-use super::packing::{Packing, Unpacker};
+use super::packing::{Content, Packing, Unpacker};
 use guard::{Count, Counted, Guard};
 
-/// The unpacked bytes, and their origin. Only archives are read as a whole.
-pub(super) fn unpack(
-    bytes: Bytes,
-    packing: Packing,
-    options: &Unpacker,
-) -> Result<(Bytes, String), Error> {
+/// Unpacks packed bytes. Only archives are read as a whole.
+pub(super) fn unpack(bytes: Bytes, packing: Packing, options: &Unpacker) -> Result<Content, Error> {
     let limit = options.max_unpacked;
     if packing == Packing::Zip {
         // The directory of an archive is at its end.
@@ -29,8 +25,10 @@ pub(super) fn unpack(
         };
         let member = options.member.as_deref();
         return archive::with_member(archive, member, limit, |member, bytes| {
-            let from = format!("{member}, unpacked from the ZIP archive");
-            Ok((Bytes::Whole(spool(bytes)?), from))
+            Ok(Content {
+                bytes: Bytes::Whole(spool(bytes)?),
+                from: format!("{member}, unpacked from the ZIP archive"),
+            })
         });
     }
     let inner = bytes.reader()?;
@@ -42,15 +40,22 @@ pub(super) fn unpack(
             count: count.clone(),
         },
     );
-    let (format, unpacked): (_, Box<dyn Read>) = match packing {
-        Packing::Zstandard => (
-            "Zstandard data",
-            Box::new(zst::Frames::new(reader, options.window)),
-        ),
-        _ => ("gzip data", Box::new(MultiGzDecoder::new(reader))),
+    let is_zstandard = packing == Packing::Zstandard;
+    let unpacked: Box<dyn Read> = if is_zstandard {
+        Box::new(zst::Frames::new(reader, options.window))
+    } else {
+        Box::new(MultiGzDecoder::new(reader))
     };
-    let pipe = Box::new(Guard::new(unpacked, format, count, limit));
-    Ok((Bytes::Pipe(pipe), format!("unpacked from {format}")))
+    let format = if is_zstandard {
+        "Zstandard data"
+    } else {
+        "gzip data"
+    };
+    let pipe = Guard::new(unpacked, format, count, limit);
+    Ok(Content {
+        bytes: Bytes::Pipe(Box::new(pipe)),
+        from: format!("unpacked from {format}"),
+    })
 }
 
 /// A reader that can seek.
@@ -104,8 +109,8 @@ mod tests {
             |error: Error| format!("{error}\nhint: {}", error.hint(names).unwrap_or_default());
         let mut out = Vec::new();
         let bytes = Bytes::Pipe(Box::new(Cursor::new(packed.to_vec())));
-        let (unpacked, _) = super::unpack(bytes, packing, &options).map_err(text)?;
-        let mut stream = unpacked.reader().map_err(|e| e.to_string())?;
+        let unpacked = super::unpack(bytes, packing, &options).map_err(text)?;
+        let mut stream = unpacked.bytes.reader().map_err(|e| e.to_string())?;
         stream.read_to_end(&mut out).map_err(|e| text(e.into()))?;
         Ok(out)
     }

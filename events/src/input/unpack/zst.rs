@@ -1,4 +1,4 @@
-//! Zstandard data of several frames, as `pzstd` and `cat a.zst b.zst` write them.
+//! Zstandard data. `pzstd` and `cat a.zst b.zst` write several frames.
 
 use std::io::{self, BufRead, Read};
 
@@ -64,9 +64,9 @@ impl<R: BufRead> Read for Frames<R> {
                     // The text of its errors describes its internals.
                     .map_err(|_| io::Error::other("invalid block"))?;
             }
-            let got = self.decoder.read(out)?;
-            if got > 0 {
-                return Ok(got);
+            let len = self.decoder.read(out)?;
+            if len > 0 {
+                return Ok(len);
             }
             self.inside = false;
             let stored = self.decoder.get_checksum_from_data();

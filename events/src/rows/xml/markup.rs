@@ -6,7 +6,7 @@ use etl_schema::render::{self, decimal};
 /// Writes text for an element or an attribute.
 pub(super) struct Escaper<'o> {
     out: &'o mut Vec<u8>,
-    /// The beginning of something that looks like `_xHHHH_`, not written yet.
+    /// The beginning of text that looks like `_xHHHH_`, not written yet.
     pending: String,
 }
 
@@ -27,7 +27,7 @@ impl<'o> Escaper<'o> {
                 self.out.extend(b"_x005F");
                 self.out
                     .extend(self.pending.trim_end_matches('_').as_bytes());
-                // The last one may be the first of another.
+                // The last `_` may be the first of another escape.
                 self.pending.truncate(1);
             }
             return;
@@ -78,7 +78,7 @@ pub(super) fn text(out: &mut Vec<u8>, text: &str) {
     escaper.flush();
 }
 
-/// Writes an element; `write` writes what is in it.
+/// Writes an element; `write` writes its content.
 pub(super) fn enclosed(out: &mut Vec<u8>, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
     out.push(b'<');
     out.extend(name.as_bytes());

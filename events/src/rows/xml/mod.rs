@@ -1,7 +1,7 @@
 //! XML: records in the shape of the Event schema, as tracerpt and wevtutil write events.
 //!
-//! What XML cannot hold is written as `_xHHHH_`, the convention of .NET's `XmlConvert`; text that
-//! looks like that by itself gets its first `_` written so.
+//! Characters that XML does not allow are written as `_xHHHH_`, the convention of .NET's
+//! `XmlConvert`. In text that looks like such an escape, the first `_` is escaped.
 
 mod markup;
 
@@ -19,7 +19,7 @@ use markup::{Escaper, attribute, element, enclosed, guid, named, number, text};
 
 /// The namespace of events.
 const EVENT: &str = "http://schemas.microsoft.com/win/2004/08/events/event";
-/// The namespace of what traces have beyond events of a log.
+/// The namespace of the parts of an event that event logs do not have.
 const TRACE: &str = "http://schemas.microsoft.com/win/2004/08/events/trace";
 
 /// The process and thread of events that have none.
@@ -71,7 +71,7 @@ fn system(out: &mut Vec<u8>, row: &Row<'_>) {
     let record = &event.record;
     let header = &event.head.header;
     out.extend(b"<System><Provider");
-    // A classic event names its class, not its provider, unless that is the kernel.
+    // A classic event has the name of its class instead of its provider, except for the kernel.
     let classic = class(event).is_some();
     if !classic && let Some(name) = event.provider_name() {
         attribute(out, "Name", |out| text(out, name));
@@ -161,7 +161,7 @@ fn debug_data(
         "Message",
         event.write_message(scratch).unwrap_or_default(),
     );
-    // The Event schema has a number for the function; its name stands beside it.
+    // The Event schema has a number for the function, so its name has an element of its own.
     if !schema.task.name.is_empty() {
         out.extend(format!("<Function xmlns=\"{TRACE}\">").as_bytes());
         text(out, &schema.task.name);
@@ -170,7 +170,7 @@ fn debug_data(
     out.extend(b"</DebugData>");
 }
 
-/// What the numbers of the event mean, where that is known.
+/// The names of the event's numbers, if there are any.
 fn rendering_info(out: &mut Vec<u8>, event: &Event<'_>, scratch: &mut Vec<u8>) {
     let record = &event.record;
     let header = &event.head.header;
@@ -184,10 +184,10 @@ fn rendering_info(out: &mut Vec<u8>, event: &Event<'_>, scratch: &mut Vec<u8>) {
     );
     let schema = event.schema();
     let level = schema.map_or("", |schema| without_common(&schema.level.name));
-    let standard = header
-        .level
-        .filter(|_| record.is_event())
-        .map_or("", level_name);
+    let standard = match header.level {
+        Some(level) if record.is_event() => level_name(level),
+        _ => "",
+    };
     named(
         out,
         "Level",
@@ -202,14 +202,15 @@ fn rendering_info(out: &mut Vec<u8>, event: &Event<'_>, scratch: &mut Vec<u8>) {
     });
     named(out, "Task", task);
     let opcode = schema.map_or("", |schema| without_common(&schema.opcode.name));
-    let standard = header
-        .opcode
-        .filter(|_| record.is_event())
-        .map_or("", opcode_name);
-    let class_guid = class(event);
-    let symbol = schema
-        .filter(|_| class_guid.is_some())
-        .map_or("", |schema| &*schema.name);
+    let standard = match header.opcode {
+        Some(opcode) if record.is_event() => opcode_name(opcode),
+        _ => "",
+    };
+    let is_classic = class(event).is_some();
+    let symbol = match schema {
+        Some(schema) if is_classic => &*schema.name,
+        _ => "",
+    };
     let opcode = [opcode, symbol, standard]
         .into_iter()
         .find(|name| !name.is_empty());
@@ -233,7 +234,11 @@ fn rendering_info(out: &mut Vec<u8>, event: &Event<'_>, scratch: &mut Vec<u8>) {
         });
     }
     let group = header.hook.and_then(|hook| group_name((hook >> 8) as u8));
-    if let Some(class) = group.or_else(|| class_guid.and_then(|_| event.provider_name())) {
+    let class = match group {
+        None if is_classic => event.provider_name(),
+        group => group,
+    };
+    if let Some(class) = class {
         out.extend(format!("<EventName xmlns=\"{TRACE}\">").as_bytes());
         text(out, class);
         out.extend(b"</EventName>");
@@ -255,8 +260,8 @@ fn class(event: &Event<'_>) -> Option<Guid> {
     }
 }
 
-/// What a trace has beyond an event of a log: the class of a classic event, its instance, and the
-/// stack, which `tracerpt` leaves out.
+/// The parts that an event of a log does not have: the class of a classic event, its instance, and
+/// the stack, which `tracerpt` leaves out.
 fn extended_info(out: &mut Vec<u8>, event: &Event<'_>) {
     let record = &event.record;
     let start = out.len();
@@ -276,7 +281,7 @@ fn extended_info(out: &mut Vec<u8>, event: &Event<'_>) {
             _ => continue,
         };
         out.extend(b"<Stack");
-        // Joins the two halves of a stack; a whole one has none.
+        // The id joins the two halves of a stack. A whole stack has none.
         if match_id != 0 {
             attribute(out, "MatchID", |out| hexadecimal(out, match_id));
         }
@@ -318,7 +323,7 @@ fn processor_times(out: &mut Vec<u8>, record: &Record<'_>) {
     }
 }
 
-/// The payload as its fields, or as a whole where it ends before they do.
+/// The payload as its fields, or as a whole if it ends before they do.
 fn event_data(out: &mut Vec<u8>, event: &Event<'_>, fields: &Fields<'_>, scratch: &mut Vec<u8>) {
     let start = out.len();
     let names = event.names();
@@ -334,7 +339,7 @@ fn event_data(out: &mut Vec<u8>, event: &Event<'_>, fields: &Fields<'_>, scratch
     let note = walk.note();
     if note.is_short() {
         out.truncate(start);
-        // The value that was cut, or the one before those that are missing.
+        // The field that was cut, or the last field before the missing fields.
         let name = last.map_or("", |field| &*field.name);
         return processing_error(out, INVALID_EVENT_DATA, name, event.record.payload());
     }

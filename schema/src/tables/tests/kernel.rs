@@ -252,7 +252,7 @@ fn switches_have_the_flags_of_their_version() {
 /// the structures: text of all fields.
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn rare_events_of_the_configuration_are_decoded_by_their_structures() {
+fn rare_configuration_events_are_decoded_by_their_structures() {
     let wide = |text: &str| -> Vec<u8> {
         text.encode_utf16()
             .chain([0])

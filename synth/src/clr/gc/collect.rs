@@ -84,9 +84,9 @@ impl Runtime<'_, '_> {
         self.emit_history(&collection)?;
         self.emit_ranges()?;
         self.raise(2, 1, &values![number, depth, instance])?;
-        let found = self.clr.heap.dying.min(MAX_FINALIZED);
+        let finalizable = self.clr.heap.dying.min(MAX_FINALIZED);
         self.clr.heap.dying = 0;
-        self.emit_heap(&promoted, found)?;
+        self.emit_heap(&promoted, finalizable)?;
         self.emit_domains(&collection)?;
         self.raise(7, 1, &values![instance])?;
         self.pass(8 * MICROSECOND);
@@ -96,7 +96,7 @@ impl Runtime<'_, '_> {
         // The finalizer has a thread of its own, which wakes up after each collection.
         done.other_threads.push((
             TargetThread::Finalizer,
-            ClrOp::Finalize(found, self.origin.at),
+            ClrOp::Finalize(finalizable, self.origin.at),
         ));
         Ok(done)
     }
@@ -235,7 +235,7 @@ impl Runtime<'_, '_> {
             &collection.promoted
         };
         let all: u64 = sizes.iter().sum();
-        let own = self.clr.own_domain();
+        let own_domain = self.clr.own_domain();
         let domains: Vec<u64> = self
             .clr
             .domains
@@ -244,7 +244,7 @@ impl Runtime<'_, '_> {
             .map(|d| d.id)
             .collect();
         for domain in domains {
-            let survived = if domain == own { all } else { 0 };
+            let survived = if domain == own_domain { all } else { 0 };
             self.raise(84, 0, &values![domain, survived, all, self.clr.instance])?;
         }
         Ok(())

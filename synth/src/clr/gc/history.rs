@@ -13,7 +13,7 @@ mod mechanism {
     pub const CONCURRENT: u32 = 1;
     pub const COMPACTION: u32 = 2;
     pub const PROMOTION: u32 = 4;
-    /// Of one heap: the mechanism is set.
+    /// For one heap: the mechanism is set.
     pub const SET: u32 = 0x8000_0000;
 }
 
@@ -29,48 +29,32 @@ impl Runtime<'_, '_> {
     }
 
     fn emit_heap_history(&mut self, collection: &Collection, heap: u32) -> Result<()> {
-        let share = |size: &u64| self.clr.heap.share(*size, heap);
         let depth = usize::from(collection.generation);
-        // A collection of generation 2 also collects the large objects.
-        let pinned = self
-            .clr
-            .heap
-            .share(self.clr.heap.pinned().count() as u64 * 4096, heap);
+        let all_pinned = self.clr.heap.pinned().count() as u64 * 4096;
+        let pinned = self.clr.heap.share(all_pinned, heap);
+        let before = self.shares(collection.before, heap);
+        let after = self.shares(self.clr.heap.sizes, heap);
+        let promoted = self.shares(collection.promoted, heap);
         let mut generations = Vec::new();
-        let sizes = collection
-            .before
-            .iter()
-            .zip(&self.clr.heap.sizes)
-            .zip(&collection.promoted);
-        for (number, ((before, after), promoted)) in sizes.enumerate() {
-            let is_collected = if number == 3 {
-                depth >= 2
-            } else {
-                number <= depth
-            };
-            let entered = if is_collected { share(before) } else { 0 };
-            let budget = if number == 0 {
-                BUDGET
-            } else {
-                share(after) / 2
-            };
+        for (number, ((before, after), promoted)) in
+            before.into_iter().zip(after).zip(promoted).enumerate()
+        {
+            // A collection of generation 2 also collects the large objects.
+            let is_collected = number <= depth || number == 3 && depth >= 2;
+            let is_youngest = number == 0;
             generations.push(generation([
-                share(before),
-                share(after),
-                entered,
-                if number == 0 {
-                    pinned.min(share(promoted))
-                } else {
-                    0
-                },
-                share(promoted),
-                budget,
+                before,
+                after,
+                if is_collected { before } else { 0 },
+                if is_youngest { pinned.min(promoted) } else { 0 },
+                promoted,
+                if is_youngest { BUDGET } else { after / 2 },
             ]));
         }
         if self.clr.heap.pinned_heap {
             generations.push(generation([0; 6]));
         }
-        let [p0, p1, ..] = collection.promoted.map(|p| share(&p));
+        let [p0, p1, ..] = promoted;
         let compacts = u32::from(!collection.background) * (mechanism::SET | 1);
         let depth = u32::from(collection.generation);
         let id = self.clr.instance;
@@ -84,6 +68,11 @@ impl Runtime<'_, '_> {
             count, all,
         ];
         self.raise(204, 3, &values)
+    }
+
+    /// A heap's part of the size of each generation.
+    fn shares(&self, sizes: [u64; 4], heap: u32) -> [u64; 4] {
+        sizes.map(|size| self.clr.heap.share(size, heap))
     }
 
     fn emit_global_history(&mut self, collection: &Collection) -> Result<()> {

@@ -186,8 +186,9 @@ impl Runtime<'_, '_> {
         } = *tick;
         let bytes = amount as u32;
         let large = u32::from(tick.large);
-        let (instance, of_type, name) =
-            (self.clr.instance, self.clr.type_id(kind), type_name(kind));
+        let instance = self.clr.instance;
+        let of_type = self.clr.type_id(kind);
+        let name = type_name(kind);
         let mut values: Vec<OwnedValue> =
             values![bytes, large, instance, amount, of_type, name, heap].into();
         let version = 2 + u8::from(self.clr.is_4_5()) + u8::from(self.clr.is_core(8));
@@ -228,8 +229,8 @@ impl Runtime<'_, '_> {
     /// Reports a type once, if an event that names it is `wanted`.
     fn emit_type(&mut self, kind: usize, wanted: bool) -> Result<()> {
         let bit = 1u64 << (kind % 64);
-        let known = self.clr.heap.emitted_types & bit != 0;
-        if known || !wanted || !self.asked().raises(4, keyword::TYPE) {
+        let is_reported = self.clr.heap.emitted_types & bit != 0;
+        if is_reported || !wanted || !self.asked().raises(4, keyword::TYPE) {
             return self.skip(false, 15, 0);
         }
         self.clr.heap.emitted_types |= bit;
@@ -244,13 +245,13 @@ impl Runtime<'_, '_> {
         let token = 0x0200_0002 + kind as u32;
         let none = OwnedValue::Array(Vec::new());
         let id = self.clr.type_id(kind);
-        let of = OwnedValue::Struct(
+        let type_item = OwnedValue::Struct(
             values![id, module, token, flags, element, *name, 0u32, none].into(),
         );
         self.raise(
             15,
             0,
-            &values![1u32, self.clr.instance, OwnedValue::Array(vec![of])],
+            &values![1u32, self.clr.instance, OwnedValue::Array(vec![type_item])],
         )
     }
 

@@ -1,5 +1,5 @@
-//! Rules about the repository itself: which crate and which module may use which, the links between
-//! pages, and the width of lines.
+//! Rules about the repository itself: which crate and which module may use which, the fields of
+//! packages, the links between pages, the width of lines, and the names of tests.
 // Tests fail by panicking.
 #![allow(
     clippy::unwrap_used,
@@ -12,6 +12,8 @@ mod commands;
 mod layers;
 mod links;
 mod modules;
+mod packages;
 mod source;
+mod test_names;
 mod width;
 mod workspace;

@@ -11,6 +11,8 @@ pub struct Crate {
     /// Its folder, from the root.
     pub folder: PathBuf,
     pub dependencies: Vec<Dependency>,
+    /// What registries show of it, as in `cargo metadata`.
+    pub package: Value,
 }
 
 pub struct Dependency {
@@ -49,6 +51,7 @@ pub fn crates() -> Vec<Crate> {
             name: package["name"].as_str().unwrap().to_owned(),
             folder: folder.strip_prefix(&root).unwrap().to_owned(),
             dependencies: dependencies.iter().map(dependency).collect(),
+            package: package.clone(),
         });
     }
     crates

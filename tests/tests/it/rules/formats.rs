@@ -4,8 +4,7 @@
 use etl_format::ProcessId;
 use std::path::PathBuf;
 
-use etl_test_support::{needs, root};
-use etl_tests::foreign;
+use etl_test_support::{foreign, needs, root};
 use etl_verify::{Finding, Format, Outcome, ProcessReport, Report, Severity, render};
 
 use super::catalogue::judged;

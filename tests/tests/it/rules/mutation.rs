@@ -126,17 +126,17 @@ fn table() -> BTreeMap<(String, usize), Row> {
 fn page(rows: &BTreeMap<(String, usize), Row>) -> String {
     let mut out = String::from(
         "# Which changes of a trace etlverify detects\n\n\
-         The test `mutation` generates this page. It simulates three complete traces (two processes, a start\n\
-         and an end rundown, loads, compilations, exceptions, stacks), changes one event at a time and\n\
-         verifies the result with the enablement declared. The tables contain every change of every event.\n\
-         Random changes of other traces must agree with them.\n\n\
+         The test `mutation` writes this page. It simulates three complete traces (two processes, a start and\n\
+         an end rundown, loads, compilations, exceptions, stacks), changes one event at a time and verifies\n\
+         the result with the enablement declared. The tables contain every change of every event. Random\n\
+         changes of other traces must agree with them.\n\n\
          - *never*: the changed trace is consistent, for example if no other event proves the deleted one.\n\
          - *sometimes*: detection depends on the events around it.\n\
          - *always*: a rule reports the change.\n\n\
-         These traces have no collections. Nothing proves a GCTriggered, FinalizeObject or BulkType event\n\
-         that is missing, nor some of the GCHeapStats and of the events of finalizers; `gc.incomplete`\n\
-         reports it where there is none of GCHeapStats, or of one of the two events of finalizers, beside\n\
-         ten of the events that come with it.\n",
+         These traces have no collections. A missing GCTriggered, FinalizeObject or BulkType event is never\n\
+         detected, and neither are a few missing GCHeapStats events or events of finalizers. `gc.incomplete`\n\
+         reports a trace that has no GCHeapStats event, or no event of one of the two kinds of finalizers,\n\
+         although it has ten of the events that come with them.\n",
     );
     let titles = [
         ("Never detected", "never", "event | change", "|---|---|"),

@@ -38,7 +38,7 @@ at "6s" { stop "ring" }
 "#;
 
 #[test]
-fn samples_of_a_ring_find_their_process_by_any_event_of_the_thread() {
+fn samples_of_a_ring_find_their_process_by_any_thread_event() {
     let scenario = Script::new("ring", RING)
         .parse()
         .unwrap_or_else(|e| panic!("{e}"));

@@ -96,7 +96,7 @@ fn an_end_rundown_without_a_kind_of_methods_is_partial() {
 }
 
 #[test]
-fn a_start_rundown_alone_needs_the_loads_of_what_is_compiled_later() {
+fn start_rundown_alone_needs_loads_of_methods_compiled_later() {
     let none = String::new();
     let error = "100 rundown.partial error".to_owned();
     let start = |runtime: &str, rundown: &str| {
@@ -146,7 +146,7 @@ fn from_start(sessions: &str) -> [String; 2] {
 }
 
 #[test]
-fn a_process_needs_no_rundown_only_if_its_loads_are_recorded_from_its_start() {
+fn process_recorded_from_its_start_needs_no_rundown() {
     let note = "100 rundown.none note".to_owned();
     let session = |mask: &str| {
         format!(
@@ -179,7 +179,7 @@ at "7s" {{ stop "clr" }}"#,
 }
 
 #[test]
-fn a_rundown_right_after_the_start_of_a_clr_is_partial_without_loads_of_methods() {
+fn rundown_after_a_clr_start_is_partial_without_method_loads() {
     let session = |runtime: &str| {
         let acts = r#"every "5ms" from="3.1s" until="3.9s" { jit 1 }"#;
         found(&format!(
@@ -212,7 +212,7 @@ at "{ends}" {{ stop "clr" }}"#,
 }
 
 #[test]
-fn a_process_with_a_start_rundown_lacks_the_end_rundown_without_loads_in_between() {
+fn start_rundown_without_later_loads_needs_an_end_rundown() {
     let missing = "100 rundown.missing error";
     let [open, known] = second_of_one("0x8", "", "0x78", "8s");
     assert!(
@@ -241,7 +241,7 @@ fn an_earlier_rundown_of_another_process_hides_no_missing_one() {
 }
 
 #[test]
-fn an_end_during_the_rundown_is_a_note_if_all_loads_are_recorded() {
+fn exit_during_the_rundown_is_a_note_if_all_loads_are_recorded() {
     let session = |runtime: &str| {
         let acts = r#"every "20ms" from="3.3s" until="5.9s" { jit 1 }"#;
         let process = process(100, r#"start="3s" exit="7s""#, acts).replace(
@@ -374,7 +374,7 @@ at "6.1s" { stop "other"; merge "clr.etl other.etl" into="merged.etl" }"#;
 }
 
 #[test]
-fn loads_that_end_before_the_process_are_undecided_unless_a_rundown_follows() {
+fn loads_that_stop_early_are_undecided_without_a_rundown() {
     let off = disable("3s");
     assert_eq!(with_break("clr.etl", "", &off), "100 rundown.none warning?");
     let rundown = r#"at "5s" { enable "rundown" in="clr" keywords=0x138 level=5 }"#;

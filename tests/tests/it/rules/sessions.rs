@@ -75,7 +75,7 @@ at "5s" {{ stop "clr"; merge "clr1.etl clr2.etl" into="merged.etl" }}
 }
 
 #[test]
-fn a_rundown_of_other_processes_is_not_that_of_the_recorded_ones() {
+fn rundown_of_other_processes_does_not_cover_recorded_ones() {
     let of = |with: &str| broken(&two_processes(with), "merged.etl", nothing);
     assert_eq!(of("keywords=0x138"), [""; 0]);
     let others = of("keywords=0x138 processes=200");
@@ -155,7 +155,7 @@ at "3s" { enable "runtime" in="clr" keywords=0x98 level=4 }"#,
 }
 
 #[test]
-fn events_that_another_session_made_the_clr_raise_are_not_called_wrong() {
+fn events_raised_for_another_session_are_not_called_wrong() {
     let script = compiling(
         r#"at "500ms" { session "clr" file="clr1.etl" { enable "runtime" keywords=0x98 level=4 } }
 at "1s" { session "other" file="other.etl" { enable "runtime" keywords=0x98 level=5 } }
@@ -176,7 +176,7 @@ at "1.5s" { stop "other" }"#,
 }
 
 #[test]
-fn events_that_the_old_rule_of_match_all_admits_are_not_called_wrong() {
+fn events_admitted_by_the_old_match_all_rule_are_not_wrong() {
     let script = r#"
 scenario "old" seed=5
 provider "My-Prov" kind="manifest" { event "A" id=1 level=2 keywords=0x1 }
@@ -193,7 +193,7 @@ at "4s" { stop "s" }
 }
 
 #[test]
-fn what_a_clr_lists_when_its_state_is_requested_was_there_before() {
+fn state_listed_on_request_existed_before() {
     let script = |at: &str| {
         format!(
             r#"
@@ -318,7 +318,7 @@ at "3s" { stop "clr"; stop "kernel" }
 "#;
 
 #[test]
-fn loss_of_a_file_leaves_open_what_its_events_would_have_answered() {
+fn losses_in_a_file_leave_questions_about_its_events_open() {
     let files = files_of("two files", TWO_FILES);
     let lost_in = |lossy: &str| {
         let files = ["clr.etl", "kernel.etl"].map(|name| {

@@ -190,7 +190,7 @@ fn native_process_with_the_id_of_a_managed_one_is_not_silent() {
 }
 
 #[test]
-fn end_rundown_without_methods_of_a_module_that_it_lists_is_incomplete() {
+fn end_rundown_listing_a_module_without_methods_is_incomplete() {
     let script = r#"
 scenario "listed" seed=3
 machine processors=2

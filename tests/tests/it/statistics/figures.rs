@@ -51,7 +51,7 @@ pub fn figures(stored: &[u8]) -> BTreeMap<String, f64> {
             100.0 * used as f64 / (buffers * buffer_size),
         ),
         (
-            "compressed to, % of what is used".to_owned(),
+            "compressed to, % of the used bytes".to_owned(),
             100.0 * packed.len() as f64 / used as f64,
         ),
     ]);
@@ -66,10 +66,10 @@ pub fn figures(stored: &[u8]) -> BTreeMap<String, f64> {
         );
     }
     let gaps = gaps(&mut trace);
-    for (name, share) in [("half", 0.5), ("nine of ten", 0.9)] {
+    for (name, share) in [("median", 0.5), ("90th percentile", 0.9)] {
         let at = ((gaps.len() - 1) as f64 * share) as usize;
         figures.insert(
-            format!("{name} of the records of a processor follow within, µs"),
+            format!("time to the next record of a processor, {name}, µs"),
             gaps[at],
         );
     }

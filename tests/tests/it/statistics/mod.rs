@@ -12,12 +12,12 @@ use figures::figures;
 use pairs::{PAIRS, Pair};
 
 const ABOUT: &str = "\
-# Generated traces compared with real ones
+# Generated traces compared with real traces
 
-Three real traces of different kinds, and scenarios in `benches/scenarios` that are modelled on
-them. A test computes these figures and fails if a generated trace differs by more than the last
-column. Both traces of a pair are compressed by etlkit (XPRESS, default level). What follows a
-record is the next record of the same processor in order of time.
+How close simulated traces are to real ones: three real traces of different kinds, each with a
+scenario in `benches/scenarios` that is modelled on it. A test computes these figures and fails if
+a generated trace differs by more than the last column. etlkit compresses both traces of a pair
+(XPRESS, default level). The next record of a processor is the next one in time order.
 ";
 
 fn real_trace_has_the_figures_of_the_table(pair: &Pair) {

@@ -50,46 +50,46 @@ impl Within {
 
 use Within::{Factor, Points, Share, Stated};
 
-const HALF: &str = "half of the records of a processor follow within, µs";
-const NINE: &str = "nine of ten of the records of a processor follow within, µs";
+const MEDIAN: &str = "time to the next record of a processor, median, µs";
+const NINETIETH: &str = "time to the next record of a processor, 90th percentile, µs";
 
 const MERGED: &str = "\
 Windows 8, eight processors, ten seconds of 32-bit and 64-bit programs on .NET Framework 4.5 that\n\
 allocate; kernel, CLR runtime and CLR rundown, merged and compressed.";
 
 const MERGED_DIFFERS: &str = "\
-The real trace has names of 3,054 open files (215 bytes each), disk reads, network events and the\n\
-CLR's private events, 5 % of its records in all, which the model leaves out. Its stacks of\n\
-samples have keys: 9,107 records of 40 bytes, and 2,921 definitions of 196 bytes; the model\n\
-writes each stack as it is.";
+The model leaves out 5 % of the records of the real trace: names of 3,054 open files (215 bytes\n\
+each), disk reads, network events and the CLR's private events. The stacks of samples in the real\n\
+trace have keys: 9,107 records of 40 bytes, and 2,921 definitions of 196 bytes. The model writes\n\
+each stack in full.";
 
 const KERNEL: &str = "\
 Windows 10, four processors, 223 processes; processes and images of the kernel, relogged by the\n\
 diagnostics hub of Visual Studio.";
 
 const KERNEL_DIFFERS: &str = "\
-The hub left out the images of the list at the start, except 187; the model lists half as many\n\
-images, at the start and at the end. A relogged file has full buffers; that of the model has the\n\
-last buffer of each flush.\n\
+The hub left out the images of the list at the start, except 187. The model lists half as many\n\
+images, at the start and at the end. A relogged file has full buffers; the file of the model also\n\
+has the last buffer of each flush, which is not full.\n\
 \n\
 The kernel needed 164 ms for the list of 15,017 images, and the thread that wrote it went from\n\
-processor to processor. In the model a list takes no time, so that most of its records have the\n\
-timestamp of the one before. This is deliberate: what is recorded does not change what happens. A\n\
-list that took time would delay the threads of its processor in traces of this session alone, and\n\
-one whose time delayed no thread would put its records out of order.\n\
+processor to processor. In the model a list takes no time, so most of its records have the\n\
+timestamp of the record before. This is deliberate: a recording does not change what happens on the\n\
+machine. If a list took time, it would delay the threads of its processor only in traces of this\n\
+session. If it took time and delayed no thread, its records would be out of order.\n\
 \n\
-The timestamps explain 1.4 of the points that the compressed sizes differ by: with some 10 µs\n\
-between two records the generated trace has 14.5 %, and with equal timestamps the real one has\n\
-18.6 %. Most of the others are in the addresses: the kernel lists the images of a process in the\n\
-order of their loads, and each is at a place that another process gave it; the model places them\n\
-side by side. Without addresses, sizes and checksums the real trace has 13.8 %.";
+The timestamps explain 1.4 points of the difference of the compressed sizes: with about 10 µs\n\
+between two records the generated trace has 14.5 %, and with equal timestamps the real trace has\n\
+18.6 %. Addresses explain most of the rest: the kernel lists the images of a process in the order\n\
+of their loads, at addresses that other processes determined; the model places them side by side.\n\
+Without addresses, sizes and checksums the real trace has 13.8 %.";
 
 const RUNDOWN: &str = "\
 Windows 10, eight processors, a small program on .NET 8; the rundown session of PerfView, which\n\
-asks for modules first and for methods half a second later.";
+requests modules first and methods half a second later.";
 
 const RUNDOWN_DIFFERS: &str = "\
-Each item of a rundown costs the same time in the model (`enumeration-cost`).";
+Each item of a rundown takes the same time in the model (`enumeration-cost`).";
 
 pub const PAIRS: &[Pair] = &[
     Pair {
@@ -103,7 +103,7 @@ pub const PAIRS: &[Pair] = &[
             ("buffers", 360.0, Share(0.1)),
             ("KiB of a buffer", 64.0, Share(0.0)),
             ("fill of a buffer, %", 97.7, Points(3.0)),
-            ("compressed to, % of what is used", 18.4, Share(0.1)),
+            ("compressed to, % of the used bytes", 18.4, Share(0.1)),
             ("EVENT32, % of records", 18.6, Share(0.1)),
             ("EVENT32, bytes on average", 285.8, Share(0.1)),
             ("EVENT64, % of records", 19.4, Share(0.1)),
@@ -122,8 +122,8 @@ pub const PAIRS: &[Pair] = &[
             ("images, % of records", 2.0, Points(0.5)),
             ("images, bytes on average", 184.6, Share(0.1)),
             ("threads, % of records", 0.8, Points(0.2)),
-            (HALF, 153.5, Factor(3.0)),
-            (NINE, 1005.0, Share(0.05)),
+            (MEDIAN, 153.5, Factor(3.0)),
+            (NINETIETH, 1005.0, Share(0.05)),
         ],
         differences: MERGED_DIFFERS,
     },
@@ -138,7 +138,7 @@ pub const PAIRS: &[Pair] = &[
             ("buffers", 59.0, Share(0.15)),
             ("KiB of a buffer", 64.0, Share(0.0)),
             ("fill of a buffer, %", 95.6, Points(12.0)),
-            ("compressed to, % of what is used", 20.1, Points(8.0)),
+            ("compressed to, % of the used bytes", 20.1, Points(8.0)),
             ("PERFINFO64, % of records", 93.7, Points(4.0)),
             ("PERFINFO64, bytes on average", 227.2, Share(0.1)),
             ("SYSTEM64, % of records", 6.3, Points(4.0)),
@@ -149,8 +149,8 @@ pub const PAIRS: &[Pair] = &[
             ("processes, bytes on average", 300.4, Share(0.2)),
             ("configuration, % of records", 2.5, Points(1.0)),
             ("configuration, bytes on average", 195.6, Share(0.2)),
-            (HALF, 8.2, Stated),
-            (NINE, 23.4, Stated),
+            (MEDIAN, 8.2, Stated),
+            (NINETIETH, 23.4, Stated),
         ],
         differences: KERNEL_DIFFERS,
     },
@@ -165,13 +165,13 @@ pub const PAIRS: &[Pair] = &[
             ("buffers", 2.0, Share(0.0)),
             ("KiB of a buffer", 64.0, Share(0.0)),
             ("fill of a buffer, %", 27.0, Points(3.0)),
-            ("compressed to, % of what is used", 19.8, Share(0.1)),
+            ("compressed to, % of the used bytes", 19.8, Share(0.1)),
             ("EVENT64, % of records", 98.2, Points(0.1)),
             ("EVENT64, bytes on average", 315.7, Share(0.1)),
             ("SYSTEM64, % of records", 1.8, Points(0.1)),
             ("SYSTEM64, bytes on average", 272.0, Share(0.15)),
-            (HALF, 5.0, Share(0.1)),
-            (NINE, 8.4, Factor(2.0)),
+            (MEDIAN, 5.0, Share(0.1)),
+            (NINETIETH, 8.4, Factor(2.0)),
         ],
         differences: RUNDOWN_DIFFERS,
     },

@@ -14,8 +14,7 @@ use etl_synth::model::NamedValue;
 use etl_synth::truth::{EventOutcome, KnownCode, KnownEvent};
 use etl_verify::{Report, Verdict};
 
-use super::compare::timestamp;
-use crate::simulated::{Simulated, corpus, simulate};
+use crate::simulated::{Simulated, corpus, simulate, timestamp};
 
 /// The machine of a file, with names.
 fn read(file: &[u8]) -> Machine {

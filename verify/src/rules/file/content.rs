@@ -23,13 +23,12 @@ pub(in crate::rules) const DAMAGED: Rule = Rule {
 
 fn damaged(check: &mut Check<'_>) {
     for file in check.facts.machine.files() {
-        for fault in &file.faults {
-            let message = format!(
-                "the file is damaged at offset {:#x}: {}",
-                fault.offset, fault.message
-            );
+        for range in &file.damage {
+            let offset = range.damage.range.start;
+            let fault = &range.damage.error.kind;
+            let message = format!("the file is damaged at offset {offset:#x}: {fault}");
             let found = report_in_file(check, file, message);
-            found.in_file(&file.name, fault.offset, fault.processor);
+            found.in_file(&file.name, offset, range.processor);
         }
         if !file.header.is_known() {
             let message = "the header event is lost: session, system and clock are unknown; times \

@@ -67,13 +67,13 @@ fn outside_session(check: &mut Check<'_>) {
     let [file] = facts.machine.files() else {
         return;
     };
-    let Some((first, last)) = facts.machine.span() else {
+    let Some(span) = facts.machine.span() else {
         return;
     };
     let clock = facts.machine.clock();
     let start = file.header.start_time.get();
     let end = file.header.end_time.get();
-    let before_start = start.saturating_sub(clock.time(first).get());
+    let before_start = start.saturating_sub(clock.time(span.first).get());
     if before_start > GRACE {
         let seconds = before_start / FILETIME_PER_SECOND;
         let message = format!("the first record is {seconds} s before the session's start");
@@ -82,7 +82,7 @@ fn outside_session(check: &mut Check<'_>) {
     if end <= start {
         return;
     }
-    let after_end = clock.time(last).get().saturating_sub(end);
+    let after_end = clock.time(span.last).get().saturating_sub(end);
     if after_end > GRACE {
         let seconds = after_end / FILETIME_PER_SECOND;
         let message = format!("the last record is {seconds} s after the session's end");

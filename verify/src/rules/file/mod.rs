@@ -47,9 +47,9 @@ fn locate(found: Found<'_>, file: &FileFacts, note: &Note) {
         return;
     };
     match file.noted.get(&offset) {
-        Some(&(processor, timestamp)) => {
-            let found = found.at(Some(timestamp));
-            found.in_file(&file.name, offset, Some(processor));
+        Some(buffer) => {
+            let found = found.at(Some(buffer.first_timestamp));
+            found.in_file(&file.name, offset, Some(buffer.processor));
         }
         None => {
             found.at(None).in_file(&file.name, offset, None);

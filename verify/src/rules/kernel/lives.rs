@@ -78,7 +78,7 @@ fn not_listed(check: &mut Check<'_>) {
         return;
     }
     let end_list = match census.end {
-        Some((first, _)) if census.has_end => Some(first),
+        Some(span) if census.has_end => Some(span.first),
         _ => None,
     };
     for process in facts.machine.processes() {
@@ -98,7 +98,7 @@ fn not_listed(check: &mut Check<'_>) {
         let listed = process.listed();
         let since = match (process.started(), census.start) {
             (Some(started), _) => Some(started),
-            (None, Some((_, last))) if listed.at_start => Some(last),
+            (None, Some(span)) if listed.at_start => Some(span.last),
             _ => None,
         };
         let ran_before = since.is_some_and(|since| since < end_list);
@@ -148,10 +148,10 @@ fn outside_life(check: &mut Check<'_>) {
     for process in facts.machine.processes() {
         let spans = [process.clr_span(), process.listed().threads];
         let spans = spans.iter().flatten();
-        let Some(first) = spans.clone().map(|&(first, _)| first).min() else {
+        let Some(first) = spans.clone().map(|span| span.first).min() else {
             continue;
         };
-        let Some(last) = spans.map(|&(_, last)| last).max() else {
+        let Some(last) = spans.map(|span| span.last).max() else {
             continue;
         };
         if let Some(started) = process.started()

@@ -64,10 +64,10 @@ fn all_missing(check: &mut Check<'_>) {
     let Some(requested) = facts.sampling.requested else {
         return;
     };
-    let Some((_, end)) = facts.machine.kernel_span() else {
+    let Some(kernel) = facts.machine.kernel_span() else {
         return;
     };
-    if end.saturating_since(requested) < facts.ticks_per_second() {
+    if kernel.last.saturating_since(requested) < facts.ticks_per_second() {
         return;
     }
     let message = "the kernel's session asked for samples, and there is none";

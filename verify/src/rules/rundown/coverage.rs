@@ -122,7 +122,7 @@ fn needed_until(process: &Process, jit_loads: &JitLoads) -> Ticks {
 
 /// The timestamp of the first event of the process's CLRs.
 fn first_event(process: &Process) -> Option<Ticks> {
-    process.clr_span().map(|(first, _)| first)
+    process.clr_span().map(|span| span.first)
 }
 
 pub(in crate::rules) const NONE: Rule = Rule {
@@ -251,7 +251,7 @@ fn not_needed_message(process: &Process) -> String {
 fn why_not_needed(process: &Process) -> &'static str {
     let mut starts = process.clrs().values().filter_map(|clr| clr.started());
     let is_requested = match process.clr_span() {
-        Some((first, _)) => starts.any(|start| first < start),
+        Some(span) => starts.any(|start| span.first < start),
         None => false,
     };
     if is_requested {

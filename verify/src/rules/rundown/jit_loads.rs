@@ -49,7 +49,7 @@ impl JitLoads {
             seen,
             second: facts.ticks_per_second(),
             delay: facts.ticks_per_10_ms(),
-            last: facts.machine.span().map_or(Ticks::MAX, |(_, last)| last),
+            last: facts.machine.span().map_or(Ticks::MAX, |span| span.last),
         }
     }
 
@@ -114,8 +114,8 @@ pub(super) fn first_method(process: &Process) -> Option<Ticks> {
 
 /// The first method event that is a load for which `is_wanted` is true.
 fn first_load(process: &Process, is_wanted: fn(MethodSign) -> bool) -> Option<Ticks> {
-    let loads = process.signs().iter().filter(|(sign, _)| is_wanted(*sign));
-    loads.filter_map(|(_, counted)| counted.first).min()
+    let loads = process.signs().iter().filter(|count| is_wanted(count.sign));
+    loads.filter_map(|count| count.counted.first).min()
 }
 
 /// The number of modules of a CLR with precompiled code, if no event names any precompiled method.
@@ -123,7 +123,7 @@ pub(super) fn unnamed_precompiled(process: &Process, clr: &Clr) -> usize {
     if process
         .signs()
         .iter()
-        .any(|(sign, _)| MethodSign::is_precompiled(*sign))
+        .any(|count| count.sign.is_precompiled())
     {
         return 0;
     }

@@ -45,9 +45,9 @@ impl Lifetime {
         // The kernel's events show the end of every process that they name.
         if process.parent_pid().is_some()
             && ended.is_none()
-            && let Some((_, last)) = facts.machine.kernel_span()
+            && let Some(kernel) = facts.machine.kernel_span()
         {
-            alive = alive.max(Some(last));
+            alive = alive.max(Some(kernel.last));
         }
         Lifetime {
             began: process.started().or_else(|| clrs_started(process)),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use etl_analysis::machine::Span;
 use etl_format::Ticks;
 
 use crate::checks::Facts;
@@ -37,7 +38,7 @@ impl Listings {
         if let [starts, ends] = &mut kinds
             && starts.is_empty()
             && ends.is_empty()
-            && let Some((first, last)) = facts.machine.rundown_span()
+            && let Some(Span { first, last }) = facts.machine.rundown_span()
         {
             starts.push(Listing { first, last });
         }

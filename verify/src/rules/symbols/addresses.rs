@@ -55,13 +55,13 @@ impl Unresolved {
                 wrong_time += count;
             }
         }
-        let last = process.unresolved_span().map(|(_, last)| last);
+        let last = process.unresolved_span().map(|span| span.last);
         Unresolved {
             count: process.tallies().iter().map(|t| t.unresolved).sum(),
             addresses: process.tallies().iter().map(|t| t.frames).sum(),
             wrong_time,
-            first: process.unresolved_span().map(|(first, _)| first),
-            until: facts.machine.rundown_span().map(|(_, end)| end).max(last),
+            first: process.unresolved_span().map(|span| span.first),
+            until: facts.machine.rundown_span().map(|span| span.last).max(last),
         }
     }
 
@@ -235,7 +235,7 @@ fn unnamed_precompiled(check: &mut Check<'_>) {
         );
         let found = check.report(message).about(process, None);
         let mut signs = process.signs().iter();
-        let lists_precompiled = signs.any(|(sign, _)| sign.is_listed_precompiled());
+        let lists_precompiled = signs.any(|count| count.sign.is_listed_precompiled());
         if lists_precompiled && unidentified * STUB_PART <= process.precompiled() {
             found.severity(Severity::Note);
         }

@@ -67,7 +67,7 @@ fn runtime_unknown(check: &mut Check<'_>) {
 fn runtime_recorded(facts: &Facts) -> Option<Ticks> {
     let enablements = facts.admission.enablements(CLR_RUNTIME);
     let enabled = enablements.filter_map(|(enabled, _)| enabled.from).min();
-    let first_event = facts.machine.runtime_span().map(|(first, _)| first);
+    let first_event = facts.machine.runtime_span().map(|span| span.first);
     enabled.into_iter().chain(first_event).min()
 }
 

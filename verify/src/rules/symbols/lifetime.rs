@@ -1,7 +1,7 @@
 //! What a CLR unloads when it ends, and at which times.
 
 use etl_analysis::address::Tag;
-use etl_analysis::machine::{Clr, Items, MethodUnloads, Process};
+use etl_analysis::machine::{Clr, Items, MethodUnloads, Process, Span};
 use etl_format::Ticks;
 use etl_schema::views::clr::Change;
 
@@ -98,7 +98,8 @@ fn methods_left(facts: &Facts, process: &Process, started: Ticks) -> u64 {
         return 0;
     }
     let mut signs = process.signs().iter();
-    let has_unloads = signs.any(|(sign, _)| sign.change == Change::Unload && sign.is_compiled());
+    let has_unloads =
+        signs.any(|count| count.sign.change == Change::Unload && count.sign.is_compiled());
     let until = process.ended().unwrap_or(Ticks::MAX);
     let runtime_on = &facts.runtime_on;
     let are_enabled = [&runtime_on.end_enumeration, &runtime_on.jit]
@@ -138,7 +139,7 @@ fn apart_from_module(check: &mut Check<'_>, process: &Process, instance: u16, cl
         .filter(|unloads| is_apart(unloads, second))
         .collect();
     if let Some(unloads) = apart.first() {
-        let (first, _) = unloads.span;
+        let first = unloads.span.first;
         let message = format!(
             "CLR {instance} unloaded methods of {} seconds before or after the module itself \
              (first: {:#x})",
@@ -166,7 +167,7 @@ fn apart_from_module(check: &mut Check<'_>, process: &Process, instance: u16, cl
 
 /// Whether methods were unloaded more than a second before or after their module.
 fn is_apart(unloads: &MethodUnloads, second: i64) -> bool {
-    let (first, last) = unloads.span;
+    let Span { first, last } = unloads.span;
     let Some(unloaded) = unloads.module_unloaded else {
         return false;
     };

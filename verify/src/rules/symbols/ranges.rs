@@ -28,18 +28,19 @@ pub(in crate::rules) const OVERLAPPING: Rule = Rule {
 
 fn overlapping(check: &mut Check<'_>) {
     for process in check.facts.machine.processes() {
-        let Some((timestamp, start, other)) = process.overlap() else {
+        let Some(overlap) = process.overlap() else {
             continue;
         };
         let message = format!(
-            "{} a method was loaded over the code of another: first at {start:#x}, over the one at \
-             {other:#x}",
-            plural(process.code().overlaps, "time", "times")
+            "{} a method was loaded over the code of another: first at {:#x}, over the one at {:#x}",
+            plural(process.code().overlaps, "time", "times"),
+            overlap.start,
+            overlap.other
         );
         check
             .report(message)
-            .about(process, Some(timestamp))
-            .unless_lost(None, Some(timestamp));
+            .about(process, Some(overlap.time))
+            .unless_lost(None, Some(overlap.time));
     }
 }
 
@@ -304,7 +305,7 @@ fn jit_without_load(check: &mut Check<'_>) {
             trace: facts
                 .machine
                 .runtime_span()
-                .map_or(last_event, |(_, last)| last),
+                .map_or(last_event, |span| span.last),
         };
         let stuck: Vec<_> = process
             .unfinished_jits()

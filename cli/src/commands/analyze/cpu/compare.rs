@@ -32,12 +32,13 @@ pub(super) fn run(args: &Args, before: &Path) -> Result<Outcome, Failure> {
     }
     let mut report = report("cpu", &later.analyzed);
     describe(&mut report, &later.profile);
-    facts(
-        &mut report,
-        before,
-        [&earlier.profile, &later.profile],
-        args.normalize,
-    );
+    describe_change(&mut report, before, &earlier.profile, &later.profile);
+    if args.normalize {
+        report
+            .headline
+            .push("the earlier trace is scaled to the time of this one".to_owned());
+    }
+    report.fact(NORMALIZED, Cell::Int(args.normalize.into()));
     report.tables.push(comparison.table(part));
     args.report.print(
         &mut report,
@@ -45,45 +46,40 @@ pub(super) fn run(args: &Args, before: &Path) -> Result<Outcome, Failure> {
     )
 }
 
-fn facts(report: &mut Report<'_>, before: &Path, profiles: [&Profile; 2], normalized: bool) {
+const NORMALIZED: Column =
+    Column::count("normalized", "1 if the earlier recording is scaled, else 0");
+
+/// Adds the samples of the earlier recording, which is in `file`, and how they changed.
+fn describe_change(report: &mut Report<'_>, file: &Path, earlier: &Profile, later: &Profile) {
     const WITH: Column = Column::new("compared_with", Kind::Text, "The earlier recording");
     const SAMPLES: Column = Column::count("samples_before", "Its selected samples");
     const CPU: Column = Column::micros("cpu_before_us", "Their time");
-    const NORMALIZED: Column =
-        Column::count("normalized", "1 if the earlier recording is scaled, else 0");
-    let [all, now] = profiles.map(Profile::total);
-    let name = crate::input::display(before);
-    let seconds = |weight: Weight| weight.time as f64 / 1e7;
-    let change = if profiles.iter().all(|profile| profile.has_times()) {
-        format!(
-            ", {:.3} s; now {:+.3} s",
-            seconds(all),
-            seconds(now) - seconds(all)
-        )
+    let before = earlier.total();
+    let now = later.total();
+    let name = crate::input::display(file);
+    let change = if earlier.has_times() && later.has_times() {
+        let seconds_before = seconds(before);
+        let change = seconds(now) - seconds_before;
+        format!(", {seconds_before:.3} s; now {change:+.3} s")
     } else {
-        let change = now
-            .samples
-            .cast_signed()
-            .saturating_sub(all.samples.cast_signed());
+        let before = before.samples.cast_signed();
+        let change = now.samples.cast_signed().saturating_sub(before);
         format!("; now {change:+} samples, as not both traces state an interval")
     };
     report.headline.push(format!(
         "compared with {name}: {} samples{change}",
-        all.samples
+        before.samples
     ));
-    let [before, _] = profiles;
-    if all.samples + before.idle().samples == 0 {
+    if before.samples + earlier.idle().samples == 0 {
         report.missing.push(format!(
             "CPU samples in {name}, with which the traces are compared"
         ));
     }
-    if normalized {
-        report
-            .headline
-            .push("the earlier trace is scaled to the time of this one".to_owned());
-    }
     report.fact(WITH, Cell::text(&name));
-    report.fact(SAMPLES, Cell::int(Some(all.samples)));
-    report.fact(CPU, time(before, all));
-    report.fact(NORMALIZED, Cell::Int(normalized.into()));
+    report.fact(SAMPLES, Cell::int(Some(before.samples)));
+    report.fact(CPU, time(earlier, before));
+}
+
+fn seconds(weight: Weight) -> f64 {
+    weight.time as f64 / 1e7
 }

@@ -1,13 +1,12 @@
 //! Writes tables.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
-use std::iter;
 use std::path::{Path, PathBuf};
 
 use etl_events::conditions::Conditions;
 use etl_format::FileHeader;
-use etl_format::read::{self, Note};
+use etl_format::read::{self, Damage, Note};
 use etl_schema::store::SchemaStore;
 use etl_tables::Options;
 use etl_tables::dataset::{self, Added, Codec, Dataset, Hash};
@@ -29,25 +28,55 @@ use crate::threads;
 use crate::trace_files;
 use crate::unfinished;
 
-/// What became of the traces.
+/// The report about all traces.
 #[derive(Debug, Serialize)]
 struct Report {
     dataset: String,
     traces: Vec<TraceReport>,
 }
 
-/// What became of a trace.
+/// The report about a trace.
 #[derive(Debug, Serialize)]
 struct TraceReport {
     file: String,
-    /// Its name in the data set; none where it was there before.
+    /// Its name in the data set; none if it was there before.
     trace: Option<String>,
     rows: u64,
     bytes: u64,
 }
 
-/// What a trace says of its own condition.
-type Facts = (FileHeader, Vec<Note>);
+/// A trace to add, with the hash of its content.
+struct NewTrace {
+    path: PathBuf,
+    hash: Hash,
+}
+
+/// The result of adding a trace.
+struct Addition {
+    added: Added,
+    /// The header and the notes of the trace, if it was read.
+    condition: Option<ReadCondition>,
+}
+
+/// The condition of a trace by its own header and notes.
+struct ReadCondition {
+    header: FileHeader,
+    notes: Vec<Note>,
+}
+
+impl ReadCondition {
+    fn of<S: read::Source>(trace: &read::Trace<S>) -> Self {
+        ReadCondition {
+            header: trace.header().clone(),
+            notes: trace.notes().to_vec(),
+        }
+    }
+
+    /// Reports the condition, with the damage that reading the records found.
+    fn report(&self, name: &str, damage: &[Damage]) -> Outcome {
+        Condition::new(&self.header, damage, &self.notes).report(name)
+    }
+}
 
 pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> {
     let mut failures = Vec::new();
@@ -61,7 +90,7 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
                 );
             }
             Ok(path) => files.push(path),
-            Err((_, failure)) => failures.push(failure),
+            Err(unreadable) => failures.push(unreadable.reason),
         }
     }
     if files.is_empty() && failures.is_empty() {
@@ -72,105 +101,110 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
     let (_, unfinished) = unfinished::create(|| Ok(dataset.unfinished()), PathBuf::as_path)?;
     let store = args.schemas.store()?;
     let input = in_blocks(&args.input);
-    let jobs = args
-        .jobs
-        .map_or_else(threads::processors, usize::from)
-        .min(files.len())
-        .max(1);
-    let hashes = memory::map(
-        &files,
+    let jobs = match args.jobs {
+        Some(jobs) => usize::from(jobs),
+        None => threads::processors(),
+    };
+    let jobs = jobs.min(files.len()).max(1);
+    let new_traces = distinct(files, jobs, &input, &mut failures);
+    let additions = memory::map(
+        &new_traces,
         jobs,
         |_| true,
-        |path, at_once| hash(path, &input, at_once),
-    );
-    // Of several files with the same content, the first one counts.
-    let (mut firsts, mut work) = (BTreeMap::new(), Vec::new());
-    for (path, hash) in files.iter().zip(hashes) {
-        match hash {
-            Ok(hash) if firsts.insert(hash, path).is_none() => work.push((path, hash)),
-            Ok(_) => stderr_line!("note: {}: is there twice", input::display(path)),
-            Err(failure) => failures.push(failure),
-        }
-    }
-    let added = memory::map(
-        &work,
-        jobs,
-        |_| true,
-        |(path, hash), at_once| {
-            let share = input.share(at_once);
-            add(&dataset, (path, hash), args, &store, &share)
-        },
+        |trace, at_once| add(&dataset, trace, args, &store, &input.share(at_once)),
     );
     let mut outcome = Outcome::Success;
-    let mut report = Report {
-        dataset: args.output.display().to_string(),
-        traces: Vec::new(),
-    };
-    for ((path, _), added) in work.iter().zip(added) {
-        let file = input::display(path);
-        let (added, facts) = match added {
-            Ok(added) => added,
-            Err(failure) => {
-                failures.push(failure);
-                continue;
+    let mut traces = Vec::new();
+    for (trace, addition) in new_traces.iter().zip(additions) {
+        match addition {
+            Ok(addition) => {
+                let file = input::display(&trace.path);
+                outcome = outcome.max(report_addition(file, addition, &mut traces));
             }
-        };
-        let (trace, faults) = match added {
-            Added::Written {
-                trace,
-                rows,
-                bytes,
-                faults,
-            } => (
-                TraceReport {
-                    file,
-                    trace: Some(trace),
-                    rows,
-                    bytes,
-                },
-                faults,
-            ),
-            _ => (
-                TraceReport {
-                    file,
-                    trace: None,
-                    rows: 0,
-                    bytes: 0,
-                },
-                Vec::new(),
-            ),
-        };
-        if let Some((header, notes)) = facts {
-            let condition = Condition::new(&header, &[], &notes);
-            let outcome_of = Condition {
-                faults: &faults,
-                ..condition
-            }
-            .report(&trace.file);
-            outcome = outcome.max(outcome_of);
+            Err(failure) => failures.push(failure),
         }
-        report.traces.push(trace);
     }
     dataset.finish();
     drop(unfinished);
     if !was_there {
-        // It stays unless it is empty: no trace could be added.
+        // Succeeds only if it is empty: no trace could be added.
         let _ = std::fs::remove_dir(&args.output);
     }
+    let report = Report {
+        dataset: args.output.display().to_string(),
+        traces,
+    };
     print(&report, failures.len(), args.format)?;
     let last = failures.pop();
     failures.iter().for_each(Failure::print);
-    last.map_or(Ok(outcome), Err)
+    match last {
+        Some(failure) => Err(failure),
+        None => Ok(outcome),
+    }
 }
 
-/// The same arguments, such that no file is mapped: it would count as memory of the process.
+/// The files with different contents: the first of several with the same content.
+fn distinct(
+    files: Vec<PathBuf>,
+    jobs: usize,
+    input: &InputArgs,
+    failures: &mut Vec<Failure>,
+) -> Vec<NewTrace> {
+    let hashes = memory::map(
+        &files,
+        jobs,
+        |_| true,
+        |path, at_once| hash(path, input, at_once),
+    );
+    let mut seen = BTreeSet::new();
+    let mut traces = Vec::new();
+    for (path, hash) in files.into_iter().zip(hashes) {
+        match hash {
+            Ok(hash) if seen.insert(hash) => traces.push(NewTrace { path, hash }),
+            Ok(_) => stderr_line!("note: {}: is there twice", input::display(&path)),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    traces
+}
+
+/// Adds a trace to the report, and reports its condition.
+fn report_addition(file: String, addition: Addition, traces: &mut Vec<TraceReport>) -> Outcome {
+    let mut report = TraceReport {
+        file,
+        trace: None,
+        rows: 0,
+        bytes: 0,
+    };
+    let mut all_damage = Vec::new();
+    if let Added::Written {
+        trace,
+        rows,
+        bytes,
+        damage,
+    } = addition.added
+    {
+        report.trace = Some(trace);
+        report.rows = rows;
+        report.bytes = bytes;
+        all_damage = damage;
+    }
+    let outcome = match addition.condition {
+        Some(condition) => condition.report(&report.file, &all_damage),
+        None => Outcome::Success,
+    };
+    traces.push(report);
+    outcome
+}
+
+/// The same arguments, so that no file is mapped: mapped pages are memory of the process.
 fn in_blocks(input: &InputArgs) -> InputArgs {
     let mut input = input.clone();
     input.no_mmap = true;
     input
 }
 
-/// The data set, as the arguments want it.
+/// Opens the data set with the options of the arguments.
 fn open(args: &ParquetArgs) -> Result<Dataset, Failure> {
     let codec = match args.codec.as_str() {
         "snappy" => Codec::Snappy,
@@ -187,47 +221,49 @@ fn open(args: &ParquetArgs) -> Result<Dataset, Failure> {
     let name = args.output.display().to_string();
     if args.output.is_file() {
         return Err(Failure::new(&name, "this is a file")
-            .hint("a data set is a directory: name another one"));
+            .hint("a data set is a directory: choose another name"));
     }
-    let failed = |error: etl_tables::Error| failure(&name, &error);
-    let dataset = Dataset::open(&args.output).map_err(failed)?;
-    let mut dataset = dataset
-        .typed(args.typed)
-        .by_provider(args.by_provider)
+    let mut dataset = Dataset::open(&args.output)
+        .map_err(|error| failure(&name, &error))?
         .codec(codec);
-    if !args.tables.is_empty() {
-        let unknown = |error: etl_tables::Error| Failure::new("--tables", error.to_string());
-        dataset = dataset.tables(&args.tables).map_err(unknown)?;
+    if args.typed {
+        dataset = dataset.typed_tables();
     }
-    let mut words: Vec<String> = args.processes.words();
-    let times = [("--from", &args.from), ("--to", &args.to)];
-    words.extend(
-        times
-            .iter()
-            .filter_map(|(name, time)| Some(format!("{name} {}", (*time).as_ref()?))),
-    );
-    words.extend(definitions(args)?);
-    dataset.selection(words.join(" ")).map_err(failed)
+    if args.by_provider {
+        dataset = dataset.events_by_provider();
+    }
+    if !args.tables.is_empty() {
+        dataset = dataset
+            .tables(&args.tables)
+            .map_err(|error| Failure::new("--tables", error.to_string()))?;
+    }
+    dataset
+        .selection(selection_words(args)?.join(" "))
+        .map_err(|error| failure(&name, &error))
 }
 
-/// What events are decoded with: files count by their content.
-fn definitions(args: &ParquetArgs) -> Result<Vec<String>, Failure> {
-    let mut words = Vec::new();
-    words.extend(
-        args.schemas
-            .other_tables()
-            .map(|tables| format!("--event-tables {tables}")),
-    );
+/// The options that determine the rows. Files with definitions are included with the hash of their
+/// content.
+fn selection_words(args: &ParquetArgs) -> Result<Vec<String>, Failure> {
+    let mut words = args.processes.words();
+    if let Some(from) = &args.from {
+        words.push(format!("--from {from}"));
+    }
+    if let Some(to) = &args.to {
+        words.push(format!("--to {to}"));
+    }
+    if let Some(tables) = args.schemas.other_tables() {
+        words.push(format!("--event-tables {tables}"));
+    }
     for (option, path) in args.schemas.files()? {
         let name = input::display(&path);
         let bytes = input::read_all(&path)?;
-        let hash = dataset::hash(&mut bytes.as_slice())
+        let hash = dataset::hash(&mut bytes.as_slice());
+        let hash = hash
             .map_err(|error| Failure::io(&name, &error))?
             .to_string();
-        words.push(format!(
-            "{option} {name} ({})",
-            hash.get(..8).unwrap_or_default()
-        ));
+        let prefix = hash.get(..8).unwrap_or_default();
+        words.push(format!("{option} {name} ({prefix})"));
     }
     Ok(words)
 }
@@ -237,25 +273,27 @@ fn hash(path: &Path, input: &InputArgs, at_once: usize) -> Result<Hash, Failure>
     dataset::hash(&mut input.source()).map_err(|error| Failure::io(input::display(path), &error))
 }
 
-/// Adds a trace; with what it says of its condition, if it was read.
+/// Adds a trace, unless the data set contains it.
 fn add(
     dataset: &Dataset,
-    (path, hash): (&PathBuf, &Hash),
+    new_trace: &NewTrace,
     args: &ParquetArgs,
     store: &SchemaStore,
     input: &InputArgs,
-) -> Result<(Added, Option<Facts>), Failure> {
-    if dataset.has(hash) {
-        return Ok((Added::Known, None));
+) -> Result<Addition, Failure> {
+    if dataset.has(&new_trace.hash) {
+        return Ok(Addition {
+            added: Added::Known,
+            condition: None,
+        });
     }
-    let mut input = Input::open(path, input)?;
+    let mut input = Input::open(&new_trace.path, input)?;
     let mut selected = args.processes.filter(&mut input)?;
     let salvage = read::Options::salvage();
     let (trace, about) = input.trace(&salvage)?;
     let name = about.name.clone();
-    let (from, to) = (args.from.as_deref(), args.to.as_deref());
-    selected.time = filter::span(from, to, &trace.clock())?;
-    let facts = (trace.header().clone(), trace.notes().to_vec());
+    selected.time = filter::range(args.from.as_deref(), args.to.as_deref(), &trace.clock())?;
+    let condition = ReadCondition::of(&trace);
     drop(trace);
     let limits = input.limits();
     let options = Options::new(&name)
@@ -263,9 +301,12 @@ fn add(
         .store(store.clone())
         .limits(limits);
     let added = dataset
-        .add(input.source(), &name, hash, options)
+        .add(input.source(), &name, &new_trace.hash, options)
         .map_err(|error| failure(&name, &error))?;
-    Ok((added, Some(facts)))
+    Ok(Addition {
+        added,
+        condition: Some(condition),
+    })
 }
 
 fn failure(name: &str, error: &etl_tables::Error) -> Failure {
@@ -294,18 +335,15 @@ fn print(report: &Report, failed: usize, format: ReportFormat) -> Result<(), Fai
         };
         text += &format!("{file}: {what}\n");
     }
-    let new = report
-        .traces
-        .iter()
-        .filter(|trace| trace.trace.is_some())
-        .count();
+    let traces = report.traces.iter();
+    let new = traces.filter(|trace| trace.trace.is_some()).count();
     let all = report.traces.len() + failed;
     text += &format!("{}: {new} of {all} traces added\n", report.dataset);
     Ok(output::print(&text)?)
 }
 
 /// Tables whose rows have a thread.
-const OF_THREADS: [&str; 16] = [
+const TABLES_WITH_THREADS: [&str; 16] = [
     "events",
     "threads",
     "samples",
@@ -324,20 +362,25 @@ const OF_THREADS: [&str; 16] = [
     "disk_operations",
 ];
 
-/// Rows of the tables about the machine are no events, and few have a thread: such options would
-/// select nothing of them.
+/// Rejects options that select by threads or by headers of events if the rows of the table have
+/// none: they would select nothing.
 fn ensure_selection(args: &ArrowArgs) -> Result<(), Failure> {
-    let is_of_events = Table::named(&args.table).is_none_or(|table| table.name == "events");
-    let by_name = (!args.event.is_empty()).then_some("--event");
-    let is_of_threads = Table::named(&args.table).is_none_or(|t| OF_THREADS.contains(&t.name));
-    if args.filter.has_threads() && !is_of_threads {
-        let message = format!("the rows of the table {} are of no thread", args.table);
+    // The table of the events of one kind has no name of its own.
+    let Some(table) = Table::named(&args.table) else {
+        return Ok(());
+    };
+    if args.filter.has_threads() && !TABLES_WITH_THREADS.contains(&table.name) {
+        let message = format!("the rows of the table {} have no thread", args.table);
         return Err(Failure::new("--tid", message).hint("use --process or --pid"));
     }
-    match args.filter.options_of_headers().chain(by_name).next() {
-        Some(option) if !is_of_events => {
-            let message = format!("the rows of the table {} are no events", args.table);
-            Err(Failure::new(option, message)
+    let mut options = args.filter.header_options();
+    if !args.event.is_empty() {
+        options.push("--event");
+    }
+    match options.first() {
+        Some(option) if table.name != "events" => {
+            let message = format!("the rows of the table {} are not events", args.table);
+            Err(Failure::new(*option, message)
                 .hint("use --process, --pid, --from or --to; or the table events"))
         }
         _ => Ok(()),
@@ -356,19 +399,21 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     let mut selected = args.filter.filter(&trace.clock(), &processes)?;
     let unknown = filter::learn_names(&mut selected, &mut trace, &store)
         .map_err(|error| Failure::trace(&name, &error))?;
-    let (header, notes) = (trace.header().clone(), trace.notes().to_vec());
+    let condition = ReadCondition::of(&trace);
     drop(trace);
     let events = Conditions::new(&args.event, &[], &[])
         .map_err(|error| Failure::new("--event", error.to_string()))?;
     let limits = input.limits();
-    let options = Options::new(etl_format::file_name(&name))
+    let mut options = Options::new(etl_format::file_name(&name))
         .columns(&args.columns)
         .filter(selected)
         .events(events)
         .store(store.clone())
         .limits(limits)
-        .threads(args.threads.count())
-        .names(!args.no_names);
+        .threads(args.threads.count());
+    if args.no_names {
+        options = options.without_names();
+    }
     let to = sink.name().to_owned();
     let is_stream = sink.is_stream() || Path::new(&to).extension().is_some_and(|e| e == "arrows");
     let form = if is_stream {
@@ -377,7 +422,7 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
         ipc::Form::File
     };
     let mut out = BufWriter::new(sink.file());
-    let Written { rows, faults, .. } =
+    let Written { rows, damage, .. } =
         ipc::write(input.source(), &args.table, options, form, &mut out).map_err(|error| {
             match &error {
                 etl_tables::Error::Output(error) => Failure::io(&to, error),
@@ -387,21 +432,16 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     out.flush().map_err(|error| Failure::io(&to, &error))?;
     drop(out);
     sink.finish(&format!("{to}: {rows} rows of {}\n", args.table))?;
-    let condition = Condition::new(&header, &[], &notes);
-    let outcome = Condition {
-        faults: &faults,
-        ..condition
-    }
-    .report(&name);
+    let outcome = condition.report(&name, &damage);
     let mut missing = Outcome::Success;
     if rows == 0 {
-        let (providers, events) = (args.filter.providers(), args.event.as_slice());
         let selection = Selection {
-            providers,
-            events,
+            providers: args.filter.providers(),
+            events: &args.event,
             conditions: &[],
         };
-        missing = selection.report_missing(&store, &args.input, iter::once(&args.file));
+        let file = std::slice::from_ref(&args.file);
+        missing = selection.report_missing(&store, &args.input, file);
     }
     if missing == Outcome::Success {
         filter::note_unknown(unknown);

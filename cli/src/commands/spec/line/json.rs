@@ -94,11 +94,11 @@ fn session(action: &str, session: &Session, explanation: &ActionExplanation<'_>)
         "buffer_kb": session.buffer_kb,
         "min_buffers": session.min_buffers,
         "max_buffers": session.max_buffers,
-        "file_mode": session.file_mode.map(|mode| file_mode(mode).0),
+        "file_mode": session.file_mode.map(|mode| file_mode(mode).json),
         "max_file": session.max_file,
         "log_file_mode": session.log_file_mode().0,
         "flush_seconds": session.flush_seconds,
-        "clock": session.clock.map(|kind| clock(kind).0),
+        "clock": session.clock.map(|kind| clock(kind).json),
         "kernel": session.kernel,
         "unknown_kernel": names(&explanation.unknown_kernel_flags),
         "stack_walk": session.stack_walk,
@@ -154,7 +154,7 @@ fn selected(explanation: &ProviderExplanation<'_>) -> Option<Value> {
     let mask = explanation.mask.as_ref()?;
     let events = explanation.events.iter().map(|event| {
         let id = events::id(event);
-        json!({"id": id.0, "version": id.1, "event": event.schema.name})
+        json!({"id": id.number, "version": id.version, "event": event.schema.name})
     });
     Some(json!({
         "keywords": mask.names,

@@ -24,8 +24,8 @@ const MAX_INPUT: u64 = 1 << 20;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Reads command lines of xperf, logman and tracelog (also with the dashes of a word processor), and
-plain lists of providers. Quote the line, or write lines or a script (.cmd) to standard input: what
-is no command of a session is left out, with a note unless the command prompt does it itself.
+plain lists of providers. Quote the line, or write lines or a script (.cmd) to standard input:
+commands of other programs are left out, with a note unless they are built into the command prompt.
 
 Examples:
   etlkit spec line 'xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl'
@@ -42,7 +42,7 @@ pub(crate) struct LineArgs {
 
 /// Text and JSON for the line or lines.
 pub(super) fn run(args: &LineArgs) -> Result<Printed, Failure> {
-    let mut read = Vec::new();
+    let mut lines = Vec::new();
     if args.line == "-" {
         let mut text = String::new();
         let input = std::io::stdin().lock();
@@ -54,19 +54,19 @@ pub(super) fn run(args: &LineArgs) -> Result<Printed, Failure> {
         for unknown in &script.unknown {
             let nearest = nearest(&unknown.nearest);
             stderr_line!(
-                "note: line {}: {} is left out: no command of a session{nearest}",
+                "note: line {}: {} is left out: not a command of a session{nearest}",
                 unknown.line,
                 unknown.program
             );
         }
         for command in &script.commands {
             let subject = format!("(standard input), line {}", command.line);
-            read.push(parse(&subject, &command.text)?);
+            lines.push(parse(&subject, &command.text)?);
         }
     } else {
-        read.push(parse("command line", &args.line)?);
+        lines.push(parse("command line", &args.line)?);
     }
-    if read.is_empty() {
+    if lines.is_empty() {
         return Err(Failure::new("(standard input)", "contains no command line")
             .hint("give a line as argument, or write lines to standard input"));
     }
@@ -77,13 +77,20 @@ pub(super) fn run(args: &LineArgs) -> Result<Printed, Failure> {
     };
     let mut texts = Vec::new();
     let mut json = Vec::new();
-    for line in &read {
+    for line in &lines {
         let actions = line.explain();
         texts.push(text::line(line, &actions, list_events));
         json.push(json::line(line, &actions));
     }
-    let json = <[Value; 1]>::try_from(json).map_or_else(Value::from, |[one]| one);
-    Ok((texts.join("\n"), json))
+    // A single line has no list around it.
+    let json = match <[Value; 1]>::try_from(json) {
+        Ok([line]) => line,
+        Err(lines) => Value::from(lines),
+    };
+    Ok(Printed {
+        text: texts.join("\n"),
+        json,
+    })
 }
 
 fn parse(subject: &str, line: &str) -> Result<CommandLine, Failure> {
@@ -101,22 +108,12 @@ fn parse(subject: &str, line: &str) -> Result<CommandLine, Failure> {
 
 /// The line, with the position of the error marked below.
 fn marked(line: &str, error: &LineError) -> String {
-    let before = line
-        .get(..error.span.start)
-        .unwrap_or_default()
-        .chars()
-        .count();
-    let length = line
-        .get(error.span.clone())
-        .unwrap_or_default()
-        .chars()
-        .count()
-        .max(1);
-    let line: String = line
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    format!("  {line}\n  {}{}", " ".repeat(before), "^".repeat(length))
+    let before = line.get(..error.span.start).unwrap_or_default();
+    let marked = line.get(error.span.clone()).unwrap_or_default();
+    let indent = " ".repeat(before.chars().count());
+    let mark = "^".repeat(marked.chars().count().max(1));
+    let line = line.replace(char::is_control, " ");
+    format!("  {line}\n  {indent}{mark}")
 }
 
 /// Name and GUID of a provider, as far as they are known.
@@ -142,22 +139,28 @@ fn option(option: &OtherOption) -> String {
         .to_owned()
 }
 
-/// A file mode in JSON and in text.
-const fn file_mode(mode: LogFileMode) -> (&'static str, &'static str) {
-    match mode {
+/// The name of a value in both formats.
+struct ValueName {
+    json: &'static str,
+    text: &'static str,
+}
+
+const fn file_mode(mode: LogFileMode) -> ValueName {
+    let (json, text) = match mode {
         LogFileMode::CIRCULAR => ("circular", "circular"),
         LogFileMode::APPEND => ("append", "append"),
         LogFileMode::NEWFILE => ("new_file", "new files"),
         LogFileMode::BUFFERING => ("buffering", "in memory"),
         _ => ("sequential", "sequential"),
-    }
+    };
+    ValueName { json, text }
 }
 
-/// A clock in JSON and in text.
-const fn clock(clock: ClockType) -> (&'static str, &'static str) {
-    match clock {
+const fn clock(clock: ClockType) -> ValueName {
+    let (json, text) = match clock {
         ClockType::SYSTEM_TIME => ("system_time", "system time"),
         ClockType::CPU_CYCLE => ("cpu_cycles", "processor cycles"),
         _ => ("qpc", "performance counter"),
-    }
+    };
+    ValueName { json, text }
 }

@@ -15,8 +15,9 @@ use crate::escape::one_line;
 use crate::missing::nearest;
 use crate::output::text;
 
-/// Indentation of what belongs to an action, and of what belongs to a provider.
+/// Indentation of the rows of an action.
 const ROW: &str = "  ";
+/// Indentation of the rows of a provider.
 const PROVIDER_ROW: &str = "    ";
 
 /// A line with what its actions do.
@@ -94,12 +95,18 @@ fn action(
         Action::Delete { session } => {
             headline(out, "delete the saved settings of session", session);
         }
-        Action::Query {
-            session: Some(session),
-            ..
-        } => headline(out, "query session", session),
-        Action::Query { session: None, .. } => out.push_str("query all sessions\n"),
+        Action::Query { session, .. } => match session {
+            Some(session) => headline(out, "query session", session),
+            None => out.push_str("query all sessions\n"),
+        },
         Action::ListProviders => out.push_str("list the registered providers\n"),
+        Action::Decode { .. } | Action::Merge { .. } => file_action(out, explanation.action),
+    }
+}
+
+/// An action on files.
+fn file_action(out: &mut String, action: &Action) {
+    match action {
         Action::Decode {
             files,
             sessions,
@@ -129,6 +136,7 @@ fn action(
             rows(out, "from", inputs);
             list(out, ROW, "options", options);
         }
+        _ => {}
     }
 }
 
@@ -201,7 +209,7 @@ fn session(
     some(out, "file", session.file.as_deref());
     some(out, "buffers", buffers(session));
     some(out, "mode", mode(session));
-    some(out, "clock", session.clock.map(|kind| clock(kind).1));
+    some(out, "clock", session.clock.map(|kind| clock(kind).text));
     some(
         out,
         "flush",
@@ -235,13 +243,17 @@ fn buffers(session: &Session) -> Option<String> {
         (None, Some(max)) => Some(format!("at most {max}")),
         (None, None) => None,
     };
-    let parts: Vec<_> = size.into_iter().chain(count).collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
+    match (size, count) {
+        (Some(size), Some(count)) => Some(format!("{size}, {count}")),
+        (size, count) => size.or(count),
+    }
 }
 
 fn mode(session: &Session) -> Option<String> {
     let mut parts = Vec::new();
-    parts.extend(session.file_mode.map(|mode| file_mode(mode).1.to_owned()));
+    if let Some(mode) = session.file_mode {
+        parts.push(file_mode(mode).text.to_owned());
+    }
     if let Some(size) = session.max_file {
         let unit = if session.modes.has(LogFileMode::USE_KBYTES_FOR_SIZE) {
             "KB"
@@ -256,7 +268,11 @@ fn mode(session: &Session) -> Option<String> {
     if session.modes_off.0 != 0 {
         parts.push(format!("without {}", session.modes_off));
     }
-    (!parts.is_empty()).then(|| parts.join(", "))
+    if parts.is_empty() {
+        None
+    } else {
+        Some(parts.join(", "))
+    }
 }
 
 fn providers(out: &mut String, explanation: &ActionExplanation<'_>, list_events: ListEvents) {

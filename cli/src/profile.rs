@@ -1,0 +1,63 @@
+//! Profiles of recordings: what the commands share that show stacks.
+
+use std::path::PathBuf;
+
+use etl_analysis::profile::{Profile, ProfileOptions};
+use etl_analysis::{Machine, Observer};
+use etl_format::TimeRange;
+
+use crate::error::Failure;
+use crate::recording::{Analyzed, RecordingArgs};
+use crate::symbols::Symbols;
+
+/// A recording that was read, and its profile.
+pub(crate) struct Profiled<O> {
+    pub analyzed: Analyzed<O>,
+    pub profile: Profile,
+}
+
+/// Reads files as a recording, and makes the profile of the selected processes and threads, with
+/// names from PDBs.
+pub(crate) fn profile<O: Observer>(
+    recording: &RecordingArgs,
+    files: &[PathBuf],
+    symbols: &Symbols,
+    options: ProfileOptions,
+    observer: impl FnOnce(TimeRange) -> O,
+    make: impl FnOnce(&mut O, &Machine, &ProfileOptions) -> Profile,
+) -> Result<Profiled<O>, Failure> {
+    let Analyzed {
+        names,
+        machine,
+        selected,
+        range,
+        observer: (observer, maps),
+        outcome,
+    } = recording.analyze_files(files, |range| (observer(range), symbols.maps()))?;
+    let mut analyzed = Analyzed {
+        names,
+        machine,
+        selected,
+        range,
+        observer,
+        outcome,
+    };
+    let options = select(recording, &analyzed, options);
+    let options = symbols.apply(options, maps.as_ref());
+    let profile = make(&mut analyzed.observer, &analyzed.machine, &options);
+    symbols.note_missing();
+    Ok(Profiled { analyzed, profile })
+}
+
+/// Adds the selection of processes and threads to the options.
+pub(crate) fn select<O>(
+    recording: &RecordingArgs,
+    analyzed: &Analyzed<O>,
+    options: ProfileOptions,
+) -> ProfileOptions {
+    let options = options.threads(recording.thread.clone());
+    match &analyzed.selected {
+        Some(selected) => options.processes(selected.clone()),
+        None => options,
+    }
+}
