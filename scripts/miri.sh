@@ -44,7 +44,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 packages=("$@")
-[ ${#packages[@]} -gt 0 ] || packages=(etl-format etl-providers etl-schema etl-control etl-events etl-tools etl-synth etl-analysis etl-verify etl-export)
+[ ${#packages[@]} -gt 0 ] || packages=(etl-format etl-providers etl-nettrace etl-schema etl-control etl-events etl-tools etl-synth etl-analysis etl-verify etl-export)
 
 if ! cargo +nightly miri --version >/dev/null 2>&1; then
   [ $install = yes ] ||
@@ -69,6 +69,7 @@ export MIRIFLAGS="${MIRIFLAGS:--Zmiri-disable-isolation}"
 export CARGO_TARGET_DIR="${MIRI_TARGET_DIR:-$PWD/.cache/miri}" CARGO_INCREMENTAL=0
 # What takes the real traces or a reader by others is left to tests that run at full speed.
 unset ETLKIT_REQUIRE_SHARED ETLKIT_REQUIRE_FOREIGN ETLKIT_REQUIRE_CHROMIUM
+export ETLKIT_SHARED=none ETLKIT_PYTHON=none ETLKIT_NODE_MODULES=none
 
 mkdir -p "$CARGO_TARGET_DIR"
 settings="$CARGO_TARGET_DIR/nextest.toml"

@@ -142,8 +142,8 @@ impl Runtime<'_, '_> {
         Ok(())
     }
 
-    /// Why a call was not inlined or is not a jump. .NET Framework writes it as ANSI text, in events
-    /// with other ids.
+    /// Why a call was not inlined or is not a jump. .NET Framework writes it as ANSI text, in
+    /// events with other ids.
     fn reason(&self, text: &str) -> OwnedValue {
         if self.clr.is_core(0) {
             OwnedValue::from(text)

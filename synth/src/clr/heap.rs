@@ -86,7 +86,7 @@ pub(crate) struct Heap {
     pub background_thread: bool,
     /// Types that were already reported, a bit for each.
     pub emitted_types: u64,
-    /// The chance in what is allocated.
+    /// Random numbers for allocations.
     pub rng: Rng,
     /// Bytes allocated in the domain of the program.
     pub domain_bytes: u64,

@@ -90,7 +90,7 @@ pub(crate) struct OpEffect {
     pub cost: Nanos,
     /// What the same thread does next, before anything else.
     pub then: Vec<ClrOp>,
-    /// Operations of other threads, after those that they have.
+    /// Operations for other threads, at the end of their queues.
     pub other_threads: Vec<(TargetThread, ClrOp)>,
     /// Operations of the thread that runs the callbacks of providers.
     pub callbacks: Vec<ClrOp>,

@@ -19,7 +19,7 @@ const CALLED_AFTER: Nanos = MICROSECOND;
 
 /// The token of the key that signed assemblies of the programs here are signed with.
 const KEY_TOKEN: &str = "31bf3856ad364e35";
-/// The flag of a module whose native image was optimized by what profiles said of it.
+/// The flag of a module whose native image was optimized with a profile.
 const IBC_OPTIMIZED: u32 = 0x10;
 /// Offset of the first code in an image.
 pub(super) const CODE_OFFSET: u64 = 0x1000;
@@ -417,7 +417,7 @@ impl Clr {
         });
     }
 
-    /// An image with cold code was optimized by what profiles said of it (IBC).
+    /// An image with cold code was optimized with a profile (IBC).
     fn optimize_image(&mut self, module: usize) {
         let Some(found) = self
             .modules

@@ -28,7 +28,7 @@ pub(crate) struct Event<'a> {
     pub descriptor: EventDescriptor,
     pub format: RecordFormat,
     pub values: &'a [OwnedValue],
-    /// The activity from which the one of this event was started.
+    /// The activity that started the activity of this event.
     pub related: Option<Guid>,
     /// Provider traits and TraceLogging metadata, for extended data items.
     pub traits: &'a [u8],

@@ -207,8 +207,8 @@ impl Session {
         (self.plan.buffer_size as usize).saturating_sub(BUFFER_HEADER_SIZE)
     }
 
-    /// Whether a record of this length, after the waiting records, fits in the current buffer of its
-    /// processor or in free buffers.
+    /// Whether a record of this length, after the waiting records, fits in the current buffer of
+    /// its processor or in free buffers.
     pub fn has_space(&self, processor: u16, len: usize) -> bool {
         let whole = self.largest_record();
         if len > whole || !self.running {
@@ -447,7 +447,7 @@ impl Session {
 
     /// Takes the reports of its buffers since the last call.
     pub fn take_buffer_reports(&mut self) -> Vec<BufferReport> {
-        // The buffers of a real-time session with a file are copies of those in the file.
+        // The buffers of a real-time session with a file are copies of the buffers in the file.
         let memory = self
             .pool
             .as_mut()

@@ -30,7 +30,7 @@ pub(super) struct Unsettled {
 }
 
 impl Unsettled {
-    /// The bytes that the records take in buffers.
+    /// The bytes of the records in buffers.
     pub fn len(&self) -> usize {
         self.len
     }

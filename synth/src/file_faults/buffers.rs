@@ -1,4 +1,4 @@
-//! The buffers of a file whose records change. Those with changes are written again, with their
+//! The buffers of a file whose records change. Changed buffers are written again, with their
 //! numbers, times and flags; everything else in the file stays as it is.
 
 use etl_format::{BufferHeader, Ticks};
@@ -60,8 +60,8 @@ impl Buffers {
         home.map_or(Home::New(processor), |b| Home::At(b.offset))
     }
 
-    /// The file with the changed buffers. Where records do not fit in a buffer any more, further
-    /// ones follow it, and the numbers of later buffers go up.
+    /// The file with the changed buffers. If records no longer fit in a buffer, further buffers
+    /// follow it, and the numbers of later buffers go up.
     pub fn write(self, bytes: &[u8], records: &[EditableRecord]) -> Result<Vec<u8>, Problem> {
         let mut contents: BTreeMap<Home, Vec<&EditableRecord>> = BTreeMap::new();
         for record in records.iter().filter(|r| self.touched.contains(&r.home)) {

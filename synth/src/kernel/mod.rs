@@ -1,5 +1,5 @@
-//! Events of the kernel: processes, threads, images, context switches, samples and stacks, and
-//! those about its sessions and the computer.
+//! Events of the kernel: processes, threads, images, context switches, samples, stacks, sessions
+//! and the computer.
 
 mod io;
 mod schedule;

@@ -92,7 +92,7 @@ pub(crate) struct Files {
     handles: u64,
     keys: Addresses,
     pub objects: Addresses,
-    /// Requests of programs to file systems, and of those to disks.
+    /// Requests of programs to file systems, and of file systems to disks.
     pub irps: Addresses,
 }
 

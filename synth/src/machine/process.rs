@@ -61,7 +61,7 @@ pub(crate) struct Process {
     pub directory: u64,
     pub started: bool,
     pub exited: Option<Nanos>,
-    /// Its threads by index: workers, then those that do none of the program's work.
+    /// Its threads by index: workers, then service threads, which do no work of the program.
     pub threads: Vec<usize>,
     /// How many of them are not workers.
     pub service_threads: usize,

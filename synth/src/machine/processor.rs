@@ -1,4 +1,4 @@
-//! Processors: the thread that each runs, and those that wait for it.
+//! Processors: the running thread of each, and the threads that wait for it.
 //!
 //! One thread runs at a time. A thread that has work takes the processor at once; the one
 //! that ran before waits, and continues with its remaining time afterwards.

@@ -28,7 +28,7 @@ pub(crate) struct Thread {
     pub left: Nanos,
     /// Activities that were started and not stopped, the current one last.
     pub activities: Vec<etl_format::Guid>,
-    /// The chance in what it does.
+    /// Random numbers for its work.
     pub rng: Rng,
     source: Source,
 }
@@ -63,8 +63,8 @@ impl Thread {
         }
     }
 
-    /// The chance in its stack at a time. A stack follows from thread and time alone, so it does
-    /// not matter which stacks were taken before.
+    /// Random numbers for its stack at a time. A stack depends only on the thread and the time,
+    /// not on the stacks that were taken before.
     pub fn stack_rng(&self, at: Nanos) -> Rng {
         self.source.named("stack").numbered(at).rng()
     }

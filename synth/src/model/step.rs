@@ -23,7 +23,7 @@ pub struct Step {
     /// The node of the script.
     pub location: Option<ScriptLocation>,
     /// The command line of a tool that asks for it. If it is refused, the tool reports an error and
-    /// the scenario goes on; otherwise an impossible request is an error of the script.
+    /// the scenario continues; otherwise an impossible request is an error of the script.
     pub command: Option<ToolCommand>,
 }
 

@@ -100,7 +100,7 @@ impl Network {
         conversation::exchange(plan, &client, &other_end(plan.to), &mut rng)
     }
 
-    /// The port and the chance of the next conversation.
+    /// The port and the random numbers of the next conversation.
     fn conversation(&mut self) -> (u16, crate::rng::Rng) {
         let number = self.conversations;
         self.conversations += 1;

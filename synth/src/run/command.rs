@@ -1,5 +1,5 @@
 //! Command lines of tools: what a tool prints, and its exit code, when a request of its line is
-//! refused. The scenario goes on, as a batch file does.
+//! refused. The scenario continues, as a batch file does.
 
 use std::collections::BTreeSet;
 

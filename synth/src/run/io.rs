@@ -1,4 +1,4 @@
-//! Files, disks and the network: what threads do with them, when they wait, and when they go on.
+//! Files, disks and the network: what threads do with them, when they wait, and when they continue.
 //!
 //! A thread that waits for a disk or for the network leaves its processor. All of it happens, and
 //! takes its time, whether or not a session records it.
@@ -190,7 +190,7 @@ impl Simulator<'_> {
         self.report_file(FileOperation::Close, since, &open, None, at)
     }
 
-    /// A transfer or flush goes on: with the next request to the disk, or to its end.
+    /// A transfer or flush continues: with the next request to the disk, or to its end.
     fn go_on(
         &mut self,
         thread: usize,
@@ -261,7 +261,7 @@ impl Simulator<'_> {
         Ok((at.at, MICROSECOND, then))
     }
 
-    /// A disk has served a request: it interrupts a processor, and the thread goes on.
+    /// A disk has served a request: it interrupts a processor, and the thread continues.
     pub(super) fn disk_done(&mut self, irp: u64) -> Result<()> {
         let Some(pending) = self.requests.remove(&irp) else {
             return Ok(());
@@ -315,7 +315,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// A thread that waited goes on.
+    /// A thread that waited continues.
     pub(super) fn resume(&mut self, thread: usize) -> Result<()> {
         let Some(found) = self.machine.threads.get_mut(thread) else {
             return Ok(());

@@ -60,7 +60,7 @@ enum Task {
     Switch(usize),
     /// A disk has served a request, by its packet.
     Disk(u64),
-    /// A thread that waited for a disk or the network goes on.
+    /// A thread that waited for a disk or the network continues.
     Resume(usize),
     /// A task of ETW.
     Etw(EtwTask),
@@ -262,7 +262,7 @@ impl<'s> Simulator<'s> {
         thread
     }
 
-    /// Adds operations to a thread, after those that it has.
+    /// Appends operations to the queue of a thread.
     fn enqueue(&mut self, thread: usize, ops: impl IntoIterator<Item = Op>) -> Result<()> {
         self.enqueue_repeated(thread, ops.into_iter().map(|op| (op, 1)))
     }
@@ -361,7 +361,7 @@ impl<'s> Simulator<'s> {
                 self.enqueue_callback(process, [Op::EmitManifest(source)])?;
                 continue;
             }
-            // Each CLR has registered its own provider, and answers for itself alone.
+            // Each CLR has registered its own provider, and answers only for itself.
             let Some(clr) = clr else { continue };
             let Some(runtime) = self.clrs.get(clr).filter(|c| c.started) else {
                 continue;

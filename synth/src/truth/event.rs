@@ -145,7 +145,7 @@ pub struct RaisedEvent<'a> {
     pub descriptor: EventDescriptor,
     /// The activity id, or zero.
     pub activity: Guid,
-    /// The activity from which this one was started.
+    /// The activity that started this one.
     pub related_activity: Option<Guid>,
     /// Name of the event; names and types of its fields.
     pub schema: &'a EventSchema,

@@ -34,7 +34,7 @@ pub struct KnownEvent {
     pub pointer_size: PointerSize,
     /// The activity id, or zero.
     pub activity: Guid,
-    /// The activity from which this one was started.
+    /// The activity that started this one.
     pub related_activity: Option<Guid>,
     /// The record format.
     pub format: RecordFormat,

@@ -1,5 +1,5 @@
-//! The scenarios of `corpus/`, simulated once for all tests of a program: the tests of etl-synth and
-//! the tests in `tests/`.
+//! The scenarios of `corpus/`, simulated once for all tests of a program: the tests of etl-synth
+//! and the tests in `tests/`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! Finds real traces and other programs for tests, runs other projects' readers, and marks the tests
-//! that need them.
+//! Finds real traces and other programs for tests, runs other projects' readers, and marks the
+//! tests that need them.
 //!
 //! A test that needs something outside of the repository has an attribute above `#[test]`:
 //!

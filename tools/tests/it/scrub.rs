@@ -3,7 +3,6 @@
 use crate::common::{Made, header, open, trace, trace_of};
 use etl_format::Guid;
 use etl_format::read::{Order, Record};
-use etl_schema::store::SchemaStore;
 use etl_tools::scrub::{Action, Category, Lengths, Mask, Policy, Scrubber, Summary};
 use proptest::prelude::*;
 
@@ -17,26 +16,21 @@ fn free(policy: Policy, secrets: &[&str]) -> Scrubber<'static> {
     keeping(policy, secrets).lengths(Lengths::Free)
 }
 
-/// The fields of every record that has a schema, as text; all of its payload is fields.
+/// The fields of every event that has a schema, as text; all of its payload is fields.
 fn fields(file: &[u8]) -> Vec<Vec<(String, String)>> {
-    let mut store = SchemaStore::default();
-    records(file, |record| store.learn(record));
+    let mut trace = etl_events::from_bytes(file).unwrap();
+    let mut events = trace.events().without_names();
     let mut all = Vec::new();
-    for fields in records(file, |record| {
-        let decoder = store.decoder(record)?;
-        assert!(
-            decoder
-                .check(record.payload(), etl_format::constants::PointerSize::P8)
-                .is_exact()
-        );
-        let fields = decoder.fields(record.payload(), etl_format::constants::PointerSize::P8);
-        Some(
-            fields
-                .map(|(f, v)| (f.name.to_string(), text_of(&v)))
-                .collect::<Vec<_>>(),
-        )
-    }) {
-        all.extend(fields);
+    while let Some(event) = events.next().unwrap() {
+        let Some(mut fields) = event.fields() else {
+            continue;
+        };
+        let mut texts = Vec::new();
+        for (field, value) in fields.by_ref() {
+            texts.push((field.name.to_string(), text_of(&value)));
+        }
+        assert!(fields.note().is_exact(), "{}", event.name());
+        all.push(texts);
     }
     all
 }

@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use etl_analysis::MachineBuilder;
 use etl_analysis::address::Tallies;
 use etl_analysis::files::Timeline;
-use etl_format::constants::PointerSize;
 use etl_format::read::{Options, Order, Record, Trace};
 use etl_format::rewrite::repack::Repacker;
 use etl_schema::OutType;
 use etl_schema::decode::Value;
-use etl_schema::store::SchemaStore;
 use etl_test_support::{needs, trace};
 use etl_tools::scrub::{Lengths, Mask, Policy, Scrubber, Summary};
 
@@ -35,17 +33,17 @@ fn resolved(file: &[u8]) -> BTreeMap<u32, Tallies> {
         .collect()
 }
 
-/// Every record: timestamp, header without size, and fields. Texts, SIDs and IP addresses are left
+/// Every event: timestamp, header without size, and fields. Texts, SIDs and IP addresses are left
 /// out.
 fn described(file: &[u8]) -> Vec<(i64, String)> {
-    let mut store = SchemaStore::default();
-    for_each(file, |record| store.learn(record));
+    let mut trace = etl_events::from_bytes(file).unwrap();
+    let mut events = trace.events().without_names().with_stale_records();
     let mut all = Vec::new();
-    for_each(file, |record| {
+    while let Some(event) = events.next().unwrap() {
+        let record = event.record();
         let mut line = format!("{:?}", record.identity());
-        if let Some(decoder) = store.decoder(record) {
-            let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
-            for (field, value) in decoder.fields(record.payload(), pointers) {
+        if let Some(mut fields) = event.fields() {
+            for (field, value) in fields.by_ref() {
                 line.push_str(&field.name);
                 match value {
                     Value::Utf16(_) | Value::Ansi(_) | Value::Utf8(_) => {}
@@ -59,14 +57,14 @@ fn described(file: &[u8]) -> Vec<(i64, String)> {
                     other => line.push_str(&format!("{other:?}")),
                 }
             }
-            let note = decoder.check(record.payload(), pointers);
+            let note = fields.note();
             line.push_str(&format!(" {} {}", note.missing, note.trailing.len()));
         }
         // A relogger changes some fields of the header event.
         if record.hook() != Some(0) {
             all.push((record.timestamp().get(), line));
         }
-    });
+    }
     all
 }
 

@@ -8,8 +8,7 @@ use etl_analysis::files::Timeline;
 use etl_analysis::{MachineBuilder, ProcessIndex};
 use etl_events::Subject;
 use etl_format::read::{ExtendedItem, Options, Order, Record, Trace};
-use etl_schema::render;
-use etl_schema::store::SchemaStore;
+use etl_schema::render::Renderer;
 use etl_schema::views::{clr, kernel};
 use etl_test_support::{all_traces, needs, trace};
 use etl_tools::slice::Slicer;
@@ -183,21 +182,19 @@ fn clr_ids(record: &Record<'_>, ids: &[u16]) -> bool {
         && record.descriptor().is_some_and(|d| ids.contains(&d.id))
 }
 
-/// Each record and its decoded fields, in order.
+/// Each record, and the name and the fields of its event, in order.
 fn decoded(file: &[u8]) -> Vec<(Id, Option<String>)> {
-    // A merge may write schemas after their events.
-    let mut store = SchemaStore::default();
-    for_each(file, |record| store.learn(record));
+    let mut trace = etl_events::from_bytes(file).unwrap();
+    let mut events = trace.events().without_names().with_stale_records();
     let mut all = Vec::new();
-    for_each(file, |record| {
-        store.learn(record);
-        let text = store.fields(record).map(|mut fields| {
-            let mut text = fields.schema().name.as_bytes().to_vec();
-            render::Renderer::new().json_fields(&mut text, &mut fields);
+    while let Some(event) = events.next().unwrap() {
+        let text = event.fields().map(|mut fields| {
+            let mut text = event.name().as_bytes().to_vec();
+            Renderer::new().json_fields(&mut text, &mut fields);
             String::from_utf8_lossy(&text).into_owned()
         });
-        all.push((id(record), text));
-    });
+        all.push((id(event.record()), text));
+    }
     all
 }
 

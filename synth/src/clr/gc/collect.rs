@@ -164,7 +164,7 @@ impl Runtime<'_, '_> {
         Ok(())
     }
 
-    /// Survivors: those that were moved, and those that stayed in place.
+    /// Survivors that were moved, and survivors that stayed in place.
     fn emit_survivors(&mut self, collection: &Collection, old: &[Range]) -> Result<()> {
         let moves = !collection.background;
         let mut stayed = Vec::new();

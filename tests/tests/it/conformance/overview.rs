@@ -2,87 +2,53 @@
 
 use std::collections::BTreeMap;
 
-use etl_format::Guid;
+use etl_events::{Event, OwnedEvent};
 use etl_format::constants::RecordKind;
-use etl_format::read::{EventHeader, ExtendedItem, Header, Options, Order, Trace};
 use etl_synth::{Script, Simulation};
 
-/// An event of a provider, as a reader finds it.
-#[derive(Clone, Debug, PartialEq)]
-struct Found {
-    provider: Guid,
-    /// Id of an event, opcode of a classic one.
-    number: u16,
-    level: u8,
-    keyword: u64,
-    activity: Guid,
-    related: Option<Guid>,
-    /// Addresses in its stack.
-    frames: usize,
-}
-
-/// The events of each file of a script, those of the traces themselves apart.
-fn record(script: &str) -> BTreeMap<String, Vec<Found>> {
+/// The events of each file of a script, without the events of the trace itself.
+fn record(script: &str) -> BTreeMap<String, Vec<OwnedEvent>> {
     let scenario = Script::new("overview", script)
         .parse()
         .unwrap_or_else(|e| panic!("{e:#?}"));
     let files = Simulation::new(&scenario).run_in_memory().unwrap();
     let traces = files.into_iter().filter(|file| file.name.ends_with(".etl"));
-    traces
-        .map(|file| (file.name, events(&file.bytes)))
-        .collect()
+    traces.map(|file| (file.name, events(file.bytes))).collect()
 }
 
-fn events(bytes: &[u8]) -> Vec<Found> {
-    let mut trace = Trace::open(bytes, &Options::default()).unwrap();
-    let mut records = trace.records(Order::Time).unwrap();
-    let mut out = Vec::new();
-    while let Some(record) = records.next_record().unwrap() {
-        match record.header() {
-            Header::Event(EventHeader {
-                provider,
-                descriptor,
-                activity,
-                ..
-            }) => {
-                let related = record.extended().find_map(|item| match item {
-                    ExtendedItem::RelatedActivity(id) => Some(id),
-                    _ => None,
-                });
-                let frames = record.extended().find_map(|item| match item {
-                    ExtendedItem::Stack(stack) => Some(stack.len()),
-                    _ => None,
-                });
-                out.push(Found {
-                    frames: frames.unwrap_or(0),
-                    provider,
-                    number: descriptor.id,
-                    level: descriptor.level,
-                    keyword: descriptor.keyword,
-                    activity,
-                    related,
-                });
-            }
-            _ if matches!(record.kind(), RecordKind::FULL32 | RecordKind::FULL64) => {
-                let provider = record.provider().unwrap();
-                out.push(Found {
-                    provider,
-                    number: 0,
-                    level: 0,
-                    keyword: 0,
-                    activity: Guid::ZERO,
-                    related: None,
-                    frames: 0,
-                });
-            }
-            _ => {}
+fn events(bytes: Vec<u8>) -> Vec<OwnedEvent> {
+    let kinds = [
+        RecordKind::EVENT32,
+        RecordKind::EVENT64,
+        RecordKind::FULL32,
+        RecordKind::FULL64,
+    ];
+    let mut trace = etl_events::from_bytes(bytes).unwrap();
+    let mut events = trace.events().without_names();
+    let mut all = Vec::new();
+    while let Some(event) = events.next().unwrap() {
+        if kinds.contains(&event.kind()) {
+            all.push(event.to_owned());
         }
     }
-    out
+    all
 }
 
-fn numbers(found: &[Found]) -> Vec<u16> {
-    found.iter().map(|e| e.number).collect()
+/// The ids of events; `None` for a classic event.
+fn ids(events: &[OwnedEvent]) -> Vec<Option<u16>> {
+    events.iter().map(|e| e.event().id()).collect()
+}
+
+fn count(events: &[OwnedEvent], id: u16) -> usize {
+    let ids = ids(events);
+    ids.iter().filter(|event| **event == Some(id)).count()
+}
+
+/// The only event with an id.
+fn only(events: &[OwnedEvent], id: u16) -> Event<'_> {
+    assert_eq!(count(events, id), 1, "{id}");
+    let mut events = events.iter().map(OwnedEvent::event);
+    events.find(|event| event.id() == Some(id)).unwrap()
 }
 
 const PROVIDERS: &str = r#"
@@ -114,11 +80,18 @@ at "1s" {{ session "none" file="none.etl" }}
 at "3s" {{ stop "shop"; stop "other"; stop "none" }}"#
     );
     let files = record(&script);
-    assert_eq!(numbers(&files["shop.etl"]), [1, 2, 3, 4, 5, 6]);
-    assert_eq!(numbers(&files["other.etl"]), [9]);
-    assert_eq!(numbers(&files["none.etl"]), [0u16; 0]);
+    assert_eq!(
+        ids(&files["shop.etl"]),
+        [Some(1), Some(2), Some(3), Some(4), Some(5), Some(6)]
+    );
+    assert_eq!(ids(&files["other.etl"]), [Some(9)]);
+    assert_eq!(ids(&files["none.etl"]), [None; 0]);
     let guid = etl_schema::sources::provider_guid("Shop");
-    assert!(files["shop.etl"].iter().all(|e| e.provider == guid));
+    assert!(
+        files["shop.etl"]
+            .iter()
+            .all(|e| e.event().provider_guid() == Some(guid))
+    );
 }
 
 #[test]
@@ -132,9 +105,9 @@ at "3s" {{ stop "errors"; stop "details"; stop "without" }}"#
     );
     let files = record(&script);
     // 3 has level 0, 4 keyword 0 and level 4.
-    assert_eq!(numbers(&files["errors.etl"]), [1, 3]);
-    assert_eq!(numbers(&files["details.etl"]), [2, 4]);
-    assert_eq!(numbers(&files["without.etl"]), [2]);
+    assert_eq!(ids(&files["errors.etl"]), [Some(1), Some(3)]);
+    assert_eq!(ids(&files["details.etl"]), [Some(2), Some(4)]);
+    assert_eq!(ids(&files["without.etl"]), [Some(2)]);
 }
 
 #[test]
@@ -146,8 +119,8 @@ at "1s" {{ session "t" file="t.etl" {{ enable "Shop" keywords=0x8 level=4 ignore
 at "3s" {{ stop "s"; stop "t" }}"#
     );
     let files = record(&script);
-    assert_eq!(numbers(&files["s.etl"]), [5, 6], "both, or neither");
-    assert_eq!(numbers(&files["t.etl"]), [0u16; 0]);
+    assert_eq!(ids(&files["s.etl"]), [Some(5), Some(6)], "both, or neither");
+    assert_eq!(ids(&files["t.etl"]), [None; 0]);
 }
 
 #[test]
@@ -159,7 +132,10 @@ at "1s" {{ session "without" file="without.etl" {{ enable "Shop" level=5 }} }}
 at "3s" {{ stop "with"; stop "without" }}"#
     );
     let files = record(&script);
-    let frames = |file: &str| files[file].iter().map(|e| e.frames).collect::<Vec<_>>();
+    let frames = |file: &str| -> Vec<usize> {
+        let events = files[file].iter();
+        events.map(|e| e.event().stack().count()).collect()
+    };
     // A native process has frames of its program and of the system.
     let with = frames("with.etl");
     assert!(with[..2].iter().all(|frames| *frames >= 2), "{with:?}");
@@ -214,25 +190,19 @@ process "App.exe" threads=1 {
 at "1s" { session "s" file="s.etl" { enable "Web" level=5 } }
 at "3s" { stop "s" }"#;
     let files = record(script);
-    let of = |number: u16| {
-        let found: Vec<&Found> = files["s.etl"]
-            .iter()
-            .filter(|e| e.number == number)
-            .collect();
-        assert_eq!(found.len(), 1, "{number}");
-        found[0].clone()
-    };
-    let [outer, inner, step, inner_end, outer_end, after] = [1, 2, 3, 4, 5, 6].map(of);
-    assert_ne!(outer.activity, Guid::ZERO);
-    assert_ne!(outer.activity, inner.activity);
-    // An event without an own id has that of its thread.
-    assert_eq!([step.activity, inner_end.activity], [inner.activity; 2]);
-    assert_eq!(outer_end.activity, outer.activity);
-    assert_eq!(after.activity, Guid::ZERO);
+    let [outer, inner, step, inner_end, outer_end, after] =
+        [1, 2, 3, 4, 5, 6].map(|id| only(&files["s.etl"], id));
+    assert!(outer.activity().is_some());
+    assert_ne!(outer.activity(), inner.activity());
+    // An event without an id of its own has the id of its thread.
+    assert_eq!(step.activity(), inner.activity());
+    assert_eq!(inner_end.activity(), inner.activity());
+    assert_eq!(outer_end.activity(), outer.activity());
+    assert_eq!(after.activity(), None);
     // Only the start names the activity around it.
-    assert_eq!(inner.related, Some(outer.activity));
+    assert_eq!(inner.related_activity(), outer.activity());
     for other in [step, inner_end, outer_end, after] {
-        assert_eq!(other.related, None, "{other:?}");
+        assert_eq!(other.related_activity(), None, "{}", other.name());
     }
 }
 
@@ -277,13 +247,10 @@ at "2s" { disable "runtime" in="s" }
 at "2.5s" { enable "rundown" in="s" keywords=0x118 level=5 }
 at "3.5s" { stop "s" }"#;
     let files = record(script);
-    let loads = files["s.etl"].iter().filter(|e| e.number == 143).count();
-    let lists = files["s.etl"].iter().filter(|e| e.number == 144).count();
+    let loads = count(&files["s.etl"], 143);
+    let lists = count(&files["s.etl"], 144);
     // The provider logs until it is disabled; the other one answers when it is enabled.
     assert!((20..60).contains(&loads), "{loads}");
     assert!(lists > loads, "{lists}");
-    assert!(
-        files["s.etl"].iter().any(|e| e.number == 146),
-        "the list is complete"
-    );
+    assert!(count(&files["s.etl"], 146) > 0, "the list is complete");
 }

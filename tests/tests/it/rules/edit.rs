@@ -1,10 +1,9 @@
 //! A trace as a list of records that can be changed and written again.
 
 use etl_format::cursor::Bytes;
-use etl_format::read::{Options, Order, Trace};
+use etl_format::read::{Options, Trace};
 use etl_format::write::Session;
 use etl_format::write::record::Raw;
-use etl_schema::store::SchemaStore;
 
 /// Bytes before the payload of an event without extended items.
 pub const HEADER: usize = 0x50;
@@ -74,24 +73,22 @@ impl Rec {
     }
 }
 
-/// All records after buffer 0, in time order; and the header event.
+/// All records after buffer 0, in time order.
 pub fn records(file: &[u8]) -> Vec<Rec> {
-    let mut trace = Trace::open(file, &Options::default()).unwrap();
-    let mut store = SchemaStore::default();
-    let mut records = trace.records(Order::Time).unwrap();
+    let mut trace = etl_events::from_bytes(file).unwrap();
+    let mut events = trace.events().without_names().with_stale_records();
     let mut all = Vec::new();
-    while let Some(record) = records.next_record().unwrap() {
+    while let Some(event) = events.next().unwrap() {
+        let record = event.record();
         if record.location().buffer_offset == 0 {
             continue;
         }
-        store.learn(&record);
-        let name = store.decoder(&record).map(|d| d.schema().name.to_string());
-        let (bytes, processor) = (record.bytes().to_vec(), record.processor());
-        let mut bytes = bytes;
+        let name = event.schema().map(|schema| schema.name.to_string());
+        let mut bytes = record.bytes().to_vec();
         bytes.resize(bytes.len().next_multiple_of(8), 0);
         all.push(Rec {
             bytes,
-            processor,
+            processor: record.processor(),
             name: name.unwrap_or_default(),
         });
     }
