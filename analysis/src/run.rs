@@ -163,8 +163,8 @@ impl Analysis {
         Analysis { names, ..self }
     }
 
-    /// Whether stale records are read ([`Record::is_stale`]). By default they are not: they are copies
-    /// of other records of the trace.
+    /// Whether stale records are read ([`Record::is_stale`]). By default they are not: they are
+    /// copies of other records of the trace.
     #[must_use]
     pub fn stale(self, stale: bool) -> Self {
         Analysis { stale, ..self }
@@ -181,8 +181,8 @@ impl Analysis {
         }
     }
 
-    /// Reads all records of a recording in time order, and shows them to `observer`. Damage does not
-    /// end the reading.
+    /// Reads all records of a recording in time order, and shows them to `observer`. Damage does
+    /// not end the reading.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -234,8 +234,8 @@ impl Analysis {
     }
 
     /// As [`Analysis::run`], for observers that need neither records together with the machine nor
-    /// joined stacks. With two or more threads, `records` runs on the thread that reads, and `state`
-    /// on the thread that keeps the machine.
+    /// joined stacks. With two or more threads, `records` runs on the thread that reads, and
+    /// `state` on the thread that keeps the machine.
     ///
     /// # Errors
     /// As [`Analysis::run`].

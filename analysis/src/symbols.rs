@@ -2,9 +2,9 @@
 //!
 //! A rundown at the end of a recording explains the samples before it, so addresses are looked up
 //! after the recording was read: [`Machine::symbols`] finds the owner of an address at a time. Code
-//! that was unloaded and the code that was loaded there later are two owners. The owner is a method,
-//! if an event places one there at that time; else an image of the process, else an image of the
-//! kernel.
+//! that was unloaded and the code that was loaded there later are two owners. The owner is a
+//! method, if an event places one there at that time; else an image of the process, else an image
+//! of the kernel.
 //!
 //! ```no_run
 //! use etl_analysis::symbols::Symbol;

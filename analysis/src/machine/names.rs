@@ -49,8 +49,8 @@ type Text = u32;
 /// Texts, each kept once.
 #[derive(Clone, Debug, Default)]
 struct Texts {
-    /// Numbers by the hash of the text. If several texts have the same hash, the later ones have the
-    /// next free hashes.
+    /// Numbers by the hash of the text. If several texts have the same hash, the later ones have
+    /// the next free hashes.
     numbers: HashMap<u64, Text>,
     /// The texts, one after the other.
     all: String,

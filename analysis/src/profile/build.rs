@@ -392,8 +392,8 @@ impl<'b> Builder<'b> {
 }
 
 impl Profile {
-    /// Arranges nodes, which come after their parents, so that the nodes below a node follow it, the
-    /// heaviest first. Returns their new places.
+    /// Arranges nodes, which come after their parents, so that the nodes below a node follow it,
+    /// the heaviest first. Returns their new places.
     pub(super) fn arrange(&mut self, tree: &[Growing]) -> Vec<usize> {
         let sums = Sums::new(tree);
         let mut roots = Vec::new();

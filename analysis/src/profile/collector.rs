@@ -150,8 +150,8 @@ impl Observer for SampleCollector {
 }
 
 impl SampleCollector {
-    /// Adds a sample, for observers that have a collector. Returns an id of its thread and its stack;
-    /// `None` if it is outside the time that is collected.
+    /// Adds a sample, for observers that have a collector. Returns an id of its thread and its
+    /// stack; `None` if it is outside the time that is collected.
     pub fn add(&mut self, sample: &Sample<'_>) -> Option<SampleStack> {
         let event = &sample.event;
         if !self.range.contains(event.time) {

@@ -1,7 +1,7 @@
 //! CPU profiles: the samples of a recording as call trees with names.
 //!
-//! A [`SampleCollector`] observes the pass over a recording. Names may be at the end of a recording,
-//! so a [`Profile`] is made afterwards.
+//! A [`SampleCollector`] observes the pass over a recording. Names may be at the end of a
+//! recording, so a [`Profile`] is made afterwards.
 //!
 //! ```no_run
 //! use etl_analysis::profile::{FrameTotal, ProfileOptions, SampleCollector};
