@@ -38,8 +38,8 @@ struct Location {
     offset: u64,
 }
 
-/// Sets the location of each finding that has a time and no location yet: the location of the record
-/// of this time, if possible of the finding's process.
+/// Sets the location of each finding that has a time and no location yet: the location of the
+/// record of this time, if possible of the finding's process.
 pub(crate) fn locate<S: Source>(
     recording: &mut Recording<S>,
     facts: &Facts,

@@ -215,7 +215,8 @@ impl Enabled {
         }
     }
 
-    /// The known time in which it applies; without a beginning or an end, all times before or after.
+    /// The known time in which it applies; without a beginning or an end, all times before or
+    /// after.
     fn span(&self) -> TimeSpan {
         TimeSpan {
             from: self.from.unwrap_or(Ticks::MIN),

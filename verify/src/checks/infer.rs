@@ -101,8 +101,8 @@ fn raises(provider: ClrProvider, event: EventKey, mask: u64) -> bool {
 
 /// The smallest level and mask that admit all the events and, for the CLR, make it raise them.
 ///
-/// The mask has as few bits as possible; among equal masks it has the lowest bits. If no event has a
-/// keyword, it is the top bit, since a mask of zero would admit all keywords.
+/// The mask has as few bits as possible; among equal masks it has the lowest bits. If no event has
+/// a keyword, it is the top bit, since a mask of zero would admit all keywords.
 #[must_use]
 pub fn smallest(provider: Guid, events: &[EventKey], processes: &[Process]) -> Enablement {
     let provider = ClrProvider::from_guid(provider);

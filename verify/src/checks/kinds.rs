@@ -1,5 +1,5 @@
-//! A cache by provider and descriptor of events: where a kind of event is counted, its layout in the
-//! tables, and whether its level and keywords are as in the tables.
+//! A cache by provider and descriptor of events: where a kind of event is counted, its layout in
+//! the tables, and whether its level and keywords are as in the tables.
 //!
 //! A trace has a few dozen kinds of events; the cache has one entry for each hash.
 

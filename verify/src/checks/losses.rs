@@ -90,8 +90,8 @@ impl SortedLosses {
         }
     }
 
-    /// The first loss that may have happened from `from` to `to`: the first that does not end before
-    /// `from`, unless it begins after `to`.
+    /// The first loss that may have happened from `from` to `to`: the first that does not end
+    /// before `from`, unless it begins after `to`.
     fn first_in(&self, from: Option<Ticks>, to: Option<Ticks>) -> Option<&Loss> {
         let from = from.unwrap_or(Ticks::MIN);
         let index = self.latest_ends.partition_point(|&end| end < from);

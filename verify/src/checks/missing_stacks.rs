@@ -357,8 +357,8 @@ impl MissingStacks {
         out
     }
 
-    /// Removes kinds that never had a stack: some runtimes log none for a kind, unlike the tables. A
-    /// single event proves nothing about its kind.
+    /// Removes kinds that never had a stack: some runtimes log none for a kind, unlike the tables.
+    /// A single event proves nothing about its kind.
     fn remove_kinds_without_stacks(&self, missing: &mut ByKind) {
         let mut sums: BTreeMap<Kind, u64> = BTreeMap::new();
         for (key, counted) in &*missing {

@@ -384,7 +384,8 @@ impl RecordChecks<'_> {
     }
 }
 
-/// The id of the process that starts, if an event of Microsoft-Windows-Kernel-Process is about that.
+/// The id of the process that starts, if an event of Microsoft-Windows-Kernel-Process is about
+/// that.
 #[inline(never)]
 fn started_process(record: &Record<'_>) -> Option<u32> {
     match kernel_process::process(record)? {

@@ -16,8 +16,8 @@ use super::enablement::MANIFEST;
 use super::merge;
 use super::missing_stacks::Kind;
 
-/// Whether an event belongs to a rundown under the runtime provider, which only the first release of
-/// .NET Framework 4 logs.
+/// Whether an event belongs to a rundown under the runtime provider, which only the first release
+/// of .NET Framework 4 logs.
 fn is_of_first_release(id: u16) -> bool {
     matches!(id, 135..=140 | 149 | 150)
 }
@@ -165,8 +165,8 @@ impl Raised {
         out
     }
 
-    /// Whether an event has method signs and the CLR raises all of them. Signs contain more than the
-    /// event's key: they show whether their session may have had a lower level.
+    /// Whether an event has method signs and the CLR raises all of them. Signs contain more than
+    /// the event's key: they show whether their session may have had a lower level.
     fn raises_all_signs(self, signs: &[SignCount], id: u16) -> bool {
         let mut signs = signs
             .iter()

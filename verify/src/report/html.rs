@@ -19,7 +19,8 @@ use crate::wrap::printable;
 /// Processes with a lane in the timeline and a group of bars; the others are counted.
 const MAX_LANES: usize = 40;
 
-/// Processes whose lanes and bars are not folded, so that the findings are near the top of the page.
+/// Processes whose lanes and bars are not folded, so that the findings are near the top of the
+/// page.
 const MAX_UNFOLDED_PROCESSES: usize = 8;
 
 /// Groups of bars before those that are folded: all processes, and some of them.

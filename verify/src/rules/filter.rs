@@ -406,8 +406,8 @@ fn missing_loads_of(check: &mut Check<'_>, listed: &mut ListedItems<'_>, kind: I
     let Some(proof) = listed.proof(facts, start_rundown) else {
         return;
     };
-    // A keyword that was enabled later, or perhaps never, proves nothing. It was most likely enabled
-    // before a start rundown, and if the start of the CLR was recorded.
+    // A keyword that was enabled later, or perhaps never, proves nothing. It was most likely
+    // enabled before a start rundown, and if the start of the CLR was recorded.
     let until = listed.end_rundown().unwrap_or(Ticks::MAX);
     let Some(enabled) = kind.loads(facts).since(until) else {
         return;

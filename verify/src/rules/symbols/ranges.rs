@@ -227,8 +227,8 @@ const JITTING: EventKey = EventKey {
     keyword: JIT,
 };
 
-/// When the starts of compilations were enabled for all processes, by all enablements: while another
-/// enablement was the only one, loads came alone. `None` if that is not known.
+/// When the starts of compilations were enabled for all processes, by all enablements: while
+/// another enablement was the only one, loads came alone. `None` if that is not known.
 fn jitting_enabled(facts: &Facts) -> Option<Ticks> {
     let admission = &facts.admission;
     let mut enablements = admission.enablements(CLR_RUNTIME);
