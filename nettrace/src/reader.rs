@@ -260,8 +260,8 @@ impl<R: Read> Reader<R> {
         self.damage.count
     }
 
-    /// Whether the end of the stream was read. A killed process leaves a stream without an end. With
-    /// [`Order::Time`], events may still follow.
+    /// Whether the end of the stream was read. A killed process leaves a stream without an end.
+    /// With [`Order::Time`], events may still follow.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         matches!(self.state, State::Complete)
