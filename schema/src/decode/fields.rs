@@ -11,7 +11,7 @@ use std::any::Any;
 use std::ops::Range;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-/// What a walk has found besides values.
+/// The parts of a payload that a walk could not return as values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Note<'a> {
     /// Fields of the schema for which the payload has no byte (or not all of a fixed size).

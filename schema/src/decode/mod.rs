@@ -200,7 +200,7 @@ impl Decoder {
         pointers
     }
 
-    /// Walks a whole payload and returns what is missing and what is left over.
+    /// Walks a whole payload and returns its missing fields and remaining bytes.
     #[must_use]
     pub fn check<'a>(&'a self, payload: &'a [u8], pointers: PointerSize) -> Note<'a> {
         let mut fields = self.fields(payload, pointers);

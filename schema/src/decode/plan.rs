@@ -79,7 +79,7 @@ pub(super) struct Op {
     pub(super) length: Length,
     /// The slot in which this field's value is kept for others.
     pub(super) keep: Option<u8>,
-    /// The size of one value in bytes, where it is always the same.
+    /// The size of one value in bytes, if it is always the same.
     pub(super) size: Option<usize>,
     /// Most elements that an array of elements without bytes can have.
     pub(super) empty: usize,

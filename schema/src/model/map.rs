@@ -71,8 +71,8 @@ impl ValueMap {
         }
     }
 
-    /// Adds values of several bits together, each with the mask of these bits. An example is a
-    /// level of three bits among flags.
+    /// Adds values of groups of bits, each with the mask of its group. An example is a level of
+    /// three bits among flags.
     #[must_use]
     pub(crate) fn with_parts(self, parts: Vec<(u64, MapEntry)>) -> Self {
         ValueMap { parts, ..self }

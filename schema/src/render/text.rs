@@ -260,7 +260,7 @@ fn utf16(out: &mut Vec<u8>, text: Utf16<'_>) {
     escape::escape_chars(out, text.chars());
 }
 
-/// Eight-bit text: UTF-8 where it is valid, other bytes as the characters U+0080 to U+00FF.
+/// Eight-bit text: valid UTF-8, and other bytes as the characters U+0080 to U+00FF.
 fn ansi(out: &mut Vec<u8>, bytes: &[u8]) {
     for chunk in bytes.utf8_chunks() {
         escape_line(out, chunk.valid());

@@ -15,7 +15,7 @@ pub fn bits(field: &Field, value: Value<'_>) -> Option<u64> {
     value.bits(field.in_type().map_or(8, |of| of.width(PointerSize::P8)))
 }
 
-/// The text that a field shows: a buffer of fixed length says what is before its first NUL.
+/// The text of a field. In a buffer of fixed length it ends at the first NUL.
 #[must_use]
 pub fn until_nul<'a>(field: &Field, text: Utf16<'a>) -> Utf16<'a> {
     match field.length {

@@ -47,10 +47,11 @@ pub struct StoreLimits {
     /// Schemas from one kind of source. If there are more, the schemas of TraceLogging are dropped
     /// and learned again; other sources learn no more.
     pub schemas: usize,
-    /// Bytes of one kind of source's metadata, likewise.
+    /// Bytes of the metadata from one kind of source; the same happens if there are more.
     pub bytes: usize,
-    /// Fields and members of all schemas from one kind of source, likewise: a field takes some 300
-    /// bytes of memory, and metadata may need no more than two bytes to describe one.
+    /// Fields and members of all schemas from one kind of source; the same happens if there are
+    /// more. A field needs about 300 bytes of memory, although two bytes of metadata can describe
+    /// it.
     pub fields: usize,
 }
 

@@ -150,7 +150,7 @@ struct Table<'a> {
     maps: HashMap<String, Arc<ValueMap>>,
     /// The map whose values are being read.
     open_map: Option<(String, MapKind, Vec<MapEntry>)>,
-    /// The parts of several bits in that map: their mask, and the entry of a value.
+    /// The groups of bits in that map: their mask, and the entry of a value.
     open_parts: Vec<(u64, MapEntry)>,
     events: Vec<TableEvent>,
     ids: HashSet<Identity>,

@@ -1,7 +1,7 @@
 //! Schemas and values for any schema, made from a sequence of choices.
 //!
-//! Property tests draw a byte string and read choices from it, so that shrinking the string shrinks
-//! what is made of it; an exhausted string chooses 0, the simplest.
+//! Property tests draw a byte string and read choices from it, so that shrinking the string makes a
+//! smaller schema. A string that was read to its end chooses 0, which makes the simplest one.
 
 use crate::encode::OwnedValue;
 use crate::model::{

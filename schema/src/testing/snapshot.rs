@@ -1,9 +1,9 @@
 //! A trace as text that does not change from run to run: for snapshot tests of decoders.
 //!
-//! A decoder's test wants to compare what the trace says, and not when and where it was recorded.
-//! [`Snapshot`] renders records in time order, one block of lines each, with what varies replaced:
-//! times by microseconds since the first record, processes and threads by ordinals (`P1`, `T1`),
-//! addresses by ordinals (`@1`), all in the order in which they appear. The text fits
+//! A test of a decoder compares the events of a trace, but not when and where they were recorded.
+//! [`Snapshot`] renders records in time order, one block of lines each, and replaces values that
+//! vary: times by microseconds since the first record, processes and threads by ordinals (`P1`,
+//! `T1`), addresses by ordinals (`@1`), all in the order in which they appear. The text fits
 //! `insta::assert_snapshot!`, and two texts compare line by line.
 //!
 //! ```
@@ -292,7 +292,7 @@ impl Renderer {
     }
 }
 
-/// Appends what a function renders.
+/// Appends the output of a function.
 fn rendered(out: &mut String, render: impl FnOnce(&mut Vec<u8>)) {
     let mut text = Vec::new();
     render(&mut text);

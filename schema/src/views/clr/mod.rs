@@ -125,8 +125,8 @@ pub struct Decoded<'a> {
     pub event: Event<'a>,
     /// The provider of the event.
     pub provider: ClrProvider,
-    /// Whether the payload is known to end where the fields of the shipped event end. This is only
-    /// checked for events for which it costs nothing; `false` for others.
+    /// Whether the payload surely ends with the fields of the event in the tables. This is checked
+    /// only for events for which the check is free; `false` for others.
     pub exact: bool,
 }
 
@@ -317,8 +317,8 @@ pub fn is_stack(provider: ClrProvider, id: u16) -> bool {
     newest(provider, id).is_some_and(|event| matches!(event.kind, Kind::Stack(_)))
 }
 
-/// For a map from IL to native code, how to check that a payload ends where its fields do; `None`
-/// for other events.
+/// The size of a map from IL to native code, which tells whether a payload ends with its fields;
+/// `None` for other events.
 #[must_use]
 pub fn il_map_size(provider: ClrProvider, id: u16, version: u8) -> Option<IlMapSize> {
     let (event, known) = events(provider).event(id, version, PointerSize::P8)?;
