@@ -44,7 +44,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 packages=("$@")
-[ ${#packages[@]} -gt 0 ] || packages=(etl-format etl-providers etl-schema etl-control etl-events etl-tools etl-synth etl-analysis etl-verify etl-export)
+[ ${#packages[@]} -gt 0 ] || packages=(etl-format etl-providers etl-nettrace etl-schema etl-control etl-events etl-tools etl-synth etl-analysis etl-verify etl-export)
 
 if ! cargo +nightly miri --version >/dev/null 2>&1; then
   [ $install = yes ] ||

@@ -10,8 +10,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # In the order in which they would be published: each needs only those before it.
-crates=(etl-format etl-providers etl-schema etl-control etl-analysis etl-events etl-tools etl-synth etl-verify etl-export etl-tables etlkit)
-declare -A place=([etl-format]=etl-format [etl-providers]=providers [etl-schema]=schema [etl-control]=control [etl-events]=events [etl-tools]=tools [etl-synth]=synth [etl-analysis]=analysis [etl-verify]=verify [etl-export]=export [etl-tables]=tables [etlkit]=cli)
+crates=(etl-format etl-providers etl-nettrace etl-schema etl-control etl-analysis etl-events etl-tools etl-synth etl-verify etl-export etl-tables etlkit)
+declare -A place=([etl-format]=etl-format [etl-providers]=providers [etl-nettrace]=nettrace [etl-schema]=schema [etl-control]=control [etl-events]=events [etl-tools]=tools [etl-synth]=synth [etl-analysis]=analysis [etl-verify]=verify [etl-export]=export [etl-tables]=tables [etlkit]=cli)
 
 wrong=0
 complain() {

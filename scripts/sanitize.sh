@@ -11,7 +11,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=("$@")
-[ ${#packages[@]} -gt 0 ] || packages=(etl-format etl-providers etl-schema etl-control etl-events etl-tools etl-analysis etl-export etlkit)
+[ ${#packages[@]} -gt 0 ] || packages=(etl-format etl-providers etl-nettrace etl-schema etl-control etl-events etl-tools etl-analysis etl-export etlkit)
 triple=$(rustc -vV | sed -n 's/^host: //p')
 build="${SANITIZE_TARGET_DIR:-$PWD/.cache/sanitize}"
 export PROPTEST_CASES="${PROPTEST_CASES:-32}" PROPTEST_DISABLE_FAILURE_PERSISTENCE=true

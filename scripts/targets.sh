@@ -38,7 +38,7 @@ while [ $# -gt 0 ]; do
 done
 packages=("$@")
 tools=no
-[ ${#packages[@]} -gt 0 ] || { packages=(etl-format etl-providers etl-schema etl-control etl-events etl-tools etl-synth etl-analysis etl-verify) && tools=yes; }
+[ ${#packages[@]} -gt 0 ] || { packages=(etl-format etl-providers etl-nettrace etl-schema etl-control etl-events etl-tools etl-synth etl-analysis etl-verify) && tools=yes; }
 # Together they have the CLR, the kernel, stacks, losses, several sessions and processes, and 32-bit
 # machines and processes.
 scenarios=(recipe kernel-session clr-stacks lost-events two-sessions windows-32 wow64)

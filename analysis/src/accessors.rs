@@ -1,7 +1,7 @@
-//! The macro by which structs with many facts get private fields and a method to read each.
+//! The macro for structs with private fields and a method to read each.
 
-/// Declares a struct. Other crates read the fields by methods of the same names: those under
-/// `copy` by value, those under `borrow` by reference. Fields under `own` have no method.
+/// Declares a struct. Other crates read the fields by methods of the same names: fields under
+/// `copy` by value, fields under `borrow` by reference. Fields under `own` have no method.
 macro_rules! with_accessors {
     (
         $(#[$meta:meta])*

@@ -1,10 +1,10 @@
-//! The buffers of a file held against each other: their numbers, processors and times.
+//! Compares the buffers of a file with each other: their numbers, processors and times.
 
 use etl_format::Ticks;
 use etl_format::constants::LogFileMode;
 use etl_format::read::{BufferEntry, Source, Trace};
 
-/// A buffer that contradicts another one.
+/// A buffer that contradicts another buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misplaced {
     /// Its offset in the file.
@@ -34,43 +34,53 @@ impl Misplaced {
 /// Buffers that contradict others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contradictions {
-    /// Buffers that begin before the one with the number before theirs, on the same processor.
+    /// Buffers that begin before the buffer with the previous number, on the same processor.
     pub misnumbered: Vec<Misplaced>,
-    /// Buffers that begin with the time of another one of their processor, and hold as much.
+    /// Buffers that have the begin and the size of another buffer of their processor.
     pub doubled: Vec<Misplaced>,
 }
 
 impl Contradictions {
-    /// What the buffers of a trace state. Where processors share their buffers, or numbers begin
-    /// again in the middle of the file, nothing is known.
+    /// Compares the buffers of a trace. Finds nothing if processors share their buffers, or numbers
+    /// begin again in the middle of the file.
     pub fn of<S: Source>(trace: &Trace<S>) -> Self {
         if !has_processors(trace) {
             return Contradictions::default();
         }
         let session_start = trace.header().timestamp;
-        // Without a record that has a time, a buffer has that of the session's start.
-        let timed =
-            |b: &&BufferEntry| !b.rebuilt && !b.is_header() && b.first_timestamp > session_start;
-        let mut buffers: Vec<&BufferEntry> = trace.buffers().iter().filter(timed).collect();
-        let mut out = Contradictions::default();
+        let mut buffers = Vec::new();
+        for buffer in trace.buffers() {
+            // A buffer without a record that has a time begins with the start of the session.
+            let has_time = buffer.first_timestamp > session_start;
+            if has_time && !buffer.rebuilt && !buffer.is_header() {
+                buffers.push(buffer);
+            }
+        }
+        let mut found = Contradictions::default();
         buffers.sort_by_key(|b| (b.processor, b.sequence_number, b.offset));
-        for (before, b) in buffers.iter().zip(buffers.iter().skip(1)) {
-            if b.processor == before.processor && b.first_timestamp < before.first_timestamp {
-                out.misnumbered.push(Misplaced::of(b));
+        for (before, buffer) in buffers.iter().zip(buffers.iter().skip(1)) {
+            if buffer.processor == before.processor
+                && buffer.first_timestamp < before.first_timestamp
+            {
+                found.misnumbered.push(Misplaced::of(buffer));
             }
         }
-        let time_and_size = |b: &BufferEntry| (b.processor, b.first_timestamp, b.fill);
-        buffers.sort_by_key(|b| (time_and_size(b), b.offset));
-        for (before, b) in buffers.iter().zip(buffers.iter().skip(1)) {
-            if time_and_size(b) == time_and_size(before) {
-                out.doubled.push(Misplaced::of(b));
+        buffers.sort_by_key(|b| (begin_and_size(b), b.offset));
+        for (before, buffer) in buffers.iter().zip(buffers.iter().skip(1)) {
+            if begin_and_size(buffer) == begin_and_size(before) {
+                found.doubled.push(Misplaced::of(buffer));
             }
         }
-        out
+        found
     }
 }
 
-/// Whether each buffer of a trace holds records of one processor, and all are of one file.
+/// The processor, the begin and the size of a buffer.
+fn begin_and_size(buffer: &BufferEntry) -> (u16, Ticks, u32) {
+    (buffer.processor, buffer.first_timestamp, buffer.fill)
+}
+
+/// Whether each buffer of a trace has records of one processor, and all are of one file.
 pub(crate) fn has_processors<S: Source>(trace: &Trace<S>) -> bool {
     let headers = trace.buffers().iter().filter(|b| b.is_header()).count();
     headers <= 1

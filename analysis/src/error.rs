@@ -10,7 +10,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// What went wrong when a file of a recording was read.
+    /// An error while a file was read. `file` is its index in the recording.
     #[must_use]
     pub fn new(file: usize, name: &str, source: etl_format::Error) -> Self {
         Error {

@@ -37,6 +37,7 @@ mod scan;
 mod select;
 mod steps;
 pub mod symbols;
+mod timeline;
 mod within;
 
 pub use error::{Error, Result};

@@ -1,15 +1,17 @@
-//! What was lost, and where: which processor, which span of time.
+//! What was lost, and where: on which processor, in which span of time.
 //!
-//! Whatever a rule misses may be among what was lost, and is then undecided. So each loss is placed
-//! as closely as the file allows: a flag on a buffer assigns it to a processor between two
-//! timestamps; a header's count alone may be of any time of the session.
+//! An event that a rule misses may be among the lost events; then the rule cannot decide. So each
+//! loss is located as closely as the file allows: a flag of a buffer assigns it to a processor and
+//! to the time between two buffers; a count in the header may be of any time of the session.
 
-use etl_format::Ticks;
 use std::collections::HashMap;
 
+use etl_format::Ticks;
 use etl_format::constants::{BufferFlags, LogFileMode};
 use etl_format::read::{BufferEntry, Damage, Note, Source, Trace};
 use serde::Serialize;
+
+use crate::timeline::Timeline;
 
 /// What was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -65,7 +67,7 @@ pub struct Loss {
     pub from: Option<Ticks>,
     /// Last timestamp of the span; `None` for the end.
     pub to: Option<Ticks>,
-    /// The processor, where it is known.
+    /// The processor, if it is known.
     pub processor: Option<u16>,
     /// What was lost.
     pub what: LossKind,
@@ -76,36 +78,41 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Whether records of a session may be missing by it: those of a processor, or of any. The
-    /// session is that of [`Machine::session_of`](crate::Machine::session_of).
+    /// Whether records of a session may be missing by it: the records of one processor, or of any
+    /// processor. [`Machine::session_of`](crate::Machine::session_of) returns the session of a
+    /// file.
     #[must_use]
     pub fn is_of(&self, session: usize, processor: Option<u16>) -> bool {
-        let is_other = self
-            .processor
-            .zip(processor)
-            .is_some_and(|(lost, of)| lost != of);
-        self.session == session && !is_other
+        let is_other_processor = match (self.processor, processor) {
+            (Some(lost), Some(processor)) => lost != processor,
+            _ => false,
+        };
+        self.session == session && !is_other_processor
     }
 
     /// Whether it may have happened within a span.
     #[must_use]
     pub fn touches(&self, from: Option<Ticks>, to: Option<Ticks>) -> bool {
-        let begins_before = |a: Option<Ticks>, b: Option<Ticks>| match (a, b) {
-            (Some(a), Some(b)) => a <= b,
-            _ => true,
-        };
-        begins_before(self.from, to) && begins_before(from, self.to)
+        is_until(self.from, to) && is_until(from, self.to)
     }
 }
 
-/// The losses of known places, in the order of their ends, for a reader in time order.
+/// Whether a begin is not after an end. Spans without a begin or an end have no limit there.
+fn is_until(begin: Option<Ticks>, end: Option<Ticks>) -> bool {
+    match (begin, end) {
+        (Some(begin), Some(end)) => begin <= end,
+        _ => true,
+    }
+}
+
+/// The losses whose ends are known, in the order of their ends, for a reader in time order.
 #[derive(Clone, Debug)]
 pub(crate) struct Passed {
     losses: std::iter::Peekable<std::vec::IntoIter<(Ticks, Loss)>>,
 }
 
 impl Passed {
-    /// Of these losses.
+    /// Sorts losses.
     pub fn new(losses: &[Loss]) -> Self {
         let ends = losses.iter().filter_map(|loss| Some((loss.to?, *loss)));
         let mut ends: Vec<_> = ends.collect();
@@ -124,101 +131,174 @@ impl Passed {
     }
 }
 
-/// The losses that a file reports. `source` is its index, `session` is the index of the first file
-/// of its session, and `at` maps its timestamps.
+/// The losses that a file reports. `source` is its index, and `session` is the index of the first
+/// file of its session.
 pub(crate) fn of_file<S: Source>(
     trace: &Trace<S>,
     source: usize,
     session: usize,
-    at: impl Fn(Ticks) -> Ticks,
+    timeline: &Timeline,
 ) -> Vec<Loss> {
-    let mut streams: Vec<&BufferEntry> = trace.buffers().iter().filter(|b| !b.rebuilt).collect();
-    streams.sort_by_key(|b| (b.processor, b.first_timestamp, b.sequence_number));
-    let mut losses = Vec::new();
-    let mut add = |what, processor, (from, to)| {
-        losses.push(Loss {
+    let mut losses = FileLosses::new(trace, source, session, timeline);
+    let mut located = Located::default();
+    for note in trace.notes() {
+        losses.add_note(note, trace.header().is_of_several_files(), &mut located);
+    }
+    losses.add_unlocated(trace, located);
+    if trace.overwritten().is_some() {
+        losses.add_overwritten(trace);
+    }
+    losses.list
+}
+
+/// The losses that notes about buffers locate, and the counts of losses in the header.
+#[derive(Clone, Copy, Debug, Default)]
+struct Located {
+    has_events: bool,
+    buffers: u32,
+    counted_events: u32,
+    counted_buffers: u32,
+}
+
+/// Collects the losses that a file reports.
+struct FileLosses<'a> {
+    source: usize,
+    session: usize,
+    timeline: &'a Timeline,
+    /// The buffers by processor and time.
+    buffers: Vec<&'a BufferEntry>,
+    /// Indices of buffers by their offsets in the file.
+    indices: HashMap<u64, usize>,
+    list: Vec<Loss>,
+}
+
+impl<'a> FileLosses<'a> {
+    fn new<S: Source>(
+        trace: &'a Trace<S>,
+        source: usize,
+        session: usize,
+        timeline: &'a Timeline,
+    ) -> Self {
+        let mut buffers: Vec<_> = trace.buffers().iter().filter(|b| !b.rebuilt).collect();
+        buffers.sort_by_key(|b| (b.processor, b.first_timestamp, b.sequence_number));
+        let mut indices = HashMap::new();
+        for (index, buffer) in buffers.iter().enumerate() {
+            indices.insert(buffer.offset, index);
+        }
+        FileLosses {
+            source,
+            session,
+            timeline,
+            buffers,
+            indices,
+            list: Vec::new(),
+        }
+    }
+
+    /// Adds a loss between two times.
+    fn add(
+        &mut self,
+        what: LossKind,
+        processor: Option<u16>,
+        from: Option<Ticks>,
+        to: Option<Ticks>,
+    ) {
+        self.list.push(Loss {
             from,
             to,
             processor,
             what,
-            source,
-            session,
+            source: self.source,
+            session: self.session,
         });
-    };
-    let indices: HashMap<u64, usize> = streams
-        .iter()
-        .enumerate()
-        .map(|(index, b)| (b.offset, index))
-        .collect();
-    // The buffer that is so many places after the one at an offset, on its processor.
-    let neighbour = |offset: u64, processor: u16, by: isize| {
-        let b = streams.get(indices.get(&offset)?.checked_add_signed(by)?)?;
-        (b.processor == processor).then_some(*b)
-    };
-    let around = |offset: u64, processor: u16, by: [isize; 2]| {
-        let [from, to] = by.map(|by| neighbour(offset, processor, by));
-        (
-            from.map(|b| at(b.first_timestamp)),
-            to.map(|b| at(b.first_timestamp)),
-        )
-    };
-    let of_several_files = trace.header().is_of_several_files();
-    let (mut counted, mut located) = ((0u32, 0u32), (false, 0u32));
-    for note in trace.notes() {
+    }
+
+    /// The buffer that is `steps` places after the buffer at an offset, on the same processor.
+    fn neighbour(&self, offset: u64, processor: u16, steps: isize) -> Option<&'a BufferEntry> {
+        let index = self.indices.get(&offset)?.checked_add_signed(steps)?;
+        let buffer = *self.buffers.get(index)?;
+        if buffer.processor == processor {
+            Some(buffer)
+        } else {
+            None
+        }
+    }
+
+    /// When the buffer begins that is `steps` places after the buffer at an offset.
+    fn time_of(&self, offset: u64, processor: u16, steps: isize) -> Option<Ticks> {
+        let buffer = self.neighbour(offset, processor, steps)?;
+        Some(self.begin(buffer))
+    }
+
+    /// When a buffer begins, on the timeline.
+    fn begin(&self, buffer: &BufferEntry) -> Ticks {
+        self.timeline.timestamp(self.source, buffer.first_timestamp)
+    }
+
+    /// Adds the loss that a note is about, if any. `is_joined` is whether the file was made from
+    /// several.
+    fn add_note(&mut self, note: &Note, is_joined: bool, located: &mut Located) {
         match *note {
-            Note::EventsLost(n) => counted.0 = n,
-            Note::BuffersLost(n) => counted.1 = n,
+            Note::EventsLost(count) => located.counted_events = count,
+            Note::BuffersLost(count) => located.counted_buffers = count,
             Note::EventsLostInBuffer { offset, processor } => {
-                located.0 = true;
-                add(
-                    LossKind::EventsLost,
-                    Some(processor),
-                    around(offset, processor, [0, 1]),
-                );
+                located.has_events = true;
+                let from = self.time_of(offset, processor, 0);
+                let to = self.time_of(offset, processor, 1);
+                self.add(LossKind::EventsLost, Some(processor), from, to);
             }
             Note::BufferLostBefore { offset, processor } => {
-                // A buffer of one source may be missing among several of the others.
-                let is_same = of_several_files
-                    && neighbour(offset, processor, -1)
-                        .is_some_and(|b| b.flags.has(BufferFlags::BUFFER_LOST));
-                located.1 = located.1.saturating_add(u32::from(!is_same));
-                add(
-                    LossKind::BuffersLost,
-                    Some(processor),
-                    around(offset, processor, [-1, 0]),
-                );
+                let before = self.neighbour(offset, processor, -1);
+                // A buffer of one source may be missing between several buffers of other sources.
+                let is_same = is_joined
+                    && before.is_some_and(|buffer| buffer.flags.has(BufferFlags::BUFFER_LOST));
+                located.buffers = located.buffers.saturating_add(u32::from(!is_same));
+                let from = self.time_of(offset, processor, -1);
+                let to = self.time_of(offset, processor, 0);
+                self.add(LossKind::BuffersLost, Some(processor), from, to);
             }
             Note::Unclosed => {
-                let last = streams.iter().map(|b| b.first_timestamp).max().map(&at);
-                add(LossKind::EndMissing, None, (last, None));
+                let begins = self.buffers.iter().map(|b| b.first_timestamp);
+                let last = begins.max();
+                let last = last.map(|raw| self.timeline.timestamp(self.source, raw));
+                self.add(LossKind::EndMissing, None, last, None);
             }
             _ => {}
         }
     }
-    // A count has no location; flags on buffers have. A buffer without selected records has none.
-    if counted.0 > 0 && (!located.0 || trace.header().is_selection()) {
-        add(LossKind::EventsLost, None, (None, None));
-    }
-    // The buffers that were missing from the source of a relogged file are counted without a flag.
-    let relogged = trace.header().mode.has(LogFileMode::RELOG);
-    if counted.1 > 0 && (located.1 == 0 || relogged && counted.1 > located.1) {
-        add(LossKind::BuffersLost, None, (None, None));
-    }
-    if trace.overwritten().is_some() {
-        let mut known = None;
-        for b in streams.iter().filter(|b| !is_first(trace, b)) {
-            // They stand by processor and time: the first one of each is where what is left begins.
-            if known != Some(b.processor) {
-                known = Some(b.processor);
-                let until = at(b.first_timestamp).saturating_add(-1);
-                add(LossKind::Overwritten, known, (None, Some(until)));
-            }
+
+    /// Adds the losses that the header counts and no flag of a buffer locates.
+    fn add_unlocated<S: Source>(&mut self, trace: &Trace<S>, located: Located) {
+        let header = trace.header();
+        // A selection leaves out buffers without selected records, and with them their flags.
+        let has_flags = located.has_events && !header.is_selection();
+        if located.counted_events > 0 && !has_flags {
+            self.add(LossKind::EventsLost, None, None, None);
+        }
+        // A relogged file counts the buffers that were missing from its source, and flags none.
+        let is_relogged = header.mode.has(LogFileMode::RELOG);
+        let has_more = is_relogged && located.counted_buffers > located.buffers;
+        if located.counted_buffers > 0 && (located.buffers == 0 || has_more) {
+            self.add(LossKind::BuffersLost, None, None, None);
         }
     }
-    losses
+
+    /// Adds the overwritten part of a circular file: for each processor, the time before its first
+    /// buffer that is left.
+    fn add_overwritten<S: Source>(&mut self, trace: &Trace<S>) {
+        let mut processor = None;
+        for buffer in std::mem::take(&mut self.buffers) {
+            if is_first(trace, buffer) || processor == Some(buffer.processor) {
+                continue;
+            }
+            processor = Some(buffer.processor);
+            let until = self.begin(buffer).saturating_add(-1);
+            self.add(LossKind::Overwritten, processor, None, Some(until));
+        }
+    }
 }
 
-/// Whether a buffer is the one of the file's header, which stays where it is.
+/// Whether a buffer is the first of the file, with the header: it is not overwritten.
 fn is_first<S: Source>(trace: &Trace<S>, buffer: &BufferEntry) -> bool {
     trace
         .buffers()
@@ -231,7 +311,7 @@ fn is_first<S: Source>(trace: &Trace<S>, buffer: &BufferEntry) -> bool {
 pub(crate) struct Surroundings {
     /// By offset.
     by_place: Vec<BufferEntry>,
-    /// Processors and first timestamps of those that were not rebuilt, sorted.
+    /// Processors and first timestamps of the buffers that were not rebuilt, sorted.
     by_time: Vec<(u16, Ticks)>,
 }
 
@@ -246,39 +326,58 @@ impl Surroundings {
         by_time.sort_unstable();
         Surroundings { by_place, by_time }
     }
+
+    /// The buffer that contains an offset of the file.
+    fn buffer_at(&self, offset: u64) -> Option<&BufferEntry> {
+        let after = self.by_place.partition_point(|b| b.offset <= offset);
+        let buffer = self.by_place.get(after.checked_sub(1)?)?;
+        if offset < buffer.offset + u64::from(buffer.stored) {
+            Some(buffer)
+        } else {
+            None
+        }
+    }
+
+    /// The raw first timestamp of the next buffer of the same processor.
+    fn next_begin(&self, buffer: &BufferEntry) -> Option<Ticks> {
+        let key = (buffer.processor, buffer.first_timestamp);
+        let next = self.by_time.partition_point(|begin| *begin <= key);
+        match self.by_time.get(next) {
+            Some(&(processor, begin)) if processor == buffer.processor => Some(begin),
+            _ => None,
+        }
+    }
 }
 
-/// The loss that damage of a file means: what stood between the buffers around it. `source`,
-/// `session` and `at` as for [`of_file`].
+/// The loss that damage of a file means: the records between the buffers around it. `source` and
+/// `session` as for [`of_file`].
 pub(crate) fn of_damage(
     damage: &Damage,
     buffers: &Surroundings,
     source: usize,
     session: usize,
-    at: impl Fn(Ticks) -> Ticks,
+    timeline: &Timeline,
 ) -> Loss {
-    let Surroundings { by_place, by_time } = buffers;
-    // Damage inside a buffer begins within it; what is missing may be of its time and later.
-    let index = by_place.partition_point(|b| b.offset <= damage.range.start);
-    let inside = index.checked_sub(1).and_then(|i| by_place.get(i));
-    let within = inside.filter(|b| damage.range.start < b.offset + u64::from(b.stored));
-    let processor = within.filter(|b| damage.range.end <= b.offset + u64::from(b.stored));
-    let from = within.map(|b| at(b.first_timestamp));
-    // Later buffers of the same processor bound it, where it is inside one.
-    let to = processor.and_then(|own| {
-        let (processor, timestamp) = (own.processor, own.first_timestamp);
-        let later = by_time.partition_point(|&b| b <= (processor, timestamp));
-        let later = by_time.get(later).filter(|(other, _)| *other == processor);
-        later.map(|&(_, timestamp)| at(timestamp))
-    });
-    Loss {
-        from,
-        to,
-        processor: processor.map(|b| b.processor),
+    let mut loss = Loss {
+        from: None,
+        to: None,
+        processor: None,
         what: LossKind::FileDamaged,
         source,
         session,
+    };
+    // Damage inside a buffer begins within it; what is missing may be of its time and later.
+    let Some(buffer) = buffers.buffer_at(damage.range.start) else {
+        return loss;
+    };
+    loss.from = Some(timeline.timestamp(source, buffer.first_timestamp));
+    if damage.range.end <= buffer.offset + u64::from(buffer.stored) {
+        loss.processor = Some(buffer.processor);
+        // The next buffer of the same processor ends it.
+        let next = buffers.next_begin(buffer);
+        loss.to = next.map(|raw| timeline.timestamp(source, raw));
     }
+    loss
 }
 
 #[cfg(test)]
@@ -320,7 +419,7 @@ mod tests {
         let unplaced = |mode, name, buffers_lost| {
             let file = lossy(mode, name, buffers_lost);
             let trace = Trace::open(&file[..], &Options::default()).unwrap();
-            let losses = of_file(&trace, 0, 0, |at| at);
+            let losses = of_file(&trace, 0, 0, &Timeline::new(vec![trace.clock()]));
             let unplaced = losses
                 .iter()
                 .filter(|loss| (loss.from, loss.to) == (None, None));
@@ -353,12 +452,11 @@ mod tests {
 
     #[test]
     fn touches_spans_that_share_a_time() {
-        let (processor, what) = (None, LossKind::EventsLost);
         let loss = |from, to| Loss {
             from,
             to,
-            processor,
-            what,
+            processor: None,
+            what: LossKind::EventsLost,
             source: 0,
             session: 0,
         };

@@ -10,9 +10,9 @@ use crate::machine::{Change, Machine};
 /// Sees a recording in time order, with the machine as it is then. Every method does nothing by
 /// default.
 ///
-/// Samples and stacks come once they are complete, so later than the events they belong to, and in
-/// the order of these events. The machine is ahead of them by then: what it knows of the past, such
-/// as the process of a thread, is part of what they bring along.
+/// Samples and stacks come once they are complete, so later than their events, and in the order of
+/// these events. The machine is ahead of them by then, so they have what it knew at the time of the
+/// event, such as the process of a thread.
 ///
 /// ```no_run
 /// use etl_analysis::{Analysis, Joins, Machine, Observer, Recording, Sample};
@@ -41,10 +41,10 @@ use crate::machine::{Change, Machine};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Observer {
-    /// What it is shown joined with its stack.
+    /// Which events it needs joined with their stacks.
     const JOINS: Joins = Joins::All;
 
-    /// A record. The machine has taken it in.
+    /// A record. The machine has been changed by it.
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let _ = (machine, record, event);
     }
@@ -54,22 +54,22 @@ pub trait Observer {
         let _ = (machine, change, event);
     }
 
-    /// A sample of what a processor was doing, with its stack where there is one.
+    /// A sample of what a processor was doing, with its stack if there is one.
     fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
         let _ = (machine, sample);
     }
 
-    /// The stack of an event that is no sample.
+    /// The stack of an event that is not a sample.
     fn stack(&mut self, machine: &Machine, stack: &Stack<'_>) {
         let _ = (machine, stack);
     }
 
-    /// Records are missing: what began before this and has no end yet may have ended.
+    /// Records are missing: an operation that began before and has no end yet may have ended.
     fn loss(&mut self, loss: &Loss) {
         let _ = loss;
     }
 
-    /// The recording was read to its end, and `machine` is all that it says.
+    /// The recording was read to its end; `machine` does not change any more.
     fn finish(&mut self, machine: &Machine) {
         let _ = machine;
     }
@@ -99,7 +99,7 @@ pub enum Joins {
 }
 
 impl Joins {
-    /// What both join.
+    /// Joins the events that either joins.
     #[must_use]
     pub const fn and(self, other: Joins) -> Joins {
         if (self as u8) < other as u8 {
@@ -109,7 +109,7 @@ impl Joins {
         }
     }
 
-    /// Whether it joins all that `other` does.
+    /// Whether it joins all events that `other` joins.
     #[must_use]
     pub const fn has(self, other: Joins) -> bool {
         self as u8 >= other as u8
@@ -215,7 +215,7 @@ pub struct EventRef {
     pub number: u64,
     /// Index of its file.
     pub file: usize,
-    /// The first of the files of its session: one session may have written several.
+    /// Its session: the index of the first file of the session, which may have written several.
     pub session: usize,
     /// Time in ticks of the recording's clock.
     pub time: Ticks,
@@ -283,7 +283,7 @@ pub struct Sample<'a> {
     pub event: EventRef,
     /// The instruction pointer.
     pub address: u64,
-    /// The stack; empty where none was recorded.
+    /// The stack; empty if none was recorded.
     pub frames: Frames<'a>,
 }
 
@@ -305,8 +305,8 @@ pub struct Frames<'a> {
     pub kernel: &'a [u64],
     /// In the process, innermost first.
     pub user: &'a [u64],
-    /// Whether a part is missing: it is named by a key that is not defined, or did not come before
-    /// the limits of what is held were reached.
+    /// Whether a part is missing: its key is not defined, or it did not come before the memory limits
+    /// were reached.
     pub is_partial: bool,
 }
 
@@ -316,20 +316,20 @@ impl<'a> Frames<'a> {
         self.kernel.iter().chain(self.user).copied()
     }
 
-    /// Whether there is none.
+    /// Whether there are no addresses.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kernel.is_empty() && self.user.is_empty()
     }
 }
 
-/// Sees every record before the machine takes it in; see
+/// Sees every record before the machine is changed by it; see
 /// [`Analysis::run_split`](crate::Analysis::run_split).
 ///
-/// With several threads this runs on the one that reads, ahead of the machine: so it has no state
-/// of the machine at hand. Every method does nothing by default.
+/// With several threads this runs on the thread that reads, ahead of the machine, so it cannot see
+/// the machine. Every method does nothing by default.
 pub trait RecordObserver {
-    /// Any record of the file with this index, before it is shown as one of its kind.
+    /// Any record of the file with this index, before the method for its kind is called.
     #[inline]
     fn record(&mut self, record: &Record<'_>, file: usize) {
         let _ = (record, file);

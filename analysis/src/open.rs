@@ -1,4 +1,4 @@
-//! Operations whose ends are awaited, and which of them losses give up.
+//! Operations that have not ended. Losses of records drop those whose ends may be missing.
 
 use std::hash::Hash;
 
@@ -6,7 +6,7 @@ use foldhash::HashMap;
 
 use crate::loss::Loss;
 
-/// The records among which an operation ends: a loss of such records may hide the end.
+/// The records that may have the end of an operation. A loss of such records may hide the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Scope {
     session: usize,
@@ -20,6 +20,14 @@ impl Scope {
         Scope {
             session,
             processor: None,
+        }
+    }
+
+    /// The records that a loss may hide.
+    pub(crate) fn of_loss(loss: &Loss) -> Self {
+        Scope {
+            session: loss.session,
+            processor: loss.processor,
         }
     }
 
@@ -52,11 +60,18 @@ impl Scope {
 /// ```
 #[derive(Clone, Debug)]
 pub struct OpenOperations<K, V> {
-    /// With the number of the scope in which each began.
-    all: HashMap<K, (usize, V)>,
+    all: HashMap<K, Open<V>>,
     /// How many of them are not given up.
     count: usize,
     scopes: Scopes,
+}
+
+/// An operation that began.
+#[derive(Clone, Debug)]
+struct Open<V> {
+    /// The number of the scope in which it began.
+    scope: usize,
+    value: V,
 }
 
 impl<K, V> Default for OpenOperations<K, V> {
@@ -82,17 +97,17 @@ impl<K: Hash + Eq, V> OpenOperations<K, V> {
         self.count == 0
     }
 
-    /// The operation with a key.
+    /// The open operation with a key.
     #[must_use]
     pub fn get(&self, key: &K) -> Option<&V> {
-        let (scope, value) = self.all.get(key)?;
-        self.scopes.is_open(*scope).then_some(value)
+        let open = self.all.get(key)?;
+        self.scopes.is_open(open.scope).then_some(&open.value)
     }
 
-    /// Likewise, to change it.
+    /// As [`OpenOperations::get`], to change it.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
-        let (scope, value) = self.all.get_mut(key)?;
-        self.scopes.is_open(*scope).then_some(value)
+        let open = self.all.get_mut(key)?;
+        self.scopes.is_open(open.scope).then_some(&mut open.value)
     }
 
     /// An operation begins, and ends with a record of `scope`. Returns the operation that it
@@ -100,7 +115,7 @@ impl<K: Hash + Eq, V> OpenOperations<K, V> {
     pub fn begin(&mut self, key: K, scope: Scope, value: V) -> Option<V> {
         let scope = self.scopes.begin(scope);
         self.count += 1;
-        let before = self.all.insert(key, (scope, value));
+        let before = self.all.insert(key, Open { scope, value });
         self.still_open(before)
     }
 
@@ -118,51 +133,52 @@ impl<K: Hash + Eq, V> OpenOperations<K, V> {
     }
 
     /// An operation that was taken out, unless it had been given up.
-    fn still_open(&mut self, before: Option<(usize, V)>) -> Option<V> {
-        let (scope, value) = before?;
-        self.scopes.end(scope).then(|| {
-            self.count -= 1;
-            value
-        })
+    fn still_open(&mut self, before: Option<Open<V>>) -> Option<V> {
+        let Open { scope, value } = before?;
+        if !self.scopes.end(scope) {
+            return None;
+        }
+        self.count -= 1;
+        Some(value)
     }
 
     /// Drops the operations whose ends may be missing by a loss. Returns how many.
     pub fn give_up(&mut self, loss: &Loss) -> usize {
         let given_up = self.scopes.close(loss);
         self.count -= given_up;
-        // To visit all costs no more than to begin those that are dropped, or to end those before.
+        // To visit all operations costs no more than to begin the dropped ones.
         if self.all.len() > 2 * self.count {
             let scopes = &self.scopes;
-            self.all.retain(|_, (scope, _)| scopes.is_open(*scope));
+            self.all.retain(|_, open| scopes.is_open(open.scope));
             self.all.shrink_to(2 * self.count);
         }
         given_up
     }
 
-    /// Takes out all that are open, in no order.
+    /// Takes out all open operations, in no order.
     pub fn take(&mut self) -> impl Iterator<Item = (K, V)> + use<K, V> {
         let OpenOperations { all, scopes, .. } = std::mem::take(self);
         let open = all
             .into_iter()
-            .filter(move |(_, (scope, _))| scopes.is_open(*scope));
-        open.map(|(key, (_, value))| (key, value))
+            .filter(move |(_, open)| scopes.is_open(open.scope));
+        open.map(|(key, open)| (key, open.value))
     }
 
-    /// All that are open, in no order.
+    /// All open operations, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         let open = self
             .all
             .iter()
-            .filter(|(_, (scope, _))| self.scopes.is_open(*scope));
-        open.map(|(key, (_, value))| (key, value))
+            .filter(|(_, open)| self.scopes.is_open(open.scope));
+        open.map(|(key, open)| (key, &open.value))
     }
 }
 
 /// The scopes of operations, by number.
 #[derive(Clone, Debug, Default)]
 struct Scopes {
-    /// The numbers of those that no loss has ended, by session and place: that of no processor
-    /// comes first.
+    /// The numbers of the scopes that no loss has ended, by session and place. The scope of the
+    /// whole session comes before the scopes of processors.
     current: Vec<Vec<Option<usize>>>,
     /// How many operations are open in each; `None` once a loss ended it.
     counts: Vec<Option<usize>>,
@@ -172,7 +188,8 @@ impl Scopes {
     /// An operation begins. Returns the number of its scope.
     fn begin(&mut self, scope: Scope) -> usize {
         let Scope { session, processor } = scope;
-        let (next, place) = (self.counts.len(), place(processor));
+        let next = self.counts.len();
+        let place = place(processor);
         if self.current.len() <= session {
             self.current.resize(session + 1, Vec::new());
         }
@@ -203,25 +220,24 @@ impl Scopes {
         self.counts.get(scope).is_some_and(Option::is_some)
     }
 
-    /// Ends the scopes that a loss is of. Returns how many operations were open in them.
+    /// Ends the scopes in which a loss may have happened. Returns how many operations were open in
+    /// them.
     fn close(&mut self, loss: &Loss) -> usize {
         let Some(of_session) = self.current.get_mut(loss.session) else {
             return 0;
         };
+        let mut closed = Vec::new();
+        if loss.processor.is_none() {
+            closed.append(of_session);
+        } else {
+            for place in [place(None), place(loss.processor)] {
+                closed.extend(of_session.get_mut(place).map(Option::take));
+            }
+        }
         let mut given_up = 0;
-        let mut close = |scope: usize| {
+        for scope in closed.into_iter().flatten() {
             let count = self.counts.get_mut(scope).and_then(Option::take);
             given_up += count.unwrap_or(0);
-        };
-        match loss.processor {
-            None => of_session.drain(..).flatten().for_each(close),
-            own => {
-                let current = |of| of_session.get_mut(place(of)).and_then(Option::take);
-                [None, own]
-                    .into_iter()
-                    .filter_map(current)
-                    .for_each(&mut close);
-            }
         }
         given_up
     }
@@ -240,12 +256,11 @@ mod tests {
     use crate::loss::LossKind;
 
     fn loss(session: usize, processor: Option<u16>) -> Loss {
-        let (from, to, what) = (None, None, LossKind::BuffersLost);
         Loss {
-            from,
-            to,
+            from: None,
+            to: None,
             processor,
-            what,
+            what: LossKind::BuffersLost,
             source: session,
             session,
         }
@@ -276,7 +291,8 @@ mod tests {
                         prop_assert_eq!(open.end(&key), naive.remove(&key).map(|of| of.2));
                     }
                     _ => {
-                        let (loss, before) = (loss(session, processor), naive.len());
+                        let loss = loss(session, processor);
+                        let before = naive.len();
                         naive.retain(|_, (session, of, _)| !loss.is_of(*session, *of));
                         prop_assert_eq!(open.give_up(&loss), before - naive.len());
                     }
@@ -303,12 +319,13 @@ mod tests {
         for key in 0..OPEN {
             open.begin(key, Scope::session(0), ());
         }
-        let (mut visited, mut most) = (0, 0);
+        let mut visited = 0;
+        let mut most = 0;
         for key in OPEN..OPEN + LOSSES {
             open.begin(key, Scope::session(1), ());
             let before = open.all.len();
             assert_eq!(open.give_up(&loss(1, None)), 1);
-            // Those that were given up before are dropped only where all are visited.
+            // Operations that were given up before are dropped only if all are visited.
             visited += if open.all.len() < before { before } else { 0 };
             most = most.max(before);
         }

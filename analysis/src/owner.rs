@@ -10,7 +10,7 @@ use foldhash::HashMap;
 use crate::keys::ProcessIndex;
 use crate::machine::Machine;
 
-/// Threads without a known process whose events are counted apart.
+/// Threads without a known process whose events are counted for each thread.
 const MAX_WAITING: usize = 1 << 20;
 
 /// The process and the thread that a record is about.
@@ -33,15 +33,15 @@ impl RecordOwner {
 }
 
 /// The process and the thread that a record is about: from its header, or for a sample or a stack
-/// the process and the thread that ran. A sample has a thread only. Ids with all bits set, which
-/// some classic events have, are unknown.
+/// the process and the thread that ran. A sample states only the thread. Ids with all bits set, which
+/// some classic events have, mean that the id is unknown.
 #[must_use]
 #[inline]
 pub fn owner(record: &Record<'_>) -> RecordOwner {
     stated(record).known()
 }
 
-/// As [`owner`], with ids that are unknown.
+/// As [`owner`], but unknown ids are returned as they are stated.
 #[inline]
 pub(crate) fn stated(record: &Record<'_>) -> RecordOwner {
     match record.hook() {
@@ -74,7 +74,7 @@ pub(crate) fn stated(record: &Record<'_>) -> RecordOwner {
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     of_processes: Vec<u64>,
-    /// Those of threads whose process is not known yet.
+    /// Events of threads whose process is not known yet.
     waiting: HashMap<ThreadId, u64>,
 }
 
@@ -107,7 +107,7 @@ impl Counts {
         }
     }
 
-    /// The threads may have become known later.
+    /// Adds the events of threads whose process became known later.
     pub(crate) fn finish(mut self, machine: &mut Machine) -> Vec<u64> {
         for (tid, count) in std::mem::take(&mut self.waiting) {
             if let Some(process) = machine.running(tid) {
@@ -135,8 +135,8 @@ pub(crate) fn is_read(record: &Record<'_>) -> bool {
     is_of_machine(record)
 }
 
-/// Whether a merge added a record to describe the machine, or it is an event of the kernel about a
-/// process or a thread in the form that some relogged traces have.
+/// Whether a merge wrote a record to describe the machine, or the record is an event of the kernel
+/// about a process or a thread in the form that some relogged traces have.
 #[inline(never)]
 fn is_of_machine(record: &Record<'_>) -> bool {
     let Header::Full(header) = record.header() else {

@@ -1,7 +1,7 @@
-//! Which process has which events, counted in the order of the file.
+//! How many events each process has, counted in the order of the file.
 //!
-//! Of nearly all records only their process and thread matter. Those about processes and threads
-//! are kept, and taken in by the machine in time order at the end.
+//! Only the process and the thread of nearly all records are needed. Records about processes and
+//! threads are kept, and change the machine in time order at the end.
 
 use etl_format::constants::offset;
 use etl_format::cursor::Bytes;
@@ -28,11 +28,11 @@ const MAX_BYTES: usize = 16 << 20;
 /// What the header of a record says of its owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Owner {
-    /// The process in the high half, the thread in the low one.
+    /// The process in the high half, the thread in the low half.
     ids: u64,
-    /// Which of the two it has.
-    has: (bool, bool),
-    /// Whether it is an EVENT record: then the thread is one of the process.
+    has_pid: bool,
+    has_tid: bool,
+    /// Whether it is an EVENT record: then the thread belongs to the process.
     is_event: bool,
 }
 
@@ -44,7 +44,8 @@ impl Owner {
             let ids = record.bytes().u64_at(offset::event::THREAD).unwrap_or(0);
             return Owner {
                 ids,
-                has: (true, true),
+                has_pid: true,
+                has_tid: true,
                 is_event: true,
             };
         }
@@ -57,19 +58,26 @@ impl Owner {
         let ids = u64::from(high) << 32 | u64::from(low);
         Owner {
             ids,
-            has: (process_id.is_some(), thread_id.is_some()),
+            has_pid: process_id.is_some(),
+            has_tid: thread_id.is_some(),
             is_event: false,
         }
     }
 
     fn pid(self) -> Option<ProcessId> {
-        self.has
-            .0
-            .then_some(ProcessId::new((self.ids >> 32) as u32))
+        if self.has_pid {
+            Some(ProcessId::new((self.ids >> 32) as u32))
+        } else {
+            None
+        }
     }
 
     fn tid(self) -> Option<ThreadId> {
-        self.has.1.then_some(ThreadId::new(self.ids as u32))
+        if self.has_tid {
+            Some(ThreadId::new(self.ids as u32))
+        } else {
+            None
+        }
     }
 
     /// The ids without unknown ones.
@@ -92,7 +100,7 @@ impl Owner {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     timestamp: Ticks,
-    /// The processor; the first buffer of the file counts as one before all others.
+    /// The processor, from 1. The first buffer of the file, which is before all others, has 0.
     stream: u32,
     sequence_number: i64,
     in_buffer: u32,
@@ -100,18 +108,17 @@ struct Place {
 
 impl Place {
     fn of(record: &Record<'_>) -> Self {
-        let at = record.location();
-        let stream = if at.buffer_offset == 0 {
+        let location = record.location();
+        let stream = if location.buffer_offset == 0 {
             0
         } else {
-            u32::from(at.processor) + 1
+            u32::from(location.processor) + 1
         };
-        let (sequence_number, in_buffer) = (at.sequence_number, at.in_buffer);
         Place {
             timestamp: record.timestamp(),
             stream,
-            sequence_number,
-            in_buffer,
+            sequence_number: location.sequence_number,
+            in_buffer: location.in_buffer,
         }
     }
 }
@@ -135,15 +142,16 @@ impl Seen {
     }
 }
 
-/// Counts the events of each process, of records in the order of the file: see
+/// Counts the events of each process from records in the order of the file, for
 /// [`Analysis::count_by_owner`](crate::Analysis::count_by_owner).
 #[derive(Debug)]
 pub struct OwnerCounts {
-    /// Those of the last records, by owner.
+    /// The owners of the last records.
     recent: DirectMapped<Seen>,
     all: HashMap<Owner, Seen>,
+    /// The records about processes and threads.
     about: RecordBatch,
-    /// Whether there was memory for all.
+    /// Whether the memory limits were not reached.
     is_complete: bool,
 }
 
@@ -229,9 +237,9 @@ impl OwnerCounts {
         }
     }
 
-    /// The machine of a recording of one file, whose records were all counted, and how many events
-    /// each process has. `None` where ids alone do not say whose events they are, as an id has been
-    /// that of several, or where there was too little memory.
+    /// The events by process of a recording of one file, whose records were all counted. `None` if
+    /// one id belonged to several processes or threads, so that ids alone do not say whose events
+    /// they are, or if the memory limits were reached.
     pub(crate) fn finish<S: Source>(mut self, recording: &Recording<S>) -> Option<EventsByProcess> {
         for seen in self.recent.take(1) {
             self.keep(&seen);
@@ -246,30 +254,17 @@ impl OwnerCounts {
         let mut machine = Machine::new(timeline.clone(), true);
         machine.add_file(trace, name);
         let about: Vec<_> = self.about.records().collect();
-        let records = about
-            .iter()
-            .map(|record| (Place::of(record), Some(record), None));
-        let owners = self
-            .all
-            .values()
-            .map(|seen| (seen.first, None, Some(seen.owner)));
-        let mut steps: Vec<_> = records.chain(owners).collect();
-        // What a record says of a process counts for itself.
-        steps.sort_unstable_by_key(|(place, record, owner)| {
-            (*place, record.is_none(), owner.map(|owner| owner.ids))
-        });
-        for (place, record, owner) in steps {
+        let mut changes = Vec::new();
+        for record in &about {
+            changes.push((Place::of(record), MachineChange::Record(record)));
+        }
+        for seen in self.all.values() {
+            changes.push((seen.first, MachineChange::Owner(seen.owner)));
+        }
+        changes.sort_unstable_by_key(|(place, change)| (*place, change.rank()));
+        for (place, change) in changes {
             let time = timeline.timestamp(0, place.timestamp);
-            if let Some(record) = record {
-                machine.apply(Step::Record(record), time, 0, &mut ());
-            }
-            let Some(owner) = owner else { continue };
-            if let (true, Some(pid), Some(tid)) = (owner.is_event, owner.pid(), owner.tid()) {
-                machine.apply(Step::Words(Words::Thread { pid, tid }), time, 0, &mut ());
-            }
-            if let Some(pid) = owner.known().process_id {
-                machine.process_index(pid);
-            }
+            change.apply(&mut machine, time);
         }
         machine.finish();
         let mut counts = Counts::default();
@@ -279,17 +274,55 @@ impl OwnerCounts {
                 (None, Some(tid)) => machine.running(tid),
                 (None, None) => None,
             };
-            process
-                .into_iter()
-                .for_each(|process| counts.add_to(process, *count));
+            if let Some(process) = process {
+                counts.add_to(process, *count);
+            }
         }
-        let samples = self
-            .all
-            .keys()
-            .filter(|owner| owner.known().process_id.is_none());
-        let is_certain = machine.has_own_ids(samples.filter_map(|owner| owner.known().thread_id));
+        // The threads of samples, which state no process.
+        let owners = self.all.keys().map(|owner| owner.known());
+        let samples = owners.filter(|owner| owner.process_id.is_none());
+        if !machine.has_own_ids(samples.filter_map(|owner| owner.thread_id)) {
+            return None;
+        }
         let counts = counts.finish(&mut machine);
-        is_certain.then_some(EventsByProcess { machine, counts })
+        Some(EventsByProcess { machine, counts })
+    }
+}
+
+/// What changes the machine at a place of the file.
+#[derive(Clone, Copy, Debug)]
+enum MachineChange<'r> {
+    /// A record about a process or a thread.
+    Record(&'r Record<'r>),
+    /// The first record of an owner.
+    Owner(Owner),
+}
+
+impl MachineChange<'_> {
+    /// The order of changes at one place: what a record states of a process comes before its owner.
+    fn rank(&self) -> (bool, Option<u64>) {
+        match self {
+            MachineChange::Record(_) => (false, None),
+            MachineChange::Owner(owner) => (true, Some(owner.ids)),
+        }
+    }
+
+    fn apply(self, machine: &mut Machine, time: Ticks) {
+        let owner = match self {
+            MachineChange::Record(record) => {
+                machine.apply(Step::Record(record), time, 0, &mut ());
+                return;
+            }
+            MachineChange::Owner(owner) => owner,
+        };
+        if owner.is_event
+            && let (Some(pid), Some(tid)) = (owner.pid(), owner.tid())
+        {
+            machine.apply(Step::Words(Words::Thread { pid, tid }), time, 0, &mut ());
+        }
+        if let Some(pid) = owner.known().process_id {
+            machine.process_index(pid);
+        }
     }
 }
 

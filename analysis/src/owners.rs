@@ -1,7 +1,7 @@
-//! A quick pass: which process has which events, and what ids and volumes are called.
+//! A quick pass: how many events each process has, and the names of ids and volumes.
 //!
-//! It looks at few records: those about processes, threads and volumes. Of the others, which are
-//! nearly all, it only needs whose they are.
+//! It reads few records: the records about processes, threads and volumes. Of the others, nearly
+//! all, it only needs the process and the thread.
 
 use etl_format::read::{Record, Source};
 use etl_format::{ThreadId, Ticks};
@@ -18,8 +18,8 @@ use crate::steps::{Step, Words};
 /// Slots for threads; a power of two.
 const THREADS: usize = 1 << 10;
 
-/// What of a record names processes, threads or volumes. `threads` has those of the last events, by
-/// their lowest bits: the machine knows their process.
+/// The step of a record that names processes, threads or volumes. `threads` has the threads of the
+/// last events, by their lowest bits: the machine knows their process.
 #[inline]
 fn step<'r>(
     record: &'r Record<'r>,
@@ -28,19 +28,47 @@ fn step<'r>(
     if is_read(record) {
         return Some(Step::Record(record));
     }
-    let (true, Some(pid), Some(tid)) = (record.is_event(), record.process_id(), record.thread_id())
-    else {
+    if !record.is_event() {
         return None;
-    };
+    }
+    let pid = record.process_id()?;
+    let tid = record.thread_id()?;
     let slot = threads.slot_mut(tid.get() as usize >> 2);
     let is_known = slot.is_some_and(|thread| thread.replace(tid) == Some(tid));
-    (!is_known).then_some(Step::Words(Words::Thread { pid, tid }))
+    if is_known {
+        None
+    } else {
+        Some(Step::Words(Words::Thread { pid, tid }))
+    }
+}
+
+/// What a quick pass does with each record.
+struct OwnerPass<'p, O> {
+    machine: &'p mut Machine,
+    /// The threads of the last events.
+    threads: DirectMapped<Option<ThreadId>>,
+    observer: &'p mut O,
+    /// Counts of events, if they are wanted.
+    counts: Option<&'p mut Counts>,
+}
+
+impl<O: RecordObserver> OwnerPass<'_, O> {
+    #[inline]
+    fn record(&mut self, record: &Record<'_>, file: usize, time: Ticks) {
+        self.observer.record(record, file);
+        if let Some(step) = step(record, &mut self.threads) {
+            self.machine.apply(step, time, file, &mut ());
+        }
+        if let Some(counts) = &mut self.counts {
+            counts.add(self.machine, record);
+        }
+    }
 }
 
 impl Analysis {
-    /// Reads a recording for its processes, threads and volumes alone, which takes a fraction of
-    /// the time of [`Analysis::run`]. The machine has no images, code and addresses. Of the methods
-    /// of `records`, [`RecordObserver::record`] alone is called.
+    /// Reads a recording only for its processes, threads and volumes, which takes a fraction of the
+    /// time of [`Analysis::run`]. The machine has no images, code and addresses. Of the methods of
+    /// `records`, only [`RecordObserver::record`] is called.
     ///
     /// # Errors
     /// As [`Analysis::run`].
@@ -79,7 +107,6 @@ impl Analysis {
         // Names of threads are kept with the others.
         let mut machine = self.names(true).read(recording, |pass, readers| {
             counts = Counts::default();
-            let mut threads = DirectMapped::new(THREADS);
             let Pass {
                 timeline,
                 machine,
@@ -89,19 +116,20 @@ impl Analysis {
             if is_second {
                 records.restart();
             }
-            let mut take = |record: &Record<'_>, file: usize, time: Ticks| {
-                records.record(record, file);
-                if let Some(step) = step(record, &mut threads) {
-                    machine.apply(step, time, file, &mut ());
-                }
-                if count {
-                    counts.add(machine, record);
-                }
+            let mut owners = OwnerPass {
+                machine,
+                threads: DirectMapped::new(THREADS),
+                observer: &mut *records,
+                counts: if count { Some(&mut counts) } else { None },
             };
-            match readers {
-                [reader] => each_record_of(reader, timeline, |record, time| take(record, 0, time)),
-                _ => each_record(readers, timeline, take),
+            if let [reader] = readers {
+                return each_record_of(reader, timeline, |record, time| {
+                    owners.record(record, 0, time);
+                });
             }
+            each_record(readers, timeline, |record, file, time| {
+                owners.record(record, file, time);
+            })
         })?;
         let counts = counts.finish(&mut machine);
         Ok(EventsByProcess::new(machine, counts))

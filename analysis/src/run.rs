@@ -48,16 +48,16 @@ pub struct RecordingFile<S: Source> {
 }
 
 impl<S: Source> Recording<S> {
-    /// Opens files and finds their buffers. Each has a name for reports and errors. Damage is no
-    /// error.
+    /// Opens files and finds their buffers. Each file has a name for reports and errors. Damage is
+    /// not an error.
     ///
     /// # Errors
-    /// When the bytes of a file are no trace, or it cannot be read.
+    /// When a file is not a trace, or cannot be read.
     pub fn open<N: Into<String>>(files: impl IntoIterator<Item = (S, N)>) -> Result<Self> {
         Self::open_within(files, Limits::default())
     }
 
-    /// The same with bounds on the memory for the buffers of each file.
+    /// As [`Recording::open`], with bounds on the memory for the buffers of each file.
     ///
     /// # Errors
     /// As [`Recording::open`]. A trace that needs more memory is refused while it is read.
@@ -92,11 +92,11 @@ impl<S: Source> Recording<S> {
         &mut self.files
     }
 
-    /// Checks that the memory budget of the limits is kept: what is computed after the reading
-    /// takes memory as well.
+    /// Checks the memory budget of the limits: what is computed after the reading takes memory as
+    /// well.
     ///
     /// # Errors
-    /// When it is exceeded.
+    /// When the budget is exceeded.
     pub fn check_memory(&self) -> Result<()> {
         let Some(file) = self.files.last() else {
             return Ok(());
@@ -149,8 +149,8 @@ impl Analysis {
         Analysis::default()
     }
 
-    /// Threads that work on a recording of one file: with two or more, one reads and another one
-    /// keeps the machine. The result does not depend on it. 0 counts as 1.
+    /// The number of threads that work on a recording of one file: with two or more, one reads and
+    /// another keeps the machine. The result does not depend on it. 0 means 1.
     #[must_use]
     pub fn threads(self, threads: usize) -> Self {
         Analysis { threads, ..self }
@@ -163,16 +163,16 @@ impl Analysis {
         Analysis { names, ..self }
     }
 
-    /// Whether stale records count ([`Record::is_stale`]). They are left out by default, as they
-    /// stand once more in the trace.
+    /// Whether stale records are read ([`Record::is_stale`]). By default they are not: they are copies
+    /// of other records of the trace.
     #[must_use]
     pub fn stale(self, stale: bool) -> Self {
         Analysis { stale, ..self }
     }
 
-    /// Whether the addresses of samples and stacks are counted by what covers them, as
-    /// [`Machine::tallies`] and [`Machine::unresolved`] have them: by default they are. It takes
-    /// about as long as all the rest where most addresses differ.
+    /// Whether the addresses of samples and stacks are counted by their owners
+    /// ([`Machine::tallies`], [`Machine::unresolved`]). By default they are. If most addresses
+    /// differ, that takes about as long as all other work.
     #[must_use]
     pub fn addresses(self, addresses: bool) -> Self {
         Analysis {
@@ -181,8 +181,8 @@ impl Analysis {
         }
     }
 
-    /// Reads all records of a recording in time order, and shows `observer` what they hold. Damage
-    /// does not end the reading.
+    /// Reads all records of a recording in time order, and shows them to `observer`. Damage does not
+    /// end the reading.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -201,7 +201,8 @@ impl Analysis {
                 machine,
                 ..
             } = pass;
-            let (mut joiner, mut number) = (Joiner::default(), 0);
+            let mut joiner = Joiner::default();
+            let mut number = 0;
             machine.changes = Some(Vec::new());
             let mut losses = Passed::new(machine.losses());
             let read = each_record(readers, timeline, |record, file, time| {
@@ -233,8 +234,8 @@ impl Analysis {
     }
 
     /// As [`Analysis::run`], for observers that need neither records together with the machine nor
-    /// joined stacks. With two or more threads `records` runs on the one that reads, and `state` on
-    /// the one that keeps the machine.
+    /// joined stacks. With two or more threads, `records` runs on the thread that reads, and `state`
+    /// on the thread that keeps the machine.
     ///
     /// # Errors
     /// As [`Analysis::run`].
@@ -266,7 +267,7 @@ impl Analysis {
                     },
                     |batch| batch.drain(|step, time| machine.apply(step, time, 0, state)),
                 );
-                return read.map_err(|error| (0, error));
+                return read.map_err(|error| ReadFailure::new(0, error));
             }
             // Each loop has a closure of its own, so that both are compiled into their loops.
             if let [reader] = readers {
@@ -282,8 +283,8 @@ impl Analysis {
         })
     }
 
-    /// Windows writes buffers in order, so the quick check nearly always does. Only where a record
-    /// came too late are the files read again, with every record looked at first.
+    /// Windows writes buffers in order, so the quick check is nearly always sufficient. Only if a
+    /// record came too late, the files are read again, with every record looked at first.
     pub(crate) fn read<S: Source>(
         &self,
         recording: &mut Recording<S>,
@@ -297,8 +298,8 @@ impl Analysis {
         Ok(Machine::new(recording.timeline(), self.names))
     }
 
-    /// One pass; `None` where records came out of order, which only [`OrderCheck::Lookahead`] lets
-    /// happen.
+    /// One pass. Returns `None` if records came out of order, which only [`OrderCheck::Lookahead`]
+    /// lets happen.
     fn pass<S: Source>(
         &self,
         recording: &mut Recording<S>,
@@ -310,83 +311,110 @@ impl Analysis {
         if self.without_addresses {
             machine = machine.without_addresses();
         }
-        let mut buffers = Vec::new();
-        for RecordingFile { trace, name } in &recording.files {
-            machine.add_file(trace, name);
-            // Only damage is placed among them.
-            buffers.push(Surroundings::new(trace.buffers()));
+        let mut names = Vec::new();
+        let mut surroundings = Vec::new();
+        for file in &recording.files {
+            machine.add_file(&file.trace, &file.name);
+            names.push(file.name.clone());
+            surroundings.push(Surroundings::new(file.trace.buffers()));
         }
         machine.add_gaps();
-        let names: Vec<_> = recording
-            .files
-            .iter()
-            .map(|file| file.name.clone())
-            .collect();
-        let failed = |(file, error): (usize, etl_format::Error)| {
-            Error::new(file, names.get(file).map_or("", String::as_str), error)
+        let mut readers = self.readers(recording, order_check)?;
+        let mut scan = Scan::new(self.names);
+        let is_second = order_check == OrderCheck::Scan;
+        let context = Pass {
+            timeline: &timeline,
+            scan: &mut scan,
+            machine: &mut machine,
+            is_second,
         };
+        pass(context, &mut readers).map_err(|failure| {
+            let name = names.get(failure.file).map_or("", String::as_str);
+            Error::new(failure.file, name, failure.error)
+        })?;
+        machine.set_totals(scan.records, scan.kernel_span, scan.other_span);
+        if !is_second && readers.iter().any(|reader| reader.report().late > 0) {
+            return Ok(None);
+        }
+        machine.is_ordered = !is_second;
+        for (source, (reader, buffers)) in readers.iter().zip(&surroundings).enumerate() {
+            machine.add_report(source, reader, buffers);
+        }
+        drop(readers);
+        // Deciding what is open takes memory as well.
+        recording.check_memory()?;
+        machine.finish();
+        recording.check_memory()?;
+        Ok(Some(machine))
+    }
+
+    /// Readers of the files in time order.
+    fn readers<'r, S: Source>(
+        &self,
+        recording: &'r mut Recording<S>,
+        order_check: OrderCheck,
+    ) -> Result<Vec<Records<&'r mut S>>> {
         let mut readers = Vec::new();
         for (index, file) in recording.files.iter_mut().enumerate() {
-            file.trace.set_order_check(order_check);
-            let reader = file
-                .trace
-                .records(Order::Time)
-                .map_err(|error| failed((index, error)))?;
-            let reader = reader.with_threads(self.threads);
+            let RecordingFile { trace, name } = file;
+            trace.set_order_check(order_check);
+            let reader = match trace.records(Order::Time) {
+                Ok(reader) => reader.with_threads(self.threads),
+                Err(error) => return Err(Error::new(index, name, error)),
+            };
             readers.push(if self.stale {
                 reader
             } else {
                 reader.without_stale_records()
             });
         }
-        let mut scan = Scan::new(self.names);
-        let is_second = order_check == OrderCheck::Scan;
-        let (timeline, to) = (&timeline, &mut machine);
-        pass(
-            Pass {
-                timeline,
-                scan: &mut scan,
-                machine: to,
-                is_second,
-            },
-            &mut readers,
-        )
-        .map_err(failed)?;
-        machine.set_totals(scan.records, scan.kernel_span, scan.other_span);
-        if !is_second && readers.iter().any(|r| r.report().late > 0) {
-            return Ok(None);
-        }
-        machine.is_ordered = !is_second;
-        for (source, (reader, buffers)) in readers.iter().zip(&buffers).enumerate() {
-            if let Some(file) = machine.files.get_mut(source) {
-                let report = reader.report();
-                (file.disordered, file.overlaps) = (report.sorted_buffers, report.overlaps);
-            }
-            for damage in reader.damage() {
-                let at = |raw| timeline.timestamp(source, raw);
-                let session = machine.session_of(source);
-                let loss = loss::of_damage(damage, buffers, source, session, at);
-                let processor = loss.processor;
-                machine.losses.push(loss);
-                if let Some(file) = machine.files.get_mut(source) {
-                    file.damage.push(DamagedRange {
-                        damage: damage.clone(),
-                        processor,
-                    });
-                }
-            }
-        }
-        drop(readers);
-        // Deciding what is open takes memory, too.
-        recording.check_memory()?;
-        machine.finish();
-        recording.check_memory()?;
-        Ok(Some(machine))
+        Ok(readers)
     }
 }
 
-/// The result of reading, with the index of the file that could not be read.
-pub(crate) type ReadResult = std::result::Result<(), (usize, etl_format::Error)>;
+impl Machine {
+    /// Adds what the reader of a file found: the order of its records, and damage, which is located
+    /// by the buffers around it.
+    fn add_report<S: Source>(
+        &mut self,
+        source: usize,
+        reader: &Records<S>,
+        buffers: &Surroundings,
+    ) {
+        let session = self.session_of(source);
+        let Some(file) = self.files.get_mut(source) else {
+            return;
+        };
+        let report = reader.report();
+        file.disordered = report.sorted_buffers;
+        file.overlaps = report.overlaps;
+        for damage in reader.damage() {
+            let loss = loss::of_damage(damage, buffers, source, session, &self.timeline);
+            self.losses.push(loss);
+            file.damage.push(DamagedRange {
+                damage: damage.clone(),
+                processor: loss.processor,
+            });
+        }
+    }
+}
+
+/// A file that could not be read.
+pub(crate) struct ReadFailure {
+    /// Index of the file.
+    file: usize,
+    error: etl_format::Error,
+}
+
+impl ReadFailure {
+    /// The failure to read a file, by its index.
+    fn new(file: usize, error: etl_format::Error) -> Self {
+        ReadFailure { file, error }
+    }
+}
+
+/// The result of reading.
+pub(crate) type ReadResult = std::result::Result<(), ReadFailure>;
 
 /// What a pass over the files works with.
 pub(crate) struct Pass<'p> {
@@ -431,7 +459,7 @@ impl MachineBuilder {
         }
     }
 
-    /// Takes in the next record of a file of the recording.
+    /// Changes the machine by the next record of a file, by its index in the recording.
     pub fn record(&mut self, record: &Record<'_>, file: usize, observer: &mut impl StateObserver) {
         let MachineBuilder { machine, scan } = self;
         let time = machine.timeline().timestamp(file, record.timestamp());
@@ -467,13 +495,13 @@ pub(crate) fn each_record_of<S: Source>(
         // By reference: a record that is moved out of the result is copied.
         let next = reader.next_record();
         let Ok(Some(record)) = &next else {
-            return next.map(|_| ()).map_err(|error| (0, error));
+            return next.map(|_| ()).map_err(|error| ReadFailure::new(0, error));
         };
         take(record, timeline.timestamp(0, record.timestamp()));
     }
 }
 
-/// Reads traces in time order: always the one whose next record is due first. `take` gets each
+/// Reads traces in time order: always the trace whose next record is due first. `take` gets each
 /// record with the index of its file and its time.
 pub(crate) fn each_record<S: Source>(
     readers: &mut [Records<S>],
@@ -481,34 +509,56 @@ pub(crate) fn each_record<S: Source>(
     mut take: impl FnMut(&Record<'_>, usize, Ticks),
 ) -> ReadResult {
     let is_alone = readers.len() == 1;
+    // The time of the next record of each file; `None` at its end. Not needed for a single file.
     let mut due = Vec::new();
-    for (index, reader) in readers.iter_mut().enumerate().filter(|_| !is_alone) {
-        due.push(reader.next_timestamp().map_err(|e| (index, e))?);
+    if !is_alone {
+        for (index, reader) in readers.iter_mut().enumerate() {
+            due.push(next_time(reader, index, timeline)?);
+        }
     }
     loop {
-        let next = due.iter().enumerate().filter_map(|(index, timestamp)| {
-            Some((timeline.timestamp(index, (*timestamp)?), index))
-        });
-        let next = if is_alone {
-            Some((Ticks::MIN, 0))
-        } else {
-            next.min()
-        };
-        let Some((index, reader)) = next.and_then(|(_, at)| Some((at, readers.get_mut(at)?)))
-        else {
+        let next = if is_alone { Some(0) } else { earliest(&due) };
+        let Some(index) = next else {
             return Ok(());
         };
-        match reader.next_record().map_err(|e| (index, e))? {
-            Some(record) => take(
-                &record,
-                index,
-                timeline.timestamp(index, record.timestamp()),
-            ),
+        let Some(reader) = readers.get_mut(index) else {
+            return Ok(());
+        };
+        let record = reader.next_record();
+        match record.map_err(|error| ReadFailure::new(index, error))? {
+            Some(record) => {
+                let time = timeline.timestamp(index, record.timestamp());
+                take(&record, index, time);
+            }
             None if is_alone => return Ok(()),
             None => {}
         }
         if let Some(due) = due.get_mut(index) {
-            *due = reader.next_timestamp().map_err(|e| (index, e))?;
+            *due = next_time(reader, index, timeline)?;
         }
     }
+}
+
+/// The time of the next record of a file, by its index; `None` at its end.
+fn next_time<S: Source>(
+    reader: &mut Records<S>,
+    file: usize,
+    timeline: &Timeline,
+) -> std::result::Result<Option<Ticks>, ReadFailure> {
+    let next = reader.next_timestamp();
+    let next = next.map_err(|error| ReadFailure::new(file, error))?;
+    Ok(next.map(|timestamp| timeline.timestamp(file, timestamp)))
+}
+
+/// The index of the earliest time. If several are equal, returns the first.
+fn earliest(times: &[Option<Ticks>]) -> Option<usize> {
+    let mut earliest: Option<(Ticks, usize)> = None;
+    for (index, time) in times.iter().enumerate() {
+        if let Some(time) = *time
+            && earliest.is_none_or(|(earliest, _)| time < earliest)
+        {
+            earliest = Some((time, index));
+        }
+    }
+    earliest.map(|(_, index)| index)
 }

@@ -11,7 +11,7 @@ use etl_schema::views::{clr, kernel};
 use crate::address::DirectMapped;
 use crate::machine::{Span, widen};
 use crate::observe::RecordObserver;
-use crate::steps::{ClrHead, Step, StepSink, Words};
+use crate::steps::{ClrHead, PlainClrEvent, Step, StepSink, Words};
 
 /// Slots for threads; a power of two.
 const THREADS: usize = 1 << 10;
@@ -19,7 +19,7 @@ const THREADS: usize = 1 << 10;
 /// Slots for kinds of the CLR's events; a power of two.
 const PLAIN: usize = 1 << 8;
 
-/// What is counted where records are read.
+/// Finds the steps of records, and counts the records.
 #[derive(Debug)]
 pub(crate) struct Scan {
     pub records: u64,
@@ -46,8 +46,8 @@ impl Scan {
         }
     }
 
-    /// Takes in a record; passes what the machine needs of it to `sink`. Each kind of step has its
-    /// own call, into which the code of the sink is inlined.
+    /// Passes what the machine needs of a record to `sink`. Each kind of step has its own call, into
+    /// which the code of the sink is inlined.
     #[inline(always)]
     pub fn record(
         &mut self,
@@ -63,13 +63,8 @@ impl Scan {
                 && let Some(kernel::Sample { address, tid }) = kernel::sample(record)
             {
                 observer.sample(record, ThreadId::new(tid), time);
-                return sink.step(
-                    Step::Words(Words::Sample {
-                        address,
-                        tid: ThreadId::new(tid),
-                    }),
-                    time,
-                );
+                let tid = ThreadId::new(tid);
+                return sink.step(Step::Words(Words::Sample { address, tid }), time);
             }
             observer.other(record, time);
             // A session's header is looked at as well.
@@ -97,9 +92,10 @@ impl Scan {
         time: Ticks,
         sink: impl StepSink,
     ) {
-        let (pid, tid) = (header.process_id, header.thread_id);
+        let pid = header.process_id;
+        let tid = header.thread_id;
         let thread = self.threads.slot_mut(tid.get() as usize);
-        // The process of a thread counts once; to hand it on again does no harm.
+        // The machine needs the process of a thread once. To state it again does no harm.
         let known = thread.is_some_and(|thread| thread.replace(tid) == Some(tid));
         let Some(provider) = ClrProvider::from_guid(header.provider) else {
             if header.flags.has(EventFlags::EXTENDED_INFO) || header.provider == KERNEL_PROCESS {
@@ -113,16 +109,15 @@ impl Scan {
             return sink.step(Step::Record(record), time);
         }
         let payload = record.bytes().get(EventHeader::SIZE..).unwrap_or_default();
-        let (id, version) = (header.descriptor.id, header.descriptor.version);
-        let wide = record.pointer_size() == Some(PointerSize::P8);
+        let id = header.descriptor.id;
         let head = ClrHead {
             pid,
             tid,
             known,
             id,
-            version,
+            version: header.descriptor.version,
             provider,
-            wide,
+            wide: record.pointer_size() == Some(PointerSize::P8),
         };
         match self.plain_event(provider, id) {
             None => sink.step(Step::ClrEvent(head, payload), time),
@@ -130,15 +125,12 @@ impl Scan {
                 min_size,
                 is_il_map,
             }) => {
-                let is_short = payload.len() < min_size;
-                sink.step(
-                    Step::Words(Words::ClrEvent {
-                        head,
-                        is_short,
-                        is_il_map,
-                    }),
-                    time,
-                );
+                let event = PlainClrEvent {
+                    head,
+                    is_short: payload.len() < min_size,
+                    is_il_map,
+                };
+                sink.step(Step::Words(Words::ClrEvent(event)), time);
             }
         }
     }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use etl_format::read::{Order, Source};
+use etl_format::read::{Order, Source, Trace};
 use etl_format::{ProcessId, ThreadId, Ticks, parse_number};
 use foldhash::HashMap;
 
 use crate::keys::ProcessIndex;
 use crate::machine::{Holders, Machine, Process};
 use crate::owner::owner;
-use crate::run::{Recording, RecordingFile};
+use crate::run::Recording;
 use crate::{Error, Result};
 
 /// Selects processes of a machine.
@@ -44,6 +44,18 @@ pub struct Life {
 }
 
 impl Life {
+    fn is_empty(&self) -> bool {
+        match (self.from, self.to) {
+            (Some(from), Some(to)) => to <= from,
+            _ => false,
+        }
+    }
+
+    /// Whether a later life with the same id begins before this one ends, or when it ends.
+    fn reaches(&self, later: &Life) -> bool {
+        self.pid == later.pid && self.to.is_none_or(|to| later.from <= Some(to))
+    }
+
     /// Whether the process has an id at a time.
     #[must_use]
     pub fn has(&self, pid: ProcessId, time: Ticks) -> bool {
@@ -53,15 +65,15 @@ impl Life {
     }
 }
 
-/// Processes by their ids, and the times in which they have them.
+/// The ids of processes, and the times in which the processes have them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lives(
-    /// By id and time; those of one id neither overlap nor touch.
+    /// By id and time; lives with one id neither overlap nor touch.
     Vec<Life>,
 );
 
 impl Lives {
-    /// Whether there is none.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -79,7 +91,7 @@ impl Lives {
         let after = self
             .0
             .partition_point(|life| (life.pid, life.from) <= (pid, Some(time)));
-        let last = after.checked_sub(1).and_then(|at| self.0.get(at));
+        let last = after.checked_sub(1).and_then(|index| self.0.get(index));
         last.is_some_and(|life| life.has(pid, time))
     }
 }
@@ -104,15 +116,15 @@ impl IntoIterator for Lives {
 impl Extend<Life> for Lives {
     fn extend<T: IntoIterator<Item = Life>>(&mut self, lives: T) {
         let mut all = std::mem::take(&mut self.0);
-        let is_some = |life: &Life| life.from.zip(life.to).is_none_or(|(from, to)| from < to);
-        all.extend(lives.into_iter().filter(is_some));
+        all.extend(lives.into_iter().filter(|life| !life.is_empty()));
         all.sort_unstable();
         for life in all {
             match self.0.last_mut() {
-                Some(last)
-                    if last.pid == life.pid && last.to.is_none_or(|to| life.from <= Some(to)) =>
-                {
-                    last.to = last.to.zip(life.to).map(|(a, b)| a.max(b));
+                Some(last) if last.reaches(&life) => {
+                    last.to = match (last.to, life.to) {
+                        (Some(last), Some(to)) => Some(last.max(to)),
+                        _ => None,
+                    };
                 }
                 _ => self.0.push(life),
             }
@@ -129,18 +141,14 @@ impl ProcessSelector {
     /// Selects the processes with these ids or file names. Names are compared without case, and
     /// `.exe` may be left out.
     pub fn new<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> Self {
-        let names = names
-            .into_iter()
-            .map(|name| name.as_ref().to_owned())
-            .collect();
+        let names = names.into_iter();
         ProcessSelector {
-            names,
+            names: names.map(|name| name.as_ref().to_owned()).collect(),
             ..ProcessSelector::default()
         }
     }
 
-    /// Whether the processes are selected, too, that the named ones started, and those that these
-    /// started.
+    /// Also selects child processes, recursively.
     #[must_use]
     pub fn children(self, children: bool) -> Self {
         ProcessSelector { children, ..self }
@@ -152,15 +160,15 @@ impl ProcessSelector {
         self.names.is_empty()
     }
 
-    /// The ids and names, as they were given.
+    /// The ids and names that were passed to [`ProcessSelector::new`].
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Selects an id, too, that no process of the machine has, but events do: not every recording
-    /// has events about processes. Such an id is selected for the whole recording. Only if there
-    /// are such ids, events are read, until each is found.
+    /// Also selects ids that no process of the machine has, but events do: not every recording has
+    /// events about processes. Such an id is selected for the whole recording. Events are read only
+    /// if there are such ids, and only until each is found.
     ///
     /// # Errors
     /// When the recording cannot be read.
@@ -169,32 +177,33 @@ impl ProcessSelector {
         machine: &Machine,
         recording: &mut Recording<S>,
     ) -> Result<Self> {
-        let is_unknown = |name: &&String| matching(name, machine.processes()).next().is_none();
-        let unknown = self
-            .names
-            .iter()
-            .filter(is_unknown)
-            .filter_map(|name| parse_number(name))
-            .map(ProcessId::new);
-        let mut wanted: BTreeSet<ProcessId> =
-            unknown.filter(|id| !self.others.contains(id)).collect();
-        for (index, RecordingFile { trace, name }) in recording.files_mut().iter_mut().enumerate() {
+        let mut wanted = self.ids_without_process(machine.processes());
+        for (index, file) in recording.files_mut().iter_mut().enumerate() {
             if wanted.is_empty() {
                 break;
             }
-            let failed = |error| Error::new(index, name, error);
-            let mut records = trace.records(Order::File).map_err(failed)?;
-            while !wanted.is_empty()
-                && let Some(record) = records.next_record().map_err(failed)?
-            {
-                let found = owner(&record).process_id.filter(|_| !record.is_stale());
-                self.others.extend(found.filter(|pid| wanted.remove(pid)));
-            }
+            let found = find_ids(&mut file.trace, &mut wanted);
+            let found = found.map_err(|error| Error::new(index, &file.name, error))?;
+            self.others.extend(found);
         }
         Ok(self)
     }
 
-    /// The indices of the selected processes. An id that only events have selects none.
+    /// The named ids that no process has and that are not selected yet.
+    fn ids_without_process(&self, processes: &[Process]) -> BTreeSet<ProcessId> {
+        let mut ids = BTreeSet::new();
+        for name in &self.names {
+            if matching(name, processes).next().is_none()
+                && let Some(id) = parse_number(name)
+            {
+                ids.insert(ProcessId::new(id));
+            }
+        }
+        ids.retain(|id| !self.others.contains(id));
+        ids
+    }
+
+    /// The selected processes. An id that only events have selects none.
     ///
     /// # Errors
     /// When a name selects no process.
@@ -217,36 +226,40 @@ impl ProcessSelector {
     /// When a name selects no process.
     pub fn first_threads(&self, machine: &Machine) -> Result<BTreeSet<ThreadId>, UnknownProcess> {
         let selected = self.select(machine)?;
-        let ids = machine
-            .threads()
-            .iter()
-            .map(|thread| thread.tid)
-            .chain([ThreadId::new(0)]);
-        let is_selected = |tid: &ThreadId| {
-            let process = machine.first_process_of_thread(*tid);
-            process.is_some_and(|process| selected.contains(&process))
-        };
-        Ok(ids.filter(is_selected).collect())
+        let threads = machine.threads().iter().map(|thread| thread.tid);
+        let mut first_threads = BTreeSet::new();
+        for tid in threads.chain([ThreadId::new(0)]) {
+            if let Some(process) = machine.first_process_of_thread(tid)
+                && selected.contains(&process)
+            {
+                first_threads.insert(tid);
+            }
+        }
+        Ok(first_threads)
     }
 
     fn lives_of(&self, processes: &[Process]) -> Result<Vec<Life>, UnknownProcess> {
         let selected = self.select_of(processes)?;
-        let started = |index: ProcessIndex| processes.get(index.get()).and_then(Process::started);
         let mut lives = Vec::new();
-        for (pid, same) in by_id(processes) {
-            let ends = same.iter().skip(1).map(|&next| started(next)).chain([None]);
-            for (at, (&index, to)) in same.iter().zip(ends).enumerate() {
-                if selected.contains(&index) {
-                    let from = if at == 0 { None } else { started(index) };
+        for (pid, holders) in by_id(processes) {
+            // The first process has the id from the beginning, and each until the next one starts.
+            let mut from = None;
+            for (index, &process) in holders.iter().enumerate() {
+                let next = holders.get(index + 1);
+                let to = next.and_then(|&next| start_of(processes, next));
+                if selected.contains(&process) {
                     lives.push(Life { pid, from, to });
                 }
+                from = to;
             }
         }
-        lives.extend(self.others.iter().map(|&pid| Life {
-            pid,
-            from: None,
-            to: None,
-        }));
+        for &pid in &self.others {
+            lives.push(Life {
+                pid,
+                from: None,
+                to: None,
+            });
+        }
         lives.sort_unstable();
         Ok(lives)
     }
@@ -254,50 +267,80 @@ impl ProcessSelector {
     fn select_of(&self, processes: &[Process]) -> Result<BTreeSet<ProcessIndex>, UnknownProcess> {
         let mut selected = BTreeSet::new();
         for name in &self.names {
-            let mut found = matching(name, processes).peekable();
-            let is_other =
-                || parse_number(name).is_some_and(|id| self.others.contains(&ProcessId::new(id)));
-            if found.peek().is_none() && !is_other() {
+            let mut named = matching(name, processes).peekable();
+            if named.peek().is_none() && !self.is_other(name) {
                 return Err(UnknownProcess(name.clone()));
             }
-            selected.extend(found);
+            selected.extend(named);
         }
         if self.children {
             add_children(processes, &mut selected);
         }
         Ok(selected)
     }
+
+    /// Whether a name is an id that only events have.
+    fn is_other(&self, name: &str) -> bool {
+        match parse_number(name) {
+            Some(id) => self.others.contains(&ProcessId::new(id)),
+            None => false,
+        }
+    }
 }
 
-/// The indices of the processes with an id or a file name.
+/// Reads a trace until it has found events with each of these ids. Removes the ids that it found.
+fn find_ids<S: Source>(
+    trace: &mut Trace<S>,
+    wanted: &mut BTreeSet<ProcessId>,
+) -> etl_format::Result<Vec<ProcessId>> {
+    let mut found = Vec::new();
+    let mut records = trace.records(Order::File)?;
+    while !wanted.is_empty()
+        && let Some(record) = records.next_record()?
+    {
+        if !record.is_stale()
+            && let Some(pid) = owner(&record).process_id
+            && wanted.remove(&pid)
+        {
+            found.push(pid);
+        }
+    }
+    Ok(found)
+}
+
+/// The processes with an id or a file name.
 fn matching(name: &str, processes: &[Process]) -> impl Iterator<Item = ProcessIndex> {
     let id = parse_number::<u32>(name);
-    let own = move |p: &Process| id == Some(p.pid().get()) || is_name(name, p.name());
-    processes
-        .iter()
-        .enumerate()
-        .filter(move |(_, process)| own(process))
-        .map(|(index, _)| ProcessIndex::new(index))
-}
-
-/// Whether a file name is the one that a user names.
-fn is_name(named: &str, file: &str) -> bool {
-    let end = file.len().saturating_sub(EXE.len());
-    let is_program = file
-        .get(end..)
-        .is_some_and(|end| end.eq_ignore_ascii_case(EXE));
-    let stem = if is_program {
-        file.get(..end).unwrap_or(file)
-    } else {
-        file
-    };
-    let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b) || a.to_lowercase() == b.to_lowercase();
-    !file.is_empty() && (same(named, file) || same(named, stem))
+    let processes = processes.iter().enumerate();
+    let named = processes.filter(move |(_, process)| {
+        id == Some(process.pid().get()) || is_name(name, process.name())
+    });
+    named.map(|(index, _)| ProcessIndex::new(index))
 }
 
 const EXE: &str = ".exe";
 
-/// The indices of the processes with each id, in the order in which they started.
+/// Whether a user names a file, with or without `.exe`.
+fn is_name(name: &str, file: &str) -> bool {
+    let end = file.len().saturating_sub(EXE.len());
+    let stem = match file.split_at_checked(end) {
+        Some((stem, extension)) if extension.eq_ignore_ascii_case(EXE) => stem,
+        _ => file,
+    };
+    !file.is_empty() && (is_same_name(name, file) || is_same_name(name, stem))
+}
+
+/// Whether two file names are equal, case-insensitively.
+fn is_same_name(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b) || a.to_lowercase() == b.to_lowercase()
+}
+
+/// When a process started.
+fn start_of(processes: &[Process], index: ProcessIndex) -> Option<Ticks> {
+    processes.get(index.get()).and_then(Process::started)
+}
+
+/// The processes with each id, in the order in which they started.
 fn by_id(processes: &[Process]) -> HashMap<ProcessId, Vec<ProcessIndex>> {
     let mut by_id: HashMap<ProcessId, Vec<ProcessIndex>> = HashMap::default();
     for (index, process) in processes.iter().enumerate() {
@@ -306,10 +349,9 @@ fn by_id(processes: &[Process]) -> HashMap<ProcessId, Vec<ProcessIndex>> {
             .or_default()
             .push(ProcessIndex::new(index));
     }
-    let started = |index: &ProcessIndex| processes.get(index.get()).and_then(Process::started);
-    by_id
-        .values_mut()
-        .for_each(|same| same.sort_by_key(started));
+    for holders in by_id.values_mut() {
+        holders.sort_by_key(|&index| start_of(processes, index));
+    }
     by_id
 }
 
@@ -330,7 +372,7 @@ fn add_children(processes: &[Process], selected: &mut BTreeSet<ProcessIndex>) {
 }
 
 impl Machine {
-    /// For each process the index of the one that started it, where the recording shows which.
+    /// For each process the process that started it, if the recording shows it.
     #[must_use]
     pub fn parents(&self) -> Vec<Option<ProcessIndex>> {
         parents(self.processes())
@@ -339,26 +381,38 @@ impl Machine {
 
 fn parents(processes: &[Process]) -> Vec<Option<ProcessIndex>> {
     let holders = Holders::new(processes.iter().map(|p| (p.pid(), p.started())));
-    let parent = |(index, process): (usize, &Process)| {
-        let id = process.parent_pid()?;
-        let time = process.started().unwrap_or(Ticks::MIN);
-        // It may have the id itself by now.
-        let parent = holders
-            .begun(id, time)
-            .filter(|&parent| parent != index)
-            .or_else(|| holders.begun(id, time.checked_add(-1)?))?;
-        let was_alive = parent != index && was_alive(processes.get(parent), process);
-        was_alive.then_some(ProcessIndex::new(parent))
-    };
-    processes.iter().enumerate().map(parent).collect()
+    let mut parents = Vec::with_capacity(processes.len());
+    for (index, process) in processes.iter().enumerate() {
+        let parent = parent_of(index, process, &holders);
+        let parent = parent.filter(|&parent| {
+            let parent = processes.get(parent);
+            parent.is_some_and(|parent| was_alive(parent, process))
+        });
+        parents.push(parent.map(ProcessIndex::new));
+    }
+    parents
 }
 
-/// Whether a process had not ended when another one started.
-fn was_alive(parent: Option<&Process>, child: &Process) -> bool {
-    let ended = parent.and_then(Process::ended);
-    ended
-        .zip(child.started())
-        .is_none_or(|(ended, started)| started <= ended)
+/// The index of the process that had the id of the parent of a process when the process started.
+fn parent_of(index: usize, process: &Process, holders: &Holders<ProcessId>) -> Option<usize> {
+    let id = process.parent_pid()?;
+    let time = process.started().unwrap_or(Ticks::MIN);
+    if let Some(parent) = holders.begun(id, time)
+        && parent != index
+    {
+        return Some(parent);
+    }
+    // The process itself may have the id of its parent from its start on.
+    let before = holders.begun(id, time.checked_add(-1)?)?;
+    if before == index { None } else { Some(before) }
+}
+
+/// Whether a process had not ended when another process started.
+fn was_alive(parent: &Process, child: &Process) -> bool {
+    match (parent.ended(), child.started()) {
+        (Some(ended), Some(started)) => started <= ended,
+        _ => true,
+    }
 }
 
 #[cfg(test)]
@@ -366,11 +420,10 @@ mod tests {
     use super::*;
 
     fn process(pid: ProcessId, name: &str, parent: ProcessId, started: Option<Ticks>) -> Process {
-        let (parent_pid, name) = (Some(parent), name.to_owned());
         Process {
             pid,
-            name,
-            parent_pid,
+            name: name.to_owned(),
+            parent_pid: Some(parent),
             started,
             ..Process::default()
         }
@@ -527,7 +580,7 @@ mod tests {
             ),
             life(ProcessId::new(8), None, Some(Ticks::new(20))),
             life(ProcessId::new(4), Some(Ticks::new(10)), None),
-            // They overlap, as those of several traces do.
+            // They overlap, as lives of several traces do.
             life(
                 ProcessId::new(8),
                 Some(Ticks::new(65)),

@@ -1,7 +1,7 @@
 //! Steps: the parts of records that the machine needs.
 //!
-//! [`Scan`](crate::scan::Scan) finds the step of each record, and the machine takes it in: on the
-//! same thread, or on a second one. Of most records a step holds a few words, so that little goes
+//! [`Scan`](crate::scan::Scan) finds the step of each record, and the machine is changed by it: on
+//! the same thread, or on a second one. The step of most records is a few words, so that little goes
 //! from one thread to the other. The other records go as they are.
 
 use etl_format::constants::PointerSize;
@@ -28,17 +28,21 @@ pub(crate) enum Words {
     Sample { address: u64, tid: ThreadId },
     /// A thread belongs to a process.
     Thread { pid: ProcessId, tid: ThreadId },
-    /// An event of the CLR none of whose fields matters.
-    ClrEvent {
-        head: ClrHead,
-        /// Whether its payload is too short for its event.
-        is_short: bool,
-        /// Whether it is a map from IL to native code.
-        is_il_map: bool,
-    },
+    /// An event of the CLR whose fields the machine does not need.
+    ClrEvent(PlainClrEvent),
 }
 
-/// What matters of the header of an event of the CLR.
+/// An event of the CLR whose fields the machine does not need.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlainClrEvent {
+    pub head: ClrHead,
+    /// Whether its payload is too short for its event.
+    pub is_short: bool,
+    /// Whether it is a map from IL to native code.
+    pub is_il_map: bool,
+}
+
+/// The header of an event of the CLR, as far as the machine needs it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClrHead {
     pub pid: ProcessId,
@@ -63,8 +67,8 @@ impl ClrHead {
     }
 }
 
-/// Takes in steps, with their times. A trait and no closure: its method can be inlined everywhere,
-/// so that no step is put together only to be taken apart.
+/// Receives steps with their times. A trait, not a closure: its method can be inlined everywhere, so
+/// that no step is put together only to be taken apart.
 pub(crate) trait StepSink {
     fn step(self, step: Step<'_>, time: Ticks);
 }
@@ -107,7 +111,7 @@ impl StepSink for &mut StepBatch {
 }
 
 impl StepBatch {
-    /// How much memory the steps take, about.
+    /// How much memory the steps take, roughly.
     #[inline]
     pub fn bytes(&self) -> usize {
         size_of::<(Ticks, OwnedStep)>() * self.steps.len()
@@ -132,9 +136,8 @@ impl StepBatch {
             match step {
                 OwnedStep::Words(words) => apply(Step::Words(words), time),
                 OwnedStep::ClrEvent(head, len) => {
-                    let (payload, rest) =
-                        payloads.split_at_checked(len as usize).unwrap_or_default();
-                    payloads = rest;
+                    let payload = payloads.get(..len as usize).unwrap_or_default();
+                    payloads = payloads.get(len as usize..).unwrap_or_default();
                     apply(Step::ClrEvent(head, payload), time);
                 }
                 OwnedStep::Record => {

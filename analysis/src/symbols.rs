@@ -1,9 +1,9 @@
 //! What is at an address of a process at a time: a method with its module, or an image.
 //!
 //! A rundown at the end of a recording explains the samples before it, so addresses are looked up
-//! when the recording was read: [`Machine::symbols`] finds the owner of an address at the address's
-//! own time. Code that was unloaded and the code that took its place are two owners. The owner is a
-//! method, if an event places one there at that time; else an image of the process, else one of the
+//! after the recording was read: [`Machine::symbols`] finds the owner of an address at a time. Code
+//! that was unloaded and the code that was loaded there later are two owners. The owner is a method,
+//! if an event places one there at that time; else an image of the process, else an image of the
 //! kernel.
 //!
 //! ```no_run
@@ -61,34 +61,32 @@ pub struct Method<'a> {
     pub clr: u16,
     /// Identifies the method within its CLR (`MethodID`).
     pub id: u64,
-    /// Metadata token; 0 for what has none.
+    /// Metadata token; 0 for a method without metadata.
     pub token: u32,
-    /// Namespace and type; empty where no event names the method.
+    /// Namespace and type; empty if no event names the method.
     pub namespace: &'a str,
-    /// Name; empty where no event names the method: its token and module do then.
+    /// Name; empty if no event names the method. The token and the module identify it then.
     pub name: &'a str,
-    /// Signature; empty where no event names the method.
+    /// Signature; empty if no event names the method.
     pub signature: &'a str,
-    /// Which version of the method's code this is (`ReJITID`): 0 for the first, another number for
-    /// what a tier or a profiler had compiled later. `None` where the events are too old to have
-    /// it.
+    /// The version of the method's code (`ReJITID`): 0 for the first, another number for code that
+    /// a tier or a profiler had compiled later. `None` if the events are too old to have it.
     pub version: Option<u64>,
     /// Whether the code was compiled at run time.
     pub jitted: bool,
-    /// Number of the tier of its code ([`tier_name`]), 0 where
-    /// none is stated.
+    /// Number of the tier of its code, for [`tier_name`]; 0 if none is stated.
     pub tier: u8,
     /// Whether the method was made at run time and has no metadata.
     pub dynamic: bool,
     /// First address of this piece of code: a method may have a hot and a cold one.
     pub start: u64,
-    /// Address after its last one.
+    /// The first address after it.
     pub end: u64,
-    /// Timestamp of its load; `None` where only a rundown lists it.
+    /// Timestamp of its load; `None` if only a rundown lists it.
     pub from: Option<Ticks>,
-    /// Timestamp of its unload; `None` where it was there to the end.
+    /// Timestamp of its unload; `None` if it was there to the end.
     pub to: Option<Ticks>,
-    /// Its module; `None` for helpers of the runtime, and where no event is about the module.
+    /// Its module; `None` for helpers of the runtime, and if no event is about the module.
     pub module: Option<Module<'a>>,
 }
 
@@ -97,17 +95,17 @@ pub struct Method<'a> {
 pub struct Module<'a> {
     /// Identifies it within its CLR (`ModuleID`).
     pub id: u64,
-    /// Path of its IL; the name where it was made at run time.
+    /// Path of its IL; the name if the module was made at run time.
     pub path: &'a str,
-    /// Path of its native image; empty where it has none.
+    /// Path of its native image; empty if it has none.
     pub native_path: &'a str,
     /// PDB of its IL.
     pub il_pdb: Option<Pdb>,
     /// PDB of its native image.
     pub native_pdb: Option<Pdb>,
-    /// Full name of its assembly; empty where no event is about the assembly.
+    /// Full name of its assembly; empty if no event is about the assembly.
     pub assembly: &'a str,
-    /// Name of its application domain; empty where no event is about the domain.
+    /// Name of its application domain; empty if no event is about the domain.
     pub domain: &'a str,
 }
 
@@ -138,17 +136,17 @@ pub struct ProcessMethod<'a> {
 /// A native image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Image<'a> {
-    /// Path of its file; empty where no event states it.
+    /// Path of its file; empty if no event states it.
     pub path: &'a str,
     /// Its first address.
     pub start: u64,
-    /// Address after its last one.
+    /// The first address after it.
     pub end: u64,
-    /// Offset from its first address.
+    /// Offset of the looked-up address from its first address.
     pub offset: u64,
-    /// Whether it is one of the kernel's, which all processes see.
+    /// Whether it is an image of the kernel, which all processes see.
     pub kernel: bool,
-    /// Its PDB, where a merge recorded it.
+    /// Its PDB, if a merge recorded it.
     pub pdb: Option<Pdb>,
 }
 
@@ -183,7 +181,7 @@ impl fmt::Display for MethodLabel<'_> {
 }
 
 impl<'a> Symbol<'a> {
-    /// File name of the module or of the image; `?` where it is not known.
+    /// File name of the module or of the image; `?` if it is not known.
     #[must_use]
     pub fn file_name(&self) -> &'a str {
         let path = match self {
@@ -209,19 +207,20 @@ impl fmt::Display for Symbol<'_> {
 }
 
 impl Machine {
-    /// Finds what is at addresses. Names are empty where
-    /// [`Analysis::names`](crate::Analysis::names) was not asked for.
+    /// Finds what is at addresses. Names are empty unless
+    /// [`Analysis::names`](crate::Analysis::names) keeps them.
     #[must_use]
     pub fn symbols(&self) -> Symbols<'_> {
-        let spaces = self
-            .processes
-            .iter()
-            .map(|p| (p.code.history(), p.images.history()));
-        let spaces = spaces.collect();
-        let by_pid = Holders::new(self.processes.iter().map(|p| (p.pid, p.started)));
+        let mut spaces = Vec::with_capacity(self.processes.len());
+        for process in &self.processes {
+            spaces.push(AddressSpace {
+                code: process.code.history(),
+                images: process.images.history(),
+            });
+        }
         Symbols {
             machine: self,
-            by_pid,
+            by_pid: Holders::new(self.processes.iter().map(|p| (p.pid, p.started))),
             spaces,
             kernel: self.kernel_images().history(),
         }
@@ -245,24 +244,30 @@ pub struct Symbols<'a> {
     machine: &'a Machine,
     /// Who had the ids of processes.
     by_pid: Holders<ProcessId>,
-    /// Code and images, by process.
-    spaces: Vec<(History<'a>, History<'a>)>,
+    /// By process.
+    spaces: Vec<AddressSpace<'a>>,
     kernel: History<'a>,
 }
 
+/// What was ever at the addresses of a process.
+#[derive(Clone, Debug)]
+struct AddressSpace<'a> {
+    code: History<'a>,
+    images: History<'a>,
+}
+
 impl<'a> Symbols<'a> {
-    /// What was at an address of a process at a time; `None` where no method and no image was
-    /// there.
+    /// What was at an address of a process at a time; `None` if no method and no image was there.
     #[must_use]
     pub fn at(&self, pid: ProcessId, address: u64, timestamp: Ticks) -> Option<Symbol<'a>> {
         if let Some(index) = self.by_pid.at(pid, timestamp)
-            && let Some((code, images)) = self.spaces.get(index)
+            && let Some(space) = self.spaces.get(index)
         {
-            let index = ProcessIndex::new(index);
-            if let Some(range) = code.range(address, timestamp, timestamp) {
-                return Some(Symbol::Method(self.method(index, &range, timestamp)?));
+            if let Some(range) = space.code.range(address, timestamp, timestamp) {
+                let process = ProcessIndex::new(index);
+                return Some(Symbol::Method(self.method(process, &range, timestamp)?));
             }
-            if let Some(range) = images.range(address, timestamp, timestamp) {
+            if let Some(range) = space.images.range(address, timestamp, timestamp) {
                 return Some(Symbol::Image(self.image(address, &range)));
             }
         }
@@ -272,18 +277,19 @@ impl<'a> Symbols<'a> {
 
     /// All code of methods: by process, in the order of the times of the loads.
     pub fn methods(&self) -> impl Iterator<Item = ProcessMethod<'a>> + '_ {
-        self.machine
-            .indexed_processes()
-            .flat_map(move |(process, of)| {
-                let ranges = of.code.past().iter().copied().chain(of.code.alive());
-                let mut ranges: Vec<_> = ranges.collect();
-                ranges.sort_unstable_by_key(|range| (range.from, range.start, range.to));
-                ranges.into_iter().filter_map(move |range| {
-                    let time = range.from.or(range.to).unwrap_or(Ticks::MAX);
-                    let method = self.method(process, &range, time)?;
-                    Some(ProcessMethod { process, method })
+        let processes = self.machine.indexed_processes();
+        processes.flat_map(move |(index, process)| {
+            let mut ranges: Vec<_> = process.code.all().collect();
+            ranges.sort_unstable_by_key(|range| (range.from, range.start, range.to));
+            ranges.into_iter().filter_map(move |range| {
+                let time = range.from.or(range.to).unwrap_or(Ticks::MAX);
+                let method = self.method(index, &range, time)?;
+                Some(ProcessMethod {
+                    process: index,
+                    method,
                 })
             })
+        })
     }
 
     /// All modules that events state, by CLR and id.
@@ -347,16 +353,14 @@ impl<'a> Symbols<'a> {
     }
 
     fn image(&self, address: u64, range: &Range) -> Image<'a> {
-        let images = &self.machine.images;
-        let image = images.get(range.tag.id);
+        let image = self.machine.images.get(range.tag.id);
         let pdb = match image.and_then(|image| image.id) {
             Some(ImageId::Pdb(pdb)) => Some(pdb),
             _ => None,
         };
+        let names = self.names();
         Image {
-            path: self
-                .names()
-                .map_or("", |names| names.image_path(range.tag.id)),
+            path: names.map_or("", |names| names.image_path(range.tag.id)),
             start: range.start,
             end: range.end,
             offset: address.saturating_sub(range.start),

@@ -8,7 +8,7 @@ use crate::machine::{Change, Machine};
 use crate::observe::{EventRef, Joins, Observer, Sample, Stack};
 
 /// An observer that sees only the records of a time range, and of some threads if any are named.
-/// It sees all changes of the machine, also those outside of the range.
+/// It sees all changes of the machine, also outside of the range.
 ///
 /// ```no_run
 /// use etl_analysis::behavior::network::Network;

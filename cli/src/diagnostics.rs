@@ -38,8 +38,8 @@ impl<'a> Condition<'a> {
         }
     }
 
-    /// Says on standard error what is missing from the trace, if anything is. A trace that lost
-    /// something since it was recorded is a finding; one that was recorded incompletely is not.
+    /// Reports missing parts of the trace on standard error. A trace that lost data after it was
+    /// recorded is a finding; a trace that was recorded incompletely is not.
     pub fn report(self, name: &str) -> Outcome {
         let weight = self.weight();
         if weight > Weight::Detail || !self.order.was_in_order() {

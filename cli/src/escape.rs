@@ -10,7 +10,7 @@ pub(crate) use etl_schema::render::one_line;
 pub(crate) enum Style {
     /// `\u{1b}`, for text.
     Text,
-    /// `\u001b`, for JSON, where such characters occur inside strings only.
+    /// `\u001b`, for JSON: such characters only occur inside strings.
     Json,
 }
 

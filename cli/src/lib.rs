@@ -7,7 +7,7 @@
 //!
 //! Exit codes: 0 success, 1 findings (damage, differences, failed checks), 2 error.
 
-// `stderr_line!` and `output` escape what they print, and do not panic if the reader is gone.
+// `stderr_line!` and `output` escape their text, and do not panic if the reader is gone.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 /// Prints a line to standard error. Unlike `eprintln!` it does not panic if standard error is
@@ -81,7 +81,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     ExitCode::from(tool::etlkit(args))
 }
 
-/// As [`run`], but returns what it would have printed: for fuzzers.
+/// As [`run`], but returns the output instead of printing it: for fuzzers.
 #[doc(hidden)]
 #[must_use]
 pub fn run_captured(args: impl IntoIterator<Item = OsString>) -> CommandOutput {

@@ -21,10 +21,10 @@ pub(crate) struct ProcessArgs {
 }
 
 impl ProcessArgs {
-    /// What to do about a process that is not in the trace.
+    /// The hint for a process that is not in the trace.
     pub const HINT: &str = "--process takes a process id, or the file name of a program";
 
-    /// What the arguments select.
+    /// The selection of the arguments.
     pub fn selector(&self) -> ProcessSelector {
         ProcessSelector::new(&self.process).children(self.children)
     }

@@ -1,4 +1,4 @@
-//! Profiles of recordings: what the commands share that show stacks.
+//! Profiles of recordings, for all commands that show stacks.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! What the commands that write a trace share: arguments, the opened traces, and the report.
+//! The common part of the commands that write a trace: arguments, the opened traces, and the
+//! report.
 
 use std::fmt;
 use std::path::Path;

@@ -3,7 +3,7 @@
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// More threads are of no use: one thread orders what the others decompress.
+/// More threads do not help: one thread orders the records that the others decompress.
 pub(crate) const MAX_USEFUL: usize = 4;
 
 /// The argument of commands that can use several threads.

@@ -143,7 +143,7 @@ fn run<T: Parser>(
     };
     match run(&parsed) {
         Ok(outcome) => outcome as u8,
-        // The reader of the output closed it: it has read what it wanted.
+        // The reader closed the output: it has read enough.
         Err(failure) if failure.is_broken_pipe() => 0,
         Err(failure) => {
             failure.print();
@@ -161,7 +161,7 @@ fn print_clap_error(error: &clap::Error) -> u8 {
         failure.hint(hint).print();
         return 2;
     }
-    // clap prints help to standard output and errors to standard error, in colours where they are
+    // clap prints help to standard output and errors to standard error, in colours if these are
     // supported. An argument with control characters is printed escaped, without colours.
     let plain = error.render().to_string();
     let needs_escape = escape_controls(&plain, Style::Text) != plain;
@@ -185,7 +185,7 @@ fn print_clap_error(error: &clap::Error) -> u8 {
     }
 }
 
-/// The name of an existing file that was given where a command is expected.
+/// The name of an existing file that was given instead of a command.
 fn file_instead_of_command(error: &clap::Error) -> Option<String> {
     if error.kind() != clap::error::ErrorKind::InvalidSubcommand {
         return None;

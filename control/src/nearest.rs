@@ -2,7 +2,7 @@
 
 use strsim::levenshtein;
 
-/// Names that are returned at most.
+/// The largest number of names that are returned.
 const MAX_NAMES: usize = 3;
 
 /// Returns the names most like an unknown one, the most similar first: names that contain it or
@@ -33,7 +33,7 @@ pub fn nearest_names<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -
 struct Similar<'n> {
     /// Whether neither name contains the other.
     is_other: bool,
-    /// Letters to change.
+    /// The number of letters that differ.
     edits: usize,
     name: &'n str,
 }

@@ -2,10 +2,10 @@
 //!
 //! With the feature `proptest`.
 //!
-//! A [`Case`] is a session and an event; the rule admits about half of the events that are drawn
-//! and refuses the others, each part of the rule now and then. A failing case shrinks to few bits
-//! and to the first event that fails, and prints its masks in hexadecimal with the names of their
-//! keywords. Whole events with payloads are in `etl_schema::testing::strategies`.
+//! A [`Case`] is a session and an event. The rule admits about half of the events; each part of the
+//! rule refuses some of the others. A failing case shrinks to few bits and to the first event that
+//! fails, and prints its masks in hexadecimal with the names of their keywords. Whole events with
+//! payloads are in `etl_schema::testing::strategies`.
 //!
 //! A filter of your own, compared with the rule:
 //!
@@ -21,11 +21,11 @@
 //! }
 //!
 //! let runtime = Registry::builtin().find("runtime").unwrap();
-//! let found = TestRunner::deterministic().run(&cases_of(runtime), |case| {
+//! let result = TestRunner::deterministic().run(&cases_of(runtime), |case| {
 //!     proptest::prop_assert_eq!(mine(&case.session, &case.event), case.is_admitted());
 //!     Ok(())
 //! });
-//! assert!(found.is_err(), "proptest finds an event for which they differ");
+//! assert!(result.is_err(), "proptest finds an event for which they differ");
 //! ```
 
 use std::fmt;
@@ -42,15 +42,15 @@ use etl_schema::testing::strategies::{levels, masks};
 
 use crate::enable::{Enablement, EventKey, IdFilter, Variant};
 
-/// Most ids of a drawn filter; few, so that they are hit as often as missed.
+/// The number of ids in a filter: few, so that about half of the events pass.
 const IDS: RangeInclusive<usize> = 0..=4;
 
-/// A mask with the names that it was made of.
+/// A mask with the names of its keywords.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NamedMask {
-    /// Names of keywords.
+    /// Names of the keywords.
     pub names: Vec<String>,
-    /// Their bits.
+    /// Bits of the keywords.
     pub mask: u64,
 }
 
@@ -60,37 +60,43 @@ impl fmt::Debug for NamedMask {
     }
 }
 
-/// A session and an event: what a filter under test decides on.
+/// A session and an event, for which a filter under test decides.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Case {
     /// How the session enabled the provider.
     pub session: Enablement,
-    /// What the rule looks at of the event.
+    /// The properties of the event on which the rule depends.
     pub event: EventKey,
-    /// Keywords of the provider, for its masks in print.
+    /// Keywords of the provider, to print masks.
     keywords: Arc<[Keyword]>,
 }
 
 impl Case {
-    /// What the rule decides.
+    /// Whether the session gets the event, by the rule.
     #[must_use]
     pub fn is_admitted(&self) -> bool {
         self.session.admits(&self.event)
+    }
+
+    /// Formats a mask in hexadecimal with the names of its keywords.
+    fn format_mask(&self, mask: u64) -> String {
+        let mut names = Vec::new();
+        for keyword in self.keywords.iter() {
+            if keyword.mask & mask != 0 && mask != u64::MAX {
+                names.push(keyword.name.as_str());
+            }
+        }
+        if names.is_empty() {
+            format!("{mask:#x}")
+        } else {
+            format!("{mask:#x} ({})", names.join(", "))
+        }
     }
 }
 
 impl fmt::Debug for Case {
     /// Formats masks in hexadecimal with the names of their keywords.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mask = |mask: u64| {
-            let keywords = self.keywords.iter();
-            let named = keywords.filter(|k| k.mask & mask != 0 && mask != u64::MAX);
-            let names: Vec<&str> = named.map(|keyword| keyword.name.as_str()).collect();
-            match &*names {
-                [] => format!("{mask:#x}"),
-                names => format!("{mask:#x} ({})", names.join(", ")),
-            }
-        };
         let Enablement {
             level,
             any,
@@ -101,8 +107,8 @@ impl fmt::Debug for Case {
         write!(
             f,
             "session of level {level}, any {}, all {}",
-            mask(*any),
-            mask(*all)
+            self.format_mask(*any),
+            self.format_mask(*all)
         )?;
         match ids {
             IdFilter::Any => {}
@@ -121,7 +127,7 @@ impl fmt::Debug for Case {
         write!(
             f,
             "; event {id} of level {level}, keyword {}: {decided}",
-            mask(keyword)
+            self.format_mask(keyword)
         )
     }
 }
@@ -146,18 +152,20 @@ fn cases_from(
     events: BoxedStrategy<EventKey>,
     keywords: Arc<[Keyword]>,
 ) -> impl Strategy<Value = Case> {
-    (sessions, events, any::<bool>(), 0usize..4).prop_map(move |(mut session, event, pass, way)| {
-        if pass {
-            admit(&mut session, &event);
-        } else {
-            refuse(&mut session, &event, way);
-        }
-        Case {
-            session,
-            event,
-            keywords: Arc::clone(&keywords),
-        }
-    })
+    (sessions, events, any::<bool>(), 0usize..4).prop_map(
+        move |(mut session, event, pass, part)| {
+            if pass {
+                admit(&mut session, &event);
+            } else {
+                refuse(&mut session, &event, part);
+            }
+            Case {
+                session,
+                event,
+                keywords: Arc::clone(&keywords),
+            }
+        },
+    )
 }
 
 /// The lowest bit of a mask.
@@ -165,7 +173,7 @@ const fn lowest(mask: u64) -> u64 {
     mask & mask.wrapping_neg()
 }
 
-/// Changes as little of a session as lets the event pass.
+/// Changes a session so that the event passes, as little as possible.
 fn admit(session: &mut Enablement, event: &EventKey) {
     if !session.admits_level(event.level) {
         session.level = event.level;
@@ -186,23 +194,26 @@ fn admit(session: &mut Enablement, event: &EventKey) {
     }
 }
 
-/// Changes a session so that it does not get the event, if it does: by one part of the rule, or by
-/// the next one that can refuse it.
-fn refuse(session: &mut Enablement, event: &EventKey, way: usize) {
-    for part in way..way + 4 {
+/// Changes a session so that it does not get the event: by one part of the rule, or by the next part
+/// that can refuse it.
+fn refuse(session: &mut Enablement, event: &EventKey, first_part: usize) {
+    let keyword = event.keyword;
+    let other_keyword = lowest(!keyword);
+    for part in first_part..first_part + 4 {
         if !session.admits(event) {
             return;
         }
-        let (keyword, others) = (event.keyword, lowest(!event.keyword));
         match part % 4 {
             0 if keyword == 0 => session.ignore_keyword_0 = true,
-            // A mask of 0 would be all.
-            0 if others != 0 => {
+            0 if other_keyword != 0 => {
                 session.any &= !keyword;
-                session.any |= if session.any == 0 { others } else { 0 };
+                // A mask of 0 means all keywords.
+                if session.any == 0 {
+                    session.any = other_keyword;
+                }
             }
             1 if event.level > 1 => session.level = event.level - 1,
-            2 if keyword != 0 => session.all |= others,
+            2 if keyword != 0 => session.all |= other_keyword,
             3 => match &mut session.ids {
                 ids @ IdFilter::Any => *ids = IdFilter::Out(vec![event.id]),
                 IdFilter::In(ids) => ids.retain(|id| *id != event.id),
@@ -213,29 +224,33 @@ fn refuse(session: &mut Enablement, event: &EventKey, way: usize) {
     }
 }
 
-/// Masks of a provider's keywords, by name. None of them is the mask 0, which enables all.
+/// Masks of up to three of a provider's keywords, by name; 0 if there are none.
 pub fn named_masks(provider: &Provider) -> impl Strategy<Value = NamedMask> + use<> {
     let keywords = provider.keywords.clone();
     vec(any::<Index>(), 0..4).prop_map(move |indices| {
-        let mut drawn = NamedMask {
+        let mut named_mask = NamedMask {
             names: Vec::new(),
             mask: 0,
         };
         for index in indices {
-            let at = if keywords.is_empty() {
-                None
-            } else {
-                Some(index.index(keywords.len()))
-            };
-            if let Some(keyword) = at.and_then(|at| keywords.get(at))
-                && !drawn.names.contains(&keyword.name)
+            if let Some(keyword) = nth(&keywords, index)
+                && !named_mask.names.contains(&keyword.name)
             {
-                drawn.mask |= keyword.mask;
-                drawn.names.push(keyword.name.clone());
+                named_mask.mask |= keyword.mask;
+                named_mask.names.push(keyword.name.clone());
             }
         }
-        drawn
+        named_mask
     })
+}
+
+/// The keyword with this index; `None` if there are no keywords.
+fn nth(keywords: &[Keyword], index: Index) -> Option<&Keyword> {
+    if keywords.is_empty() {
+        None
+    } else {
+        keywords.get(index.index(keywords.len()))
+    }
 }
 
 /// Filters by id, of any ids.
@@ -251,16 +266,16 @@ fn filters_of(ids: BoxedStrategy<u16>) -> impl Strategy<Value = IdFilter> {
     ]
 }
 
-/// What the enable rule looks at of any event.
+/// The properties of any event on which the rule depends.
 pub fn event_keys() -> impl Strategy<Value = EventKey> {
     let ids = prop_oneof![4 => 0u16..8, 1 => any::<u16>()];
     (ids, levels(), masks()).prop_map(|(id, level, keyword)| EventKey { id, level, keyword })
 }
 
-/// What the enable rule looks at of a provider's events; of none, that of an event of zeros.
+/// The properties of a provider's events on which the rule depends; all 0 if it has no events.
 pub fn event_keys_of(provider: &Provider) -> impl Strategy<Value = EventKey> + use<> {
     let mut keys: Vec<EventKey> = provider.events.iter().map(key).collect();
-    // A failing case shrinks towards the first of them: few keywords, low levels.
+    // A failing case shrinks towards the first key: few keywords, low level.
     keys.sort_by_key(|key| (key.keyword.count_ones(), key.keyword, key.level, key.id));
     keys.dedup();
     if keys.is_empty() {
@@ -287,7 +302,7 @@ fn id(event: &TableEvent) -> u16 {
     }
 }
 
-/// Any enablement by the current wording of the rule.
+/// Any enablement by the current variant of the rule.
 pub fn enablements() -> impl Strategy<Value = Enablement> {
     with(masks().boxed(), masks().boxed(), id_filters().boxed())
 }

@@ -7,11 +7,11 @@ use crate::{FileTime, Ticks};
 /// since version 10, release 1809.
 pub const ASSUMED_FREQUENCY: i64 = 10_000_000;
 
-/// The most, in FILETIME units, by which the time of day is set while a machine runs. Starts of a
-/// machine are farther apart.
-const MAX_SET: u64 = 10 * FILETIME_PER_SECOND.unsigned_abs();
+/// The time of day is adjusted by at most this many FILETIME units while a machine runs. Starts of
+/// a machine are farther apart.
+const MAX_ADJUSTMENT: u64 = 10 * FILETIME_PER_SECOND.unsigned_abs();
 
-/// A counter may drift from the time of day by one in this many units: 200 ppm.
+/// A counter may drift from the time of day by one unit in this many: 200 ppm.
 const DRIFT: u64 = 5_000;
 
 /// How the raw timestamps of a trace relate to the calendar.
@@ -34,11 +34,11 @@ const DRIFT: u64 = 5_000;
 pub struct Clock {
     /// The kind of clock.
     pub kind: ClockType,
-    /// The session's start.
+    /// When the session started.
     pub start_time: FileTime,
-    /// The raw timestamp of the session's start: the timestamp of the header event.
+    /// When the session started, as a raw timestamp: the timestamp of the header event.
     pub start_timestamp: Ticks,
-    /// Ticks of the raw clock in a second; never 0.
+    /// Ticks of the raw clock per second; never 0.
     pub frequency: u64,
 }
 
@@ -47,7 +47,7 @@ impl Clock {
     ///
     /// The frequency is `perf_freq` for the performance counter and for clocks of type 0 or an
     /// unknown type, 10^7 for system time, and the processor's speed for its cycle counter. A
-    /// frequency of 0 counts as 1 so that the arithmetic stays defined.
+    /// frequency of 0 is replaced by 1 so that the arithmetic stays defined.
     #[must_use]
     pub fn new(
         kind: ClockType,
@@ -69,8 +69,8 @@ impl Clock {
         }
     }
 
-    /// The clock that is assumed for a trace whose header event is lost. Times count from this
-    /// timestamp, with [`ASSUMED_FREQUENCY`]; it is FILETIME 0.
+    /// The clock that is assumed for a trace whose header event is lost: this timestamp is FILETIME
+    /// 0, and the frequency is [`ASSUMED_FREQUENCY`].
     #[must_use]
     pub fn assumed(start_timestamp: Ticks) -> Self {
         Clock::new(
@@ -82,44 +82,47 @@ impl Clock {
         )
     }
 
-    /// Whether both read one counter since the same start of the machine, so that their raw
-    /// timestamps can be compared: kind and frequency are the same, and by their starts the counter
-    /// began at one time, apart from drift and from a change of the time of day.
+    /// Whether both clocks read the same counter since the same start of the machine, so that their
+    /// raw timestamps can be compared. Then kind and frequency are the same, and the counter was
+    /// zero at the same time, apart from drift and from adjustments of the time of day.
     #[must_use]
     pub fn is_same_counter(&self, other: &Clock) -> bool {
-        self.counts_like(other) && self.zeros_apart(other, MAX_SET).is_none()
+        self.has_same_unit(other) && self.zeros_apart(other, MAX_ADJUSTMENT).is_none()
     }
 
-    /// How far apart the starts of the machine are by which both count, in FILETIME units. `None`
-    /// if it may be the same one, or if they count differently.
+    /// The time between the starts of the machine since which both clocks count, in FILETIME units.
+    /// `None` if it may be the same start, or if kind or frequency of the clocks differ.
     #[must_use]
     pub fn restarted_after(&self, other: &Clock) -> Option<u64> {
-        self.zeros_apart(other, MAX_SET)
-            .filter(|_| self.counts_like(other))
+        if self.has_same_unit(other) {
+            self.zeros_apart(other, MAX_ADJUSTMENT)
+        } else {
+            None
+        }
     }
 
-    /// How far apart both state the zero of their counter, in FILETIME units, if farther than
-    /// `tolerance` and the drift between their starts.
+    /// The time between the zeros of both counters, in FILETIME units, if it is longer than
+    /// `tolerance` and the drift between the starts of both sessions.
     #[must_use]
     pub fn zeros_apart(&self, other: &Clock, tolerance: u64) -> Option<u64> {
         let ticks =
             i128::from(self.start_timestamp.get()) - i128::from(other.start_timestamp.get());
-        let counted =
+        let by_counter =
             (ticks * i128::from(FILETIME_PER_SECOND)).div_euclid(self.frequency.max(1).into());
-        let apart = i128::from(self.start_time.get()) - i128::from(other.start_time.get());
-        let off = u64::try_from((apart - counted).unsigned_abs()).unwrap_or(u64::MAX);
+        let by_time = i128::from(self.start_time.get()) - i128::from(other.start_time.get());
+        let apart = u64::try_from((by_time - by_counter).unsigned_abs()).unwrap_or(u64::MAX);
         let drift = self.start_time.get().abs_diff(other.start_time.get()) / DRIFT;
-        (off > drift.saturating_add(tolerance)).then_some(off)
+        (apart > drift.saturating_add(tolerance)).then_some(apart)
     }
 
-    fn counts_like(&self, other: &Clock) -> bool {
-        (self.kind, self.frequency) == (other.kind, other.frequency)
+    fn has_same_unit(&self, other: &Clock) -> bool {
+        self.kind == other.kind && self.frequency == other.frequency
     }
 
     /// Units of `per_second` since the session's start, rounded down.
     fn since_start(&self, timestamp: Ticks, per_second: i128) -> i128 {
         let ticks = i128::from(timestamp.get()) - i128::from(self.start_timestamp.get());
-        // Mostly 64 bits do, with which a division takes a fraction of the time.
+        // Nearly always 64 bits are enough; they divide in a fraction of the time.
         if let (Ok(ticks), Ok(per_second)) = (u64::try_from(ticks), u64::try_from(per_second))
             && let Some(units) = ticks.checked_mul(per_second)
             && let Some(units) = units.checked_div(self.frequency)
@@ -135,8 +138,9 @@ impl Clock {
     pub fn time(&self, timestamp: Ticks) -> FileTime {
         // The usual clock today ticks in FILETIME units and needs no 128-bit division.
         if self.frequency == FILETIME_PER_SECOND.unsigned_abs() {
-            let since = timestamp.get().checked_sub(self.start_timestamp.get());
-            if let Some(time) = since.and_then(|since| self.start_time.get().checked_add(since)) {
+            if let Some(since) = timestamp.get().checked_sub(self.start_timestamp.get())
+                && let Some(time) = self.start_time.get().checked_add(since)
+            {
                 return FileTime::new(time);
             }
         }
@@ -144,8 +148,8 @@ impl Clock {
         FileTime::new(saturate(i128::from(self.start_time.get()) + since))
     }
 
-    /// The first raw timestamp whose time is not before `time`: the inverse of [`Clock::time`], for
-    /// turning a time range into timestamps once. Saturates at the ends of 64 bits.
+    /// The first raw timestamp whose time is not before `time`, saturating at the ends of 64 bits.
+    /// This is the inverse of [`Clock::time`], to convert the ends of a time range once.
     #[must_use]
     pub fn ticks_at(&self, time: FileTime) -> Ticks {
         let since = i128::from(time.get()) - i128::from(self.start_time.get());
@@ -164,8 +168,10 @@ impl Clock {
     }
 }
 
-fn saturate(v: i128) -> i64 {
-    i64::try_from(v).unwrap_or(if v < 0 { i64::MIN } else { i64::MAX })
+/// The nearest value that fits into 64 bits.
+pub(crate) fn saturate(value: i128) -> i64 {
+    let nearest = if value < 0 { i64::MIN } else { i64::MAX };
+    i64::try_from(value).unwrap_or(nearest)
 }
 
 #[cfg(test)]

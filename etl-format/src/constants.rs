@@ -82,7 +82,7 @@ macro_rules! bits {
                 self.0 & !(0 $(| $value)*)
             }
 
-            /// These bits without those of `other`.
+            /// These bits without the bits of `other`.
             #[must_use]
             pub const fn without(self, other: $name) -> $name {
                 $name(self.0 & !other.0)
@@ -131,7 +131,7 @@ pub(crate) const SHORT_BUFFER_UNIT: usize = 0x200;
 /// Records start at multiples of this, counted from the start of their buffer.
 pub const RECORD_ALIGNMENT: usize = 8;
 
-/// What fills an uncompressed buffer after its last record.
+/// The byte that fills an uncompressed buffer after its last record.
 pub const FILLER: u8 = 0xff;
 
 /// A 32-bit word that ends the records of a buffer.
@@ -167,7 +167,7 @@ pub const MARKER_MESSAGE: u8 = 0x10;
 tags! {
     /// The kind of a record: the third byte of its first word.
     ///
-    /// The names are those of the JSON contract of `etlkit info`.
+    /// The JSON contract of `etlkit info` has these names.
     RecordKind: u8 {
         /// Kernel event with thread, process, timestamp and CPU times, 32-bit payload.
         SYSTEM32 = 0x01, "SYSTEM32";
@@ -273,7 +273,7 @@ tags! {
 tags! {
     /// How the buffers of a compressed file are packed: the `State` word of its buffer 0.
     ///
-    /// The values are those of `RtlCompressBuffer`. Every real file seen uses XPRESS.
+    /// `RtlCompressBuffer` uses the same values. Every known real file has XPRESS.
     CompressionFormat: u16 {
         /// Not compressed.
         NONE = 0, "NONE";
@@ -547,7 +547,7 @@ pub mod hook {
     pub const FILE_READ: u16 = 0x0443;
     /// A process writes to a file.
     pub const FILE_WRITE: u16 = 0x0444;
-    /// A process changes what is known about a file.
+    /// A process changes information about a file.
     pub const FILE_SET_INFO: u16 = 0x0445;
     /// A process marks a file to be deleted.
     pub const FILE_SET_DELETE: u16 = 0x0446;
@@ -557,7 +557,7 @@ pub mod hook {
     pub const FILE_DIR_ENUM: u16 = 0x0448;
     /// A process flushes a file.
     pub const FILE_FLUSH: u16 = 0x0449;
-    /// A process asks what is known about a file.
+    /// A process queries information about a file.
     pub const FILE_QUERY_INFO: u16 = 0x044a;
     /// A process sends a control code to a file system.
     pub const FILE_FS_CONTROL: u16 = 0x044b;

@@ -4,7 +4,7 @@
 
 use crate::Guid;
 
-/// Little-endian values at given offsets of a byte slice; `None` past its end.
+/// Little-endian values at offsets of a byte slice; `None` past its end.
 ///
 /// ```
 /// use etl_format::cursor::Bytes;
@@ -14,51 +14,51 @@ use crate::Guid;
 /// assert_eq!(bytes.u64_at(0), None, "eight bytes are more than there are");
 /// ```
 pub trait Bytes {
-    /// `len` bytes at `at`.
-    fn at(&self, at: usize, len: usize) -> Option<&[u8]>;
-    /// An array of `N` bytes at `at`.
-    fn array<const N: usize>(&self, at: usize) -> Option<[u8; N]>;
+    /// `len` bytes from an offset on.
+    fn at(&self, offset: usize, len: usize) -> Option<&[u8]>;
+    /// `N` bytes from an offset on, as an array.
+    fn array<const N: usize>(&self, offset: usize) -> Option<[u8; N]>;
     /// One byte.
-    fn u8_at(&self, at: usize) -> Option<u8> {
-        self.array::<1>(at).map(|[b]| b)
+    fn u8_at(&self, offset: usize) -> Option<u8> {
+        self.array::<1>(offset).map(|[byte]| byte)
     }
     /// Two bytes, little-endian.
-    fn u16_at(&self, at: usize) -> Option<u16> {
-        self.array(at).map(u16::from_le_bytes)
+    fn u16_at(&self, offset: usize) -> Option<u16> {
+        self.array(offset).map(u16::from_le_bytes)
     }
     /// Four bytes, little-endian.
-    fn u32_at(&self, at: usize) -> Option<u32> {
-        self.array(at).map(u32::from_le_bytes)
+    fn u32_at(&self, offset: usize) -> Option<u32> {
+        self.array(offset).map(u32::from_le_bytes)
     }
     /// Eight bytes, little-endian.
-    fn u64_at(&self, at: usize) -> Option<u64> {
-        self.array(at).map(u64::from_le_bytes)
+    fn u64_at(&self, offset: usize) -> Option<u64> {
+        self.array(offset).map(u64::from_le_bytes)
     }
     /// Eight bytes, little-endian, signed.
-    fn i64_at(&self, at: usize) -> Option<i64> {
-        self.array(at).map(i64::from_le_bytes)
+    fn i64_at(&self, offset: usize) -> Option<i64> {
+        self.array(offset).map(i64::from_le_bytes)
     }
-    /// A GUID as stored.
-    fn guid_at(&self, at: usize) -> Option<Guid> {
-        self.array(at).map(Guid::from_bytes)
+    /// Sixteen bytes: a GUID in the byte order of Windows.
+    fn guid_at(&self, offset: usize) -> Option<Guid> {
+        self.array(offset).map(Guid::from_bytes)
     }
 }
 
 impl Bytes for [u8] {
     #[inline(always)]
-    fn at(&self, at: usize, len: usize) -> Option<&[u8]> {
-        self.get(at..)?.get(..len)
+    fn at(&self, offset: usize, len: usize) -> Option<&[u8]> {
+        self.get(offset..)?.get(..len)
     }
 
     #[inline(always)]
-    fn array<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
-        self.get(at..)?.first_chunk::<N>().copied()
+    fn array<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        self.get(offset..)?.first_chunk::<N>().copied()
     }
 }
 
 /// A reader that walks a byte slice front to back.
 ///
-/// Each method returns `None` and moves nothing when fewer bytes are left than it needs.
+/// If fewer bytes are left than a method needs, it returns `None` and does not move.
 ///
 /// ```
 /// use etl_format::cursor::Cursor;
@@ -70,29 +70,29 @@ impl Bytes for [u8] {
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
-    at: usize,
+    position: usize,
 }
 
 impl<'a> Cursor<'a> {
     /// At the start of `bytes`.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
-        Cursor { bytes, at: 0 }
+        Cursor { bytes, position: 0 }
     }
 
     /// Bytes consumed so far.
     #[must_use]
     pub const fn position(&self) -> usize {
-        self.at
+        self.position
     }
 
-    /// What is left.
+    /// The bytes after the position.
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
-        self.bytes.get(self.at..).unwrap_or_default()
+        self.bytes.get(self.position..).unwrap_or_default()
     }
 
-    /// Whether nothing is left.
+    /// Whether no bytes are left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rest().is_empty()
@@ -101,23 +101,23 @@ impl<'a> Cursor<'a> {
     /// The next `len` bytes.
     #[inline]
     pub fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let out = self.rest().get(..len)?;
-        self.at += len;
-        Some(out)
+        let bytes = self.rest().get(..len)?;
+        self.position += len;
+        Some(bytes)
     }
 
     /// The next `N` bytes as an array.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let out = self.rest().first_chunk::<N>().copied()?;
-        self.at += N;
-        Some(out)
+        let bytes = self.rest().first_chunk::<N>().copied()?;
+        self.position += N;
+        Some(bytes)
     }
 
     /// One byte.
     #[inline]
     pub fn u8(&mut self) -> Option<u8> {
-        self.array::<1>().map(|[b]| b)
+        self.array::<1>().map(|[byte]| byte)
     }
 
     /// Two bytes, little-endian.
@@ -144,64 +144,66 @@ impl<'a> Cursor<'a> {
         self.array().map(i64::from_le_bytes)
     }
 
-    /// A GUID as stored.
+    /// Sixteen bytes: a GUID in the byte order of Windows.
     #[inline]
     pub fn guid(&mut self) -> Option<Guid> {
         self.array().map(Guid::from_bytes)
     }
 
-    /// UTF-16LE code units up to a NUL, which is consumed and not returned; `None` when there is no
+    /// UTF-16LE code units up to a NUL, which is consumed and not returned; `None` if there is no
     /// NUL. The slice has an even length.
     pub fn utf16z(&mut self) -> Option<&'a [u8]> {
         let rest = self.rest();
         let len = utf16_nul(rest)?;
-        self.at += len + 2;
+        self.position += len + 2;
         rest.get(..len)
     }
 
-    /// Bytes up to a NUL, which is consumed and not returned; `None` when there is no NUL.
+    /// Bytes up to a NUL, which is consumed and not returned; `None` if there is no NUL.
     pub fn ansiz(&mut self) -> Option<&'a [u8]> {
         let rest = self.rest();
         let len = rest.iter().position(|&b| b == 0)?;
-        self.at += len + 1;
+        self.position += len + 1;
         rest.get(..len)
     }
 }
 
-/// Offset of the first 16-bit code unit that is 0, of those that begin at even offsets; `None` when
-/// there is none.
+/// Offset of the first 16-bit code unit that is 0 and begins at an even offset; `None` if there is
+/// none.
 ///
 /// Many events have several texts, of a few dozen units each.
 #[must_use]
 #[inline]
 pub fn utf16_nul(bytes: &[u8]) -> Option<usize> {
-    // One step is a few vector instructions.
+    /// One step is a few vector instructions.
     const STEP: usize = 32;
-    let has_nul = |chunk: &[u8; STEP]| {
+    const ONES: u64 = 0x0001_0001_0001_0001;
+    const TOPS: u64 = 0x8000_8000_8000_8000;
+
+    #[inline(always)]
+    fn has_nul(chunk: &[u8; STEP]) -> bool {
         let (units, _) = chunk.as_chunks::<2>();
         units
             .iter()
-            .fold(false, |hit, unit| hit | (u16::from_le_bytes(*unit) == 0))
-    };
+            .fold(false, |has, unit| has | (u16::from_le_bytes(*unit) == 0))
+    }
+
     let (chunks, _) = bytes.as_chunks::<STEP>();
-    let whole = chunks.iter().position(has_nul).unwrap_or(chunks.len()) * STEP;
-    let rest = bytes.get(whole..)?;
-    // Four units at a time: subtracting 1 from a 16-bit lane borrows into its top bit exactly when
-    // the lane is 0 (lanes above a borrow may be wrong, the lowest hit is right).
-    const ONES: u64 = 0x0001_0001_0001_0001;
-    const TOPS: u64 = 0x8000_8000_8000_8000;
-    let mut at = whole;
+    let mut offset = chunks.iter().position(has_nul).unwrap_or(chunks.len()) * STEP;
+    let rest = bytes.get(offset..)?;
+    // Four units at a time: subtracting 1 from a 16-bit lane borrows into its top bit exactly if
+    // the lane is 0. Lanes above a borrow may be wrong, but the lowest lane that is found is right.
     let (words, rest) = rest.as_chunks::<8>();
     for word in words {
-        let v = u64::from_le_bytes(*word);
-        let hit = v.wrapping_sub(ONES) & !v & TOPS;
-        if hit != 0 {
-            return Some(at + (hit.trailing_zeros() as usize / 16) * 2);
+        let lanes = u64::from_le_bytes(*word);
+        let zero_lanes = lanes.wrapping_sub(ONES) & !lanes & TOPS;
+        if zero_lanes != 0 {
+            return Some(offset + (zero_lanes.trailing_zeros() as usize / 16) * 2);
         }
-        at += 8;
+        offset += 8;
     }
     let (units, _) = rest.as_chunks::<2>();
-    Some(at + 2 * units.iter().position(|unit| *unit == [0, 0])?)
+    Some(offset + 2 * units.iter().position(|unit| *unit == [0, 0])?)
 }
 
 #[cfg(test)]

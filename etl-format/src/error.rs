@@ -12,9 +12,8 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 
 /// A fault in a trace, or an I/O error of its source or output.
 ///
-/// Every fault of the bytes has the file offset at which it was found, counted from the first byte
-/// of the trace. [`Error::code`] is stable across versions and is what tools print in
-/// machine-readable output.
+/// A fault in the bytes has a file offset, counted from the first byte of the trace. Tools print
+/// [`Error::code`] in machine-readable output: it does not change between versions.
 ///
 /// ```
 /// use etl_format::read::{Options, Trace};
@@ -24,7 +23,7 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 /// ```
 #[derive(Clone, Debug, ThisError)]
 pub struct Error {
-    /// Index of the trace, where an operation reads several.
+    /// Index of the trace, if an operation reads several traces.
     pub input: Option<usize>,
     /// File offset of the structure or field at fault. For [`ErrorKind::Truncated`] it is the first
     /// byte of the incomplete structure.
@@ -59,9 +58,9 @@ pub enum ErrorKind {
     Truncated {
         /// The structure that was being read.
         what: &'static str,
-        /// Bytes it needs.
+        /// Bytes that it needs.
         need: u64,
-        /// Bytes there are.
+        /// Bytes that exist.
         have: u64,
     },
     /// A field has a value that the format does not allow.
@@ -71,10 +70,10 @@ pub enum ErrorKind {
         what: &'static str,
         /// The value found.
         found: u64,
-        /// What would have been right.
+        /// The values that are allowed.
         expected: &'static str,
     },
-    /// The bytes are no event trace log, or one of a kind that is not supported.
+    /// The bytes are not an event trace log, or an event trace log of an unsupported kind.
     #[error("not a readable event trace log: {0}")]
     NotEtl(&'static str),
     /// A compressed buffer does not decompress to its declared size.
@@ -87,7 +86,7 @@ pub enum ErrorKind {
         /// Bytes the buffer header declares.
         declared: u64,
     },
-    /// A limit of the caller would be exceeded.
+    /// A limit that the caller set would be exceeded.
     #[error("{what} needs {need} bytes, the limit is {limit}")]
     Limit {
         /// What the memory was needed for.
@@ -97,10 +96,8 @@ pub enum ErrorKind {
         /// Bytes allowed.
         limit: u64,
     },
-    /// What is kept of the trace takes more memory than the caller allows.
-    #[error(
-        "what is known of the trace by then does not fit into a memory budget of {bytes} bytes"
-    )]
+    /// Reading the trace takes more memory than the caller allows.
+    #[error("the memory budget of {bytes} bytes is exceeded while the trace is read")]
     Budget {
         /// Bytes allowed for the whole process.
         bytes: u64,
@@ -108,7 +105,7 @@ pub enum ErrorKind {
     /// The caller requested something that the format cannot express.
     #[error("cannot be written: {0}")]
     Unwritable(&'static str),
-    /// There was no trace to merge.
+    /// There is no trace to merge.
     #[error("no trace was given")]
     NoInput,
     /// Reading all traces of a merge at once would take more memory than is allowed.
@@ -116,15 +113,15 @@ pub enum ErrorKind {
         "reading {inputs} traces at once takes {needed} bytes of memory, and {max} are allowed"
     )]
     Memory {
-        /// Traces.
+        /// Number of traces.
         inputs: usize,
-        /// Bytes that their open buffers take.
+        /// Bytes that their open buffers take together.
         needed: u64,
         /// Bytes allowed.
         max: u64,
     },
-    /// Looking ahead ([`Merger::look_ahead`](crate::rewrite::merge::Merger::look_ahead)) did not
-    /// suffice for time order.
+    /// Looking ahead ([`Merger::look_ahead`](crate::rewrite::merge::Merger::look_ahead)) was not
+    /// enough for time order.
     #[error("its records are further out of order than the reader looks ahead")]
     OutOfOrder,
     /// Traces that do not belong together were not merged.
@@ -165,7 +162,7 @@ impl Error {
         )
     }
 
-    /// The error, in the trace with this index.
+    /// The same error in the trace with this index.
     #[must_use]
     pub fn in_input(self, input: usize) -> Self {
         Error {
@@ -180,7 +177,7 @@ impl Error {
         matches!(self.kind, ErrorKind::Io(_))
     }
 
-    /// A name for the kind that does not change between versions.
+    /// A name of the kind of error, which does not change between versions.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self.kind {

@@ -1,8 +1,9 @@
 //! File names in paths of any system.
 
-/// The file name of a path that separates directories by `\`, `/` or both; empty if the path ends
-/// with a separator. Traces contain paths of Windows, and of devices such as
-/// `\Device\HarddiskVolume2`, which [`std::path`] does not split on other systems.
+/// The part of a path after its last `\` or `/`; empty if the path ends with a separator.
+///
+/// Traces contain paths of Windows, and of devices such as `\Device\HarddiskVolume2`, which
+/// [`std::path`] does not split on other systems.
 ///
 /// ```
 /// use etl_format::file_name;

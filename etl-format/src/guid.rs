@@ -21,47 +21,50 @@ use core::str::FromStr;
 pub struct Guid([u8; 16]);
 
 impl Guid {
-    /// All bits zero: "none" wherever the format has an optional GUID.
+    /// All bits are zero: "none" if the format has an optional GUID.
     pub const ZERO: Guid = Guid([0; 16]);
 
     /// From the four groups as they are printed, the last two as one array.
     #[must_use]
     pub const fn new(a: u32, b: u16, c: u16, d: [u8; 8]) -> Self {
-        let (a, b, c) = (a.to_le_bytes(), b.to_le_bytes(), c.to_le_bytes());
+        let [a0, a1, a2, a3] = a.to_le_bytes();
+        let [b0, b1] = b.to_le_bytes();
+        let [c0, c1] = c.to_le_bytes();
+        let [d0, d1, d2, d3, d4, d5, d6, d7] = d;
         Guid([
-            a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], d[0], d[1], d[2], d[3], d[4], d[5],
-            d[6], d[7],
+            a0, a1, a2, a3, b0, b1, c0, c1, d0, d1, d2, d3, d4, d5, d6, d7,
         ])
     }
 
     /// From the printed form in either case, with or without braces.
     ///
     /// # Errors
-    /// When the text is no GUID.
+    /// If the text is not a GUID.
     pub const fn parse(text: &str) -> Result<Self, ParseGuidError> {
         let mut text = match text.as_bytes() {
             [b'{', inner @ .., b'}'] => inner,
             all => all,
         };
-        let (mut value, mut at) = (0u128, 0);
+        let mut value = 0u128;
+        let mut position = 0;
         while let [byte, rest @ ..] = text {
-            match (at, (*byte as char).to_digit(16)) {
+            match (position, (*byte as char).to_digit(16)) {
                 (8 | 13 | 18 | 23, None) if *byte == b'-' => {}
                 (8 | 13 | 18 | 23 | 36.., _) | (_, None) => return Err(ParseGuidError),
                 (_, Some(digit)) => value = value << 4 | digit as u128,
             }
-            at += 1;
+            position += 1;
             text = rest;
         }
-        if at < 36 {
+        if position < 36 {
             return Err(ParseGuidError);
         }
-        let (a, b, c) = (
+        Ok(Guid::new(
             (value >> 96) as u32,
             (value >> 80) as u16,
             (value >> 64) as u16,
-        );
-        Ok(Guid::new(a, b, c, (value as u64).to_be_bytes()))
+            (value as u64).to_be_bytes(),
+        ))
     }
 
     /// From the 16 bytes as stored in a trace.
@@ -85,17 +88,17 @@ impl Guid {
     /// The 36 characters of the printed form, in ASCII, without allocating.
     #[must_use]
     pub fn to_ascii(self) -> [u8; 36] {
-        // Printed position of each stored byte; the dashes are what is left.
-        const AT: [u8; 16] = [6, 4, 2, 0, 11, 9, 16, 14, 19, 21, 24, 26, 28, 30, 32, 34];
-        let mut out = [b'-'; 36];
-        for (byte, at) in self.0.iter().zip(AT) {
-            let at = usize::from(at);
-            if let Some([high, low]) = out.get_mut(at..at + 2) {
+        // Printed position of each stored byte; the other positions are dashes.
+        const POSITIONS: [u8; 16] = [6, 4, 2, 0, 11, 9, 16, 14, 19, 21, 24, 26, 28, 30, 32, 34];
+        let mut text = [b'-'; 36];
+        for (byte, position) in self.0.iter().zip(POSITIONS) {
+            let position = usize::from(position);
+            if let Some([high, low]) = text.get_mut(position..position + 2) {
                 *high = hex_digit(byte >> 4);
                 *low = hex_digit(byte & 15);
             }
         }
-        out
+        text
     }
 }
 

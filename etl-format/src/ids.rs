@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::constants::UNKNOWN_ID;
 
-/// Defines the type of an id: both kinds have the same functions, and cannot be confused.
+/// Defines the type of an id. Both types have the same functions, and cannot be confused.
 macro_rules! id {
     ($(#[$about:meta])* $name:ident) => {
         $(#[$about])*
@@ -14,7 +14,7 @@ macro_rules! id {
         pub struct $name(u32);
 
         impl $name {
-            /// The id that Windows writes if it knows none: all bits are set.
+            /// The id that Windows writes if the id is unknown: all bits are set.
             pub const UNKNOWN: Self = Self(UNKNOWN_ID);
 
             /// An id as records store it.
@@ -29,7 +29,7 @@ macro_rules! id {
                 self.0
             }
 
-            /// Whether Windows knew the id.
+            /// Whether this is not [`Self::UNKNOWN`].
             #[must_use]
             pub const fn is_known(self) -> bool {
                 self.0 != UNKNOWN_ID

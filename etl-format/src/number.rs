@@ -1,7 +1,7 @@
 //! Numbers as people write them.
 
-/// A number in decimal, or in hexadecimal after `0x`. `None` if the text is another, or the number
-/// does not fit.
+/// Parses a decimal number, or a hexadecimal number after `0x`. `None` if the text is not such a
+/// number, or the number does not fit.
 ///
 /// ```
 /// assert_eq!(etl_format::parse_number("0x2A"), Some(42u8));
@@ -9,14 +9,14 @@
 /// ```
 #[must_use]
 pub fn parse_number<T: TryFrom<u64>>(text: &str) -> Option<T> {
-    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => (digits, 16),
-        None => (text, 10),
-    };
-    // The standard library takes a sign as well.
-    let number = u64::from_str_radix(digits, radix)
-        .ok()
-        .filter(|_| !digits.starts_with('+'))?;
+    let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let digits = hexadecimal.unwrap_or(text);
+    // The standard library also accepts a sign.
+    if digits.starts_with('+') {
+        return None;
+    }
+    let radix = if hexadecimal.is_some() { 16 } else { 10 };
+    let number = u64::from_str_radix(digits, radix).ok()?;
     T::try_from(number).ok()
 }
 

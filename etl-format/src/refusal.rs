@@ -16,7 +16,8 @@ pub struct Refusal {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Another machine: a fact of the machine differs. When allowed, the first one's stays.
+    /// Another machine: a fact of the machine differs. If this is allowed, the merged trace has the
+    /// fact of the first input.
     #[error("another machine: {what} {one}, there {other}")]
     Machine {
         /// The fact.
@@ -26,26 +27,25 @@ pub enum Reason {
         /// The value of the other input.
         other: u64,
     },
-    /// The machine was restarted in between, or it is another machine: the counters do not start at
-    /// the same time. When allowed, wall-clock times relate them.
+    /// The machine was restarted between the sessions, or it is another machine: the counters do
+    /// not start at the same time. If this is allowed, timestamps are converted by the times of day.
     #[error("the machine was restarted in between: the counters started {seconds} seconds apart")]
     Boot {
         /// Seconds between the starts of the counters.
         seconds: u64,
     },
-    /// The clock of the input cannot be related to any other. When allowed, its timestamps are
-    /// taken for those of the merged trace.
+    /// Timestamps of the input's clock cannot be converted. If this is allowed, they are copied.
     #[error("its clock cannot be related to the other: {why}")]
     Clock {
-        /// What is missing.
+        /// What the header lacks.
         why: &'static str,
     },
-    /// The machine had pointers of another width. When allowed, each record keeps its own.
+    /// The machine had pointers of another width. If this is allowed, each record keeps its width.
     #[error("pointers of {one} bytes, there of {other}")]
     PointerSize {
-        /// Bytes of the input's.
+        /// Bytes of a pointer of the input.
         one: u64,
-        /// Bytes of the other's.
+        /// Bytes of a pointer of the other input.
         other: u64,
     },
 }

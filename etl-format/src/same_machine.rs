@@ -1,15 +1,16 @@
-//! Whether traces are of one machine, since one start of it.
+//! Compares the headers of traces: same machine, same start of the machine.
 
 use crate::FileTime;
 use crate::constants::ClockType;
 use crate::headers::FileHeader;
 use crate::refusal::Reason;
 
-/// The largest difference between two records of one boot time: they are inexact by some minutes.
-const SAME_BOOT: u64 = 15 * 60 * 10_000_000;
+/// Boot times in headers of the same start of a machine differ by some minutes; this is the largest
+/// difference.
+const MAX_BOOT_DIFFERENCE: u64 = 15 * 60 * 10_000_000;
 
-/// In what two headers are of different machines, or of different starts of one. Facts that a
-/// header does not state (0) are not compared.
+/// The facts that show that two headers are from different machines, or from different starts of a
+/// machine. Facts that a header does not state (0) are not compared.
 ///
 /// ```
 /// use etl_format::{FileHeader, FileTime};
@@ -28,73 +29,97 @@ pub fn differences(one: &FileHeader, other: &FileHeader) -> Vec<Reason> {
         .collect()
 }
 
-/// In what two headers are of different machines.
+/// The facts that show that two headers are from different machines.
 pub(crate) fn other_machine(one: &FileHeader, other: &FileHeader) -> Vec<Reason> {
-    let version = |h: &FileHeader| u64::from(h.os_major) * 100 + u64::from(h.os_minor);
-    // A session without per-processor buffers counts one.
-    let processors = |h: &FileHeader| {
-        if h.processors > 1 {
-            h.processors.into()
-        } else {
-            0
-        }
-    };
-    let facts: [(&'static str, u64, u64); 3] = [
-        (
-            "Windows version (major * 100 + minor)",
-            version(one),
-            version(other),
-        ),
-        ("Windows build", one.build.into(), other.build.into()),
-        ("processors", processors(one), processors(other)),
+    let facts = [
+        Reason::Machine {
+            what: "Windows version (major * 100 + minor)",
+            one: windows_version(one),
+            other: windows_version(other),
+        },
+        Reason::Machine {
+            what: "Windows build",
+            one: one.build.into(),
+            other: other.build.into(),
+        },
+        Reason::Machine {
+            what: "processors",
+            one: processors(one),
+            other: processors(other),
+        },
     ];
-    let differ = facts
-        .into_iter()
-        .filter(|(_, a, b)| *a != 0 && *b != 0 && a != b);
-    let mut differ: Vec<_> = differ
-        .map(|(what, one, other)| Reason::Machine { what, one, other })
-        .collect();
-    let (slow, fast) = (
-        one.cpu_mhz.min(other.cpu_mhz),
-        one.cpu_mhz.max(other.cpu_mhz),
-    );
+    let mut different: Vec<Reason> = facts.into_iter().filter(is_different).collect();
+    let slow = one.cpu_mhz.min(other.cpu_mhz);
+    let fast = one.cpu_mhz.max(other.cpu_mhz);
     if slow != 0 && fast - slow > fast / 10 {
-        let (one, other) = (one.cpu_mhz.into(), other.cpu_mhz.into());
-        differ.push(Reason::Machine {
+        different.push(Reason::Machine {
             what: "processor speed in MHz",
-            one,
-            other,
+            one: one.cpu_mhz.into(),
+            other: other.cpu_mhz.into(),
         });
     }
-    differ
+    different
 }
 
-/// Whether two headers are of different starts of a machine: the zeros of their counter differ, or
-/// the boot times.
+fn windows_version(header: &FileHeader) -> u64 {
+    u64::from(header.os_major) * 100 + u64::from(header.os_minor)
+}
+
+/// The number of processors; 0 if it is unknown. A session without per-processor buffers states 1.
+fn processors(header: &FileHeader) -> u64 {
+    match header.processors {
+        0 | 1 => 0,
+        processors => processors.into(),
+    }
+}
+
+/// Whether both headers state a fact, and the facts differ.
+fn is_different(reason: &Reason) -> bool {
+    match *reason {
+        Reason::Machine { one, other, .. } => one != 0 && other != 0 && one != other,
+        _ => false,
+    }
+}
+
+/// Whether two headers are from different starts of a machine: the zeros of their counters differ,
+/// or the boot times.
 pub(crate) fn other_boot(one: &FileHeader, other: &FileHeader) -> Option<Reason> {
-    let has_clocks = unrelatable(one).or_else(|| unrelatable(other)).is_none();
-    let restarted = one
-        .clock()
-        .restarted_after(&other.clock())
-        .filter(|_| has_clocks);
-    let apart = one.boot_time.get().abs_diff(other.boot_time.get());
-    let is_known = one.boot_time > FileTime::default() && other.boot_time > FileTime::default();
-    let booted = Some(apart).filter(|apart| is_known && *apart > SAME_BOOT);
-    restarted.or(booted).map(|apart| Reason::Boot {
-        seconds: apart / 10_000_000,
+    let between = time_between_counters(one, other).or_else(|| time_between_boots(one, other))?;
+    Some(Reason::Boot {
+        seconds: between / 10_000_000,
     })
 }
 
-/// Why a clock cannot be related to any other, if it cannot.
+/// The time between the starts of both counters, in FILETIME units, if they differ.
+fn time_between_counters(one: &FileHeader, other: &FileHeader) -> Option<u64> {
+    if unrelatable(one).is_some() || unrelatable(other).is_some() {
+        return None;
+    }
+    one.clock().restarted_after(&other.clock())
+}
+
+/// The time between both boot times, in FILETIME units, if both are stated and differ.
+fn time_between_boots(one: &FileHeader, other: &FileHeader) -> Option<u64> {
+    if one.boot_time <= FileTime::default() || other.boot_time <= FileTime::default() {
+        return None;
+    }
+    let between = one.boot_time.get().abs_diff(other.boot_time.get());
+    (between > MAX_BOOT_DIFFERENCE).then_some(between)
+}
+
+/// Why timestamps of a clock cannot be converted; `None` if they can.
 pub(crate) fn unrelatable(header: &FileHeader) -> Option<&'static str> {
-    let frequency = match header.clock_type {
+    let has_frequency = match header.clock_type {
         ClockType::QPC => header.perf_freq > 0,
         ClockType::CPU_CYCLE => header.cpu_mhz > 0,
         ClockType::SYSTEM_TIME => true,
         _ => return Some("its header names no clock"),
     };
-    if !frequency {
+    if !has_frequency {
         return Some("its header states no frequency");
     }
-    (header.start_time <= FileTime::default()).then_some("its header states no start time")
+    if header.start_time <= FileTime::default() {
+        return Some("its header states no start time");
+    }
+    None
 }

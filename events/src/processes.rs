@@ -18,7 +18,7 @@ pub struct ProcessCount {
     pub parent_pid: Option<u32>,
     /// When it started, UTC; `None` if that was before the trace, or is not recorded.
     pub start_time: Option<String>,
-    /// When it ended, UTC; likewise.
+    /// When it ended, UTC; `None` if that was after the trace, or is not recorded.
     pub end_time: Option<String>,
     /// Number of its events; samples and stacks belong to the process that ran.
     pub count: u64,

@@ -24,7 +24,7 @@ mod text;
 
 use etl_analysis::profile::Weight;
 
-/// What stacks are counted in.
+/// The unit of the weights of stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unit {

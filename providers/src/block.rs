@@ -1,7 +1,7 @@
-//! A block: tables of several providers, taken apart by what their lines are about.
+//! A block: tables of several providers, split into streams of numbers and lines.
 //!
-//! Numbers of one kind stand together, and so do words of one kind; what repeats is written once.
-//! That makes a block less than half as large, compressed, as its text.
+//! Each stream contains one kind of numbers or lines, and an item that repeats is written once. A
+//! compressed block has less than half the size of its compressed text.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ pub(crate) struct NumberStreams<T> {
     pub head_lines: T,
     /// Events and other layouts, for each provider.
     pub events: T,
-    /// Ids, less the one before (modulo 2^16).
+    /// Ids, as the difference to the previous id (modulo 2^16).
     pub ids: T,
     pub versions: T,
     /// How an event's symbol is formed: see [`symbol`].
@@ -28,7 +28,7 @@ pub(crate) struct NumberStreams<T> {
     /// References to lists of fields, and how many fields new lists have.
     pub lists: T,
     pub list_sizes: T,
-    /// References to fields; of new ones to their names and types.
+    /// References to fields. A new field is followed by references to its name and type.
     pub fields: T,
     pub names: T,
     pub types: T,
@@ -74,18 +74,18 @@ impl<T> LineStreams<T> {
     }
 }
 
-/// The code of a symbol that is written out.
+/// The code of an event whose symbol is written as a line.
 pub(crate) const WRITTEN: u32 = 0;
-/// The code of another layout, in place of an event.
+/// The code of another layout, which is not an event.
 pub(crate) const OTHER: u32 = 1;
-/// The first code of a symbol that follows from the other lines.
+/// The first code of an event whose symbol is formed from its other lines.
 pub(crate) const FORMED: u32 = 2;
-/// How many codes follow from there.
+/// The number of these codes.
 pub(crate) const FORMS: u32 = 7;
 
 /// The symbol of an event with this code, from the names of its task and opcode.
 pub(crate) fn symbol(code: u32, task: &str, opcode: &str, id: u16, version: u8) -> Option<String> {
-    let mut out = match code.checked_sub(FORMED)? {
+    let mut symbol = match code.checked_sub(FORMED)? {
         0 => format!("{task}{opcode}"),
         1 => task.to_owned(),
         2 => opcode.to_owned(),
@@ -97,9 +97,9 @@ pub(crate) fn symbol(code: u32, task: &str, opcode: &str, id: u16, version: u8) 
     };
     if version > 0 {
         // Writing to a string does not fail.
-        let _ = write!(out, "_V{version}");
+        let _ = write!(symbol, "_V{version}");
     }
-    Some(out)
+    Some(symbol)
 }
 
 /// The name in the rest of a line `task VALUE NAME`.
@@ -110,44 +110,46 @@ pub(crate) fn name_of(rest: &str) -> &str {
 /// The tables of a block.
 pub(crate) fn read(bytes: &[u8]) -> Option<Vec<String>> {
     let mut input = Numbers(bytes);
-    let (mut numbers, mut lines) = (NumberStreams::default(), LineStreams::default());
-    for stream in numbers.all() {
+    let mut reader = Reader::default();
+    for stream in reader.numbers.all() {
         *stream = Numbers(input.bytes()?);
     }
-    for stream in lines.all() {
+    for stream in reader.lines.all() {
         *stream = Lines(core::str::from_utf8(input.bytes()?).ok()?);
     }
-    let mut reader = Reader {
-        numbers,
-        lines,
-        ..Reader::default()
-    };
-    let mut out = Vec::new();
+    let mut tables = Vec::new();
     while !reader.numbers.head_lines.0.is_empty() {
-        out.push(reader.table()?);
+        tables.push(reader.read_table()?);
     }
-    Some(out)
+    Some(tables)
 }
 
 #[derive(Default)]
 struct Reader<'a> {
     numbers: NumberStreams<Numbers<'a>>,
     lines: LineStreams<Lines<'a>>,
-    /// Lines that events of the provider had so far.
-    seen: [Recent<&'a str>; 6],
+    /// Lines of the provider's events so far.
+    recent_lines: [Recent<&'a str>; 6],
     builds: Recent<&'a str>,
-    /// Lists of fields of the provider: as the text that they are.
+    /// Lists of fields of the provider, as text.
     lists: Recent<String>,
-    fields: Recent<(&'a str, &'a str)>,
+    fields: Recent<Field<'a>>,
     names: Recent<&'a str>,
     types: Recent<&'a str>,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Field<'a> {
+    name: &'a str,
+    /// The type, after the spaces by which a member of a structure is indented.
+    kind: &'a str,
+}
+
 impl Reader<'_> {
-    /// The next provider.
-    fn table(&mut self) -> Option<String> {
+    /// Reads the table of the next provider.
+    fn read_table(&mut self) -> Option<String> {
         let mut out = String::new();
-        self.seen.iter_mut().for_each(Recent::clear);
+        self.recent_lines.iter_mut().for_each(Recent::clear);
         self.lists.clear();
         for _ in 0..self.numbers.head_lines.next()? {
             out.push_str(self.lines.heads.next()?);
@@ -155,29 +157,30 @@ impl Reader<'_> {
         }
         let mut id = 0;
         for _ in 0..self.numbers.events.next()? {
-            self.event(&mut id, &mut out)?;
+            self.read_layout(&mut id, &mut out)?;
         }
         Some(out)
     }
 
-    /// The next event or other layout; `id` is that of the event before.
-    fn event(&mut self, id: &mut u16, out: &mut String) -> Option<()> {
+    /// Reads the next event or other layout; `id` is the id of the previous event.
+    fn read_layout(&mut self, id: &mut u16, out: &mut String) -> Option<()> {
         let code = self.numbers.symbols.next()?;
         if code == OTHER {
             let builds = self
                 .builds
                 .read(&mut self.numbers.builds, || self.lines.builds.next())?;
             writeln!(out, "other {builds}").ok()?;
-            return self.list(out);
+            return self.read_list(out);
         }
         *id = id.wrapping_add(u16::try_from(self.numbers.ids.next()?).ok()?);
         let version = u8::try_from(self.numbers.versions.next()?).ok()?;
-        let mut rests = [""; 6];
+        let mut values = [""; LINES.len()];
         let streams = self.numbers.lines.iter_mut().zip(&mut self.lines.lines);
-        for ((rest, seen), (numbers, lines)) in rests.iter_mut().zip(&mut self.seen).zip(streams) {
-            *rest = *seen.read(numbers, || lines.next())?;
+        let recent_lines = self.recent_lines.iter_mut().zip(streams);
+        for (value, (recent, (numbers, lines))) in values.iter_mut().zip(recent_lines) {
+            *value = *recent.read(numbers, || lines.next())?;
         }
-        let [task, opcode, ..] = rests;
+        let [task, opcode, ..] = values;
         write!(out, "event {id} {version} ").ok()?;
         if code == WRITTEN {
             out.push_str(self.lines.symbols.next()?);
@@ -185,14 +188,16 @@ impl Reader<'_> {
             out.push_str(&symbol(code, name_of(task), name_of(opcode), *id, version)?);
         }
         out.push('\n');
-        for (word, rest) in LINES.iter().zip(rests).filter(|(_, rest)| !rest.is_empty()) {
-            writeln!(out, "  {word} {rest}").ok()?;
+        for (word, value) in LINES.iter().zip(values) {
+            if !value.is_empty() {
+                writeln!(out, "  {word} {value}").ok()?;
+            }
         }
-        self.list(out)
+        self.read_list(out)
     }
 
-    /// The next list of fields.
-    fn list(&mut self, out: &mut String) -> Option<()> {
+    /// Reads the next list of fields.
+    fn read_list(&mut self, out: &mut String) -> Option<()> {
         let Reader {
             numbers,
             lines,
@@ -203,20 +208,21 @@ impl Reader<'_> {
             ..
         } = self;
         let NumberStreams {
-            lists: references,
+            lists: list_references,
             list_sizes,
-            fields: of_fields,
+            fields: field_references,
+            names: name_references,
+            types: type_references,
             ..
         } = numbers;
-        let (of_names, of_types) = (&mut numbers.names, &mut numbers.types);
-        let text = lists.read(references, || {
+        let text = lists.read(list_references, || {
             let mut text = String::new();
             for _ in 0..list_sizes.next()? {
-                let (name, kind) = *fields.read(of_fields, || {
-                    let name = *names.read(of_names, || lines.names.next())?;
-                    Some((name, *types.read(of_types, || lines.types.next())?))
+                let Field { name, kind } = *fields.read(field_references, || {
+                    let name = *names.read(name_references, || lines.names.next())?;
+                    let kind = *types.read(type_references, || lines.types.next())?;
+                    Some(Field { name, kind })
                 })?;
-                // Members of structures are indented further.
                 let (indent, kind) = kind.split_at(kind.len() - kind.trim_start().len());
                 writeln!(text, "  {indent}field {name} {kind}").ok()?;
             }
@@ -227,7 +233,7 @@ impl Reader<'_> {
     }
 }
 
-/// The block of these streams.
+/// Packs streams into a block.
 pub(crate) fn write(
     mut numbers: NumberStreams<Vec<u8>>,
     mut lines: LineStreams<String>,

@@ -22,7 +22,7 @@ impl<'a> Numbers<'a> {
         usize::try_from(self.next()?).ok()
     }
 
-    /// Bytes after a number that counts them.
+    /// A number, and as many bytes.
     pub fn bytes(&mut self) -> Option<&'a [u8]> {
         let size = self.size()?;
         self.take(size)
@@ -56,12 +56,12 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Items that repeat. An item is written as 0 and its content where it is new, else as how many
-/// items ago it was written last.
+/// Reads items that repeat. A new item is written as 0 and its content; another item as the number
+/// of items since it was written last.
 #[derive(Clone, Debug)]
 pub(crate) struct Recent<T> {
     items: Vec<T>,
-    /// Positions in `items`, in the order of use.
+    /// Indices of `items`, in the order of use.
     used: Vec<usize>,
 }
 
@@ -81,15 +81,15 @@ impl<T> Recent<T> {
         numbers: &mut Numbers<'_>,
         new: impl FnOnce() -> Option<T>,
     ) -> Option<&T> {
-        let at = match numbers.size()? {
+        let index = match numbers.size()? {
             0 => {
                 self.items.push(new()?);
                 self.items.len() - 1
             }
-            ago => *self.used.get(self.used.len().checked_sub(ago)?)?,
+            distance => *self.used.get(self.used.len().checked_sub(distance)?)?,
         };
-        self.used.push(at);
-        self.items.get(at)
+        self.used.push(index);
+        self.items.get(index)
     }
 
     pub fn clear(&mut self) {
@@ -98,9 +98,10 @@ impl<T> Recent<T> {
     }
 }
 
-/// The other half of [`Recent`].
+/// Writes items that repeat, as [`Recent`] reads them.
 #[derive(Debug)]
 pub(crate) struct Repeated<T> {
+    /// The number of each item when it was written last.
     last: std::collections::HashMap<T, u32>,
     count: u32,
 }
@@ -117,10 +118,10 @@ impl<T> Default for Repeated<T> {
 impl<T: std::hash::Hash + Eq> Repeated<T> {
     /// Writes an item; `true` if it is new, so that its content has to be written.
     pub fn write(&mut self, out: &mut Vec<u8>, item: T) -> bool {
-        let before = self.last.insert(item, self.count);
-        put(out, before.map_or(0, |last| self.count - last));
+        let last = self.last.insert(item, self.count);
+        put(out, last.map_or(0, |last| self.count - last));
         self.count += 1;
-        before.is_none()
+        last.is_none()
     }
 
     pub fn clear(&mut self) {

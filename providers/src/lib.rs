@@ -1,19 +1,21 @@
 //! The events and fields of the ETW providers that Windows ships, as packed tables.
 //!
-//! This crate holds text and knows nothing of its meaning: one table for each provider, in the
-//! grammar of [etl-schema's tables](https://docs.rs/etl-schema), which reads them. Only the list of
-//! providers and the block with the provider that is asked for are unpacked, each once.
+//! There is one table for each provider, as text in the grammar of
+//! [etl-schema's tables](https://docs.rs/etl-schema), which parses it; this crate does not. It
+//! unpacks the list of providers and the blocks with the requested providers, each once.
 //!
 //! ```
-//! let named = |p: &&etl_providers::Provider| p.name() == "Microsoft-Windows-Kernel-Process";
-//! let provider = etl_providers::all().iter().find(named).ok_or("it is in the tables")?;
+//! let mut providers = etl_providers::all().iter();
+//! let provider = providers
+//!     .find(|provider| provider.name() == "Microsoft-Windows-Kernel-Process")
+//!     .ok_or("it is in the tables")?;
 //! assert!(provider.event_count() > 30);
 //! assert!(provider.table().contains("event 1 0 ProcessStart\n"));
 //! # Ok::<(), &str>(())
 //! ```
 //!
-//! [`unpack`] returns all tables as one text, [`pack()`] is the inverse: `data/README.md` has the
-//! commands, and says where the facts are from.
+//! [`unpack`] returns all tables as one text, [`pack()`] is the inverse. `data/README.md` has the
+//! commands, and the sources of the tables.
 #![forbid(unsafe_code)]
 
 mod archive;
@@ -37,31 +39,32 @@ pub struct Provider {
     guid: [u8; 16],
     name: String,
     event_count: u32,
-    /// The block with its table, and its position there.
+    /// The block with its table.
     block: usize,
+    /// The position of the table in the block.
     position: usize,
 }
 
 impl Provider {
-    /// The GUID as records hold it: the first three numbers are little-endian.
+    /// The GUID in the byte order of records: the first three groups are little-endian.
     #[must_use]
     pub fn guid(&self) -> [u8; 16] {
         self.guid
     }
 
-    /// The name.
+    /// The name, such as `Microsoft-Windows-Kernel-Process`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How many events the table describes: none where only the name is known.
+    /// How many events the table describes; 0 if only the name of the provider is known.
     #[must_use]
     pub fn event_count(&self) -> u32 {
         self.event_count
     }
 
-    /// The table. Unpacks the block that contains it if no other call did.
+    /// The table as text. The first call for a table of its block unpacks the block.
     #[must_use]
     pub fn table(&self) -> &'static str {
         let unpacked = unpacked();
@@ -73,23 +76,23 @@ impl Provider {
     }
 }
 
-/// What was unpacked so far.
+/// The parts of the tables that are unpacked.
 struct Unpacked {
     archive: Archive<'static>,
     providers: Vec<Provider>,
-    /// Positions in `providers`, by GUID.
+    /// Indices of `providers`, by GUID.
     by_guid: Vec<usize>,
     blocks: Vec<OnceLock<Vec<String>>>,
 }
 
 fn unpacked() -> &'static Unpacked {
     static UNPACKED: OnceLock<Unpacked> = OnceLock::new();
-    // A test unpacks all of the data: without an error none is lost here.
+    // A test unpacks all data, so errors cannot occur here.
     UNPACKED.get_or_init(|| {
         let archive = Archive::open(DATA).unwrap_or_default();
         let providers = archive.providers().unwrap_or_default();
         let mut by_guid: Vec<usize> = (0..providers.len()).collect();
-        by_guid.sort_by_key(|&at| providers.get(at).map(Provider::guid));
+        by_guid.sort_by_key(|&index| providers.get(index).map(Provider::guid));
         let blocks = (0..archive.block_count())
             .map(|_| OnceLock::new())
             .collect();
@@ -108,18 +111,19 @@ pub fn all() -> &'static [Provider] {
     &unpacked().providers
 }
 
-/// The position in [`all`] of the provider with this GUID, as records hold it.
+/// The index in [`all`] of the provider with a GUID, in the byte order of records.
 #[must_use]
 pub fn position(guid: [u8; 16]) -> Option<usize> {
-    let unpacked = unpacked();
-    let of = |at: usize| unpacked.providers.get(at).map(Provider::guid);
-    let found = unpacked
-        .by_guid
-        .binary_search_by_key(&Some(guid), |&at| of(at));
-    unpacked.by_guid.get(found.ok()?).copied()
+    let Unpacked {
+        providers, by_guid, ..
+    } = unpacked();
+    let position = by_guid.binary_search_by_key(&Some(guid), |&index| {
+        providers.get(index).map(Provider::guid)
+    });
+    by_guid.get(position.ok()?).copied()
 }
 
-/// The provider with this GUID, as records hold it.
+/// The provider with a GUID, in the byte order of records.
 #[must_use]
 pub fn find(guid: [u8; 16]) -> Option<&'static Provider> {
     all().get(position(guid)?)

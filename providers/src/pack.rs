@@ -5,26 +5,30 @@ use crate::block::{self, FORMED, FORMS, LINES, LineStreams, NumberStreams, OTHER
 use crate::code::{Repeated, put};
 use crate::index::{self, Entry};
 
-/// Bytes of text in a block, about: larger blocks need less space, smaller ones less time.
+/// About how many bytes of text a block has: larger blocks need less space, smaller ones less time.
 const BLOCK: usize = 256 << 10;
 
-/// A text that is no list of tables, or not as [`crate::unpack`] writes it.
+/// A text that is not a list of tables as [`crate::unpack`] writes it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct PackError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// What is wrong in the line.
     pub what: String,
 }
 
 /// Packs the text of all tables: the inverse of [`crate::unpack`].
 ///
 /// # Errors
-/// Where a line does not have the form in which [`crate::unpack`] writes it.
+/// If a line does not have the form in which [`crate::unpack`] writes it.
 pub fn pack(text: &str) -> Result<Vec<u8>, PackError> {
-    let (mut sections, mut index) = (vec![Vec::new()], Vec::new());
-    let (mut block, mut entries, mut size) = (Writer::default(), Vec::new(), 0);
+    // The first section is the index, which is written last.
+    let mut sections = vec![Vec::new()];
+    let mut index = Vec::new();
+    let mut block = Writer::default();
+    let mut entries = Vec::new();
+    let mut size = 0;
     let mut line = 1;
     for table in text.split("\n\n") {
         if size > 0 && size + table.len() > BLOCK {
@@ -32,7 +36,7 @@ pub fn pack(text: &str) -> Result<Vec<u8>, PackError> {
             index.push(std::mem::take(&mut entries));
             size = 0;
         }
-        entries.push(block.table(line, table)?);
+        entries.push(block.add_table(line, table)?);
         size += table.len();
         line += table.lines().count() + 1;
     }
@@ -46,23 +50,23 @@ pub fn pack(text: &str) -> Result<Vec<u8>, PackError> {
     Ok(packed)
 }
 
-/// An error for the first line that would not be the same when it is unpacked.
+/// Returns an error for the first line that would not be the same when it is unpacked.
 fn compare(text: &str, packed: &[u8]) -> Result<(), PackError> {
     let archive = Archive::open(packed).unwrap_or_default();
-    let blocks = (0..archive.block_count()).filter_map(|at| archive.block(at));
-    let unpacked = blocks.flatten().collect::<Vec<_>>().join("\n");
+    let mut tables = Vec::new();
+    for block in 0..archive.block_count() {
+        tables.extend(archive.block(block).unwrap_or_default());
+    }
+    let unpacked = tables.join("\n");
     if unpacked == text {
         return Ok(());
     }
-    let same = unpacked
-        .lines()
-        .zip(text.lines())
-        .take_while(|(a, b)| a == b)
-        .count();
-    let back = unpacked.lines().nth(same).unwrap_or("the end");
+    let lines = unpacked.lines().zip(text.lines());
+    let equal_lines = lines.take_while(|(a, b)| a == b).count();
+    let different = unpacked.lines().nth(equal_lines).unwrap_or("the end");
     Err(PackError {
-        line: same + 1,
-        what: format!("would be unpacked as: {back}"),
+        line: equal_lines + 1,
+        what: format!("would be unpacked as: {different}"),
     })
 }
 
@@ -71,7 +75,7 @@ fn compare(text: &str, packed: &[u8]) -> Result<(), PackError> {
 struct Writer<'a> {
     numbers: NumberStreams<Vec<u8>>,
     lines: LineStreams<String>,
-    seen: [Repeated<&'a str>; 6],
+    repeated_lines: [Repeated<&'a str>; 6],
     builds: Repeated<&'a str>,
     lists: Repeated<Vec<&'a str>>,
     fields: Repeated<&'a str>,
@@ -79,10 +83,14 @@ struct Writer<'a> {
     types: Repeated<String>,
 }
 
-/// Adds a line to a stream.
-fn add(stream: &mut String, line: &str) {
+fn add_line(stream: &mut String, line: &str) {
     stream.push_str(line);
     stream.push('\n');
+}
+
+/// Whether a line begins an event or another layout.
+fn begins_layout(line: &str) -> bool {
+    line.starts_with("event ") || line.starts_with("other ")
 }
 
 impl<'a> Writer<'a> {
@@ -90,55 +98,52 @@ impl<'a> Writer<'a> {
         block::write(self.numbers, self.lines)
     }
 
-    /// Adds a table, whose first line has this number.
-    fn table(&mut self, first: usize, table: &'a str) -> Result<Entry, PackError> {
-        let is_event = |line: &str| line.starts_with("event ") || line.starts_with("other ");
+    /// Adds a table. `first_line` is the number of its first line in the text, for errors.
+    fn add_table(&mut self, first_line: usize, table: &'a str) -> Result<Entry, PackError> {
         let lines: Vec<&str> = table.lines().collect();
-        let head_len = lines.iter().take_while(|line| !is_event(line)).count();
-        let (head, rest) = lines.split_at_checked(head_len).unwrap_or_default();
-        let at = |line: usize, what: &str| PackError {
-            line: first + line,
-            what: what.to_owned(),
+        let mut layouts = lines.chunk_by(|_, next| !begins_layout(next));
+        let head = match lines.first() {
+            Some(line) if begins_layout(line) => &[],
+            _ => layouts.next().unwrap_or_default(),
         };
-
-        let provider = head.first().and_then(|line| line.strip_prefix("provider "));
-        let (name, guid) = provider
-            .and_then(|p| p.split_once(' '))
-            .ok_or_else(|| at(0, "expected a line `provider NAME GUID`"))?;
-        let guid = guid_bytes(guid).ok_or_else(|| at(0, "this is no GUID"))?;
+        let mut entry = parse_provider(head.first().unwrap_or(&"")).map_err(|what| PackError {
+            line: first_line,
+            what: what.to_owned(),
+        })?;
         put(&mut self.numbers.head_lines, head.len() as u32);
-        head.iter()
-            .for_each(|line| add(&mut self.lines.heads, line));
+        for line in head {
+            add_line(&mut self.lines.heads, line);
+        }
 
-        self.seen.iter_mut().for_each(Repeated::clear);
+        self.repeated_lines.iter_mut().for_each(Repeated::clear);
         self.lists.clear();
-        let (mut layouts, mut events, mut last_id, mut line) = (0, 0, 0, head_len);
-        for event in rest.chunk_by(|_, next| !is_event(next)) {
-            let (head, parts) = event.split_first().unwrap_or((&"", &[]));
-            if let Some(builds) = head.strip_prefix("other ") {
+        let mut layout_count = 0;
+        let mut last_id = 0;
+        let mut line = first_line + head.len();
+        for layout in layouts {
+            let (first, parts) = layout.split_first().unwrap_or((&"", &[]));
+            if let Some(builds) = first.strip_prefix("other ") {
                 put(&mut self.numbers.symbols, OTHER);
                 if self.builds.write(&mut self.numbers.builds, builds) {
-                    add(&mut self.lines.builds, builds);
+                    add_line(&mut self.lines.builds, builds);
                 }
-                self.list(parts);
+                self.add_list(parts);
             } else {
-                self.event(head, parts, &mut last_id)
-                    .ok_or_else(|| at(line, "expected `event ID VERSION SYMBOL`"))?;
-                events += 1;
+                let added = self.add_event(first, parts, &mut last_id);
+                added.ok_or_else(|| PackError {
+                    line,
+                    what: "expected `event ID VERSION SYMBOL`".to_owned(),
+                })?;
+                entry.event_count += 1;
             }
-            layouts += 1;
-            line += event.len();
+            layout_count += 1;
+            line += layout.len();
         }
-        put(&mut self.numbers.events, layouts);
-        let name = name.replace("%20", " ").replace("%25", "%");
-        Ok(Entry {
-            guid,
-            name,
-            event_count: events,
-        })
+        put(&mut self.numbers.events, layout_count);
+        Ok(entry)
     }
 
-    fn event(&mut self, head: &'a str, parts: &[&'a str], last_id: &mut u16) -> Option<()> {
+    fn add_event(&mut self, head: &'a str, parts: &[&'a str], last_id: &mut u16) -> Option<()> {
         let mut words = head.strip_prefix("event ")?.splitn(3, ' ');
         let id: u16 = words.next()?.parse().ok()?;
         let version: u8 = words.next()?.parse().ok()?;
@@ -147,39 +152,37 @@ impl<'a> Writer<'a> {
         put(&mut self.numbers.versions, version.into());
         *last_id = id;
 
-        let is_field = |line: &&str| line.trim_start().starts_with("field ");
-        let (lines, fields) =
-            parts.split_at_checked(parts.iter().take_while(|l| !is_field(l)).count())?;
-        let rest_of = |word: &str| {
-            let mut rests = lines.iter().map(|line| line.trim_start().split_once(' '));
-            rests
-                .find_map(|found| found.filter(|(first, _)| *first == word))
-                .map_or("", |l| l.1)
-        };
-        let rests = LINES.map(rest_of);
-        for (at, rest) in rests.into_iter().enumerate() {
-            if self
-                .seen
-                .get_mut(at)?
-                .write(self.numbers.lines.get_mut(at)?, rest)
-            {
-                add(self.lines.lines.get_mut(at)?, rest);
+        let line_count = parts
+            .iter()
+            .take_while(|line| !line.trim_start().starts_with("field "))
+            .count();
+        let (lines, fields) = parts.split_at_checked(line_count)?;
+        let values = LINES.map(|word| value_of(lines, word));
+        let streams = self.numbers.lines.iter_mut().zip(&mut self.lines.lines);
+        let repeated_lines = self.repeated_lines.iter_mut().zip(streams);
+        for (value, (repeated, (numbers, lines))) in values.iter().zip(repeated_lines) {
+            if repeated.write(numbers, value) {
+                add_line(lines, value);
             }
         }
-        let [task, opcode] = [rests.first()?, rests.get(1)?].map(|rest| block::name_of(rest));
-        let formed = |code: &u32| {
-            block::symbol(*code, task, opcode, id, version).is_some_and(|formed| formed == symbol)
-        };
-        let code = (FORMED..FORMED + FORMS).find(formed).unwrap_or(WRITTEN);
+        let [task, opcode, ..] = values;
+        let task = block::name_of(task);
+        let opcode = block::name_of(opcode);
+        let code = (FORMED..FORMED + FORMS)
+            .find(|code| {
+                let formed = block::symbol(*code, task, opcode, id, version);
+                formed.as_deref() == Some(symbol)
+            })
+            .unwrap_or(WRITTEN);
         put(&mut self.numbers.symbols, code);
         if code == WRITTEN {
-            add(&mut self.lines.symbols, symbol);
+            add_line(&mut self.lines.symbols, symbol);
         }
-        self.list(fields);
+        self.add_list(fields);
         Some(())
     }
 
-    fn list(&mut self, list: &[&'a str]) {
+    fn add_list(&mut self, list: &[&'a str]) {
         if !self.lists.write(&mut self.numbers.lists, list.to_vec()) {
             return;
         }
@@ -188,22 +191,50 @@ impl<'a> Writer<'a> {
             if !self.fields.write(&mut self.numbers.fields, field) {
                 continue;
             }
-            let inner = field.trim_start();
-            let indent = field.len().saturating_sub(inner.len() + 2);
-            let rest = inner.split_once(' ').map_or("", |(_, rest)| rest);
-            let (name, kind) = rest.split_once(' ').unwrap_or((rest, ""));
+            let trimmed = field.trim_start();
+            let indent = field.len().saturating_sub(trimmed.len() + 2);
+            let name_and_type = block::name_of(trimmed);
+            let (name, kind) = name_and_type.split_once(' ').unwrap_or((name_and_type, ""));
             if self.names.write(&mut self.numbers.names, name) {
-                add(&mut self.lines.names, name);
+                add_line(&mut self.lines.names, name);
             }
             let kind = " ".repeat(indent) + kind;
             if self.types.write(&mut self.numbers.types, kind.clone()) {
-                add(&mut self.lines.types, &kind);
+                add_line(&mut self.lines.types, &kind);
             }
         }
     }
 }
 
-/// A GUID as records hold it.
+/// Parses the first line of a table. Returns an entry without events, or what is wrong.
+fn parse_provider(line: &str) -> Result<Entry, &'static str> {
+    let provider = line.strip_prefix("provider ");
+    let Some((name, guid)) = provider.and_then(|provider| provider.split_once(' ')) else {
+        return Err("expected a line `provider NAME GUID`");
+    };
+    let Some(guid) = guid_bytes(guid) else {
+        return Err("not a GUID");
+    };
+    Ok(Entry {
+        guid,
+        name: name.replace("%20", " ").replace("%25", "%"),
+        event_count: 0,
+    })
+}
+
+/// The rest of the first line that begins with a word; empty if there is no such line.
+fn value_of<'a>(lines: &[&'a str], word: &str) -> &'a str {
+    for line in lines {
+        if let Some((first, value)) = line.trim_start().split_once(' ')
+            && first == word
+        {
+            return value;
+        }
+    }
+    ""
+}
+
+/// A GUID in the byte order of records.
 fn guid_bytes(text: &str) -> Option<[u8; 16]> {
     let digits: String = text.split('-').collect();
     let mut bytes = u128::from_str_radix(&digits, 16).ok()?.to_be_bytes();

@@ -63,10 +63,10 @@ fn pack_names_the_line_that_it_cannot_keep() {
         packed("event one 0 Two\n"),
         error(3, "expected `event ID VERSION SYMBOL`")
     );
-    assert_eq!(packed("\nprovider B 12\n"), error(4, "this is no GUID"));
+    assert_eq!(packed("\nprovider B 12\n"), error(4, "not a GUID"));
 }
 
-/// Data that is no archive, or one that is cut, has no tables and causes no panic.
+/// Data that is not an archive, or a truncated archive, has no tables and causes no panic.
 #[test]
 fn damaged_data_has_no_tables() {
     assert!(Archive::open(b"something else").is_none());

@@ -20,7 +20,7 @@ use crate::select::Selection;
 
 /// A table of one or several traces: a stream of Arrow record batches.
 ///
-/// DuckDB, Polars, pandas, pyarrow and others take it as it is. Each stream reads the traces again.
+/// DuckDB, Polars, pandas, pyarrow and others read it directly. Each stream reads the traces again.
 #[pyclass(frozen, module = "etwkit")]
 pub struct Table {
     /// Name of the table.
@@ -38,11 +38,19 @@ pub struct Table {
 struct Chain {
     schema: SchemaRef,
     current: Option<Reader>,
+    /// The traces that follow, by index.
     left: VecDeque<(usize, Filter)>,
     table: Arc<Request>,
 }
 
-/// What is read of each trace.
+/// Why a table of a trace cannot be read.
+struct Failed {
+    /// The name of the trace.
+    trace: String,
+    error: etl_tables::Error,
+}
+
+/// The part of each trace to read.
 struct Request {
     name: String,
     files: Arc<Files>,
@@ -53,14 +61,12 @@ struct Request {
 }
 
 impl Request {
-    fn open(
-        &self,
-        file: usize,
-        filter: Filter,
-    ) -> Result<Reader, Box<(String, etl_tables::Error)>> {
+    fn open(&self, file: usize, filter: Filter) -> Result<Reader, Box<Failed>> {
         let Some(input) = self.files.inputs.get(file) else {
-            let error = etl_tables::Error::NoTable(self.name.clone());
-            return Err(Box::new((String::new(), error)));
+            return Err(Box::new(Failed {
+                trace: String::new(),
+                error: etl_tables::Error::NoTable(self.name.clone()),
+            }));
         };
         let mut options = Options::new(input.name.clone())
             .filter(filter)
@@ -76,8 +82,12 @@ impl Request {
         if let Some(columns) = &self.columns {
             options = options.columns(columns.iter().cloned());
         }
-        Reader::open(input.source(), &self.name, options)
-            .map_err(|error| Box::new((input.name.clone(), error)))
+        Reader::open(input.source(), &self.name, options).map_err(|error| {
+            Box::new(Failed {
+                trace: input.name.clone(),
+                error,
+            })
+        })
     }
 }
 
@@ -99,12 +109,12 @@ impl Iterator for Chain {
                 Some(Err(error)) => return Some(Err(error)),
                 None => {
                     let (file, filter) = self.left.pop_front()?;
-                    match self.table.open(file, filter).map_err(|failed| *failed) {
+                    match self.table.open(file, filter) {
                         Ok(reader) => self.current = Some(reader),
                         // A trace without such events has no rows.
-                        Err((_, etl_tables::Error::NoEvent(_))) => self.current = None,
-                        Err((name, error)) => {
-                            let error = format!("{name}: {error}");
+                        Err(failed) if failed.is_without_events() => self.current = None,
+                        Err(failed) => {
+                            let error = format!("{}: {}", failed.trace, failed.error);
                             return Some(Err(ArrowError::ComputeError(error)));
                         }
                     }
@@ -144,25 +154,26 @@ impl Table {
             return Err(PyValueError::new_err("batch_rows must be at least 1"));
         }
         let is_of_events = tables::Table::named(name).is_none_or(|table| table.name == "events");
-        if let Some(argument) = selection.of_events().filter(|_| !is_of_events) {
+        if let Some(argument) = selection.event_argument()
+            && !is_of_events
+        {
             return Err(PyValueError::new_err(format!(
-                "{argument}: the rows of the table {name} are no events; select with process, start \
-                 or end, or read the table events"
+                "{argument}: the rows of the table {name} are not events; select with process, \
+                 start or end, or read the table events"
             )));
         }
         let conditions = selection.conditions()?;
         // The rows of each trace have the times of its own clock.
         let clocks = files.inputs.iter().map(|input| input.clock);
-        let (filters, unknown) = py.detach(|| selection.filters(&files, clocks))?;
-        crate::select::warn(py, &unknown)?;
-        let name = name.to_owned();
+        let filters = py.detach(|| selection.filters(&files, clocks))?;
+        crate::select::warn(py, &filters.unknown)?;
         let table = Table {
-            name,
+            name: name.to_owned(),
             files,
             columns,
             names,
             batch_rows,
-            filters,
+            filters: filters.list,
             conditions,
         };
         // Errors of names are reported here.
@@ -189,12 +200,9 @@ impl Table {
             conditions: conditions.clone(),
         });
         let mut left: VecDeque<_> = filters.iter().cloned().enumerate().collect();
-        let mut absent = None;
+        let mut first_without_events = None;
         while let Some((file, filter)) = left.pop_front() {
-            match py
-                .detach(|| table.open(file, filter))
-                .map_err(|failed| *failed)
-            {
+            match py.detach(|| table.open(file, filter)) {
                 Ok(reader) => {
                     return Ok(Chain {
                         schema: reader.schema(),
@@ -203,26 +211,36 @@ impl Table {
                         table,
                     });
                 }
-                Err((trace, error @ etl_tables::Error::NoEvent(_))) => {
-                    absent.get_or_insert((trace, error));
+                Err(failed) if failed.is_without_events() => {
+                    first_without_events.get_or_insert(failed);
                 }
-                Err((trace, error)) => return Err(failure(&trace, &error)),
+                Err(failed) => return Err((*failed).into()),
             }
         }
-        Err(match absent {
-            Some((trace, error)) => failure(&trace, &error),
+        Err(match first_without_events {
+            Some(failed) => (*failed).into(),
             None => PyValueError::new_err("no trace is open"),
         })
     }
 }
 
-fn failure(trace: &str, error: &etl_tables::Error) -> PyErr {
-    match error {
-        etl_tables::Error::Trace(error) => Fault::format(trace, error).into(),
-        etl_tables::Error::NoTable(_)
-        | etl_tables::Error::NoColumn { .. }
-        | etl_tables::Error::NoEvent(_) => PyKeyError::new_err(error.to_string()),
-        error => Fault::new(trace, error.to_string()).into(),
+impl Failed {
+    /// Whether the trace has no event of the kind of the table.
+    fn is_without_events(&self) -> bool {
+        matches!(self.error, etl_tables::Error::NoEvent(_))
+    }
+}
+
+impl From<Failed> for PyErr {
+    fn from(failed: Failed) -> PyErr {
+        let Failed { trace, error } = failed;
+        match error {
+            etl_tables::Error::Trace(error) => Fault::format(&trace, &error).into(),
+            etl_tables::Error::NoTable(_)
+            | etl_tables::Error::NoColumn { .. }
+            | etl_tables::Error::NoEvent(_) => PyKeyError::new_err(error.to_string()),
+            error => Fault::new(&trace, error.to_string()).into(),
+        }
     }
 }
 
@@ -232,11 +250,8 @@ impl Table {
     #[getter]
     fn columns(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let schema = self.read(py)?.schema;
-        Ok(schema
-            .fields()
-            .iter()
-            .map(|field| field.name().clone())
-            .collect())
+        let fields = schema.fields().iter();
+        Ok(fields.map(|field| field.name().clone()).collect())
     }
 
     /// The schema as an Arrow capsule.
@@ -255,7 +270,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // A consumer casts by itself what it wants to have otherwise, as the interface allows.
+        // A consumer converts to other types itself, as the interface allows.
         drop(requested_schema);
         let stream = FFI_ArrowArrayStream::new(Box::new(self.read(py)?));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")

@@ -1,5 +1,5 @@
-//! Records that were read together. Those that are in the bytes of the trace as they are stay
-//! there; those of compressed buffers are copied.
+//! Records that were read together. Records in the bytes of the trace stay there; records of
+//! compressed buffers are copied.
 
 use std::sync::Arc;
 
@@ -18,10 +18,17 @@ pub struct Chunk {
 
 struct Item {
     info: RecordInfo,
-    at: usize,
+    offset: usize,
     len: u32,
     file: u16,
+    /// Whether the offset is one in the copied bytes.
     is_copied: bool,
+}
+
+/// A record of a chunk, and how it is decoded.
+pub struct ChunkRecord<'c> {
+    pub record: Record<'c>,
+    pub decoding: &'c Arc<Decoding>,
 }
 
 impl Chunk {
@@ -37,21 +44,17 @@ impl Chunk {
     #[inline]
     pub fn push(&mut self, file: usize, decoding: &Decoding, record: &Record<'_>) {
         let bytes = record.bytes();
-        let (at, is_copied) = match decoding.data.position_of(bytes) {
-            Some(at) => (at, false),
-            None => {
-                let at = self.copied.len();
-                self.copied.extend_from_slice(bytes);
-                (at, true)
-            }
-        };
-        let (info, len) = (record.info(), bytes.len() as u32);
+        let offset_in_trace = decoding.data.offset_of(bytes);
+        let offset = offset_in_trace.unwrap_or(self.copied.len());
+        if offset_in_trace.is_none() {
+            self.copied.extend_from_slice(bytes);
+        }
         self.items.push(Item {
-            info,
-            at,
-            len,
+            info: record.info(),
+            offset,
+            len: bytes.len() as u32,
             file: file as u16,
-            is_copied,
+            is_copied: offset_in_trace.is_none(),
         });
     }
 
@@ -60,17 +63,21 @@ impl Chunk {
         self.items.len()
     }
 
-    /// A record, and how it is decoded.
+    /// A record by its index.
     #[inline]
-    pub fn get(&self, index: usize) -> Option<(Record<'_>, &Arc<Decoding>)> {
+    pub fn get(&self, index: usize) -> Option<ChunkRecord<'_>> {
         let item = self.items.get(index)?;
         let decoding = self.files.get(usize::from(item.file))?;
-        let from = if item.is_copied {
+        let source = if item.is_copied {
             &self.copied
         } else {
             decoding.data.bytes()
         };
-        let bytes = from.get(item.at..item.at.saturating_add(item.len as usize))?;
-        Some((Record::with_info(bytes, item.info), decoding))
+        let end = item.offset.saturating_add(item.len as usize);
+        let bytes = source.get(item.offset..end)?;
+        Some(ChunkRecord {
+            record: Record::with_info(bytes, item.info),
+            decoding,
+        })
     }
 }

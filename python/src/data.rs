@@ -25,12 +25,16 @@ impl Data {
         }
     }
 
-    /// The place of a slice, if it is a part of these bytes.
+    /// The offset of a slice, if it is a part of these bytes.
     #[inline]
-    pub fn position_of(&self, part: &[u8]) -> Option<usize> {
+    pub fn offset_of(&self, part: &[u8]) -> Option<usize> {
         let all = self.bytes();
-        let at = (part.as_ptr() as usize).checked_sub(all.as_ptr() as usize)?;
-        (at.checked_add(part.len())? <= all.len()).then_some(at)
+        let offset = (part.as_ptr() as usize).checked_sub(all.as_ptr() as usize)?;
+        if offset.checked_add(part.len())? <= all.len() {
+            Some(offset)
+        } else {
+            None
+        }
     }
 }
 
@@ -49,12 +53,10 @@ pub struct SharedBlock {
 impl AsRef<[u8]> for SharedBlock {
     #[inline]
     fn as_ref(&self) -> &[u8] {
-        let bytes = self
-            .data
-            .as_ref()
-            .map(|data| data.bytes())
-            .unwrap_or_default();
-        bytes.get(self.start..self.end).unwrap_or_default()
+        match &self.data {
+            Some(data) => data.bytes().get(self.start..self.end).unwrap_or_default(),
+            None => &[],
+        }
     }
 }
 

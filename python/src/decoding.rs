@@ -4,12 +4,12 @@
 //! No code of Python runs while the lock is held: it could wait for another thread that waits for
 //! the lock.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use etl_events::conditions::Conditions;
 use etl_events::filter::Filter;
 use etl_events::rows::{Format, RowWriter};
-use etl_events::{Event, EventDecoder, Selection};
+use etl_events::{Depth, Event, EventDecoder, Selection};
 use etl_format::Clock;
 use etl_format::constants::PointerSize;
 use etl_format::read::Record;
@@ -21,6 +21,7 @@ use pyo3::types::PyString;
 use self_cell::self_cell;
 
 use crate::data::Data;
+use crate::error::Fault;
 use crate::files::{self, Files, Names};
 
 /// Schemas that are kept with the names of their fields.
@@ -43,19 +44,28 @@ pub struct Decoding {
     /// The clock of the timeline of all traces.
     pub clock: Clock,
     pub data: Arc<Data>,
-    /// The traces that were opened, and its place among them.
+    /// The traces that were opened.
     pub files: Arc<Files>,
-    pub file: usize,
-    /// The names for its events, where they were asked for.
-    pub names: Option<Names>,
+    /// The index of the trace among them.
+    file: usize,
+    has_names: bool,
     state: Mutex<State>,
+    /// Events with names, if these were read after the events.
+    named_later: OnceLock<Mutex<NamedEvents>>,
 }
 
 struct State {
     events: NamedEvents,
     rows: RowWriter,
     selection: Selection,
-    known: HashMap<usize, Arc<Described>>,
+    /// By the address of their schema.
+    described: HashMap<usize, Arc<Described>>,
+}
+
+/// The decoder of a record.
+pub struct RecordDecoder {
+    pub described: Arc<Described>,
+    pub pointers: PointerSize,
 }
 
 /// A decoder, with names as objects of Python.
@@ -68,8 +78,10 @@ pub struct Described {
 impl Described {
     /// The name of the event.
     pub fn name<'py>(&self, py: Python<'py>) -> &Bound<'py, PyString> {
-        let name = || PyString::intern(py, &self.decoder.schema().name).unbind();
-        self.name.get_or_init(py, name).bind(py)
+        let name = self.name.get_or_init(py, || {
+            PyString::intern(py, &self.decoder.schema().name).unbind()
+        });
+        name.bind(py)
     }
 
     /// The names of the fields.
@@ -83,12 +95,25 @@ impl Described {
     }
 }
 
-/// The decoding, for as long as a reader adds to it.
+/// A decoder of the events of a trace, with its names if there are any.
+fn named_events(clock: Clock, names: Option<Names>, depth: Depth) -> NamedEvents {
+    let store = match &names {
+        Some(names) => names.schemas(),
+        None => files::store(),
+    };
+    NamedEvents::new(names, |names| {
+        let context = names.as_ref().and_then(Names::context).cloned();
+        EventDecoder::new(clock, store)
+            .context(context)
+            .depth(depth)
+    })
+}
+
+/// The decoding, locked for as long as a reader or an event uses it.
 pub struct Locked<'d>(MutexGuard<'d, State>);
 
 impl Decoding {
-    /// The decoding of the trace at a place among those that were opened. `None` where there is
-    /// none.
+    /// The decoding of one of the opened traces, by its index. `None` if there is no such trace.
     pub fn new(
         files: &Arc<Files>,
         file: usize,
@@ -99,31 +124,27 @@ impl Decoding {
     ) -> Option<Self> {
         let input = files.inputs.get(file)?;
         let clock = files.timeline.clock_of(file);
-        let store = names.as_ref().map_or_else(files::store, Names::schemas);
-        let events = NamedEvents::new(names.clone(), |names| {
-            let context = names.as_ref().and_then(Names::context).cloned();
-            EventDecoder::new(clock, store).context(context)
-        });
+        let has_names = names.is_some();
+        let events = named_events(clock, names, Depth::default());
         let mut selection = Selection::default().filter(filter).conditions(conditions);
         if stale {
             selection = selection.with_stale_records();
         }
-        let rows = RowWriter::new(Format::JsonLines);
-        let state = Mutex::new(State {
+        let state = State {
             events,
-            rows,
+            rows: RowWriter::new(Format::JsonLines),
             selection,
-            known: HashMap::new(),
-        });
-        let (name, data) = (input.name.clone(), Arc::clone(&input.data));
+            described: HashMap::new(),
+        };
         Some(Decoding {
-            name,
+            name: input.name.clone(),
             clock,
-            data,
+            data: Arc::clone(&input.data),
             files: Arc::clone(files),
             file,
-            names,
-            state,
+            has_names,
+            state: Mutex::new(state),
+            named_later: OnceLock::new(),
         })
     }
 
@@ -131,26 +152,59 @@ impl Decoding {
         Locked(self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The decoder of a record, and the size of its pointers.
-    pub fn described(&self, record: &Record<'_>) -> Option<(Arc<Described>, PointerSize)> {
+    /// Works with the event of a record, which has the names of processes and threads. Reads the
+    /// trace for them the first time.
+    pub fn named_event<R: Send>(
+        &self,
+        py: Python<'_>,
+        record: &Record<'_>,
+        work: impl FnOnce(&Event<'_>) -> R + Send,
+    ) -> Result<R, Fault> {
+        if self.has_names {
+            return Ok(self.lock().event(record, work));
+        }
+        py.detach(|| {
+            let events = match self.named_later.get() {
+                Some(events) => events,
+                None => {
+                    let names = self.files.names()?.get(self.file).cloned().flatten();
+                    let events = named_events(self.clock, names, Depth::Headers);
+                    self.named_later.get_or_init(|| Mutex::new(events))
+                }
+            };
+            let mut events = events.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(events.with_dependent_mut(|_, decoder| work(&decoder.decode(record))))
+        })
+    }
+
+    /// The decoder of a record.
+    pub fn described(&self, record: &Record<'_>) -> Option<RecordDecoder> {
         let mut locked = self.lock();
-        let State { events, known, .. } = &mut *locked.0;
+        let State {
+            events, described, ..
+        } = &mut *locked.0;
         let decoder = events.borrow_dependent().store().decoder(record)?;
         let pointers = decoder.pointers_of(record);
         // The kept decoder holds its schema, so that no other schema gets its address.
         let key = Arc::as_ptr(decoder.schema()) as usize;
-        if let Some(found) = known.get(&key) {
-            return Some((Arc::clone(found), pointers));
+        if let Some(kept) = described.get(&key) {
+            return Some(RecordDecoder {
+                described: Arc::clone(kept),
+                pointers,
+            });
         }
-        let described = Arc::new(Described {
+        let new = Arc::new(Described {
             decoder: decoder.clone(),
             name: PyOnceLock::new(),
             fields: PyOnceLock::new(),
         });
-        if known.len() < MAX_KEPT {
-            known.insert(key, Arc::clone(&described));
+        if described.len() < MAX_KEPT {
+            described.insert(key, Arc::clone(&new));
         }
-        Some((described, pointers))
+        Some(RecordDecoder {
+            described: new,
+            pointers,
+        })
     }
 }
 
@@ -174,10 +228,10 @@ impl Locked<'_> {
 
     /// Works with the event of a record.
     #[inline]
-    pub fn event<R>(&mut self, record: &Record<'_>, f: impl FnOnce(&Event<'_>) -> R) -> R {
+    pub fn event<R>(&mut self, record: &Record<'_>, work: impl FnOnce(&Event<'_>) -> R) -> R {
         self.0
             .events
-            .with_dependent_mut(|_, decoder| f(&decoder.decode(record)))
+            .with_dependent_mut(|_, decoder| work(&decoder.decode(record)))
     }
 
     /// A record as a line of JSON.

@@ -1,9 +1,11 @@
 //! Errors as exceptions, with the file, the offset in it, and what to do next.
 
+use std::io;
+
 use etl_events::input::OptionNames;
 use etl_format::ErrorKind;
 use pyo3::create_exception;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyBaseException, PyException, PyOSError};
 use pyo3::prelude::*;
 
 create_exception!(
@@ -69,6 +71,13 @@ impl Fault {
         }
     }
 
+    fn set_attributes(self, exception: &Bound<'_, PyBaseException>) -> PyResult<()> {
+        exception.setattr("file", self.file)?;
+        exception.setattr("message", self.message)?;
+        exception.setattr("offset", self.offset)?;
+        exception.setattr("hint", self.hint)
+    }
+
     /// Adds the offset at which it was noticed.
     pub fn at(self, offset: u64) -> Self {
         Fault {
@@ -80,29 +89,32 @@ impl Fault {
 
 impl From<Fault> for PyErr {
     fn from(fault: Fault) -> PyErr {
-        let Fault {
-            file,
-            message,
-            offset,
-            hint,
-        } = fault;
-        let mut text = format!("{file}: {message}");
-        if let Some(hint) = &hint {
+        let mut text = format!("{}: {}", fault.file, fault.message);
+        if let Some(hint) = &fault.hint {
             text.push_str("\nhint: ");
             text.push_str(hint);
         }
         Python::attach(|py| {
             let error = TraceError::new_err(text);
-            let value = error.value(py);
-            let set = value
-                .setattr("file", file)
-                .and_then(|()| value.setattr("message", message))
-                .and_then(|()| value.setattr("offset", offset))
-                .and_then(|()| value.setattr("hint", hint));
-            match set {
+            match fault.set_attributes(error.value(py)) {
                 Ok(()) => error,
                 Err(other) => other,
             }
         })
+    }
+}
+
+/// The exception of Python for an error of the system, with the name of the file.
+pub fn os_error(error: &io::Error, name: &str) -> PyErr {
+    match error.raw_os_error() {
+        Some(code) => {
+            let text = error.to_string();
+            let message = match text.split_once(" (os error") {
+                Some((message, _)) => message.to_owned(),
+                None => text,
+            };
+            PyOSError::new_err((code, message, name.to_owned()))
+        }
+        None => Fault::new(name, error.to_string()).into(),
     }
 }

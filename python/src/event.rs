@@ -1,9 +1,8 @@
-//! One event. Everything of it is decoded when it is asked for.
+//! One event. Its attributes are decoded when they are read.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use etl_analysis::RecordOwner;
 use etl_events::header_fields::HeaderFields;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{ExtendedItem, Record};
@@ -14,16 +13,14 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::chunk::Chunk;
-use crate::decoding::Decoding;
-use crate::error::Fault;
-use crate::files::Names;
+use crate::chunk::{Chunk, ChunkRecord};
+use crate::decoding::RecordDecoder;
 use crate::values;
 
 /// An event of a trace.
 ///
-/// What it is and has is decoded when an attribute is read, with what the trace has defined by
-/// then. It stays valid after its trace is closed.
+/// An attribute is decoded when it is read, with the schemas that the trace has defined by then. The
+/// event stays valid after its trace is closed.
 #[pyclass(frozen, module = "etwkit")]
 pub struct Event {
     chunk: Arc<Chunk>,
@@ -36,47 +33,19 @@ impl Event {
     }
 
     #[inline]
-    fn parts(&self) -> PyResult<(Record<'_>, &Arc<Decoding>)> {
-        // An event is only made for a record that its chunk has.
+    fn content(&self) -> PyResult<ChunkRecord<'_>> {
+        // An event is only made for a record that its chunk contains.
         self.chunk
             .get(self.index)
             .ok_or_else(|| PyRuntimeError::new_err("the event is gone"))
     }
 
+    fn record(&self) -> PyResult<Record<'_>> {
+        Ok(self.content()?.record)
+    }
+
     fn header(&self) -> PyResult<HeaderFields> {
-        Ok(HeaderFields::of(&self.parts()?.0))
-    }
-
-    /// Process and thread: those of the header, but where names are known those that ran.
-    fn owner(&self) -> PyResult<RecordOwner> {
-        let (record, decoding) = self.parts()?;
-        if let Some(context) = decoding.names.as_ref().and_then(|names| names.context()) {
-            return Ok(context.owner(&record));
-        }
-        Ok(RecordOwner {
-            process_id: record.known_process_id(),
-            thread_id: record.known_thread_id(),
-        })
-    }
-
-    /// A name of the process or thread, from the trace as a whole.
-    fn name_of(
-        &self,
-        py: Python<'_>,
-        of: impl FnOnce(&etl_events::context::Context<'_>, &Record<'_>) -> String + Send,
-    ) -> PyResult<Option<String>> {
-        let (record, decoding) = self.parts()?;
-        let name = if let Some(names) = decoding.names.as_ref() {
-            names.context().map(|context| of(context, &record))
-        } else {
-            let (files, file) = (&decoding.files, decoding.file);
-            py.detach(|| {
-                let names = files.names()?.get(file).and_then(Option::as_ref);
-                let context = names.and_then(Names::context);
-                Ok::<_, Fault>(context.map(|context| of(context, &record)))
-            })?
-        };
-        Ok(name.filter(|name| !name.is_empty()))
+        Ok(HeaderFields::of(&self.record()?))
     }
 }
 
@@ -92,75 +61,75 @@ impl Event {
     /// Time as a FILETIME: 100 ns since 1601-01-01 UTC.
     #[getter]
     fn filetime(&self) -> PyResult<i64> {
-        let (record, decoding) = self.parts()?;
+        let ChunkRecord { record, decoding } = self.content()?;
         Ok(decoding.clock.time(record.timestamp()).get())
     }
 
     /// Time as the trace stores it, in ticks of its clock.
     #[getter]
     fn timestamp(&self) -> PyResult<i64> {
-        Ok(self.parts()?.0.timestamp().get())
+        Ok(self.record()?.timestamp().get())
     }
 
     /// Name of the trace, as it was opened.
     #[getter]
     fn trace(&self) -> PyResult<&str> {
-        Ok(&self.parts()?.1.name)
+        Ok(&self.content()?.decoding.name)
     }
 
     /// Kind of the record: ``event``, ``system``, ``perfinfo`` ...
     #[getter]
     fn kind(&self) -> PyResult<String> {
-        let kind = self.parts()?.0.kind();
-        Ok(kind.name().map_or_else(|| kind.to_string(), str::to_owned))
+        let kind = self.record()?.kind();
+        Ok(match kind.name() {
+            Some(name) => name.to_owned(),
+            None => kind.to_string(),
+        })
     }
 
     /// Processor on which it was logged.
     #[getter]
     fn cpu(&self) -> PyResult<u16> {
-        Ok(self.parts()?.0.processor())
+        Ok(self.record()?.processor())
     }
 
     /// Id of the process, or None.
     #[getter]
     fn pid(&self) -> PyResult<Option<u32>> {
-        Ok(self.owner()?.process_id.map(ProcessId::get))
+        let ChunkRecord { record, decoding } = self.content()?;
+        let pid = decoding.lock().event(&record, |event| event.pid());
+        Ok(pid.map(ProcessId::get))
     }
 
     /// Id of the thread, or None.
     #[getter]
     fn tid(&self) -> PyResult<Option<u32>> {
-        Ok(self.owner()?.thread_id.map(ThreadId::get))
+        let ChunkRecord { record, decoding } = self.content()?;
+        let tid = decoding.lock().event(&record, |event| event.tid());
+        Ok(tid.map(ThreadId::get))
     }
 
-    /// File name of the program of the process, or None. The first one is slow: the trace is read
+    /// File name of the program of the process, or None. The first use is slow: the trace is read
     /// for its processes.
     #[getter]
     fn process(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        self.name_of(py, |context, record| {
-            let pid = context.owner(record).process_id;
-            pid.map_or("", |pid| context.process_name(pid, record.timestamp()))
-                .to_owned()
-        })
+        let ChunkRecord { record, decoding } = self.content()?;
+        let name = decoding.named_event(py, &record, |event| event.process().map(str::to_owned))?;
+        Ok(name)
     }
 
-    /// Name of the thread, or None. The first one is slow, as that of the process.
+    /// Name of the thread, or None. The first use is slow: the trace is read for its threads.
     #[getter]
     fn thread(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        self.name_of(py, |context, record| {
-            let RecordOwner {
-                process_id: pid,
-                thread_id: tid,
-            } = context.owner(record);
-            tid.map_or("", |tid| context.thread_name(pid, tid, record.timestamp()))
-                .to_owned()
-        })
+        let ChunkRecord { record, decoding } = self.content()?;
+        let name = decoding.named_event(py, &record, |event| event.thread().map(str::to_owned))?;
+        Ok(name)
     }
 
-    /// Name of the provider, its GUID where it has no name, or None.
+    /// Name of the provider, its GUID if it has no name, or None.
     #[getter]
     fn provider<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
-        let (record, decoding) = self.parts()?;
+        let ChunkRecord { record, decoding } = self.content()?;
         let name = decoding
             .lock()
             .event(&record, |event| event.provider_name().map(str::to_owned));
@@ -173,18 +142,15 @@ impl Event {
     /// GUID of the provider, or None.
     #[getter]
     fn provider_guid<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
-        Ok(self
-            .parts()?
-            .0
-            .provider()
-            .map(|guid| values::guid(py, guid)))
+        let provider = self.record()?.provider();
+        Ok(provider.map(|guid| values::guid(py, guid)))
     }
 
-    /// Name of the event; where no schema has one, what its number is called (``EventID(160)``).
+    /// Name of the event; if no schema names it, its number in words (``EventID(160)``).
     #[getter]
     fn name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        let (record, decoding) = self.parts()?;
-        if let Some((described, _)) = decoding.described(&record)
+        let ChunkRecord { record, decoding } = self.content()?;
+        if let Some(RecordDecoder { described, .. }) = decoding.described(&record)
             && !described.decoder.schema().name.is_empty()
         {
             return Ok(described.name(py).clone());
@@ -234,14 +200,14 @@ impl Event {
     /// Activity as a GUID, or None.
     #[getter]
     fn activity<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
-        let activity = HeaderFields::activity(&self.parts()?.0);
+        let activity = HeaderFields::activity(&self.record()?);
         Ok(activity.map(|guid| values::guid(py, guid)))
     }
 
     /// Related activity as a GUID, or None.
     #[getter]
     fn related_activity<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
-        let related = self.parts()?.0.extended().find_map(|item| match item {
+        let related = self.record()?.extended().find_map(|item| match item {
             ExtendedItem::RelatedActivity(guid) => Some(guid),
             _ => None,
         });
@@ -251,7 +217,7 @@ impl Event {
     /// Addresses of the stack that the event carries, innermost first; empty without one.
     #[getter]
     fn stack(&self) -> PyResult<Vec<u64>> {
-        let stack = self.parts()?.0.extended().find_map(|item| match item {
+        let stack = self.record()?.extended().find_map(|item| match item {
             ExtendedItem::Stack(stack) => Some(stack.addresses().collect()),
             _ => None,
         });
@@ -261,15 +227,18 @@ impl Event {
     /// Bytes of the payload.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, self.parts()?.0.payload()))
+        Ok(PyBytes::new(py, self.record()?.payload()))
     }
 
-    /// The decoded fields of the payload; empty where nothing is known of them.
+    /// The decoded fields of the payload; empty if no schema describes them.
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (record, decoding) = self.parts()?;
+        let ChunkRecord { record, decoding } = self.content()?;
         match decoding.described(&record) {
-            Some((described, pointers)) => {
+            Some(RecordDecoder {
+                described,
+                pointers,
+            }) => {
                 let fields = described.decoder.fields(record.payload(), pointers);
                 values::fields(py, &described, fields)
             }
@@ -280,20 +249,20 @@ impl Event {
     /// The message of the event with its fields in place, or None.
     #[getter]
     fn message(&self) -> PyResult<Option<String>> {
-        let (record, decoding) = self.parts()?;
+        let ChunkRecord { record, decoding } = self.content()?;
         Ok(decoding.lock().event(&record, |event| event.message()))
     }
 
     /// The event as one JSON object, as ``etlkit dump --format jsonl`` writes it.
     fn json(&self) -> PyResult<String> {
-        let (record, decoding) = self.parts()?;
+        let ChunkRecord { record, decoding } = self.content()?;
         let mut out = Vec::new();
         decoding.lock().write(&mut out, &record);
         out.pop();
         Ok(String::from_utf8_lossy(&out).into_owned())
     }
 
-    /// The event as a dict: what :meth:`json` has.
+    /// The event as a dict, with the contents of :meth:`json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         from_json(py, &self.json()?)
     }
@@ -305,33 +274,36 @@ impl Event {
             .provider(py)?
             .map(|name| name.to_string())
             .unwrap_or_default();
-        let (time, name) = (String::from_utf8_lossy(&time), self.name(py)?);
+        let time = String::from_utf8_lossy(&time);
+        let name = self.name(py)?;
         Ok(format!("<Event {time} {provider}/{name}>"))
     }
 }
 
-/// What JSON says, as objects of Python.
+/// Parses JSON into objects of Python.
 pub fn from_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
     static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     LOADS.import(py, "json", "loads")?.call1((text,))
 }
 
-/// A FILETIME as a datetime in UTC, in the years that it has: 1 to 9999.
+/// A FILETIME as a datetime in UTC; None outside of the years of datetimes, 1 to 9999.
 fn datetime(py: Python<'_>, filetime: i64) -> PyResult<Option<Bound<'_, PyAny>>> {
     const YEARS: RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
-    static EPOCH: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
-    let (epoch, delta) = EPOCH.get_or_try_init(py, || {
+    static EPOCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static TIMEDELTA: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let micros = (filetime.saturating_sub(FILETIME_UNIX_EPOCH)).div_euclid(10);
+    if !YEARS.contains(&micros) {
+        return Ok(None);
+    }
+    let epoch = EPOCH.get_or_try_init(py, || {
         let module = py.import("datetime")?;
         let utc = module.getattr("timezone")?.getattr("utc")?;
         let epoch = module
             .getattr("datetime")?
             .call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
-        PyResult::Ok((epoch.unbind(), module.getattr("timedelta")?.unbind()))
+        PyResult::Ok(epoch.unbind())
     })?;
-    let micros = (filetime.saturating_sub(FILETIME_UNIX_EPOCH)).div_euclid(10);
-    if !YEARS.contains(&micros) {
-        return Ok(None);
-    }
-    let since = delta.bind(py).call1((0, 0, micros))?;
+    let timedelta = TIMEDELTA.import(py, "datetime", "timedelta")?;
+    let since = timedelta.call1((0, 0, micros))?;
     epoch.bind(py).add(since).map(Some)
 }

@@ -1,4 +1,4 @@
-//! The traces of one `open`, and what they say of their machines.
+//! The traces of one `open`, and the names of their machines.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -26,10 +26,11 @@ self_cell!(
     }
 );
 
-/// The names for the events of one trace: its machine, and its place among the traces of that.
+/// The names for the events of one trace.
 #[derive(Clone)]
 pub struct Names {
     machine: Arc<Named>,
+    /// The index of the trace among the traces of the machine.
     file: usize,
     schemas: SchemaStore,
 }
@@ -40,7 +41,7 @@ impl Names {
         self.machine.borrow_dependent().get(self.file)
     }
 
-    /// The schemas for the events, known from the start.
+    /// The schemas of the whole trace.
     pub fn schemas(&self) -> SchemaStore {
         self.schemas.clone()
     }
@@ -49,8 +50,8 @@ impl Names {
 /// Opened traces, read as one recording.
 pub struct Files {
     pub inputs: Vec<Input>,
-    /// For each trace the number of its machine: those of one machine since one start of it name
-    /// each other's processes.
+    /// For each trace the number of its machine. Traces of one machine and boot name each other's
+    /// processes.
     machines: Vec<usize>,
     /// How their times relate.
     pub timeline: Timeline,
@@ -72,19 +73,18 @@ impl Files {
             clocks.push(MachineClock { machine, clock });
         }
         let timeline = Timeline::of_machines(&clocks);
-        let (names, reading) = (OnceLock::new(), Mutex::new(()));
         Files {
             inputs,
             machines,
             timeline,
             threads,
             limits,
-            names,
-            reading,
+            names: OnceLock::new(),
+            reading: Mutex::new(()),
         }
     }
 
-    /// The clock of each trace by which its times stand on one timeline with those of the others.
+    /// The clock of each trace on the timeline of all traces.
     pub fn clocks(&self) -> impl Iterator<Item = Clock> {
         (0..self.inputs.len()).map(|file| self.timeline.clock_of(file))
     }
@@ -98,16 +98,11 @@ impl Files {
         }
     }
 
-    /// What the names are, if they were read before.
-    pub fn known_names(&self, file: usize) -> Option<&Option<Names>> {
-        self.names.get()?.get(file)
-    }
-
-    /// The names for the events of each trace; reads the traces the first time. `None` where they
-    /// cannot be read. Call it without holding the interpreter.
+    /// The names for the events of each trace; reads the traces the first time. A trace that cannot
+    /// be read has no names. Call it without holding the interpreter.
     ///
     /// # Errors
-    /// When they need more memory than is allowed.
+    /// If they need more memory than is allowed.
     pub fn names(&self) -> Result<&[Option<Names>], Fault> {
         let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(names) = self.names.get() {
@@ -118,48 +113,59 @@ impl Files {
     }
 
     fn read_names(&self) -> Result<Vec<Option<Names>>, Fault> {
-        let mut all: Vec<Option<Names>> = self.inputs.iter().map(|_| None).collect();
-        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut machines: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (file, &machine) in self.machines.iter().enumerate() {
-            groups.entry(machine).or_default().push(file);
+            machines.entry(machine).or_default().push(file);
         }
-        for group in groups.into_values() {
-            let traces = group.iter().filter_map(|&file| self.inputs.get(file));
-            let traces = traces.map(|input| (input.source(), input.name.clone()));
-            let mut schemas = SchemasOfTraces::new(store());
-            let (limits, threads) = (self.limits, self.threads);
-            let machine = match context::machine(traces, limits, threads, Code::Skip, &mut schemas)
-            {
-                Ok(machine) => machine,
-                Err(error) => {
-                    let name = group
-                        .get(error.file())
-                        .and_then(|&file| self.inputs.get(file));
-                    let name = name.map_or("", |input| &input.name);
-                    let error = error.into_source();
-                    if matches!(error.kind, ErrorKind::Budget { .. }) {
-                        return Err(Fault::format(name, &error));
-                    }
-                    continue;
-                }
-            };
-            let machine = Arc::new(Named::new(machine, |machine| {
-                (0..group.len())
-                    .map(|file| Context::new(machine).file(file))
-                    .collect()
-            }));
-            for (place, file) in group.iter().enumerate() {
+        let mut all: Vec<Option<Names>> = vec![None; self.inputs.len()];
+        for files in machines.values() {
+            for (file, names) in files.iter().zip(self.read_names_of(files)?) {
                 if let Some(slot) = all.get_mut(*file) {
-                    let (machine, schemas) = (Arc::clone(&machine), schemas.store(place));
-                    *slot = Some(Names {
-                        machine,
-                        file: place,
-                        schemas,
-                    });
+                    *slot = Some(names);
                 }
             }
         }
         Ok(all)
+    }
+
+    /// Reads the names of the traces of a machine. Returns none if the traces cannot be read.
+    fn read_names_of(&self, files: &[usize]) -> Result<Vec<Names>, Fault> {
+        let mut traces = Vec::new();
+        for &file in files {
+            if let Some(input) = self.inputs.get(file) {
+                traces.push((input.source(), input.name.clone()));
+            }
+        }
+        let mut schemas = SchemasOfTraces::new(store());
+        let machine =
+            match context::machine(traces, self.limits, self.threads, Code::Skip, &mut schemas) {
+                Ok(machine) => machine,
+                Err(error) => {
+                    let file = files.get(error.file());
+                    let input = file.and_then(|&file| self.inputs.get(file));
+                    let name = input.map_or("", |input| &input.name);
+                    let error = error.into_source();
+                    if matches!(error.kind, ErrorKind::Budget { .. }) {
+                        return Err(Fault::format(name, &error));
+                    }
+                    return Ok(Vec::new());
+                }
+            };
+        let machine = Arc::new(Named::new(machine, |machine| {
+            let indices = 0..files.len();
+            indices
+                .map(|file| Context::new(machine).file(file))
+                .collect()
+        }));
+        let mut names = Vec::new();
+        for file in 0..files.len() {
+            names.push(Names {
+                machine: Arc::clone(&machine),
+                file,
+                schemas: schemas.store(file),
+            });
+        }
+        Ok(names)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Opens what the user has: paths, bytes or file objects, packed or not.
+//! Opens inputs: paths, bytes or file objects, packed or not.
 
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use std::sync::Arc;
 use etl_events::input::{self, Bytes, Head, InputOptions};
 use etl_format::read::{Limits, Options, Trace};
 use etl_format::{Clock, ErrorKind, FileHeader};
-use pyo3::exceptions::{PyOSError, PyTypeError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 
 use crate::data::{Data, SharedSource};
-use crate::error::Fault;
+use crate::error::{Fault, os_error};
 
 /// An opened trace.
 pub struct Input {
@@ -57,7 +57,7 @@ impl Read for PythonReader {
     }
 }
 
-/// Opens what `source` is: one input, or several in a list or tuple.
+/// Opens one input, or several in a list or tuple.
 pub fn open(source: &Bound<'_, PyAny>, opening: &Opening) -> PyResult<Vec<Input>> {
     if source.is_instance_of::<PyList>() || source.is_instance_of::<PyTuple>() {
         let mut inputs = Vec::new();
@@ -65,7 +65,7 @@ pub fn open(source: &Bound<'_, PyAny>, opening: &Opening) -> PyResult<Vec<Input>
             inputs.push(one(&item?, opening)?);
         }
         if inputs.is_empty() {
-            return Err(pyo3::exceptions::PyValueError::new_err("no trace is named"));
+            return Err(PyValueError::new_err("no trace is named"));
         }
         return Ok(inputs);
     }
@@ -87,11 +87,8 @@ fn one(source: &Bound<'_, PyAny>, opening: &Opening) -> PyResult<Input> {
         return py.detach(|| of_path(&path, opening));
     }
     if source.hasattr("read")? {
-        let name = source
-            .getattr("name")
-            .ok()
-            .and_then(|name| name.extract::<String>().ok());
-        let name = name.unwrap_or_else(|| "(file object)".to_owned());
+        let name = source.getattr("name").and_then(|name| name.extract());
+        let name = name.unwrap_or_else(|_| "(file object)".to_owned());
         let reader = PythonReader(source.clone().unbind());
         return py.detach(|| loaded(Bytes::Pipe(Box::new(reader)), name, opening));
     }
@@ -103,15 +100,19 @@ fn one(source: &Bound<'_, PyAny>, opening: &Opening) -> PyResult<Input> {
 
 fn of_bytes(bytes: PyBackedBytes, opening: &Opening) -> PyResult<Input> {
     let name = "(bytes)".to_owned();
-    // Reading the beginning shows whether they are packed; those that are not are used as they are.
+    // Reading the beginning shows whether they are packed. Bytes of a trace are not copied.
     let kept = Python::attach(|py| bytes.clone_ref(py));
-    let reader = |bytes| Bytes::Pipe(Box::new(Cursor::new(bytes)));
-    let opened = opening.input.unpacker.open(reader(kept));
-    let head = opened.map_err(|error| Fault::input(&name, &error))?.head;
+    let unpacked = opening.input.unpacker.open(pipe(kept));
+    let head = unpacked.map_err(|error| Fault::input(&name, &error))?.head;
     match head.from {
         None => checked(Data::Python(bytes), &head, name, opening),
-        Some(_) => loaded(reader(bytes), name, opening),
+        Some(_) => loaded(pipe(bytes), name, opening),
     }
+}
+
+/// Bytes that are read front to back.
+fn pipe(bytes: PyBackedBytes) -> Bytes {
+    Bytes::Pipe(Box::new(Cursor::new(bytes)))
 }
 
 fn of_path(path: &Path, opening: &Opening) -> PyResult<Input> {
@@ -130,22 +131,6 @@ fn of_path(path: &Path, opening: &Opening) -> PyResult<Input> {
     )
 }
 
-/// The exception that Python has for an error of the system, which names the file.
-fn os_error(error: &io::Error, name: &str) -> PyErr {
-    match error.raw_os_error() {
-        Some(code) => {
-            let text = error.to_string();
-            let text = text
-                .split(" (os error")
-                .next()
-                .unwrap_or_default()
-                .to_owned();
-            PyOSError::new_err((code, text, name.to_owned()))
-        }
-        None => Fault::new(name, error.to_string()).into(),
-    }
-}
-
 /// All bytes, unpacked, in memory or mapped.
 fn loaded(bytes: Bytes, name: String, opening: &Opening) -> PyResult<Input> {
     let input = input::Input::new(bytes, &name, &opening.input);
@@ -159,36 +144,24 @@ fn loaded(bytes: Bytes, name: String, opening: &Opening) -> PyResult<Input> {
 
 /// Checks that the bytes are a trace.
 fn checked(data: Data, head: &Head, name: String, opening: &Opening) -> PyResult<Input> {
-    let data = Arc::new(data);
-    let source = || SharedSource(Arc::clone(&data));
-    let limits = opening.limits;
-    let trace = Trace::open(
-        source(),
-        &Options {
-            limits,
-            ..Options::salvage()
-        },
-    )
-    .map_err(|error| match error.kind {
+    let source = SharedSource(Arc::new(data));
+    let options = Options {
+        limits: opening.limits,
+        ..Options::salvage()
+    };
+    let trace = Trace::open(source.clone(), &options).map_err(|error| match error.kind {
         ErrorKind::Budget { .. } => Fault::format(&name, &error),
         _ => Fault::input(&name, &head.not_a_trace(&name, &error)).at(error.offset),
     })?;
-    head.ensure_records(source(), limits)
-        .map_err(|e| Fault::input(&name, &e))?;
-    let header = trace.header().clone();
-    let used = trace
-        .buffers()
-        .iter()
-        .map(|buffer| u64::from(buffer.fill))
-        .sum();
-    let clock = trace.clock();
-    drop(trace);
+    head.ensure_records(source.clone(), opening.limits)
+        .map_err(|error| Fault::input(&name, &error))?;
+    let fills = trace.buffers().iter().map(|buffer| u64::from(buffer.fill));
     Ok(Input {
         name,
-        data,
-        clock,
-        header,
-        used,
+        data: source.0,
+        clock: trace.clock(),
+        header: trace.header().clone(),
+        used: fills.sum(),
     })
 }
 

@@ -26,7 +26,7 @@ use files::Files;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-/// More threads are of no use: one thread orders what the others decompress.
+/// More threads do not help: one thread orders the records that the others decompress.
 const MAX_USEFUL: usize = 4;
 
 /// Opens a trace: a path, `bytes`, a binary file object, or a list of these, which are read as one
@@ -53,21 +53,21 @@ fn open(
     }
     let limits = memory::limits(max_memory);
     let several = source.is_instance_of::<PyList>() || source.is_instance_of::<PyTuple>();
-    let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let threads = threads
-        .unwrap_or_else(|| processors().min(MAX_USEFUL))
-        .clamp(1, 64);
-    let inputs = input::open(
-        source,
-        &input::Opening {
-            input: options,
-            limits,
-        },
-    )?;
-    Ok(trace::Trace::new(
-        Files::new(inputs, threads, limits),
-        several,
-    ))
+    let threads = match threads {
+        Some(threads) => threads.clamp(1, 64),
+        None => processors().clamp(1, MAX_USEFUL),
+    };
+    let opening = input::Opening {
+        input: options,
+        limits,
+    };
+    let files = Files::new(input::open(source, &opening)?, threads, limits);
+    Ok(trace::Trace::new(files, several))
+}
+
+/// Threads that can run at the same time.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// Simulates a scenario, and writes its traces and `truth.jsonl` to a directory. Returns the paths.
@@ -82,8 +82,13 @@ fn synth(
     truth: bool,
     force: bool,
 ) -> PyResult<Vec<PathBuf>> {
-    let parameters = parameters.unwrap_or_default().into_iter().collect();
-    py.detach(|| scenario::synth(&script, &out, seed, parameters, truth, force))
+    let settings = scenario::Settings {
+        seed,
+        parameters: parameters.unwrap_or_default().into_iter().collect(),
+        truth,
+        force,
+    };
+    py.detach(|| scenario::synth(&script, &out, settings))
 }
 
 /// The tables: a dict of names and what a row is.

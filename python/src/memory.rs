@@ -1,16 +1,16 @@
-//! How much memory the package may take.
+//! The memory of the package, for `max_memory`.
 
 use std::alloc::System;
 
 use cap::Cap;
 use etl_format::read::{Budget, Limits};
 
-/// Counts what is allocated, for `max_memory`.
+/// Counts the allocated bytes.
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// The bounds for reading with so much memory. Without a number, what is known of a trace is not
-/// bounded.
+/// The bounds for reading with so much memory. Without a number, the tables and indexes of a trace
+/// are not bounded.
 pub fn limits(max_memory: Option<u64>) -> Limits {
     let limits = Limits::default();
     let Some(bytes) = max_memory else {

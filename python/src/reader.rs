@@ -44,30 +44,28 @@ struct FileReader {
 /// What follows a record.
 enum Next {
     Go,
-    /// The chunk ends, so that its events are decoded with what was known of them.
+    /// The chunk ends, so that its events are decoded without later schemas.
     EndChunk,
 }
 
 impl Reader {
     /// A reader of traces.
-    pub fn new(files: Vec<Arc<Decoding>>, order: Order) -> Result<Self, Fault> {
-        let (mut readers, mut decodings) = (Vec::new(), Vec::new());
-        for decoding in files {
-            let failed = |error: etl_format::Error| Fault::format(&decoding.name, &error);
-            let order_check = OrderCheck::Lookahead;
+    pub fn new(decodings: Vec<Arc<Decoding>>, order: Order) -> Result<Self, Fault> {
+        let mut readers = Vec::new();
+        for decoding in &decodings {
             let options = Options {
-                order_check,
+                order_check: OrderCheck::Lookahead,
                 limits: decoding.files.limits,
                 ..Options::salvage()
             };
             let source = SharedSource(Arc::clone(&decoding.data));
-            let trace = Trace::open(source, &options).map_err(failed)?;
-            let records = trace.into_records(order).map_err(failed)?;
+            let records = Trace::open(source, &options)
+                .and_then(|trace| trace.into_records(order))
+                .map_err(|error| Fault::format(&decoding.name, &error))?;
             readers.push(FileReader {
                 records,
                 lessons: RecordBatch::default(),
             });
-            decodings.push(decoding);
         }
         Ok(Reader {
             files: readers,
@@ -98,8 +96,10 @@ impl Reader {
     }
 
     fn fill_of_one(&mut self, chunk: &mut Chunk) -> Result<bool, Fault> {
-        let (Some(reader), Some(decoding)) = (self.files.first_mut(), self.decodings.first())
-        else {
+        let Some(reader) = self.files.first_mut() else {
+            return Ok(false);
+        };
+        let Some(decoding) = self.decodings.first() else {
             return Ok(false);
         };
         let mut locked = decoding.lock();
@@ -129,9 +129,10 @@ impl Reader {
             let Some(Reverse((_, file))) = self.waiting.pop() else {
                 return Ok(false);
             };
-            let (Some(reader), Some(decoding)) =
-                (self.files.get_mut(file), self.decodings.get(file))
-            else {
+            let Some(reader) = self.files.get_mut(file) else {
+                continue;
+            };
+            let Some(decoding) = self.decodings.get(file) else {
                 continue;
             };
             let mut locked = decoding.lock();
@@ -147,30 +148,34 @@ impl Reader {
 
     /// Queues the next record of a trace by its time.
     fn wait(&mut self, file: usize) -> Result<(), Fault> {
-        let (Some(reader), Some(decoding)) = (self.files.get_mut(file), self.decodings.get(file))
-        else {
+        let Some(reader) = self.files.get_mut(file) else {
+            return Ok(());
+        };
+        let Some(decoding) = self.decodings.get(file) else {
             return Ok(());
         };
         let next = reader.records.next_timestamp();
         let next = next.map_err(|error| Fault::format(&decoding.name, &error))?;
-        let time = next.map(|timestamp| decoding.clock.time(timestamp).get());
-        self.waiting.extend(time.map(|time| Reverse((time, file))));
+        if let Some(timestamp) = next {
+            let time = decoding.clock.time(timestamp).get();
+            self.waiting.push(Reverse((time, file)));
+        }
         Ok(())
     }
 }
 
 impl FileReader {
-    /// Learns what the last records of the chunk before define.
+    /// Learns the schemas that the last records of the previous chunk define.
     fn learn(&mut self, locked: &mut Locked<'_>) {
         if !self.lessons.is_empty() {
-            self.lessons
-                .records()
-                .for_each(|record| locked.learn(&record));
+            for record in self.lessons.records() {
+                locked.learn(&record);
+            }
             self.lessons.clear();
         }
     }
 
-    /// Takes the next record into the chunk if it is selected; `None` after the last one.
+    /// Adds the next record to the chunk if it is selected. Returns `None` after the last record.
     #[inline]
     fn take(
         &mut self,
@@ -191,12 +196,12 @@ impl FileReader {
         if !defines || chunk.len() == 0 {
             locked.learn(&record);
         }
-        let admitted = locked.admits(&record);
-        if admitted {
+        let is_selected = locked.admits(&record);
+        if is_selected {
             chunk.push(file, decoding, &record);
         }
-        // Alone in its chunk it was learned at once.
-        if defines && chunk.len() > usize::from(admitted) {
+        // If the chunk was empty, the schemas were learned at once.
+        if defines && chunk.len() > usize::from(is_selected) {
             lessons.push(&record);
             return Ok(Some(Next::EndChunk));
         }

@@ -5,17 +5,19 @@ use etl_control::enable::Enablement;
 use etl_events::Error;
 use etl_events::conditions::Conditions;
 use etl_events::filter::Filter;
+use etl_events::time::TimePoint;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{Order, Trace};
-use etl_format::{Clock, FileTime, ProcessId, ThreadId, Ticks, TimeRange};
+use etl_format::{Clock, FileTime, ProcessId, ThreadId, TimeRange};
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PySet, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyModule, PySet, PyString, PyTuple};
 
 use crate::error::Fault;
 use crate::files::{self, Files};
+use crate::input::Input;
 
-/// What is selected, whatever the trace.
+/// The selection of events, for any trace.
 #[derive(Default)]
 pub struct Selection {
     pub providers: Vec<String>,
@@ -29,65 +31,48 @@ pub struct Selection {
     pub opcodes: Vec<u8>,
     pub level: u8,
     pub keyword: u64,
-    pub start: Option<TimeArgument>,
-    pub end: Option<TimeArgument>,
+    pub start: Option<TimePoint>,
+    pub end: Option<TimePoint>,
     pub conditions: Vec<String>,
     pub grep: Option<String>,
 }
 
-/// A time of the user.
-#[derive(Clone, Copy)]
-pub enum TimeArgument {
-    /// 100 ns since the start of the recording.
-    SinceStart(i64),
-    FileTime(i64),
+/// A time argument: seconds since the start of the trace, or a datetime (UTC if it has no time
+/// zone).
+pub fn time(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<TimePoint>> {
+    let Some(value) = value else { return Ok(None) };
+    if let Ok(seconds) = value.extract::<f64>() {
+        if !seconds.is_finite() {
+            return Err(PyValueError::new_err("expected a finite number of seconds"));
+        }
+        return Ok(Some(TimePoint::since_start(seconds)));
+    }
+    let module = value.py().import("datetime")?;
+    if !value.is_instance(&module.getattr("datetime")?)? {
+        return Err(PyTypeError::new_err(
+            "expected seconds since the start of the trace, or a datetime",
+        ));
+    }
+    datetime(&module, value).map(Some)
 }
 
-impl TimeArgument {
-    /// Seconds since the start of the trace, or a datetime (UTC where it has no time zone).
-    pub fn new(value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(seconds) = value.extract::<f64>() {
-            if !seconds.is_finite() {
-                return Err(PyValueError::new_err("expected a finite number of seconds"));
-            }
-            // Rounded to the 100 ns of a FILETIME.
-            return Ok(TimeArgument::SinceStart((seconds * 1e7).round() as i64));
-        }
-        let py = value.py();
-        let module = py.import("datetime")?;
-        if !value.is_instance(&module.getattr("datetime")?)? {
-            return Err(PyTypeError::new_err(
-                "expected seconds since the start of the trace, or a datetime",
-            ));
-        }
-        let utc = module.getattr("timezone")?.getattr("utc")?;
-        let aware = if value.getattr("tzinfo")?.is_none() {
-            let kwargs = pyo3::types::PyDict::new(py);
-            kwargs.set_item("tzinfo", &utc)?;
-            value.call_method("replace", (), Some(&kwargs))?
-        } else {
-            value.clone()
-        };
-        let epoch = module
-            .getattr("datetime")?
-            .call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
-        let one = module.getattr("timedelta")?.call1((0, 0, 1))?;
-        let micros: i64 = aware.sub(epoch)?.floor_div(one)?.extract()?;
-        Ok(TimeArgument::FileTime(
-            micros
-                .saturating_mul(10)
-                .saturating_add(FILETIME_UNIX_EPOCH),
-        ))
-    }
-
-    /// The same in ticks of a clock; `start` is the start of the recording.
-    fn timestamp(self, start: FileTime, clock: &Clock) -> Ticks {
-        let filetime = match self {
-            TimeArgument::SinceStart(since) => start.get().saturating_add(since),
-            TimeArgument::FileTime(filetime) => filetime,
-        };
-        clock.ticks_at(FileTime::new(filetime))
-    }
+fn datetime(module: &Bound<'_, PyModule>, value: &Bound<'_, PyAny>) -> PyResult<TimePoint> {
+    let utc = module.getattr("timezone")?.getattr("utc")?;
+    let aware = if value.getattr("tzinfo")?.is_none() {
+        let kwargs = PyDict::new(value.py());
+        kwargs.set_item("tzinfo", &utc)?;
+        value.call_method("replace", (), Some(&kwargs))?
+    } else {
+        value.clone()
+    };
+    let epoch = module
+        .getattr("datetime")?
+        .call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
+    let microsecond = module.getattr("timedelta")?.call1((0, 0, 1))?;
+    let micros: i64 = aware.sub(epoch)?.floor_div(microsecond)?.extract()?;
+    let units = micros.saturating_mul(10);
+    let time = FileTime::new(units.saturating_add(FILETIME_UNIX_EPOCH));
+    Ok(TimePoint::Utc(time))
 }
 
 /// One value or several.
@@ -123,16 +108,23 @@ pub fn processes(value: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
         return Ok(Vec::new());
     };
     let py = value.py();
-    items
-        .iter()
-        .map(|item| {
-            let item = item.bind(py);
-            match item.cast::<PyString>() {
-                Ok(name) => name.extract(),
-                Err(_) => Ok(item.extract::<u32>()?.to_string()),
-            }
-        })
-        .collect()
+    let mut processes = Vec::new();
+    for item in &items {
+        let item = item.bind(py);
+        processes.push(match item.cast::<PyString>() {
+            Ok(name) => name.extract()?,
+            Err(_) => item.extract::<u32>()?.to_string(),
+        });
+    }
+    Ok(processes)
+}
+
+/// The filters for traces.
+pub struct Filters {
+    /// The filter for each trace.
+    pub list: Vec<Filter>,
+    /// Selected names of providers that nothing defines.
+    pub unknown: Vec<String>,
 }
 
 impl Selection {
@@ -151,19 +143,21 @@ impl Selection {
         Ok(self)
     }
 
-    /// The first argument that selects by what only events have.
-    pub fn of_events(&self) -> Option<&'static str> {
-        let given = [
-            ("provider", !self.providers.is_empty()),
-            ("event", !self.events.is_empty()),
-            ("id", !self.ids.is_empty()),
-            ("level", self.level != 0),
-            ("keyword", self.keyword != 0),
-        ];
-        given
-            .into_iter()
-            .find(|(_, is_given)| *is_given)
-            .map(|(name, _)| name)
+    /// The first argument that selects by properties that only events have.
+    pub fn event_argument(&self) -> Option<&'static str> {
+        if !self.providers.is_empty() {
+            Some("provider")
+        } else if !self.events.is_empty() {
+            Some("event")
+        } else if !self.ids.is_empty() {
+            Some("id")
+        } else if self.level != 0 {
+            Some("level")
+        } else if self.keyword != 0 {
+            Some("keyword")
+        } else {
+            None
+        }
     }
 
     /// Whether a trace has to be read for its processes and threads first.
@@ -181,33 +175,23 @@ impl Selection {
             .map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// The filter for each of the traces, with the clock that its times are of, and names of
-    /// providers that nothing defines. Call it without holding the interpreter.
+    /// The filters for traces, whose times are of these clocks. Call it without holding the
+    /// interpreter.
     pub fn filters(
         &self,
         files: &Files,
         clocks: impl IntoIterator<Item = Clock>,
-    ) -> Result<(Vec<Filter>, Vec<String>), Fault> {
-        let start = files.timeline.clock().start_time;
-        let (mut filters, mut unknown) = (Vec::new(), Vec::new());
-        let (mut missing, mut found) = (None, false);
+    ) -> Result<Filters, Fault> {
         let selector = ProcessSelector::new(&self.processes);
+        let mut list = Vec::new();
+        let mut missing = None;
+        let mut has_processes = false;
+        let mut unknown: Option<Vec<String>> = None;
         for (input, clock) in files.inputs.iter().zip(clocks) {
-            let mut filter = Filter {
-                ids: self.ids.clone(),
-                opcodes: self.opcodes.clone(),
-                enablement: Enablement::new(self.level, self.keyword),
-                processes: self.pids.iter().copied().map(ProcessId::new).collect(),
-                threads: self.threads.iter().copied().map(ThreadId::new).collect(),
-                time: TimeRange::new(
-                    self.start.map(|time| time.timestamp(start, &clock)),
-                    self.end.map(|time| time.timestamp(start, &clock)),
-                ),
-                ..Filter::of_providers(&self.providers)
-            };
-            let (source, name) = (input.source(), &input.name);
-            match filter.select_processes(source, name, &selector, files.limits) {
-                Ok(()) => found = true,
+            let mut filter = self.filter(files, &clock);
+            let name = &input.name;
+            match filter.select_processes(input.source(), name, &selector, files.limits) {
+                Ok(()) => has_processes = true,
                 Err(Error::Recording(error)) => {
                     return Err(Fault::format(name, &error.into_source()));
                 }
@@ -220,29 +204,54 @@ impl Selection {
                     });
                 }
             }
-            if !filter.names.is_empty() {
-                let failed = |error: etl_format::Error| Fault::format(name, &error);
-                let trace = Trace::open(input.source(), &files.options()).map_err(failed)?;
-                let mut records = trace.into_records(Order::File).map_err(failed)?;
-                let names = filter
-                    .learn_names_of_trace(&mut records, &files::store())
-                    .map_err(failed)?;
-                unknown.push(names);
+            let names = learn_names(&mut filter, input, files)?;
+            // A name is unknown if no trace defines it.
+            match &mut unknown {
+                Some(unknown) => unknown.retain(|name| names.contains(name)),
+                None => unknown = Some(names),
             }
-            filters.push(filter);
+            list.push(filter);
         }
-        if let Some(missing) = missing
-            && !found
-        {
-            return Err(missing);
+        match missing {
+            Some(missing) if !has_processes => Err(missing),
+            _ => Ok(Filters {
+                list,
+                unknown: unknown.unwrap_or_default(),
+            }),
         }
-        // A name is unknown that no trace defines.
-        let everywhere = unknown.len() == files.inputs.len();
-        let mut unknown = unknown.into_iter();
-        let mut names = unknown.next().filter(|_| everywhere).unwrap_or_default();
-        unknown.for_each(|others| names.retain(|name| others.contains(name)));
-        Ok((filters, names))
     }
+
+    /// The filter for a trace, without processes.
+    fn filter(&self, files: &Files, clock: &Clock) -> Filter {
+        let start = files.timeline.clock().start_time;
+        Filter {
+            ids: self.ids.clone(),
+            opcodes: self.opcodes.clone(),
+            enablement: Enablement::new(self.level, self.keyword),
+            processes: self.pids.iter().copied().map(ProcessId::new).collect(),
+            threads: self.threads.iter().copied().map(ThreadId::new).collect(),
+            time: TimeRange::new(
+                self.start.map(|time| time.ticks(start, clock)),
+                self.end.map(|time| time.ticks(start, clock)),
+            ),
+            ..Filter::of_providers(&self.providers)
+        }
+    }
+}
+
+/// Resolves the names of providers that only the trace can define. Returns the names that it does
+/// not define.
+fn learn_names(filter: &mut Filter, input: &Input, files: &Files) -> Result<Vec<String>, Fault> {
+    if filter.names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let records = Trace::open(input.source(), &files.options())
+        .and_then(|trace| trace.into_records(Order::File));
+    let unknown = match records {
+        Ok(mut records) => filter.learn_names_of_trace(&mut records, &files::store()),
+        Err(error) => Err(error),
+    };
+    unknown.map_err(|error| Fault::format(&input.name, &error))
 }
 
 /// Warns of providers that nothing defines.

@@ -19,7 +19,7 @@ use crate::event::{Event, from_json};
 use crate::files::{self, Files};
 use crate::input::Input;
 use crate::reader::Reader;
-use crate::select::{self, Selection, TimeArgument};
+use crate::select::{self, Selection};
 
 /// Bytes between two calls of a callback that shows progress.
 const PROGRESS: u64 = 1 << 20;
@@ -48,7 +48,7 @@ impl Trace {
     }
 }
 
-/// Calls back with the bytes that were read and those that there are.
+/// Calls back with the bytes that were read and the total.
 struct Callback {
     callback: Option<Py<PyAny>>,
     total: u64,
@@ -89,7 +89,10 @@ impl Callback {
     fn finish(mut self) -> PyResult<()> {
         self.read = self.total;
         self.report();
-        self.failed.map_or(Ok(()), Err)
+        match self.failed {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
     }
 }
 
@@ -98,16 +101,13 @@ impl Trace {
     /// Names of the traces.
     #[getter]
     fn names(&self) -> PyResult<Vec<String>> {
-        Ok(self
-            .files()?
-            .inputs
-            .iter()
-            .map(|input| input.name.clone())
-            .collect())
+        let files = self.files()?;
+        let names = files.inputs.iter().map(|input| input.name.clone());
+        Ok(names.collect())
     }
 
-    /// Summary of the trace: the JSON report of ``etlkit info`` as a dict, or a list of them where
-    /// a list was opened.
+    /// Summary of the trace: the JSON report of ``etlkit info`` as a dict, or a list of them if a
+    /// list was opened.
     #[pyo3(signature = (*, progress=None))]
     fn info<'py>(
         &self,
@@ -118,8 +118,11 @@ impl Trace {
         let total = files.inputs.iter().map(|input| input.used).sum();
         let mut callback = Callback::new(progress, total);
         let texts = py.detach(|| {
-            let texts = files.inputs.iter().map(|i| info(i, &files, &mut callback));
-            texts.collect::<Result<Vec<_>, Fault>>()
+            let mut texts = Vec::new();
+            for input in &files.inputs {
+                texts.push(info(input, &files, &mut callback)?);
+            }
+            Ok::<_, Fault>(texts)
         })?;
         callback.finish()?;
         let reports = PyList::empty(py);
@@ -153,20 +156,18 @@ impl Trace {
         let mut settings = match config {
             Some(path) => {
                 let text = std::fs::read_to_string(&path)?;
-                let failed = |error: etl_verify::Error| {
-                    Fault::new(&path.display().to_string(), error.to_string())
-                };
-                Config::parse(&text).map_err(failed)?
+                Config::parse(&text)
+                    .map_err(|error| Fault::new(&path.display().to_string(), error.to_string()))?
             }
             None => Config::default(),
         };
-        let allow: Vec<String> = select::several(allow.as_ref())?;
-        let unknown = |name: &str| PyValueError::new_err(format!("{name}: unknown rule"));
-        for name in &allow {
-            settings.policy = settings.policy.overrule(name).map_err(|_| unknown(name))?;
+        for name in &select::several::<String>(allow.as_ref())? {
+            let policy = settings.policy.overrule(name);
+            settings.policy = policy.map_err(|_| unknown_rule(name))?;
         }
         for name in &select::several::<String>(deny.as_ref())? {
-            settings.policy = settings.policy.deny(name).map_err(|_| unknown(name))?;
+            let policy = settings.policy.deny(name);
+            settings.policy = policy.map_err(|_| unknown_rule(name))?;
         }
         for text in select::several::<String>(enable.as_ref())? {
             let enabled = Enabled::parse(&text);
@@ -246,8 +247,8 @@ impl Trace {
             opcodes: select::several(opcode.as_ref())?,
             level,
             keyword,
-            start: start.as_ref().map(TimeArgument::new).transpose()?,
-            end: end.as_ref().map(TimeArgument::new).transpose()?,
+            start: select::time(start.as_ref())?,
+            end: select::time(end.as_ref())?,
             conditions: select::several(r#where.as_ref())?,
             grep,
             ..Selection::default()
@@ -255,30 +256,30 @@ impl Trace {
         let selection = selection.with_processes(process.as_ref())?;
         let conditions = selection.conditions()?;
         let with_names = names || selection.needs_names();
-        let (reader, unknown) = py.detach(|| {
-            let (filters, unknown) = selection.filters(&files, files.clocks())?;
-            let all = if with_names {
+        let mut unknown = Vec::new();
+        let reader = py.detach(|| {
+            let filters = selection.filters(&files, files.clocks())?;
+            unknown = filters.unknown;
+            let all_names = if with_names {
                 files.names()?.to_vec()
             } else {
                 Vec::new()
             };
-            let decodings = filters
-                .into_iter()
-                .enumerate()
-                .filter_map(|(file, filter)| {
-                    let names = all.get(file).cloned().flatten();
-                    let conditions = conditions.clone();
-                    let decoding = Decoding::new(&files, file, names, filter, conditions, stale)?;
-                    Some(Arc::new(decoding))
-                });
-            Ok::<_, Fault>((Reader::new(decodings.collect(), order)?, unknown))
+            let mut decodings = Vec::new();
+            for (file, filter) in filters.list.into_iter().enumerate() {
+                let names = all_names.get(file).cloned().flatten();
+                let conditions = conditions.clone();
+                let decoding = Decoding::new(&files, file, names, filter, conditions, stale);
+                decodings.extend(decoding.map(Arc::new));
+            }
+            Reader::new(decodings, order)
         })?;
         select::warn(py, &unknown)?;
         let total = files.inputs.iter().map(|input| input.used).sum();
         Ok(Events {
             reader,
             chunk: Arc::default(),
-            at: 0,
+            next: 0,
             callback: Some(Callback::new(progress, total)),
         })
     }
@@ -309,8 +310,8 @@ impl Trace {
             ids: select::several(id.as_ref())?,
             level,
             keyword,
-            start: start.as_ref().map(TimeArgument::new).transpose()?,
-            end: end.as_ref().map(TimeArgument::new).transpose()?,
+            start: select::time(start.as_ref())?,
+            end: select::time(end.as_ref())?,
             ..Selection::default()
         };
         let selection = selection.with_processes(process.as_ref())?;
@@ -357,18 +358,23 @@ impl Trace {
     }
 }
 
+fn unknown_rule(name: &str) -> PyErr {
+    PyValueError::new_err(format!("{name}: unknown rule"))
+}
+
 /// The JSON report of `etlkit info` on a trace.
 fn info(input: &Input, files: &Files, callback: &mut Callback) -> Result<String, Fault> {
-    let failed = |error: &etl_format::Error| Fault::format(&input.name, error);
-    let options = files.options();
-    let mut trace = Opened::open(input.source(), &options).map_err(|e| failed(&e))?;
-    // Without a header event there are no times.
+    let mut trace = Opened::open(input.source(), &files.options())
+        .map_err(|error| Fault::format(&input.name, &error))?;
+    // Counting by process needs times, which a trace without a header event lacks.
     let mut owners = trace.header().is_known().then(OwnerCounts::default);
     let survey = Survey::of(&mut trace, files::store(), |record| {
-        owners.iter_mut().for_each(|owners| owners.add(record));
+        if let Some(owners) = &mut owners {
+            owners.add(record);
+        }
         callback.add(record.bytes().len() as u64);
     });
-    let survey = survey.map_err(|error| failed(&error))?;
+    let survey = survey.map_err(|error| Fault::format(&input.name, &error))?;
     drop(trace);
     let report = Report::new(
         survey,
@@ -386,7 +392,8 @@ fn info(input: &Input, files: &Files, callback: &mut Callback) -> Result<String,
 pub struct Events {
     reader: Reader,
     chunk: Arc<Chunk>,
-    at: usize,
+    /// The index of the next record in the chunk.
+    next: usize,
     callback: Option<Callback>,
 }
 
@@ -397,7 +404,7 @@ impl Events {
     }
 
     fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Event>> {
-        while self.at >= self.chunk.len() {
+        while self.next >= self.chunk.len() {
             py.check_signals()?;
             let before = self.reader.read;
             let reader = &mut self.reader;
@@ -407,7 +414,8 @@ impl Events {
                     None => Ok(None),
                 };
             };
-            (self.chunk, self.at) = (Arc::new(chunk), 0);
+            self.chunk = Arc::new(chunk);
+            self.next = 0;
             if let Some(callback) = &mut self.callback {
                 callback.add(self.reader.read - before);
                 if let Some(error) = callback.failed.take() {
@@ -415,8 +423,8 @@ impl Events {
                 }
             }
         }
-        let index = self.at;
-        self.at += 1;
+        let index = self.next;
+        self.next += 1;
         Ok(Some(Event::new(Arc::clone(&self.chunk), index)))
     }
 }

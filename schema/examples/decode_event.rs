@@ -1,6 +1,6 @@
 //! A trace's events with their fields by name: `cargo run --example decode_event [FILE.etl]`.
 //!
-//! The store knows the CLR's and the kernel's events from tables, and learns those of others from
+//! The store knows the CLR's and the kernel's events from tables, and learns other events from
 //! the trace. It is shown every record in time order, and asked afterwards.
 
 mod input;

@@ -12,7 +12,7 @@ pub enum Error {
     #[error(transparent)]
     Table(#[from] TableError),
     /// A manifest that is not XML.
-    #[error("the manifest is no XML: {0}")]
+    #[error("the manifest is not XML: {0}")]
     Xml(String),
     /// XML, but no provider in it.
     #[error("the manifest has no <provider>")]

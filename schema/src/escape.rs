@@ -150,8 +150,8 @@ fn is_all_plain(bytes: &[u8]) -> bool {
 pub(crate) const fn are_plain(word: u64) -> bool {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const TOPS: u64 = u64::from_le_bytes([0x80; 8]);
-    // The top bits of the bytes that are less than a number below 0x80; a borrow only reaches the
-    // bytes above one that is less.
+    // The top bits of the bytes that are less than a number below 0x80. A borrow can only reach
+    // bytes above such a byte.
     const fn less(word: u64, than: u8) -> u64 {
         word.wrapping_sub(ONES * than as u64) & !word
     }
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn is_all_plain_looks_at_each_byte_wherever_it_stands() {
+    fn is_all_plain_compares_each_byte_at_every_offset() {
         for byte in 0..=u8::MAX {
             for len in 0..20 {
                 for at in 0..len {

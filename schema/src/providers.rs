@@ -172,7 +172,7 @@ const WITHOUT_TABLE: [(Guid, &str); 5] = [
 static KERNEL_GROUPS: LazyLock<[Option<Guid>; 256]> =
     LazyLock::new(|| std::array::from_fn(|group| group_guid(group as u8)));
 
-/// The name of a provider or of a kernel event class, where it is built in.
+/// The name of a provider or of a kernel event class, if a built-in table has it.
 ///
 /// ```
 /// use etl_schema::providers;
@@ -195,7 +195,7 @@ pub fn name(guid: Guid) -> Option<&'static str> {
     }
 }
 
-/// The provider or kernel event class of a name (case does not matter), where it is built in.
+/// The provider or kernel event class with this name in the built-in tables; case does not matter.
 #[must_use]
 pub fn by_name(name: &str) -> Option<Guid> {
     if let Some(provider) = Registry::builtin().find(name) {
@@ -236,8 +236,8 @@ pub fn find(text: &str) -> Option<Guid> {
         .or_else(|| windows::find(text))
 }
 
-/// All providers and classes of a name (case does not matter), where it is built in: classes of
-/// older providers of Windows have the name of their provider.
+/// All providers and classes with this name in the built-in tables; case does not matter. Classes
+/// of older providers of Windows have the name of their provider.
 #[must_use]
 pub fn all_by_name(name: &str) -> Vec<Guid> {
     let mut guids: Vec<Guid> = by_name(name).into_iter().collect();

@@ -354,7 +354,7 @@ impl<'t> Filling<'t> {
     }
 }
 
-/// The bounds of each of several tables that share the memory of one.
+/// The bounds of each table, if all tables share the memory of one.
 fn shared_bounds(bounds: Bounds, tables: usize) -> Bounds {
     let tables = tables.max(1);
     Bounds {

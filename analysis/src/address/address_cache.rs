@@ -1,10 +1,10 @@
 //! What addresses resolved to, and how often they came since.
 //!
 //! Stacks and samples name the same addresses again and again. The cache keeps what an address
-//! resolved to, with the state of the address space for which that holds: whatever is loaded or
-//! unloaded there changes the state, so that every address is resolved at its own time. An address
-//! that comes again is only counted in its slot; counts go to their owners when the slot is needed
-//! for another address, and at the end of the recording.
+//! resolved to, with the state of the address space for which that is true: each load or unload
+//! there changes the state, so that every address is resolved at its own time. An address that comes
+//! again is only counted in its slot; counts go to their owners when the slot is needed for another
+//! address, and at the end of the recording.
 
 use super::cache::DirectMapped;
 use super::origin::Origin;
@@ -56,7 +56,15 @@ impl ProcessOrigin {
     }
 }
 
-/// In place of an index: there is none.
+/// What an address resolved to, and where it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Resolved {
+    pub owner: Owner,
+    /// The index of the kernel's image, or of the pending address.
+    pub index: Option<usize>,
+}
+
+/// Means that there is no index.
 const NO_INDEX: u32 = u32::MAX;
 
 /// An address of a process, from one kind of events.
@@ -78,11 +86,19 @@ pub(crate) struct CachedAddress {
 
 impl CachedAddress {
     /// Where it is counted, if anywhere.
-    pub fn index(&self) -> Option<usize> {
+    fn index(&self) -> Option<usize> {
         if self.index == NO_INDEX {
             None
         } else {
             usize::try_from(self.index).ok()
+        }
+    }
+
+    /// What it resolved to.
+    pub fn resolved(&self) -> Resolved {
+        Resolved {
+            owner: self.owner,
+            index: self.index(),
         }
     }
 }
@@ -132,24 +148,26 @@ impl AddressCache {
         let Some(count) = cached.count.checked_add(1).filter(|_| same) else {
             return false;
         };
-        (cached.count, cached.last) = (count, time);
+        cached.count = count;
+        cached.last = time;
         true
     }
 
-    /// What an address resolved to that has just come, and where it is counted.
-    pub fn resolved(&self, by: ProcessOrigin, address: u64) -> Option<(Owner, Option<usize>)> {
-        self.get(by, address)
-            .map(|cached| (cached.owner, cached.index()))
+    /// What an address resolved to that has just come.
+    pub fn resolved(&self, by: ProcessOrigin, address: u64) -> Option<Resolved> {
+        self.get(by, address).map(CachedAddress::resolved)
     }
 
     /// Keeps what an address resolved to that came once. Returns what had its slot.
     pub fn insert(
         &mut self,
-        (by, address): (ProcessOrigin, u64),
+        by: ProcessOrigin,
+        address: u64,
         state: u64,
         time: Ticks,
-        (owner, index): (Owner, Option<usize>),
+        resolved: Resolved,
     ) -> Option<CachedAddress> {
+        let Resolved { owner, index } = resolved;
         let index = index
             .and_then(|index| u32::try_from(index).ok())
             .unwrap_or(NO_INDEX);
@@ -191,6 +209,10 @@ impl AddressCache {
 mod tests {
     use super::*;
 
+    fn resolved(owner: Owner, index: Option<usize>) -> Resolved {
+        Resolved { owner, index }
+    }
+
     #[test]
     fn cached_owner_holds_for_one_state() {
         let mut cache = AddressCache::default();
@@ -198,10 +220,11 @@ mod tests {
         assert!(!cache.count(by, 0x1000, 1, Ticks::new(10)));
         assert_eq!(
             cache.insert(
-                (by, 0x1000),
+                by,
+                0x1000,
                 1,
                 Ticks::new(10),
-                (Owner::Unresolved, Some(7))
+                resolved(Owner::Unresolved, Some(7))
             ),
             None
         );
@@ -212,7 +235,7 @@ mod tests {
             "something was loaded there"
         );
         let evicted = cache
-            .insert((by, 0x1000), 2, Ticks::new(13), (Owner::Method, None))
+            .insert(by, 0x1000, 2, Ticks::new(13), resolved(Owner::Method, None))
             .unwrap();
         assert_eq!(
             (evicted.count, evicted.last, evicted.index()),
@@ -266,8 +289,13 @@ mod tests {
                         .map(|cached| u64::from(cached.count))
                         .sum::<u64>();
                 }
-                let before =
-                    cache.insert((by, address * 64), 1, Ticks::new(1), (Owner::Image, None));
+                let before = cache.insert(
+                    by,
+                    address * 64,
+                    1,
+                    Ticks::new(1),
+                    resolved(Owner::Image, None),
+                );
                 counted += before.map_or(0, |cached| u64::from(cached.count));
             }
         }

@@ -20,9 +20,10 @@ struct Run<V> {
 /// A map from addresses, in their order.
 #[derive(Clone, Debug)]
 pub(super) struct Chunks<V> {
-    /// For each run a key that none of its keys is below, and all of the run before are.
+    /// For each run the bound between its keys and the keys of the run before. Its keys are not
+    /// below.
     bounds: Vec<u64>,
-    /// None is empty.
+    /// Each has keys.
     #[expect(clippy::vec_box, reason = "a run in between moves all after it")]
     runs: Vec<Box<Run<V>>>,
     len: usize,
@@ -95,8 +96,10 @@ impl<V: Copy> Chunks<V> {
         let run = own.and_then(|own| self.runs.get(own));
         let found = run.and_then(|run| run.keys.get(run.keys.partition_point(|&k| k < key)));
         let next = own.map_or(0, |own| own + 1);
-        let after = || self.runs.get(next).and_then(|run| run.keys.first());
-        found.or_else(after).copied()
+        if let Some(found) = found {
+            return Some(*found);
+        }
+        self.runs.get(next)?.keys.first().copied()
     }
 
     /// Adds a key, or changes its value; returns the value that it had.

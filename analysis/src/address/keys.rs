@@ -1,4 +1,4 @@
-//! Uses of stack keys, until it is defined what a key stands for.
+//! Uses of stack keys that are not defined yet.
 
 use etl_format::Ticks;
 use std::collections::BTreeMap;
@@ -7,6 +7,7 @@ use std::collections::hash_map;
 
 use foldhash::{HashMap, HashSet};
 
+use crate::counted::Counted;
 use crate::keys::ProcessIndex;
 
 /// Uses of stack keys that are kept; others stay undefined.
@@ -30,7 +31,8 @@ impl KeyUse {
     }
 
     fn again(&mut self, timestamp: Ticks) {
-        (self.count, self.last) = (self.count + 1, timestamp);
+        self.count += 1;
+        self.last = timestamp;
     }
 }
 
@@ -57,21 +59,21 @@ impl Keys {
         }
     }
 
-    /// Keys that were defined and never used, and when the first of them was defined. None where
-    /// not all uses were kept.
-    pub fn never_used(&self) -> (u64, Option<Ticks>) {
+    /// Counts the keys that were defined and never used, with the time of the first definition. None
+    /// are counted if not all uses were kept.
+    pub fn never_used(&self) -> Counted {
+        let mut never_used = Counted::default();
         if self.beyond > 0 || self.ever.len() >= MAX_USES {
-            return (0, None);
+            return never_used;
         }
-        let never = || {
-            self.unused
-                .iter()
-                .filter(|(key, _)| !self.ever.contains(*key))
-        };
-        (
-            never().count() as u64,
-            never().map(|(_, timestamp)| *timestamp).min(),
-        )
+        for (key, &timestamp) in &self.unused {
+            if !self.ever.contains(key) {
+                never_used.count += 1;
+                let first = never_used.first.unwrap_or(timestamp);
+                never_used.first = Some(first.min(timestamp));
+            }
+        }
+        never_used
     }
 
     /// A key is used in a process.
@@ -79,8 +81,8 @@ impl Keys {
         let is_free = self.first.len() + self.others.len() < MAX_USES;
         match self.first.entry(key) {
             hash_map::Entry::Occupied(mut first) => {
-                let (of, key_use) = first.get_mut();
-                if *of == process {
+                let (first_process, key_use) = first.get_mut();
+                if *first_process == process {
                     key_use.again(timestamp);
                     return;
                 }
@@ -106,7 +108,7 @@ impl Keys {
         }
     }
 
-    /// Takes out a use of a key, with the process; `None` where there is no other.
+    /// Takes out a use of a key, with its process; `None` if there is no other.
     pub fn take(&mut self, key: u64) -> Option<(ProcessIndex, KeyUse)> {
         if let Some(first) = self.first.remove(&key) {
             return Some(first);
@@ -119,12 +121,9 @@ impl Keys {
 
     /// Stacks whose keys are not defined.
     pub fn undefined(&self) -> u64 {
-        let first = self.first.values().map(|(_, key_use)| key_use);
-        first
-            .chain(self.others.values())
-            .map(|key_use| key_use.count)
-            .sum::<u64>()
-            + self.beyond
+        let first: u64 = self.first.values().map(|(_, key_use)| key_use.count).sum();
+        let others: u64 = self.others.values().map(|key_use| key_use.count).sum();
+        first + others + self.beyond
     }
 }
 
@@ -139,7 +138,9 @@ mod tests {
         keys.unused(2, Ticks::new(10));
         keys.unused(3, Ticks::new(5));
         keys.used(3, ProcessIndex::new(0), Ticks::new(30));
-        assert_eq!(keys.never_used(), (2, Some(Ticks::new(10))));
+        let never_used = keys.never_used();
+        assert_eq!(never_used.count, 2);
+        assert_eq!(never_used.first, Some(Ticks::new(10)));
     }
 
     #[test]

@@ -15,13 +15,13 @@ mod pending;
 mod ranges;
 mod stack_cache;
 
-pub(crate) use address_cache::{AddressCache, CachedAddress, Owner, ProcessOrigin};
+pub(crate) use address_cache::{AddressCache, CachedAddress, Owner, ProcessOrigin, Resolved};
 pub(crate) use cache::DirectMapped;
 pub(crate) use keys::{KeyUse, Keys};
 pub use origin::{Origin, Tallies, Tally};
 pub(crate) use pending::{Cover, MAX_PENDING, Pending, PendingAddresses, Sighting};
 pub use ranges::{Added, History, Range, Ranges, Tag};
-pub(crate) use stack_cache::{CachedStack, Frame, Lookup, Resolved, StackCache};
+pub(crate) use stack_cache::{CachedStack, Frame, Lookup, StackCache};
 
 /// Where the addresses of a 64-bit process end: it has 128 TiB of them.
 pub(crate) const END_OF_USER_SPACE: u64 = 1 << 47;

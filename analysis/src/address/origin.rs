@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Where addresses come from. The order is that of the report.
+/// The events that addresses come from, in the order of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// Stacks that the CLR logs after its events.
@@ -39,7 +39,7 @@ impl Origin {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Tally {
-    /// Stacks; samples count as stacks of one address.
+    /// Stacks, and samples as stacks of one address.
     pub stacks: u64,
     /// Addresses.
     pub frames: u64,

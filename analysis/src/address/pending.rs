@@ -4,6 +4,7 @@ use etl_format::Ticks;
 use foldhash::HashMap;
 
 use super::origin::Origin;
+use crate::counted::Span;
 
 /// Addresses that are kept in all processes of a recording. Real ones have some tens of thousands.
 pub(crate) const MAX_PENDING: usize = 1 << 20;
@@ -20,10 +21,10 @@ pub(crate) struct Sighting {
     pub in_image: bool,
 }
 
-/// What was known of the owners of an address when it came.
+/// The known owners of an address when it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cover {
-    /// How often anything had ended at the address, or near it.
+    /// How many code ranges and images had ended at the address, or near it.
     pub ended: u64,
     /// Whether code without a name covered it.
     pub in_code: bool,
@@ -34,8 +35,8 @@ pub(crate) struct Cover {
 
 /// An address that no named method was known to cover when it came.
 ///
-/// It is one as long as nothing that owned the address begins or ends in between: so an owner that
-/// lived at some time of its span may have had it at every time.
+/// The same address is another pending address once something that owned it begins or ends. So an
+/// owner that lived at some time of the span may have had the address all the time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
     /// How often it lay inside an image, by origin.
@@ -46,16 +47,16 @@ pub(crate) struct Pending {
     pub first: Ticks,
     /// Time of the last.
     pub last: Ticks,
-    /// `None` for what came as a span of times.
+    /// `None` if the event has a span of times.
     cover: Option<Cover>,
 }
 
 /// The pending addresses of a process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PendingAddresses {
-    /// Of an address, the last one.
+    /// The index of the last entry for each address.
     indices: HashMap<u64, usize>,
-    /// Those that came as a span of times.
+    /// The index of the entry for each address that came as a span of times.
     spans: HashMap<u64, usize>,
     list: Vec<(u64, Pending)>,
     /// Addresses beyond the limit, in an image and outside of all, by origin: they are not decided.
@@ -69,13 +70,14 @@ impl PendingAddresses {
         if let Some(&index) = self.spans.get(&address) {
             return Some(index);
         }
-        let index = self.push(address, (sighting.first, sighting.last), None, free)?;
+        let span = Span::new(sighting.first, sighting.last);
+        let index = self.push(address, span, None, free)?;
         self.spans.insert(address, index);
         Some(index)
     }
 
-    /// The index of an address that comes now, which is added if `free` is not 0 and it is new, or
-    /// its owner may be another one than last time.
+    /// The index of an address that comes now. It is added if `free` is not 0, and the address is new
+    /// or its owner may have changed.
     pub fn index_at(
         &mut self,
         address: u64,
@@ -83,20 +85,15 @@ impl PendingAddresses {
         cover: Cover,
         free: &mut usize,
     ) -> Option<usize> {
-        let known = self.indices.get(&address).copied();
-        let same = |&index: &usize| {
-            self.list
-                .get(index)
-                .is_some_and(|(_, pending)| pending.cover == Some(cover))
-        };
-        if let Some(index) = known.filter(same) {
-            return Some(index);
+        if let Some(&index) = self.indices.get(&address) {
+            let last = self.list.get(index);
+            let is_same = last.is_some_and(|(_, pending)| pending.cover == Some(cover));
+            // Half of the entries are for addresses that did not come before.
+            if is_same || *free < MAX_PENDING / 2 {
+                return Some(index);
+            }
         }
-        // Half of the entries are for other addresses.
-        if known.is_some() && *free < MAX_PENDING / 2 {
-            return known;
-        }
-        let index = self.push(address, (time, time), Some(cover), free)?;
+        let index = self.push(address, Span::at(time), Some(cover), free)?;
         self.indices.insert(address, index);
         Some(index)
     }
@@ -104,7 +101,7 @@ impl PendingAddresses {
     fn push(
         &mut self,
         address: u64,
-        (first, last): (Ticks, Ticks),
+        span: Span,
         cover: Option<Cover>,
         free: &mut usize,
     ) -> Option<usize> {
@@ -115,8 +112,8 @@ impl PendingAddresses {
             Pending {
                 in_image: none,
                 outside: none,
-                first,
-                last,
+                first: span.first,
+                last: span.last,
                 cover,
             },
         ));
@@ -153,8 +150,8 @@ impl PendingAddresses {
             .map(|(address, pending)| (*address, pending))
     }
 
-    /// All of them, each as often as its owner may have been another one, in the order in which
-    /// they came first.
+    /// The entries, in the order in which they came first. An address has several if its owner may
+    /// have changed.
     pub fn take(self) -> Vec<(u64, Pending)> {
         self.list
     }

@@ -12,7 +12,7 @@ use super::chunks::Chunks;
 /// Ranges that are tried for an address at a time. Only a crafted trace has more at one address.
 const MAX_TRIED: usize = 1 << 12;
 
-/// What is known of the owner of a range, kept small: there is one per method.
+/// The owner of a range. It is small: there is one per method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tag {
     /// Id of the method, or of what else owns the range.
@@ -53,9 +53,9 @@ pub struct Range {
     pub start: u64,
     /// Address after the last one.
     pub end: u64,
-    /// Since when, as a raw timestamp; `None` for since before the trace.
+    /// Raw timestamp of its start; `None` if it was there before the trace.
     pub from: Option<Ticks>,
-    /// Until when; `None` for to the end of the trace.
+    /// Raw timestamp of its end; `None` if it was there at the end of the trace.
     pub to: Option<Ticks>,
     /// Who owns it.
     pub tag: Tag,
@@ -72,7 +72,7 @@ impl Range {
     }
 }
 
-/// What stands for [`Range::from`] being `None` in a live range.
+/// The start of a live range that was there before the trace.
 const BEFORE: Ticks = Ticks::MIN;
 
 /// A live range, its start being the key.
@@ -135,20 +135,28 @@ pub struct Ranges {
     past: Vec<Range>,
     /// What is alive, but hidden from a plain look-up by a range that was added over it; by start.
     hidden: BTreeMap<u64, Vec<Range>>,
-    /// Ranges that began where another one was still alive.
+    /// Ranges that began over a range that was still alive.
     pub overlaps: u64,
-    /// Whether a range ever began inside another one, which then does not own all that it covers.
+    /// Whether a range ever began inside a range. The outer range then does not own all that it
+    /// covers.
     nested: bool,
     /// The range found last: frames of a stack, and samples, come in bunches.
     recent: Option<(u64, Live)>,
     /// The gap found last: what follows an address without owner often has none either.
-    gap: Option<(u64, u64)>,
+    gap: Option<Gap>,
     /// How often anything changed.
     changes: u64,
     /// How often anything changed, by page.
     changed: PageCounts,
     /// How often anything ended, by page.
     ended: PageCounts,
+}
+
+/// Addresses without an owner, from `start` to before `end`.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    start: u64,
+    end: u64,
 }
 
 /// How often something happened at pages.
@@ -175,7 +183,8 @@ impl PageCounts {
 
     /// It happens from `start` to before `end`.
     fn add(&mut self, start: u64, end: u64) {
-        let (first, last) = (Self::page(start), Self::page(end.saturating_sub(1)));
+        let first = Self::page(start);
+        let last = Self::page(end.saturating_sub(1));
         if last.saturating_sub(first) >= Self::FEW {
             self.far += 1;
             return;
@@ -219,13 +228,11 @@ impl Ranges {
             && known.size == size
         {
             let before = **known;
-            let (added, gone) = again(known, start, (size, from, tag));
-            self.overlaps += u64::from(matches!(added, Added::Overlaps(_)));
+            let again = known.again(start, from, tag);
             if known.tag() != before.tag() || known.from != before.from {
                 self.changed(start, end);
             }
-            gone.into_iter().for_each(|range| self.end(range));
-            return added;
+            return self.added_again(again);
         }
         let beneath = beneath.map(|(at, known)| (at, *known));
         let overlapped = beneath.filter(|(at, live)| at.saturating_add(live.size.into()) > start);
@@ -237,10 +244,8 @@ impl Ranges {
             && let Some(known) = self.live.get_mut(start)
             && known.size == size
         {
-            let (added, gone) = again(known, start, (size, from, tag));
-            self.overlaps += u64::from(matches!(added, Added::Overlaps(_)));
-            gone.into_iter().for_each(|range| self.end(range));
-            return added;
+            let again = known.again(start, from, tag);
+            return self.added_again(again);
         }
         if let Some((at, older)) = overlapped {
             self.overlaps += 1;
@@ -258,13 +263,22 @@ impl Ranges {
         overlapped.map_or(Added::New, |(at, _)| Added::Overlaps(at))
     }
 
+    /// Counts a known range that was added again.
+    fn added_again(&mut self, again: Again) -> Added {
+        self.overlaps += u64::from(matches!(again.added, Added::Overlaps(_)));
+        if let Some(range) = again.ended {
+            self.end(range);
+        }
+        again.added
+    }
+
     /// The range that begins at `start` ends; returns its tag. One whose beginning was not
     /// seen has been there since before the trace.
     pub fn remove(&mut self, start: u64, size: u64, at: Ticks, tag: Tag) -> Option<Tag> {
         let known = self.live.remove(start);
         let stated = start.saturating_add(size);
         let end = known.map_or(stated, |live| live.range(start, None).end);
-        // What it covered of another one is found again, to where that one ends.
+        // The part of an older range that it covered is found again, up to the end of the older range.
         let beneath = (self.overlaps > 0)
             .then(|| self.live.at_or_before(start))
             .flatten();
@@ -307,7 +321,8 @@ impl Ranges {
 
     /// What stretches from `start` to before `end` changes.
     fn changed(&mut self, start: u64, end: u64) {
-        (self.recent, self.gap) = (None, None);
+        self.recent = None;
+        self.gap = None;
         self.changes += 1;
         self.changed.add(start, end);
     }
@@ -350,7 +365,7 @@ impl Ranges {
         }
         if self
             .gap
-            .is_some_and(|(from, to)| from <= address && address < to)
+            .is_some_and(|gap| gap.start <= address && address < gap.end)
         {
             return None;
         }
@@ -361,9 +376,9 @@ impl Ranges {
                 Some(live.tag())
             }
             None => {
-                let from = found.map_or(0, |(at, live)| at.saturating_add(live.size.into()));
-                let to = self.live.at_or_after(address).unwrap_or(u64::MAX);
-                self.gap = Some((from, to));
+                let start = found.map_or(0, |(at, live)| at.saturating_add(live.size.into()));
+                let end = self.live.at_or_after(address).unwrap_or(u64::MAX);
+                self.gap = Some(Gap { start, end });
                 None
             }
         }
@@ -380,6 +395,11 @@ impl Ranges {
         self.live
             .iter()
             .map(|(start, live)| live.range(start, None))
+    }
+
+    /// All ranges that there ever were, in no order, but for hidden ones that are alive.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Range> + '_ {
+        self.past.iter().copied().chain(self.alive())
     }
 
     /// Ranges that have gone, in no order.
@@ -419,31 +439,40 @@ impl Ranges {
     }
 }
 
-/// An event about the known range that begins at `start`. If another one was there before, and its
-/// end was not seen, it is returned as what ended.
-fn again(
-    known: &mut Live,
-    start: u64,
-    (size, from, tag): (u32, Option<Ticks>, Tag),
-) -> (Added, Option<Range>) {
-    let before = known.tag();
-    known.mark = if tag.mark == 0 { known.mark } else { tag.mark };
-    if from.is_none() {
-        known.bits |= tag.bits;
-        // Another one has moved in, and the unload in between was not seen.
-        let another = known.id != tag.id;
-        known.id = tag.id;
-        let added = if another {
-            Added::Overlaps(start)
-        } else {
-            Added::Known(before)
-        };
-        return (added, None);
+/// A known range that was added again.
+#[derive(Clone, Copy, Debug)]
+struct Again {
+    added: Added,
+    /// The range that was there before, whose end was not seen.
+    ended: Option<Range>,
+}
+
+impl Live {
+    /// An event about this range, which begins at `start`.
+    fn again(&mut self, start: u64, from: Option<Ticks>, tag: Tag) -> Again {
+        let before = self.tag();
+        if tag.mark != 0 {
+            self.mark = tag.mark;
+        }
+        if from.is_none() {
+            self.bits |= tag.bits;
+            // Another owner has moved in, and the unload in between was not seen.
+            let added = if self.id == tag.id {
+                Added::Known(before)
+            } else {
+                Added::Overlaps(start)
+            };
+            self.id = tag.id;
+            return Again { added, ended: None };
+        }
+        // Loaded again at the same address: the unload in between was not seen.
+        let ended = Some(self.range(start, from));
+        *self = live(from, self.size, tag);
+        Again {
+            added: Added::Again,
+            ended,
+        }
     }
-    // Loaded again at the same address: the unload in between was not seen.
-    let gone = known.range(start, from);
-    *known = live(from, size, tag);
-    (Added::Again, Some(gone))
 }
 
 fn live(from: Option<Ticks>, size: u32, tag: Tag) -> Live {
@@ -531,9 +560,8 @@ impl History<'_> {
             for range in ranges.get(at..).unwrap_or_default() {
                 tried += 1;
                 if range.covers(address) && range.lived_in(first, last) {
-                    let sooner =
-                        |f: Range| range.to.unwrap_or(Ticks::MAX) < f.to.unwrap_or(Ticks::MAX);
-                    if found.is_none_or(sooner) {
+                    let end = range.to.unwrap_or(Ticks::MAX);
+                    if found.is_none_or(|found| end < found.to.unwrap_or(Ticks::MAX)) {
                         found = Some(*range);
                     }
                     break;

@@ -5,15 +5,12 @@
 //! as long as nothing is loaded or unloaded in its process. Counts go to the owners of the frames
 //! when the slot is needed for another stack, and at the end of the recording.
 
-use super::address_cache::{Owner, ProcessOrigin};
+use super::address_cache::{ProcessOrigin, Resolved};
 use super::cache::DirectMapped;
 use etl_format::Ticks;
 
 /// A frame's address as it is stored.
 pub(crate) type Frame = [u8; 8];
-
-/// What a frame resolved to, and where it is counted.
-pub(crate) type Resolved = (Owner, Option<usize>);
 
 /// A stack of a process, from one kind of events.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +19,7 @@ pub(crate) struct CachedStack {
     /// State of the address space; 0 for a free slot.
     state: u64,
     frames: Vec<Frame>,
-    /// What its frames resolved to; empty as long as it came only once.
+    /// What its frames resolved to; empty if it came only once.
     resolved: Vec<Resolved>,
     /// How often it came since that is known.
     pub count: u64,
@@ -73,7 +70,8 @@ impl StackCache {
         // Each frame has a factor of its own, so that none waits for the one before it.
         const START: u64 = 0x9e37_79b9_7f4a_7c15;
         const STEP: u64 = 0xd1b5_4a32_d192_ed02;
-        let (mut sum, mut factor) = (by.bits(), START);
+        let mut sum = by.bits();
+        let mut factor = START;
         for frame in frames {
             factor = factor.wrapping_add(STEP);
             sum = sum.wrapping_add(u64::from_le_bytes(*frame).wrapping_mul(factor));
@@ -98,13 +96,16 @@ impl StackCache {
             if slot.resolved.is_empty() {
                 return Lookup::Known;
             }
-            (slot.count, slot.last) = (slot.count + 1, time);
+            slot.count += 1;
+            slot.last = time;
             return Lookup::Counted;
         }
         if slot.count > 0 {
             self.evicted = Some(std::mem::take(slot));
         }
-        (slot.by, slot.state, slot.count) = (by, state, 0);
+        slot.by = by;
+        slot.state = state;
+        slot.count = 0;
         slot.frames.clear();
         slot.frames.extend_from_slice(frames);
         slot.resolved.clear();
@@ -131,22 +132,26 @@ impl StackCache {
 
     /// Takes out everything that was counted.
     pub fn take(&mut self) -> impl Iterator<Item = CachedStack> + use<> {
-        let (slots, evicted) = (self.slots.take(Self::SLOTS), self.evicted.take());
-        slots
-            .into_iter()
-            .chain(evicted)
-            .filter(|stack| stack.count > 0)
+        let evicted = self.evicted.take();
+        let stacks = self.slots.take(Self::SLOTS).into_iter().chain(evicted);
+        stacks.filter(|stack| stack.count > 0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::Owner;
     use crate::keys::ProcessIndex;
 
     fn stack(addresses: &[u64]) -> Vec<Frame> {
         addresses.iter().map(|a| a.to_le_bytes()).collect()
     }
+
+    const METHOD: Resolved = Resolved {
+        owner: Owner::Method,
+        index: None,
+    };
 
     fn by(index: usize) -> ProcessOrigin {
         ProcessOrigin::new(ProcessIndex::new(index), crate::address::Origin::Sample)
@@ -164,7 +169,11 @@ mod tests {
             cache.count(by(7), 1, &frames, Ticks::new(11)),
             Lookup::Known
         ));
-        let resolved = [Some((Owner::Unresolved, Some(3))), None];
+        let unresolved = Resolved {
+            owner: Owner::Unresolved,
+            index: Some(3),
+        };
+        let resolved = [Some(unresolved), None];
         cache.learn(by(7), &frames, resolved.into_iter());
         assert!(
             matches!(
@@ -173,7 +182,7 @@ mod tests {
             ),
             "one of two frames"
         );
-        let resolved = [(Owner::Unresolved, Some(3)), (Owner::Method, None)];
+        let resolved = [unresolved, METHOD];
         cache.learn(by(7), &frames, resolved.into_iter().map(Some));
         assert!(matches!(
             cache.count(by(7), 1, &frames, Ticks::new(13)),
@@ -226,7 +235,7 @@ mod tests {
                     Lookup::Counted => {}
                     Lookup::Known => {
                         at_once += 1;
-                        let resolved = frames.iter().map(|_| Some((Owner::Method, None)));
+                        let resolved = frames.iter().map(|_| Some(METHOD));
                         cache.learn(by(1), &frames, resolved);
                     }
                     Lookup::New => at_once += 1,

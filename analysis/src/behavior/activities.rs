@@ -54,7 +54,7 @@ pub struct Activity {
     pub tid: Option<ThreadId>,
     /// When it started, in ticks.
     pub started: Ticks,
-    /// When it stopped; `None` where the recording does not show it.
+    /// When it stopped; `None` if the recording does not show it.
     pub stopped: Option<Ticks>,
     /// Its id.
     pub id: Guid,
@@ -84,16 +84,38 @@ impl Activity {
 /// What distinguishes start events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Kind {
-    /// Id and version.
-    Modern(Guid, u16, u8),
-    /// The name of a self-describing event.
-    Named(Guid, Box<str>),
+    /// An event of a manifest, or a classic one.
+    Modern {
+        provider: Guid,
+        id: u16,
+        version: u8,
+    },
+    /// A self-describing event.
+    Named { provider: Guid, name: Box<str> },
 }
 
 impl Kind {
     fn provider(&self) -> Guid {
         match *self {
-            Kind::Modern(provider, ..) | Kind::Named(provider, _) => provider,
+            Kind::Modern { provider, .. } | Kind::Named { provider, .. } => provider,
+        }
+    }
+}
+
+/// What a stop has in common with its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct OpenKey {
+    activity: Guid,
+    provider: Guid,
+    task: u16,
+}
+
+impl OpenKey {
+    fn new(header: &EventHeader) -> Self {
+        OpenKey {
+            activity: header.activity,
+            provider: header.provider,
+            task: header.descriptor.task,
         }
     }
 }
@@ -113,8 +135,8 @@ pub struct ActivityName {
 #[derive(Clone, Debug)]
 pub struct Activities {
     list: Vec<Activity>,
-    /// Indices of activities that did not stop yet, by id, provider and task.
-    open: HashMap<(Guid, Guid, u16), Vec<u32>>,
+    /// Indices of activities that did not stop yet.
+    open: HashMap<OpenKey, Vec<u32>>,
     kinds: IndexSet<Kind, RandomState>,
     /// By number, as far as they were known at the time of the event.
     names: Vec<Option<ActivityName>>,
@@ -122,8 +144,8 @@ pub struct Activities {
 }
 
 impl Activities {
-    /// Nothing is collected yet. `store` has the schemas that name events; those of the recording
-    /// itself are added.
+    /// Nothing is collected yet. `store` has the schemas that name events. The schemas of the
+    /// recording itself are added.
     #[must_use]
     pub fn new(store: SchemaStore) -> Self {
         Activities {
@@ -155,7 +177,7 @@ impl Activities {
         if name.provider.is_empty() {
             name.provider = self.provider_name(kind.provider()).into();
         }
-        if let Kind::Modern(_, id, _) = kind
+        if let Kind::Modern { id, .. } = kind
             && name.event.is_empty()
         {
             name.event = format!("event {id}").into();
@@ -165,7 +187,12 @@ impl Activities {
 
     /// The name of an event whose schema was not known at its time.
     fn late_name(&self, kind: &Kind) -> Option<ActivityName> {
-        let Kind::Modern(provider, id, version) = *kind else {
+        let Kind::Modern {
+            provider,
+            id,
+            version,
+        } = *kind
+        else {
             return None;
         };
         let identity = Identity::Modern { id, version };
@@ -200,7 +227,6 @@ impl Activities {
 
     /// The number of the name of a start event.
     fn number(&mut self, record: &Record<'_>, header: &EventHeader) -> u32 {
-        let (id, version) = (header.descriptor.id, header.descriptor.version);
         let schema = self
             .store
             .decoder(record)
@@ -209,8 +235,15 @@ impl Activities {
             .as_ref()
             .is_some_and(|s| s.identity == Identity::SelfDescribing);
         let kind = match &schema {
-            Some(schema) if is_named => Kind::Named(header.provider, schema.name.as_ref().into()),
-            _ => Kind::Modern(header.provider, id, version),
+            Some(schema) if is_named => Kind::Named {
+                provider: header.provider,
+                name: schema.name.as_ref().into(),
+            },
+            _ => Kind::Modern {
+                provider: header.provider,
+                id: header.descriptor.id,
+                version: header.descriptor.version,
+            },
         };
         let (number, is_new) = self.kinds.insert_full(kind);
         if is_new {
@@ -221,7 +254,7 @@ impl Activities {
     }
 
     fn start(&mut self, record: &Record<'_>, header: &EventHeader, event: &EventRef) {
-        let key = (header.activity, header.provider, header.descriptor.task);
+        let key = OpenKey::new(header);
         // A nested start of an open one is kept, or its stop would end the outer one.
         if self.open.len() >= MAX_OPEN && !self.open.contains_key(&key) {
             return;
@@ -242,7 +275,7 @@ impl Activities {
     }
 
     fn stop(&mut self, header: &EventHeader, event: &EventRef) {
-        let key = (header.activity, header.provider, header.descriptor.task);
+        let key = OpenKey::new(header);
         let Some(open) = self.open.get_mut(&key) else {
             return;
         };
@@ -313,7 +346,8 @@ mod tests {
 
     #[test]
     fn stop_ends_the_inner_start_at_the_limit_of_open_activities() {
-        let (provider, id) = (Guid::new(1, 0, 0, [0; 8]), Guid::new(2, 0, 0, [0; 8]));
+        let provider = Guid::new(1, 0, 0, [0; 8]);
+        let id = Guid::new(2, 0, 0, [0; 8]);
         let header = FileHeader {
             timestamp: Ticks::new(1),
             perf_freq: 10_000_000,
@@ -340,11 +374,17 @@ mod tests {
         activities
             .list
             .push(Activity::new(id, Guid::ZERO, 0, Ticks::new(1)));
-        activities.open.insert((id, provider, 0), vec![0]);
+        let key = OpenKey {
+            activity: id,
+            provider,
+            task: 0,
+        };
+        activities.open.insert(key, vec![0]);
         for other in 1..MAX_OPEN as u32 {
+            let activity = Guid::new(other, 1, 0, [0; 8]);
             activities
                 .open
-                .insert((Guid::new(other, 1, 0, [0; 8]), provider, 0), Vec::new());
+                .insert(OpenKey { activity, ..key }, Vec::new());
         }
         let mut recording = Recording::open([(bytes.as_slice(), "made")]).unwrap();
         Analysis::new()

@@ -30,7 +30,7 @@ use etl_schema::clr::collection::{
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 
-use super::{NamedValue, runtime_event, ticks_within};
+use super::{NamedValue, runtime_event, ticks_since, ticks_within};
 use crate::keys::{ClrKey, ProcessIndex};
 use crate::loss::Loss;
 use crate::machine::Machine;
@@ -97,7 +97,7 @@ pub struct Collection {
     pub kind: NamedValue,
     /// When it started, in ticks.
     pub started: Ticks,
-    /// When it ended; `None` where the recording does not show it.
+    /// When it ended; `None` if the recording does not show it.
     pub ended: Option<Ticks>,
     /// The thread that collected: the one that reports the end, or the start if there is no end.
     pub tid: Option<ThreadId>,
@@ -114,7 +114,7 @@ pub struct Collection {
     /// Bytes of each generation when it ended.
     pub heap: Option<[u64; GENERATIONS]>,
     /// Bytes that were allocated since the collection before, to about 100 KB for each heap; 0
-    /// where no allocation events were recorded.
+    /// if allocation events were not recorded.
     pub allocated: u64,
     /// Ticks since the collection before started, in which this was allocated.
     pub since_previous: Option<u64>,
@@ -153,11 +153,13 @@ impl Collection {
         (!self.heaps.is_empty()).then_some(sum)
     }
 
-    /// Bytes of each generation when it ended; of none that the runtime does not report.
+    /// Bytes of each generation when it ended; `None` if the runtime does not report the generation.
     #[must_use]
     pub fn sizes(&self) -> [Option<u64>; GENERATIONS] {
         let mut sizes = self.heap.map_or([None; GENERATIONS], |heap| heap.map(Some));
-        if let (Some(pinned), false) = (sizes.last_mut(), self.has_pinned) {
+        if !self.has_pinned
+            && let Some(pinned) = sizes.last_mut()
+        {
             *pinned = None;
         }
         sizes
@@ -197,7 +199,7 @@ pub struct Pause {
     pub until: Ticks,
     /// Why threads were suspended: `SuspendForGC`.
     pub reason: NamedValue,
-    /// Index of its collection in [`Collections::list`]; `None` for something else.
+    /// Index of its collection in [`Collections::list`]; `None` if it was for something else.
     pub collection: Option<usize>,
 }
 
@@ -379,7 +381,7 @@ impl Collections {
         pauses.filter(|pauses| pauses.count > 0)
     }
 
-    /// The session of a CLR is that of its last start of a collection or suspension.
+    /// The CLR starts a collection or a suspension in a session, which becomes its session.
     fn enter(&mut self, key: ClrKey, session: usize) {
         let collector = self.collectors.entry(key).or_default();
         if std::mem::replace(&mut collector.session, session) != session {
@@ -392,17 +394,16 @@ impl Collections {
         let Some(fields) = self.start.read(record) else {
             return;
         };
-        let value = |index| fields.uint(index).unwrap_or(0) as u32;
-        let reason = value(3);
-        let kind = value(4);
-        let clr = value(0) as u16;
+        let [clr, number, generation, reason, kind] =
+            std::array::from_fn(|index| fields.uint(index).unwrap_or(0) as u32);
+        let clr = clr as u16;
         let collector = self
             .collectors
             .entry(ClrKey::new(process, clr))
             .or_default();
         // Some runtimes report a start in two versions of the event.
         let latest = collector.latest.and_then(|index| self.list.get(index));
-        if latest.is_some_and(|latest| latest.number == value(1) && latest.ended.is_none()) {
+        if latest.is_some_and(|latest| latest.number == number && latest.ended.is_none()) {
             return;
         }
         let index = self.list.len();
@@ -421,8 +422,8 @@ impl Collections {
         self.list.push(Collection {
             process,
             clr,
-            number: value(1),
-            generation: value(2),
+            number,
+            generation,
             reason: NamedValue::new(reason, self.start.value_name(3, reason.into())),
             kind: NamedValue::new(kind, self.start.value_name(4, kind.into())),
             started: event.time,
@@ -449,11 +450,11 @@ impl Collections {
         };
         let number = fields.uint(1);
         let list = &mut self.list;
-        let is_this = |index: &usize| {
-            list.get(*index)
-                .is_some_and(|of| Some(u64::from(of.number)) == number)
-        };
-        let Some(at) = collector.open.iter().rposition(is_this) else {
+        let at = collector.open.iter().rposition(|index| {
+            let collection = list.get(*index);
+            collection.is_some_and(|of| Some(u64::from(of.number)) == number)
+        });
+        let Some(at) = at else {
             return;
         };
         let index = collector.open.remove(at);
@@ -488,14 +489,15 @@ impl Collections {
         else {
             return;
         };
-        let paused = u64::try_from(event.time.saturating_since(since)).unwrap_or(0);
+        let paused = ticks_since(since, event.time);
         let list = &mut self.list;
-        let beside = || {
-            let is_beside = |index: &&usize| list.get(**index).is_some_and(|c| c.is_background());
-            collector.open.iter().rfind(is_beside).copied()
-        };
-        let is_for_collection = FOR_COLLECTION.contains(&reason);
-        let owner = started.or_else(|| beside().filter(|_| is_for_collection));
+        let mut owner = started;
+        if owner.is_none() && FOR_COLLECTION.contains(&reason) {
+            let mut open = collector.open.iter().rev();
+            owner = open
+                .find(|index| list.get(**index).is_some_and(Collection::is_background))
+                .copied();
+        }
         self.pauses.push(Pause {
             process,
             clr,
@@ -529,15 +531,13 @@ impl Collections {
             return;
         };
         collection.has_pinned = fields.uint(GENERATIONS).is_some();
-        let sizes = |first: usize| {
-            let mut sizes = [0; GENERATIONS];
-            for (at, size) in sizes.iter_mut().enumerate() {
-                *size = fields.uint(first + at).unwrap_or(0);
-            }
-            sizes
-        };
-        collection.heap = Some(sizes(1));
-        collection.promoted = Some(sum(&sizes(1 + GENERATIONS)));
+        collection.heap = Some(std::array::from_fn(|generation| {
+            fields.uint(1 + generation).unwrap_or(0)
+        }));
+        let promoted: [u64; GENERATIONS] = std::array::from_fn(|generation| {
+            fields.uint(1 + GENERATIONS + generation).unwrap_or(0)
+        });
+        collection.promoted = Some(sum(&promoted));
     }
 
     /// What the collection that runs did to a heap.
@@ -561,7 +561,10 @@ impl Collections {
         let Some(collection) = index.and_then(|&index| self.list.get_mut(index)) else {
             return;
         };
-        let (Some(heap), Some(rest)) = (fields.uint(1), fields.from(2)) else {
+        let Some(heap) = fields.uint(1) else {
+            return;
+        };
+        let Some(rest) = fields.from(2) else {
             return;
         };
         if collection.heaps.len() >= MAX_HEAPS {
@@ -569,21 +572,20 @@ impl Collections {
         }
         // The number of generations, and then their numbers.
         let count = fields.uint(2).unwrap_or(0).min(GENERATIONS as u64) as usize;
-        let is_wide = record.pointer_size() != Some(PointerSize::P4);
-        let word = |at: usize| match is_wide {
-            true => rest.u64_at(4 + at * 8),
-            false => rest.u32_at(4 + at * 4).map(u64::from),
-        };
+        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
         let mut history = HeapHistory {
             heap: heap as u32,
             ..HeapHistory::default()
         };
         let sizes = history.before.iter_mut().zip(&mut history.after);
         for (generation, (before, after)) in sizes.enumerate().take(count) {
-            let number = |at: usize| word(generation * NUMBERS + at).unwrap_or(0);
-            (*before, *after) = (number(SIZE_BEFORE), number(SIZE_AFTER));
-            let free = number(FREE_LIST_AFTER).saturating_add(number(FREE_OBJECTS_AFTER));
-            let survived = number(PINNED_SURVIVORS).saturating_add(number(OTHER_SURVIVORS));
+            let numbers: [u64; NUMBERS] = std::array::from_fn(|at| {
+                pointer_at(rest, generation * NUMBERS + at, pointers).unwrap_or(0)
+            });
+            *before = numbers[SIZE_BEFORE];
+            *after = numbers[SIZE_AFTER];
+            let free = numbers[FREE_LIST_AFTER].saturating_add(numbers[FREE_OBJECTS_AFTER]);
+            let survived = numbers[PINNED_SURVIVORS].saturating_add(numbers[OTHER_SURVIVORS]);
             history.fragmented = history.fragmented.saturating_add(free);
             history.survived = history.survived.saturating_add(survived);
         }
@@ -605,11 +607,22 @@ impl Collections {
     }
 }
 
+/// One of the numbers after the count of generations. Each is as wide as a pointer.
+fn pointer_at(bytes: &[u8], index: usize, pointers: PointerSize) -> Option<u64> {
+    match pointers {
+        PointerSize::P8 => bytes.u64_at(4 + index * 8),
+        PointerSize::P4 => bytes.u32_at(4 + index * 4).map(u64::from),
+    }
+}
+
 impl Observer for Collections {
     const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (Some(id), Some(process)) = (runtime_event(event), event.process) else {
+        let Some(id) = runtime_event(event) else {
+            return;
+        };
+        let Some(process) = event.process else {
             return;
         };
         match id {

@@ -1,7 +1,7 @@
 //! Methods that the CLR compiled at run time: how long it took, and with which optimisation.
 //!
-//! Needs the events of the CLR's runtime provider with the keywords Jit and NGen (0x30) at level 5;
-//! at level 4 there are no times.
+//! Needs the events of the CLR's runtime provider with the keywords Jit and NGen (0x30) at level 5.
+//! Events of level 4 have no times.
 //!
 //! ```no_run
 //! use etl_analysis::behavior::compilations::Compilations;
@@ -23,7 +23,7 @@ use etl_format::{ThreadId, Ticks, TimeRange};
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::{FieldReader, clr};
 
-use super::runtime_event;
+use super::{runtime_event, ticks_since};
 use crate::keys::ProcessIndex;
 use crate::loss::Loss;
 use crate::machine::Machine;
@@ -45,13 +45,13 @@ pub struct Compilation {
     pub method: Box<str>,
     /// When it was done, in ticks.
     pub loaded: Ticks,
-    /// Ticks for which it was compiled; `None` where the start was not recorded.
+    /// Ticks for which it was compiled; `None` if the start was not recorded.
     pub duration: Option<u64>,
-    /// Bytes of IL; `None` where the start was not recorded.
+    /// Bytes of IL; `None` if the start was not recorded.
     pub il_size: Option<u32>,
     /// Bytes of code.
     pub code_size: u32,
-    /// Number of the tier, 0 where none is stated.
+    /// Number of the tier, 0 if no tier is stated.
     pub tier: u8,
 }
 
@@ -61,6 +61,14 @@ impl Compilation {
     pub fn tier_name(&self) -> &'static str {
         tier_name(self.tier)
     }
+}
+
+/// A method that a thread compiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Compiling {
+    process: ProcessIndex,
+    tid: Option<ThreadId>,
+    method: u64,
 }
 
 /// A compilation that has not ended: when it began, and bytes of IL.
@@ -75,7 +83,7 @@ struct Started {
 pub struct Compilations {
     list: Vec<Compilation>,
     /// By process, thread and method.
-    started: OpenOperations<(ProcessIndex, Option<ThreadId>, u64), Started>,
+    started: OpenOperations<Compiling, Started>,
     given_up: u64,
     range: TimeRange,
     jitting: FieldReader<2>,
@@ -101,7 +109,7 @@ impl Compilations {
         }
     }
 
-    /// Takes only the methods whose code was loaded in a range of the recording's clock. Their
+    /// Lists only the methods whose code was loaded in a range of the recording's clock. Their
     /// compilations may have begun before.
     #[must_use]
     pub fn within(self, range: TimeRange) -> Self {
@@ -126,20 +134,24 @@ impl Compilations {
     }
 
     fn loaded(&mut self, process: ProcessIndex, method: &clr::Method<'_>, event: &EventRef) {
-        let started = self.started.end(&(process, event.tid, method.id));
+        let started = self.started.end(&Compiling {
+            process,
+            tid: event.tid,
+            method: method.id,
+        });
         if !self.range.contains(event.time) {
             return;
         }
         let names = method.text().unwrap_or_default();
-        let (namespace, name) = (text(names.namespace), text(names.name));
+        let namespace = text(names.namespace);
+        let name = text(names.name);
         let dot = if namespace.is_empty() { "" } else { "." };
-        let since = |at: Ticks| u64::try_from(event.time.saturating_since(at)).unwrap_or(0);
         self.list.push(Compilation {
             process,
             tid: event.tid,
             method: format!("{namespace}{dot}{name}").into(),
             loaded: event.time,
-            duration: started.map(|started| since(started.at)),
+            duration: started.map(|started| ticks_since(started.at, event.time)),
             il_size: started.map(|started| started.il_size),
             code_size: method.size,
             tier: tier_of(method.flags),
@@ -151,25 +163,30 @@ impl Observer for Compilations {
     const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (Some(id), Some(process)) = (runtime_event(event), event.process) else {
+        let Some(id) = runtime_event(event) else {
+            return;
+        };
+        let Some(process) = event.process else {
             return;
         };
         if id == JITTING {
             let Some(fields) = self.jitting.read(record) else {
                 return;
             };
-            let (Some(method), size) = (fields.uint(0), fields.uint(1).unwrap_or(0)) else {
+            let Some(method) = fields.uint(0) else {
                 return;
             };
             let started = Started {
                 at: event.time,
-                il_size: size as u32,
+                il_size: fields.uint(1).unwrap_or(0) as u32,
             };
-            self.started.begin(
-                (process, event.tid, method),
-                Scope::session(event.session),
-                started,
-            );
+            let key = Compiling {
+                process,
+                tid: event.tid,
+                method,
+            };
+            self.started
+                .begin(key, Scope::session(event.session), started);
         } else if let Some(clr::Event::Method(clr::Change::Load, method)) =
             clr::decode(record).map(|decoded| decoded.event)
             && method.is_jitted()

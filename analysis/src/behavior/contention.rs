@@ -63,6 +63,15 @@ pub struct LongestWait {
     pub ticks: u64,
 }
 
+/// A thread that waits for a lock, by kind of lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct LockKey {
+    pub process: ProcessIndex,
+    pub tid: ThreadId,
+    /// Whether native code of the runtime waits.
+    pub is_native: bool,
+}
+
 /// A wait that has not ended: when it began, and the number of this event.
 #[derive(Clone, Copy, Debug)]
 struct Open {
@@ -83,8 +92,8 @@ enum Step {
 #[derive(Clone, Debug)]
 pub struct Contention {
     threads: BTreeMap<ThreadKey, LockWaits>,
-    /// Waits that have not ended, by process, thread and kind.
-    open: OpenOperations<(ProcessIndex, ThreadId, u64), Open>,
+    /// Waits that have not ended.
+    open: OpenOperations<LockKey, Open>,
     given_up: u64,
     range: TimeRange,
     fields: FieldReader<1>,
@@ -133,17 +142,22 @@ impl Contention {
         let id @ (START | STOP) = runtime_event(event)? else {
             return None;
         };
-        let (process, tid) = (event.process?, event.tid?);
+        let process = event.process?;
+        let tid = event.tid?;
         // Both events begin with the flags.
         let flags = self.fields.read(record).and_then(|fields| fields.uint(0));
-        let kind = flags.unwrap_or(0) & NATIVE;
+        let key = LockKey {
+            process,
+            tid,
+            is_native: flags.unwrap_or(0) & NATIVE != 0,
+        };
         if id == START {
             let began = Open {
                 since: event.time,
                 number: event.number,
             };
             let scope = Scope::session(event.session);
-            if let Some(unended) = self.open.begin((process, tid, kind), scope, began) {
+            if let Some(unended) = self.open.begin(key, scope, began) {
                 self.add_unended(
                     ThreadKey::new(Some(process), tid),
                     unended.since,
@@ -152,7 +166,7 @@ impl Contention {
             }
             return Some(Step::Begun);
         }
-        let Open { since, number } = self.open.end(&(process, tid, kind))?;
+        let Open { since, number } = self.open.end(&key)?;
         let duration = ticks_within(self.range, since, event.time);
         if let Some(duration) = duration {
             let thread = ThreadKey::new(Some(process), tid);
@@ -182,8 +196,9 @@ impl Contention {
     /// What waits now does so to the end of the recording.
     fn close(&mut self, machine: &Machine) {
         let end = machine.span().map_or(Ticks::MIN, |span| span.last);
-        for ((process, tid, _), Open { since, .. }) in self.open.take() {
-            self.add_unended(ThreadKey::new(Some(process), tid), since, end);
+        for (key, open) in self.open.take() {
+            let thread = ThreadKey::new(Some(key.process), key.tid);
+            self.add_unended(thread, open.since, end);
         }
     }
 }

@@ -40,7 +40,7 @@ impl Distribution {
         self.total
     }
 
-    /// Their mean; `None` of none.
+    /// The mean of the values; `None` if there are no values.
     #[must_use]
     pub fn mean(&self) -> Option<u64> {
         self.total.checked_div(self.count())

@@ -91,7 +91,10 @@ impl Observer for Exceptions {
         if runtime_event(event) != Some(THROWN) {
             return;
         }
-        let (Some(process), Some(fields)) = (event.process, self.thrown.read(record)) else {
+        let Some(process) = event.process else {
+            return;
+        };
+        let Some(fields) = self.thrown.read(record) else {
             return;
         };
         let kind = fields.text(0).unwrap_or_default();

@@ -57,7 +57,7 @@ impl Hardware {
         }
     }
 
-    /// Name of the machine; empty where no event states it.
+    /// Name of the machine; empty if no event states it.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -92,8 +92,11 @@ impl Observer for Hardware {
         let Some(fields) = self.fields.read(record) else {
             return;
         };
-        let number = |at: usize| fields.uint(at).and_then(|value| u32::try_from(value).ok());
-        (self.processors, self.megahertz, self.megabytes) = (number(1), number(2), number(3));
+        let [_, processors, megahertz, megabytes] =
+            std::array::from_fn(|at| u32::try_from(fields.uint(at)?).ok());
+        self.processors = processors;
+        self.megahertz = megahertz;
+        self.megabytes = megabytes;
         let name = fields
             .from(0)
             .map(|bytes| text(bytes.get(..NAME).unwrap_or(bytes)));

@@ -48,13 +48,13 @@ impl Histogram {
         self.total
     }
 
-    /// Their mean; `None` of none.
+    /// The mean of the values; `None` if there are no values.
     #[must_use]
     pub fn mean(&self) -> Option<u64> {
         self.total.checked_div(self.count)
     }
 
-    /// The largest value; `None` of none.
+    /// The largest value; `None` if there are no values.
     #[must_use]
     pub fn max(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max)
@@ -67,11 +67,13 @@ impl Histogram {
             .div_ceil(100)
             .max(1);
         let mut below = 0;
-        let (&bucket, _) = self.buckets.iter().find(|(_, count)| {
-            below += **count;
-            below >= rank
-        })?;
-        Some(end(bucket).min(self.max))
+        for (&bucket, count) in &self.buckets {
+            below += count;
+            if below >= rank {
+                return Some(end(bucket).min(self.max));
+            }
+        }
+        None
     }
 }
 
@@ -95,10 +97,8 @@ fn bucket(value: u64) -> u16 {
 
 /// The largest value of a bucket.
 fn end(bucket: u16) -> u64 {
-    let (shift, high) = (
-        bucket >> (BITS + 1),
-        u64::from(bucket) & ((1 << (BITS + 1)) - 1),
-    );
+    let shift = bucket >> (BITS + 1);
+    let high = u64::from(bucket) & ((1 << (BITS + 1)) - 1);
     (high + 1)
         .checked_shl(shift.into())
         .map_or(u64::MAX, |end| end.wrapping_sub(1))

@@ -152,7 +152,7 @@ impl AddAssign<&IoTotal> for IoTotal {
 /// Who did something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Actor {
-    /// A process, by its index; `None` where the recording names none.
+    /// A process, by its index; `None` if the recording names none.
     Process(Option<ProcessIndex>),
     /// A thread whose process no event has named yet.
     Thread(ThreadId),
@@ -177,8 +177,34 @@ impl Actor {
     }
 }
 
-/// Who, the index of a file, and an operation.
-type Key = (Actor, Option<usize>, Operation);
+/// What totals are kept by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    actor: Actor,
+    /// The index of the file.
+    file: Option<usize>,
+    operation: Operation,
+}
+
+/// An operation on a file that has not ended.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    key: Key,
+    since: Ticks,
+}
+
+/// An event of a disk.
+#[derive(Clone, Copy, Debug)]
+struct DiskFields {
+    operation: Operation,
+    bytes: u64,
+    file: Option<u64>,
+    /// Ticks of the performance counter that it took.
+    response: Option<u64>,
+    tid: Option<u64>,
+    disk: Option<u64>,
+    offset: Option<u64>,
+}
 
 /// Collects the reads and writes of a recording.
 #[derive(Clone, Debug)]
@@ -188,8 +214,8 @@ pub struct Io {
     files: Vec<Box<str>>,
     /// Indices of files by their key, which is another file's when the file is gone.
     by_key: HashMap<u64, usize>,
-    /// Operations by their request: what, and when it began.
-    open: OpenOperations<u64, (Key, Ticks)>,
+    /// Operations that have not ended, by their request.
+    open: OpenOperations<u64, Open>,
     given_up: u64,
     /// The operations of disks, if they are kept.
     disk_operations: Option<Vec<DiskOperation>>,
@@ -245,8 +271,8 @@ impl Io {
         }
     }
 
-    /// Takes only the operations that began in a range of the recording's clock. Their files have
-    /// the names that any event of the recording states.
+    /// Counts only the operations that began in a range of the recording's clock. Their files are
+    /// named by all events of the recording.
     #[must_use]
     pub fn within(self, range: TimeRange) -> Self {
         Io { range, ..self }
@@ -284,10 +310,10 @@ impl Io {
     /// several.
     pub fn totals(&self) -> impl Iterator<Item = FileTotal<'_>> {
         let totals = self.totals.iter();
-        totals.map(|(&(actor, file, operation), total)| FileTotal {
-            process: actor.process(),
-            path: self.path(file),
-            operation,
+        totals.map(|(key, total)| FileTotal {
+            process: key.actor.process(),
+            path: self.path(key.file),
+            operation: key.operation,
             total,
         })
     }
@@ -324,13 +350,19 @@ impl Io {
         })
     }
 
-    /// A file gets a name, has one, or is gone.
+    /// An event that names a file.
     fn name(&mut self, reader: usize, hook: u16, record: &Record<'_>) {
         let fields = self
             .names
             .get_mut(reader)
             .and_then(|reader| reader.read(record));
-        let Some((key, name)) = fields.and_then(|f| Some((f.uint(0)?, text(f.text(1)?)))) else {
+        let Some(fields) = fields else {
+            return;
+        };
+        let Some(key) = fields.uint(0) else {
+            return;
+        };
+        let Some(name) = fields.text(1).map(text) else {
             return;
         };
         let file = self.file_of(key);
@@ -359,39 +391,54 @@ impl Io {
         total
     }
 
-    fn disk(&mut self, hook: u16, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (operation, bytes, file, response, tid, disk, offset);
+    fn disk_fields(&mut self, hook: u16, record: &Record<'_>) -> Option<DiskFields> {
         if hook == hook::DISK_FLUSH {
-            let Some(fields) = self.flush.read(record) else {
-                return;
-            };
-            (operation, bytes, file) = (Operation::DiskFlush, 0, None);
-            (response, tid) = (fields.uint(0), fields.uint(1));
-            (disk, offset) = (fields.uint(2), None);
-        } else {
-            let is_write = hook == hook::DISK_WRITE;
-            let reader = self.transfer.get_mut(usize::from(is_write));
-            let Some(fields) = reader.and_then(|reader| reader.read(record)) else {
-                return;
-            };
-            operation = if is_write {
+            let fields = self.flush.read(record)?;
+            return Some(DiskFields {
+                operation: Operation::DiskFlush,
+                bytes: 0,
+                file: None,
+                response: fields.uint(0),
+                tid: fields.uint(1),
+                disk: fields.uint(2),
+                offset: None,
+            });
+        }
+        let is_write = hook == hook::DISK_WRITE;
+        let fields = self.transfer.get_mut(usize::from(is_write))?.read(record)?;
+        Some(DiskFields {
+            operation: if is_write {
                 Operation::DiskWrite
             } else {
                 Operation::DiskRead
-            };
-            (bytes, file) = (fields.uint(0).unwrap_or(0), fields.uint(1));
-            (response, tid) = (fields.uint(2), fields.uint(3));
-            (disk, offset) = (fields.uint(4), fields.uint(5));
-        }
-        let file = file.filter(|&key| key != 0).map(|key| self.file_of(key));
-        let actor = Actor::new(machine, tid);
-        let total = self.add((actor, file, operation), bytes);
+            },
+            bytes: fields.uint(0).unwrap_or(0),
+            file: fields.uint(1).filter(|&key| key != 0),
+            response: fields.uint(2),
+            tid: fields.uint(3),
+            disk: fields.uint(4),
+            offset: fields.uint(5),
+        })
+    }
+
+    fn disk(&mut self, hook: u16, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        let Some(fields) = self.disk_fields(hook, record) else {
+            return;
+        };
+        let file = fields.file.map(|key| self.file_of(key));
+        let actor = Actor::new(machine, fields.tid);
+        let key = Key {
+            actor,
+            file,
+            operation: fields.operation,
+        };
+        let total = self.add(key, fields.bytes);
         // The response time counts the performance counter of the machine.
         let frequency = machine
             .files()
             .get(event.file)
             .map_or(0, |file| file.header.perf_freq);
-        let ticks = response.map(|ticks| u128::from(ticks) * 10_000_000);
+        let ticks = fields.response.map(|ticks| u128::from(ticks) * 10_000_000);
         let latency = ticks.and_then(|t| t.checked_div(u128::try_from(frequency).ok()?));
         let duration = latency.map(|latency| u64::try_from(latency).unwrap_or(u64::MAX));
         if let Some(duration) = duration {
@@ -402,11 +449,11 @@ impl Io {
                 number: event.number,
                 time: event.time,
                 processor: event.processor,
-                operation,
-                tid: tid.map(|tid| ThreadId::new(tid as u32)),
-                disk: disk.map(|disk| disk as u32),
-                offset,
-                bytes,
+                operation: fields.operation,
+                tid: fields.tid.map(|tid| ThreadId::new(tid as u32)),
+                disk: fields.disk.map(|disk| disk as u32),
+                offset: fields.offset,
+                bytes: fields.bytes,
                 duration,
                 actor,
                 file,
@@ -429,28 +476,38 @@ impl Io {
             .uint(1)
             .filter(|&key| key != 0)
             .map(|key| self.file_of(key));
-        let key = (Actor::new(machine, fields.uint(3)), file, operation);
+        let key = Key {
+            actor: Actor::new(machine, fields.uint(3)),
+            file,
+            operation,
+        };
         self.add(key, fields.uint(0).unwrap_or(0));
         if let Some(request) = fields.uint(2)
             && (self.open.len() < MAX_OPEN || self.open.get(&request).is_some())
         {
             // A packet that is used again replaces the operation whose end is missing.
+            let open = Open {
+                key,
+                since: event.time,
+            };
             self.open
-                .begin(request, Scope::session(event.session), (key, event.time));
+                .begin(request, Scope::session(event.session), open);
         }
     }
 
     fn ended(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let request = self.end.read(record).and_then(|fields| fields.uint(0));
-        let Some((key, since)) = request.and_then(|request| self.open.end(&request)) else {
+        let Some(open) = request.and_then(|request| self.open.end(&request)) else {
             return;
         };
         let clock = machine.clock();
         let taken = clock
             .time(event.time)
             .get()
-            .saturating_sub(clock.time(since).get());
-        if let (Some(total), Ok(taken)) = (self.totals.get_mut(&key), u64::try_from(taken)) {
+            .saturating_sub(clock.time(open.since).get());
+        if let Some(total) = self.totals.get_mut(&open.key)
+            && let Ok(taken) = u64::try_from(taken)
+        {
             total.latency.add(taken);
         }
     }
@@ -487,12 +544,11 @@ impl Observer for Io {
 
     fn finish(&mut self, machine: &Machine) {
         self.open = OpenOperations::default();
-        for ((actor, file, operation), total) in std::mem::take(&mut self.totals) {
-            let actor = match actor {
-                Actor::Thread(tid) => Actor::Process(machine.first_process_of_thread(tid)),
-                known => known,
-            };
-            *self.totals.entry((actor, file, operation)).or_default() += &total;
+        for (mut key, total) in std::mem::take(&mut self.totals) {
+            if let Actor::Thread(tid) = key.actor {
+                key.actor = Actor::Process(machine.first_process_of_thread(tid));
+            }
+            *self.totals.entry(key).or_default() += &total;
         }
         for operation in self.disk_operations.iter_mut().flatten() {
             if let Actor::Thread(tid) = operation.actor {

@@ -25,8 +25,8 @@ use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 use foldhash::HashMap;
 
-use super::runtime_event;
-use crate::keys::ProcessIndex;
+use super::{runtime_event, ticks_since};
+use crate::keys::{ClrKey, ProcessIndex};
 use crate::machine::Machine;
 use crate::machine::names::text;
 use crate::observe::{EventRef, Joins, Observer};
@@ -77,17 +77,17 @@ pub struct Load {
     pub clr: u16,
     /// What it is.
     pub kind: LoadKind,
-    /// Its id in the CLR; `None` where only the search for an assembly was recorded.
+    /// Its id in the CLR; `None` if only the search for an assembly was recorded.
     pub id: Option<u64>,
     /// The thread that loaded it.
     pub tid: Option<ThreadId>,
-    /// When it was loaded, in ticks; of an assembly without an event of its load, when
-    /// the search ended.
+    /// When it was loaded, in ticks. For an assembly without an event of its load: when the search
+    /// ended.
     pub loaded: Ticks,
-    /// When it was unloaded; `None` where it was there to the end.
+    /// When it was unloaded; `None` if it was there to the end.
     pub unloaded: Option<Ticks>,
-    /// Ticks from the beginning of the search for an assembly until it was loaded; `None` where no
-    /// event states it.
+    /// Ticks from the beginning of the search for an assembly until it was loaded; `None` if no
+    /// event has it.
     pub duration: Option<u64>,
     /// Name of a domain or of an assembly; path of the native image of a module.
     pub name: Box<str>,
@@ -104,15 +104,56 @@ struct Search {
     since: Ticks,
 }
 
+/// What an event of a load or an unload is about.
+#[derive(Clone, Debug)]
+struct Item {
+    id: u64,
+    clr: u16,
+    name: Box<str>,
+    path: Box<str>,
+}
+
+impl Item {
+    fn key(&self, process: ProcessIndex, kind: LoadKind) -> LoadKey {
+        LoadKey {
+            clr: ClrKey::new(process, self.clr),
+            kind,
+            id: self.id,
+        }
+    }
+}
+
+/// What distinguishes the loaded items of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct LoadKey {
+    clr: ClrKey,
+    kind: LoadKind,
+    id: u64,
+}
+
+/// An assembly of a process.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct AssemblyName {
+    process: ProcessIndex,
+    name: Box<str>,
+}
+
+/// A thread that searches for assemblies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Searcher {
+    process: ProcessIndex,
+    tid: Option<ThreadId>,
+}
+
 /// Collects what the CLRs of a recording loaded.
 #[derive(Clone, Debug)]
 pub struct Loads {
     list: Vec<Load>,
-    /// Indices of what is loaded, by process, CLR, kind and id.
-    alive: HashMap<(ProcessIndex, u16, LoadKind, u64), usize>,
-    /// Indices of the assemblies by process and name that lack a load or a search.
-    halves: HashMap<(ProcessIndex, Box<str>), usize>,
-    searches: HashMap<(ProcessIndex, Option<ThreadId>), Vec<Search>>,
+    /// Indices of what is loaded.
+    alive: HashMap<LoadKey, usize>,
+    /// Indices of the assemblies that lack a load or a search.
+    halves: HashMap<AssemblyName, usize>,
+    searches: HashMap<Searcher, Vec<Search>>,
     module: FieldReader<4>,
     assembly: FieldReader<3>,
     domain: FieldReader<3>,
@@ -131,7 +172,6 @@ impl Loads {
     #[must_use]
     pub fn new() -> Self {
         const CLR: &str = "ClrInstanceID";
-        let reader = |id, names| FieldReader::of_event(CLR_RUNTIME, id, names);
         Loads {
             list: Vec::new(),
             alive: HashMap::default(),
@@ -142,11 +182,16 @@ impl Loads {
                 MODULE_LOADED,
                 ["ModuleID", CLR, "ModuleNativePath", "ModuleILPath"],
             ),
-            assembly: reader(
+            assembly: FieldReader::of_event(
+                CLR_RUNTIME,
                 ASSEMBLY_LOADED,
                 ["AssemblyID", CLR, "FullyQualifiedAssemblyName"],
             ),
-            domain: reader(DOMAIN_LOADED, ["AppDomainID", CLR, "AppDomainName"]),
+            domain: FieldReader::of_event(
+                CLR_RUNTIME,
+                DOMAIN_LOADED,
+                ["AppDomainID", CLR, "AppDomainName"],
+            ),
             started: FieldReader::of_event(CLR_RUNTIME, SEARCH_STARTED, [CLR, "AssemblyName"]),
             ended: FieldReader::of_event(
                 CLR_RUNTIME,
@@ -169,35 +214,28 @@ impl Loads {
         &self.list
     }
 
-    /// Something that the events of loads are about: its id, CLR, name and path.
-    fn item(
-        &mut self,
-        kind: LoadKind,
-        record: &Record<'_>,
-    ) -> Option<(u64, u16, Box<str>, Box<str>)> {
+    /// The item that an event of a load is about.
+    fn item(&mut self, kind: LoadKind, record: &Record<'_>) -> Option<Item> {
         let reader = match kind {
             LoadKind::Module => {
                 let fields = self.module.read(record)?;
-                let (name, path) = (fields.text(2), fields.text(3));
-                let [name, path] = [name, path].map(|t| text(t.unwrap_or_default()).into());
-                return Some((
-                    fields.uint(0)?,
-                    fields.uint(1).unwrap_or(0) as u16,
-                    name,
-                    path,
-                ));
+                return Some(Item {
+                    id: fields.uint(0)?,
+                    clr: fields.uint(1).unwrap_or(0) as u16,
+                    name: text(fields.text(2).unwrap_or_default()).into(),
+                    path: text(fields.text(3).unwrap_or_default()).into(),
+                });
             }
             LoadKind::Assembly => &mut self.assembly,
             LoadKind::Domain => &mut self.domain,
         };
         let fields = reader.read(record)?;
-        let name = text(fields.text(2).unwrap_or_default()).into();
-        Some((
-            fields.uint(0)?,
-            fields.uint(1).unwrap_or(0) as u16,
-            name,
-            Box::default(),
-        ))
+        Some(Item {
+            id: fields.uint(0)?,
+            clr: fields.uint(1).unwrap_or(0) as u16,
+            name: text(fields.text(2).unwrap_or_default()).into(),
+            path: Box::default(),
+        })
     }
 
     fn loaded(
@@ -207,35 +245,39 @@ impl Loads {
         record: &Record<'_>,
         event: &EventRef,
     ) {
-        let Some((id, clr, name, path)) = self.item(kind, record) else {
+        let Some(item) = self.item(kind, record) else {
             return;
         };
-        let half = (kind == LoadKind::Assembly).then(|| (process, name.clone()));
+        let key = item.key(process, kind);
+        let half = (kind == LoadKind::Assembly).then(|| AssemblyName {
+            process,
+            name: item.name.clone(),
+        });
         // The search for it may have ended before.
         let found = half.as_ref().and_then(|half| self.halves.remove(half));
         if let Some(load) = found.and_then(|at| self.list.get_mut(at))
             && load.id.is_none()
         {
-            (load.id, load.loaded) = (Some(id), event.time);
-            self.alive
-                .insert((process, clr, kind, id), found.unwrap_or(0));
+            load.id = Some(item.id);
+            load.loaded = event.time;
+            self.alive.insert(key, found.unwrap_or(0));
             return;
         }
         let index = self.list.len();
         self.list.push(Load {
             process,
-            clr,
+            clr: item.clr,
             kind,
-            id: Some(id),
+            id: Some(item.id),
             tid: event.tid,
             loaded: event.time,
             unloaded: None,
             duration: None,
-            name,
-            path,
+            name: item.name,
+            path: item.path,
             has_failed: false,
         });
-        self.alive.insert((process, clr, kind, id), index);
+        self.alive.insert(key, index);
         if let Some(half) = half {
             self.halves.insert(half, index);
         }
@@ -248,10 +290,10 @@ impl Loads {
         record: &Record<'_>,
         time: Ticks,
     ) {
-        let Some((id, clr, ..)) = self.item(kind, record) else {
+        let Some(item) = self.item(kind, record) else {
             return;
         };
-        let index = self.alive.remove(&(process, clr, kind, id));
+        let index = self.alive.remove(&item.key(process, kind));
         if let Some(load) = index.and_then(|index| self.list.get_mut(index)) {
             load.unloaded = Some(time);
         }
@@ -262,7 +304,11 @@ impl Loads {
             return;
         };
         let name = fields.text(1).unwrap_or_default().into();
-        let open = self.searches.entry((process, event.tid)).or_default();
+        let searcher = Searcher {
+            process,
+            tid: event.tid,
+        };
+        let open = self.searches.entry(searcher).or_default();
         if open.len() < MAX_SEARCHES {
             open.push(Search {
                 name,
@@ -276,29 +322,31 @@ impl Loads {
             return;
         };
         let name = fields.text(1).unwrap_or_default();
-        let search = self
-            .searches
-            .get_mut(&(process, event.tid))
-            .and_then(|open| {
-                let at = open.iter().rposition(|search| *search.name == *name)?;
-                open.drain(at..).next()
-            });
-        // One that was loaded before is no load.
+        let searcher = Searcher {
+            process,
+            tid: event.tid,
+        };
+        let search = self.searches.get_mut(&searcher).and_then(|open| {
+            let at = open.iter().rposition(|search| *search.name == *name)?;
+            open.drain(at..).next()
+        });
+        // The assembly was loaded before.
         if fields.uint(5).unwrap_or(0) != 0 {
             return;
         }
         let since = search.map(|search| search.since);
-        let duration = since.map(|at| u64::try_from(event.time.saturating_since(at)).unwrap_or(0));
+        let duration = since.map(|since| ticks_since(since, event.time));
         let has_failed = fields.uint(2) == Some(0);
         let found = fields.text(3).filter(|found| !found.is_empty());
         let name: Box<str> = text(found.unwrap_or(name)).into();
         let path: Box<str> = text(fields.text(4).unwrap_or_default()).into();
-        let key = (process, name);
+        let key = AssemblyName { process, name };
         let known = self.halves.remove(&key).filter(|_| !has_failed);
         if let Some(load) = known.and_then(|at| self.list.get_mut(at))
             && since.is_none_or(|since| since <= load.loaded)
         {
-            (load.duration, load.path) = (duration, path);
+            load.duration = duration;
+            load.path = path;
             return;
         }
         let index = self.list.len();
@@ -311,7 +359,7 @@ impl Loads {
             loaded: event.time,
             unloaded: None,
             duration,
-            name: key.1.clone(),
+            name: key.name.clone(),
             path,
             has_failed,
         });
@@ -325,7 +373,10 @@ impl Observer for Loads {
     const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (Some(id), Some(process)) = (runtime_event(event), event.process) else {
+        let Some(id) = runtime_event(event) else {
+            return;
+        };
+        let Some(process) = event.process else {
             return;
         };
         match id {

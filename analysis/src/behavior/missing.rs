@@ -85,138 +85,117 @@ pub enum MissingData {
     },
 }
 
-/// What is missing, and how it is recorded.
-struct Texts {
-    data: &'static str,
-    remedy: &'static str,
-}
-
 impl MissingData {
     /// What is missing.
     #[must_use]
     pub const fn data(self) -> &'static str {
-        self.texts().data
+        match self {
+            MissingData::Samples => "CPU samples",
+            MissingData::SampleStacks => {
+                "stacks of samples, so totals are those of the method itself"
+            }
+            MissingData::Switches => "context switches",
+            MissingData::ReadyThreads => {
+                "events of threads that become ready, so who ended a wait is not known"
+            }
+            MissingData::WaitStacks | MissingData::ReadyStacks => "stacks of waits",
+            MissingData::Disks => "events of disks",
+            MissingData::Files => "reads and writes of files",
+            MissingData::Network => "events of the network",
+            MissingData::Processes => "events of processes",
+            MissingData::Images => "events of images",
+            MissingData::ImageLoads => "loads of images",
+            MissingData::ModuleLoads => "loads of assemblies and modules of .NET, or their events",
+            MissingData::LoadDurations => "how long loads of assemblies took",
+            MissingData::Collections => "events of collections",
+            MissingData::Allocations => "allocations",
+            MissingData::HeapSizes => {
+                "sizes of the heap before collections, free space, and sizes by heap"
+            }
+            MissingData::Compilations => "events of compiled methods",
+            MissingData::Exceptions => "exceptions, or their events",
+            MissingData::LockWaits => "waits for locks, or their events",
+            MissingData::LockWaitStacks => "stacks of waits for locks",
+            MissingData::PoolChanges => "changes of threads, or their events",
+            MissingData::WorkItems => "work items, or their events",
+            MissingData::LostEnds { .. } => {
+                "the ends of what was open when events or buffers were lost"
+            }
+        }
     }
 
     /// How it is recorded. For [`LostEnds`](Self::LostEnds), what has no end.
     #[must_use]
     pub const fn remedy(self) -> &'static str {
-        self.texts().remedy
-    }
-
-    const fn texts(self) -> Texts {
         match self {
-            MissingData::Samples => Texts {
-                data: "CPU samples",
-                remedy: "record them with `xperf -on PROC_THREAD+LOADER+PROFILE -stackwalk \
-                    Profile`, or the WPR profile CPU",
-            },
-            MissingData::SampleStacks => Texts {
-                data: "stacks of samples, so totals are those of the method itself",
-                remedy: "record them with `-stackwalk Profile`",
-            },
-            MissingData::Switches => Texts {
-                data: "context switches",
-                remedy: "record them with `xperf -on PROC_THREAD+CSWITCH+DISPATCHER`",
-            },
-            MissingData::ReadyThreads => Texts {
-                data: "events of threads that become ready, so who ended a wait is not known",
-                remedy: "record them with `xperf -on DISPATCHER`",
-            },
-            MissingData::WaitStacks => Texts {
-                data: "stacks of waits",
-                remedy: "record them with `xperf -on PROC_THREAD+LOADER+CSWITCH+DISPATCHER \
-                    -stackwalk CSwitch`",
-            },
-            MissingData::ReadyStacks => Texts {
-                data: "stacks of waits",
-                remedy: "record them with `xperf -on PROC_THREAD+LOADER+CSWITCH+DISPATCHER \
-                    -stackwalk ReadyThread`",
-            },
-            MissingData::Disks => Texts {
-                data: "events of disks",
-                remedy: "record them with `xperf -on DISK_IO`",
-            },
-            MissingData::Files => Texts {
-                data: "reads and writes of files",
-                remedy: "record them with `xperf -on FILENAME+FILE_IO+FILE_IO_INIT`",
-            },
-            MissingData::Network => Texts {
-                data: "events of the network",
-                remedy: "record them with `xperf -on NETWORKTRACE`",
-            },
-            MissingData::Processes => Texts {
-                data: "events of processes",
-                remedy: "record them with `xperf -on PROC_THREAD`, or with the provider \
-                    Microsoft-Windows-Kernel-Process, keyword 0x10",
-            },
-            MissingData::Images => Texts {
-                data: "events of images",
-                remedy: "record them with `xperf -on LOADER`",
-            },
-            MissingData::ImageLoads => Texts {
-                data: "loads of images",
-                remedy: "record them with `xperf -on LOADER`",
-            },
-            MissingData::ModuleLoads => Texts {
-                data: "loads of assemblies and modules of .NET, or their events",
-                remedy: "enable Microsoft-Windows-DotNETRuntime with the keyword Loader (0x8) at \
-                    level 4",
-            },
-            MissingData::LoadDurations => Texts {
-                data: "how long loads of assemblies took",
-                remedy: "enable Microsoft-Windows-DotNETRuntime with the keyword Fusion (0x4) at \
-                    level 4, for .NET 5 and later",
-            },
-            MissingData::Collections => Texts {
-                data: "events of collections",
-                remedy: "enable Microsoft-Windows-DotNETRuntime with the keyword GC (0x1) at \
-                    level 4, or at level 5 for allocations as well",
-            },
-            MissingData::Allocations => Texts {
-                data: "allocations",
-                remedy: "enable Microsoft-Windows-DotNETRuntime with the keyword GC (0x1) at \
-                    level 5",
-            },
-            MissingData::HeapSizes => Texts {
-                data: "sizes of the heap before collections, free space, and sizes by heap",
-                remedy: ".NET Framework 4.6, .NET Core and later state them with the keyword GC \
-                    (0x1) at level 4",
-            },
-            MissingData::Compilations => Texts {
-                data: "events of compiled methods",
-                remedy: "enable Microsoft-Windows-DotNETRuntime with the keywords Jit and NGen \
-                    (0x30) at level 5",
-            },
-            MissingData::Exceptions => Texts {
-                data: "exceptions, or their events",
-                remedy: "enable Microsoft-Windows-DotNETRuntime with the keyword Exception \
-                    (0x8000) at level 2",
-            },
-            MissingData::LockWaits => Texts {
-                data: "waits for locks, or their events",
-                remedy: "enable Microsoft-Windows-DotNETRuntime with the keyword Contention \
-                    (0x4000) at level 4",
-            },
-            MissingData::LockWaitStacks => Texts {
-                data: "stacks of waits for locks",
-                remedy: "enable Microsoft-Windows-DotNETRuntime with the keywords Contention and \
-                    Stack (0x40004000) at level 4",
-            },
-            MissingData::PoolChanges => Texts {
-                data: "changes of threads, or their events",
-                remedy: "enable Microsoft-Windows-DotNETRuntime with the keyword Threading \
-                    (0x10000) at level 4",
-            },
-            MissingData::WorkItems => Texts {
-                data: "work items, or their events",
-                remedy: "enable Microsoft-Windows-DotNETRuntime with the keyword Threading \
-                    (0x10000) at level 5",
-            },
-            MissingData::LostEnds { of, .. } => Texts {
-                data: "the ends of what was open when events or buffers were lost",
-                remedy: of,
-            },
+            MissingData::Samples => {
+                "record them with `xperf -on PROC_THREAD+LOADER+PROFILE -stackwalk \
+                 Profile`, or the WPR profile CPU"
+            }
+            MissingData::SampleStacks => "record them with `-stackwalk Profile`",
+            MissingData::Switches => "record them with `xperf -on PROC_THREAD+CSWITCH+DISPATCHER`",
+            MissingData::ReadyThreads => "record them with `xperf -on DISPATCHER`",
+            MissingData::WaitStacks => {
+                "record them with `xperf -on PROC_THREAD+LOADER+CSWITCH+DISPATCHER \
+                 -stackwalk CSwitch`"
+            }
+            MissingData::ReadyStacks => {
+                "record them with `xperf -on PROC_THREAD+LOADER+CSWITCH+DISPATCHER \
+                 -stackwalk ReadyThread`"
+            }
+            MissingData::Disks => "record them with `xperf -on DISK_IO`",
+            MissingData::Files => "record them with `xperf -on FILENAME+FILE_IO+FILE_IO_INIT`",
+            MissingData::Network => "record them with `xperf -on NETWORKTRACE`",
+            MissingData::Processes => {
+                "record them with `xperf -on PROC_THREAD`, or with the provider \
+                 Microsoft-Windows-Kernel-Process, keyword 0x10"
+            }
+            MissingData::Images | MissingData::ImageLoads => "record them with `xperf -on LOADER`",
+            MissingData::ModuleLoads => {
+                "enable Microsoft-Windows-DotNETRuntime with the keyword Loader (0x8) at \
+                 level 4"
+            }
+            MissingData::LoadDurations => {
+                "enable Microsoft-Windows-DotNETRuntime with the keyword Fusion (0x4) at \
+                 level 4, for .NET 5 and later"
+            }
+            MissingData::Collections => {
+                "enable Microsoft-Windows-DotNETRuntime with the keyword GC (0x1) at level \
+                 4, or at level 5 for allocations as well"
+            }
+            MissingData::Allocations => {
+                "enable Microsoft-Windows-DotNETRuntime with the keyword GC (0x1) at level \
+                 5"
+            }
+            MissingData::HeapSizes => {
+                ".NET Framework 4.6, .NET Core and later state them with the keyword GC \
+                 (0x1) at level 4"
+            }
+            MissingData::Compilations => {
+                "enable Microsoft-Windows-DotNETRuntime with the keywords Jit and NGen \
+                 (0x30) at level 5"
+            }
+            MissingData::Exceptions => {
+                "enable Microsoft-Windows-DotNETRuntime with the keyword Exception \
+                 (0x8000) at level 2"
+            }
+            MissingData::LockWaits => {
+                "enable Microsoft-Windows-DotNETRuntime with the keyword Contention \
+                 (0x4000) at level 4"
+            }
+            MissingData::LockWaitStacks => {
+                "enable Microsoft-Windows-DotNETRuntime with the keywords Contention and \
+                 Stack (0x40004000) at level 4"
+            }
+            MissingData::PoolChanges => {
+                "enable Microsoft-Windows-DotNETRuntime with the keyword Threading \
+                 (0x10000) at level 4"
+            }
+            MissingData::WorkItems => {
+                "enable Microsoft-Windows-DotNETRuntime with the keyword Threading \
+                 (0x10000) at level 5"
+            }
+            MissingData::LostEnds { of, .. } => of,
         }
     }
 

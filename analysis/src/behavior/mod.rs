@@ -48,6 +48,11 @@ fn ticks_within(range: TimeRange, since: Ticks, time: Ticks) -> Option<u64> {
     Some(u64::try_from(ticks).unwrap_or(0))
 }
 
+/// The ticks from `since` to `time`; 0 if `time` is before.
+fn ticks_since(since: Ticks, time: Ticks) -> u64 {
+    u64::try_from(time.saturating_since(since)).unwrap_or(0)
+}
+
 /// The id of an event of the CLR's runtime provider.
 #[inline]
 fn runtime_event(event: &EventRef) -> Option<u16> {

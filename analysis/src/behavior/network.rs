@@ -28,7 +28,7 @@ use etl_schema::views::{FieldReader, FieldValues};
 use crate::machine::Machine;
 use crate::observe::{EventRef, Joins, Observer};
 
-/// Types of events; those of IPv6 are `IPV6` above those of IPv4.
+/// Types of events of IPv4. `IPV6` more is the same type of IPv6.
 const SEND: u8 = 10;
 const RECEIVE: u8 = 11;
 const CONNECT: u8 = 12;
@@ -135,20 +135,19 @@ impl Observer for Network {
         let Some(fields) = reader.read(record) else {
             return;
         };
-        let (Some(source), Some(destination)) = (
-            endpoint(&fields, 2, 3, is_v6),
-            endpoint(&fields, 4, 5, is_v6),
-        ) else {
+        let Some(source) = endpoint(&fields, 2, 3, is_v6) else {
+            return;
+        };
+        let Some(destination) = endpoint(&fields, 4, 5, is_v6) else {
             return;
         };
         let is_udp = group == hook::GROUP_UDP;
         // A datagram has its own source and destination; of a connection, the source is local.
-        let is_reversed = is_udp && kind == RECEIVE;
-        let (local, remote) = if is_reversed {
-            (destination, source)
-        } else {
-            (source, destination)
-        };
+        let mut local = source;
+        let mut remote = destination;
+        if is_udp && kind == RECEIVE {
+            std::mem::swap(&mut local, &mut remote);
+        }
         let pid = ProcessId::new(fields.uint(0).unwrap_or(0) as u32);
         let new = Traffic {
             first: event.time,

@@ -28,6 +28,7 @@ use etl_schema::views::{FieldReader, clr};
 use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 
+use super::contention::LockKey;
 use super::{contention, exceptions, runtime_event};
 use crate::keys::ProcessIndex;
 use crate::loss::Loss;
@@ -73,10 +74,26 @@ pub struct Occurrence {
     pub number: u64,
     /// When it began, in ticks.
     pub since: Ticks,
-    /// When it ended: the same for what has no duration.
+    /// When it ended. What has no duration ended when it began.
     pub until: Ticks,
     /// What it is.
     pub what: Occurred,
+}
+
+/// The event with which something began.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    number: u64,
+    time: Ticks,
+}
+
+impl Begun {
+    fn with(event: &EventRef) -> Self {
+        Begun {
+            number: event.number,
+            time: event.time,
+        }
+    }
 }
 
 /// Collects what happened; 56 bytes for each occurrence, and each text once.
@@ -84,9 +101,8 @@ pub struct Occurrence {
 pub struct Occurrences {
     list: Vec<Occurrence>,
     texts: IndexSet<Box<str>, RandomState>,
-    /// Events with which waits began, by process, thread, and whether the lock is native: their
-    /// numbers and times.
-    waits: OpenOperations<(ProcessIndex, ThreadId, bool), (u64, Ticks)>,
+    /// Waits that have not ended.
+    waits: OpenOperations<LockKey, Begun>,
     thrown: FieldReader<2>,
     contention: FieldReader<1>,
 }
@@ -130,21 +146,14 @@ impl Occurrences {
         u32::try_from(self.texts.insert_full(text).0).unwrap_or(u32::MAX)
     }
 
-    /// Adds what ends with an event, and with which event it began.
-    fn add(
-        &mut self,
-        process: ProcessIndex,
-        event: &EventRef,
-        (number, since): (u64, Ticks),
-        what: Occurred,
-    ) {
-        let (tid, until) = (event.tid, event.time);
+    /// Adds what ends with an event.
+    fn add(&mut self, process: ProcessIndex, event: &EventRef, begun: Begun, what: Occurred) {
         self.list.push(Occurrence {
             process,
-            tid,
-            number,
-            since,
-            until,
+            tid: event.tid,
+            number: begun.number,
+            since: begun.time,
+            until: event.time,
             what,
         });
     }
@@ -163,14 +172,15 @@ impl Occurrences {
             .read(record)
             .and_then(|fields| fields.uint(0));
         let is_native = flags.unwrap_or(0) & contention::NATIVE != 0;
+        let key = LockKey {
+            process,
+            tid,
+            is_native,
+        };
         if id == contention::START {
-            let begun = (event.number, event.time);
-            self.waits.begin(
-                (process, tid, is_native),
-                Scope::session(event.session),
-                begun,
-            );
-        } else if let Some(begun) = self.waits.end(&(process, tid, is_native)) {
+            self.waits
+                .begin(key, Scope::session(event.session), Begun::with(event));
+        } else if let Some(begun) = self.waits.end(&key) {
             self.add(process, event, begun, Occurred::LockWait { is_native });
         }
     }
@@ -182,7 +192,7 @@ impl Occurrences {
         let exception = self.number(fields.text(0).unwrap_or_default());
         let message = self.number(fields.text(1).unwrap_or_default());
         let what = Occurred::Exception { exception, message };
-        self.add(process, event, (event.number, event.time), what);
+        self.add(process, event, Begun::with(event), what);
     }
 }
 
@@ -190,7 +200,10 @@ impl Observer for Occurrences {
     const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (Some(id), Some(process)) = (runtime_event(event), event.process) else {
+        let Some(id) = runtime_event(event) else {
+            return;
+        };
+        let Some(process) = event.process else {
             return;
         };
         match id {
@@ -200,8 +213,7 @@ impl Observer for Occurrences {
                 let decoded = clr::decode(record).map(|decoded| decoded.event);
                 if let Some(clr::Event::Module(_, module)) = decoded {
                     let path = self.number(module.text().il_path);
-                    let at = (event.number, event.time);
-                    self.add(process, event, at, Occurred::Module(path));
+                    self.add(process, event, Begun::with(event), Occurred::Module(path));
                 }
             }
             _ => {}
@@ -215,12 +227,7 @@ impl Observer for Occurrences {
             image,
         } = *change
         {
-            self.add(
-                process,
-                event,
-                (event.number, event.time),
-                Occurred::Image(image),
-            );
+            self.add(process, event, Begun::with(event), Occurred::Image(image));
         }
     }
 

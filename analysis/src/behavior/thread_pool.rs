@@ -333,7 +333,10 @@ impl Observer for ThreadPool {
     const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (Some(id), Some(process)) = (runtime_event(event), event.process) else {
+        let Some(id) = runtime_event(event) else {
+            return;
+        };
+        let Some(process) = event.process else {
             return;
         };
         match id {
@@ -348,7 +351,9 @@ impl Observer for ThreadPool {
                 let clr = fields.uint(2).unwrap_or(0) as u16;
                 let pool = self.pools.entry(ClrKey::new(process, clr)).or_default();
                 pool.limits = None;
-                if let (Some(min), Some(max)) = (fields.uint(0), fields.uint(1)) {
+                if let Some(min) = fields.uint(0)
+                    && let Some(max) = fields.uint(1)
+                {
                     pool.limits = Some(WorkerLimits {
                         min: min as u32,
                         max: max as u32,

@@ -91,6 +91,14 @@ impl AddAssign for EndedWaits {
     }
 }
 
+/// A wait that ended.
+#[derive(Clone, Copy, Debug)]
+struct EndedWait {
+    /// The thread that waited, or that ended the wait.
+    thread: ThreadKey,
+    ticks: u64,
+}
+
 /// A thread as it was seen last: who it is, what it does, and where that began.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
@@ -186,17 +194,18 @@ impl Waits {
         ThreadKey::new(machine.process_of_thread(tid), tid)
     }
 
-    /// A processor stops running one thread and runs another one. Returns the new one and the ticks
-    /// of the wait after which it runs.
+    /// A processor stops running one thread and runs another one. Returns the wait of the new
+    /// thread that ended before.
     fn switch(
         &mut self,
         machine: &Machine,
         record: &Record<'_>,
         event: &EventRef,
-    ) -> Option<(ThreadKey, u64)> {
+    ) -> Option<EndedWait> {
         let fields = self.switch.read(record)?;
-        let (new, old) = (fields.uint(0)?, fields.uint(1)?);
-        let (new, old, time) = (new as u32, old as u32, event.time);
+        let new = fields.uint(0)? as u32;
+        let old = fields.uint(1)? as u32;
+        let time = event.time;
         self.current.insert(event.processor, new);
         if old != IDLE {
             let key = Self::key(machine, ThreadId::new(old));
@@ -238,20 +247,26 @@ impl Waits {
                 if let Some(ready) = ticks_within(self.range, since, time) {
                     self.threads.entry(key).or_default().ready.add(ready);
                 }
-                Some((key, waited?))
+                Some(EndedWait {
+                    thread: key,
+                    ticks: waited?,
+                })
             }
             // Without an event that it is ready, it waited until it ran.
             Some(State::Waiting { since, reason }) => {
                 let waited = ticks_within(self.range, since, time)?;
                 let times = self.threads.entry(key).or_default();
                 times.waits.entry(reason).or_default().add(waited);
-                Some((key, waited))
+                Some(EndedWait {
+                    thread: key,
+                    ticks: waited,
+                })
             }
             Some(State::Running { .. }) | None => None,
         }
     }
 
-    /// A thread is in another state. Returns that before.
+    /// A thread gets into another state. Returns the state before.
     fn see(
         &mut self,
         tid: ThreadId,
@@ -259,8 +274,9 @@ impl Waits {
         state: State,
         event: &EventRef,
     ) -> Option<State> {
-        let (session, processor) = (event.session, event.processor);
-        // Any processor may end a wait, but only that of a running thread its run.
+        let session = event.session;
+        let processor = event.processor;
+        // Any processor may end a wait, but only the processor of a running thread ends its run.
         let is_running = matches!(state, State::Running { .. });
         let scope = match is_running {
             true => Scope::processor(session, processor),
@@ -277,13 +293,13 @@ impl Waits {
             .map(|before| before.state)
     }
 
-    /// A wait ends. Returns the thread that ended it and its ticks.
+    /// A wait ends. Returns it with the thread that ended it.
     fn ready(
         &mut self,
         machine: &Machine,
         record: &Record<'_>,
         event: &EventRef,
-    ) -> Option<(ThreadKey, u64)> {
+    ) -> Option<EndedWait> {
         let tid = self.ready.read(record)?.uint(0)?;
         let Seen { key, state, .. } = self.states.get_mut(&ThreadId::new(tid as u32))?;
         let State::Waiting { since, reason } = *state else {
@@ -302,7 +318,10 @@ impl Waits {
             count: 1,
             ticks: waited,
         };
-        Some((waker, waited))
+        Some(EndedWait {
+            thread: waker,
+            ticks: waited,
+        })
     }
 
     fn give_up(&mut self, loss: &Loss) {
@@ -313,8 +332,7 @@ impl Waits {
         }
     }
 
-    /// Threads that run now do so to the end of the recording, and the processes of all are known
-    /// as far as they ever are.
+    /// The recording ends: threads that run now run to its end.
     fn close(&mut self, machine: &Machine) {
         let end = machine.kernel_span().map_or(Ticks::MIN, |span| span.last);
         // Losses up to the end: their sessions and processors.
@@ -322,27 +340,17 @@ impl Waits {
             .losses()
             .iter()
             .filter(|loss| loss.from.is_some() && loss.to.is_none());
-        let lost: HashSet<_> = lost.map(|loss| (loss.session, loss.processor)).collect();
-        for (
-            _,
-            Seen {
-                key,
-                state,
-                session,
-                processor,
-            },
-        ) in self.states.take()
-        {
-            let State::Running { since } = state else {
+        let lost: HashSet<Scope> = lost.map(Scope::of_loss).collect();
+        for (_, seen) in self.states.take() {
+            let State::Running { since } = seen.state else {
                 continue;
             };
-            if [None, Some(processor)]
-                .iter()
-                .any(|of| lost.contains(&(session, *of)))
+            if lost.contains(&Scope::session(seen.session))
+                || lost.contains(&Scope::processor(seen.session, seen.processor))
             {
                 self.given_up += 1;
             } else if let Some(ran) = ticks_within(self.range, since, end) {
-                self.threads.entry(key).or_default().running += ran;
+                self.threads.entry(seen.key).or_default().running += ran;
             }
         }
         for (thread, mut times) in std::mem::take(&mut self.threads) {
@@ -406,14 +414,13 @@ impl Observer for Waits {
     }
 }
 
-/// Whose stacks a wait has.
+/// The stacks that waits have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaitStack {
-    /// Those of the threads that waited: where each was when it waited. They belong to the context
-    /// switches to these threads.
+    /// Stacks of the threads that waited. They belong to the context switches to these threads.
     #[default]
     Waiting,
-    /// Those of the threads that ended the waits of others, by events of ready threads.
+    /// Stacks of the threads that ended the waits of others, by events of ready threads.
     Ending,
 }
 
@@ -462,19 +469,26 @@ impl Observer for StackedWaits {
     const JOINS: Joins = Joins::Kernel;
 
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (wait, of) = match event.kind.hook() {
-            Some(hook::CSWITCH) => (
-                self.waits.switch(machine, record, event),
-                WaitStack::Waiting,
-            ),
-            Some(hook::READY_THREAD) => {
-                (self.waits.ready(machine, record, event), WaitStack::Ending)
+        let mut wait = None;
+        match event.kind.hook() {
+            Some(hook::CSWITCH) => {
+                let ended = self.waits.switch(machine, record, event);
+                if self.of == WaitStack::Waiting {
+                    wait = ended;
+                }
             }
-            _ => return,
-        };
-        if let Some((thread, ticks)) = wait.filter(|_| of == self.of) {
+            Some(hook::READY_THREAD) => {
+                let ended = self.waits.ready(machine, record, event);
+                if self.of == WaitStack::Ending {
+                    wait = ended;
+                }
+            }
+            _ => {}
+        }
+        if let Some(wait) = wait {
+            let thread = wait.thread;
             self.costs.expect(event, thread.process, thread.tid);
-            self.costs.cost(event.number, ticks);
+            self.costs.cost(event.number, wait.ticks);
         }
     }
 

@@ -11,15 +11,15 @@ use indexmap::IndexMap;
 use crate::keys::ProcessIndex;
 use crate::observe::{EventKind, EventRef};
 
-/// Addresses of a stack. A record has at most this many, and a stack one or two records; keys can
-/// stand for many times as many.
+/// Addresses of a stack. A record has at most this many, and a stack one or two records. Keys can
+/// define many times as many.
 const MAX_FRAMES: usize = 1 << 13;
 /// Keys of a stack that are not defined yet: one for each part, with some to spare.
 const MAX_OPEN_KEYS: usize = 16;
 /// Addresses for which memory is kept when a stack is released.
 const MAX_KEPT: usize = 1 << 9;
 
-/// What stands for no process, thread, address or stack.
+/// The number of a missing process, thread, address or stack.
 const NONE: u32 = u32::MAX;
 
 /// An event that waits for its stack.
@@ -37,7 +37,7 @@ pub(super) struct Held {
     stack: u32,
     pub processor: u16,
     is_sample: bool,
-    /// Whether it is known to have no part in the process.
+    /// Whether its stack has only frames of the kernel.
     pub kernel_only: bool,
 }
 
@@ -124,7 +124,7 @@ impl Held {
 #[derive(Clone, Copy, Debug)]
 struct OpenKey {
     key: u64,
-    /// How many addresses in the kernel and in the process come before what it stands for.
+    /// How many addresses in the kernel and in the process come before its addresses.
     kernel: usize,
     user: usize,
 }
@@ -136,7 +136,7 @@ pub(super) struct Joined {
     pub kernel: Vec<u64>,
     /// Addresses in the process, innermost first.
     pub user: Vec<u64>,
-    /// Keys that are not defined yet, in the order of the parts that they stand for.
+    /// Keys that are not defined yet, in the order of their parts.
     keys: Vec<OpenKey>,
     /// Whether it has a part that lies in the kernel, and one in the process.
     has: [bool; 2],
@@ -165,7 +165,7 @@ impl Joined {
         self.mark(of_user > 0);
     }
 
-    /// Adds a key, which stands for a part in the process or in the kernel.
+    /// Adds the key of a part in the process or in the kernel.
     pub fn add_key(&mut self, key: u64, user: bool) {
         if self.keys.len() < MAX_OPEN_KEYS {
             self.keys.push(OpenKey {
@@ -188,7 +188,7 @@ impl Joined {
         fitting
     }
 
-    /// A key stands for these addresses: each part has its place, whichever is defined first.
+    /// Defines the addresses of a key. They go to the place of the part, in any order of definitions.
     pub fn define(&mut self, key: u64, addresses: &[u64], kernel: u64) {
         while let Some(at) = self.keys.iter().position(|open| open.key == key) {
             let open = self.keys.remove(at);
@@ -256,7 +256,8 @@ impl Joined {
             addresses.shrink_to(MAX_KEPT);
         }
         keys.clear();
-        (*has, *is_cut) = ([false; 2], false);
+        *has = [false; 2];
+        *is_cut = false;
     }
 
     /// How many addresses it has.

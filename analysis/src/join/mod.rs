@@ -4,9 +4,9 @@
 //! - the kernel logs it after the event, and names the event by time and thread; its parts in the
 //!   kernel and in the process come as two records, the second when the thread returns to the
 //!   process;
-//! - instead of addresses, the kernel may log a key, and what it stands for when the key goes out
+//! - instead of addresses, the kernel may log a key, and the addresses of the key when it goes out
 //!   of use;
-//! - extended data holds it, or a key, or one of two parts that share a match id;
+//! - extended data has it, or a key, or one of two parts that share a match id;
 //! - the CLR logs it as the next event of the same provider on the thread.
 //!
 //! Events wait in a queue, in time order, until their stack is complete or a limit is reached.
@@ -35,16 +35,16 @@ const MAX_ADDRESSES: usize = 1 << 22;
 const MAX_KEYS: usize = 1 << 18;
 /// Threads whose last event of the CLR is held.
 const MAX_THREADS: usize = 1 << 18;
-/// Events after which a stack is not expected any more where none of it has come.
+/// Events after which an event without any part of its stack is released.
 const WINDOW: usize = 1 << 12;
-/// Events of one time among which that of a stack is looked for: the last of them.
+/// Events of one time that are searched for the event of a stack: the last of them.
 const MAX_SAME_TIME: usize = 1 << 12;
 /// The place of an event that is not held.
 const NOWHERE: u64 = u64::MAX;
 /// Events of one time that are not held.
 const MAX_PASSED: usize = 1 << 6;
 
-/// The idle process and the one of the kernel: they have no part outside of it.
+/// The idle process and the process of the kernel. Their stacks have only frames of the kernel.
 const KERNEL_PROCESSES: [ProcessId; 2] = [ProcessId::new(0), ProcessId::new(4)];
 
 /// A part of a stack.
@@ -52,11 +52,11 @@ const KERNEL_PROCESSES: [ProcessId; 2] = [ProcessId::new(0), ProcessId::new(4)];
 enum Part<'a> {
     /// Its addresses, innermost first.
     Addresses(&'a [u64]),
-    /// The key that stands for them, and whether they are known to lie in the process.
+    /// The key of its addresses, and whether they lie in the process.
     Key(u64, bool),
 }
 
-/// Where the kernel begins.
+/// The first address of the kernel.
 fn kernel_begins(is_wide: bool) -> u64 {
     if is_wide { 1 << 63 } else { 1 << 31 }
 }
@@ -66,8 +66,56 @@ fn is_wide(record: &Record<'_>) -> bool {
     record.pointer_size() == Some(PointerSize::P8)
 }
 
-/// What a key stands for: addresses, and where the kernel begins.
-type Defined = (Box<[u64]>, u64);
+/// The addresses behind a key.
+#[derive(Debug)]
+struct Definition {
+    addresses: Box<[u64]>,
+    /// The first address of the kernel.
+    kernel: u64,
+}
+
+/// A session's number for a stack, or for the parts of one stack.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct StackKey {
+    session: usize,
+    key: u64,
+}
+
+/// A thread that logs events of one of the CLR's providers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct ClrThread {
+    tid: ThreadId,
+    provider: ClrProvider,
+}
+
+/// The event that a record of a stack names.
+#[derive(Clone, Copy, Debug)]
+struct Named {
+    session: usize,
+    time: Ticks,
+    tid: ThreadId,
+}
+
+/// How well an event fits a record of a stack, from worst to best.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Fit {
+    /// It has no thread.
+    NoThread,
+    /// It has no thread, and is of the processor of the record.
+    Processor,
+    /// It is of the thread.
+    Thread,
+}
+
+/// An event that may be the one a record of a stack names. The greatest is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Candidate {
+    fit: Fit,
+    /// Whether it has no such part yet.
+    is_free: bool,
+    /// Its index in the events that are held.
+    index: usize,
+}
 
 /// Joins stacks to events.
 #[derive(Debug, Default)]
@@ -80,13 +128,13 @@ pub(crate) struct Joiner {
     kinds: Kinds,
     /// Stacks by session and key, as long as the key is in use. A session may write a stack into
     /// another file than its event.
-    keys: HashMap<(usize, u64), Defined>,
+    keys: HashMap<StackKey, Definition>,
     /// Places of the events whose stacks have a key that is not defined yet.
-    undefined: HashMap<(usize, u64), Vec<u64>>,
+    undefined: HashMap<StackKey, Vec<u64>>,
     /// Place of the last event of one of the CLR's providers, by thread.
-    clr: HashMap<(ThreadId, ClrProvider), u64>,
-    /// Place of the event with the first part of a stack, by session and match id.
-    matches: HashMap<(usize, u64), u64>,
+    clr: HashMap<ClrThread, u64>,
+    /// Place of the event with the first part of a stack, by its match id.
+    matches: HashMap<StackKey, u64>,
     /// The last events that are not held, all of one time.
     passed: Vec<EventRef>,
     /// Addresses that are read.
@@ -127,16 +175,15 @@ pub(crate) fn event_of(
         EventKind::Other
     };
     process = process.or_else(|| machine.process_of_thread(tid?));
-    let (session, processor) = (machine.session_of(file), record.processor());
     EventRef {
         number,
         file,
-        session,
+        session: machine.session_of(file),
         time,
         kind,
         process,
         tid,
-        processor,
+        processor: record.processor(),
     }
 }
 
@@ -152,9 +199,9 @@ impl Joiner {
     ) {
         match event.kind {
             EventKind::Kernel { hook } if hook >> 8 == hook::STACK >> 8 => {
-                self.kernel_stack(record, &event, timeline, machine);
+                self.kernel_stack(record, event, timeline, machine);
             }
-            // Their stacks are apart from those of the kernel.
+            // The stacks of the kernel do not depend on these events.
             EventKind::Event { .. } if !O::JOINS.has(Joins::All) => {}
             EventKind::Event { provider, id } => match ClrProvider::from_guid(provider) {
                 Some(provider) if clr::is_stack(provider, id) => {
@@ -163,10 +210,13 @@ impl Joiner {
                 provider => {
                     let place = self.hold(event, None, machine);
                     self.extended(record, event.session, place);
-                    if let (Some(provider), Some(tid)) = (provider, event.tid)
-                        && (self.clr.len() < MAX_THREADS || self.clr.contains_key(&(tid, provider)))
+                    if let Some(provider) = provider
+                        && let Some(tid) = event.tid
                     {
-                        self.clr.insert((tid, provider), place);
+                        let thread = ClrThread { tid, provider };
+                        if self.clr.len() < MAX_THREADS || self.clr.contains_key(&thread) {
+                            self.clr.insert(thread, place);
+                        }
                     }
                 }
             },
@@ -232,10 +282,11 @@ impl Joiner {
     fn kernel_stack(
         &mut self,
         record: &Record<'_>,
-        &EventRef { file, session, .. }: &EventRef,
+        event: EventRef,
         timeline: &Timeline,
         machine: &Machine,
     ) {
+        let session = event.session;
         let kernel = kernel_begins(is_wide(record));
         let mut addresses = std::mem::take(&mut self.space);
         addresses.clear();
@@ -245,46 +296,50 @@ impl Joiner {
             }) => {
                 addresses.extend(frames.iter());
                 let user = addresses.iter().any(|&address| address < kernel);
-                let time = timeline.timestamp(file, Ticks::new(at));
-                if let Some(index) =
-                    self.find((session, time, ThreadId::new(tid)), user, record, machine)
-                {
+                let named = Named {
+                    session,
+                    time: timeline.timestamp(event.file, Ticks::new(at)),
+                    tid: ThreadId::new(tid),
+                };
+                if let Some(index) = self.find(named, user, record, machine) {
                     self.attach(session, index, Part::Addresses(&addresses), kernel);
                 }
             }
             Some(kernel::Event::StackKey {
                 at, tid, key, user, ..
             }) => {
-                let time = timeline.timestamp(file, Ticks::new(at));
-                let user = self
-                    .keys
-                    .get(&(session, key))
-                    .map_or(user, |(addresses, kernel)| {
-                        addresses.iter().any(|address| address < kernel)
-                    });
-                if let Some(index) =
-                    self.find((session, time, ThreadId::new(tid)), user, record, machine)
-                {
+                let named = Named {
+                    session,
+                    time: timeline.timestamp(event.file, Ticks::new(at)),
+                    tid: ThreadId::new(tid),
+                };
+                let user = match self.keys.get(&StackKey { session, key }) {
+                    Some(defined) => defined.addresses.iter().any(|at| *at < defined.kernel),
+                    None => user,
+                };
+                if let Some(index) = self.find(named, user, record, machine) {
                     self.attach(session, index, Part::Key(key, user), kernel);
                 }
             }
             Some(kernel::Event::StackDefinition { key, last, frames }) => {
                 addresses.extend(frames.iter());
-                self.define((session, key), &addresses, kernel, last);
+                self.define(StackKey { session, key }, &addresses, kernel, last);
             }
             _ => {}
         }
         self.space = addresses;
     }
 
-    /// The event of a session, time and thread, that has no such part yet.
+    /// The index of the event that a record of a stack names, by preference one that has no such
+    /// part yet.
     fn find(
         &mut self,
-        (session, time, tid): (usize, Ticks, ThreadId),
+        named: Named,
         user: bool,
         record: &Record<'_>,
         machine: &Machine,
     ) -> Option<usize> {
+        let Named { session, time, tid } = named;
         let mut first = self.first_at(time);
         if self
             .held
@@ -296,34 +351,29 @@ impl Joiner {
                 .map_or(self.held.len(), |after| self.first_at(after));
             first = end.saturating_sub(MAX_SAME_TIME);
         }
-        let there = self
-            .held
-            .range(first..)
-            .take_while(|held| held.time == time);
-        let rank = |held: &Held| {
-            let free = u8::from(!self.stacks.has_part(held, user));
-            if machine.session_of(held.file()) != session {
-                None
-            } else if held.tid() == Some(tid) {
-                Some((3, free))
-            } else if held.tid().is_none() {
-                // A record without a thread: the one that ran on the processor then.
-                Some((
-                    if held.processor == record.processor() {
-                        2
-                    } else {
-                        1
-                    },
-                    free,
-                ))
-            } else {
-                None
+        let mut best: Option<Candidate> = None;
+        for (index, held) in self.held.range(first..).enumerate() {
+            if held.time != time {
+                break;
             }
-        };
-        let ranked = there
-            .enumerate()
-            .filter_map(|(at, held)| Some((rank(held)?, first + at)));
-        let index = ranked.max().map(|(_, index)| index)?;
+            if machine.session_of(held.file()) != session {
+                continue;
+            }
+            let fit = match held.tid() {
+                Some(of) if of == tid => Fit::Thread,
+                Some(_) => continue,
+                // The thread that ran on the processor then.
+                None if held.processor == record.processor() => Fit::Processor,
+                None => Fit::NoThread,
+            };
+            let candidate = Candidate {
+                fit,
+                is_free: !self.stacks.has_part(held, user),
+                index: first + index,
+            };
+            best = best.max(Some(candidate));
+        }
+        let index = best?.index;
         self.held
             .get_mut(index)?
             .ran_on(tid, || machine.process_of_thread(tid));
@@ -332,11 +382,13 @@ impl Joiner {
 
     /// Index of the first held event that is not before a time: in most cases one of the last.
     fn first_at(&self, time: Ticks) -> usize {
-        let (mut end, mut step) = (self.held.len(), 8);
+        let mut end = self.held.len();
+        let mut step = 8;
         loop {
             let start = end.saturating_sub(step);
             if start == 0 || self.held.get(start).is_some_and(|held| held.time < time) {
-                let (mut low, mut high) = (start, end);
+                let mut low = start;
+                let mut high = end;
                 while low < high {
                     let middle = low.midpoint(high);
                     match self.held.get(middle) {
@@ -346,7 +398,8 @@ impl Joiner {
                 }
                 return low;
             }
-            (end, step) = (start, 2 * step);
+            end = start;
+            step *= 2;
         }
     }
 
@@ -360,10 +413,10 @@ impl Joiner {
                     .change(held, |stack| stack.add(addresses, kernel));
                 None
             }
-            Part::Key(key, user) => match self.keys.get(&(session, key)) {
-                Some((addresses, kernel)) => {
+            Part::Key(key, user) => match self.keys.get(&StackKey { session, key }) {
+                Some(defined) => {
                     self.stacks
-                        .change(held, |stack| stack.add(addresses, *kernel));
+                        .change(held, |stack| stack.add(&defined.addresses, defined.kernel));
                     None
                 }
                 None => {
@@ -375,15 +428,15 @@ impl Joiner {
         if let Some(key) = key {
             let place = self.shown + index as u64;
             self.undefined
-                .entry((session, key))
+                .entry(StackKey { session, key })
                 .or_default()
                 .push(place);
         }
         self.kinds.has_stack(held);
     }
 
-    /// What a key stands for; with `last`, the key goes out of use.
-    fn define(&mut self, key: (usize, u64), addresses: &[u64], kernel: u64, last: bool) {
+    /// Defines a key; with `last`, the key goes out of use.
+    fn define(&mut self, key: StackKey, addresses: &[u64], kernel: u64, last: bool) {
         for place in self.undefined.remove(&key).unwrap_or_default() {
             let Some(index) = self.index_of(place) else {
                 continue;
@@ -396,13 +449,14 @@ impl Joiner {
                 self.stacks.change(held, Joined::cut);
             } else {
                 self.stacks
-                    .change(held, |stack| stack.define(key.1, addresses, kernel));
+                    .change(held, |stack| stack.define(key.key, addresses, kernel));
             }
         }
         if last {
             self.keys.remove(&key);
         } else if self.keys.len() < MAX_KEYS {
-            self.keys.insert(key, (addresses.into(), kernel));
+            let addresses = addresses.into();
+            self.keys.insert(key, Definition { addresses, kernel });
         }
     }
 
@@ -410,37 +464,50 @@ impl Joiner {
     fn extended(&mut self, record: &Record<'_>, session: usize, place: u64) {
         let mut addresses = std::mem::take(&mut self.space);
         for item in record.extended() {
-            let (match_id, part, is_wide) = match item {
+            match item {
                 ExtendedItem::Stack(stack) => {
                     addresses.clear();
                     addresses.extend(stack.addresses());
-                    (stack.match_id, Part::Addresses(&addresses), stack.wide)
+                    if let Some(index) = self.matched(session, stack.match_id, place) {
+                        let kernel = kernel_begins(stack.wide);
+                        self.attach(session, index, Part::Addresses(&addresses), kernel);
+                    }
                 }
                 ExtendedItem::StackKey { match_id, key, .. } => {
-                    (match_id, Part::Key(key, true), true)
-                }
-                _ => continue,
-            };
-            let mut of = place;
-            if match_id != 0 {
-                match self.matches.remove(&(session, match_id)) {
-                    Some(first) => of = first,
-                    None if self.matches.len() < MAX_KEYS => {
-                        self.matches.insert((session, match_id), place);
+                    if let Some(index) = self.matched(session, match_id, place) {
+                        self.attach(session, index, Part::Key(key, true), kernel_begins(true));
                     }
-                    None => {}
                 }
-            }
-            if let Some(index) = self.index_of(of) {
-                self.attach(session, index, part, kernel_begins(is_wide));
+                _ => {}
             }
         }
         self.space = addresses;
     }
 
+    /// The index of the event with the first part of a stack, else of the event at `place`.
+    fn matched(&mut self, session: usize, match_id: u64, place: u64) -> Option<usize> {
+        if match_id == 0 {
+            return self.index_of(place);
+        }
+        let key = StackKey {
+            session,
+            key: match_id,
+        };
+        if let Some(first) = self.matches.remove(&key) {
+            return self.index_of(first);
+        }
+        if self.matches.len() < MAX_KEYS {
+            self.matches.insert(key, place);
+        }
+        self.index_of(place)
+    }
+
     /// A stack that the CLR logs after an event on the same thread.
     fn clr_stack(&mut self, record: &Record<'_>, event: EventRef, provider: ClrProvider) {
-        let Some(place) = event.tid.and_then(|tid| self.clr.remove(&(tid, provider))) else {
+        let Some(tid) = event.tid else {
+            return;
+        };
+        let Some(place) = self.clr.remove(&ClrThread { tid, provider }) else {
             return;
         };
         let Some(clr::Event::Stack { frames, .. }) = clr::decode(record).map(|c| c.event) else {

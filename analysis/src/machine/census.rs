@@ -1,14 +1,15 @@
 //! The kernel's lists of processes, threads and images at the start and the end of its session,
-//! held against the starts and ends between.
+//! compared with the starts and ends between.
 
-use super::listed::Listed;
-use super::process::Process;
-use super::{Machine, SYSTEM, Span, widen};
-use crate::counted::Counted;
-use crate::keys::ProcessIndex;
 use etl_format::Ticks;
 
-/// What the kernel's lists and its events of starts and ends say of each other.
+use super::Machine;
+use super::SYSTEM;
+use crate::counted::{Counted, Span, widen};
+use crate::keys::ProcessIndex;
+
+/// The kernel's lists of processes, threads and images, compared with its events of starts and
+/// ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Census {
@@ -22,8 +23,8 @@ pub struct Census {
     pub has_end: bool,
     /// Events of the kernel about processes.
     pub processes: u64,
-    /// Ends of processes that no event had shown before. Only those after the lists of the start
-    /// count: what ends while they are made may be missing from them.
+    /// Ends of processes that no event had shown before. Only ends after the lists of the start are
+    /// counted: what ends while they are made may be missing from them.
     pub unstarted_processes: Counted,
     /// The same of threads.
     pub unstarted_threads: Counted,
@@ -33,12 +34,21 @@ pub struct Census {
     pub unloads: u64,
 }
 
+/// The two times at which the kernel lists what there is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum KernelList {
+    Start,
+    End,
+}
+
 impl Census {
     /// An event of the lists at the start.
     pub(crate) fn listed_at_start(&mut self, time: Ticks) {
         widen(&mut self.start, time);
-        (self.unstarted_processes, self.unstarted_threads) = Default::default();
-        (self.unstarted_images, self.unloads) = Default::default();
+        self.unstarted_processes = Counted::default();
+        self.unstarted_threads = Counted::default();
+        self.unstarted_images = Counted::default();
+        self.unloads = 0;
     }
 
     /// An event of the lists at the end.
@@ -47,30 +57,22 @@ impl Census {
     }
 }
 
-impl Process {
-    /// Whether an event of the kernel is about the process itself.
-    #[must_use]
-    pub fn is_listed(&self) -> bool {
-        let Listed {
-            at_start, at_end, ..
-        } = self.listed;
-        at_start || at_end || self.started.is_some() || self.ended.is_some()
-    }
-}
-
 impl Machine {
-    /// Takes a process of the lists into account.
-    pub(super) fn listed(&mut self, index: ProcessIndex, is_end: bool) {
+    /// Notes that a list has a process.
+    pub(super) fn listed(&mut self, index: ProcessIndex, list: KernelList) {
         let Some(process) = self.processes.get_mut(index.get()) else {
             return;
         };
         let is_system = process.pid == SYSTEM;
-        if is_end {
-            process.listed.at_end = true;
-            self.census.has_end |= is_system;
-        } else {
-            process.listed.at_start = true;
-            self.census.has_start |= is_system;
+        match list {
+            KernelList::Start => {
+                process.listed.at_start = true;
+                self.census.has_start |= is_system;
+            }
+            KernelList::End => {
+                process.listed.at_end = true;
+                self.census.has_end |= is_system;
+            }
         }
     }
 }

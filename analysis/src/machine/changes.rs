@@ -1,4 +1,4 @@
-//! What the machine shows while it takes in records: its changes, and the events of the CLR.
+//! What the machine shows while it reads records: its changes, and the events of the CLR.
 
 use etl_format::constants::PointerSize;
 use etl_format::{ThreadId, Ticks};
@@ -85,11 +85,11 @@ impl StateObserver for () {}
 /// An event of one of the CLR's two providers, as a [`StateObserver`] sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct ClrEvent<'a> {
-    /// Index of the process; `None` where the payload is too short for its event.
+    /// The process; `None` if the payload is too short for its event.
     pub process: Option<ProcessIndex>,
     /// The thread.
     pub tid: ThreadId,
-    /// Whether it is the rundown provider's.
+    /// Whether it is an event of the rundown provider.
     pub rundown: bool,
     /// Id of the event.
     pub id: u16,
@@ -97,15 +97,15 @@ pub struct ClrEvent<'a> {
     pub version: u8,
     /// Ticks of the recording's clock.
     pub time: Ticks,
-    /// The frames that a stack event states and those that it holds; `None` for other events.
+    /// How many frames a stack event states, and how many it has; `None` for other events.
     pub stack: Option<(u32, usize)>,
     /// Whether the events of its provider began just before.
     pub begun: bool,
-    /// The payload, where it was decoded and no extended data may change its layout.
+    /// The payload, if it was decoded and no extended data may change its layout.
     pub payload: Option<&'a [u8]>,
     /// Width of pointers.
     pub pointers: PointerSize,
-    /// Whether decoding found that the payload ends where the event's fields do.
+    /// Whether the payload ends with the last field of the event.
     pub exact: bool,
 }
 

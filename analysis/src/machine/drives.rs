@@ -13,7 +13,7 @@ const VOLUME_MAPPING: u8 = 35;
 /// Volumes that are kept.
 const MAX_VOLUMES: usize = 1 << 10;
 
-/// A volume: the prefix of its paths in events, and the one that users know.
+/// A volume: the prefix of its paths in events, and the prefix that users know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Volume {
@@ -32,10 +32,13 @@ pub(crate) struct Volumes {
 }
 
 impl Volumes {
-    /// Takes in a record by which a merge describes the machine.
+    /// Reads a record by which a merge describes the machine.
     pub fn record(&mut self, opcode: u8, payload: &[u8]) {
-        let mut c = Cursor::new(payload);
-        let (Some(first), Some(second)) = (c.utf16z(), c.utf16z()) else {
+        let mut cursor = Cursor::new(payload);
+        let Some(first) = cursor.utf16z() else {
+            return;
+        };
+        let Some(second) = cursor.utf16z() else {
             return;
         };
         match opcode {
@@ -46,10 +49,9 @@ impl Volumes {
     }
 
     fn add(&mut self, device: &str, path: &str) {
-        let ended = |text: &str| format!("{}\\", text.trim_end_matches('\\')).into_boxed_str();
         let volume = Volume {
-            device: ended(device),
-            path: ended(path),
+            device: with_separator(device),
+            path: with_separator(path),
         };
         if self.list.len() < MAX_VOLUMES && !self.list.contains(&volume) {
             self.list.push(volume);
@@ -62,23 +64,35 @@ impl Volumes {
 
     /// A path as users have it.
     pub fn user_path<'p>(&self, path: &'p str) -> Cow<'p, str> {
-        let rest = |prefix: &str| {
-            let head = path.get(..prefix.len())?;
-            head.eq_ignore_ascii_case(prefix)
-                .then(|| path.get(prefix.len()..))
-                .flatten()
-        };
-        if let Some(rest) = rest("\\SystemRoot\\").filter(|_| !self.system_root.is_empty()) {
+        if !self.system_root.is_empty()
+            && let Some(rest) = strip_prefix(path, "\\SystemRoot\\")
+        {
             return format!("{}\\{rest}", self.system_root).into();
         }
-        if let Some(rest) = rest("\\??\\") {
+        if let Some(rest) = strip_prefix(path, "\\??\\") {
             return rest.into();
         }
-        let known = self
-            .list
-            .iter()
-            .find_map(|v| Some(format!("{}{}", v.path, rest(&v.device)?)));
-        known.map_or(Cow::Borrowed(path), Cow::Owned)
+        for volume in &self.list {
+            if let Some(rest) = strip_prefix(path, &volume.device) {
+                return format!("{}{rest}", volume.path).into();
+            }
+        }
+        path.into()
+    }
+}
+
+/// A path with one separator at its end.
+fn with_separator(path: &str) -> Box<str> {
+    format!("{}\\", path.trim_end_matches('\\')).into()
+}
+
+/// The rest of a path that begins with a prefix, case-insensitively.
+fn strip_prefix<'p>(path: &'p str, prefix: &str) -> Option<&'p str> {
+    let (head, rest) = path.split_at_checked(prefix.len())?;
+    if head.eq_ignore_ascii_case(prefix) {
+        Some(rest)
+    } else {
+        None
     }
 }
 

@@ -1,14 +1,16 @@
 //! Decides, at the end of a recording, the addresses that a later rundown may have explained.
 
-use etl_format::{ProcessId, Ticks};
 use std::collections::{BTreeMap, HashMap};
 
+use etl_format::Ticks;
+
+use super::Machine;
 use super::images::Images;
 use super::process::{Process, UnresolvedCause};
 use super::runtime::{Clr, READY_TO_RUN};
-use super::{Machine, widen};
+use super::{IDLE, widen};
 use crate::address::{History, KERNEL_SPACE, Origin, Pending, Tag};
-use crate::counted::{Counted, Span};
+use crate::counted::Span;
 use crate::keys::ProcessIndex;
 
 /// An address that resolved to nothing.
@@ -28,25 +30,10 @@ impl Machine {
     /// Decides what is open until the end of the recording.
     pub(crate) fn finish(&mut self) {
         self.losses.sort_unstable();
-        let (count, first) = self.keys.never_used();
-        self.unused_keys = Counted { count, first };
+        self.unused_keys = self.keys.never_used();
         self.resolver.settle(&mut self.processes);
         self.identify_images();
-        for ((tid, address), sighting) in std::mem::take(&mut self.unattributed) {
-            // Of a thread that no event names: its addresses can still be the kernel's.
-            let pid = self.threads.pid_of(tid).unwrap_or(ProcessId::new(0));
-            let process = self.process_index(pid);
-            if let Some(process) = self
-                .processes
-                .get_mut(process.get())
-                .filter(|_| self.resolver.counts)
-            {
-                let tally = process.tally_mut(Origin::Sample);
-                tally.stacks += sighting.count;
-                tally.frames += sighting.count;
-                process.pend(address, Origin::Sample, sighting, &mut self.resolver.free);
-            }
-        }
+        self.attribute_samples();
         let kernel = std::mem::take(&mut self.resolver.kernel);
         let kernel_history = kernel.history();
         for index in 0..self.processes.len() {
@@ -70,32 +57,42 @@ impl Machine {
         self.unresolved
             .sort_unstable_by_key(|u| (u.process, u.address));
         self.unresolved.dedup_by(|next, kept| {
-            let same = (next.process, next.address) == (kept.process, kept.address);
-            kept.count += if same { next.count } else { 0 };
-            same
+            let is_same = next.process == kept.process && next.address == kept.address;
+            if is_same {
+                kept.count += next.count;
+            }
+            is_same
         });
         self.unresolved
             .sort_unstable_by_key(|u| (std::cmp::Reverse(u.count), u.process, u.address));
         self.is_finished = true;
     }
 
+    /// Counts the samples of threads whose process was not known at the time of the sample.
+    fn attribute_samples(&mut self) {
+        for ((tid, address), sighting) in std::mem::take(&mut self.unattributed) {
+            // If no event names the thread, its addresses can still be the kernel's.
+            let pid = self.threads.pid_of(tid).unwrap_or(IDLE);
+            let index = self.process_index(pid);
+            if !self.resolver.counts {
+                continue;
+            }
+            if let Some(process) = self.processes.get_mut(index.get()) {
+                let tally = process.tally_mut(Origin::Sample);
+                tally.stacks += sighting.count;
+                tally.frames += sighting.count;
+                process.pend(address, Origin::Sample, sighting, &mut self.resolver.free);
+            }
+        }
+    }
+
     /// Sets the identities of images that were stated while they were there.
     fn identify_images(&mut self) {
-        let Machine {
-            processes, images, ..
-        } = self;
-        for process in processes {
-            let (begin, end) = (process.started, process.ended);
-            for range in process
-                .images
-                .past()
-                .iter()
-                .copied()
-                .chain(process.images.alive())
-            {
-                let from = range.from.or(begin).unwrap_or(Ticks::MIN);
-                let to = range.to.or(end).unwrap_or(Ticks::MAX);
-                images.identify(range.tag.id, Span::new(from, to));
+        for process in &self.processes {
+            for range in process.images.all() {
+                let from = range.from.or(process.started).unwrap_or(Ticks::MIN);
+                let to = range.to.or(process.ended).unwrap_or(Ticks::MAX);
+                self.images.identify(range.tag.id, Span::new(from, to));
             }
         }
     }
@@ -106,59 +103,55 @@ impl Machine {
 struct Precompiled {
     /// Whether the modules' events identify the PDB of its native code.
     is_identified: bool,
-    /// Whether it is the image of the IL: then its own PDB has no native addresses.
+    /// Whether it is the image of the IL, whose PDB has no native addresses.
     is_il: bool,
 }
 
 /// Images with precompiled code of managed modules, by file name.
-fn native_images(clrs: &BTreeMap<u16, Clr>) -> HashMap<&str, Precompiled> {
-    let mut out: HashMap<&str, Precompiled> = HashMap::new();
-    let modules = clrs.values().flat_map(|clr| clr.module_facts.values());
-    for module in modules {
+fn precompiled_images(clrs: &BTreeMap<u16, Clr>) -> HashMap<&str, Precompiled> {
+    let mut images: HashMap<&str, Precompiled> = HashMap::new();
+    for module in clrs.values().flat_map(|clr| clr.module_facts.values()) {
         if !module.native_name.is_empty() {
-            out.entry(&*module.native_name).or_default().is_identified |=
-                module.native_pdb.is_some();
+            let image = images.entry(&*module.native_name).or_default();
+            image.is_identified |= module.native_pdb.is_some();
         }
         if module.flags & READY_TO_RUN != 0 {
-            let known = out.entry(&*module.name).or_default();
-            known.is_il = true;
-            known.is_identified |= module.native_pdb.is_some();
+            let image = images.entry(&*module.name).or_default();
+            image.is_il = true;
+            image.is_identified |= module.native_pdb.is_some();
         }
     }
-    out
+    images
 }
 
-/// The process of the idle threads.
-const IDLE: u32 = 0;
-
 impl Process {
-    /// Counts the samples of idle processors only where they lie in an image: what the kernel does
-    /// then is not of interest. Samples of threads that are not known count here as well; those of
-    /// user code stay.
+    /// Removes the samples of idle processors in the kernel that are in no image: what the kernel
+    /// does then is not of interest. Samples of unknown threads are among them, so samples of user
+    /// code stay.
     fn forget_waiting(&mut self, kernel: &History<'_>, kernel_begins: u64) {
         let mut waiting = 0;
         for (address, pending) in self.pending.iter_mut() {
-            let sampled = pending.outside.get_mut(Origin::Sample as usize);
             if address >= kernel_begins
                 && kernel.owner(address, pending.first, pending.last).is_none()
+                && let Some(sampled) = pending.outside.get_mut(Origin::Sample as usize)
             {
-                waiting += sampled.map(std::mem::take).unwrap_or_default();
+                waiting += std::mem::take(sampled);
             }
         }
         let tally = self.tally_mut(Origin::Sample);
         tally.stacks = tally.stacks.saturating_sub(waiting);
         tally.frames = tally.frames.saturating_sub(waiting);
     }
+
+    fn count_cause(&mut self, cause: UnresolvedCause, addresses: u64) {
+        if let Some(count) = self.causes.get_mut(cause as usize) {
+            *count += addresses;
+        }
+    }
 }
 
-/// Decides the pending addresses of a process.
-fn decide(
-    index: ProcessIndex,
-    process: &mut Process,
-    kernel: &History<'_>,
-    images: &mut Images,
-    unresolved: &mut Vec<UnresolvedAddress>,
-) {
+/// Adds the addresses of a process in images of the kernel to the images.
+fn count_kernel_hits(process: &mut Process, images: &mut Images) {
     for (ordinal, hits) in std::mem::take(&mut process.kernel_hits).take() {
         let Some(&image) = images.kernel.get(usize::from(ordinal)) else {
             continue;
@@ -173,122 +166,181 @@ fn decide(
             }
         }
     }
-    let (code, own) = (
-        std::mem::take(&mut process.code),
-        std::mem::take(&mut process.images),
-    );
+}
+
+/// Counts the addresses of a process beyond the limit, which are not decided.
+fn count_beyond(process: &mut Process) {
+    let [in_image, outside] = process.pending.beyond;
+    for ((origin, inside), outside) in Origin::ALL.into_iter().zip(in_image).zip(outside) {
+        let tally = process.tally_mut(origin);
+        tally.image += inside;
+        tally.unresolved += outside;
+        process.count_cause(UnresolvedCause::TooManyAddresses, outside);
+    }
+}
+
+/// Decides the pending addresses of a process.
+fn decide(
+    index: ProcessIndex,
+    process: &mut Process,
+    kernel: &History<'_>,
+    images: &mut Images,
+    unresolved: &mut Vec<UnresolvedAddress>,
+) {
+    count_kernel_hits(process, images);
+    count_beyond(process);
     let lacks = Lacks {
         rundown: process.is_managed()
             && process.brackets.is_empty()
             && !process.is_recorded_from_start(),
         end_of_rundown: process.brackets.iter().any(|b| !b.is_whole()),
     };
+    // They are put back below: what owns an address is looked up while the process is changed.
+    let code = std::mem::take(&mut process.code);
+    let own_images = std::mem::take(&mut process.images);
     let clrs = std::mem::take(&mut process.clrs);
-    let native = native_images(&clrs);
-    let (code_history, own_history) = (code.history(), own.history());
-    let [in_image, outside] = process.pending.beyond;
-    for ((origin, inside), outside) in Origin::ALL.into_iter().zip(in_image).zip(outside) {
-        let tally = process.tally_mut(origin);
-        tally.image += inside;
-        tally.unresolved += outside;
-        if let Some(count) = process
-            .causes
-            .get_mut(UnresolvedCause::TooManyAddresses as usize)
-        {
-            *count += outside;
-        }
-    }
+    let space = AddressSpace {
+        code: code.history(),
+        images: own_images.history(),
+        kernel,
+        precompiled: precompiled_images(&clrs),
+        lacks,
+    };
     for (address, pending) in std::mem::take(&mut process.pending).take() {
-        let Pending {
-            in_image,
-            outside,
-            first,
-            last,
-            ..
-        } = pending;
-        let method = code_history.owner(address, first, last);
-        let image = own_history
-            .owner(address, first, last)
-            .or_else(|| kernel.owner(address, first, last));
-        // Where an image covered it when it came, it is that image's, whatever comes later.
-        let whose = image.or_else(|| own_history.ever(address));
-        let precompiled = whose
-            .and_then(|tag| images.get(tag.id))
-            .and_then(|image| native.get(&*image.name).copied());
-        let identified = whose.is_some_and(|tag| images.is_identified(tag.id));
-        let identified = match precompiled {
-            Some(code) => code.is_identified || (identified && !code.is_il),
-            None => identified,
-        };
-        let mut missed = 0;
-        for ((origin, inside), outside) in Origin::ALL.into_iter().zip(in_image).zip(outside) {
-            let tally = process.tally_mut(origin);
-            let all = inside + outside;
-            if let Some(tag) = method {
-                tally.managed += all;
-                tally.named += if tag.has(Tag::NAMED) { all } else { 0 };
-                continue;
-            }
-            let (here, gone) = if image.is_some() {
-                (all, 0)
-            } else {
-                (inside, outside)
-            };
-            tally.image += here;
-            tally.identified += if identified { here } else { 0 };
-            tally.unresolved += gone;
-            missed += gone;
-            if let Some(tag) = whose {
-                images.hit(tag.id, origin, here);
-            }
-            if precompiled.is_some() {
-                process.precompiled += here;
-                process.precompiled_unidentified += if identified { 0 } else { here };
-            }
+        let owner = space.owner_of(address, &pending, images);
+        let missed = count_pending(process, &pending, &owner, images);
+        if missed == 0 {
+            continue;
         }
-        if missed > 0 {
-            let cause = cause(&lacks, address, &code_history, &own_history);
-            if let Some(count) = process.causes.get_mut(cause as usize) {
-                *count += missed;
+        let cause = space.cause_of(address);
+        process.count_cause(cause, missed);
+        widen(&mut process.unresolved_span, pending.first);
+        widen(&mut process.unresolved_span, pending.last);
+        unresolved.push(UnresolvedAddress {
+            process: index,
+            address,
+            count: missed,
+            cause,
+        });
+    }
+    drop(space);
+    process.code = code;
+    process.images = own_images;
+    process.clrs = clrs;
+}
+
+/// Counts a pending address for its owner. Returns how often nothing owned it.
+fn count_pending(
+    process: &mut Process,
+    pending: &Pending,
+    owner: &AddressOwner,
+    images: &mut Images,
+) -> u64 {
+    let mut missed = 0;
+    let counts = pending.in_image.into_iter().zip(pending.outside);
+    for (origin, (inside, outside)) in Origin::ALL.into_iter().zip(counts) {
+        let tally = process.tally_mut(origin);
+        let all = inside + outside;
+        if let Some(tag) = owner.method {
+            tally.managed += all;
+            if tag.has(Tag::NAMED) {
+                tally.named += all;
             }
-            widen(&mut process.unresolved_span, first);
-            widen(&mut process.unresolved_span, last);
-            unresolved.push(UnresolvedAddress {
-                process: index,
-                address,
-                count: missed,
-                cause,
-            });
+            continue;
+        }
+        // An image that covered the address when it came owns it, even if the image ended later.
+        let in_image = if owner.is_in_image { all } else { inside };
+        tally.image += in_image;
+        if owner.is_identified {
+            tally.identified += in_image;
+        }
+        tally.unresolved += all - in_image;
+        missed += all - in_image;
+        if let Some(tag) = owner.image {
+            images.hit(tag.id, origin, in_image);
+        }
+        if owner.is_precompiled {
+            process.precompiled += in_image;
+            if !owner.is_identified {
+                process.precompiled_unidentified += in_image;
+            }
         }
     }
-    drop((code_history, own_history, native));
-    (process.code, process.images, process.clrs) = (code, own, clrs);
+    missed
+}
+
+/// What owns a pending address.
+struct AddressOwner {
+    method: Option<Tag>,
+    /// Whether an image had the address at its time.
+    is_in_image: bool,
+    /// The image. If none had the address at its time, an image that had it at another time.
+    image: Option<Tag>,
+    /// Whether the image has precompiled code.
+    is_precompiled: bool,
+    /// Whether the PDB of the code is known.
+    is_identified: bool,
+}
+
+/// All that was ever at the addresses of a process.
+struct AddressSpace<'a> {
+    code: History<'a>,
+    images: History<'a>,
+    kernel: &'a History<'a>,
+    /// Images with precompiled code of managed modules, by file name.
+    precompiled: HashMap<&'a str, Precompiled>,
+    lacks: Lacks,
+}
+
+impl AddressSpace<'_> {
+    fn owner_of(&self, address: u64, pending: &Pending, images: &Images) -> AddressOwner {
+        let Pending { first, last, .. } = *pending;
+        let at_its_time = self
+            .images
+            .owner(address, first, last)
+            .or_else(|| self.kernel.owner(address, first, last));
+        let tag = at_its_time.or_else(|| self.images.ever(address));
+        let image = tag.and_then(|tag| images.get(tag.id));
+        let precompiled = image.and_then(|image| self.precompiled.get(&*image.name));
+        let has_pdb = tag.is_some_and(|tag| images.is_identified(tag.id));
+        let is_identified = match precompiled {
+            Some(code) => code.is_identified || (has_pdb && !code.is_il),
+            None => has_pdb,
+        };
+        AddressOwner {
+            method: self.code.owner(address, first, last),
+            is_in_image: at_its_time.is_some(),
+            image: tag,
+            is_precompiled: precompiled.is_some(),
+            is_identified,
+        }
+    }
+
+    /// Why an address resolved to nothing.
+    fn cause_of(&self, address: u64) -> UnresolvedCause {
+        if self.code.ever(address).is_some() {
+            UnresolvedCause::MethodAtOtherTime
+        } else if self.images.ever(address).is_some() {
+            UnresolvedCause::ImageAtOtherTime
+        } else if address >= KERNEL_SPACE {
+            // No rundown lists the kernel.
+            UnresolvedCause::Unknown
+        } else if self.lacks.rundown {
+            UnresolvedCause::NoRundown
+        } else if self.lacks.end_of_rundown {
+            UnresolvedCause::IncompleteRundown
+        } else if self.images.is_empty() {
+            UnresolvedCause::NoImages
+        } else {
+            UnresolvedCause::Unknown
+        }
+    }
 }
 
 /// What would have named addresses of a process.
 struct Lacks {
-    /// It has none, and loads do not stand for it.
+    /// The process has no rundown, and loads were not recorded from its start.
     rundown: bool,
-    /// It has one that is not whole.
+    /// The process has a rundown without its beginning or its end.
     end_of_rundown: bool,
-}
-
-/// Why an address resolved to nothing.
-fn cause(lacks: &Lacks, address: u64, code: &History<'_>, images: &History<'_>) -> UnresolvedCause {
-    if code.ever(address).is_some() {
-        UnresolvedCause::MethodAtOtherTime
-    } else if images.ever(address).is_some() {
-        UnresolvedCause::ImageAtOtherTime
-    } else if address >= KERNEL_SPACE {
-        // No rundown lists the kernel.
-        UnresolvedCause::Unknown
-    } else if lacks.rundown {
-        UnresolvedCause::NoRundown
-    } else if lacks.end_of_rundown {
-        UnresolvedCause::IncompleteRundown
-    } else if images.is_empty() {
-        UnresolvedCause::NoImages
-    } else {
-        UnresolvedCause::Unknown
-    }
 }

@@ -1,34 +1,33 @@
 //! Who had an id at a time: the ids of processes and threads are used again.
 
 use etl_format::Ticks;
-/// One that had an id.
+
+/// An element of a list that had an id.
 #[derive(Clone, Copy, Debug)]
 struct Holder<K> {
     id: K,
-    /// The earliest time from which on it, or one after it, had the id.
+    /// The earliest time from which on it, or a later element with this id, had the id.
     since: Ticks,
+    /// Its index in the list.
     index: u32,
 }
 
-/// Those of a list that had ids.
+/// The elements of a list, by their ids.
 #[derive(Clone, Debug)]
 pub(crate) struct Holders<K> {
-    /// By id, and those of one id in the order of the list: so in that of `since` as well.
+    /// Sorted by id, and for one id by index, which is also the order of `since`.
     all: Vec<Holder<K>>,
 }
 
 impl<K: Copy + Ord> Holders<K> {
-    /// Of a list of ids, with the times from which on they were had; `None` for the beginning.
+    /// Sorts a list of ids, each with the time from which on it was used; `None` means from the
+    /// beginning of the recording.
     pub fn new(list: impl Iterator<Item = (K, Option<Ticks>)>) -> Self {
-        let holder = |(index, (id, started)): (usize, (K, Option<Ticks>))| {
-            let index = u32::try_from(index).ok()?;
-            Some(Holder {
-                id,
-                since: started.unwrap_or(Ticks::MIN),
-                index,
-            })
-        };
-        let mut all: Vec<_> = list.enumerate().map_while(holder).collect();
+        let mut all = Vec::new();
+        for (index, (id, started)) in (0..u32::MAX).zip(list) {
+            let since = started.unwrap_or(Ticks::MIN);
+            all.push(Holder { id, since, index });
+        }
         all.sort_by_key(|holder| (holder.id, holder.index));
         let mut later: Option<Holder<K>> = None;
         for holder in all.iter_mut().rev() {
@@ -40,26 +39,32 @@ impl<K: Copy + Ord> Holders<K> {
         Holders { all }
     }
 
-    /// The place in the list of the one that had an id at a time: of several, the last that had
-    /// begun by then.
+    /// The index in the list of the element that had an id at a time. If there are several, returns
+    /// the last that had begun by then.
     pub fn begun(&self, id: K, time: Ticks) -> Option<usize> {
         let after = self
             .all
             .partition_point(|holder| (holder.id, holder.since) <= (id, time));
-        let last = self
-            .all
-            .get(after.checked_sub(1)?)
-            .filter(|holder| holder.id == id)?;
-        Some(last.index as usize)
+        self.index_at(after.checked_sub(1)?, id)
     }
 
-    /// Likewise, but the first one where none had begun.
+    /// As [`Holders::begun`], but returns the first element with the id if none had begun.
     pub fn at(&self, id: K, time: Ticks) -> Option<usize> {
-        self.begun(id, time).or_else(|| {
-            let first = self.all.partition_point(|holder| holder.id < id);
-            let first = self.all.get(first).filter(|holder| holder.id == id)?;
-            Some(first.index as usize)
-        })
+        if let Some(index) = self.begun(id, time) {
+            return Some(index);
+        }
+        let first = self.all.partition_point(|holder| holder.id < id);
+        self.index_at(first, id)
+    }
+
+    /// The index in the list of the holder at a place, if it has this id.
+    fn index_at(&self, place: usize, id: K) -> Option<usize> {
+        let holder = self.all.get(place)?;
+        if holder.id == id {
+            Some(holder.index as usize)
+        } else {
+            None
+        }
     }
 }
 

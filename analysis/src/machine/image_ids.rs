@@ -1,13 +1,18 @@
-//! What a merge states of images: which one is meant follows from the time, as the next image at
-//! an address may be another one.
+//! What a merge states of images. A statement names a place and has a time, which tells the images
+//! apart that were at the place one after the other.
 
 use etl_format::{ProcessId, Ticks};
 use foldhash::HashMap;
 
 use crate::counted::Span;
 
-/// Process and first address of an image.
-pub(crate) type Place = (ProcessId, u64);
+/// The place of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub pid: ProcessId,
+    /// First address.
+    pub base: u64,
+}
 
 /// Values that records state of the images at a place, in the order of time.
 #[derive(Clone, Debug)]
@@ -28,7 +33,7 @@ impl<T> Default for Stated<T> {
 }
 
 impl<T: Copy + PartialEq> Stated<T> {
-    /// Takes in a record. Of several at one time, one that `is_better` than the last one counts.
+    /// Adds a statement. Of the statements of one time, a later one is kept if it `is_better`.
     pub fn add(&mut self, place: Place, time: Ticks, value: T, is_better: impl Fn(T, T) -> bool) {
         let spans = self.0.entry(place).or_default();
         match spans.last_mut() {
@@ -67,8 +72,14 @@ mod tests {
 
     #[test]
     fn of_finds_what_was_stated_while_the_image_was_there() {
-        let (place, mut ids) = ((ProcessId::new(4), 0x1000), Stated::default());
-        let better = |new: u8, old: u8| new > old;
+        let place = Place {
+            pid: ProcessId::new(4),
+            base: 0x1000,
+        };
+        let mut ids = Stated::default();
+        fn better(new: u8, old: u8) -> bool {
+            new > old
+        }
         for (time, id) in [
             (10, 1),
             (20, 1),
@@ -87,17 +98,18 @@ mod tests {
             [Some(2), Some(3), Some(3)]
         );
         assert_eq!([of(31, 39), of(51, 60)], [None; 2]);
-        let elsewhere = (ProcessId::new(4), 0);
+        let elsewhere = Place { base: 0, ..place };
         assert_eq!(
             ids.of(elsewhere, Span::new(Ticks::new(0), Ticks::new(90))),
             None
         );
-        ids.add((ProcessId::new(5), 0), Ticks::new(10), 7, better);
+        let alone = Place {
+            pid: ProcessId::new(5),
+            base: 0,
+        };
+        ids.add(alone, Ticks::new(10), 7, better);
         assert_eq!(
-            ids.of(
-                (ProcessId::new(5), 0),
-                Span::new(Ticks::new(20), Ticks::new(30))
-            ),
+            ids.of(alone, Span::new(Ticks::new(20), Ticks::new(30))),
             Some(7),
             "the only one"
         );

@@ -7,7 +7,7 @@ use etl_format::read::Record;
 use etl_schema::views::Pdb;
 use etl_schema::views::merge::{self, ImageStamp};
 
-use super::image_ids::Stated;
+use super::image_ids::{Place, Stated};
 use super::names::{Names, file_name};
 use crate::address::Origin;
 use crate::counted::Span;
@@ -19,18 +19,18 @@ pub struct Image {
     pub pid: ProcessId,
     /// First address.
     pub base: u64,
-    /// File name without the path, in lower case; empty where no event states it.
+    /// File name without the path, in lower case; empty if no event states it.
     pub name: Box<str>,
-    /// How many addresses lie in it, by origin, without those of idle processors.
+    /// How many addresses are in it, by origin, without the samples of idle processors.
     pub hits: [u64; Origin::COUNT],
-    /// Its identity, where a merge recorded it: known once the recording was read.
+    /// Its identity, if a merge recorded it; known once the recording was read.
     pub id: Option<ImageId>,
     /// The identity of its file; `None` if no event states it.
     pub stamp: Option<ImageStamp>,
 }
 
 impl Image {
-    /// Whether it is one of the kernel's, which all processes see.
+    /// Whether it is an image of the kernel, which all processes see.
     #[must_use]
     pub fn is_kernel(&self) -> bool {
         self.pid == 0 || self.pid == super::SYSTEM
@@ -42,11 +42,11 @@ impl Image {
 pub enum ImageId {
     /// Its PDB.
     Pdb(Pdb),
-    /// That it has none, or that it could not be read.
+    /// The image has no PDB, or its PDB could not be read.
     None,
 }
 
-/// How many addresses of a process lie in images of the kernel.
+/// How many addresses of a process are in images of the kernel.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KernelHits {
     /// The index of the image with an ordinal.
@@ -113,8 +113,8 @@ impl Images {
         (self.list.len() - 1) as u64
     }
 
-    /// Adds an image to those of the kernel; returns its ordinal among them, which stops at the
-    /// last one of 16 bits.
+    /// Adds an image to the images of the kernel. Returns its ordinal among them; all images beyond
+    /// 16 bits have the last ordinal.
     pub(crate) fn add_kernel(&mut self, index: u64) -> u16 {
         let Ok(ordinal) = u16::try_from(self.kernel.len()) else {
             return u16::MAX;
@@ -138,7 +138,7 @@ impl Images {
         }
     }
 
-    /// Takes in a record, if it is one by which a merge adds an identity.
+    /// Keeps the identity of an image, if the record is a merge's record of one.
     pub(crate) fn identity(
         &mut self,
         record: &Record<'_>,
@@ -149,13 +149,23 @@ impl Images {
             return;
         };
         self.identities += 1;
-        let at = event.process_id.map(ProcessId::new).zip(event.base);
-        if let (Some(names), merge::ImageIdentity::Pdb(pdb)) = (names, event.identity) {
+        if let Some(names) = names
+            && let merge::ImageIdentity::Pdb(pdb) = event.identity
+        {
             names.pdb(pdb, event.pdb_path);
         }
-        let Some(at) = at else { return };
+        let Some(pid) = event.process_id else {
+            return;
+        };
+        let Some(base) = event.base else {
+            return;
+        };
+        let place = Place {
+            pid: ProcessId::new(pid),
+            base,
+        };
         if let Some(stamp) = event.stamp {
-            self.stamps.add(at, timestamp, stamp, |_, _| false);
+            self.stamps.add(place, timestamp, stamp, |_, _| false);
         }
         let id = match event.identity {
             merge::ImageIdentity::None => ImageId::None,
@@ -163,10 +173,10 @@ impl Images {
             _ => return,
         };
         self.ids
-            .add(at, timestamp, id, |_, known| known == ImageId::None);
+            .add(place, timestamp, id, |_, known| known == ImageId::None);
     }
 
-    /// Takes in what the event of an image states of its file.
+    /// Keeps what the event of an image states of its file.
     pub(crate) fn stamp(&mut self, index: u64, stamp: ImageStamp) {
         if let Some(image) = self.get_mut(index) {
             image.stamp.get_or_insert(stamp);
@@ -175,16 +185,18 @@ impl Images {
 
     /// Sets the identity of an image that was stated while it was there.
     pub(crate) fn identify(&mut self, index: u64, lived: Span) {
-        let Images {
-            list, ids, stamps, ..
-        } = self;
-        let image = usize::try_from(index)
-            .ok()
-            .and_then(|index| list.get_mut(index));
-        let Some(image) = image else { return };
-        let at = (image.pid, image.base);
-        image.id = image.id.or_else(|| ids.of(at, lived));
-        image.stamp = image.stamp.or_else(|| stamps.of(at, lived));
+        let Ok(index) = usize::try_from(index) else {
+            return;
+        };
+        let Some(image) = self.list.get_mut(index) else {
+            return;
+        };
+        let place = Place {
+            pid: image.pid,
+            base: image.base,
+        };
+        image.id = image.id.or_else(|| self.ids.of(place, lived));
+        image.stamp = image.stamp.or_else(|| self.stamps.of(place, lived));
     }
 
     fn get_mut(&mut self, index: u64) -> Option<&mut Image> {

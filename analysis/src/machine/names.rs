@@ -1,6 +1,6 @@
 //! Names of methods, modules, assemblies, domains and images.
 //!
-//! There may be millions of methods, so names are kept only where they are asked for:
+//! There may be millions of methods, so names are kept only if they are asked for:
 //! [`Analysis::names`](crate::Analysis::names). Each text is kept once.
 
 use etl_format::Ticks;
@@ -31,7 +31,7 @@ const TIERS: [&str; 8] = [
     "tier 1 instrumented",
 ];
 
-/// The number of the tier in the flags of a method, 0 where none is stated.
+/// The number of the tier in the flags of a method; 0 if none is stated.
 #[must_use]
 pub(crate) const fn tier_of(flags: u32) -> u8 {
     ((flags >> TIER_SHIFT) & TIER_MASK) as u8
@@ -49,11 +49,12 @@ type Text = u32;
 /// Texts, each kept once.
 #[derive(Clone, Debug, Default)]
 struct Texts {
-    /// Numbers by the hash of the text: of texts with the same hash, the next ones by the hashes
-    /// after it.
+    /// Numbers by the hash of the text. If several texts have the same hash, the later ones have the
+    /// next free hashes.
     numbers: HashMap<u64, Text>,
-    /// One after the other, and where each of them ends.
+    /// The texts, one after the other.
     all: String,
+    /// Where each text ends in `all`.
     ends: Vec<usize>,
 }
 
@@ -79,25 +80,27 @@ impl Texts {
             hash = hash.wrapping_add(1);
         }
         self.ends.push(self.all.len());
-        // More than that fit into no memory.
+        // No memory holds more.
         let number = u32::try_from(self.ends.len()).unwrap_or(0);
         self.numbers.insert(hash, number);
         number
     }
 
     fn get(&self, number: Text) -> &str {
-        let text = || {
-            let at = usize::try_from(number).ok()?.checked_sub(1)?;
-            let start = at
-                .checked_sub(1)
-                .map_or(Some(0), |before| self.ends.get(before).copied());
-            self.all.get(start?..*self.ends.get(at)?)
+        self.find(number).unwrap_or("")
+    }
+
+    fn find(&self, number: Text) -> Option<&str> {
+        let index = usize::try_from(number).ok()?.checked_sub(1)?;
+        let start = match index.checked_sub(1) {
+            Some(before) => *self.ends.get(before)?,
+            None => 0,
         };
-        text().unwrap_or("")
+        self.all.get(start..*self.ends.get(index)?)
     }
 }
 
-/// A text in UTF-16 without its NUL and what follows it.
+/// A text in UTF-16 without its NUL and all after it.
 fn until_nul(units: &[u8]) -> &[u8] {
     let end = utf16_nul(units).unwrap_or(units.len() & !1);
     units.get(..end).unwrap_or(units)
@@ -112,14 +115,11 @@ pub(crate) fn text(units: &[u8]) -> String {
 
 /// The file name of a path in UTF-16, in lower case.
 pub(super) fn file_name(path: &[u8]) -> Box<str> {
-    let is_separator = |unit: &[u8]| matches!(unit, [b'\\' | b'/', 0]);
-    let start = path
-        .chunks_exact(2)
-        .rposition(is_separator)
-        .map_or(0, |at| 2 * (at + 1));
-    text(path.get(start..).unwrap_or_default())
-        .to_lowercase()
-        .into()
+    let mut units = path.chunks_exact(2);
+    let separator = units.rposition(|unit| matches!(unit, [b'\\' | b'/', 0]));
+    let start = separator.map_or(0, |index| 2 * (index + 1));
+    let name = text(path.get(start..).unwrap_or_default());
+    name.to_lowercase().into()
 }
 
 /// What events state of a method.
@@ -129,11 +129,11 @@ pub(crate) struct MethodNames {
     pub id: u64,
     /// Id of its module; 0 for helpers of the runtime.
     pub module: u64,
-    /// Metadata token; 0 for what has none.
+    /// Metadata token; 0 for a method without metadata.
     pub token: u32,
     /// Flags, as [`Method::flags`].
     pub flags: u32,
-    /// ReJIT id; `None` where the events are too old to have it.
+    /// ReJIT id; `None` if the events are too old to have it.
     pub version: Option<u64>,
     /// Whether an event names it.
     pub named: bool,
@@ -142,12 +142,18 @@ pub(crate) struct MethodNames {
     signature: Text,
 }
 
-/// What events state of a module, as long as its id is its own.
+impl MethodNames {
+    fn texts(&self) -> [Text; 3] {
+        [self.namespace, self.name, self.signature]
+    }
+}
+
+/// What events state of a module, as long as it has its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ModuleNames {
-    /// Since when, where its load was seen.
+    /// Time of its load, if it was seen.
     pub from: Option<Ticks>,
-    /// Until when, where its unload was seen.
+    /// Time of its unload, if it was seen.
     pub to: Option<Ticks>,
     /// Its assembly.
     pub assembly: u64,
@@ -159,7 +165,8 @@ pub(crate) struct ModuleNames {
     pub native_pdb: Option<Pdb>,
     path: Text,
     native_path: Text,
-    /// When it and all that had the id before it had gone; `i64::MAX` if one of them had not.
+    /// When this module and all modules that had the id before it were unloaded; [`Ticks::MAX`] if
+    /// one of them was not.
     gone: Ticks,
 }
 
@@ -179,8 +186,9 @@ pub(crate) struct Names {
     methods: Vec<MethodNames>,
     /// Number of the last method with an id and a version, by CLR.
     latest: HashMap<(ClrKey, u64, Option<u64>), u32>,
+    /// The modules that had an id, one after the other.
     modules: BTreeMap<(ClrKey, u64), Vec<ModuleNames>>,
-    /// Domain and name.
+    /// Id of the domain, and name.
     assemblies: HashMap<(ClrKey, u64), (u64, Text)>,
     domains: HashMap<(ClrKey, u64), Text>,
     /// Paths of images, by index.
@@ -190,10 +198,15 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Takes in an event of a CLR; for a method, returns its number, under which its code is to be
-    /// kept.
-    pub fn learn(&mut self, clr: ClrKey, from: &clr::Decoded<'_>, timestamp: Ticks) -> Option<u64> {
-        match &from.event {
+    /// Keeps the names in an event of a CLR. For a method, returns its number, under which its code
+    /// is to be kept.
+    pub fn learn(
+        &mut self,
+        clr: ClrKey,
+        decoded: &clr::Decoded<'_>,
+        timestamp: Ticks,
+    ) -> Option<u64> {
+        match &decoded.event {
             clr::Event::Method(_, method) => {
                 let text = method.text();
                 return Some(self.method(clr, method, &text.unwrap_or_default()).into());
@@ -232,10 +245,10 @@ impl Names {
         if let Some(number) = known
             && let Some(before) = self.methods.get_mut(number as usize)
         {
-            // A plain event is about a method that a verbose one names; another name is another
-            // method's, which has the id now.
-            let names = |m: &MethodNames| (m.namespace, m.name, m.signature);
-            if !new.named || names(before) == names(&new) && before.named {
+            // A plain event is about the method that a verbose event named. If the names differ,
+            // another method has the id now.
+            let has_same_names = before.named && before.texts() == new.texts();
+            if !new.named || has_same_names {
                 return number;
             }
             if !before.named && before.token == new.token && before.module == new.module {
@@ -262,19 +275,22 @@ impl Names {
             native_path: self.texts.number(text.native_path),
             gone: Ticks::MAX,
         };
-        for (pdb, path) in [text.il_pdb, text.native_pdb]
-            .into_iter()
-            .zip([text.il_pdb_path, text.native_pdb_path])
-        {
-            if let Some(pdb) = pdb.filter(|_| !path.is_empty()) {
-                let path = self.texts.number(path);
-                self.pdbs.entry(pdb).or_insert(path);
-            }
-        }
+        self.module_pdb(text.il_pdb, text.il_pdb_path);
+        self.module_pdb(text.native_pdb, text.native_pdb_path);
         add_module(self.modules.entry((clr, module.id)).or_default(), new);
     }
 
-    /// Takes in the path of an image, by its index.
+    /// Keeps the path of a PDB, in UTF-16.
+    fn module_pdb(&mut self, pdb: Option<Pdb>, path: &[u8]) {
+        if let Some(pdb) = pdb
+            && !path.is_empty()
+        {
+            let path = self.texts.number(path);
+            self.pdbs.entry(pdb).or_insert(path);
+        }
+    }
+
+    /// Keeps the path of an image, by its index.
     pub fn image(&mut self, index: u64, path: &[u8]) {
         let Ok(index) = usize::try_from(index) else {
             return;
@@ -283,12 +299,14 @@ impl Names {
         if self.images.len() <= index {
             self.images.resize(index + 1, 0);
         }
-        if let Some(known) = self.images.get_mut(index).filter(|known| **known == 0) {
+        if let Some(known) = self.images.get_mut(index)
+            && *known == 0
+        {
             *known = path;
         }
     }
 
-    /// Takes in the path of a PDB, in the encoding of a linker.
+    /// Keeps the path of a PDB, in the encoding of a linker.
     pub fn pdb(&mut self, pdb: Pdb, path: &[u8]) {
         if !path.is_empty() && !self.pdbs.contains_key(&pdb) {
             let units: Vec<u8> = ansi_text(path)
@@ -300,7 +318,7 @@ impl Names {
         }
     }
 
-    /// Path of a PDB; empty where no event states it.
+    /// Path of a PDB; empty if no event states it.
     #[must_use]
     pub fn pdb_path(&self, pdb: Pdb) -> &str {
         self.pdbs.get(&pdb).map_or("", |&path| self.texts.get(path))
@@ -312,13 +330,14 @@ impl Names {
         self.methods.get(usize::try_from(number).ok()?)
     }
 
-    /// Type with its namespace, name and signature of a method.
+    /// The type with its namespace, the name and the signature of a method.
     #[must_use]
     pub fn names_of(&self, method: &MethodNames) -> [&str; 3] {
-        [method.namespace, method.name, method.signature].map(|text| self.texts.get(text))
+        method.texts().map(|text| self.texts.get(text))
     }
 
-    /// The module that had an id at a time: of several, the first that had not gone by then.
+    /// The module that had an id at a time. If there are several, returns the first that had not
+    /// gone by then.
     #[must_use]
     pub fn module_at(&self, clr: ClrKey, id: u64, timestamp: Ticks) -> Option<&ModuleNames> {
         module_at(self.modules.get(&(clr, id))?, timestamp)
@@ -326,12 +345,13 @@ impl Names {
 
     /// All modules: their CLR, their id, and what events state.
     pub fn modules(&self) -> impl Iterator<Item = (ClrKey, u64, &ModuleNames)> {
-        self.modules
-            .iter()
-            .flat_map(|(&(clr, id), spans)| spans.iter().map(move |m| (clr, id, m)))
+        self.modules.iter().flat_map(|(&(clr, id), modules)| {
+            let modules = modules.iter();
+            modules.map(move |module| (clr, id, module))
+        })
     }
 
-    /// Paths of the IL and of the native image of a module; empty where there is none.
+    /// Paths of the IL and of the native image of a module; empty if there is none.
     #[must_use]
     pub fn paths_of(&self, module: &ModuleNames) -> [&str; 2] {
         [module.path, module.native_path].map(|text| self.texts.get(text))
@@ -350,28 +370,26 @@ impl Names {
     /// Name of a domain.
     #[must_use]
     pub fn domain(&self, clr: ClrKey, id: u64) -> Option<&str> {
-        self.domains
-            .get(&(clr, id))
-            .map(|&name| self.texts.get(name))
+        let &name = self.domains.get(&(clr, id))?;
+        Some(self.texts.get(name))
     }
 
-    /// Path of an image; empty where no event states it.
+    /// Path of an image; empty if no event states it.
     #[must_use]
     pub fn image_path(&self, index: u64) -> &str {
-        let at = usize::try_from(index).ok();
-        at.and_then(|at| self.images.get(at))
-            .map_or("", |&path| self.texts.get(path))
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        match self.images.get(index) {
+            Some(&path) => self.texts.get(path),
+            None => "",
+        }
     }
 }
 
-/// Adds what an event states of a module to those that had its id before.
-fn add_module(spans: &mut Vec<ModuleNames>, new: ModuleNames) {
-    match spans
-        .last_mut()
-        .filter(|last| last.to.is_none() && last.path == new.path)
-    {
-        // Listed again, it is what it was.
-        Some(last) => {
+/// Adds what an event states of a module to the modules that had its id before.
+fn add_module(modules: &mut Vec<ModuleNames>, new: ModuleNames) {
+    match modules.last_mut() {
+        // The same module is listed again.
+        Some(last) if last.to.is_none() && last.path == new.path => {
             last.to = new.to;
             last.il_pdb = last.il_pdb.or(new.il_pdb);
             last.native_pdb = last.native_pdb.or(new.native_pdb);
@@ -379,18 +397,18 @@ fn add_module(spans: &mut Vec<ModuleNames>, new: ModuleNames) {
                 last.native_path = new.native_path;
             }
         }
-        None => spans.push(new),
+        _ => modules.push(new),
     }
-    if let Some((last, before)) = spans.split_last_mut() {
+    if let Some((last, before)) = modules.split_last_mut() {
         let gone = before.last().map_or(Ticks::MIN, |before| before.gone);
         last.gone = last.to.unwrap_or(Ticks::MAX).max(gone);
     }
 }
 
-/// Of those that had an id, the first that had not gone by a time, or the last.
-fn module_at(spans: &[ModuleNames], timestamp: Ticks) -> Option<&ModuleNames> {
-    let first = spans.partition_point(|module| module.gone < timestamp);
-    spans.get(first).or(spans.last())
+/// Of the modules that had an id, the first that had not gone by a time, or else the last.
+fn module_at(modules: &[ModuleNames], timestamp: Ticks) -> Option<&ModuleNames> {
+    let first = modules.partition_point(|module| module.gone < timestamp);
+    modules.get(first).or(modules.last())
 }
 
 #[cfg(test)]
@@ -416,7 +434,7 @@ mod tests {
             (0..7).map(|number| texts.get(number)).collect::<Vec<_>>(),
             list
         );
-        // What follows a NUL is no part of a text.
+        // A text ends before a NUL.
         assert_eq!(texts.number(&utf16("ab\0cd")), 5);
         // Half of a pair is replaced.
         let half = texts.number(&[0x48, 0xd8]);
@@ -431,18 +449,23 @@ mod tests {
         ) {
             let mut spans = Vec::new();
             for (path, to) in events {
-                let (assembly, flags) = (0, 0);
-                let (il_pdb, native_pdb, native_path, gone) = (None, None, 0, Ticks::new(0));
-                let from = None;
-                let to = to.map(Ticks::new);
                 let new = ModuleNames {
-                    from, to, assembly, flags, il_pdb, native_pdb, path, native_path, gone,
+                    from: None,
+                    to: to.map(Ticks::new),
+                    assembly: 0,
+                    flags: 0,
+                    il_pdb: None,
+                    native_pdb: None,
+                    path,
+                    native_path: 0,
+                    gone: Ticks::new(0),
                 };
                 add_module(&mut spans, new);
                 for time in [i64::MIN, i64::MAX].into_iter().chain(-1..21) {
                     let time = Ticks::new(time);
-                    let had = |of: &&ModuleNames| of.to.is_none_or(|to| time <= to);
-                    let first = spans.iter().find(had).or(spans.last());
+                    let mut modules = spans.iter();
+                    let first = modules.find(|module| module.to.is_none_or(|to| time <= to));
+                    let first = first.or(spans.last());
                     prop_assert_eq!(module_at(&spans, time), first);
                 }
             }

@@ -1,4 +1,4 @@
-//! What is known of one process.
+//! A process: its names, its code and images, its CLRs and their rundowns.
 
 mod brackets;
 mod events;
@@ -15,7 +15,6 @@ use foldhash::HashMap;
 use serde::Serialize;
 
 use super::images::KernelHits;
-use super::listed::Listed;
 use super::names::text;
 use super::runtime::{Bracket, Clr};
 use super::signs::{MethodSigns, SignCount};
@@ -47,7 +46,7 @@ pub enum UnresolvedCause {
 }
 
 impl UnresolvedCause {
-    /// All of them.
+    /// All causes, in the order of reports.
     pub const ALL: [UnresolvedCause; 7] = [
         UnresolvedCause::NoRundown,
         UnresolvedCause::IncompleteRundown,
@@ -58,7 +57,7 @@ impl UnresolvedCause {
         UnresolvedCause::TooManyAddresses,
     ];
 
-    /// In words.
+    /// The cause in words.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
@@ -73,16 +72,28 @@ impl UnresolvedCause {
     }
 }
 
+/// Which lists of the kernel have a process, and when threads of it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Listed {
+    /// The list at the start of the session has it.
+    pub at_start: bool,
+    /// The list at its end has it.
+    pub at_end: bool,
+    /// Times of the first and the last start of a thread of it.
+    pub threads: Option<Span>,
+}
+
 with_accessors! {
-    /// What is known of one process.
+    /// A process of the machine.
     #[derive(Clone, Debug, Default)]
     pub struct Process {
         copy {
             /// Its id.
             pid: ProcessId,
-            /// The process that started it; `None` where no event states it.
+            /// The process that started it; `None` if no event states it.
             parent_pid: Option<ProcessId>,
-            /// Terminal session; `None` where no event states it.
+            /// Terminal session; `None` if no event states it.
             session_id: Option<u32>,
             /// Exit status, if it ended inside the trace.
             exit_status: Option<i32>,
@@ -122,8 +133,8 @@ with_accessors! {
             implausible: Counted,
             /// Unloads of code under the id of another method than its load.
             unloads_as_other: Counted,
-            /// Loads of compiled code without a beginning of its compilation, once those that the
-            /// recording found under way are over.
+            /// Loads of compiled code without a beginning of its compilation, once the
+            /// compilations that had begun before the recording are over.
             loads_without_jit: Counted,
             /// Loads of compiled code by another thread than the one that compiled it.
             loads_by_other_thread: Counted,
@@ -141,7 +152,7 @@ with_accessors! {
             unresolved_span: Option<Span>,
             /// Addresses in native images of managed modules that no method covers.
             precompiled: u64,
-            /// Those of them in an image without a known PDB identity.
+            /// Of these, addresses in an image without a known PDB identity.
             precompiled_unidentified: u64,
             /// Which lists of the kernel have it.
             listed: Listed,
@@ -149,9 +160,9 @@ with_accessors! {
         borrow {
             /// File name of its image.
             name: String => str,
-            /// Its user as a SID, `S-1-5-18`; empty where no event states it.
+            /// Its user as a SID, `S-1-5-18`; empty if no event states it.
             user: Box<str> => str,
-            /// Command line; empty where no event states it, and where names are not kept.
+            /// Command line; empty if no event states it, or names are not kept.
             command_line: Box<str> => str,
             /// Its CLRs, by instance.
             clrs: BTreeMap<u16, Clr> => BTreeMap<u16, Clr>,
@@ -186,14 +197,14 @@ with_accessors! {
             pending: PendingAddresses,
             /// Indices of the open brackets, by kind and instance.
             open: HashMap<(Enumeration, u16), Vec<usize>>,
-            /// Index of the bracket that the last enumerated item stood in.
+            /// Index of the bracket in which the last item was enumerated.
             inside: Option<usize>,
-            /// The enumeration and the CLR that it is of, as long as no bracket begins or ends.
+            /// The enumeration and the CLR of this bracket, as long as no bracket begins or ends.
             inside_of: Option<(Enumeration, u16)>,
             /// A CLR that is there.
             last_clr: Option<u16>,
-            /// The module that a method named last, its CLR, and whether the method had a name.
-            last_module: Option<(u64, u16, bool)>,
+            /// The module that a method named last.
+            last_module: Option<LastModule>,
         }
     }
 }
@@ -224,8 +235,8 @@ impl Process {
         self.end_of_addresses = if wide { END_OF_USER_SPACE } else { 1 << 32 };
     }
 
-    /// Takes over what an event states of the process; `texts` is whether long ones are kept.
-    pub(crate) fn learn(&mut self, event: &kernel::Process<'_>, texts: bool) {
+    /// Keeps what an event states of the process. `keeps_texts` is whether long texts are kept.
+    pub(crate) fn learn(&mut self, event: &kernel::Process<'_>, keeps_texts: bool) {
         if let Some(name) = event.name().filter(|name| !name.is_empty()) {
             self.name = ansi_text(name).into_owned();
             self.parent_pid = event.parent().map(ProcessId::new);
@@ -236,12 +247,12 @@ impl Process {
             render::sid(&mut text, user);
             self.user = String::from_utf8(text).unwrap_or_default().into();
         }
-        if texts && let Some(line) = event.command_line().filter(|line| !line.is_empty()) {
+        if keeps_texts && let Some(line) = event.command_line().filter(|line| !line.is_empty()) {
             self.command_line = text(line).into();
         }
     }
 
-    /// Takes over who started it and the path of its image.
+    /// Keeps who started it, and the file name of its image.
     pub(crate) fn describe(&mut self, parent: ProcessId, image: Utf16<'_>) {
         let path = text(image.bytes());
         let name = etl_format::file_name(&path);
@@ -251,14 +262,14 @@ impl Process {
         }
     }
 
-    /// Takes over a file name that may be cut, where none is known.
+    /// Keeps a file name that may be cut, if none is known.
     pub(crate) fn name_if_unknown(&mut self, name: &[u8]) {
         if self.name.is_empty() {
             self.name = ansi_text(name).into_owned();
         }
     }
 
-    /// The process ended, and what it had is gone.
+    /// The process ended, and its code and images are gone.
     pub(super) fn end(&mut self, timestamp: Ticks, exit_status: Option<i32>) {
         self.ended = Some(timestamp);
         self.exit_status = exit_status;
@@ -271,13 +282,10 @@ impl Process {
     /// the process or the recording ended.
     #[must_use]
     pub fn compiled_left(&self) -> u64 {
-        let is_loaded = |tag: Tag| tag.has(Tag::LOADED | Tag::JITTED) && !tag.has(Tag::DYNAMIC);
-        self.left_at_end
-            + self
-                .code
-                .alive()
-                .filter(|range| is_loaded(range.tag))
-                .count() as u64
+        let left = self.code.alive().filter(|range| {
+            range.tag.has(Tag::LOADED | Tag::JITTED) && !range.tag.has(Tag::DYNAMIC)
+        });
+        self.left_at_end + left.count() as u64
     }
 
     /// Counts of its method events, by what they show of the sessions.
@@ -292,25 +300,22 @@ impl Process {
         self.clr_events > 0
     }
 
-    /// The instance of the CLR that an event is of. Events that do not name their CLR (version 0)
-    /// are those of a process's only one.
-    pub(crate) fn instance_of(&self, from: &clr::Decoded<'_>) -> u16 {
-        let only = || {
-            self.clrs
-                .keys()
-                .next()
-                .copied()
-                .filter(|_| self.clrs.len() == 1)
+    /// The number of the CLR that logged an event. An event that does not name its CLR (version 0)
+    /// belongs to the only CLR of the process.
+    pub(crate) fn instance_of(&self, decoded: &clr::Decoded<'_>) -> u16 {
+        let instance = match (decoded.instance, self.clrs.first_key_value()) {
+            (Some(instance), _) => instance,
+            (None, Some((&only, _))) if self.clrs.len() == 1 => only,
+            (None, _) => 0,
         };
-        let instance = from.instance.or_else(only).unwrap_or(0);
         if self.clrs.len() >= Self::CLRS && !self.clrs.contains_key(&instance) {
             return u16::MAX;
         }
         instance
     }
 
-    /// CLRs of a process that are kept apart; the others count as one. A process has a handful
-    /// at the most.
+    /// CLRs of a process that are kept apart; the others are counted as one. A process has a
+    /// handful at most.
     const CLRS: usize = 256;
     /// Bytes of code of a method. The largest methods are tables that programs generate; they have
     /// a few MiB.
@@ -320,11 +325,11 @@ impl Process {
 
     /// Counts an event of the CLR.
     #[inline]
-    pub(crate) fn clr_seen(&mut self, rundown: bool, timestamp: Ticks) {
+    pub(crate) fn clr_seen(&mut self, is_rundown: bool, timestamp: Ticks) {
         self.clr_events += 1;
         let first = self.clr_span.map_or(timestamp, |span| span.first);
         self.clr_span = Some(Span::new(first, timestamp));
-        if !rundown {
+        if !is_rundown {
             self.last_runtime = Some(timestamp);
         }
     }
@@ -342,8 +347,9 @@ impl Process {
     /// their domains, and code.
     #[must_use]
     pub fn is_recorded_from_start(&self) -> bool {
-        let is_recorded = |clr: &Clr| clr.started.is_some() && clr.domains.loaded > 0;
-        !self.clrs.is_empty() && self.clrs.values().all(is_recorded) && self.methods_loaded > 0
+        let mut clrs = self.clrs.values();
+        let are_recorded = clrs.all(|clr| clr.started.is_some() && clr.domains.loaded > 0);
+        are_recorded && !self.clrs.is_empty() && self.methods_loaded > 0
     }
 
     /// Counts an address that no managed code covers so far. `free` is how many more can be kept.
@@ -410,6 +416,16 @@ pub struct UnfinishedJit {
     pub unloaded: Option<Ticks>,
 }
 
+/// The module that a method named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LastModule {
+    id: u64,
+    /// The CLR of the process.
+    instance: u16,
+    /// Whether the event named the method.
+    has_names: bool,
+}
+
 /// A method that is being compiled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Jitting {
@@ -421,4 +437,13 @@ pub(crate) struct Jitting {
     is_listed: bool,
     /// When unknown code of it was unloaded.
     unloaded: Option<Ticks>,
+}
+
+impl Process {
+    /// Whether an event of the kernel is about the process itself.
+    #[must_use]
+    pub fn is_listed(&self) -> bool {
+        let has_life = self.started.is_some() || self.ended.is_some();
+        has_life || self.listed.at_start || self.listed.at_end
+    }
 }

@@ -10,11 +10,11 @@ use crate::address::{
 };
 use crate::keys::ProcessIndex;
 
-/// Frames of a stack that has a key, which counts for every process that used the key. The kernel
-/// takes 192.
+/// Frames of a stack that has a key, and is counted for every process that used the key. The kernel
+/// records at most 192.
 const MAX_KEYED_FRAMES: usize = 512;
 
-/// What addresses resolve to besides the code and images of their process.
+/// Resolves addresses: keeps what they resolved to, and the images of the kernel.
 #[derive(Debug)]
 pub(crate) struct Resolver {
     /// Images of the kernel, shared by all processes.
@@ -23,7 +23,7 @@ pub(crate) struct Resolver {
     stacks: StackCache,
     /// How many more pending addresses can be kept.
     pub free: usize,
-    /// Whether addresses count.
+    /// Whether addresses are counted.
     pub counts: bool,
 }
 
@@ -54,14 +54,14 @@ impl Resolver {
         }
         match frames.as_wide() {
             Some(wide) if (2..=StackCache::MAX_FRAMES).contains(&wide.len()) => {
-                self.whole(processes, index, origin, wide, time);
+                self.cached_stack(processes, index, origin, wide, time);
             }
             _ => self.stack(processes, index, origin, frames.iter(), time),
         }
     }
 
-    /// Resolves a stack as a whole, if it came before.
-    fn whole(
+    /// Counts a stack as a whole if it came before, else resolves its addresses.
+    fn cached_stack(
         &mut self,
         processes: &mut [Process],
         index: ProcessIndex,
@@ -72,15 +72,14 @@ impl Resolver {
         let Some(process) = processes.get_mut(index.get()) else {
             return;
         };
-        let (code, images) = (process.code.changes(), process.images.changes());
+        let changes = process.code.changes() + process.images.changes();
+        let state = 1 + self.kernel.changes() + changes;
         let by = ProcessOrigin::new(index, origin);
-        match self
-            .stacks
-            .count(by, 1 + self.kernel.changes() + images + code, wide, time)
-        {
+        match self.stacks.count(by, state, wide, time) {
             Lookup::Counted => {
                 let tally = process.tally_mut(origin);
-                (tally.stacks, tally.frames) = (tally.stacks + 1, tally.frames + wide.len() as u64);
+                tally.stacks += 1;
+                tally.frames += wide.len() as u64;
             }
             Lookup::Known => {
                 self.stack(processes, index, origin, addresses(wide), time);
@@ -117,7 +116,8 @@ impl Resolver {
             };
             // Grows with each change of what an address of this process can resolve to.
             let space = 1 + self.kernel.changes() + process.images.changes();
-            let (code, cache) = (&process.code, &mut self.addresses);
+            let code = &process.code;
+            let cache = &mut self.addresses;
             let missed = frames.find(|&address| {
                 count += 1;
                 !cache.count(by, address, space + code.changes_at(address), time)
@@ -127,7 +127,8 @@ impl Resolver {
         }
         if let Some(process) = processes.get_mut(index.get()) {
             let tally = process.tally_mut(origin);
-            (tally.stacks, tally.frames) = (tally.stacks + 1, tally.frames + count);
+            tally.stacks += 1;
+            tally.frames += count;
         }
     }
 
@@ -179,21 +180,24 @@ impl Resolver {
         let images = process.images.changes();
         let state = 1 + kernel.changes() + images + process.code.changes_at(address);
         let resolved = match owner(address, process, kernel) {
-            Found::Kernel(index) => (Owner::Kernel, usize::try_from(index).ok()),
-            Found::Method => (Owner::Method, None),
-            Found::Open(cover) => {
-                let index = process.pending.index_at(address, time, cover, free);
-                (
-                    if cover.in_image {
-                        Owner::Image
-                    } else {
-                        Owner::Unresolved
-                    },
-                    index,
-                )
-            }
+            Found::Kernel(index) => Resolved {
+                owner: Owner::Kernel,
+                index: usize::try_from(index).ok(),
+            },
+            Found::Method => Resolved {
+                owner: Owner::Method,
+                index: None,
+            },
+            Found::Open(cover) => Resolved {
+                owner: if cover.in_image {
+                    Owner::Image
+                } else {
+                    Owner::Unresolved
+                },
+                index: process.pending.index_at(address, time, cover, free),
+            },
         };
-        if let Some(before) = addresses.insert((by, address), state, time, resolved) {
+        if let Some(before) = addresses.insert(by, address, state, time, resolved) {
             count_address(processes, before);
         }
     }
@@ -208,14 +212,9 @@ fn count_address(processes: &mut [Process], cached: CachedAddress) {
     let Some(process) = processes.get_mut(cached.by.process().get()) else {
         return;
     };
-    let resolved = (cached.owner, cached.index());
-    add(
-        process,
-        cached.by.origin(),
-        resolved,
-        cached.count.into(),
-        cached.last,
-    );
+    let count = u64::from(cached.count);
+    let origin = cached.by.origin();
+    add(process, origin, cached.resolved(), count, cached.last);
 }
 
 /// Counts the addresses of a stack as often as it came.
@@ -234,7 +233,8 @@ fn count_stack(processes: &mut [Process], stack: &CachedStack) {
     }
 }
 
-fn add(process: &mut Process, origin: Origin, (owner, index): Resolved, count: u64, last: Ticks) {
+fn add(process: &mut Process, origin: Origin, resolved: Resolved, count: u64, last: Ticks) {
+    let Resolved { owner, index } = resolved;
     match owner {
         Owner::Method => {
             *process.tally_mut(origin) += Tally {

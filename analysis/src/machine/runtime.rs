@@ -1,5 +1,4 @@
-//! What is known of one CLR in a process: its domains, assemblies and modules, and the brackets of
-//! its rundowns.
+//! A CLR in a process: its domains, assemblies and modules, and the brackets of its rundowns.
 
 use etl_format::{ThreadId, Ticks};
 use etl_schema::clr::Enumeration;
@@ -21,7 +20,7 @@ const PRECOMPILED: u32 = 0x2 | READY_TO_RUN | 0x40;
 /// An event was about it.
 const KNOWN: u8 = 0x80;
 
-/// What is known of a module, an assembly or a domain.
+/// A module, an assembly or a domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Item {
     /// How it is known: [`Tag::LOADED`], [`Tag::AT_START`], [`Tag::AT_END`].
@@ -32,9 +31,9 @@ pub struct Item {
     parts: u8,
     /// How a domain with it is known, in the same way as `bits`: modules only.
     pub in_domain: u8,
-    /// Timestamp of the load, where it was seen.
+    /// Timestamp of the load, if it was seen.
     pub from: Option<Ticks>,
-    /// Timestamp of the unload, where it was seen.
+    /// Timestamp of the unload, if it was seen.
     pub to: Option<Ticks>,
 }
 
@@ -50,16 +49,16 @@ impl Item {
     }
 }
 
-/// How an enumerated item stands to the others of its bracket.
+/// What is wrong with an event about an item, compared with the events before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// It was listed by this bracket already.
     pub twice: bool,
-    /// It came before an item that has to precede it, or after one that has to follow it.
+    /// It came before an item that has to precede it, or after an item that has to follow it.
     pub disordered: bool,
-    /// It is loaded though it was there.
+    /// It is loaded although it was there.
     pub again: bool,
-    /// It is unloaded though nothing showed before that it was there.
+    /// It is unloaded although nothing showed before that it was there.
     pub unknown: bool,
 }
 
@@ -78,7 +77,7 @@ with_accessors! {
         borrow {}
         own {
             known: BTreeMap<u64, Item>,
-            /// Those that an event was about; the others are only named as the whole of a part.
+            /// Items that an event was about; the others are only named as the whole of a part.
             noted: usize,
         }
     }
@@ -91,7 +90,7 @@ impl Items {
         self.noted
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.noted == 0
@@ -103,7 +102,7 @@ impl Items {
         self.known.get(&id).is_some_and(Item::is_known)
     }
 
-    /// All of them, by id.
+    /// The items with their ids, in the order of the ids.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Item)> {
         self.known
             .iter()
@@ -111,7 +110,7 @@ impl Items {
             .map(|(&id, known)| (id, known))
     }
 
-    /// Takes in an event about one. `mark` is the ordinal of the open bracket, 0 for none.
+    /// Notes an event about an item. `mark` is the ordinal of the open bracket, 0 for none.
     pub(crate) fn note(
         &mut self,
         via: clr::Change,
@@ -128,7 +127,7 @@ impl Items {
             clr::Change::Load => {
                 self.loaded += 1;
                 let again = known.has(Tag::LOADED) && known.to.is_none();
-                // Its id is used again: what rundowns listed was another one.
+                // Its id is used again: rundowns listed the item that had the id before.
                 if known.to.is_some() {
                     let listed = Tag::AT_START | Tag::AT_END;
                     known.bits &= !listed;
@@ -170,7 +169,7 @@ impl Items {
         }
     }
 
-    /// One of them, if an event was about it.
+    /// An item by its id, if an event was about it.
     #[must_use]
     pub fn get(&self, id: u64) -> Option<&Item> {
         self.known.get(&id).filter(|known| known.is_known())
@@ -206,7 +205,7 @@ pub const fn listed_by(kind: Enumeration) -> u8 {
     }
 }
 
-/// What the rules look at of a module.
+/// What events state of a module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModuleFacts {
     /// Its assembly.
@@ -215,7 +214,7 @@ pub struct ModuleFacts {
     pub flags: u32,
     /// File name of its IL, without the path.
     pub name: Box<str>,
-    /// File name of its native image, without the path; empty where it has none.
+    /// File name of its native image, without the path; empty if it has none.
     pub native_name: Box<str>,
     /// Whether any of its events can hold the identities of PDBs.
     pub has_identity: bool,
@@ -265,12 +264,12 @@ with_accessors! {
     #[derive(Clone, Debug, Default)]
     pub struct Clr {
         copy {
-            /// Its version, where an event states it.
+            /// Its version, if an event states it.
             version: Option<[u16; 4]>,
             /// 1 for the desktop framework, 2 for Core.
             sku: Option<u16>,
-            /// When an event of the runtime provider stated first what it is: it started, or a
-            /// session requested its state (capture state). Both log the same.
+            /// When an event of the runtime provider first stated what it is: it started, or a
+            /// session requested its state (capture state). Both log the same event.
             started: Option<Ticks>,
             /// When its default domain was unloaded, with which it ends.
             ended: Option<Ticks>,
@@ -290,7 +289,7 @@ with_accessors! {
             assemblies: Items => Items,
             /// Application domains.
             domains: Items => Items,
-            /// What else is known of the modules.
+            /// What events state of the modules.
             module_facts: BTreeMap<u64, ModuleFacts> => BTreeMap<u64, ModuleFacts>,
             /// Modules of methods that no event names.
             unnamed_modules: BTreeSet<u64> => BTreeSet<u64>,
@@ -307,7 +306,7 @@ with_accessors! {
             assembly_domains: BTreeSet<u64>,
             /// When code of the methods of a module was unloaded, first and last, by module.
             method_unloads: BTreeMap<u64, Span>,
-            /// The same of modules whose id another one has now.
+            /// The same of modules whose id another module has now.
             past_method_unloads: Vec<MethodUnloads>,
             /// Modules in their domains, with the ordinal of the bracket that listed them last.
             domain_parts: BTreeMap<(u64, u64), u8>,
@@ -316,7 +315,7 @@ with_accessors! {
 }
 
 impl Clr {
-    /// Modules whose id is another one's now that are kept for [`method_unloads`].
+    /// Modules whose id another module has now, and that are kept for [`method_unloads`].
     ///
     /// [`method_unloads`]: Clr::method_unloads
     const MAX_PAST: usize = 1 << 12;
@@ -340,23 +339,21 @@ impl Clr {
     }
 
     /// Compiled methods that were loaded, and that may have gone without an event of their own:
-    /// those of modules that were unloaded, or that no end rundown lists.
+    /// the methods of modules that were unloaded, or that no end rundown lists.
     #[must_use]
     pub fn methods_maybe_gone(&self) -> u64 {
-        let is_listed = |id: u64| {
-            self.modules
-                .get(id)
-                .is_some_and(|item| item.has(Tag::AT_END))
-        };
-        let others = self
-            .method_modules
-            .iter()
-            .filter(|(id, _)| !is_listed(**id));
-        self.methods_of_unloaded + others.map(|(_, methods)| methods).sum::<u64>()
+        let mut sum = self.methods_of_unloaded;
+        for (&id, methods) in &self.method_modules {
+            let module = self.modules.get(id);
+            if module.is_none_or(|module| !module.has(Tag::AT_END)) {
+                sum += methods;
+            }
+        }
+        sum
     }
 
-    /// Takes in that a module is loaded or unloaded: what is known of methods under its id may
-    /// be of one that has gone.
+    /// A module is loaded or unloaded: the known methods under its id may be the methods of a
+    /// module that has gone.
     pub(super) fn module_changed(&mut self, id: u64, via: clr::Change) {
         if let Some(methods) = self.method_modules.get_mut(&id) {
             self.methods_of_unloaded += std::mem::take(methods);
@@ -376,7 +373,7 @@ impl Clr {
         }
     }
 
-    /// Takes in that a compiled method of a module is loaded or unloaded.
+    /// A compiled method of a module is loaded or unloaded.
     pub(super) fn method_changed(&mut self, module: u64, via: clr::Change) {
         if let Some(methods) = self.method_modules.get_mut(&module) {
             *methods = match via {
@@ -392,7 +389,7 @@ impl Clr {
         !self.modules.is_empty() || !self.method_modules.is_empty()
     }
 
-    /// Takes in a module of a domain: returns whether the open bracket listed it before.
+    /// Notes a module of a domain. Returns whether the open bracket listed it before.
     pub(super) fn domain_part(&mut self, part: clr::DomainModule, mark: u8) -> bool {
         let before = self.domain_parts.insert((part.module, part.domain), mark);
         mark != 0 && before == Some(mark)
@@ -477,7 +474,28 @@ pub struct Bracket {
 }
 
 impl Bracket {
-    /// Whether it is there from its beginning to its end.
+    /// A bracket with its first event, which neither opened nor closed it.
+    pub(super) fn new(kind: Enumeration, instance: u16, thread: ThreadId, time: Ticks) -> Self {
+        Bracket {
+            kind,
+            instance,
+            opened: None,
+            closed: None,
+            nested: false,
+            thread,
+            last: time,
+            listed: Counts::default(),
+            twice: 0,
+            disordered: 0,
+            first_disordered: None,
+            other_threads: 0,
+            compiled: 0,
+            precompiled: 0,
+            maps: 0,
+        }
+    }
+
+    /// Whether its beginning and its end were recorded.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.opened.is_some() && self.closed.is_some()

@@ -18,11 +18,12 @@ pub struct MethodSign {
 }
 
 impl MethodSign {
-    /// Flags that count.
+    /// Flags that decide whether the CLR raises the event.
     const FLAGS: u32 = 0x1f;
 
     /// The sign of a method event with these flags.
     #[must_use]
+    #[doc(hidden)]
     pub const fn new(change: Change, flags: u32, named: bool) -> Self {
         MethodSign {
             change,
@@ -37,8 +38,8 @@ impl MethodSign {
         self.flags & 0x19 == 8
     }
 
-    /// Whether it is the load of code that was compiled at run time, of dynamic methods and helpers
-    /// included.
+    /// Whether it is the load of code that was compiled at run time, including the code of dynamic
+    /// methods and helpers.
     #[must_use]
     pub fn is_jit_load(self) -> bool {
         self.change == Change::Load && !self.is_precompiled()

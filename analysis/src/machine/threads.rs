@@ -14,14 +14,14 @@ pub struct Thread {
     pub tid: ThreadId,
     /// Id of its process.
     pub pid: ProcessId,
-    /// Time of its start; `None` where it was there when the recording began, or where the
-    /// recording has no thread events.
+    /// Time of its start; `None` if it was there when the recording began, or the recording has no
+    /// thread events.
     pub started: Option<Ticks>,
-    /// Time of its end; `None` where the recording does not show it.
+    /// Time of its end; `None` if the recording does not show it.
     pub ended: Option<Ticks>,
-    /// Address at which its own code begins; 0 where no event states it.
+    /// Address at which its own code begins; 0 if no event states it.
     pub start_address: u64,
-    /// Its name; empty where no event states it, and where names are not kept.
+    /// Its name; empty if no event states it, or names are not kept.
     pub name: Box<str>,
 }
 
@@ -48,15 +48,15 @@ impl Threads {
         self.now.get(&tid).map(|current| current.pid)
     }
 
-    /// An event names a thread and its process: that counts where the thread is not known.
+    /// An event names a thread and its process: adds the thread if it is not known.
     pub fn seen(&mut self, tid: ThreadId, pid: ProcessId) {
         if !self.now.contains_key(&tid) {
             self.begin(tid, pid, None);
         }
     }
 
-    /// A list of the kernel names a thread and its process. An event of an earlier thread with this
-    /// id may have named another one. Returns whether it did.
+    /// A list of the kernel names a thread and its process. Returns whether an event named another
+    /// process before, of an earlier thread with this id.
     pub fn listed(&mut self, tid: ThreadId, pid: ProcessId) -> bool {
         let is_other = self.pid_of(tid).is_some_and(|known| known != pid);
         if is_other {
@@ -77,20 +77,18 @@ impl Threads {
     /// A thread ends. Its process stays known, for events that are logged after the end. Returns
     /// whether the kernel had listed the thread, or shown its start.
     pub fn end(&mut self, tid: ThreadId, pid: ProcessId, time: Ticks) -> bool {
-        let listed = self
-            .now
-            .get(&tid)
-            .is_some_and(|now| now.pid == pid && now.listed);
-        if self.pid_of(tid) != Some(pid) {
-            self.begin(tid, pid, None);
+        let mut is_listed = false;
+        match self.now.get(&tid) {
+            Some(now) if now.pid == pid => is_listed = now.listed,
+            _ => self.begin(tid, pid, None),
         }
         if let Some(thread) = self.current(tid) {
             thread.ended = Some(time);
         }
-        listed
+        is_listed
     }
 
-    /// What an event states of a thread besides its process.
+    /// Keeps what an event states of a thread in addition to its process.
     pub fn describe(&mut self, tid: ThreadId, start_address: u64, name: Option<Box<str>>) {
         let Some(thread) = self.current(tid) else {
             return;
@@ -107,14 +105,13 @@ impl Threads {
         let mut index = u32::MAX;
         if self.list.len() < MAX_THREADS {
             index = self.list.len() as u32;
-            let (start_address, name) = (0, Box::default());
             self.list.push(Thread {
                 tid,
                 pid,
                 started,
                 ended: None,
-                start_address,
-                name,
+                start_address: 0,
+                name: Box::default(),
             });
         }
         self.now.insert(

@@ -62,7 +62,7 @@ impl PdbId {
         format!("{0}/{1}/{0}", self.name, self.key())
     }
 
-    /// Path of the portable PDB on a symbol server: it has `FFFFFFFF` in place of the age.
+    /// Path of the portable PDB on a symbol server: it has `FFFFFFFF` instead of the age.
     #[must_use]
     pub fn portable_server_path(&self) -> String {
         format!("{0}/{1}FFFFFFFF/{0}", self.name, digits(self.guid))
@@ -70,7 +70,7 @@ impl PdbId {
 }
 
 /// Path of an image on a symbol server: `app.dll/5F1C6A30a000/app.dll`. `path` is its path or name,
-/// `time_date_stamp` that of its header, and `size` the bytes that it takes in memory.
+/// `time_date_stamp` is in its header, and `size` is its size in memory.
 #[must_use]
 pub fn image_server_path(path: &str, time_date_stamp: u32, size: u64) -> String {
     let name = file_name(path);

@@ -20,7 +20,8 @@ use crate::symbols::{Function, FunctionOffset, SourceLine};
 const MAX_DECORATED: usize = 2048;
 
 /// The functions at offsets in an image, from its Windows PDB. Each offset has a list: the function
-/// itself, then the one that was inlined there, and so on; an empty one where no function is.
+/// itself, then the function that was inlined there, and so on. The list of an offset without a
+/// function is empty.
 ///
 /// # Errors
 /// When the file cannot be read, or is damaged.
@@ -28,11 +29,11 @@ pub fn functions(path: &Path, offsets: &[u32]) -> Result<Vec<Vec<Function>>> {
     with_context(path, |context| look_up(context, offsets))
 }
 
-/// Functions begin at multiples of this; the padding before counts as part of the function that it
-/// follows, as in [`functions`].
+/// Functions begin at multiples of this. The padding before is part of the function that it follows,
+/// as in [`functions`].
 const ALIGNMENT: u32 = 16;
 
-/// A function by its offsets in an image: the first one, and the one after the last.
+/// A function: its first offset in the image, and the offset after its last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Range {
     start: u32,
@@ -40,8 +41,8 @@ struct Range {
     name: Arc<str>,
 }
 
-/// All functions of an image, from its Windows PDB: for addresses that are not known beforehand.
-/// Functions that were inlined are those that they were inlined into.
+/// All functions of an image, from its Windows PDB, for addresses that are not known beforehand. An
+/// address in an inlined function has the function that it was inlined into.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionTable(Vec<Range>);
 
@@ -52,16 +53,16 @@ impl FunctionTable {
     /// When the file cannot be read, or is damaged.
     pub fn read(path: &Path) -> Result<Self> {
         with_context(path, |context| {
-            let (mut texts, mut ranges) = (Texts::default(), Vec::new());
+            let mut texts = Texts::default();
+            let mut ranges = Vec::new();
             for function in context.functions() {
                 let Some(name) = function.name else { continue };
                 let end = function
                     .end_rva
                     .and_then(|end| end.checked_next_multiple_of(ALIGNMENT));
-                let (start, end) = (function.start_rva, end.unwrap_or(u32::MAX));
                 ranges.push(Range {
-                    start,
-                    end,
+                    start: function.start_rva,
+                    end: end.unwrap_or(u32::MAX),
                     name: texts.get(&undecorated(name)),
                 });
             }

@@ -67,11 +67,10 @@ pub struct SymbolPaths {
 }
 
 impl SymbolPaths {
-    /// Lists the PDBs in files and directories. Directories are searched with those in them, so
-    /// they may be the output of a build, or the cache of a symbol server
-    /// (`name.pdb/GUIDAGE/name.pdb`). A text as in `_NT_SYMBOL_PATH`
-    /// (`srv*C:\symbols*https://server;D:\build`) stands for its directories; servers are not
-    /// asked.
+    /// Lists the PDBs in files and directories. Directories are searched with their
+    /// subdirectories, so they may be the output of a build, or the cache of a symbol server
+    /// (`name.pdb/GUIDAGE/name.pdb`). Of a text as in `_NT_SYMBOL_PATH`
+    /// (`srv*C:\symbols*https://server;D:\build`), the directories are searched, not the servers.
     ///
     /// # Errors
     /// When a file or a directory does not exist, or cannot be read.
@@ -105,14 +104,15 @@ impl SymbolPaths {
 
     /// Lists the files of a directory, in the order of their names.
     fn walk(&mut self, directory: &Path, depth: usize, left: &mut usize) -> Result<()> {
-        let failed = |error| Error::io(directory, error);
         let mut below = Vec::new();
-        for entry in fs::read_dir(directory).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
+        let entries = fs::read_dir(directory).map_err(|error| Error::io(directory, error))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| Error::io(directory, error))?;
             let after = left.checked_sub(1);
             *left = after.ok_or_else(|| Error::new(directory, Reason::TooManyFiles))?;
             // A link to a directory may lead back.
-            let kind = entry.file_type().map_err(failed)?;
+            let kind = entry.file_type();
+            let kind = kind.map_err(|error| Error::io(directory, error))?;
             below.push((entry.path(), kind.is_dir()));
         }
         below.sort();
@@ -135,7 +135,7 @@ impl SymbolPaths {
         self.files.is_empty()
     }
 
-    /// The files that were named one by one and are no PDBs.
+    /// The files that were named one by one and are not PDBs.
     #[must_use]
     pub fn not_pdbs(&self) -> Vec<&Path> {
         self.named
@@ -185,13 +185,20 @@ fn parts(path: PathBuf) -> Vec<PathBuf> {
     if path.exists() {
         return vec![path];
     }
-    let is_local = |part: &&str| {
-        let part = part.to_ascii_lowercase();
-        let is_keyword = matches!(&*part, "" | "srv" | "symsrv" | "cache" | "symsrv.dll");
-        !is_keyword && !part.contains("://")
-    };
-    let parts = text.split([';', '*']).map(str::trim).filter(is_local);
-    parts.map(PathBuf::from).collect()
+    let mut directories = Vec::new();
+    for part in text.split([';', '*']).map(str::trim) {
+        if is_directory(part) {
+            directories.push(PathBuf::from(part));
+        }
+    }
+    directories
+}
+
+/// Whether a part of a symbol path is a directory.
+fn is_directory(part: &str) -> bool {
+    let part = part.to_ascii_lowercase();
+    let is_keyword = matches!(&*part, "" | "srv" | "symsrv" | "cache" | "symsrv.dll");
+    !is_keyword && !part.contains("://")
 }
 
 /// Whether a file begins as PDBs do.
@@ -204,13 +211,9 @@ fn is_pdb(path: &Path) -> bool {
 
 /// The kind of a file that is this PDB.
 fn check(path: &Path, id: &PdbId) -> Result<PdbKind> {
-    let failed = |error| Error::io(path, error);
     let mut magic = Vec::new();
-    File::open(path)
-        .map_err(failed)?
-        .take(4)
-        .read_to_end(&mut magic)
-        .map_err(failed)?;
+    let read = File::open(path).and_then(|file| file.take(4).read_to_end(&mut magic));
+    read.map_err(|error| Error::io(path, error))?;
     if magic == PORTABLE_MAGIC {
         let guid = guarded(path, || portable_guid(path))?;
         if guid == id.guid() {
@@ -238,8 +241,8 @@ fn other(path: &Path, found: String, id: &PdbId) -> Error {
 
 fn portable_guid(path: &Path) -> Result<Guid> {
     let bytes = portable::bytes(path)?;
-    let failed = |error| Error::new(path, Reason::malformed(error));
-    let pdb = PortablePdb::parse(&bytes).map_err(failed)?;
+    let pdb = PortablePdb::parse(&bytes);
+    let pdb = pdb.map_err(|error| Error::new(path, Reason::malformed(error)))?;
     let id = pdb
         .pdb_id()
         .ok_or_else(|| Error::new(path, Reason::NoIdentity))?;
@@ -253,10 +256,12 @@ struct Identity {
 }
 
 fn windows_identity(path: &Path) -> Result<Identity> {
-    let failed = |error| Error::new(path, Reason::malformed(error));
     let file = File::open(path).and_then(BoundedFile::new);
-    let mut pdb = PDB::open(file.map_err(|error| Error::io(path, error))?).map_err(failed)?;
-    let about = pdb.pdb_information().map_err(failed)?;
+    let file = file.map_err(|error| Error::io(path, error))?;
+    let pdb = PDB::open(file);
+    let mut pdb = pdb.map_err(|error| Error::new(path, Reason::malformed(error)))?;
+    let about = pdb.pdb_information();
+    let about = about.map_err(|error| Error::new(path, Reason::malformed(error)))?;
     // Tools that change a PDB later increment the first age; the image has the second.
     let age = pdb
         .debug_information()

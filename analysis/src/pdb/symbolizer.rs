@@ -22,7 +22,7 @@ type ErrorObserver = Box<dyn Fn(&Error) + Send + Sync>;
 
 /// Names the code of recordings by PDBs: the code of a profile, and single addresses.
 ///
-/// A PDB is read when the first address needs it. A PDB that is missing or damaged is no error:
+/// A PDB is read when the first address needs it. A missing or damaged PDB is not an error:
 /// its code has no names, [`take_missing`](Self::take_missing) counts it, and
 /// [`on_error`](Self::on_error) sees what is wrong.
 ///

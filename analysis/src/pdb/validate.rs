@@ -85,7 +85,7 @@ impl Records {
             .copied()
     }
 
-    /// Whether a type is that of a function.
+    /// Whether a type is the type of a function.
     fn is_function(&self, index: impl ItemIndex) -> bool {
         matches!(
             self.kind(index.into()),
@@ -107,7 +107,7 @@ impl Records {
     }
 
     /// Whether the symbols of a module can be followed: their ends come after them, they are nested
-    /// to a sensible depth, and their types and ids are those of functions.
+    /// to a sensible depth, and they have types and ids of functions.
     pub fn is_sound(&self, module: &ModuleInfo<'_>) -> Result<bool> {
         let mut open: Vec<SymbolIndex> = Vec::new();
         let mut symbols = module.symbols()?;

@@ -1,9 +1,10 @@
 //! Makes the profile of what was collected: names for addresses, and one tree of frames.
 
-use etl_format::{ProcessId, ThreadId};
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use etl_format::{ProcessId, ThreadId};
 use foldhash::HashMap;
 
 use super::code::CodeSource;
@@ -11,13 +12,13 @@ use super::collector::SampleCollector;
 use super::frames::{Detail, FrameKey, FrameTable, UNKNOWN};
 use super::il_maps::IlMaps;
 use super::locations::Locations;
-use super::stacks::{NONE, Owner};
+use super::stacks::{NONE, Node, Owner, Stacks};
 use super::tree::{CallNode, Root, TimedSample};
 use super::{Profile, Weight};
 use crate::keys::ProcessIndex;
 use crate::machine::Machine;
 
-/// Id of the idle process, whose threads run where no other does.
+/// Id of the idle process, whose threads run if no other thread does.
 const IDLE: u32 = 0;
 
 /// What a profile is made of.
@@ -56,7 +57,7 @@ impl ProfileOptions {
         ProfileOptions::default()
     }
 
-    /// What is one frame.
+    /// Which code is one frame.
     #[must_use]
     pub fn detail(self, detail: Detail) -> Self {
         ProfileOptions { detail, ..self }
@@ -134,276 +135,380 @@ pub(super) struct Growing {
 }
 
 impl SampleCollector {
-    /// The profile of what was collected, with names from the whole recording. `machine` is
-    /// that of the pass that this observed, with [names](crate::Analysis::names).
+    /// The profile of what was collected, with names from the whole recording. `machine` is the
+    /// machine of the same pass, with [names](crate::Analysis::names).
     #[must_use]
     pub fn profile(&self, machine: &Machine, options: &ProfileOptions) -> Profile {
-        let stacks = &self.stacks;
-        let mut locations = Locations::new(machine, stacks);
+        let mut locations = Locations::new(machine, &self.stacks);
         if let Some(source) = &options.code_source {
-            locations.name(stacks, &**source, options.il_maps.as_deref());
+            locations.name(&self.stacks, &**source, options.il_maps.as_deref());
         }
-        let owners = &locations.owners;
+        let mut builder = Builder::new(machine, options, &self.stacks, &locations);
+        builder.add_nodes();
         let mut profile = Profile {
-            intervals: self
-                .sampled
-                .map(|span| self.intervals.between(span))
-                .unwrap_or_default(),
             with_stack: self.with_stack,
+            idle: builder.idle,
+            roots: builder.roots,
+            frames: builder.table.frames.into_iter().collect(),
+            modules: builder.table.modules,
             ..Profile::default()
         };
-        let mut table = FrameTable::default();
-        let mut frames = vec![usize::MAX; stacks.locations.len()];
-        // Frames of functions that were inlined at a location, outermost first.
-        let mut inlined: HashMap<u32, Vec<usize>> = HashMap::default();
-        let mut tree: Vec<Growing> = Vec::new();
-        let mut children: HashMap<(u32, usize), u32> = HashMap::default();
-        children.reserve(stacks.nodes.len());
-        let mut roots: HashMap<(Option<ProcessIndex>, Option<ThreadId>), u32> = HashMap::default();
-        let is_idle = |owner: &Owner| {
-            let process = owner.process.and_then(|index| machine.process(index));
-            process.is_some_and(|process| process.pid() == IDLE)
-        };
-        let idle: Vec<bool> = owners.iter().map(is_idle).collect();
-        let mut under_idle = vec![false; stacks.nodes.len()];
-        // The node of the new tree for each of the collected ones, which come after their parents.
-        let mut mapped = vec![NONE; stacks.nodes.len()];
-        for (index, node) in stacks.nodes.iter().enumerate() {
-            let is_idle = match under_idle.get(node.parent as usize) {
-                Some(&above) => above,
-                None => idle.get(node.location as usize).copied().unwrap_or(false),
-            };
-            if is_idle {
-                profile.idle += node.weight;
-                if let Some(under) = under_idle.get_mut(index) {
-                    *under = true;
-                }
-            }
-            let number;
-            if node.parent == NONE {
-                let Some(&Owner { process, tid }) = owners.get(node.location as usize) else {
-                    continue;
-                };
-                let pid = process
-                    .and_then(|index| machine.process(index))
-                    .map(|p| p.pid());
-                if !options.admits(process, pid, tid) {
-                    continue;
-                }
-                let tid = options.by_thread.then_some(tid);
-                number = *roots.entry((process, tid)).or_insert_with(|| {
-                    let root = Root {
-                        process,
-                        pid,
-                        tid,
-                        ..Root::default()
-                    };
-                    profile.roots.push(root);
-                    let frame = profile.roots.len() - 1;
-                    tree.push(Growing {
-                        parent: NONE,
-                        frame,
-                        weight: Weight::default(),
-                    });
-                    (tree.len() - 1) as u32
-                });
-            } else {
-                let parent = mapped.get(node.parent as usize).copied().unwrap_or(NONE);
-                if parent == NONE {
-                    continue;
-                }
-                let Some(frame) = frames.get_mut(node.location as usize) else {
-                    continue;
-                };
-                if *frame == usize::MAX {
-                    let Some(location) = stacks.locations.get(node.location as usize) else {
-                        continue;
-                    };
-                    let symbol = locations.symbol(node.location as usize, location);
-                    let names = locations.names(node.location as usize, location, symbol.as_ref());
-                    let key = FrameKey {
-                        symbol: symbol.as_ref(),
-                        address: location.address,
-                        is_kernel: location.address >= machine.kernel_begins(),
-                        function: names.functions.first(),
-                        line: names.line,
-                    };
-                    *frame = table.number(&key, options.detail);
-                    if let Some(inner @ [_, ..]) = names.functions.get(1..) {
-                        let mut numbers = Vec::with_capacity(inner.len());
-                        for function in inner {
-                            let key = FrameKey {
-                                function: Some(function),
-                                line: None,
-                                ..key
-                            };
-                            numbers.push(table.number(&key, options.detail));
-                        }
-                        inlined.insert(node.location, numbers);
-                    }
-                }
-                let mut add = |parent, frame| {
-                    child(
-                        &mut tree,
-                        &mut children,
-                        &table,
-                        (parent, frame),
-                        options.detail,
-                    )
-                };
-                let inner = inlined.get(&node.location).map_or(&[][..], Vec::as_slice);
-                let outer = add(parent, *frame);
-                number = inner
-                    .iter()
-                    .fold(outer, |parent, &frame| add(parent, frame));
-            }
-            if let Some(mapped) = mapped.get_mut(index) {
-                *mapped = number;
-            }
-            if let Some(to) = tree.get_mut(number as usize) {
-                to.weight += node.weight;
-            }
+        if let Some(span) = self.sampled {
+            profile.intervals = self.intervals.between(span);
         }
-        profile.frames = table.frames.into_iter().collect();
-        profile.modules = table.modules;
-        let places = profile.arrange(&tree);
-        let place = |number: &u32| places.get(*number as usize).map_or(NONE, |&at| at as u32);
-        profile.stacks = mapped.iter().map(place).collect();
+        let places = profile.arrange(&builder.tree);
+        for &node in &builder.mapped {
+            let place = places.get(node as usize);
+            profile
+                .stacks
+                .push(place.map_or(NONE, |&place| place as u32));
+        }
         for kept in &self.kept {
-            let number = mapped.get(kept.node as usize).copied().unwrap_or(NONE);
-            if let Some(&node) = places.get(number as usize) {
-                let weight = self.weight(kept.time);
-                let (time, processor) = (kept.time, kept.processor);
+            let node = builder.mapped.get(kept.node as usize);
+            let node = node.copied().unwrap_or(NONE);
+            if let Some(&place) = places.get(node as usize) {
                 profile.samples.push(TimedSample {
-                    time,
-                    node,
-                    weight,
-                    processor,
+                    time: kept.time,
+                    node: place,
+                    weight: self.weight(kept.time),
+                    processor: kept.processor,
                 });
             }
         }
         for root in &mut profile.roots {
             let process = root.process.and_then(|index| machine.process(index));
-            root.process_name = process.map_or("", |p| p.name()).into();
-            let thread = root
-                .tid
-                .and_then(|tid| machine.thread_of(root.process, tid));
+            root.process_name = process.map_or("", |process| process.name()).into();
+            let tid = root.tid;
+            let thread = tid.and_then(|tid| machine.thread_of(root.process, tid));
             root.thread_name = thread.map_or("", |thread| &thread.name).into();
         }
         profile
     }
 }
 
-/// The child of a node for a frame.
-fn child(
-    tree: &mut Vec<Growing>,
-    children: &mut HashMap<(u32, usize), u32>,
-    table: &FrameTable,
-    (parent, frame): (u32, usize),
-    detail: Detail,
-) -> u32 {
-    let above = tree
-        .get(parent as usize)
-        .filter(|above| above.parent != NONE);
-    let is_same = above.is_some_and(|above| above.frame == frame);
-    let is_open = |frame: usize| {
-        table
-            .frames
-            .get_index(frame)
-            .is_some_and(|f| !f.kind.is_managed() && &*f.method == UNKNOWN)
-    };
-    if is_same && matches!(detail, Detail::Methods | Detail::Lines) && is_open(frame) {
-        return parent;
+/// Makes the tree of frames from the tree of collected addresses.
+struct Builder<'b> {
+    machine: &'b Machine,
+    options: &'b ProfileOptions,
+    stacks: &'b Stacks,
+    locations: &'b Locations<'b>,
+    table: FrameTable,
+    /// The frame of each location; `usize::MAX` until it is needed.
+    frames: Vec<usize>,
+    /// Frames of functions that were inlined at a location, outermost first.
+    inlined: HashMap<u32, Vec<usize>>,
+    tree: Vec<Growing>,
+    /// Nodes of the tree by parent and frame.
+    children: HashMap<(u32, usize), u32>,
+    roots: Vec<Root>,
+    /// Nodes of the roots by process, and by thread if each thread has a tree.
+    root_nodes: HashMap<ThreadOfRoot, u32>,
+    /// The node of the tree for each collected node, which comes after its parent.
+    mapped: Vec<u32>,
+    /// The weight of idle processors.
+    idle: Weight,
+}
+
+/// A process, and a thread if each thread has a tree of its own.
+type ThreadOfRoot = (Option<ProcessIndex>, Option<ThreadId>);
+
+impl<'b> Builder<'b> {
+    fn new(
+        machine: &'b Machine,
+        options: &'b ProfileOptions,
+        stacks: &'b Stacks,
+        locations: &'b Locations<'b>,
+    ) -> Self {
+        let mut children = HashMap::default();
+        children.reserve(stacks.nodes.len());
+        Builder {
+            machine,
+            options,
+            stacks,
+            locations,
+            table: FrameTable::default(),
+            frames: vec![usize::MAX; stacks.locations.len()],
+            inlined: HashMap::default(),
+            tree: Vec::new(),
+            children,
+            roots: Vec::new(),
+            root_nodes: HashMap::default(),
+            mapped: vec![NONE; stacks.nodes.len()],
+            idle: Weight::default(),
+        }
     }
-    let next = tree.len() as u32;
-    let number = *children.entry((parent, frame)).or_insert(next);
-    if number == next {
-        tree.push(Growing {
-            parent,
-            frame,
+
+    /// Adds the collected nodes that the options select.
+    fn add_nodes(&mut self) {
+        let owners = &self.locations.owners;
+        let is_idle_owner: Vec<bool> = owners.iter().map(|owner| self.is_idle(owner)).collect();
+        let mut is_idle_node = vec![false; self.stacks.nodes.len()];
+        for (index, node) in self.stacks.nodes.iter().enumerate() {
+            let is_idle = match is_idle_node.get(node.parent as usize) {
+                Some(&parent) => parent,
+                None => is_idle_owner.get(node.location as usize) == Some(&true),
+            };
+            if is_idle {
+                self.idle += node.weight;
+                if let Some(is_idle_node) = is_idle_node.get_mut(index) {
+                    *is_idle_node = true;
+                }
+            }
+            let number = if node.is_root() {
+                self.root(node.location)
+            } else {
+                self.node(node)
+            };
+            let Some(number) = number else { continue };
+            if let Some(mapped) = self.mapped.get_mut(index) {
+                *mapped = number;
+            }
+            if let Some(growing) = self.tree.get_mut(number as usize) {
+                growing.weight += node.weight;
+            }
+        }
+    }
+
+    fn is_idle(&self, owner: &Owner) -> bool {
+        let process = owner.process.and_then(|index| self.machine.process(index));
+        process.is_some_and(|process| process.pid() == IDLE)
+    }
+
+    /// The node of the tree for a root, by its index among the owners; `None` if the options do not
+    /// select its process and thread.
+    fn root(&mut self, owner: u32) -> Option<u32> {
+        let &Owner { process, tid } = self.locations.owners.get(owner as usize)?;
+        let of_machine = process.and_then(|index| self.machine.process(index));
+        let pid = of_machine.map(|process| process.pid());
+        if !self.options.admits(process, pid, tid) {
+            return None;
+        }
+        let tid = if self.options.by_thread {
+            Some(tid)
+        } else {
+            None
+        };
+        if let Some(&number) = self.root_nodes.get(&(process, tid)) {
+            return Some(number);
+        }
+        let number = self.tree.len() as u32;
+        self.tree.push(Growing {
+            parent: NONE,
+            frame: self.roots.len(),
             weight: Weight::default(),
         });
+        self.roots.push(Root {
+            process,
+            pid,
+            tid,
+            ..Root::default()
+        });
+        self.root_nodes.insert((process, tid), number);
+        Some(number)
     }
-    number
+
+    /// The node of the tree for a collected node; `None` if its parent has none.
+    fn node(&mut self, node: &Node) -> Option<u32> {
+        let parent = *self.mapped.get(node.parent as usize)?;
+        if parent == NONE {
+            return None;
+        }
+        let frame = self.frame(node.location)?;
+        let mut number = self.child(parent, frame);
+        if let Some(inlined) = self.inlined.get(&node.location).cloned() {
+            for frame in inlined {
+                number = self.child(number, frame);
+            }
+        }
+        Some(number)
+    }
+
+    /// The frame of a location, by its index.
+    fn frame(&mut self, index: u32) -> Option<usize> {
+        let known = *self.frames.get(index as usize)?;
+        if known != usize::MAX {
+            return Some(known);
+        }
+        let location = self.stacks.locations.get(index as usize)?;
+        let symbol = self.locations.symbol(index as usize, location);
+        let symbol = symbol.as_ref();
+        let names = self.locations.names(index as usize, location, symbol);
+        let key = FrameKey {
+            symbol,
+            address: location.address,
+            is_kernel: location.address >= self.machine.kernel_begins(),
+            function: names.functions.first(),
+            line: names.line,
+        };
+        let frame = self.table.number(&key, self.options.detail);
+        if let Some(inner @ [_, ..]) = names.functions.get(1..) {
+            let mut numbers = Vec::with_capacity(inner.len());
+            for function in inner {
+                let key = FrameKey {
+                    function: Some(function),
+                    line: None,
+                    ..key
+                };
+                numbers.push(self.table.number(&key, self.options.detail));
+            }
+            self.inlined.insert(index, numbers);
+        }
+        if let Some(known) = self.frames.get_mut(index as usize) {
+            *known = frame;
+        }
+        Some(frame)
+    }
+
+    /// The child of a node for a frame.
+    fn child(&mut self, parent: u32, frame: usize) -> u32 {
+        if self.continues(parent, frame) {
+            return parent;
+        }
+        let next = self.tree.len() as u32;
+        let number = *self.children.entry((parent, frame)).or_insert(next);
+        if number == next {
+            self.tree.push(Growing {
+                parent,
+                frame,
+                weight: Weight::default(),
+            });
+        }
+        number
+    }
+
+    /// Whether a frame belongs to the same node as its caller: addresses of one image without a
+    /// known method that follow each other are one frame.
+    fn continues(&self, parent: u32, frame: usize) -> bool {
+        let Some(caller) = self.tree.get(parent as usize) else {
+            return false;
+        };
+        let is_same = caller.parent != NONE && caller.frame == frame;
+        if !is_same || !matches!(self.options.detail, Detail::Methods | Detail::Lines) {
+            return false;
+        }
+        let frame = self.table.frames.get_index(frame);
+        frame.is_some_and(|frame| !frame.kind.is_managed() && &*frame.method == UNKNOWN)
+    }
 }
 
 impl Profile {
-    /// Arranges nodes, which come after their parents, so that those below a node follow it, the
+    /// Arranges nodes, which come after their parents, so that the nodes below a node follow it, the
     /// heaviest first. Returns their new places.
     pub(super) fn arrange(&mut self, tree: &[Growing]) -> Vec<usize> {
-        let mut totals: Vec<Weight> = tree.iter().map(|node| node.weight).collect();
-        let mut below: Vec<Vec<u32>> = vec![Vec::new(); tree.len()];
-        for (index, node) in tree.iter().enumerate().rev() {
-            let total = totals.get(index).copied().unwrap_or_default();
-            if let Some(sum) = totals.get_mut(node.parent as usize) {
-                *sum += total;
+        let sums = Sums::new(tree);
+        let mut roots = Vec::new();
+        for (index, node) in (0..).zip(tree) {
+            if node.parent == NONE {
+                roots.push(index);
             }
-            if let Some(below) = below.get_mut(node.parent as usize) {
+        }
+        roots.sort_by_key(|&root| sums.rank(root));
+        let mut places = vec![usize::MAX; tree.len()];
+        let mut unordered: Vec<Option<Root>> = self.roots.drain(..).map(Some).collect();
+        for root in roots {
+            let first = self.nodes.len();
+            self.arrange_below(tree, root, &sums, &mut places);
+            let index = tree.get(root as usize).map_or(0, |node| node.frame);
+            if let Some(mut root) = unordered.get_mut(index).and_then(Option::take) {
+                root.first = first;
+                root.end = self.nodes.len();
+                self.roots.push(root);
+            }
+        }
+        places
+    }
+
+    /// Adds a root and the nodes below it.
+    fn arrange_below(&mut self, tree: &[Growing], root: u32, sums: &Sums, places: &mut [usize]) {
+        let mut open = vec![Visit::Enter {
+            index: root,
+            depth: 0,
+        }];
+        while let Some(visit) = open.pop() {
+            let (index, depth) = match visit {
+                Visit::Enter { index, depth } => (index, depth),
+                Visit::Leave { place } => {
+                    let end = self.nodes.len();
+                    if let Some(node) = self.nodes.get_mut(place) {
+                        node.end = end;
+                    }
+                    continue;
+                }
+            };
+            let Some(node) = tree.get(index as usize) else {
+                continue;
+            };
+            let place = self.nodes.len();
+            if let Some(to) = places.get_mut(index as usize) {
+                *to = place;
+            }
+            self.nodes.push(CallNode {
+                parent: places.get(node.parent as usize).copied(),
+                frame: if depth > 0 { Some(node.frame) } else { None },
+                depth,
+                exclusive: node.weight,
+                inclusive: sums.inclusive(index),
+                end: 0,
+            });
+            open.push(Visit::Leave { place });
+            for &child in sums.below(index).iter().rev() {
+                open.push(Visit::Enter {
+                    index: child,
+                    depth: depth + 1,
+                });
+            }
+        }
+    }
+}
+
+/// A step of a walk through a tree.
+enum Visit {
+    Enter { index: u32, depth: u32 },
+    Leave { place: usize },
+}
+
+/// The sums of a tree, and the children of its nodes.
+struct Sums {
+    /// The weight of each node with the nodes below it.
+    inclusive: Vec<Weight>,
+    /// The children of each node, the heaviest first.
+    below: Vec<Vec<u32>>,
+}
+
+impl Sums {
+    fn new(tree: &[Growing]) -> Self {
+        let mut sums = Sums {
+            inclusive: tree.iter().map(|node| node.weight).collect(),
+            below: vec![Vec::new(); tree.len()],
+        };
+        for (index, node) in tree.iter().enumerate().rev() {
+            let inclusive = sums.inclusive(index as u32);
+            if let Some(sum) = sums.inclusive.get_mut(node.parent as usize) {
+                *sum += inclusive;
+            }
+            if let Some(below) = sums.below.get_mut(node.parent as usize) {
                 below.push(index as u32);
             }
         }
-        let heaviest = |index: &u32| {
-            let total = totals.get(*index as usize).copied().unwrap_or_default();
-            (std::cmp::Reverse(total), *index)
-        };
-        for below in &mut below {
-            below.sort_by_key(heaviest);
+        let mut below = std::mem::take(&mut sums.below);
+        for children in &mut below {
+            children.sort_by_key(|&child| sums.rank(child));
         }
-        let mut roots: Vec<u32> = (0..tree.len() as u32)
-            .filter(|&index| {
-                tree.get(index as usize)
-                    .is_some_and(|node| node.parent == NONE)
-            })
-            .collect();
-        roots.sort_by_key(heaviest);
-        let mut places = vec![usize::MAX; tree.len()];
-        let mut order = Vec::with_capacity(roots.len());
-        for root in roots {
-            let first = self.nodes.len();
-            // Nodes to enter, with their depth; `None` leaves the node of a place.
-            let mut open: Vec<Result<(u32, u32), usize>> = vec![Ok((root, 0))];
-            while let Some(next) = open.pop() {
-                let (index, depth) = match next {
-                    Ok(node) => node,
-                    Err(place) => {
-                        let end = self.nodes.len();
-                        if let Some(node) = self.nodes.get_mut(place) {
-                            node.end = end;
-                        }
-                        continue;
-                    }
-                };
-                let Some(node) = tree.get(index as usize) else {
-                    continue;
-                };
-                let place = self.nodes.len();
-                if let Some(to) = places.get_mut(index as usize) {
-                    *to = place;
-                }
-                self.nodes.push(CallNode {
-                    parent: places.get(node.parent as usize).copied(),
-                    frame: (depth > 0).then_some(node.frame),
-                    depth,
-                    exclusive: node.weight,
-                    inclusive: totals.get(index as usize).copied().unwrap_or_default(),
-                    end: 0,
-                });
-                open.push(Err(place));
-                let below = below.get(index as usize).map_or(&[][..], Vec::as_slice);
-                open.extend(below.iter().rev().map(|&child| Ok((child, depth + 1))));
-            }
-            let at = tree.get(root as usize).map_or(0, |node| node.frame);
-            if let Some(root) = self.roots.get_mut(at) {
-                (root.first, root.end) = (first, self.nodes.len());
-            }
-            order.push(at);
-        }
-        let mut by_place: Vec<Option<Root>> = self.roots.drain(..).map(Some).collect();
-        self.roots.extend(
-            order
-                .into_iter()
-                .filter_map(|at| by_place.get_mut(at)?.take()),
-        );
-        places
+        sums.below = below;
+        sums
+    }
+
+    fn inclusive(&self, index: u32) -> Weight {
+        let weight = self.inclusive.get(index as usize);
+        weight.copied().unwrap_or_default()
+    }
+
+    fn below(&self, index: u32) -> &[u32] {
+        self.below.get(index as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// The heaviest nodes come first; nodes of one weight keep their order.
+    fn rank(&self, index: u32) -> (Reverse<Weight>, u32) {
+        (Reverse(self.inclusive(index)), index)
     }
 }

@@ -5,11 +5,30 @@ use foldhash::HashMap;
 
 use crate::keys::ProcessIndex;
 
-/// Pages of code that are kept one by one; a change of more counts for the whole process.
+/// Pages of code that are kept one by one; a change of more pages is a change of the whole process.
 const MAX_PAGES: u64 = 64;
 
-/// The time before all others, and the one after.
-const ALWAYS: (Ticks, Ticks) = (Ticks::MIN, Ticks::MAX);
+/// A time in which nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unchanged {
+    /// When it begins.
+    pub from: Ticks,
+    /// When the next change is.
+    pub to: Ticks,
+}
+
+impl Unchanged {
+    /// Cuts it at changes around `time`.
+    fn narrow(&mut self, changes: &[Ticks], time: Ticks) {
+        let next = changes.partition_point(|&change| change <= time);
+        if let Some(&last) = next.checked_sub(1).and_then(|index| changes.get(index)) {
+            self.from = last.max(self.from);
+        }
+        if let Some(&next) = changes.get(next) {
+            self.to = next.min(self.to);
+        }
+    }
+}
 
 /// Times of changes, in time order.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +47,8 @@ pub(super) struct Changes {
 impl Changes {
     /// Code of a process came or went.
     pub fn code(&mut self, process: ProcessIndex, start: u64, size: u32, time: Ticks) {
-        let (first, last) = (page(start), page(start.saturating_add(size.into())));
+        let first = page(start);
+        let last = page(start.saturating_add(size.into()));
         if last.saturating_sub(first) > MAX_PAGES {
             return self.process(process, time);
         }
@@ -63,39 +83,29 @@ impl Changes {
     /// Grows with each change of what a process sees.
     #[inline]
     pub fn state(&self, process: Option<ProcessIndex>) -> u64 {
-        let own = process
-            .and_then(|process| self.counts.get(process.get()))
-            .copied()
-            .unwrap_or(0);
-        u64::from(own) + u64::from(self.kernel_count)
+        let count = process.and_then(|process| self.counts.get(process.get()));
+        u64::from(count.copied().unwrap_or(0)) + u64::from(self.kernel_count)
     }
 
-    /// The time around `time` in which nothing changed at an address: from the first to before the
-    /// second.
-    pub fn span(&self, process: Option<ProcessIndex>, address: u64, time: Ticks) -> (Ticks, Ticks) {
-        let mut span = ALWAYS;
+    /// The time around `time` in which nothing changed at an address.
+    pub fn span(&self, process: Option<ProcessIndex>, address: u64, time: Ticks) -> Unchanged {
+        let mut unchanged = Unchanged {
+            from: Ticks::MIN,
+            to: Ticks::MAX,
+        };
         if let Some(process) = process {
             let pages = self.pages.get(&(process, page(address)));
-            narrow(&mut span, pages.map_or(&[], Vec::as_slice), time);
+            unchanged.narrow(pages.map_or(&[], Vec::as_slice), time);
             let process = self.processes.get(&process);
-            narrow(&mut span, process.map_or(&[], Vec::as_slice), time);
+            unchanged.narrow(process.map_or(&[], Vec::as_slice), time);
         }
-        narrow(&mut span, &self.kernel, time);
-        span
+        unchanged.narrow(&self.kernel, time);
+        unchanged
     }
 }
 
 fn page(address: u64) -> u64 {
     address >> 12
-}
-
-fn narrow((from, to): &mut (Ticks, Ticks), times: &[Ticks], time: Ticks) {
-    let next = times.partition_point(|&at| at <= time);
-    *from = next
-        .checked_sub(1)
-        .and_then(|at| times.get(at))
-        .map_or(*from, |&at| at.max(*from));
-    *to = times.get(next).map_or(*to, |&at| at.min(*to));
 }
 
 #[cfg(test)]
@@ -109,24 +119,28 @@ mod tests {
         changes.process(ProcessIndex::new(8), Ticks::new(15));
         changes.code(ProcessIndex::new(7), 0x1000, 0x10, Ticks::new(20));
         changes.kernel(Ticks::new(30));
+        let span = |process: Option<ProcessIndex>, address, time| {
+            let unchanged = changes.span(process, address, time);
+            (unchanged.from, unchanged.to)
+        };
         assert_eq!(
-            changes.span(Some(ProcessIndex::new(7)), 0x1008, Ticks::new(12)),
+            span(Some(ProcessIndex::new(7)), 0x1008, Ticks::new(12)),
             (Ticks::new(10), Ticks::new(20))
         );
         assert_eq!(
-            changes.span(Some(ProcessIndex::new(7)), 0x2008, Ticks::new(12)),
+            span(Some(ProcessIndex::new(7)), 0x2008, Ticks::new(12)),
             (Ticks::new(10), Ticks::new(30))
         );
         assert_eq!(
-            changes.span(Some(ProcessIndex::new(7)), 0x3008, Ticks::new(12)),
+            span(Some(ProcessIndex::new(7)), 0x3008, Ticks::new(12)),
             (Ticks::MIN, Ticks::new(30))
         );
         assert_eq!(
-            changes.span(Some(ProcessIndex::new(8)), 0x1008, Ticks::new(15)),
+            span(Some(ProcessIndex::new(8)), 0x1008, Ticks::new(15)),
             (Ticks::new(15), Ticks::new(30))
         );
         assert_eq!(
-            changes.span(None, 0x1008, Ticks::new(99)),
+            span(None, 0x1008, Ticks::new(99)),
             (Ticks::new(30), Ticks::MAX)
         );
         assert_eq!(

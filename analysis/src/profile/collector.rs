@@ -66,7 +66,7 @@ impl SampleCollector {
         SampleCollector::default()
     }
 
-    /// Takes only the samples in a range of the recording's clock.
+    /// Counts only the samples in a range of the recording's clock.
     #[must_use]
     pub fn within(self, range: TimeRange) -> Self {
         SampleCollector { range, ..self }
@@ -150,8 +150,8 @@ impl Observer for SampleCollector {
 }
 
 impl SampleCollector {
-    /// Adds a sample, for observers that have a collector. Returns what stands for its thread and
-    /// its stack; `None` where it is outside the time that is collected.
+    /// Adds a sample, for observers that have a collector. Returns an id of its thread and its stack;
+    /// `None` if it is outside the time that is collected.
     pub fn add(&mut self, sample: &Sample<'_>) -> Option<SampleStack> {
         let event = &sample.event;
         if !self.range.contains(event.time) {
@@ -164,9 +164,13 @@ impl SampleCollector {
         };
         let frames = sample.frames;
         self.with_stack += u64::from(!frames.is_empty());
-        // What is recorded of a stack may lack its innermost part.
-        let own = (frames.iter().next() != Some(sample.address)).then_some(sample.address);
-        let addresses = frames.iter().rev().chain(own);
+        // The recorded stack may lack its innermost part.
+        let innermost = if frames.iter().next() == Some(sample.address) {
+            None
+        } else {
+            Some(sample.address)
+        };
+        let addresses = frames.iter().rev().chain(innermost);
         let node = self
             .stacks
             .node(owner, addresses, event.time, &self.changes);
@@ -181,8 +185,8 @@ impl SampleCollector {
         Some(SampleStack(node))
     }
 
-    /// Adds the stack of an event that is no sample, so that it is part of the tree; it counts
-    /// nothing. Returns what stands for its thread and the stack.
+    /// Adds the stack of an event that is not a sample, so that it is part of the tree, without a
+    /// weight. Returns an id of its thread and the stack.
     pub fn add_stack(&mut self, stack: &Stack<'_>) -> SampleStack {
         let event = &stack.event;
         let owner = Owner {

@@ -11,7 +11,7 @@ use crate::keys::ProcessIndex;
 use crate::machine::{Change, Machine};
 use crate::observe::{EventRef, Observer, Stack};
 
-/// Events that can wait for their stack or for their cost; others count without a stack.
+/// Events that can wait for their stack or for their cost; others are counted without a stack.
 const MAX_PENDING: usize = 1 << 16;
 
 /// An event whose stack or whose cost is not known yet.
@@ -68,20 +68,20 @@ impl StackCosts {
         }
     }
 
-    /// An event that was [expected](Self::expect), by its number, costs nothing that counts.
+    /// The cost of an event that was [expected](Self::expect), by its number, is not counted.
     pub fn forget(&mut self, number: u64) {
         self.pending.remove(&number);
     }
 
-    /// Takes in a change of the machine.
+    /// Notes a change of the machine.
     pub fn change(&mut self, machine: &Machine, change: &Change, event: &EventRef) {
         self.stacks.change(machine, change, event);
     }
 
-    /// Takes in the stack of an event, expected or not.
+    /// Keeps the stack of an event, if the event was expected.
     pub fn stack(&mut self, stack: &Stack<'_>) {
         let number = stack.event.number;
-        // Stacks come in the order of their events: those before have none.
+        // Stacks come in the order of their events: the events before have none.
         while let Some(first) = self.pending.first_entry()
             && *first.key() < number
             && first.get().ticks.is_some()
@@ -103,17 +103,19 @@ impl StackCosts {
         }
     }
 
-    /// Counts events without their stacks, and forgets the oldest of those without a cost.
+    /// Counts events without their stacks, and forgets the oldest events without a cost.
     fn settle_early(&mut self) {
-        let (known, unknown) = std::mem::take(&mut self.pending)
-            .into_iter()
-            .partition::<BTreeMap<_, _>, _>(|(_, pending)| pending.ticks.is_some());
-        self.pending = unknown;
-        // To drop but one would mean to look at all of them for each event that follows.
+        for (number, pending) in std::mem::take(&mut self.pending) {
+            if pending.ticks.is_some() {
+                self.settle(pending);
+            } else {
+                self.pending.insert(number, pending);
+            }
+        }
+        // Drops half of them: to drop one would mean to look at all for each event that follows.
         while self.pending.len() > MAX_PENDING / 2 {
             self.pending.pop_first();
         }
-        known.into_values().for_each(|pending| self.settle(pending));
     }
 
     /// Adds the cost of an event to its stack, or to no stack.
@@ -139,7 +141,7 @@ impl StackCosts {
         }
     }
 
-    /// The costs as a profile: each event counts once, with its cost as time.
+    /// The costs as a profile: each event is counted once, with its cost as time.
     #[must_use]
     pub fn profile(&mut self, machine: &Machine, options: &ProfileOptions) -> Profile {
         self.settle_all();
@@ -158,13 +160,9 @@ impl StackCosts {
 /// Ticks of a clock in 100 ns.
 fn duration(clock: &Clock, ticks: u64) -> u64 {
     let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);
-    u64::try_from(
-        clock
-            .time(Ticks::new(ticks))
-            .get()
-            .saturating_sub(clock.time(Ticks::new(0)).get()),
-    )
-    .unwrap_or(0)
+    let begin = clock.time(Ticks::new(0)).get();
+    let end = clock.time(Ticks::new(ticks)).get();
+    u64::try_from(end.saturating_sub(begin)).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -176,22 +174,19 @@ mod tests {
     fn events_without_a_cost_are_dropped_many_at_a_time() {
         let mut costs = StackCosts::new();
         let mut expect = |number| {
-            let (kind, process) = (EventKind::Other, Some(ProcessIndex::new(0)));
-            let time = Ticks::new(number as i64);
-            let tid = Some(ThreadId::new(8));
-            let (file, session, processor) = (0, 0, 0);
-            let of = EventRef {
+            let process = Some(ProcessIndex::new(0));
+            let event = EventRef {
                 number,
-                file,
-                session,
-                time,
-                kind,
+                file: 0,
+                session: 0,
+                time: Ticks::new(number as i64),
+                kind: EventKind::Other,
                 process,
-                tid,
-                processor,
+                tid: Some(ThreadId::new(8)),
+                processor: 0,
             };
             let before = costs.pending.len();
-            costs.expect(&of, process, ThreadId::new(8));
+            costs.expect(&event, process, ThreadId::new(8));
             // As a wait that ended just now: it is counted, and makes little space.
             costs.cost(number - number % 2, 1);
             costs.pending.len() <= before

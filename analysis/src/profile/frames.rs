@@ -9,7 +9,7 @@ use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 
-use crate::symbols::{Function, SourceLine, Symbol};
+use crate::symbols::{Function, Method, SourceLine, Symbol};
 
 /// The name of what is not in any known method, module or image.
 pub(super) const UNKNOWN: &str = "?";
@@ -35,7 +35,7 @@ pub enum FrameKind {
     Native,
     /// An image of the kernel.
     Kernel,
-    /// In no known method, module or image.
+    /// Not in any known method, module or image.
     Unknown,
 }
 
@@ -67,11 +67,11 @@ impl FrameKind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ModuleInfo {
-    /// File name; `?` where it is not known.
+    /// File name; `?` if it is not known.
     pub name: Box<str>,
-    /// Path; not with [`Detail::Methods`], like the others.
+    /// Path; with [`Detail::Methods`] empty, like the other fields.
     pub path: Box<str>,
-    /// PDB, where it is known.
+    /// PDB, if it is known.
     pub pdb: Option<Pdb>,
     /// The addresses of an image; `None` for a module of a CLR.
     pub addresses: Option<Range<u64>>,
@@ -83,21 +83,21 @@ pub struct ModuleInfo {
 pub struct Frame {
     /// Index of its module in [`Profile::modules`](super::Profile::modules).
     pub module: usize,
-    /// Namespace, type and name of a method; `?` where no method is known.
+    /// Namespace, type and name of a method; `?` if no method is known.
     pub method: Box<str>,
     /// What it is.
     pub kind: FrameKind,
-    /// Tier of jitted code, as [`Method::tier`](crate::symbols::Method::tier); 0 of all else.
+    /// Tier of jitted code, as [`Method::tier`](crate::symbols::Method::tier); 0 for other frames.
     pub tier: u8,
-    /// Its address, where frames have one: see [`Detail`].
+    /// Its address, if frames have one: see [`Detail`].
     pub address: Option<u64>,
-    /// Path of its source file, where that is known and frames have one: see [`Detail::Lines`].
+    /// Path of its source file, if it is known and frames have one: see [`Detail::Lines`].
     pub file: Option<Arc<str>>,
     /// Line in the source file, from 1.
     pub line: Option<u32>,
 }
 
-/// What is one frame.
+/// Which code is one frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// All addresses of a method, by its name and the name of its module; all addresses of an image
@@ -108,27 +108,55 @@ pub enum Detail {
     /// As [`Detail::Methods`], with a frame for each source line of a method that
     /// PDBs have.
     Lines,
-    /// Each address, with its source line. Where functions were inlined, an address is several
-    /// frames.
+    /// Each address, with its source line. An address with inlined functions is several frames.
     Addresses,
     /// Each address that is in no method; all addresses of a method with one tier, by its name and
     /// its module.
     NativeAddresses,
 }
 
-/// Where a text of the machine lies: it keeps each text once, and texts do not move while a profile
-/// is made.
-type TextKey = (usize, usize);
-
-fn text_key(text: &str) -> TextKey {
-    (text.as_ptr() as usize, text.len())
+/// The place of a text in memory: the machine keeps each text once, and texts do not move while a
+/// profile is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct TextKey {
+    address: usize,
+    len: usize,
 }
 
-/// A method of a module: namespace, name, token.
-type MethodKey = (usize, TextKey, TextKey, u32);
+impl TextKey {
+    fn new(text: &str) -> Self {
+        TextKey {
+            address: text.as_ptr() as usize,
+            len: text.len(),
+        }
+    }
+}
 
-/// A module by its path: PDB, addresses, and whether these count.
-type ModuleKey = (TextKey, Option<Pdb>, Option<Range<u64>>, bool);
+/// A method of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct MethodKey {
+    module: usize,
+    namespace: TextKey,
+    name: TextKey,
+    token: u32,
+}
+
+/// A module, as [`FrameTable::module`] looks it up.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct ModuleKey {
+    path: TextKey,
+    pdb: Option<Pdb>,
+    addresses: Option<Range<u64>>,
+    is_exact: bool,
+}
+
+/// The first part of a frame: its module, method and kind.
+struct Code {
+    module: usize,
+    method: String,
+    kind: FrameKind,
+    tier: u8,
+}
 
 /// What a frame is made of.
 #[derive(Clone, Copy, Debug)]
@@ -141,6 +169,17 @@ pub(super) struct FrameKey<'a> {
     pub function: Option<&'a Function>,
     /// The source line in the method, from a PDB.
     pub line: Option<&'a SourceLine>,
+}
+
+impl<'a> FrameKey<'a> {
+    /// The source line of the method, or of the function.
+    fn source_line(&self) -> Option<&'a SourceLine> {
+        match (self.line, self.function) {
+            (Some(line), _) => Some(line),
+            (None, Some(function)) => function.source.as_ref(),
+            (None, None) => None,
+        }
+    }
 }
 
 /// Frames and modules, each kept once.
@@ -157,77 +196,68 @@ pub(super) struct FrameTable {
 impl FrameTable {
     /// The number of a frame.
     pub fn number(&mut self, key: &FrameKey<'_>, detail: Detail) -> usize {
-        let FrameKey {
-            symbol,
-            address,
-            is_kernel,
-            function,
-            line,
-        } = *key;
         let is_exact = matches!(detail, Detail::Addresses | Detail::NativeAddresses);
-        let (mut tier, mut known) = (0, None);
-        let (module, method, kind) = match symbol {
+        let mut method_key = None;
+        let code = match key.symbol {
             Some(Symbol::Method(method)) => {
                 let (path, pdb) = method.module.map_or(("", None), |m| (m.path, m.il_pdb));
                 let module = self.module(path, pdb, None, is_exact);
-                if is_exact && method.jitted {
-                    tier = method.tier;
-                }
                 if detail == Detail::Methods {
-                    let texts = (text_key(method.namespace), text_key(method.name));
-                    let key = (module, texts.0, texts.1, method.token);
+                    let key = MethodKey {
+                        module,
+                        namespace: TextKey::new(method.namespace),
+                        name: TextKey::new(method.name),
+                        token: method.token,
+                    };
                     if let Some(&number) = self.known_methods.get(&key) {
                         return number;
                     }
-                    known = Some(key);
+                    method_key = Some(key);
                 }
-                let kind = match (is_exact, method.jitted) {
-                    (false, _) => FrameKind::Managed,
-                    (true, true) => FrameKind::Jitted,
-                    (true, false) => FrameKind::Precompiled,
-                };
-                (module, method.label().to_string(), kind)
+                method_code(method, module, is_exact)
             }
             Some(Symbol::Image(image)) => {
-                let range = Some(image.start..image.end);
-                let module = self.module(image.path, image.pdb, range, is_exact);
-                let kind = if is_kernel {
-                    FrameKind::Kernel
-                } else {
-                    FrameKind::Native
-                };
-                let name = function.map_or(UNKNOWN, |function| &function.name);
-                (module, name.to_owned(), kind)
+                let addresses = Some(image.start..image.end);
+                let name = key.function.map_or(UNKNOWN, |function| &function.name);
+                Code {
+                    module: self.module(image.path, image.pdb, addresses, is_exact),
+                    method: name.to_owned(),
+                    kind: if key.is_kernel {
+                        FrameKind::Kernel
+                    } else {
+                        FrameKind::Native
+                    },
+                    tier: 0,
+                }
             }
-            None => (
-                self.module("", None, None, false),
-                UNKNOWN.to_owned(),
-                FrameKind::Unknown,
-            ),
+            None => Code {
+                module: self.module("", None, None, false),
+                method: UNKNOWN.to_owned(),
+                kind: FrameKind::Unknown,
+                tier: 0,
+            },
         };
         let has_address = match detail {
             Detail::Methods | Detail::Lines => false,
             Detail::Addresses => true,
-            Detail::NativeAddresses => !kind.is_managed(),
+            Detail::NativeAddresses => !code.kind.is_managed(),
         };
-        let address = has_address.then_some(address);
-        let line = line.or(function.and_then(|function| function.source.as_ref()));
-        let line = line.filter(|_| detail == Detail::Lines || address.is_some());
-        let (file, line) = (
-            line.map(|line| Arc::clone(&line.file)),
-            line.map(|line| line.line),
-        );
+        let line = if has_address || detail == Detail::Lines {
+            key.source_line()
+        } else {
+            None
+        };
         let frame = Frame {
-            module,
-            method: method.into(),
-            kind,
-            tier,
-            address,
-            file,
-            line,
+            module: code.module,
+            method: code.method.into(),
+            kind: code.kind,
+            tier: code.tier,
+            address: if has_address { Some(key.address) } else { None },
+            file: line.map(|line| Arc::clone(&line.file)),
+            line: line.map(|line| line.line),
         };
         let (number, _) = self.frames.insert_full(frame);
-        if let Some(key) = known {
+        if let Some(key) = method_key {
             self.known_methods.insert(key, number);
         }
         number
@@ -241,46 +271,60 @@ impl FrameTable {
         addresses: Option<Range<u64>>,
         is_exact: bool,
     ) -> usize {
-        let parts = if is_exact {
-            (pdb, addresses)
-        } else {
-            (None, None)
+        let key = ModuleKey {
+            path: TextKey::new(path),
+            pdb: pdb.filter(|_| is_exact),
+            addresses: addresses.filter(|_| is_exact),
+            is_exact,
         };
-        let key = (text_key(path), parts.0, parts.1.clone(), is_exact);
         if let Some(&number) = self.known_modules.get(&key) {
             return number;
         }
-        let number = self.new_module(path, parts, is_exact);
+        let number = self.new_module(path, &key);
         self.known_modules.insert(key, number);
         number
     }
 
-    fn new_module(
-        &mut self,
-        path: &str,
-        (pdb, addresses): (Option<Pdb>, Option<Range<u64>>),
-        is_exact: bool,
-    ) -> usize {
+    fn new_module(&mut self, path: &str, key: &ModuleKey) -> usize {
         let name: Box<str> = match file_name(path) {
             "" => UNKNOWN.into(),
             name => name.into(),
         };
-        let path = if is_exact { path } else { "" };
         let module = ModuleInfo {
             name,
-            path: path.into(),
-            pdb,
-            addresses,
+            path: if key.is_exact { path.into() } else { "".into() },
+            pdb: key.pdb,
+            addresses: key.addresses.clone(),
         };
-        let mut key = module.clone();
-        if !is_exact {
-            key.name = key.name.to_lowercase().into();
+        let mut folded = module.clone();
+        if !key.is_exact {
+            folded.name = folded.name.to_lowercase().into();
         }
-        if let Some(&number) = self.module_numbers.get(&key) {
+        if let Some(&number) = self.module_numbers.get(&folded) {
             return number;
         }
+        let number = self.modules.len();
         self.modules.push(module);
-        self.module_numbers.insert(key, self.modules.len() - 1);
-        self.modules.len() - 1
+        self.module_numbers.insert(folded, number);
+        number
+    }
+}
+
+/// The code of a method. Exact frames have its tier and how it was compiled.
+fn method_code(method: &Method<'_>, module: usize, is_exact: bool) -> Code {
+    let kind = match (is_exact, method.jitted) {
+        (false, _) => FrameKind::Managed,
+        (true, true) => FrameKind::Jitted,
+        (true, false) => FrameKind::Precompiled,
+    };
+    let tier = match kind {
+        FrameKind::Jitted => method.tier,
+        _ => 0,
+    };
+    Code {
+        module,
+        method: method.label().to_string(),
+        kind,
+        tier,
     }
 }

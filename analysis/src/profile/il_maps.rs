@@ -1,5 +1,6 @@
-//! Maps from native code to IL, as the CLR's events have them.
+//! Maps from native code to IL, from the events of the CLR.
 
+use etl_format::Guid;
 use etl_format::cursor::Bytes;
 use etl_format::read::Record;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
@@ -10,11 +11,31 @@ use crate::keys::ProcessIndex;
 use crate::machine::Machine;
 use crate::observe::{EventRef, Joins, Observer};
 
-/// The events: of the runtime provider when a method was compiled, and of the rundown provider.
-const EVENTS: [(bool, u16); 3] = [(false, 190), (true, 149), (true, 150)];
+/// An event with a map.
+#[derive(Clone, Copy, Debug)]
+struct MapEvent {
+    provider: Guid,
+    id: u16,
+}
 
-/// IL offsets from here on stand for code without IL: the prolog, the epilog, and what belongs to
-/// no statement.
+/// The events: of the runtime provider when a method was compiled, and of the rundown provider.
+const EVENTS: [MapEvent; 3] = [
+    MapEvent {
+        provider: CLR_RUNTIME,
+        id: 190,
+    },
+    MapEvent {
+        provider: CLR_RUNDOWN,
+        id: 149,
+    },
+    MapEvent {
+        provider: CLR_RUNDOWN,
+        id: 150,
+    },
+];
+
+/// IL offsets from here on mean code without IL: the prolog, the epilog, and code that belongs to no
+/// statement.
 const PROLOG: u32 = 0xffff_fffe;
 const FIRST_SPECIAL: u32 = 0xffff_fffd;
 
@@ -28,16 +49,20 @@ pub(super) struct MethodKey {
     pub version: Option<u64>,
 }
 
-/// The fields of these events.
-type Fields = FieldReader<4>;
+/// An offset in native code, and the offset in IL from which the code there was compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct MapPoint {
+    native: u32,
+    il: u32,
+}
 
 /// Collects the maps from native code to IL (`MethodILToNativeMap`, keyword 0x20000); an
 /// [`Observer`]. Memory grows with the maps.
 #[derive(Clone, Debug)]
 pub struct IlMaps {
-    /// Native offsets, and the offsets in IL.
-    maps: HashMap<MethodKey, Box<[(u32, u32)]>>,
-    fields: [Fields; EVENTS.len()],
+    /// Points in order of their native offsets.
+    maps: HashMap<MethodKey, Box<[MapPoint]>>,
+    fields: [FieldReader<4>; EVENTS.len()],
 }
 
 impl Default for IlMaps {
@@ -51,16 +76,9 @@ impl IlMaps {
     #[must_use]
     pub fn new() -> Self {
         let names = ["MethodID", "ReJITID", "CountOfMapEntries", "ILOffsets"];
-        let fields = EVENTS.map(|(is_rundown, id)| {
-            FieldReader::of_event(
-                if is_rundown { CLR_RUNDOWN } else { CLR_RUNTIME },
-                id,
-                names,
-            )
-        });
         IlMaps {
             maps: HashMap::default(),
-            fields,
+            fields: EVENTS.map(|event| FieldReader::of_event(event.provider, event.id, names)),
         }
     }
 
@@ -70,23 +88,31 @@ impl IlMaps {
         self.maps.is_empty()
     }
 
-    /// The offset in the IL of a method of an offset in its code; `None` without a map.
+    /// The offset in the IL of a method from which the code at a native offset was compiled; `None`
+    /// without a map.
     pub(super) fn il_offset(&self, key: MethodKey, native: u32) -> Option<u32> {
         let map = self.maps.get(&key)?;
-        let after = map.partition_point(|&(at, _)| at <= native);
-        map.get(after.checked_sub(1)?).map(|&(_, il)| il)
+        let after = map.partition_point(|point| point.native <= native);
+        let point = map.get(after.checked_sub(1)?)?;
+        Some(point.il)
     }
 
+    /// Adds a map. `offsets` has the offsets in IL, and then the offsets in native code.
     fn add(&mut self, key: MethodKey, offsets: &[u8], count: usize) {
-        let point = |at: usize| {
-            let native = offsets.u32_at(4 * (count + at))?;
-            match offsets.u32_at(4 * at)? {
-                PROLOG => Some((native, 0)),
-                FIRST_SPECIAL.. => None,
-                il => Some((native, il)),
+        let mut map = Vec::new();
+        for index in 0..count {
+            let Some(il) = offsets.u32_at(4 * index) else {
+                break;
+            };
+            let Some(native) = offsets.u32_at(4 * (count + index)) else {
+                break;
+            };
+            match il {
+                PROLOG => map.push(MapPoint { native, il: 0 }),
+                FIRST_SPECIAL.. => {}
+                il => map.push(MapPoint { native, il }),
             }
-        };
-        let mut map: Vec<(u32, u32)> = (0..count).filter_map(point).collect();
+        }
         map.sort_unstable();
         if !map.is_empty() {
             self.maps.insert(key, map.into());
@@ -99,27 +125,26 @@ impl Observer for IlMaps {
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         let Some(header) = record.event() else { return };
-        let is_rundown = header.provider == CLR_RUNDOWN;
-        if !is_rundown && header.provider != CLR_RUNTIME {
+        if header.provider != CLR_RUNDOWN && header.provider != CLR_RUNTIME {
             return;
         }
-        let this = (is_rundown, header.descriptor.id);
-        let Some(at) = EVENTS.iter().position(|&event| event == this) else {
+        let mut readers = EVENTS.iter().zip(&mut self.fields);
+        let reader = readers.find(|(event, _)| {
+            event.provider == header.provider && event.id == header.descriptor.id
+        });
+        let Some(fields) = reader.and_then(|(_, reader)| reader.read(record)) else {
             return;
         };
-        let Some(fields) = self
-            .fields
-            .get_mut(at)
-            .and_then(|fields| fields.read(record))
-        else {
+        let Some(process) = event.process else {
             return;
         };
-        let (Some(process), Some(method), Some(count), Some(offsets)) = (
-            event.process,
-            fields.uint(0),
-            fields.uint(2),
-            fields.from(3),
-        ) else {
+        let Some(method) = fields.uint(0) else {
+            return;
+        };
+        let Some(count) = fields.uint(2) else {
+            return;
+        };
+        let Some(offsets) = fields.from(3) else {
             return;
         };
         let count = count as usize;

@@ -1,4 +1,4 @@
-//! What is at the locations of stacks: method or image, and the names that PDBs have for it.
+//! What is at the locations of stacks: a method or an image, and its names in PDBs.
 
 use etl_format::ProcessId;
 use etl_schema::views::Pdb;
@@ -35,7 +35,7 @@ pub(super) struct Locations<'m> {
     /// Whether samples end in a location: the other locations are return addresses.
     is_end: Vec<bool>,
     maps: Option<&'m IlMaps>,
-    /// What is at each location. It is needed twice with names and then kept, else it is empty.
+    /// What is at each location. Kept only if names are asked for: then it is needed twice.
     resolved: Vec<Option<Symbol<'m>>>,
     names: Option<CodeNames>,
 }
@@ -58,11 +58,8 @@ impl<'m> Locations<'m> {
     pub fn name(&mut self, stacks: &Stacks, source: &dyn CodeSource, maps: Option<&'m IlMaps>) {
         self.maps = maps;
         self.is_end = ends(stacks);
-        self.resolved = stacks
-            .locations
-            .iter()
-            .map(|location| self.resolve(location))
-            .collect();
+        let locations = stacks.locations.iter();
+        self.resolved = locations.map(|location| self.resolve(location)).collect();
         let wanted = self.wanted(stacks);
         self.names = Some(source.names(self.machine, &wanted));
     }

@@ -1,7 +1,7 @@
 //! CPU profiles: the samples of a recording as call trees with names.
 //!
-//! A [`SampleCollector`] observes the pass over a recording. Names may stand at the end of a
-//! recording, so a [`Profile`] is made afterwards.
+//! A [`SampleCollector`] observes the pass over a recording. Names may be at the end of a recording,
+//! so a [`Profile`] is made afterwards.
 //!
 //! ```no_run
 //! use etl_analysis::profile::{FrameTotal, ProfileOptions, SampleCollector};
@@ -48,7 +48,7 @@ pub use weight::{Intervals, Weight};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Measure {
-    /// Samples of processors, with the time that they stand for.
+    /// Samples of processors, with the time between them.
     #[default]
     Samples,
     /// Events that last, with their durations.
@@ -86,17 +86,17 @@ with_accessors! {
         }
         borrow {
             /// The intervals between samples of a processor as the recording states them for the
-            /// time of the samples, in 100 ns: none where it does not, several where they changed.
+            /// time of the samples, in 100 ns: none if it does not, several if they changed.
             intervals: Vec<u32> => [u32],
             /// Processes or threads, the one with the most samples first.
             roots: Vec<Root> => [Root],
-            /// The nodes of all trees: after each stand those below it, the heaviest first.
+            /// The nodes of all trees. The nodes below a node follow it, the heaviest first.
             nodes: Vec<CallNode> => [CallNode],
             /// Frames.
             frames: Vec<Frame> => [Frame],
             /// Modules and images.
             modules: Vec<ModuleInfo> => [ModuleInfo],
-            /// The samples in time order, where they were
+            /// The samples in time order, if they were
             /// [kept](SampleCollector::keep_samples).
             samples: Vec<TimedSample> => [TimedSample],
         }
@@ -109,15 +109,13 @@ with_accessors! {
 
 impl Profile {
     /// Index of the node of a stack that was
-    /// [collected](SampleCollector::add); `None` where it is not part of the profile.
+    /// [collected](SampleCollector::add); `None` if it is not part of the profile.
     #[must_use]
     pub fn node_of(&self, stack: SampleStack) -> Option<usize> {
-        let node = self
-            .stacks
-            .get(stack.0 as usize)
-            .copied()
-            .filter(|&node| node != u32::MAX);
-        node.map(|node| node as usize)
+        match self.stacks.get(stack.0 as usize) {
+            Some(&u32::MAX) | None => None,
+            Some(&node) => Some(node as usize),
+        }
     }
 
     /// Whether weights have a time: samples do if the recording states their intervals.
@@ -126,7 +124,7 @@ impl Profile {
         self.measure == Measure::Durations || !self.intervals.is_empty()
     }
 
-    /// The size of a weight, for shares: time where that is known, else the number of samples.
+    /// The size of a weight, for shares: the time if it is known, else the number of samples.
     #[must_use]
     pub fn size(&self, weight: Weight) -> u64 {
         if self.has_times() {
@@ -158,17 +156,16 @@ impl Profile {
         format!("{}!{}", self.module_name(frame.module), frame.method)
     }
 
-    /// File name and line of the source of a frame by its index: `Cart.cs:12`; `None` where it is
-    /// not known.
+    /// File name and line of the source of a frame by its index: `Cart.cs:12`; `None` if it is not
+    /// known.
     #[must_use]
     pub fn source(&self, frame: usize) -> Option<String> {
         let frame = self.frames.get(frame)?;
         let name = file_name(frame.file.as_deref()?);
-        Some(
-            frame
-                .line
-                .map_or_else(|| name.to_owned(), |line| format!("{name}:{line}")),
-        )
+        Some(match frame.line {
+            Some(line) => format!("{name}:{line}"),
+            None => name.to_owned(),
+        })
     }
 
     /// File name of a module by its index.

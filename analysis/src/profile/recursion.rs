@@ -10,19 +10,20 @@ use super::stacks::NONE;
 const MAX_CYCLE: usize = 8;
 
 impl Profile {
-    /// The profile with trees in which frames that call themselves stand once: `A`, `A`, `B` is
+    /// The profile with trees in which frames that call themselves are one node: `A`, `A`, `B` is
     /// `A`, `B`, and `A`, `B`, `A`, `B`, `C` is `A`, `B`, `C`, for cycles of up to 8 frames. Each
-    /// stack keeps at least one of each frame that it has, so that no sum changes.
+    /// stack keeps at least one of each of its frames, so that no sum changes.
     #[must_use]
     pub fn fold_recursion(&self) -> Profile {
         let mut tree: Vec<Growing> = Vec::new();
         let mut children: HashMap<(u32, usize), u32> = HashMap::default();
         let mut mapped = vec![NONE; self.nodes.len()];
-        for (at, root) in self.roots.iter().enumerate() {
+        for (root_index, root) in self.roots.iter().enumerate() {
             let nodes = self.nodes.get(root.first..root.end).unwrap_or_default();
             for (index, node) in (root.first..).zip(nodes) {
                 let parent = node.parent.and_then(|parent| mapped.get(parent).copied());
-                let (parent, frame) = (parent.unwrap_or(NONE), node.frame.unwrap_or(at));
+                let parent = parent.unwrap_or(NONE);
+                let frame = node.frame.unwrap_or(root_index);
                 let new = tree.len() as u32;
                 let number = match repeated(&tree, parent, frame) {
                     Some(number) => number,
@@ -47,39 +48,46 @@ impl Profile {
             ..self.clone()
         };
         let places = folded.arrange(&tree);
-        let place = |node: usize| {
-            let number = mapped.get(node).copied().unwrap_or(NONE);
-            places.get(number as usize).copied()
-        };
         for stack in &mut folded.stacks {
-            *stack = place(*stack as usize).map_or(NONE, |at| at as u32);
+            let place = place_of(*stack as usize, &mapped, &places);
+            *stack = place.map_or(NONE, |place| place as u32);
         }
         for sample in &mut folded.samples {
-            sample.node = place(sample.node).unwrap_or(usize::MAX);
+            sample.node = place_of(sample.node, &mapped, &places).unwrap_or(usize::MAX);
         }
         folded
     }
 }
 
-/// The node above that stands for a frame called by a node, if the frame ends the repetition of a
-/// cycle.
+/// The place of a node in the folded profile. `mapped` has the nodes of the new tree for the nodes of
+/// the profile, and `places` has the places of these.
+fn place_of(node: usize, mapped: &[u32], places: &[usize]) -> Option<usize> {
+    let &number = mapped.get(node)?;
+    places.get(number as usize).copied()
+}
+
+/// If the frame that a node calls ends the repetition of a cycle, returns the node of this frame in
+/// the first cycle.
 fn repeated(tree: &[Growing], parent: u32, frame: usize) -> Option<u32> {
-    // The frames from the new one upwards, and the nodes of all but that.
-    let (mut frames, mut nodes) = (vec![frame], Vec::new());
-    let mut at = parent;
-    while let Some(node) = tree.get(at as usize).filter(|node| node.parent != NONE)
+    // The frames from the new one upwards, and the nodes of all but the new one.
+    let mut frames = vec![frame];
+    let mut nodes = Vec::new();
+    let mut number = parent;
+    while let Some(node) = tree.get(number as usize)
+        && node.parent != NONE
         && frames.len() < 2 * MAX_CYCLE
     {
         frames.push(node.frame);
-        nodes.push(at);
-        at = node.parent;
+        nodes.push(number);
+        number = node.parent;
     }
-    let is_cycle = |length: &usize| {
-        let (last, before) = frames.split_at(*length);
-        before.starts_with(last)
-    };
-    let length = (1..=frames.len() / 2).find(is_cycle)?;
-    nodes.get(length.checked_sub(1)?).copied()
+    for length in 1..=frames.len() / 2 {
+        let (last, before) = frames.split_at(length);
+        if before.starts_with(last) {
+            return nodes.get(length - 1).copied();
+        }
+    }
+    None
 }
 
 #[cfg(test)]

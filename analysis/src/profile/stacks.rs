@@ -3,17 +3,17 @@
 use etl_format::{ThreadId, Ticks};
 use foldhash::HashMap;
 
-use super::changes::Changes;
+use super::changes::{Changes, Unchanged};
 use super::weight::Weight;
 use crate::keys::ProcessIndex;
 
 /// Threads whose last stack is kept; a power of two.
 const RECENT: usize = 1 << 8;
 
-/// What stands for no node and no location.
+/// Means no node and no location.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The thread that samples belong to. The process is not known yet where it is `None`.
+/// The thread of samples. The process is `None` if it is not known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
     pub process: Option<ProcessIndex>,
@@ -26,7 +26,7 @@ type Place = (Option<ProcessIndex>, ThreadId, u64);
 /// An address of a process, while nothing changes there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Location {
-    /// Index of the first root that has it: its process is that of the address.
+    /// Index of the first root that has it: the address belongs to the process of this root.
     pub root: u32,
     pub address: u64,
     /// A time at which it was seen.
@@ -44,7 +44,7 @@ pub(super) struct Node {
     pub parent: u32,
     /// Index of its location; of a root, its index among the roots.
     pub location: u32,
-    /// Of the samples that end in it.
+    /// The samples that end in it.
     pub weight: Weight,
 }
 
@@ -60,11 +60,39 @@ impl Node {
 struct Recent {
     owner: Option<Owner>,
     state: u64,
-    /// The root of the owner, and its node.
-    root: u32,
+    root: OwnerRoot,
+    /// Outermost first.
+    frames: Vec<RecentFrame>,
+}
+
+/// The root of an owner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct OwnerRoot {
+    /// Its index among the owners.
+    index: u32,
     node: u32,
-    /// The addresses, outermost first, with their nodes and the ends of their locations.
-    frames: Vec<(u64, u32, Ticks)>,
+}
+
+/// A frame of the last stack of a thread.
+#[derive(Clone, Copy, Debug)]
+struct RecentFrame {
+    address: u64,
+    node: u32,
+    /// When something changes at the address.
+    to: Ticks,
+}
+
+/// The time of a stack, and the state of the changes that its process sees.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    time: Ticks,
+    state: u64,
+}
+
+/// A location, and the end of the time in which nothing changes there.
+struct FoundLocation {
+    index: u32,
+    to: Ticks,
 }
 
 /// All stacks.
@@ -77,7 +105,7 @@ pub(super) struct Stacks {
     latest: HashMap<Place, u32>,
     /// The locations before the latest ones, by the times from which on nothing changed.
     earlier: HashMap<(Place, Ticks), u32>,
-    roots: HashMap<Owner, (u32, u32)>,
+    roots: HashMap<Owner, OwnerRoot>,
     recent: Vec<Recent>,
 }
 
@@ -115,28 +143,36 @@ impl Stacks {
         let state = changes.state(owner.process);
         if recent.owner != Some(owner) {
             recent.frames.clear();
-            (recent.root, recent.node) = self.root(owner);
+            recent.root = self.root(owner);
         } else if recent.state != state {
             recent.frames.clear();
         }
-        (recent.owner, recent.state) = (Some(owner), state);
-        let (root, mut node, mut depth, mut same) = (recent.root, recent.node, 0, true);
-        for address in addresses {
-            let known = recent.frames.get(depth).filter(|_| same);
-            match known {
-                Some(&(at, known, to)) if at == address && time < to => node = known,
+        recent.owner = Some(owner);
+        recent.state = state;
+        let root = recent.root;
+        let moment = Moment { time, state };
+        let mut node = root.node;
+        // Whether all frames so far equal the frames of the last stack.
+        let mut is_same = true;
+        for (depth, address) in addresses.enumerate() {
+            match recent.frames.get(depth) {
+                Some(frame) if is_same && frame.address == address && time < frame.to => {
+                    node = frame.node;
+                }
                 _ => {
-                    if same {
+                    if is_same {
                         recent.frames.truncate(depth);
-                        same = false;
+                        is_same = false;
                     }
-                    let (location, to) =
-                        self.location((owner, root), address, (time, state), changes);
-                    node = self.child(node, location);
-                    recent.frames.push((address, node, to));
+                    let location = self.location(owner, root.index, address, moment, changes);
+                    node = self.child(node, location.index);
+                    recent.frames.push(RecentFrame {
+                        address,
+                        node,
+                        to: location.to,
+                    });
                 }
             }
-            depth += 1;
         }
         if let Some(kept) = self.recent.get_mut(slot) {
             *kept = recent;
@@ -151,15 +187,18 @@ impl Stacks {
         }
     }
 
-    /// The root of an owner, and its node.
-    fn root(&mut self, owner: Owner) -> (u32, u32) {
-        let new = (index(self.owners.len()), index(self.nodes.len()));
+    /// The root of an owner.
+    fn root(&mut self, owner: Owner) -> OwnerRoot {
+        let new = OwnerRoot {
+            index: index(self.owners.len()),
+            node: index(self.nodes.len()),
+        };
         let root = *self.roots.entry(owner).or_insert(new);
         if root == new {
             self.owners.push(owner);
             self.nodes.push(Node {
                 parent: NONE,
-                location: new.0,
+                location: new.index,
                 weight: Weight::default(),
             });
         }
@@ -180,14 +219,16 @@ impl Stacks {
         node
     }
 
-    /// The location of an address at a time, and its end as far as that is known.
+    /// The location of an address at a time. `root` is the index of the root of the owner.
     fn location(
         &mut self,
-        (owner, root): (Owner, u32),
+        owner: Owner,
+        root: u32,
         address: u64,
-        (time, state): (Ticks, u64),
+        moment: Moment,
         changes: &Changes,
-    ) -> (u32, Ticks) {
+    ) -> FoundLocation {
+        let Moment { time, state } = moment;
         // Threads of a process share its addresses.
         let tid = if owner.process.is_some() {
             ThreadId::new(0)
@@ -199,17 +240,20 @@ impl Stacks {
         let mut since = None;
         if let Some(location) = self.locations.get_mut(latest as usize) {
             if location.state != state {
-                (_, location.to) = changes.span(owner.process, address, location.time);
+                location.to = changes.span(owner.process, address, location.time).to;
                 location.state = state;
             }
             if location.from <= time && time < location.to {
-                return (latest, location.to);
+                return FoundLocation {
+                    index: latest,
+                    to: location.to,
+                };
             }
             since = Some(location.from);
         }
-        let (from, to) = changes.span(owner.process, address, time);
-        if let Some(&at) = self.earlier.get(&(key, from)) {
-            return (at, to);
+        let Unchanged { from, to } = changes.span(owner.process, address, time);
+        if let Some(&index) = self.earlier.get(&(key, from)) {
+            return FoundLocation { index, to };
         }
         let new = index(self.locations.len());
         self.locations.push(Location {
@@ -224,11 +268,11 @@ impl Stacks {
         if let Some(since) = since {
             self.earlier.insert((key, since), latest);
         }
-        (new, to)
+        FoundLocation { index: new, to }
     }
 }
 
-/// More than that fit into no memory.
+/// A length as an index. No memory holds more than fit into 32 bits.
 fn index(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(NONE)
 }
@@ -248,7 +292,8 @@ mod tests {
 
     #[test]
     fn stacks_share_what_they_have_in_common() {
-        let (mut stacks, changes) = (Stacks::default(), Changes::default());
+        let mut stacks = Stacks::default();
+        let changes = Changes::default();
         let mut node =
             |addresses: &[u64], time| stacks.node(OWNER, addresses.iter().copied(), time, &changes);
         let (a, b, c) = (
@@ -266,7 +311,8 @@ mod tests {
 
     #[test]
     fn an_address_is_another_location_after_a_change() {
-        let (mut stacks, mut changes) = (Stacks::default(), Changes::default());
+        let mut stacks = Stacks::default();
+        let mut changes = Changes::default();
         let before = stacks.node(OWNER, [0x1000].into_iter(), Ticks::new(1), &changes);
         changes.code(ProcessIndex::new(0), 0x1000, 16, Ticks::new(5));
         // A sample of before the change may come after it.

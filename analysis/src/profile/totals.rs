@@ -9,14 +9,15 @@ use super::{Profile, Weight};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Total {
-    /// Those in it, or in what it called: each sample once, however often it is on the stack.
+    /// Samples in it or in what it called. A sample is counted once, even if it is several times on
+    /// the stack.
     pub inclusive: Weight,
-    /// Those in it.
+    /// Samples in it.
     pub exclusive: Weight,
 }
 
 impl Total {
-    /// The samples in something and in what it called, and those in itself.
+    /// The samples in something with what it called, and the samples in it alone.
     #[must_use]
     pub fn new(inclusive: Weight, exclusive: Weight) -> Self {
         Total {
@@ -76,6 +77,21 @@ pub struct ModuleTotal<'p> {
     pub module: &'p str,
     /// Its samples.
     pub total: Total,
+}
+
+/// The samples of a callee while they are counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct CalleeSum {
+    weight: Weight,
+    /// Index after the last node of the call that was counted last.
+    end: usize,
+}
+
+fn has_focus(in_focus: &[bool], frame: Option<usize>) -> bool {
+    match frame {
+        Some(frame) => in_focus.get(frame) == Some(&true),
+        None => false,
+    }
 }
 
 impl Profile {
@@ -139,46 +155,45 @@ impl Profile {
         }
         let mut totals: Vec<_> = totals.into_iter().enumerate().collect();
         totals.retain(|(_, total)| total.inclusive.samples > 0);
-        totals.sort_by_key(|(at, total)| (Reverse(total.inclusive), Reverse(total.exclusive), *at));
+        totals.sort_by_key(|(_, total)| (Reverse(total.inclusive), Reverse(total.exclusive)));
         totals
     }
 
-    /// The callers and the callees of the frames that `is_focus` selects. A sample counts
-    /// once for each: for the caller of the outermost of these frames on its stack, and for each
-    /// frame that one of them called.
+    /// The callers and the callees of the frames that `is_focus` selects. A sample is counted once for
+    /// the caller of the outermost of these frames on its stack, and once for each frame that one of
+    /// them called.
     #[must_use]
     pub fn focus(&self, is_focus: impl Fn(usize) -> bool) -> Focus {
-        let is_focus: Vec<bool> = (0..self.frames.len()).map(is_focus).collect();
-        let is_focus = |frame: Option<usize>| {
-            frame.is_some_and(|frame| is_focus.get(frame).copied().unwrap_or(false))
-        };
+        let in_focus: Vec<bool> = (0..self.frames.len()).map(is_focus).collect();
         let mut focus = Focus::default();
-        let (mut callers, mut callees) = (BTreeMap::new(), BTreeMap::<_, (Weight, usize)>::new());
+        let mut callers: BTreeMap<Option<usize>, Weight> = BTreeMap::new();
+        let mut callees: BTreeMap<usize, CalleeSum> = BTreeMap::new();
         let mut outermost_end = 0;
-        for (at, node) in self.nodes.iter().enumerate() {
-            if !is_focus(node.frame) {
-                let parent = node.parent.and_then(|parent| self.nodes.get(parent));
-                if let (Some(frame), true) = (node.frame, is_focus(parent.and_then(|p| p.frame))) {
-                    let (weight, end) = callees.entry(frame).or_default();
-                    // Below another call of the same it was counted with that one.
-                    if at >= *end {
-                        (*weight, *end) = (*weight + node.inclusive, node.end);
-                    }
+        for (index, node) in self.nodes.iter().enumerate() {
+            let caller = node.parent.and_then(|parent| self.nodes.get(parent)?.frame);
+            if has_focus(&in_focus, node.frame) {
+                focus.total.exclusive += node.exclusive;
+                if index >= outermost_end {
+                    outermost_end = node.end;
+                    focus.total.inclusive += node.inclusive;
+                    *callers.entry(caller).or_default() += node.inclusive;
                 }
-                continue;
-            }
-            focus.total.exclusive += node.exclusive;
-            if at >= outermost_end {
-                outermost_end = node.end;
-                focus.total.inclusive += node.inclusive;
-                let caller = node.parent.and_then(|parent| self.nodes.get(parent)?.frame);
-                *callers.entry(caller).or_insert_with(Weight::default) += node.inclusive;
+            } else if let Some(frame) = node.frame
+                && has_focus(&in_focus, caller)
+            {
+                let callee = callees.entry(frame).or_default();
+                // Below another call of the same frame, it was counted with that call.
+                if index >= callee.end {
+                    callee.weight += node.inclusive;
+                    callee.end = node.end;
+                }
             }
         }
         for (frame, weight) in callers {
             focus.callers.push(Caller { frame, weight });
         }
-        for (frame, (weight, _)) in callees {
+        for (frame, callee) in callees {
+            let weight = callee.weight;
             focus.callees.push(Callee { frame, weight });
         }
         // The maps are in the order of frames, and the sort keeps the order of equal weights.

@@ -12,13 +12,13 @@ pub struct Root {
     pub process: Option<ProcessIndex>,
     /// Its id.
     pub pid: Option<ProcessId>,
-    /// File name of the process; empty where no event states it.
+    /// File name of the process; empty if no event states it.
     pub process_name: Box<str>,
-    /// The thread, where each has a tree of its own.
+    /// The thread, if each thread has a tree of its own.
     pub tid: Option<ThreadId>,
-    /// Name of the thread; empty where no event states it.
+    /// Name of the thread; empty if no event states it.
     pub thread_name: Box<str>,
-    /// Index of its node, which stands before those below it.
+    /// Index of its node. The nodes below it follow.
     pub first: usize,
     /// Index after its last node.
     pub end: usize,
@@ -52,7 +52,7 @@ impl Root {
     }
 }
 
-/// A node of the call tree: a frame, called from those above it.
+/// A node of the call tree: a frame, called from the frames above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallNode {
@@ -64,7 +64,7 @@ pub struct CallNode {
     pub depth: u32,
     /// The samples in it.
     pub exclusive: Weight,
-    /// The samples in it and in those below it.
+    /// The samples in it and in the nodes below it.
     pub inclusive: Weight,
     /// Index after the last node below it.
     pub end: usize,
@@ -78,7 +78,7 @@ pub struct TimedSample {
     pub time: Ticks,
     /// Index of the node of its innermost frame.
     pub node: usize,
-    /// What it counts for.
+    /// Its weight.
     pub weight: Weight,
     /// The processor.
     pub processor: u16,

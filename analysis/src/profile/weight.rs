@@ -1,4 +1,4 @@
-//! How much samples count for.
+//! The weights of samples: their number, and the time between them.
 
 use etl_format::Ticks;
 use std::ops::{Add, AddAssign};
@@ -9,12 +9,14 @@ use etl_format::read::Record;
 
 use crate::counted::Span;
 
-/// Source of samples by time, and offsets of the interval after it and of that before.
+/// The source of samples by time.
 const BY_TIME: u32 = 0;
+/// Offset of the interval in the payload.
 const INTERVAL: usize = 4;
+/// Offset of the interval before, in the payload of the event that changes it.
 const OLD_INTERVAL: usize = 8;
 
-/// A number of samples, and the time that they stand for. The one with more time is greater.
+/// A number of samples, and the time that they represent. The weight with more time is greater.
 ///
 /// ```
 /// use etl_analysis::profile::Weight;
@@ -24,7 +26,7 @@ const OLD_INTERVAL: usize = 8;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weight {
-    /// The intervals between them, in 100 ns; 0 where the recording states none.
+    /// The intervals between them, in 100 ns; 0 if the recording states none.
     pub time: u64,
     /// How many samples.
     pub samples: u64,
@@ -50,12 +52,12 @@ impl AddAssign for Weight {
 /// The intervals of samples that a recording states.
 #[derive(Clone, Debug, Default)]
 pub struct Intervals {
-    /// Since when, and the interval in 100 ns.
+    /// The times from which on they are used, and the intervals in 100 ns.
     list: Vec<(Ticks, u32)>,
 }
 
 impl Intervals {
-    /// Takes in a record; returns whether it is the first that states an interval.
+    /// Keeps the interval that a record states. Returns whether it is the first one.
     pub fn record(&mut self, record: &Record<'_>, time: Ticks) -> bool {
         let Some(hook @ (hook::SET_INTERVAL | hook::COLLECTION_START | hook::COLLECTION_END)) =
             record.hook()
@@ -63,16 +65,21 @@ impl Intervals {
             return false;
         };
         let payload = record.payload();
-        let at = |offset| payload.u32_at(offset).filter(|&interval| interval > 0);
-        let Some(interval) = at(INTERVAL).filter(|_| payload.u32_at(0) == Some(BY_TIME)) else {
+        if payload.u32_at(0) != Some(BY_TIME) {
+            return false;
+        }
+        let Some(interval) = interval_at(payload, INTERVAL) else {
             return false;
         };
         let is_first = self.list.is_empty();
-        // What the end of sampling states was so before, too.
+        // The end of sampling states the interval that was used before.
         if hook == hook::COLLECTION_END && !is_first {
             return false;
         }
-        if is_first && let Some(old) = at(OLD_INTERVAL).filter(|_| hook == hook::SET_INTERVAL) {
+        if is_first
+            && hook == hook::SET_INTERVAL
+            && let Some(old) = interval_at(payload, OLD_INTERVAL)
+        {
             self.list.push((Ticks::MIN, old));
         }
         if self.list.last().is_none_or(|&(_, last)| last != interval) {
@@ -109,6 +116,11 @@ impl Intervals {
             time: stated.map_or(0, |&(_, interval)| interval.into()),
         }
     }
+}
+
+/// The interval at an offset of a payload, in 100 ns.
+fn interval_at(payload: &[u8], offset: usize) -> Option<u32> {
+    payload.u32_at(offset).filter(|&interval| interval > 0)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use cap::Cap;
 
-/// Counts what is allocated, for `--max-memory`.
+/// Counts the allocated bytes, for `--max-memory`.
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 

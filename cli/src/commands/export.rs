@@ -103,7 +103,7 @@ struct SampleArgs {
 const AFTER_HELP: &str = "\
 Needs the kernel's samples with stacks: `etlkit analyze cpu` shows what a recording has.
 
-Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was read, 2 error.
+Exit codes: 0 success, 1 the trace is damaged or lacks buffers; its intact part was read, 2 error.
 
 Examples:
   etlkit export folded trace.etl -o stacks.txt

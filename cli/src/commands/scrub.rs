@@ -37,7 +37,7 @@ Presets: usual hashes users, machines, command-lines and sids; strict also hashe
 and drops command-lines; none only replaces the values that other options name. docs/rewrite.md
 describes all.
 
-Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was scrubbed, 2
+Exit codes: 0 success, 1 the trace is damaged or lacks buffers; its intact part was scrubbed, 2
 error, or a listed text cannot be removed (then no output is written).
 
 Examples:

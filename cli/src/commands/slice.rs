@@ -26,7 +26,7 @@ those in its header (samples, context switches). Stacks are kept with their even
 selected events need is kept from the whole trace: processes, threads, images, managed code,
 schemas, stack keys; docs/rewrite.md describes it.
 
-Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was read, 2 error.
+Exit codes: 0 success, 1 the trace is damaged or lacks buffers; its intact part was read, 2 error.
 
 Examples:
   etlkit slice trace.etl --from 12.5 --to 14 -o spike.etl

@@ -28,8 +28,8 @@ const PARTS: u64 = 2;
 /// Buffers of Windows are at most this large, and always allowed.
 const WINDOWS_BUFFER: u32 = 16 << 20;
 
-/// The largest file that is mapped if the memory is limited: the pages of a mapped file count as
-/// memory of the process until the system needs them.
+/// The largest file that is mapped if the memory is limited: the pages of a mapped file are memory
+/// of the process until the system needs them.
 const MAX_MAPPED: u64 = 32 << 20;
 
 /// The arguments of every command that reads a trace.

@@ -185,7 +185,7 @@ fn refusal_names_file_place_budget_and_option() {
     assert_eq!(before, "error: t.etl: ");
     assert_eq!(
         after,
-        "what is known of the trace by then does not fit into a memory budget of 33554432 bytes\n\
+        "the memory budget of 33554432 bytes is exceeded while the trace is read\n\
          hint: --max-memory allows more\n"
     );
     for _ in 0..3 {

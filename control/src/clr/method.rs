@@ -15,7 +15,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// All of them.
+    /// All kinds of code.
     pub const ALL: [Code; 4] = [Code::Jitted, Code::Precompiled, Code::Dynamic, Code::Helper];
 }
 
@@ -87,21 +87,21 @@ impl Method {
 
 /// The two forms in which the events of a method come: one or the other, never both.
 ///
-/// The form goes by the method and by the *session's* level. Both are events of level 4 in shipped
+/// The form depends on the method and on the *session's* level. Both are events of level 4 in shipped
 /// runtimes; the documents give level 5 for the verbose one (erratum X02).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Form {
-    /// `MethodLoad` and the like: token and module, no names.
+    /// `MethodLoad` and similar events: token and module, without names.
     Plain,
-    /// `MethodLoadVerbose` and the like: namespace, name and signature as well.
+    /// `MethodLoadVerbose` and similar events, which also have namespace, name and signature.
     Verbose,
 }
 
-/// Why a method goes.
+/// The reason why a method is unloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Unload {
-    /// By itself; only dynamic methods do.
+    /// The method itself is destroyed. Only dynamic methods are.
     Destroyed,
-    /// With its module, domain or process.
+    /// Its module, domain or process ends.
     OwnerGone,
 }

@@ -49,20 +49,20 @@ macro_rules! rules_of {
                 $provider(CombinedEnablement::of(&[session]))
             }
 
-            /// The check that the CLR makes before it raises anything: is the provider enabled at
-            /// this level for any of these keywords? No keyword: at this level at all.
+            /// Whether the provider is enabled at this level for one of these keywords, or at all
+            /// if `keywords` is 0. The CLR checks this before it raises an event.
             #[must_use]
             pub fn is_enabled_for(self, level: u8, keywords: u64) -> bool {
                 self.0.raises(level, keywords)
             }
 
-            /// The same check at the level of most events.
+            /// The same check at the level of almost all events.
             fn is_on(self, keywords: u64) -> bool {
                 self.is_enabled_for(INFORMATIONAL, keywords)
             }
 
-            /// Whether the keywords for loads of this are on. PerfTrackKeyword alone selects
-            /// modules and their ranges.
+            /// Whether the keywords for load events are on. PerfTrackKeyword alone selects modules
+            /// and their ranges.
             fn loader_is_on(self, what: Loader) -> bool {
                 match what {
                     Loader::Module => self.is_on(LOADER) || self.is_on(PERF_TRACK),
@@ -105,7 +105,7 @@ fn key_of(event: &EventSchema) -> Option<EventKey> {
     })
 }
 
-/// Things of the loader that have events of their own.
+/// Objects of the loader that have events of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Loader {
     /// An application domain.
@@ -121,7 +121,7 @@ pub enum Loader {
 }
 
 impl Loader {
-    /// All of them.
+    /// All objects.
     pub const ALL: [Loader; 5] = [
         Loader::AppDomain,
         Loader::Assembly,

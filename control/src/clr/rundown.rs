@@ -39,7 +39,7 @@ impl Rundown {
         }
     }
 
-    /// Whether anything that the enumeration can list is on.
+    /// Whether a keyword is on for something that the enumeration can list.
     #[must_use]
     pub fn enumerates(self, which: Enumeration) -> bool {
         // One check for each keyword: with a match-all mask, a check of their union would fail
@@ -58,7 +58,7 @@ impl Rundown {
         self.enumerates(which) && self.is_on(LOADER | JIT | NGEN | IL_MAP)
     }
 
-    /// Whether this enumeration has an event for each of these.
+    /// Whether this enumeration has events for these objects.
     #[must_use]
     pub fn loader(self, which: Enumeration, what: Loader) -> bool {
         self.loader_is_on(what) && self.is_enabled(which)
@@ -91,7 +91,7 @@ impl Rundown {
         self.is_enabled(which) && self.is_on(THREADING)
     }
 
-    /// A stack event right after each event that has one.
+    /// Whether events have a stack event, which follows them.
     #[must_use]
     pub fn stacks(self) -> bool {
         self.is_enabled_for(0, STACK) && self.is_any_enabled()
@@ -116,7 +116,7 @@ impl Rundown {
         key_of(event).is_some_and(|event| self.raises_event(event))
     }
 
-    /// The same by the header of an event.
+    /// Like `raises`, for the header of an event.
     #[must_use]
     pub fn raises_event(self, event: EventKey) -> bool {
         use Enumeration::{End, Start};

@@ -26,21 +26,22 @@ pub struct Runtime(CombinedEnablement);
 rules_of!(Runtime);
 
 impl Runtime {
-    /// A load event when this is loaded.
+    /// Whether the object has a load event.
     #[must_use]
     pub fn loads(self, what: Loader) -> bool {
         self.loader_is_on(what)
     }
 
-    /// An unload event when this goes, with its domain or assembly or at the end of the process.
-    /// There is none for a module's part in a domain and for ranges.
+    /// Whether the object has an unload event: with its domain or assembly, or at the end of the
+    /// process. Modules in a domain and ranges have none.
     #[must_use]
     pub fn unloads(self, what: Loader) -> bool {
         let unloads = matches!(what, Loader::AppDomain | Loader::Assembly | Loader::Module);
         unloads && self.is_on(LOADER)
     }
 
-    /// The load event when this method's code is compiled or, precompiled, is prepared.
+    /// The form of the load event, which is raised when the method's code is compiled, or prepared
+    /// if it is precompiled.
     #[must_use]
     pub fn method_load(self, method: Method) -> Option<Form> {
         let raised = match method.code {
@@ -50,7 +51,7 @@ impl Runtime {
         raised.then(|| method.form(self.is_enabled_for(VERBOSE, 0)))
     }
 
-    /// The unload event when this method goes.
+    /// The form of the method's unload event.
     #[must_use]
     pub fn method_unload(self, method: Method, why: Unload) -> Option<Form> {
         let at_end = self.is_on(END_ENUMERATION);
@@ -94,7 +95,7 @@ impl Runtime {
         self.is_on(APP_DOMAIN_RESOURCES | THREADING)
     }
 
-    /// A stack event right after each event that has one, on its thread. It has level 0.
+    /// Whether events have a stack event, which follows on the same thread and has level 0.
     #[must_use]
     pub fn stacks(self) -> bool {
         self.is_enabled_for(0, STACK)
@@ -110,7 +111,7 @@ impl Runtime {
         key_of(event).is_some_and(|event| self.raises_event(event))
     }
 
-    /// The same by the header of an event.
+    /// Like `raises`, for the header of an event.
     #[must_use]
     pub fn raises_event(self, event: EventKey) -> bool {
         match event.id {
@@ -130,7 +131,7 @@ impl Runtime {
             156 => self.loads(Loader::AppDomain),
             157 => self.unloads(Loader::AppDomain),
             158 => self.loads(Loader::ModuleRange),
-            // No keyword, so any mask selects it.
+            // The event has no keyword, so any mask selects it.
             187 => self.is_on(0),
             190 => self.il_map(),
             _ => self.is_enabled_for(event.level, event.keyword),

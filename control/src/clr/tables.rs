@@ -19,7 +19,7 @@ const DC_END: &str = "DCEnd events";
 /// What a combination of keywords selects, in one column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cell {
-    /// The events that shipped runtimes raise, by the predicates: "Load events" and the like.
+    /// The events that shipped runtimes raise according to the predicates, such as "Load events".
     pub shipped: &'static str,
     /// What the documents say.
     pub documented: &'static str,
@@ -52,24 +52,24 @@ impl Cell {
 pub struct Row {
     /// The combination.
     pub mask: u64,
-    /// What it selects, by column.
+    /// What it selects, for each column.
     pub cells: Vec<Cell>,
 }
 
-/// A table.
+/// A table of keyword combinations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Which one.
+    /// The number of the table.
     pub title: &'static str,
     /// The provider: `runtime` or `rundown`.
     pub provider: &'static str,
-    /// What the columns speak of.
+    /// The titles of the columns.
     pub columns: Vec<&'static str>,
-    /// By combination.
+    /// One row for each combination.
     pub rows: Vec<Row>,
 }
 
-/// All three tables at a session's level. The documents speak of level 5.
+/// All three tables at a session's level. The tables of the documents are for level 5.
 ///
 /// ```
 /// use etl_control::clr::tables::tables;

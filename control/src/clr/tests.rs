@@ -190,7 +190,7 @@ fn brackets_is_false_for_threads_or_ranges_alone() {
         assert!(rundown.enumerates(Enumeration::End));
         assert!(!rundown.brackets(Enumeration::End));
     }
-    // But they do when NGen is on and turned off again: their own keywords are all that counts.
+    // But they do if NGen is on and turned off again: only their own keywords matter.
     let mask = keyword::THREADING | keyword::NGEN | keyword::OVERRIDE_NGEN | keyword::END_RUNDOWN;
     assert!(Rundown::new(mask, 5).brackets(Enumeration::End));
     assert_eq!(
@@ -227,7 +227,7 @@ fn mask() -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    /// The rules once more, in plain words: bits and levels, one session.
+    /// A second version of the rules in plain words: bits and levels of one session.
     #[test]
     fn runtime_agrees_with_the_rules_in_other_words(mask in mask(), level in 0u8..8) {
         let runtime = Runtime::new(mask, level);
@@ -288,8 +288,8 @@ proptest! {
         }
     }
 
-    /// A session that is the only one gets all that is raised: no rule raises what the enable rule
-    /// would keep from it.
+    /// A session that is the only one gets every raised event: the enable rule admits every event
+    /// that the rules raise.
     #[test]
     #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
     fn raises_implies_admits_for_a_single_session(mask in mask(), level in 0u8..8) {

@@ -9,17 +9,15 @@ use super::error::{Found, LineError};
 use super::model::{Keywords, OtherOption, ProviderRef};
 use super::tokens::{DASHES, Word};
 
-/// What an error says that it expected instead of an invalid GUID.
+/// The text of an error about an invalid GUID: what was expected.
 pub(super) const GUID: &str = "a GUID of 8-4-4-4-12 hexadecimal digits";
 
-/// How many values an option takes.
+/// The number of values of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Values {
-    /// None.
     None,
-    /// One.
     One,
-    /// All up to the next switch, if any.
+    /// All words up to the next switch.
     Many,
 }
 
@@ -37,20 +35,20 @@ pub(super) fn values_of(options: &str, name: &str) -> Option<Values> {
     )
 }
 
-/// A switch as it is looked up.
+/// A word of a command line that begins with a dash.
 #[derive(Clone, Debug)]
 pub(super) struct Switch {
     /// Its name in lower case, without dash.
     pub name: String,
     /// Whether it has a second dash (`--rt`).
     pub negated: bool,
-    /// Its place in the line.
+    /// Its position in the line.
     pub span: Range<usize>,
-    /// As it is written.
+    /// The word as it is written.
     text: String,
 }
 
-/// The words that are left.
+/// The words of a command line that are not parsed yet.
 pub(super) struct Args {
     words: std::iter::Peekable<std::vec::IntoIter<Word>>,
     end: usize,
@@ -146,7 +144,7 @@ impl Args {
         Ok(names)
     }
 
-    /// The value of a word out of a table.
+    /// The value that a table has for the next word.
     pub fn choice<T: Copy>(&mut self, expected: &str, table: &[(&str, T)]) -> Result<T, LineError> {
         let word = self.value(expected)?;
         for (name, value) in table {

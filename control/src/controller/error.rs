@@ -1,21 +1,21 @@
-//! Errors of command lines and of what they name.
+//! Errors in command lines, and in the files and flags that they name.
 
 use std::fmt;
 use std::ops::Range;
 
-/// What cannot be read or looked up.
+/// An error in a command line, or in a name that it uses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A command line.
+    /// A command line that cannot be parsed.
     #[error(transparent)]
     Line(#[from] LineError),
-    /// A file that lists providers.
+    /// A file of providers that cannot be parsed.
     #[error("line {line}: {error}")]
     ProviderFile {
-        /// The line, from 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error in it.
         error: LineError,
     },
     /// A keyword that the provider does not have, or whose provider is unknown.
@@ -26,14 +26,14 @@ pub enum Error {
     UnknownKernelFlag(String),
 }
 
-/// What stands where something else was expected.
+/// What a line contains at the position of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The end of the line.
     End,
-    /// This text.
+    /// Some other text.
     Text(String),
-    /// More than there may be.
+    /// An option that needs another one.
     More,
 }
 
@@ -48,11 +48,12 @@ pub enum Found {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineError {
-    /// Where, in bytes of the line; empty at its end when something is missing.
+    /// The position of the error, in bytes of the line. It is empty if something is missing at the
+    /// end.
     pub span: Range<usize>,
-    /// What was expected there.
+    /// What was expected at this position.
     pub expected: String,
-    /// The text at that place.
+    /// What was found at this position.
     pub found: Found,
     /// What to write instead, if there is a proposal.
     pub hint: Option<String>,

@@ -9,13 +9,13 @@ use etl_format::parse_number;
 
 use super::error::Error;
 
-/// Something that the kernel can be asked to log.
+/// A kind of events that the kernel can log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelFlag {
-    /// Its name in `xperf -on`, or its name in the headers if that tool has none for it.
+    /// Its name in `xperf -on`; if `xperf` has none, its name in the headers.
     pub name: &'static str,
-    /// What `logman` calls it in the parentheses after `"Windows Kernel Trace"`; empty if it has
-    /// no name for it.
+    /// Its name in `logman`, in the parentheses after `"Windows Kernel Trace"`; empty if `logman`
+    /// has none.
     pub logman: &'static str,
     /// Its groups: the word in the upper three bits, the bits of that word in the others.
     pub group: u32,
@@ -30,24 +30,35 @@ impl KernelFlag {
 
     /// Whether its bits are some, but not all, of the bits of another flag.
     fn is_part_of(&self, other: &KernelFlag) -> bool {
-        let (word, bits) = place(self.group);
-        let (other_word, other_bits) = place(other.group);
-        word == other_word && bits != other_bits && bits & other_bits == bits
+        let own = Group::new(self.group);
+        let other = Group::new(other.group);
+        own.word == other.word && own.bits != other.bits && own.bits & other.bits == own.bits
     }
 
-    /// Whether a tool calls it so (case does not matter).
-    fn is_called(&self, name: &str) -> bool {
+    /// Whether a tool has this name for the flag (case does not matter).
+    fn has_name(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
             || !self.logman.is_empty() && self.logman.eq_ignore_ascii_case(name)
     }
 }
 
-/// The index of a group's word in the group masks, 0 to 7, and its bits in that word.
-const fn place(group: u32) -> (usize, u32) {
-    ((group >> 29) as usize, group & 0x1fff_ffff)
+/// A group, decoded from its number.
+struct Group {
+    /// The index of the word in the group masks, from 0 to 7.
+    word: usize,
+    bits: u32,
 }
 
-/// The eight words by which a session says what the kernel is to log for it.
+impl Group {
+    const fn new(number: u32) -> Self {
+        Group {
+            word: (number >> 29) as usize,
+            bits: number & 0x1fff_ffff,
+        }
+    }
+}
+
+/// The eight words by which a session selects the events of the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct GroupMasks(pub [u32; 8]);
 
@@ -72,37 +83,38 @@ impl GroupMasks {
 
     /// Adds a group.
     pub fn add(&mut self, group: u32) {
-        let (word, bits) = place(group);
-        if let Some(word) = self.0.get_mut(word) {
-            *word |= bits;
+        let group = Group::new(group);
+        if let Some(word) = self.0.get_mut(group.word) {
+            *word |= group.bits;
         }
     }
 
     /// The groups of both.
     #[must_use]
     pub fn with(mut self, others: GroupMasks) -> Self {
-        self.0
-            .iter_mut()
-            .zip(others.0)
-            .for_each(|(word, bits)| *word |= bits);
+        for (word, bits) in self.0.iter_mut().zip(others.0) {
+            *word |= bits;
+        }
         self
     }
 
-    /// Without the groups of `others`.
+    /// The groups without the groups of `others`.
     #[must_use]
     pub fn without(mut self, others: GroupMasks) -> Self {
-        self.0
-            .iter_mut()
-            .zip(others.0)
-            .for_each(|(word, bits)| *word &= !bits);
+        for (word, bits) in self.0.iter_mut().zip(others.0) {
+            *word &= !bits;
+        }
         self
     }
 
     /// Whether all bits of a group are set.
     #[must_use]
     pub fn has(&self, group: u32) -> bool {
-        let (word, bits) = place(group);
-        self.0.get(word).is_some_and(|word| word & bits == bits)
+        let group = Group::new(group);
+        match self.0.get(group.word) {
+            Some(word) => word & group.bits == group.bits,
+            None => false,
+        }
     }
 
     /// Whether no bit is set.
@@ -116,11 +128,11 @@ impl GroupMasks {
     pub fn flags(self) -> impl Iterator<Item = &'static KernelFlag> {
         kernel_flags()
             .iter()
-            .filter(move |flag| flag.is_in(&self) && !self.has_more_than(flag))
+            .filter(move |flag| flag.is_in(&self) && !self.has_larger_than(flag))
     }
 
-    /// Whether a flag is set that a flag is part of.
-    fn has_more_than(&self, flag: &KernelFlag) -> bool {
+    /// Whether another flag is set of which a flag is a part.
+    fn has_larger_than(&self, flag: &KernelFlag) -> bool {
         kernel_flags()
             .iter()
             .any(|other| flag.is_part_of(other) && other.is_in(self))
@@ -130,16 +142,20 @@ impl GroupMasks {
 /// The table of flags and of groups of flags; its first lines describe it.
 const TABLE: &str = include_str!("../../tables/kernel-flags.txt");
 
-/// The rows of one kind: a name, and what follows it.
-fn rows(
-    kind: &str,
-) -> impl Iterator<Item = (&'static str, std::str::SplitAsciiWhitespace<'static>)> {
-    let rows = TABLE
-        .lines()
-        .filter_map(move |line| line.strip_prefix(kind)?.strip_prefix(' '));
-    rows.filter_map(|row| {
+/// A row of the table.
+struct Row {
+    name: &'static str,
+    /// The words after the name.
+    words: std::str::SplitAsciiWhitespace<'static>,
+}
+
+/// The rows of one kind.
+fn rows(kind: &str) -> impl Iterator<Item = Row> {
+    TABLE.lines().filter_map(move |line| {
+        let row = line.strip_prefix(kind)?.strip_prefix(' ')?;
         let mut words = row.split_ascii_whitespace();
-        Some((words.next()?, words))
+        let name = words.next()?;
+        Some(Row { name, words })
     })
 }
 
@@ -148,7 +164,7 @@ fn rows(
 pub fn kernel_flags() -> &'static [KernelFlag] {
     static FLAGS: LazyLock<Vec<KernelFlag>> = LazyLock::new(|| {
         let mut flags = Vec::new();
-        for (name, mut words) in rows("flag") {
+        for Row { name, mut words } in rows("flag") {
             let Some(group) = words.next().and_then(parse_number) else {
                 continue;
             };
@@ -170,12 +186,12 @@ pub fn kernel_flag_names() -> impl Iterator<Item = &'static str> {
         .flat_map(|flag| [flag.name, flag.logman]);
     flags
         .filter(|name| !name.is_empty())
-        .chain(rows("group").map(|(name, _)| name))
+        .chain(rows("group").map(|row| row.name))
 }
 
-/// The names of the events that `xperf -stackwalk` takes stacks at.
+/// The names of the events for which `xperf -stackwalk` records stacks.
 pub fn stack_events() -> impl Iterator<Item = &'static str> {
-    rows("stack").flat_map(|(name, more)| std::iter::once(name).chain(more))
+    rows("stack").flat_map(|row| std::iter::once(row.name).chain(row.words))
 }
 
 /// Replaces groups by their flags. Each flag is returned once, in the order of first appearance.
@@ -187,23 +203,24 @@ pub fn stack_events() -> impl Iterator<Item = &'static str> {
 /// ```
 #[must_use]
 pub fn expand_kernel_flags(flags: &[String]) -> Vec<&str> {
-    let mut out: Vec<&str> = Vec::new();
+    let mut expanded: Vec<&str> = Vec::new();
     for flag in flags {
-        let group = rows("group").find(|(group, _)| group.eq_ignore_ascii_case(flag));
+        let group = rows("group").find(|group| group.name.eq_ignore_ascii_case(flag));
         let members = match group {
-            Some((_, members)) => members.collect(),
+            Some(group) => group.words.collect(),
             None => vec![flag.as_str()],
         };
         for member in members {
-            if !out.iter().any(|listed| listed.eq_ignore_ascii_case(member)) {
-                out.push(member);
+            let mut listed = expanded.iter();
+            if !listed.any(|listed| listed.eq_ignore_ascii_case(member)) {
+                expanded.push(member);
             }
         }
     }
-    out
+    expanded
 }
 
-/// What the switches of `tracelog` turn on.
+/// The groups that switches of `tracelog` turn on.
 const TRACELOG: &[(&str, &[u32])] = &[
     ("cm", &[0x2_0000]),
     ("dpcisr", &[0x2000_0080, 0x2000_4000]),
@@ -222,7 +239,7 @@ const TRACELOG_DEFAULTS: &[(&str, u32)] = &[
 ];
 
 /// The group masks of flags and groups of flags, by their names in `xperf -on`, in `logman` or in
-/// the headers (case does not matter). A number is taken as the first word.
+/// the headers (case does not matter). A number has the `EVENT_TRACE_FLAG_*` bits.
 ///
 /// ```
 /// use etl_control::controller::kernel_groups;
@@ -237,7 +254,7 @@ const TRACELOG_DEFAULTS: &[(&str, u32)] = &[
 pub fn kernel_groups(flags: &[String]) -> Result<GroupMasks, Error> {
     let mut masks = GroupMasks::default();
     for name in expand_kernel_flags(flags) {
-        match kernel_flags().iter().find(|flag| flag.is_called(name)) {
+        match kernel_flags().iter().find(|flag| flag.has_name(name)) {
             Some(flag) => masks.add(flag.group),
             None => {
                 let flags = parse_number(name);
@@ -249,7 +266,8 @@ pub fn kernel_groups(flags: &[String]) -> Result<GroupMasks, Error> {
 }
 
 /// The group masks of the switches of a `tracelog -start` of the kernel's session: processes,
-/// threads, disk and network, unless switches say otherwise, and what they add.
+/// threads, disk and network, except the groups that switches turn off, and the groups that they
+/// turn on.
 ///
 /// ```
 /// use etl_control::controller::tracelog_groups;
@@ -274,8 +292,8 @@ pub struct TracelogChanges {
     pub removed: GroupMasks,
 }
 
-/// What the switches of a `tracelog -enable` of the kernel's session turn on, and what they turn
-/// off (`-noprocess` ...).
+/// The groups that the switches of a `tracelog -enable` of the kernel's session turn on, and the
+/// groups that they turn off (`-noprocess` ...).
 #[must_use]
 pub fn tracelog_changes(switches: &[String]) -> TracelogChanges {
     let mut added = GroupMasks::default();
@@ -293,24 +311,20 @@ pub fn tracelog_changes(switches: &[String]) -> TracelogChanges {
         }
         // `eflag n` and n words of group masks.
         let mut words = switch.split(' ').map(str::trim);
-        if words
-            .next()
-            .is_some_and(|name| name.eq_ignore_ascii_case("eflag"))
+        if let Some(name) = words.next()
+            && name.eq_ignore_ascii_case("eflag")
         {
-            let words = words.skip(1).filter_map(parse_number::<u32>);
-            added
-                .0
-                .iter_mut()
-                .zip(words)
-                .for_each(|(word, bits)| *word |= bits);
+            let masks = words.skip(1).filter_map(parse_number::<u32>);
+            for (word, bits) in added.0.iter_mut().zip(masks) {
+                *word |= bits;
+            }
         }
     }
     TracelogChanges { added, removed }
 }
 
 impl GroupMasks {
-    /// Adds `EVENT_TRACE_FLAG_*` bits. The kernel keeps some of them in another word than the
-    /// first.
+    /// Adds `EVENT_TRACE_FLAG_*` bits. The kernel has some of them in another word than the first.
     ///
     /// ```
     /// use etl_control::controller::GroupMasks;
@@ -331,7 +345,7 @@ impl GroupMasks {
     }
 }
 
-/// Bits of `EVENT_TRACE_FLAG_*` that the kernel keeps in another word, and their groups.
+/// Bits of `EVENT_TRACE_FLAG_*` that the kernel has in another word, and their groups.
 const MOVED: &[(u32, u32)] = &[
     (0x10, 0x2000_0004),
     (0x20, 0x2000_0080),
@@ -373,9 +387,13 @@ mod tests {
 
     #[test]
     fn kernel_groups_knows_every_flag_of_every_group() {
-        for (name, _) in rows("group") {
-            let masks = kernel_groups(&[name.to_owned()]).unwrap();
-            assert!(masks.has(0x3), "{name}: all have processes and threads");
+        for row in rows("group") {
+            let masks = kernel_groups(&[row.name.to_owned()]).unwrap();
+            assert!(
+                masks.has(0x3),
+                "{}: all have processes and threads",
+                row.name
+            );
         }
     }
 

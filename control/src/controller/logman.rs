@@ -29,7 +29,7 @@ const MODES: &[(&str, LogFileMode)] = &[
     ("pagedmemory", LogFileMode::USE_PAGED_MEMORY),
 ];
 
-/// Words of `-ct`.
+/// The words of `-ct`.
 pub(super) const CLOCKS: &[(&str, ClockType)] = &[
     ("perf", ClockType::QPC),
     ("system", ClockType::SYSTEM_TIME),
@@ -47,7 +47,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("verbose", 5),
 ];
 
-/// The words of the Windows kernel provider, by GUID or by name.
+/// The name of the provider for kernel events.
 const KERNEL_PROVIDER: &str = "windows kernel trace";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
             session: session.name,
         },
         Verb::Update => Action::Update(Box::new(session)),
-        // What is created and not saved runs at once.
+        // With -ets the session is started at once, and no collector is saved.
         Verb::Create if !session.direct => Action::Create(Box::new(session)),
         _ => Action::Start(Box::new(session)),
     }])
@@ -117,7 +117,7 @@ fn name(verb: Verb, words: Vec<Word>, args: &mut Args) -> Result<Option<String>,
         }
         "trace" => {
             let word = words.next();
-            // A session may itself be called so.
+            // A session can itself be called "trace".
             if words.peek().is_none() && !needed {
                 return Ok(word.map(|w| w.text));
             }
@@ -140,6 +140,7 @@ fn args_error(word: Option<&Word>, args: &mut Args) -> LineError {
     )
 }
 
+/// Options of one session. Those of its file have a function of their own.
 fn option(
     session: &mut Session,
     positional: &mut Vec<Word>,
@@ -150,7 +151,6 @@ fn option(
     match (switch.name.as_str(), off) {
         ("ets", false) => session.direct = true,
         ("n", false) => positional.push(args.value("the session's name")?),
-        ("o", false) => session.file = Some(args.text("a file")?),
         ("p", false) => one_provider(session, args)?,
         ("p", true) => {
             let name = args.text("a provider's name or GUID")?;
@@ -162,17 +162,6 @@ fn option(
         }
         ("rt", _) => turn(session, LogFileMode::REAL_TIME, off),
         ("ul", _) => turn(session, LogFileMode::PRIVATE, off),
-        ("a", false) => session.file_mode = Some(LogFileMode::APPEND),
-        ("cnf", false) => match args.optional() {
-            Some(time) => {
-                let name = switch.name.clone();
-                session.others.push(OtherOption {
-                    name,
-                    values: vec![time.text],
-                });
-            }
-            None => session.file_mode = Some(LogFileMode::NEWFILE),
-        },
         ("bs", false) => session.buffer_kb = Some(args.number("the size of a buffer, in KB")?),
         ("nb", false) => {
             session.min_buffers = Some(args.number("how many buffers at least")?);
@@ -182,13 +171,35 @@ fn option(
                 session.max_buffers = Some(count.ok_or_else(|| wrong(&word, expected))?);
             }
         }
-        ("max", false) => session.max_file = Some(args.number("the file's largest size, in MB")?),
         ("ft", false) => {
             let word = args.value("a time, [[hh:]mm:]ss")?;
             let seconds = seconds(&word.text).ok_or_else(|| wrong(&word, "a time, [[hh:]mm:]ss"));
             session.flush_seconds = Some(seconds?);
         }
-        ("f", false) => {
+        ("ct", false) => {
+            session.clock = Some(args.choice("perf, system or cycle", CLOCKS)?);
+        }
+        ("mode", false) => modes(session, args)?,
+        ("o" | "a" | "cnf" | "max" | "f", false) => file_option(session, switch, args)?,
+        _ => other_option(session, switch, args)?,
+    }
+    Ok(())
+}
+
+/// Options of the session's file.
+fn file_option(session: &mut Session, switch: &Switch, args: &mut Args) -> Result<(), LineError> {
+    match switch.name.as_str() {
+        "o" => session.file = Some(args.text("a file")?),
+        "a" => session.file_mode = Some(LogFileMode::APPEND),
+        "cnf" => match args.optional() {
+            Some(time) => session.others.push(OtherOption {
+                name: switch.name.clone(),
+                values: vec![time.text],
+            }),
+            None => session.file_mode = Some(LogFileMode::NEWFILE),
+        },
+        "max" => session.max_file = Some(args.number("the file's largest size, in MB")?),
+        _ => {
             let modes = [
                 ("bin", LogFileMode::SEQUENTIAL),
                 ("bincirc", LogFileMode::CIRCULAR),
@@ -199,26 +210,27 @@ fn option(
                 session.file_mode = Some(mode);
             }
         }
-        ("ct", false) => {
-            session.clock = Some(args.choice("perf, system or cycle", CLOCKS)?);
-        }
-        ("mode", false) => modes(session, args)?,
-        (name, _) => {
-            let negatable = ["a", "cnf", "max"].contains(&name) && off;
-            let values = match values_of(OTHERS, name) {
-                Some(_) if off => Values::None,
-                Some(values) => values,
-                None if negatable => Values::None,
-                None => return Err(unknown(switch, "an option of logman", KNOWN)),
-            };
-            let name = if off {
-                format!("-{name}")
-            } else {
-                name.to_owned()
-            };
-            session.others.push(args.other(name, values)?);
-        }
     }
+    Ok(())
+}
+
+/// Keeps an option as it is written. An option with a second dash has no values.
+fn other_option(session: &mut Session, switch: &Switch, args: &mut Args) -> Result<(), LineError> {
+    let name = switch.name.as_str();
+    let off = switch.negated;
+    let negatable = ["a", "cnf", "max"].contains(&name) && off;
+    let values = match values_of(OTHERS, name) {
+        Some(_) if off => Values::None,
+        Some(values) => values,
+        None if negatable => Values::None,
+        None => return Err(unknown(switch, "an option of logman", KNOWN)),
+    };
+    let name = if off {
+        format!("-{name}")
+    } else {
+        name.to_owned()
+    };
+    session.others.push(args.other(name, values)?);
     Ok(())
 }
 
@@ -269,7 +281,7 @@ pub(super) fn one_provider(session: &mut Session, args: &mut Args) -> Result<(),
         let level = level(&word.text);
         spec.level = Some(level.ok_or_else(|| wrong(&word, "a level from 0 to 255"))?);
     }
-    // The kernel's provider is enabled by flags that have names of their own.
+    // The kernel provider is enabled by flags with names of their own.
     match (&spec.provider, &spec.keywords) {
         (ProviderRef::Name(name), Some(Keywords::Names(flags)))
             if name.eq_ignore_ascii_case(KERNEL_PROVIDER) && spec.level.is_none() =>
@@ -295,11 +307,11 @@ fn level(text: &str) -> Option<u8> {
     parse_number(text)
 }
 
-/// Names in parentheses with commas between, or one name alone. Spaces within a name are kept.
+/// Names in parentheses with commas between them, or a single name. Spaces within a name are kept.
 fn names(first: &Word, args: &mut Args) -> Result<Vec<String>, LineError> {
     const EXPECTED: &str = "keywords in parentheses, with commas between";
     let Some(rest) = first.text.strip_prefix('(') else {
-        // A comma or a parenthesis means a list that was not begun.
+        // A comma or a parenthesis belongs to a list without its opening parenthesis.
         let is_list = first.text.contains([',', '(', ')']);
         let name = first.text.trim();
         if is_list || name.is_empty() {

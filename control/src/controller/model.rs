@@ -9,10 +9,10 @@ use etl_schema::providers;
 use etl_schema::sources::provider_guid;
 use etl_schema::tables::{Registry, windows};
 
-/// The session that the kernel's events go to, and that the tools mean where no name is given.
+/// The session that records kernel events. The tools use it if a line names no session.
 pub const KERNEL_SESSION: &str = "NT Kernel Logger";
 
-/// Who is asked.
+/// The tool that a line is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tool {
     /// `xperf`, of the Windows Performance Toolkit.
@@ -25,8 +25,8 @@ pub enum Tool {
     Tracerpt,
     /// `tracefmt`, of the driver kit, which reads traces.
     Tracefmt,
-    /// No tool: a list of providers alone, `NAME:MASK:LEVEL+...`, or `stop NAME`, as documents
-    /// speak of it.
+    /// No tool: only a list of providers, `NAME:MASK:LEVEL+...`, or `stop NAME`, as documents write
+    /// it.
     Plain,
 }
 
@@ -59,13 +59,13 @@ impl Tool {
 pub struct CommandLine {
     /// The tool.
     pub tool: Tool,
-    /// What it is to do, in order.
+    /// The actions that the line asks for, in order.
     pub actions: Vec<Action>,
-    /// The text in parentheses after the command: documents remark on their lines in this way.
+    /// The text in parentheses after the command, in which documents remark on it.
     pub remark: Option<String>,
 }
 
-/// One thing that a line asks for.
+/// An action of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Start a session and enable providers for it.
@@ -105,14 +105,14 @@ pub enum Action {
         session: String,
         /// The file, for a session that keeps its events in memory.
         file: Option<String>,
-        /// Whether the session itself is meant and not saved settings (`logman -ets`).
+        /// Whether this is about the running session and not its saved settings (`logman -ets`).
         direct: bool,
     },
     /// Stop a session.
     Stop {
         /// The session.
         session: String,
-        /// Whether the session itself is meant and not saved settings (`logman -ets`).
+        /// Whether this is about the running session and not its saved settings (`logman -ets`).
         direct: bool,
     },
     /// Delete the saved settings of a session (`logman delete`).
@@ -129,7 +129,7 @@ pub enum Action {
     Query {
         /// The session; `None` for all.
         session: Option<String>,
-        /// Whether sessions are meant and not saved settings (`logman -ets`).
+        /// Whether this is about running sessions and not saved settings (`logman -ets`).
         direct: bool,
     },
     /// List the providers that are registered (`tracelog -enumguid`).
@@ -140,16 +140,16 @@ pub enum Action {
         files: Vec<String>,
         /// Sessions that are read in real time.
         sessions: Vec<String>,
-        /// The file that is made.
+        /// The output file.
         output: Option<String>,
         /// Other options.
         options: Vec<OtherOption>,
     },
-    /// Put files together into one, with what a reader on another machine needs.
+    /// Merge files, and add what a reader on another machine needs.
     Merge {
         /// The files; empty for the files of the sessions that the same line stops (`xperf -d`).
         inputs: Vec<String>,
-        /// The file that is made.
+        /// The output file.
         output: String,
         /// Switches of the merge, without their dash, in lower case.
         options: Vec<String>,
@@ -168,15 +168,15 @@ pub struct Session {
     /// Kernel flags and groups by name: `PROC_THREAD` of `xperf -on`, the switch `noprocess` of
     /// `tracelog`, or the words in parentheses of `logman`.
     pub kernel: Vec<String>,
-    /// Kernel events whose stacks are taken.
+    /// Kernel events for which stacks are recorded.
     pub stack_walk: Vec<String>,
     /// The file to write.
     pub file: Option<String>,
     /// Size of a buffer, in KB.
     pub buffer_kb: Option<u32>,
-    /// Fewest buffers.
+    /// The smallest number of buffers.
     pub min_buffers: Option<u32>,
-    /// Most buffers.
+    /// The largest number of buffers.
     pub max_buffers: Option<u32>,
     /// How the file is filled: one of [`FILE_MODES`].
     pub file_mode: Option<LogFileMode>,
@@ -185,7 +185,7 @@ pub struct Session {
     pub max_file: Option<u32>,
     /// Seconds after which buffers are flushed.
     pub flush_seconds: Option<u32>,
-    /// Where its timestamps come from.
+    /// The clock of its timestamps.
     pub clock: Option<ClockType>,
     /// Further modes that the line turns on (real time, paged memory, sequence numbers ...).
     pub modes: LogFileMode,
@@ -193,7 +193,7 @@ pub struct Session {
     pub modes_off: LogFileMode,
     /// Processes of a session that watches heaps or critical sections.
     pub processes: Vec<u32>,
-    /// Whether the session itself is meant and not saved settings (`logman -ets`).
+    /// Whether this is about the running session and not its saved settings (`logman -ets`).
     pub direct: bool,
     /// Options that do not affect the contents of the trace, as they are written: when to start,
     /// which user, sampling intervals.
@@ -201,7 +201,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session of a name, nothing else said.
+    /// A session with a name and default settings.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Self {
         Session {
@@ -233,8 +233,8 @@ impl Session {
         self.file_mode.unwrap_or_default() | self.modes.without(self.modes_off)
     }
 
-    /// Takes the bits of `LogFileMode` in: those that say how the file is filled as its mode, the
-    /// others as further modes.
+    /// Adds the bits of `LogFileMode`: bits that say how the file is filled become its mode, and
+    /// other bits become further modes.
     pub(super) fn absorb(&mut self, mode: LogFileMode) {
         let mut rest = mode;
         for file in FILE_MODES {
@@ -281,22 +281,23 @@ pub struct OtherOption {
 /// A provider, and how it is enabled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderSpec {
-    /// Which.
+    /// Its GUID or name, or a file that lists several.
     pub provider: ProviderRef,
-    /// Any of these keywords; `None` is the tool's default: all for `xperf`, none (0) for others,
-    /// which means all to providers of today and nothing to classic ones.
+    /// An event needs one of these keywords. `None` is the tool's default: all keywords for `xperf`
+    /// and 0 for others. A mask of 0 means all keywords to modern providers and none to classic
+    /// ones.
     pub keywords: Option<Keywords>,
-    /// All of these keywords.
+    /// An event needs all of these keywords.
     pub all: u64,
-    /// Level; `None` likewise.
+    /// The level; `None` is the tool's default.
     pub level: Option<u8>,
     /// What is logged in addition to the events.
     pub properties: EnableProperties,
-    /// Ids let in or kept out.
+    /// The filter by event id.
     pub ids: IdFilter,
-    /// Ids that get a stack or get none.
+    /// The filter by event id for stacks.
     pub stack_ids: IdFilter,
-    /// Processes it is enabled in.
+    /// The processes in which it is enabled.
     pub scope: Scope,
 }
 
@@ -358,7 +359,7 @@ impl ProviderSpec {
     }
 }
 
-/// Which provider.
+/// A provider as a line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderRef {
     /// By its GUID.
@@ -415,7 +416,7 @@ fn guid_by_full_name(name: &str) -> Option<Guid> {
 }
 
 impl ProviderRef {
-    /// Completes a name of which only the end is given.
+    /// Completes a name if only its end is given.
     pub(super) fn complete_name(&mut self) {
         if let ProviderRef::Name(name) = self
             && let Some(full_name) = providers::find(name).and_then(providers::name)
@@ -446,14 +447,14 @@ impl core::fmt::Display for ProviderRef {
     }
 }
 
-/// Keywords as they are written.
+/// Keywords as a line writes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keywords {
     /// As a number.
     Mask(u64),
     /// As the flags of a classic provider (`tracelog -flag`).
     Flags(u32),
-    /// By name, as `logman` takes them in parentheses.
+    /// By name, as `logman` has them in parentheses.
     Names(Vec<String>),
 }
 

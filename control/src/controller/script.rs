@@ -8,7 +8,7 @@ use crate::nearest_names;
 /// The commands of a script (.cmd) that may be command lines of sessions.
 ///
 /// A line that ends with `^` continues in the next one. Comments, labels and what the command
-/// prompt does itself (`echo`, `timeout` ...) are left out.
+/// prompt executes itself (`echo`, `timeout` ...) are left out.
 ///
 /// ```
 /// use etl_control::controller::Script;
@@ -76,11 +76,11 @@ impl Script {
     }
 }
 
-/// What a command is.
+/// The kind of a command.
 enum Kind {
     /// It may be a command line of a session.
     Session,
-    /// The command prompt does it itself, or it only waits.
+    /// The command prompt executes it itself, or it only waits.
     Prompt,
     /// Neither.
     Unknown,
@@ -127,7 +127,7 @@ fn classify(program: &str) -> Kind {
     if program.starts_with(':') || PROMPT.contains(&program) {
         return Kind::Prompt;
     }
-    // A path has a colon, too.
+    // A path also has a colon.
     let is_list = program.contains(':') && !program.contains('\\');
     if is_list || program.parse::<Guid>().is_ok() || tool(program).is_some() || program == "stop" {
         return Kind::Session;

@@ -168,7 +168,7 @@ fn parse_provider_file_reads_lists_of_both_tools() {
                 Microsoft-Windows-DotNETRuntime (LoaderKeyword,JitKeyword) win:Informational\n\
                 \"Windows Kernel Trace\" (process,thread)\n";
     let listed = parse_provider_file(Tool::Logman, &none, list).unwrap();
-    let said: Vec<_> = listed
+    let providers: Vec<_> = listed
         .providers
         .iter()
         .map(|p| (p.provider.to_string(), p.level))
@@ -177,7 +177,7 @@ fn parse_provider_file_reads_lists_of_both_tools() {
         ("1fbecc45-c060-4e7c-8a0e-0dbd6116181b".to_owned(), Some(5)),
         ("\"Microsoft-Windows-DotNETRuntime\"".to_owned(), Some(4)),
     ];
-    assert_eq!(said, expected);
+    assert_eq!(providers, expected);
     assert_eq!(listed.kernel, ["process", "thread"]);
     let spec = ProviderSpec {
         level: Some(3),
@@ -382,7 +382,7 @@ fn parse_reports_the_span_of_an_error() {
     assert_eq!(slip.hint.as_deref(), Some("did you mean -buffersize?"));
 }
 
-/// A space at the end of a keyword is no part of it, in a list or alone.
+/// A space at the end of a keyword does not belong to it, in a list or alone.
 #[test]
 fn logman_parses_a_keyword_without_parentheses() {
     let keywords = |line: &str| started(line).providers[0].keywords.clone();
@@ -412,7 +412,7 @@ fn name() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A plain name that is no number, list or GUID.
+/// A plain name: not a number, a list or a GUID.
 fn provider_name() -> impl Strategy<Value = String> {
     "[A-Z][A-Za-z]{0,8}(-[G-Z][A-Za-z]{0,5}){0,2}"
 }
@@ -661,7 +661,7 @@ fn tracelog() -> impl Strategy<Value = CommandLine> {
         .prop_map(move |(s, more)| {
             Box::new(Session {
                 modes: LogFileMode(s.modes.0 | more & modes),
-                // A file's mode is said with its size.
+                // The line has the file's mode in the same switch as its size.
                 file_mode: s.file_mode.filter(|mode| {
                     s.max_file.is_some()
                         || [LogFileMode::APPEND, LogFileMode::BUFFERING].contains(mode)

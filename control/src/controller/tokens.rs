@@ -12,15 +12,15 @@ pub(super) const DASHES: [char; 8] = [
 /// A word of the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
-    /// What the tool is given.
+    /// The text that the tool receives.
     pub text: String,
-    /// Its place in the line, quotes included, in bytes.
+    /// Its position in the line with its quotes, in bytes.
     pub span: Range<usize>,
     /// Whether any part of it was in quotes.
     pub quoted: bool,
 }
 
-/// Longest line that is read, in bytes. The command prompt accepts 8191 characters.
+/// The size of the longest line that is parsed, in bytes. The command prompt accepts 8191 characters.
 pub const MAX_LINE: usize = 1 << 16;
 
 /// Splits a line into words at white space that is not in quotes. `\"` and, within quotes, `""` are
@@ -127,7 +127,7 @@ pub(super) fn quote(word: &str) -> String {
         match c {
             '\\' => backslashes = backslashes.saturating_add(1),
             '"' => {
-                // Each backslash before it twice, and one for the mark itself.
+                // Each backslash before the mark is doubled, and one is added for the mark itself.
                 out.extend(std::iter::repeat_n('\\', backslashes.saturating_add(1)));
                 backslashes = 0;
             }

@@ -48,7 +48,7 @@ pub(super) const MODES: &[(&str, LogFileMode)] = &[
     ("um", LogFileMode::PRIVATE),
 ];
 
-/// Words of `-hybridshutdown`.
+/// The words of `-hybridshutdown`.
 pub(super) const HYBRID_SHUTDOWN: &[(&str, LogFileMode)] = &[
     ("stop", LogFileMode::STOP_ON_HYBRID_SHUTDOWN),
     ("persist", LogFileMode::PERSIST_ON_HYBRID_SHUTDOWN),
@@ -58,20 +58,32 @@ pub(super) const HYBRID_SHUTDOWN: &[(&str, LogFileMode)] = &[
 const OTHERS: &str = "bt=1 critsec heap lbr=1 lp pmc=1 profilesource=1 sessionguid=1 setprofint=* \
     sourceguid=1 timeout=1";
 
-/// The file of a log for which the line names none.
+/// The log file of a line that names none.
 const DEFAULT_FILE: &str = r"C:\LogFile.etl";
-/// Words of group masks, the arguments of `-eflag`.
+/// The largest number of words of group masks, the arguments of `-eflag`.
 const MASKS: usize = 8;
-/// Most processes of `-pids`.
+/// The largest number of processes of `-pids`.
 const MAX_PIDS: usize = 10;
 
 #[derive(Default)]
 struct Tracelog {
-    verb: Option<(String, Option<String>)>,
+    verb: Option<Verb>,
     session: Session,
     guids: Vec<ProviderRef>,
-    /// How all providers of the line are enabled, and the place of the first such option.
-    enabled: Option<(ProviderSpec, Range<usize>)>,
+    enabled: Option<Enabled>,
+}
+
+struct Verb {
+    name: String,
+    /// The name of its session, if the line has one.
+    session: Option<String>,
+}
+
+/// How all providers of a line are enabled.
+struct Enabled {
+    spec: ProviderSpec,
+    /// The position of the first option that says so.
+    span: Range<usize>,
 }
 
 pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
@@ -91,17 +103,20 @@ pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
                     return Err(unknown(&switch, "one action in a line", ""));
                 }
                 let unnamed = matches!(switch.name.as_str(), "l" | "enumguid");
-                let name = if unnamed { None } else { args.optional() };
-                line.verb = Some((switch.name, name.map(|word| word.text)));
+                let session = if unnamed { None } else { args.optional() };
+                line.verb = Some(Verb {
+                    name: switch.name,
+                    session: session.map(|word| word.text),
+                });
             }
             _ => line.option(&switch, &mut args)?,
         }
     }
-    if let Some((_, span)) = &line.enabled
+    if let Some(enabled) = &line.enabled
         && line.guids.is_empty()
     {
         let expected = "-guid #GUID, *NAME or FILE as well";
-        let error = LineError::new(span.clone(), expected, Found::More);
+        let error = LineError::new(enabled.span.clone(), expected, Found::More);
         return Err(error.hint("the line says how providers are enabled, and not which"));
     }
     line.finish()
@@ -111,19 +126,19 @@ pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
 
 impl Tracelog {
     fn finish(mut self) -> Option<Action> {
-        let (verb, name) = self.verb?;
-        let name = name.unwrap_or_else(|| KERNEL_SESSION.to_owned());
+        let verb = self.verb?;
+        let name = verb.session.unwrap_or_else(|| KERNEL_SESSION.to_owned());
         let mut providers = Vec::new();
         for provider in self.guids {
             let spec = self
                 .enabled
                 .as_ref()
-                .map_or_else(default_spec, |(spec, _)| spec.clone());
+                .map_or_else(default_spec, |enabled| enabled.spec.clone());
             providers.push(ProviderSpec { provider, ..spec });
         }
         let mut session = std::mem::take(&mut self.session);
         session.direct = true;
-        Some(match verb.as_str() {
+        Some(match verb.name.as_str() {
             "stop" => Action::Stop {
                 session: name,
                 direct: true,
@@ -170,10 +185,11 @@ impl Tracelog {
     }
 
     fn enabled(&mut self, switch: &Switch) -> &mut ProviderSpec {
-        let (spec, _) = self
-            .enabled
-            .get_or_insert_with(|| (default_spec(), switch.span.clone()));
-        spec
+        let enabled = self.enabled.get_or_insert_with(|| Enabled {
+            spec: default_spec(),
+            span: switch.span.clone(),
+        });
+        &mut enabled.spec
     }
 
     fn option(&mut self, switch: &Switch, args: &mut Args) -> Result<(), LineError> {
@@ -258,7 +274,7 @@ impl Tracelog {
                 self.enabled(switch).scope.apps = args.names(';', "ids of applications")?
             }
             "eflag" => {
-                // Kept as a switch with its arguments.
+                // This switch is kept with its arguments.
                 let words: Vec<u32> = args.counted(MASKS, "a word of the group masks")?;
                 let words = words.iter().map(|word| format!(" {word:#x}"));
                 let count = words.len();
@@ -283,7 +299,7 @@ impl Tracelog {
     }
 }
 
-/// What `-guid` takes.
+/// The forms of `-guid`.
 const PROVIDER: &str = "#GUID, *NAME or a file that lists providers";
 
 fn provider_ref(word: &Word) -> Result<ProviderRef, LineError> {

@@ -1,4 +1,4 @@
-//! Parser of `xperf` lines: sessions one after the other, each with its options; stops; merges.
+//! Parser of `xperf` lines: a list of sessions with their options, stops and merges.
 //!
 //! Source: the reference of its `start`, `stop`, `merge` and `stackwalk` commands.
 
@@ -21,7 +21,7 @@ const KNOWN: &str = "start update on stop d flush capturestate merge loggers f b
 const OTHERS: &str = "agelimit=1 critsec heap pidnewproc=1 pmc=* pmcprofile=1 pooltag=1 \
     resetprofint seteresourcesample=* setprofint=* setspinlocksample=*";
 
-/// Words of `-FileMode`.
+/// The words of `-FileMode`.
 pub(super) const FILE_MODES: &[(&str, LogFileMode)] = &[
     ("Sequential", LogFileMode::SEQUENTIAL),
     ("Circular", LogFileMode::CIRCULAR),
@@ -29,7 +29,7 @@ pub(super) const FILE_MODES: &[(&str, LogFileMode)] = &[
     ("NewFile", LogFileMode::NEWFILE),
 ];
 
-/// Words of `-ClockType`.
+/// The words of `-ClockType`.
 pub(super) const CLOCKS: &[(&str, ClockType)] = &[
     ("PerfCounter", ClockType::QPC),
     ("SystemTime", ClockType::SYSTEM_TIME),
@@ -72,7 +72,7 @@ impl Xperf {
         });
     }
 
-    /// The session that the line is describing: the last thing that it asks for.
+    /// The session that the line describes at this point: its last action.
     fn open(&mut self) -> Option<&mut Session> {
         match self.actions.last_mut()? {
             Action::Start(session) | Action::Update(session) => Some(session),
@@ -169,19 +169,16 @@ impl Xperf {
             return Ok(());
         };
         if session.is_kernel() {
-            for (flag, span) in parts(&word.text, word.span.clone(), '+') {
+            for part in parts(&word.text, word.span.clone(), '+') {
+                let flag = part.text;
                 if flag.contains(':') || flag.parse::<etl_format::Guid>().is_ok() {
                     let found = Found::Text(flag.to_owned());
-                    return Err(LineError::new(span, "a kernel flag", found).hint(
+                    return Err(LineError::new(part.span, "a kernel flag", found).hint(
                         "a provider needs a session of its own: put -start NAME before -on",
                     ));
                 }
                 if flag.is_empty() {
-                    return Err(LineError::new(
-                        span,
-                        "a kernel flag",
-                        Found::Text(String::new()),
-                    ));
+                    return Err(part.wrong("a kernel flag"));
                 }
                 session.kernel.push(flag.to_owned());
             }
@@ -264,61 +261,68 @@ fn optional_name(args: &mut Args) -> String {
         .map_or_else(|| KERNEL_SESSION.to_owned(), |word| word.text)
 }
 
-/// The parts of a text, each with its place in the line. In a word with quotes or escapes the place
-/// of a part is not known exactly, so it has the place of the whole word.
-fn parts(
-    text: &str,
+/// A part of a text between separators.
+#[derive(Default)]
+struct Part<'a> {
+    text: &'a str,
+    /// Its position in the line. In a word with quotes or escapes the exact position is unknown, so
+    /// this is the position of the whole word.
     span: Range<usize>,
-    separator: char,
-) -> impl Iterator<Item = (&str, Range<usize>)> {
+}
+
+impl Part<'_> {
+    fn wrong(self, expected: &str) -> LineError {
+        LineError::new(self.span, expected, Found::Text(self.text.to_owned()))
+    }
+}
+
+fn parts(text: &str, span: Range<usize>, separator: char) -> impl Iterator<Item = Part<'_>> {
     let verbatim = text.len() == span.len();
     let mut next = span.start;
     text.split(separator).map(move |part| {
         let start = next;
         let end = start.saturating_add(part.len());
         next = end.saturating_add(separator.len_utf8());
-        (part, if verbatim { start..end } else { span.clone() })
+        Part {
+            text: part,
+            span: if verbatim { start..end } else { span.clone() },
+        }
     })
 }
 
 /// One or more `NAME[:MASK[:LEVEL[:PROPERTIES]]]` with plus signs between.
 pub(super) fn providers(word: &Word) -> Result<Vec<ProviderSpec>, LineError> {
     let texts = parts(&word.text, word.span.clone(), '+');
-    texts.map(|(text, span)| one_provider(text, span)).collect()
+    texts.map(one_provider).collect()
 }
 
-fn one_provider(text: &str, span: Range<usize>) -> Result<ProviderSpec, LineError> {
-    let mut fields = parts(text, span, ':');
-    let (name, name_span) = fields.next().unwrap_or_default();
-    if name.is_empty() {
-        return Err(wrong_field(name, name_span, "a provider's name or GUID"));
+fn one_provider(part: Part<'_>) -> Result<ProviderSpec, LineError> {
+    let mut fields = parts(part.text, part.span, ':');
+    let name = fields.next().unwrap_or_default();
+    if name.text.is_empty() {
+        return Err(name.wrong("a provider's name or GUID"));
     }
-    let mut spec = ProviderSpec::new(provider(name));
-    if looks_like_a_guid(name) && matches!(spec.provider, ProviderRef::Name(_)) {
-        return Err(wrong_field(name, name_span, GUID));
+    let mut spec = ProviderSpec::new(provider(name.text));
+    if looks_like_a_guid(name.text) && matches!(spec.provider, ProviderRef::Name(_)) {
+        return Err(name.wrong(GUID));
     }
-    if let Some((field, span)) = fields.next().filter(|(f, _)| !f.is_empty()) {
+    if let Some(field) = fields.next().filter(|field| !field.text.is_empty()) {
         let expected = "a keyword mask, decimal or 0x and hexadecimal, of 64 bits at most";
-        spec.keywords = Some(mask(field).ok_or_else(|| wrong_field(field, span, expected))?);
+        let keywords = mask(field.text);
+        spec.keywords = Some(keywords.ok_or_else(|| field.wrong(expected))?);
     }
-    if let Some((field, span)) = fields.next().filter(|(f, _)| !f.is_empty()) {
-        let level = parse_number(field);
-        let expected = "a level from 0 to 255";
-        spec.level = Some(level.ok_or_else(|| wrong_field(field, span, expected))?);
+    if let Some(field) = fields.next().filter(|field| !field.text.is_empty()) {
+        let level = parse_number(field.text);
+        spec.level = Some(level.ok_or_else(|| field.wrong("a level from 0 to 255"))?);
     }
-    if let Some((field, span)) = fields.next() {
+    if let Some(field) = fields.next() {
         let expected = "'stack', 'sid' or 'tsid', with commas between, or a number";
-        spec.properties = properties(field).ok_or_else(|| wrong_field(field, span, expected))?;
+        spec.properties = properties(field.text).ok_or_else(|| field.wrong(expected))?;
     }
-    if let Some((field, span)) = fields.next() {
-        let expected = "a plus sign before the next provider, or nothing more";
-        return Err(wrong_field(field, span, expected));
+    if let Some(field) = fields.next() {
+        return Err(field.wrong("a plus sign before the next provider, or nothing more"));
     }
     Ok(spec)
-}
-
-fn wrong_field(field: &str, span: Range<usize>, expected: &str) -> LineError {
-    LineError::new(span, expected, Found::Text(field.to_owned()))
 }
 
 /// Whether a name looks like a GUID with an error in it.

@@ -1,8 +1,8 @@
 //! Classic providers (MOF, WPP): they receive flags and a level, and decide themselves.
 //!
-//! ETW filters nothing for them. One session has such a provider: the last one that enabled it.
-//! Zero does not mean "all" here: with flags of 0 no event that has a flag is traced. Providers
-//! with a single class of events ignore the flags.
+//! ETW does not filter their events. Only one session receives them: the last session that enabled
+//! the provider. Zero does not mean "all" here: with flags of 0 no event that has a flag is traced.
+//! Providers with a single class of events ignore the flags.
 //!
 //! Source: the reference of `EnableTrace` and `EnableTraceEx2`, and of WPP's conditions.
 
@@ -19,14 +19,14 @@ use super::Enablement;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ClassicEnablement {
-    /// Level, as the session gave it.
+    /// Level of the session.
     pub level: u8,
     /// Flags: the low half of the mask.
     pub flags: u32,
 }
 
 impl From<&Enablement> for ClassicEnablement {
-    /// What is left of an enablement for a classic provider: the level and the low 32 bits of
+    /// The part of an enablement that a classic provider receives: the level and the low 32 bits of
     /// `any`.
     fn from(enablement: &Enablement) -> Self {
         let [a, b, c, d, ..] = enablement.any.to_le_bytes();

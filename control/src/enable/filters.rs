@@ -1,19 +1,19 @@
 //! The filter by process: in which processes a provider is enabled.
 //!
-//! It applies after level and keywords. Enabling a provider again replaces it, as it replaces level
-//! and keywords.
+//! It is applied after level and keywords. If a session enables the provider again, it is replaced,
+//! like level and keywords.
 //!
 //! Source: the reference of `EVENT_FILTER_DESCRIPTOR` and of the structures it points to.
 
-/// Most processes that a filter can name (`MAX_EVENT_FILTER_PID_COUNT`).
+/// The largest number of processes in a filter (`MAX_EVENT_FILTER_PID_COUNT`).
 pub const MAX_PROCESSES: usize = 8;
-/// Most ids that a filter can list (`MAX_EVENT_FILTER_EVENT_ID_COUNT`).
+/// The largest number of ids in a filter (`MAX_EVENT_FILTER_EVENT_ID_COUNT`).
 pub const MAX_IDS: usize = 64;
 
 /// The properties of the process that raises an event on which filters depend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProcessKey<'a> {
-    /// Process id.
+    /// Id of the process.
     pub id: u32,
     /// File name of the executable, without its directory.
     pub executable: &'a str,

@@ -7,7 +7,7 @@
 //! | level | passes |
 //! |---|---|
 //! | `E` = 0 | always |
-//! | `S` = 0 | always: a session that names no level gets all |
+//! | `S` = 0 | always: the session gets all levels |
 //! | `E` <= `S` | yes |
 //! | `E` > `S` | no |
 //!
@@ -32,7 +32,7 @@
 //! ([`ClassicEnablement`]). ETW filters nothing for them. If several sessions enable such a
 //! provider, only the last one receives its events.
 //!
-//! The filter by process looks at more than the event's level, keyword and id: [`Scope`].
+//! [`Scope`] is the filter by process, which does not depend on level, keyword and id.
 //!
 //! Source: the reference of `EnableTraceEx2`, checked against the masks of real sessions.
 
@@ -49,11 +49,11 @@ pub use properties::EnableProperties;
 /// The properties of an event on which the rule depends.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct EventKey {
-    /// Id.
+    /// Id of the event within its provider.
     pub id: u16,
     /// Level: 1 critical to 5 verbose, higher is more verbose; 0 always passes.
     pub level: u8,
-    /// Keywords.
+    /// Keywords, one bit each.
     pub keyword: u64,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Debug for EventKey {
     }
 }
 
-/// Which wording of the rule applies.
+/// The variants of the rule: the reference pages have described it in two ways.
 ///
 /// ```
 /// use etl_control::enable::{Enablement, Variant};
@@ -99,12 +99,12 @@ pub enum Variant {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IdFilter {
-    /// None.
+    /// No filter: all ids pass.
     #[default]
     Any,
-    /// Only these.
+    /// Only these ids pass.
     In(Vec<u16>),
-    /// All but these.
+    /// All ids but these pass.
     Out(Vec<u16>),
 }
 
@@ -120,10 +120,10 @@ impl IdFilter {
     }
 }
 
-/// Most sessions that can enable a modern provider at once.
+/// The largest number of sessions that can enable a modern provider at once.
 pub const MAX_SESSIONS: usize = 8;
 
-/// How a session enabled a provider. Enabling again replaces it; nothing adds up.
+/// How a session enabled a provider. If the session enables it again, this is replaced.
 ///
 /// ```
 /// use etl_control::enable::{Enablement, EventKey};
@@ -136,17 +136,17 @@ pub const MAX_SESSIONS: usize = 8;
 /// ```
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Enablement {
-    /// Level; 0 for all.
+    /// Highest level; 0 for all levels.
     pub level: u8,
-    /// Any of these keywords; 0 for all.
+    /// Events have any of these keywords; 0 for all keywords.
     pub any: u64,
-    /// All of these keywords.
+    /// Events have all of these keywords.
     pub all: u64,
     /// Whether events without keyword are left out (`EVENT_ENABLE_PROPERTY_IGNORE_KEYWORD_0`).
     pub ignore_keyword_0: bool,
-    /// Ids.
+    /// Filter by event id.
     pub ids: IdFilter,
-    /// Wording of the rule.
+    /// Variant of the rule.
     pub variant: Variant,
 }
 
@@ -172,7 +172,7 @@ impl fmt::Debug for Enablement {
 }
 
 impl Enablement {
-    /// An enablement by level and mask, as command lines have it.
+    /// An enablement with a level and a mask, as in command lines.
     #[must_use]
     pub fn new(level: u8, any: u64) -> Self {
         Enablement {
@@ -210,23 +210,34 @@ impl Enablement {
         if keyword == 0 {
             return !self.ignore_keyword_0;
         }
-        let (any, all) = self.masks();
+        let Masks { any, all } = self.masks();
         keyword & any != 0 && keyword & all == all
     }
 
-    /// The masks by the wording of the rule: at least one bit of the first has to be set, and all
-    /// bits of the second.
-    fn masks(&self) -> (u64, u64) {
-        match (self.any, self.variant) {
-            (0, Variant::Legacy) => (u64::MAX, 0),
-            (0, Variant::Current) => (u64::MAX, self.all),
-            (any, _) => (any, self.all),
+    /// The masks by the variant of the rule.
+    fn masks(&self) -> Masks {
+        let all = if self.any == 0 && self.variant == Variant::Legacy {
+            0
+        } else {
+            self.all
+        };
+        Masks {
+            any: if self.any == 0 { u64::MAX } else { self.any },
+            all,
         }
     }
 }
 
-/// What a provider sees of all its sessions together: it raises an event if at least one of them
-/// may want it.
+/// Masks for the keyword part of the rule.
+struct Masks {
+    /// An event must have at least one of these bits.
+    any: u64,
+    /// An event must have all of these bits.
+    all: u64,
+}
+
+/// The enablement that a provider receives for all its sessions together: it raises an event if at
+/// least one of them may want it.
 ///
 /// ETW then applies the rule of each session to the raised event. So a session can get an event
 /// that the provider raised because of another session's mask.
@@ -241,13 +252,13 @@ impl Enablement {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CombinedEnablement {
-    /// Highest level; 0 when a session asked for all.
+    /// Highest level; 0 if a session asked for all.
     pub level: u8,
-    /// Union of the masks; all bits when a session asked for all.
+    /// Union of the masks; all bits if a session asked for all.
     pub any: u64,
     /// Intersection of the masks.
     pub all: u64,
-    /// Whether any session has it enabled.
+    /// Whether a session has enabled the provider.
     pub enabled: bool,
 }
 
@@ -257,7 +268,7 @@ impl CombinedEnablement {
     pub fn of<'a>(sessions: impl IntoIterator<Item = &'a Enablement>) -> Self {
         let mut union = CombinedEnablement::default();
         for session in sessions {
-            let (any, all) = session.masks();
+            let Masks { any, all } = session.masks();
             if union.enabled {
                 let all_levels = union.level == 0 || session.level == 0;
                 union.level = if all_levels {
@@ -297,7 +308,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The rule once more, bit by bit.
+    /// A second version of the rule, bit by bit.
     fn naively(s: &Enablement, e: &EventKey) -> bool {
         let level = if e.level == 0 || s.level == 0 {
             true
@@ -365,7 +376,7 @@ mod tests {
 
         #[test]
         fn admits_passes_no_less_at_a_higher_level(s in enablement(), e in event(), more in 1u8..100) {
-            // Level 0 stands above all others.
+            // Level 0 is above all others.
             let higher = Enablement { level: s.level.saturating_add(more), ..s.clone() };
             if s.level != 0 && s.admits(&e) {
                 prop_assert!(higher.admits(&e));

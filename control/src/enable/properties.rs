@@ -44,11 +44,11 @@ impl EnableProperties {
     pub const IGNORE_KEYWORD_0: Self = Self(0x10);
     /// The GUID identifies a provider group.
     pub const PROVIDER_GROUP: Self = Self(0x20);
-    /// Events without keyword are let in.
+    /// Events without keyword pass.
     pub const ENABLE_KEYWORD_0: Self = Self(0x40);
     /// The process start key with each event.
     pub const PROCESS_START_KEY: Self = Self(0x80);
-    /// A key by which one event is found in all sessions.
+    /// A key that an event has in all sessions.
     pub const EVENT_KEY: Self = Self(0x100);
     /// Processes that browse in private are left out.
     pub const EXCLUDE_INPRIVATE: Self = Self(0x200);
@@ -65,13 +65,15 @@ impl EnableProperties {
         Self(self.0 | other.0)
     }
 
-    /// The property of a name (case does not matter).
+    /// The property with a name (case does not matter).
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        NAMES
-            .iter()
-            .find(|(_, n)| n.eq_ignore_ascii_case(name))
-            .map(|(bits, _)| *bits)
+        for (bits, known_name) in NAMES {
+            if known_name.eq_ignore_ascii_case(name) {
+                return Some(bits);
+            }
+        }
+        None
     }
 
     /// Names of its bits.

@@ -23,8 +23,8 @@ pub struct Explanation<'a> {
     pub unnamed: u64,
     /// Events that the CLR raises for it and the session gets.
     pub raised: Vec<Raised<'a>>,
-    /// Events that the session would get by their keywords and level, but that the CLR does not
-    /// raise for this mask.
+    /// Events that the CLR does not raise for this mask, although the session admits their keywords
+    /// and level.
     pub suppressed: Vec<Suppressed<'a>>,
     /// Events of these keywords that only a higher level of the session selects.
     pub too_verbose: Vec<Raised<'a>>,
@@ -39,7 +39,7 @@ pub struct Raised<'a> {
     pub event: &'a TableEvent,
     /// The versions, in order.
     pub versions: Vec<u8>,
-    /// The levels of a session, from 1 to 5, at which it comes.
+    /// The levels of a session, from 1 to 5, at which it is raised.
     pub levels: Vec<u8>,
 }
 
@@ -79,7 +79,10 @@ pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> E
         unnamed,
         ..Explanation::default()
     };
-    for (event, versions) in newest(provider) {
+    for Newest {
+        event, versions, ..
+    } in newest(provider)
+    {
         let levels = (1..=VERBOSE)
             .filter(|&level| rules.selects(event, mask, level))
             .collect();
@@ -118,26 +121,35 @@ fn is_leftover(event: &TableEvent) -> bool {
         && ProviderKind::of(event.schema.provider) == ProviderKind::Runtime
 }
 
-/// Events by id: the newest version, and all versions.
-fn newest(provider: &Provider) -> Vec<(&TableEvent, Vec<u8>)> {
-    let mut out: Vec<(u16, &TableEvent, Vec<u8>)> = Vec::new();
+struct Newest<'a> {
+    id: u16,
+    /// The newest version of the event.
+    event: &'a TableEvent,
+    versions: Vec<u8>,
+}
+
+/// Every event once, in its newest version.
+fn newest(provider: &Provider) -> Vec<Newest<'_>> {
+    let mut out: Vec<Newest<'_>> = Vec::new();
     for event in &provider.events {
         let Identity::Modern { id, version } = event.schema.identity else {
             continue;
         };
-        match out.iter_mut().find(|(i, ..)| *i == id) {
-            Some((_, newest, versions)) => {
-                if versions.last().is_none_or(|&last| last < version) {
-                    *newest = event;
+        match out.iter_mut().find(|newest| newest.id == id) {
+            Some(newest) => {
+                if newest.versions.last().is_none_or(|&last| last < version) {
+                    newest.event = event;
                 }
-                versions.push(version);
+                newest.versions.push(version);
             }
-            None => out.push((id, event, vec![version])),
+            None => out.push(Newest {
+                id,
+                event,
+                versions: vec![version],
+            }),
         }
     }
-    out.into_iter()
-        .map(|(_, event, versions)| (event, versions))
-        .collect()
+    out
 }
 
 /// The providers that the CLR has rules for.
@@ -184,8 +196,8 @@ impl Rules<'_> {
             (TableSet::Shipped, ProviderKind::Runtime) => {
                 Runtime::new(mask, level).raises(&event.schema)
             }
-            // The pages print other keywords and levels for an event. Which other keywords have to
-            // be on is in their tables of combinations, which the shipped rules reproduce.
+            // The pages print other keywords and levels for an event. Their tables of combinations
+            // say which further keywords it needs, and the shipped rules agree with them.
             (TableSet::Documented, kind) => match self.shipped_event(event) {
                 Some(_) if kind == ProviderKind::Rundown => asks(event, mask, level),
                 Some(shipped) => Runtime::new(mask, level).raises(shipped),

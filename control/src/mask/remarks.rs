@@ -96,7 +96,7 @@ pub(super) fn on_mask(
         ProviderKind::Runtime => runtime(mask, level, &mut out),
         ProviderKind::Other => {}
     }
-    // Masks that the pages print.
+    // Masks that the reference pages print.
     for erratum in errata().iter().filter(|e| e.is_of_mask(provider, mask)) {
         if !out
             .0
@@ -113,36 +113,16 @@ pub(super) fn on_mask(
     out.0
 }
 
+/// Keywords that name what an enumeration lists.
+const ENUMERATES: u64 = LOADER | JIT | NGEN | IL_MAP | PERF_TRACK | THREADING;
+
 fn rundown(mask: u64, level: u8, tables: TableSet, out: &mut Remarks) {
-    // What an enumeration can list.
-    const ENUMERATES: u64 = LOADER | JIT | NGEN | IL_MAP | PERF_TRACK | THREADING;
-    let rules = Rundown::new(mask, level);
     // A low level has its own remark, so the keywords are judged as at the highest level.
     let verbose = Rundown::new(mask, VERBOSE);
     let start = verbose.is_enabled(Enumeration::Start);
     let end = verbose.is_enabled(Enumeration::End);
     if !end {
-        let wanted = mask & (ENUMERATES | START_RUNDOWN) | END_RUNDOWN;
-        let nothing = wanted & ENUMERATES == 0;
-        let wanted = if nothing {
-            wanted | LOADER | JIT | NGEN
-        } else {
-            wanted
-        };
-        let listed = if start {
-            "after the start rundown"
-        } else {
-            "before the recording"
-        };
-        let text = format!(
-            "EndRundownKeyword ({END_RUNDOWN:#x}) is missing: there will be no DCEnd events, so \
-             methods that were compiled {listed} are not listed; {wanted:#x} has them"
-        );
-        out.add(
-            text,
-            Some(wanted),
-            (mask & END_ENUMERATION != 0).then_some("X04"),
-        );
+        no_end_rundown(mask, start, out);
     }
     if !start && !end {
         let text = format!(
@@ -167,22 +147,56 @@ fn rundown(mask: u64, level: u8, tables: TableSet, out: &mut Remarks) {
         let text = "nothing to enumerate is named: add Loader (0x8), Jit (0x10) and NGen (0x20)";
         return out.add(text, Some(mask | LOADER | JIT | NGEN), None);
     }
+    if shipped {
+        shipped_rundown(mask, level, out);
+    }
+    ngen_off(mask, out);
+    missing_keywords(mask, out);
+    if level == INFORMATIONAL {
+        plain_only(out);
+    }
+}
+
+fn no_end_rundown(mask: u64, start: bool, out: &mut Remarks) {
+    let mut wanted = mask & (ENUMERATES | START_RUNDOWN) | END_RUNDOWN;
+    if wanted & ENUMERATES == 0 {
+        wanted |= LOADER | JIT | NGEN;
+    }
+    let listed = if start {
+        "after the start rundown"
+    } else {
+        "before the recording"
+    };
+    let text = format!(
+        "EndRundownKeyword ({END_RUNDOWN:#x}) is missing: there will be no DCEnd events, so \
+         methods that were compiled {listed} are not listed; {wanted:#x} has them"
+    );
+    let erratum = (mask & END_ENUMERATION != 0).then_some("X04");
+    out.add(text, Some(wanted), erratum);
+}
+
+/// Remarks on rules of the shipped runtimes that the reference pages do not have.
+fn shipped_rundown(mask: u64, level: u8, out: &mut Remarks) {
+    let rules = Rundown::new(mask, level);
     let enumerates = Enumeration::ALL
         .into_iter()
         .any(|which| rules.enumerates(which));
     let has_markers = Enumeration::ALL
         .into_iter()
         .any(|which| rules.brackets(which));
-    if shipped && enumerates && !has_markers {
+    if enumerates && !has_markers {
         let text = "threads and ranges alone have no markers (DCStartInit, DCEndComplete and so \
                     on); add Loader, Jit, NGen or the IL maps";
         out.add(text, Some(mask | LOADER), Some("X16"));
     }
-    if shipped && mask & APP_DOMAIN_RESOURCES != 0 && mask & THREADING == 0 {
+    if mask & APP_DOMAIN_RESOURCES != 0 && mask & THREADING == 0 {
         let text = "AppDomainResourceManagement (0x800) alone does not enumerate threads";
         out.add(text, Some(mask | THREADING), Some("X17"));
     }
-    ngen_off(mask, out);
+}
+
+/// Remarks on keywords of a rundown that others need.
+fn missing_keywords(mask: u64, out: &mut Remarks) {
     if mask != 0 && mask & JIT == 0 {
         let text = "JitRundownKeyword (0x10) is missing: methods that were compiled at run time are \
                     not listed";
@@ -197,9 +211,6 @@ fn rundown(mask: u64, level: u8, tables: TableSet, out: &mut Remarks) {
         let text = "NGenRundownKeyword (0x20) is missing: precompiled methods are known by the \
                     symbols of their images only";
         out.add(text, Some(mask | NGEN), None);
-    }
-    if level == INFORMATIONAL {
-        plain_only(out);
     }
 }
 

@@ -1,15 +1,16 @@
 //! Encoder of XPRESS with Huffman coding: each block of 64 KiB has its own code.
 
-use super::encode::{put, wide_length};
+use super::encode::{put, put_wide_length};
 use super::matches::{Chains, Match, SHORTEST};
 
 const BLOCK: usize = 1 << 16;
 const SYMBOLS: usize = 512;
 /// The farthest a match reaches.
-const REACH: usize = (1 << 16) - 1;
-/// Longest code.
-const BITS: u8 = 15;
-/// Ends the stream; as a match it would be of length 3 at distance 1, which is never written.
+const MAX_DISTANCE: usize = (1 << 16) - 1;
+/// Bits of the longest code.
+const MAX_BITS: u8 = 15;
+/// Ends the stream. It is also the symbol of a match of length 3 at distance 1, which is never
+/// written.
 const END: usize = 256;
 
 /// An item of a block.
@@ -31,40 +32,43 @@ impl Item {
 }
 
 pub(super) fn encode(chains: &mut Chains, items: &mut Vec<Item>, data: &[u8], out: &mut Vec<u8>) {
-    let mut at = 0;
-    while at < data.len() {
-        let end = data.len().min(at + BLOCK);
+    let mut position = 0;
+    while position < data.len() {
+        let end = data.len().min(position + BLOCK);
         items.clear();
-        while at < end {
-            let found = chains.choose(data, at, REACH, end);
-            let found = found.filter(|m| m.len > SHORTEST || m.distance > 1);
-            if let Some(found) = found {
-                items.push(Item::Match(found));
-                chains.cover(data, at + 1, at + found.len);
-                at += found.len;
+        while position < end {
+            if let Some(chosen) = chains.choose(data, position, MAX_DISTANCE, end)
+                && (chosen.len > SHORTEST || chosen.distance > 1)
+            {
+                items.push(Item::Match(chosen));
+                chains.cover(data, position + 1, position + chosen.len);
+                position += chosen.len;
             } else {
-                items.extend(data.get(at).map(|&b| Item::Literal(b)));
-                at += 1;
+                items.extend(data.get(position).map(|&byte| Item::Literal(byte)));
+                position += 1;
             }
         }
         if end == data.len() {
             items.push(Item::End);
         }
-        block(items, out);
+        put_block(items, out);
     }
 }
 
-fn block(items: &[Item], out: &mut Vec<u8>) {
+/// Writes a block: the lengths of its codes, then its items.
+fn put_block(items: &[Item], out: &mut Vec<u8>) {
     let mut counts = [0u32; SYMBOLS];
     for item in items {
         if let Some(count) = counts.get_mut(item.symbol()) {
             *count += 1;
         }
     }
-    // A code of one symbol would be incomplete, which decoders refuse: a second one fills it up.
-    if counts.iter().filter(|&&c| c > 0).count() == 1 {
-        let spare = usize::from(counts.first().is_some_and(|&c| c > 0));
-        put_count(&mut counts, spare);
+    // Decoders refuse the code of a single symbol, because it is incomplete: an unused symbol
+    // completes it.
+    if counts.iter().filter(|&&count| count > 0).count() == 1
+        && let Some(unused) = counts.iter_mut().find(|count| **count == 0)
+    {
+        *unused = 1;
     }
     let lengths = code_lengths(counts);
     let codes = codes(&lengths);
@@ -78,7 +82,10 @@ fn block(items: &[Item], out: &mut Vec<u8>) {
     let mut bits = Bits::new(out);
     for &item in items {
         let symbol = item.symbol();
-        let (Some(&code), Some(&length)) = (codes.get(symbol), lengths.get(symbol)) else {
+        let Some(&code) = codes.get(symbol) else {
+            continue;
+        };
+        let Some(&length) = lengths.get(symbol) else {
             continue;
         };
         bits.write(code.into(), length.into());
@@ -87,7 +94,7 @@ fn block(items: &[Item], out: &mut Vec<u8>) {
             if len >= 15 {
                 match u8::try_from(len - 15) {
                     Ok(byte) if byte < 255 => bits.out.push(byte),
-                    _ => wide_length(bits.out, len),
+                    _ => put_wide_length(bits.out, len),
                 }
             }
             let class = m.distance.ilog2();
@@ -97,72 +104,85 @@ fn block(items: &[Item], out: &mut Vec<u8>) {
     bits.finish();
 }
 
-fn put_count(counts: &mut [u32; SYMBOLS], symbol: usize) {
-    if let Some(count) = counts.get_mut(symbol) {
-        *count = 1;
-    }
-}
-
-/// Lengths of a Huffman code for the counts, none above the longest allowed: while one is, the
-/// counts are evened out, which flattens the tree.
+/// Lengths of a Huffman code for the counts. While a code is longer than allowed, the counts are
+/// halved, rounded up, which flattens the tree.
 fn code_lengths(mut counts: [u32; SYMBOLS]) -> [u8; SYMBOLS] {
     loop {
-        let lengths = tree(&counts);
-        if lengths.iter().all(|&length| length <= BITS) {
+        let lengths = tree_depths(&counts);
+        if lengths.iter().all(|&length| length <= MAX_BITS) {
             return lengths;
         }
-        counts
-            .iter_mut()
-            .for_each(|count| *count = count.div_ceil(2));
+        for count in &mut counts {
+            *count = count.div_ceil(2);
+        }
     }
 }
 
-fn tree(counts: &[u32; SYMBOLS]) -> [u8; SYMBOLS] {
-    let mut leaves = [(0u32, 0u16); SYMBOLS];
+/// A symbol that occurs. Leaves are ordered by count.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Leaf {
+    count: u32,
+    symbol: u16,
+}
+
+/// The depth of each symbol in a Huffman tree for the counts.
+fn tree_depths(counts: &[u32; SYMBOLS]) -> [u8; SYMBOLS] {
+    fn weight_of(weights: &[u32], node: usize) -> u32 {
+        weights.get(node).copied().unwrap_or(u32::MAX)
+    }
+
+    let mut leaves = [Leaf::default(); SYMBOLS];
     let mut used = 0;
-    for (symbol, &count) in counts.iter().enumerate().filter(|&(_, &c)| c > 0) {
+    for (symbol, &count) in (0..).zip(counts).filter(|&(_, &count)| count > 0) {
         if let Some(leaf) = leaves.get_mut(used) {
-            *leaf = (count, symbol as u16);
+            *leaf = Leaf { count, symbol };
         }
         used += 1;
     }
     let leaves = leaves.get_mut(..used).unwrap_or_default();
     leaves.sort_unstable();
-    // Two queues, each in order of weight: the leaves, and the nodes as they are made.
+    // Two queues, each in order of weight: the leaves, and the nodes in the order in which they are
+    // made.
     let mut weights = [0u32; 2 * SYMBOLS];
     let mut parents = [0u16; 2 * SYMBOLS];
     for (weight, leaf) in weights.iter_mut().zip(leaves.iter()) {
-        *weight = leaf.0;
+        *weight = leaf.count;
     }
-    let (mut leaf, mut node) = (0, used);
+    let mut next_leaf = 0;
+    let mut next_node = used;
     let total = (2 * used).saturating_sub(1);
-    for made in used..total {
+    for new_node in used..total {
         let mut sum = 0;
         for _ in 0..2 {
-            let weight = |i: usize| weights.get(i).copied().unwrap_or(u32::MAX);
-            let take_leaf = leaf < used && (node >= made || weight(leaf) <= weight(node));
-            let taken = if take_leaf { &mut leaf } else { &mut node };
-            sum += weight(*taken);
-            if let Some(parent) = parents.get_mut(*taken) {
-                *parent = made as u16;
+            let leaf_weight = weight_of(&weights, next_leaf);
+            let is_leaf = next_leaf < used
+                && (next_node >= new_node || leaf_weight <= weight_of(&weights, next_node));
+            let child = if is_leaf {
+                &mut next_leaf
+            } else {
+                &mut next_node
+            };
+            sum += weight_of(&weights, *child);
+            if let Some(parent) = parents.get_mut(*child) {
+                *parent = new_node as u16;
             }
-            *taken += 1;
+            *child += 1;
         }
-        if let Some(weight) = weights.get_mut(made) {
+        if let Some(weight) = weights.get_mut(new_node) {
             *weight = sum;
         }
     }
     let mut depths = [0u8; 2 * SYMBOLS];
-    for i in (0..total.saturating_sub(1)).rev() {
-        let parent = parents.get(i).map_or(0, |&p| usize::from(p));
-        let depth = depths.get(parent).copied().unwrap_or(0).saturating_add(1);
-        if let Some(place) = depths.get_mut(i) {
-            *place = depth;
+    for node in (0..total.saturating_sub(1)).rev() {
+        let parent = parents.get(node).copied().unwrap_or(0);
+        let parent_depth = depths.get(usize::from(parent)).copied().unwrap_or(0);
+        if let Some(depth) = depths.get_mut(node) {
+            *depth = parent_depth.saturating_add(1);
         }
     }
     let mut lengths = [0; SYMBOLS];
     for (leaf, &depth) in leaves.iter().zip(&depths) {
-        if let Some(length) = lengths.get_mut(usize::from(leaf.1)) {
+        if let Some(length) = lengths.get_mut(usize::from(leaf.symbol)) {
             *length = depth;
         }
     }
@@ -173,32 +193,36 @@ fn tree(counts: &[u32; SYMBOLS]) -> [u8; SYMBOLS] {
 fn codes(lengths: &[u8; SYMBOLS]) -> [u16; SYMBOLS] {
     let mut codes = [0; SYMBOLS];
     let mut next = 0u32;
-    for length in 1..=BITS {
-        for (code, _) in codes.iter_mut().zip(lengths).filter(|&(_, &l)| l == length) {
-            *code = next as u16;
-            next += 1;
+    for length in 1..=MAX_BITS {
+        for (code, &code_length) in codes.iter_mut().zip(lengths) {
+            if code_length == length {
+                *code = next as u16;
+                next += 1;
+            }
         }
         next <<= 1;
     }
     codes
 }
 
-/// Bits into 16-bit words. A decoder holds two words ahead of the bytes between them, so the places
-/// of two words are always kept free.
+/// Writes bits into 16-bit words. A decoder reads two words ahead of the bytes between them, so the
+/// places of two words are always kept free.
 struct Bits<'a> {
     out: &'a mut Vec<u8>,
+    /// Offsets of the next two words.
     places: [usize; 2],
     word: u32,
+    /// Bits of the word that are not used yet.
     free: u32,
 }
 
 impl<'a> Bits<'a> {
     fn new(out: &'a mut Vec<u8>) -> Self {
-        let at = out.len();
+        let first = out.len();
         out.extend([0; 4]);
         Bits {
             out,
-            places: [at, at + 2],
+            places: [first, first + 2],
             word: 0,
             free: 16,
         }

@@ -10,9 +10,9 @@ const BLOCK: usize = 32;
 
 /// The shortest run of equal bytes that is a hole.
 ///
-/// XPRESS writes a run of equal bytes as one match, so only a few zeros come together: 15 in real
-/// traces. LZNT1 can leave 4096 bytes as they are, zeros among them, if all the others are without
-/// repetitions; the code table of XPRESS_HUFF has up to 256 zeros.
+/// XPRESS writes a run of equal bytes as one match, so its runs of zeros are short: up to 15 in real
+/// traces. LZNT1 stores 4096 bytes unchanged if they contain no other repetitions, and they can
+/// include zeros; the code table of XPRESS_HUFF has up to 256 zeros.
 fn shortest(format: CompressionFormat) -> Option<usize> {
     match format {
         CompressionFormat::XPRESS => Some(64),
@@ -29,22 +29,18 @@ pub(crate) fn before_hole(format: CompressionFormat, packed: &[u8]) -> &[u8] {
     let mut end = 0;
     for (number, block) in packed.chunks_exact(BLOCK).enumerate() {
         let byte = block.first().copied().unwrap_or(1);
-        let from = number * BLOCK;
-        // Blocks of a run that was found too short are not looked at again.
-        if from < end || !matches!(byte, 0 | FILLER) || block.iter().any(|&b| b != byte) {
+        let block_start = number * BLOCK;
+        // Blocks of a run that is too short are skipped.
+        if block_start < end || !matches!(byte, 0 | FILLER) || block.iter().any(|&b| b != byte) {
             continue;
         }
-        let Some((before, rest)) = packed.split_at_checked(from) else {
+        let Some((before, rest)) = packed.split_at_checked(block_start) else {
             return packed;
         };
-        let start = before
-            .iter()
-            .rposition(|&b| b != byte)
-            .map_or(0, |at| at + 1);
-        end = rest
-            .iter()
-            .position(|&b| b != byte)
-            .map_or(packed.len(), |len| from + len);
+        let last_other = before.iter().rposition(|&b| b != byte);
+        let start = last_other.map_or(0, |offset| offset + 1);
+        let run_len = rest.iter().position(|&b| b != byte);
+        end = run_len.map_or(packed.len(), |len| block_start + len);
         if end - start >= shortest {
             return packed.get(..start).unwrap_or(packed);
         }

@@ -2,6 +2,7 @@
 
 use super::Progress;
 use super::copy::repeat;
+use super::matches::{Match, SHORTEST};
 use crate::cursor::Bytes;
 
 /// The largest number of bytes of a decompressed chunk; matches do not cross chunks.
@@ -13,21 +14,22 @@ pub(super) fn decode(input: &[u8], output: &mut [u8], progress: &mut Progress) -
         let header = input.u16_at(progress.consumed).filter(|&h| h != 0)?;
         let len = usize::from(header & 0xfff) + 1;
         let start = progress.consumed + 2;
-        // A chunk that the input cuts short is decoded as far as it goes.
+        // If the input ends inside the chunk, its beginning is decoded.
         let packed = input.get(start..)?;
         let packed = packed.get(..len).unwrap_or(packed);
         let space = output.get_mut(progress.produced..)?;
-        let most = space.len().min(CHUNK);
-        let space = space.get_mut(..most)?;
-        let (read, made) = if header & 0x8000 != 0 {
-            chunk(packed, space)
+        let max_len = space.len().min(CHUNK);
+        let space = space.get_mut(..max_len)?;
+        let mut in_chunk = Progress::default();
+        if header & 0x8000 != 0 {
+            decode_chunk(packed, space, &mut in_chunk);
         } else {
-            plain(packed, space)
-        };
-        progress.produced += made;
-        // Only a chunk that was used up leads to the next one.
-        if progress.produced < output.len() && read < len {
-            progress.consumed = start + read;
+            copy_chunk(packed, space, &mut in_chunk);
+        }
+        progress.produced += in_chunk.produced;
+        // The next chunk begins at the end of this one, so a chunk that is not used up ends the data.
+        if progress.produced < output.len() && in_chunk.consumed < len {
+            progress.consumed = start + in_chunk.consumed;
             return None;
         }
         progress.consumed = start + len.min(input.len().saturating_sub(start));
@@ -35,61 +37,55 @@ pub(super) fn decode(input: &[u8], output: &mut [u8], progress: &mut Progress) -
     Some(())
 }
 
-/// A chunk that is stored as it is. Bytes read and made.
-fn plain(packed: &[u8], space: &mut [u8]) -> (usize, usize) {
+/// Copies a chunk that is stored uncompressed.
+fn copy_chunk(packed: &[u8], space: &mut [u8], progress: &mut Progress) {
     let len = packed.len().min(space.len());
     if let (Some(to), Some(from)) = (space.get_mut(..len), packed.get(..len)) {
         to.copy_from_slice(from);
     }
-    (len, len)
+    progress.consumed = len;
+    progress.produced = len;
 }
 
-/// A packed chunk: 8 flags from the bottom, then 8 items. Bytes read and made.
-fn chunk(packed: &[u8], space: &mut [u8]) -> (usize, usize) {
-    let (mut at, mut to) = (0, 0);
-    let (mut flags, mut left) = (0u8, 0);
+/// Decodes a compressed chunk: a byte of flags, the first at the bottom, then eight items, and so
+/// on. Returns `None` if the chunk ends before the space is full, or is damaged.
+fn decode_chunk(packed: &[u8], space: &mut [u8], progress: &mut Progress) -> Option<()> {
+    let Progress { produced, consumed } = progress;
+    let mut flags = 0u8;
+    let mut flag_count = 0;
     loop {
-        if left == 0 {
+        if flag_count == 0 {
             // Flags without items may end the chunk.
-            let Some(byte) = packed.u8_at(at) else {
-                return (at, to);
-            };
-            (flags, left) = (byte, 8);
-            at += 1;
+            flags = packed.u8_at(*consumed)?;
+            flag_count = 8;
+            *consumed += 1;
         }
-        if to == space.len() || at == packed.len() {
-            return (at, to);
+        if *produced == space.len() || *consumed == packed.len() {
+            return Some(());
         }
         let is_match = flags & 1 != 0;
         if is_match {
-            let Some(token) = packed.u16_at(at) else {
-                return (at, to);
-            };
-            let (distance, len) = split(token, to);
-            match repeat(space, to, distance, len) {
-                Some(end) => to = end,
-                None => return (at, to),
-            }
-            at += 2;
+            let token = packed.u16_at(*consumed)?;
+            let Match { len, distance } = split_token(token, *produced);
+            *produced = repeat(space, *produced, distance, len)?;
+            *consumed += 2;
         } else {
-            let (Some(byte), Some(place)) = (packed.u8_at(at), space.get_mut(to)) else {
-                return (at, to);
-            };
-            *place = byte;
-            at += 1;
-            to += 1;
+            *space.get_mut(*produced)? = packed.u8_at(*consumed)?;
+            *consumed += 1;
+            *produced += 1;
         }
         flags >>= 1;
-        left -= 1;
+        flag_count -= 1;
     }
 }
 
-/// Distance and length of a match: the more bytes there are to reach back over, the more bits of
-/// the token are distance, from 4 up to 12.
-fn split(token: u16, made: usize) -> (usize, usize) {
-    let reach = (usize::BITS - made.saturating_sub(1).leading_zeros()).clamp(4, 12);
-    // These bits are the length's; the distance has the rest.
-    let bits = 16 - reach;
-    let len = usize::from(token & ((1 << bits) - 1)) + 3;
-    (usize::from(token >> bits) + 1, len)
+/// The match that a token describes. The more bytes of the chunk have been produced, the more bits
+/// of the token are the distance: from 4 to 12.
+fn split_token(token: u16, produced: usize) -> Match {
+    let distance_bits = (usize::BITS - produced.saturating_sub(1).leading_zeros()).clamp(4, 12);
+    let length_bits = 16 - distance_bits;
+    Match {
+        len: usize::from(token & ((1 << length_bits) - 1)) + SHORTEST,
+        distance: usize::from(token >> length_bits) + 1,
+    }
 }

@@ -9,25 +9,61 @@ const HASH_BITS: u32 = 15;
 const RING: usize = 1 << 16;
 /// A match is this long at least, in every format.
 pub(super) const SHORTEST: usize = 3;
-/// Of a longer match only the ends are remembered.
-const REMEMBERED: usize = 64;
+/// Positions inside a match that are remembered: of a longer match only its first and last ones.
+const MAX_REMEMBERED: usize = 64;
 
 /// Chains of positions with the same three bytes, newest first. Positions are counted from 1.
 #[derive(Clone, Debug)]
 pub(super) struct Chains {
     head: Vec<u32>,
     previous: Vec<u32>,
-    /// Candidates looked at.
-    depth: u32,
-    /// A match of this length is not improved upon.
-    enough: usize,
-    /// Whether to see if the next position has a longer match.
-    lazy: bool,
-    /// The match at the position after one that became a literal in its favour.
-    next: Option<(usize, Match)>,
+    limits: Limits,
+    /// A match that was found one position ahead and is longer than the match before it, which
+    /// became a literal.
+    next: Option<NextMatch>,
 }
 
-/// `len` bytes that repeat those `distance` before.
+/// How long an encoder looks for a longer match.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Candidates to compare.
+    candidates: u32,
+    /// A match of this length is good enough to end the search.
+    good_len: usize,
+    /// Whether to check if the next position has a longer match.
+    looks_ahead: bool,
+}
+
+impl Limits {
+    fn new(effort: Effort) -> Self {
+        match effort {
+            Effort::Fast => Limits {
+                candidates: 4,
+                good_len: 32,
+                looks_ahead: false,
+            },
+            Effort::Default => Limits {
+                candidates: 8,
+                good_len: 32,
+                looks_ahead: true,
+            },
+            Effort::Best => Limits {
+                candidates: 256,
+                good_len: 1024,
+                looks_ahead: true,
+            },
+        }
+    }
+}
+
+/// A match that was found before the encoder reached its position.
+#[derive(Clone, Copy, Debug)]
+struct NextMatch {
+    position: usize,
+    found: Match,
+}
+
+/// `len` bytes that repeat the bytes `distance` before them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Match {
     pub len: usize,
@@ -36,18 +72,10 @@ pub(super) struct Match {
 
 impl Chains {
     pub(super) fn new(effort: Effort) -> Self {
-        let (depth, enough, lazy) = match effort {
-            Effort::Fast => (4, 32, false),
-            Effort::Default => (8, 32, true),
-            Effort::Best => (256, 1024, true),
-        };
-        let (head, previous) = (vec![0; 1 << HASH_BITS], vec![0; RING]);
         Chains {
-            head,
-            previous,
-            depth,
-            enough,
-            lazy,
+            head: vec![0; 1 << HASH_BITS],
+            previous: vec![0; RING],
+            limits: Limits::new(effort),
             next: None,
         }
     }
@@ -58,9 +86,10 @@ impl Chains {
         self.next = None;
     }
 
+    /// The hash of the three bytes at a position.
     #[inline]
-    fn slot(data: &[u8], at: usize) -> Option<usize> {
-        let bytes: &[u8; 3] = data.get(at..)?.first_chunk()?;
+    fn slot(data: &[u8], position: usize) -> Option<usize> {
+        let bytes: &[u8; 3] = data.get(position..)?.first_chunk()?;
         let [a, b, c] = *bytes;
         let word = u32::from_le_bytes([a, b, c, 0]);
         Some((word.wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS)) as usize)
@@ -68,67 +97,68 @@ impl Chains {
 
     /// Remembers a position.
     #[inline]
-    pub(super) fn insert(&mut self, data: &[u8], at: usize) {
-        let (Some(slot), Ok(number)) = (Self::slot(data, at), u32::try_from(at + 1)) else {
-            return;
-        };
-        if let (Some(head), Some(place)) =
-            (self.head.get_mut(slot), self.previous.get_mut(at % RING))
+    pub(super) fn insert(&mut self, data: &[u8], position: usize) {
+        if let Some(slot) = Self::slot(data, position)
+            && let Ok(number) = u32::try_from(position + 1)
+            && let Some(head) = self.head.get_mut(slot)
+            && let Some(previous) = self.previous.get_mut(position % RING)
         {
-            *place = *head;
+            *previous = *head;
             *head = number;
         }
     }
 
     /// Remembers the positions that a match covers.
     pub(super) fn cover(&mut self, data: &[u8], from: usize, end: usize) {
-        if end.saturating_sub(from) <= REMEMBERED {
-            (from..end).for_each(|at| self.insert(data, at));
+        if end.saturating_sub(from) <= MAX_REMEMBERED {
+            (from..end).for_each(|position| self.insert(data, position));
         } else {
-            (from..from + REMEMBERED / 2).for_each(|at| self.insert(data, at));
-            (end - REMEMBERED / 2..end).for_each(|at| self.insert(data, at));
+            let head_end = from + MAX_REMEMBERED / 2;
+            let tail_start = end - MAX_REMEMBERED / 2;
+            (from..head_end).for_each(|position| self.insert(data, position));
+            (tail_start..end).for_each(|position| self.insert(data, position));
         }
     }
 
-    /// The longest match found for `at` that has more than `least` bytes, within `reach` before it
-    /// and ending before `end`.
+    /// The longest match at a position that is longer than `shorter`, begins at most `max_distance`
+    /// before, and ends before `end`.
     #[inline]
     fn longest(
         &self,
         data: &[u8],
-        at: usize,
-        reach: usize,
+        position: usize,
+        max_distance: usize,
         end: usize,
-        least: usize,
+        shorter: usize,
     ) -> Option<Match> {
-        let slot = Self::slot(data, at)?;
+        let slot = Self::slot(data, position)?;
         let mut candidate = *self.head.get(slot)? as usize;
-        let here = data.get(at..end)?;
+        let target = data.get(position..end)?;
         let mut best = Match {
-            len: least,
+            len: shorter,
             distance: 0,
         };
-        for _ in 0..self.depth {
+        for _ in 0..self.limits.candidates {
             let Some(from) = candidate.checked_sub(1) else {
                 break;
             };
-            let distance = at.saturating_sub(from);
-            if distance == 0 || distance > reach {
+            let distance = position.saturating_sub(from);
+            if distance == 0 || distance > max_distance {
                 break;
             }
-            if here.len() <= best.len {
+            if target.len() <= best.len {
                 break;
             }
             // A longer match has these bytes in common.
-            let same = match best.len.checked_sub(3) {
-                Some(probe) => data.u32_at(from + probe) == here.u32_at(probe),
-                None => data.get(from + best.len) == here.get(best.len),
+            let is_candidate = match best.len.checked_sub(3) {
+                Some(probe) => data.u32_at(from + probe) == target.u32_at(probe),
+                None => data.get(from + best.len) == target.get(best.len),
             };
-            if same {
-                let len = common(data.get(from..)?, here);
+            if is_candidate {
+                let len = common_len(data.get(from..)?, target);
                 if len > best.len {
                     best = Match { len, distance };
-                    if len >= self.enough {
+                    if len >= self.limits.good_len {
                         break;
                     }
                 }
@@ -138,25 +168,26 @@ impl Chains {
         (best.distance > 0).then_some(best)
     }
 
-    /// The match to write at `at`, or `None` for a literal. Remembers `at`.
+    /// The match to write at a position, or `None` for a literal. Remembers the position.
     #[inline]
     pub(super) fn choose(
         &mut self,
         data: &[u8],
-        at: usize,
-        reach: usize,
+        position: usize,
+        max_distance: usize,
         end: usize,
     ) -> Option<Match> {
         let found = match self.next.take() {
-            Some((known, found)) if known == at => Some(found),
-            _ => self.longest(data, at, reach, end, SHORTEST - 1),
+            Some(next) if next.position == position => Some(next.found),
+            _ => self.longest(data, position, max_distance, end, SHORTEST - 1),
         };
-        self.insert(data, at);
+        self.insert(data, position);
         let found = found?;
-        if self.lazy && found.len < self.enough {
-            let next = self.longest(data, at + 1, reach, end, found.len + 1);
-            if let Some(next) = next {
-                self.next = Some((at + 1, next));
+        if self.limits.looks_ahead && found.len < self.limits.good_len {
+            let position = position + 1;
+            let longer = self.longest(data, position, max_distance, end, found.len + 1);
+            if let Some(found) = longer {
+                self.next = Some(NextMatch { position, found });
                 return None;
             }
         }
@@ -166,7 +197,7 @@ impl Chains {
 
 /// How many bytes two slices have in common at their beginning.
 #[inline]
-fn common(a: &[u8], b: &[u8]) -> usize {
+fn common_len(a: &[u8], b: &[u8]) -> usize {
     let mut len = 0;
     while let (Some(x), Some(y)) = (a.u64_at(len), b.u64_at(len)) {
         let differ = x ^ y;

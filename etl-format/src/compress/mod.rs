@@ -1,6 +1,6 @@
 //! Compression formats of traces: decoders that never write beyond the declared size, and encoders.
 //!
-//! The formats are those of `RtlCompressBuffer`, published as MS-XCA. Every compressed trace seen
+//! `RtlCompressBuffer` has the same formats, published as MS-XCA. Every compressed trace seen
 //! so far is plain XPRESS, one stream per buffer; the other two are decoded from the publication.
 
 mod copy;
@@ -19,14 +19,14 @@ use crate::constants::CompressionFormat;
 
 pub(crate) use hole::before_hole;
 
-/// Compressed bytes that decompress to fewer bytes than requested.
+/// Compressed bytes that decompress to fewer bytes than the caller requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeFault {
     /// The requested format.
     pub format: CompressionFormat,
     /// Valid bytes at the start of the output.
     pub produced: usize,
-    /// Bytes of the input that were used for them.
+    /// Bytes of the input that decompress to the valid bytes.
     pub consumed: usize,
 }
 
@@ -77,62 +77,66 @@ impl core::error::Error for DecodeFault {}
 /// ```
 ///
 /// # Errors
-/// When the input is damaged or ends too early; the bytes produced before that are valid. An
-/// unknown format produces nothing.
+/// If the input is damaged or ends too early; the bytes produced before that are valid. An unknown
+/// format produces nothing.
 pub fn decompress(
     format: CompressionFormat,
     input: &[u8],
     output: &mut [u8],
 ) -> Result<(), DecodeFault> {
-    let (whole, Progress { produced, consumed }) = decode(format, input, output);
-    whole.ok_or(DecodeFault {
-        format,
-        produced,
-        consumed,
-    })
+    let mut progress = Progress::default();
+    match decode(format, input, output, &mut progress) {
+        Some(()) => Ok(()),
+        None => Err(DecodeFault {
+            format,
+            produced: progress.produced,
+            consumed: progress.consumed,
+        }),
+    }
 }
 
-/// Fills `output` as [`decompress`] does, and also says how far it came when nothing is wrong.
+/// Fills `output` as [`decompress`] does. The progress is set also if nothing is wrong; `None` if the
+/// output is not full.
 pub(crate) fn decode(
     format: CompressionFormat,
     input: &[u8],
     output: &mut [u8],
-) -> (Option<()>, Progress) {
-    let mut progress = Progress::default();
-    let whole = match format {
-        CompressionFormat::XPRESS => xpress::decode(input, output, &mut progress),
-        CompressionFormat::XPRESS_HUFF => huffman::decode(input, output, &mut progress),
-        CompressionFormat::LZNT1 => lznt1::decode(input, output, &mut progress),
+    progress: &mut Progress,
+) -> Option<()> {
+    match format {
+        CompressionFormat::XPRESS => xpress::decode(input, output, progress),
+        CompressionFormat::XPRESS_HUFF => huffman::decode(input, output, progress),
+        CompressionFormat::LZNT1 => lznt1::decode(input, output, progress),
         CompressionFormat::NONE | CompressionFormat::DEFAULT => {
-            stored(input, output, &mut progress)
+            copy_stored(input, output, progress)
         }
         _ => None,
-    };
-    (whole, progress)
+    }
 }
 
-/// Whether the data may end with so many bytes that no output needs.
+/// Whether the data may end with this number of bytes that no output needs.
 ///
-/// Windows writes one more flag word where the items use up the last one, and nothing else: so it
-/// is in all XPRESS buffers of real traces. LZNT1 may end with an empty chunk. XPRESS_HUFF ends
-/// with a symbol of its own and whole words.
-pub(crate) fn is_end(format: CompressionFormat, rest: usize) -> bool {
-    rest <= if format == CompressionFormat::XPRESS_HUFF {
+/// Windows writes an additional flag word if the items use up the last one, and nothing else; the
+/// XPRESS buffers of all real traces seen are like this. LZNT1 may end with an empty chunk.
+/// XPRESS_HUFF ends with a symbol of its own and whole words.
+pub(crate) fn is_end(format: CompressionFormat, unused: usize) -> bool {
+    let max_unused = if format == CompressionFormat::XPRESS_HUFF {
         16
     } else {
         4
-    }
+    };
+    unused <= max_unused
 }
 
 /// How much work an encoder puts into finding repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Effort {
-    /// Takes the first fair match.
+    /// Compares few candidates.
     Fast,
-    /// Looks at some candidates, and one byte ahead.
+    /// Compares some candidates, and looks one byte ahead.
     #[default]
     Default,
-    /// Looks at many candidates: smaller, and slower.
+    /// Compares many candidates: the output is smaller, and compression slower.
     Best,
 }
 
@@ -174,10 +178,10 @@ impl Compressor {
     }
 
     /// Appends `input`, compressed, to `output`; at most 4 GiB of input. Incompressible input grows
-    /// a little: compare the sizes. NONE and DEFAULT append the input unchanged.
+    /// a little, so compare the sizes. NONE and DEFAULT append the input unchanged.
     ///
     /// # Errors
-    /// When the format is not known; nothing is appended then.
+    /// If the format is unknown; then nothing is appended.
     pub fn compress(
         &mut self,
         format: CompressionFormat,
@@ -203,7 +207,7 @@ impl Compressor {
 /// Appends `input`, compressed, to `output`: [`Compressor::compress`] for a single buffer.
 ///
 /// # Errors
-/// When the format is not known; nothing is appended then.
+/// If the format is unknown; then nothing is appended.
 pub fn compress(
     format: CompressionFormat,
     input: &[u8],
@@ -218,12 +222,11 @@ pub fn compress(
 pub(crate) struct Progress {
     /// Bytes of the output.
     pub produced: usize,
-    /// Bytes of the input that were used for them.
+    /// Bytes of the input that decompress to the produced bytes.
     pub consumed: usize,
 }
 
-/// Copies uncompressed data.
-fn stored(input: &[u8], output: &mut [u8], progress: &mut Progress) -> Option<()> {
+fn copy_stored(input: &[u8], output: &mut [u8], progress: &mut Progress) -> Option<()> {
     let len = input.len().min(output.len());
     output.get_mut(..len)?.copy_from_slice(input.get(..len)?);
     *progress = Progress {

@@ -4,31 +4,31 @@
 pub mod buffer {
     /// Bytes of the buffer.
     pub const BUFFER_SIZE: usize = 0x00;
-    /// Saved offset.
+    /// Bytes of the buffer in use, or 0.
     pub const SAVED_OFFSET: usize = 0x04;
     /// Current offset.
     pub const CURRENT_OFFSET: usize = 0x08;
     /// Reference count.
     pub const REFERENCE_COUNT: usize = 0x0c;
-    /// Timestamp.
+    /// Time at which the buffer was flushed, in ticks.
     pub const TIMESTAMP: usize = 0x10;
-    /// Sequence number.
+    /// Sequence number of the buffer.
     pub const SEQUENCE: usize = 0x18;
-    /// Clock.
+    /// Clock type and frequency of debugger buffers.
     pub const CLOCK: usize = 0x20;
-    /// Processor.
+    /// The processor that filled the buffer.
     pub const PROCESSOR: usize = 0x28;
-    /// Session.
+    /// Id of the session.
     pub const LOGGER_ID: usize = 0x2a;
-    /// State.
+    /// State of the buffer.
     pub const STATE: usize = 0x2c;
     /// Bytes in use.
     pub const OFFSET: usize = 0x30;
-    /// Flags.
+    /// Flags of the buffer.
     pub const FLAGS: usize = 0x34;
-    /// Type.
+    /// Type of the buffer.
     pub const TYPE: usize = 0x36;
-    /// The rest.
+    /// Reference time of real-time buffers.
     pub const TAIL: usize = 0x38;
 }
 
@@ -40,23 +40,24 @@ pub mod header_event {
     pub const BUILD: usize = 0x08;
     /// Number of processors.
     pub const PROCESSORS: usize = 0x0c;
-    /// End time.
+    /// End time of the recording, as a `FILETIME`.
     pub const END_TIME: usize = 0x10;
     /// Mode of the file.
     pub const MODE: usize = 0x20;
     /// Number of buffers.
     pub const BUFFERS: usize = 0x24;
-    /// Size of pointers.
+    /// Size of pointers, in bytes.
     pub const POINTER_SIZE: usize = 0x2c;
-    /// Events lost.
+    /// Number of lost events.
     pub const EVENTS_LOST: usize = 0x30;
-    /// After the two pointers. What follows begins 8 bytes earlier with pointers of 4 bytes.
+    /// The field after the two pointers. With pointers of 4 bytes, this field and the following ones
+    /// are 8 bytes earlier.
     pub const AFTER_POINTERS: usize = 0x48;
     /// Time of the last start of the machine.
     pub const BOOT_TIME: usize = 0xf8;
-    /// Start time.
+    /// Start time of the recording, as a `FILETIME`.
     pub const START_TIME: usize = 0x108;
-    /// Buffers lost.
+    /// Number of lost buffers.
     pub const BUFFERS_LOST: usize = 0x114;
 }
 

@@ -1,7 +1,7 @@
 //! The values of a buffer header, which both halves share.
 
 use crate::Ticks;
-use crate::constants::offset::buffer::{OFFSET, SAVED_OFFSET};
+use crate::constants::offset::buffer::{BUFFER_SIZE, OFFSET, SAVED_OFFSET, TYPE};
 use crate::constants::{
     BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, PROCESSOR_INDEX_MASK,
 };
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// The 0x48 bytes before the records of a buffer, decoded but not interpreted.
 ///
 /// [`BufferHeader::processor`] and [`BufferHeader::fill`] interpret the fields whose meaning
-/// depends on others. Fields that are stale memory on disk are kept for byte-exact copies of a
+/// depends on other fields. Fields that contain stale memory are kept for byte-exact copies of a
 /// trace.
 ///
 /// | at | | at | |
@@ -42,17 +42,17 @@ pub struct BufferHeader {
     pub saved_offset: u32,
     /// The writer's cursor when the buffer was sealed. Not a bound.
     pub current_offset: u32,
-    /// Writers inside the buffer; 0 on disk.
+    /// Writers that are using the buffer; 0 in files.
     pub reference_count: i32,
     /// When the buffer was flushed, by the clock of the session. A relogger writes the time of the
     /// merge instead, in FILETIME units.
     pub timestamp: Ticks,
     /// Number of the buffer within its session, 0 for buffer 0.
     pub sequence_number: i64,
-    /// Clock type and frequency of debugger buffers; elsewhere stale.
+    /// Clock type and frequency of debugger buffers; stale memory in other buffers.
     pub clock: u64,
-    /// The processor as stored: an index with [`BufferFlags::PROC_INDEX`], else a number in the low
-    /// byte and the buffer alignment in the high one (Vista and Windows 7).
+    /// The processor as stored: an index with [`BufferFlags::PROC_INDEX`]; otherwise a number in
+    /// the low byte and the buffer alignment in the high byte (Vista and Windows 7).
     pub processor_field: u16,
     /// Id of the session; 0 or 0x8001 when relogged.
     pub logger_id: u16,
@@ -65,26 +65,46 @@ pub struct BufferHeader {
     pub flags: BufferFlags,
     /// Type.
     pub buffer_type: BufferType,
-    /// Reference time of real-time buffers; elsewhere stale.
+    /// Reference time of real-time buffers; stale memory in other buffers.
     pub tail: [u8; 16],
 }
 
-/// What a buffer header says of the fill of its buffer.
-pub(crate) struct Fills {
-    /// From here on, filler may end the records.
-    pub least: u32,
+/// The bytes of a buffer in use, as its header states them.
+pub(crate) struct Fill {
+    /// The records end here at the earliest: from here on, filler ends them.
+    pub min: u32,
     /// The records end here at the latest.
-    pub most: u32,
+    pub max: u32,
     /// The field that cannot be right.
     pub fault: Option<FillFault>,
+}
+
+impl Fill {
+    fn exact(fill: u32) -> Self {
+        Fill {
+            min: fill,
+            max: fill,
+            fault: None,
+        }
+    }
 }
 
 /// A fill that a buffer header states wrongly.
 pub(crate) struct FillFault {
     /// Offset of the field in the header.
-    pub at: u64,
+    pub field: u64,
     pub found: u64,
     pub expected: &'static str,
+}
+
+impl FillFault {
+    fn new(field: usize, found: u32, expected: &'static str) -> Self {
+        FillFault {
+            field: field as u64,
+            found: found.into(),
+            expected,
+        }
+    }
 }
 
 impl BufferHeader {
@@ -98,10 +118,10 @@ impl BufferHeader {
         }
     }
 
-    /// The processor whose records the buffer holds.
+    /// The processor whose records the buffer contains.
     ///
     /// Windows 8 and later store an index of 11 bits and set a flag; earlier versions store the
-    /// number in the low byte and an alignment in the high one.
+    /// number in the low byte and an alignment in the high byte.
     #[must_use]
     pub fn processor(&self) -> u16 {
         if self.flags.has(BufferFlags::PROC_INDEX) {
@@ -117,7 +137,7 @@ impl BufferHeader {
         self.flags.has(BufferFlags::COMPRESSED)
     }
 
-    /// Whether this buffer holds a file header.
+    /// Whether this buffer contains a file header.
     #[must_use]
     pub fn is_header(&self) -> bool {
         self.buffer_type == BufferType::HEADER
@@ -125,71 +145,60 @@ impl BufferHeader {
 
     /// Bytes of the uncompressed buffer in use, counted from its start.
     ///
-    /// Data buffers state it twice, as `SavedOffset` and as `Offset`; where the two differ, this is
-    /// the larger one that the buffer can hold. The first buffer states it as `Offset`, or else as
-    /// `SavedOffset`. Never larger than an uncompressed buffer.
+    /// Data buffers state it twice, as `SavedOffset` and as `Offset`; if the two differ, this is
+    /// the larger one that fits into the buffer. The first buffer states it as `Offset`, or if that
+    /// is 0 as `SavedOffset`. Never larger than an uncompressed buffer.
     #[must_use]
     pub fn fill(&self) -> u32 {
-        self.fills(u32::MAX).most
+        self.fill_within(u32::MAX).max
     }
 
-    /// What the header says of the fill. `capacity` is the size of a buffer's memory.
-    pub(crate) fn fills(&self, capacity: u32) -> Fills {
-        let header = BUFFER_HEADER_SIZE as u32;
-        let (saved, offset) = (self.saved_offset, self.offset);
+    /// The fill that the header states. `capacity` is the size of a buffer's memory.
+    pub(crate) fn fill_within(&self, capacity: u32) -> Fill {
         let size = if self.is_compressed() {
             capacity
         } else {
             self.buffer_size
         };
-        let exactly = |fill: u32| Fills {
-            least: fill,
-            most: fill,
-            fault: None,
-        };
-        let holds = |fill: u32| (header..=size).contains(&fill);
-        // Merges of Windows 10 and later save the end of the header event, earlier Windows nothing.
-        let fine = saved == offset || self.is_header() && saved < offset;
-        if fine && (offset == 0 || holds(offset)) {
-            return exactly(offset);
+        let min = BUFFER_HEADER_SIZE as u32;
+        let possible = min..=size;
+        let saved = self.saved_offset;
+        let offset = self.offset;
+        // Merges of Windows 10 and later save the end of the header event here, earlier versions of
+        // Windows 0.
+        let agrees = saved == offset || self.is_header() && saved < offset;
+        if agrees && (offset == 0 || possible.contains(&offset)) {
+            return Fill::exact(offset);
         }
-        if self.is_header() && offset == 0 && holds(saved) {
-            return exactly(saved);
+        if self.is_header() && offset == 0 && possible.contains(&saved) {
+            return Fill::exact(saved);
         }
-        let differs = "what the other field for the fill states";
-        let beyond = "at least 0x48 and no more than the buffer holds";
-        let fault = |at, found: u32, expected| {
-            Some(FillFault {
-                at: at as u64,
-                found: found.into(),
-                expected,
-            })
-        };
-        match (holds(saved), holds(offset)) {
-            (true, true) => Fills {
-                least: saved.min(offset),
-                most: saved.max(offset),
-                fault: fault(SAVED_OFFSET, saved, differs),
+        let equal = "what the other field for the fill states";
+        let in_buffer = "at least 0x48 and no more than the buffer holds";
+        match (possible.contains(&saved), possible.contains(&offset)) {
+            (true, true) => Fill {
+                min: saved.min(offset),
+                max: saved.max(offset),
+                fault: Some(FillFault::new(SAVED_OFFSET, saved, equal)),
             },
-            (true, false) => Fills {
-                fault: fault(OFFSET, offset, beyond),
-                ..exactly(saved)
+            (true, false) => Fill {
+                fault: Some(FillFault::new(OFFSET, offset, in_buffer)),
+                ..Fill::exact(saved)
             },
-            (false, true) => Fills {
-                fault: fault(SAVED_OFFSET, saved, beyond),
-                ..exactly(offset)
+            (false, true) => Fill {
+                fault: Some(FillFault::new(SAVED_OFFSET, saved, in_buffer)),
+                ..Fill::exact(offset)
             },
             // Filler ends the records.
-            (false, false) => Fills {
-                least: header,
-                most: size,
-                fault: fault(OFFSET, offset, beyond),
+            (false, false) => Fill {
+                min,
+                max: size,
+                fault: Some(FillFault::new(OFFSET, offset, in_buffer)),
             },
         }
     }
 
-    /// The header with its sizes replaced by `size`, where they alone are damaged and everything
-    /// else is as a session writes it.
+    /// The header with all sizes replaced by `size`, if nothing else in it is damaged.
     pub(crate) fn resized(&self, size: u32) -> Option<Self> {
         let header = BufferHeader {
             buffer_size: size,
@@ -197,58 +206,79 @@ impl BufferHeader {
             offset: size,
             ..*self
         };
-        let written = self.state == BufferState::FLUSH && !self.is_compressed();
-        (written && header.is_plausible(size)).then_some(header)
+        let is_flushed = self.state == BufferState::FLUSH && !self.is_compressed();
+        if is_flushed && header.is_plausible(size) {
+            Some(header)
+        } else {
+            None
+        }
     }
 
     /// Checks the fields that a walk depends on. `capacity` is the size of a buffer's memory, from
     /// the file header.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Invalid`] naming the first field that cannot be right.
+    /// [`crate::ErrorKind::Invalid`] with the first field that cannot be right.
     pub fn check(&self, file_offset: u64, capacity: u32) -> Result<()> {
-        let header = BUFFER_HEADER_SIZE as u32;
-        let fault = |at, what, found: u32, expected| {
-            Err(Error::invalid(
-                file_offset + at,
-                what,
-                found.into(),
-                expected,
-            ))
-        };
-        if self.buffer_size < header {
-            let expected = "at least the 0x48 bytes of the buffer header";
-            return fault(0, "buffer size", self.buffer_size, expected);
+        let min = BUFFER_HEADER_SIZE as u32;
+        if self.buffer_size < min {
+            return Err(Error::invalid(
+                file_offset + BUFFER_SIZE as u64,
+                "buffer size",
+                self.buffer_size.into(),
+                "at least the 0x48 bytes of the buffer header",
+            ));
         }
         if self.is_compressed() {
-            let fits = |fill: u32| (header..=capacity).contains(&fill);
-            if !fits(self.saved_offset) && !fits(self.offset) {
-                let what = "uncompressed fill of a compressed buffer";
-                let expected = "at least 0x48 and no more than the buffer size of the file header";
-                return fault(4, what, self.saved_offset, expected);
-            }
-            // Compressed bytes exceed the uncompressed ones at most by the overhead of tokens.
-            let most = u64::from(capacity) + u64::from(capacity / 4) + 0x400;
-            if u64::from(self.buffer_size) > most {
-                let expected = "about the buffer size of the file header at most";
-                return fault(0, "size of a compressed buffer", self.buffer_size, expected);
-            }
+            self.check_compressed(file_offset, capacity)?;
         } else {
             let used = self.saved_offset.max(self.offset);
-            if used != 0 && used < header {
-                let expected = "0 or at least the 0x48 bytes of the buffer header";
-                return fault(0x30, "fill of a buffer", used, expected);
+            if used != 0 && used < min {
+                return Err(Error::invalid(
+                    file_offset + OFFSET as u64,
+                    "fill of a buffer",
+                    used.into(),
+                    "0 or at least the 0x48 bytes of the buffer header",
+                ));
             }
         }
-        match self.buffer_type.name() {
-            Some(_) => Ok(()),
-            None => fault(0x36, "buffer type", self.buffer_type.0.into(), "0 to 7"),
+        if self.buffer_type.name().is_none() {
+            return Err(Error::invalid(
+                file_offset + TYPE as u64,
+                "buffer type",
+                self.buffer_type.0.into(),
+                "0 to 7",
+            ));
         }
+        Ok(())
     }
 
-    /// Whether the header is probably one that a session wrote, for finding the next intact buffer
-    /// in a damaged file. Stricter than [`BufferHeader::check`], because the bytes may be
-    /// arbitrary.
+    /// Checks the sizes of a compressed buffer.
+    fn check_compressed(&self, file_offset: u64, capacity: u32) -> Result<()> {
+        let possible = BUFFER_HEADER_SIZE as u32..=capacity;
+        if !possible.contains(&self.saved_offset) && !possible.contains(&self.offset) {
+            return Err(Error::invalid(
+                file_offset + SAVED_OFFSET as u64,
+                "uncompressed fill of a compressed buffer",
+                self.saved_offset.into(),
+                "at least 0x48 and no more than the buffer size of the file header",
+            ));
+        }
+        // Compressed bytes exceed the uncompressed ones at most by the overhead of tokens.
+        let max = u64::from(capacity) + u64::from(capacity / 4) + 0x400;
+        if u64::from(self.buffer_size) > max {
+            return Err(Error::invalid(
+                file_offset + BUFFER_SIZE as u64,
+                "size of a compressed buffer",
+                self.buffer_size.into(),
+                "about the buffer size of the file header at most",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a session probably wrote the header, to find the next intact buffer in a damaged
+    /// file. Stricter than [`BufferHeader::check`], because the bytes may be arbitrary.
     #[must_use]
     pub fn is_plausible(&self, capacity: u32) -> bool {
         self.check(0, capacity).is_ok()

@@ -1,4 +1,4 @@
-//! The values of a file header, which both halves share.
+//! The values of a file header, which readers and writers share.
 
 use crate::clock::Clock;
 use crate::constants::{ClockType, LogFileMode, PointerSize};
@@ -46,7 +46,8 @@ pub struct FileHeader {
     pub os_minor: u8,
     /// Major version of the log format: 2 when compressed or when buffers exceed 1 MiB, else 1.
     pub log_major: u8,
-    /// Minor version of the log format: 4 Vista, 5 Windows 7 and later; 0 beside a major 2.
+    /// Minor version of the log format: 4 on Vista, 5 on Windows 7 and later; 0 if the major
+    /// version is 2.
     pub log_minor: u8,
     /// Windows' build number.
     pub build: u32,
@@ -61,16 +62,16 @@ pub struct FileHeader {
     pub maximum_file_size: u32,
     /// How the file was written.
     pub mode: LogFileMode,
-    /// Buffers in the file, buffer 0 included; in a circular file all that were ever written. A
-    /// check, not a bound.
+    /// Buffers in the file, buffer 0 included; in a circular file all buffers that were ever
+    /// written. The file can have fewer or more.
     pub buffers_written: u32,
     /// Buffers at the start of a circular file that are never overwritten.
     pub start_buffers: u32,
-    /// The pointer size that the header states.
+    /// The pointer size that the header states, in bytes.
     pub stated_pointer_size: u32,
-    /// Events lost.
+    /// Number of lost events.
     pub events_lost: u32,
-    /// Speed of the processors.
+    /// Speed of the processors in MHz.
     pub cpu_mhz: u32,
     /// The pointer-sized word of the session's name: a pointer (old) or the timer source.
     pub logger_name_word: u64,
@@ -80,7 +81,7 @@ pub struct FileHeader {
     pub time_zone: TimeZone,
     /// Four bytes of padding before the boot time; 0.
     pub padding: u32,
-    /// When the machine started, roughly.
+    /// When the machine started, accurate to some minutes.
     pub boot_time: FileTime,
     /// Ticks of the performance counter in a second.
     pub perf_freq: i64,
@@ -88,7 +89,7 @@ pub struct FileHeader {
     pub start_time: FileTime,
     /// The clock of the session's timestamps.
     pub clock_type: ClockType,
-    /// Buffers lost.
+    /// Number of lost buffers.
     pub buffers_lost: u32,
     /// Name of the session, as UTF-16 code units without NUL.
     pub logger_name: Vec<u16>,
@@ -116,13 +117,13 @@ pub struct TimeZone {
 }
 
 impl TimeZone {
-    /// The name of standard time up to its NUL, unpaired surrogates replaced.
+    /// The name of standard time up to its NUL; unpaired surrogates are replaced.
     #[must_use]
     pub fn standard_name(&self) -> String {
         until_nul(&self.standard_name)
     }
 
-    /// The name of daylight saving time up to its NUL, unpaired surrogates replaced.
+    /// The name of daylight saving time up to its NUL; unpaired surrogates are replaced.
     #[must_use]
     pub fn daylight_name(&self) -> String {
         until_nul(&self.daylight_name)
@@ -136,7 +137,7 @@ fn until_nul(units: &[u16]) -> String {
 
 impl FileHeader {
     /// A header as Windows 10 on x64 writes it: sequential, one processor, 64 KiB buffers, the
-    /// performance counter at 10 MHz, no names, UTC; every time 0.
+    /// performance counter at 10 MHz, no names, UTC. All times are 0.
     #[must_use]
     pub fn new() -> Self {
         FileHeader {
@@ -158,8 +159,7 @@ impl FileHeader {
         }
     }
 
-    /// A header as [`FileHeader::new`] has it, of a session that starts at a time. Its clock is
-    /// then at 0 and runs at 10 MHz.
+    /// [`FileHeader::new`] for a session that starts at a time, when its clock is at 0.
     #[must_use]
     pub fn starting_at(start_time: FileTime) -> Self {
         FileHeader {
@@ -199,8 +199,8 @@ impl FileHeader {
         self
     }
 
-    /// The substitute for a header event that cannot be read: nothing is known, and timestamps stay
-    /// raw.
+    /// The substitute for a header event that cannot be read: all fields but the buffer size are 0
+    /// or empty.
     #[must_use]
     pub fn unknown(buffer_size: u32) -> Self {
         FileHeader {
@@ -231,13 +231,13 @@ impl FileHeader {
         )
     }
 
-    /// Name of the session, unpaired surrogates replaced.
+    /// Name of the session; unpaired surrogates are replaced.
     #[must_use]
     pub fn logger_name(&self) -> String {
         String::from_utf16_lossy(&self.logger_name)
     }
 
-    /// Name of the file, unpaired surrogates replaced.
+    /// Name of the file; unpaired surrogates are replaced.
     #[must_use]
     pub fn log_file_name(&self) -> String {
         String::from_utf16_lossy(&self.log_file_name)
@@ -249,7 +249,8 @@ impl FileHeader {
         self.log_file_name().trim_end_matches('\0') == SEVERAL_FILES
     }
 
-    /// Name and version of the machine's Windows. Versions of servers have the same numbers.
+    /// Name and version of the machine's Windows. A server has the same numbers as the desktop
+    /// version.
     #[must_use]
     pub fn windows(&self) -> String {
         let name = match (self.os_major, self.os_minor, self.build) {
@@ -267,9 +268,9 @@ impl FileHeader {
         )
     }
 
-    /// Whether the session was closed: the header has an end time and a buffer count. A count of 1
-    /// is that of a session without events, or the value at the start of every session; then the
-    /// end must be later than the start.
+    /// Whether the session was closed: the header has an end time and a buffer count. Every session
+    /// starts with a count of 1, and one without events ends with it; then the end must be later
+    /// than the start.
     ///
     /// ```
     /// use etl_format::read::{Options, Trace};
@@ -291,13 +292,13 @@ impl FileHeader {
         }
     }
 
-    /// Whether a program read another trace and wrote the events that it chose (`ITraceRelogger`).
+    /// Whether a program wrote selected events of another trace (`ITraceRelogger`).
     #[must_use]
     pub fn is_selection(&self) -> bool {
         self.mode.has(LogFileMode::RELOG) && self.mode.has(LogFileMode::ADD_HEADER)
     }
 
-    /// Who wrote the file, a session of the kernel or a relogger, and whether it is compressed.
+    /// Whether a session of the kernel or a relogger wrote the file, and whether it is compressed.
     #[must_use]
     pub fn dialect(&self) -> &'static str {
         let relogged = self.mode.has(LogFileMode::RELOG);
@@ -321,69 +322,72 @@ impl FileHeader {
     }
 
     /// When newer buffers of a circular file may have been written over older ones; `None` for
-    /// other files. Before that, its header counts only buffers that it has.
+    /// other files. Before that, its header counts only buffers that are in the file.
     ///
-    /// Where exactly Windows goes back to the start is not known: two buffers less count as full.
+    /// It is unknown where exactly Windows goes back to the start, so a file is full if two more
+    /// buffers would exceed its maximum size.
     pub(crate) fn overwriting(&self) -> Option<Overwriting> {
-        let two = 2 * u64::from(self.buffer_size);
-        let from = self
-            .maximum_bytes()
-            .map_or(0, |maximum| maximum.saturating_sub(two));
-        let buffer = self
-            .mode
-            .has(LogFileMode::COMPRESSED)
-            .then_some(self.buffer_size);
-        self.mode
-            .has(LogFileMode::CIRCULAR)
-            .then_some(Overwriting { from, buffer })
+        if !self.mode.has(LogFileMode::CIRCULAR) {
+            return None;
+        }
+        let two_buffers = 2 * u64::from(self.buffer_size);
+        let maximum = self.maximum_bytes().unwrap_or(0);
+        let is_compressed = self.mode.has(LogFileMode::COMPRESSED);
+        Some(Overwriting {
+            full_length: maximum.saturating_sub(two_buffers),
+            buffer_size: is_compressed.then_some(self.buffer_size),
+        })
     }
 
-    /// How many buffers the header counts that are missing from a file of `found` buffers and `len`
-    /// bytes. Those that a circular file has overwritten are not.
-    pub(crate) fn missing_buffers(&self, found: u64, len: u64) -> u64 {
+    /// How many buffers that the header counts are missing from a file of `count` buffers and `len`
+    /// bytes. Buffers that a circular file has overwritten are not missing.
+    pub(crate) fn missing_buffers(&self, count: u64, len: u64) -> u64 {
         let stated = u64::from(self.buffers_written);
-        // A count of 1 is that of a session that was not closed.
+        // The header of a session that was not closed states 1.
         if stated <= 1 {
             return 0;
         }
         match (self.overwriting(), self.maximum_bytes()) {
-            (None, _) => stated.saturating_sub(found),
-            (Some(overwriting), Some(maximum)) if !overwriting.is_possible(found, len) => {
-                let most = maximum / u64::from(self.buffer_size).max(1);
-                stated.min(most).saturating_sub(found)
+            (None, _) => stated.saturating_sub(count),
+            (Some(overwriting), Some(maximum)) if !overwriting.is_possible(count, len) => {
+                let max = maximum / u64::from(self.buffer_size).max(1);
+                stated.min(max).saturating_sub(count)
             }
             _ => 0,
         }
     }
 
-    /// Sets the version of the log format to what goes with the mode and the buffer size: 2.0 with
-    /// compression or buffers beyond 1 MiB, else that of the Windows: 1.4 for Vista, 1.5 for later.
+    /// Sets the version of the log format by the mode and the buffer size: 2.0 with compression or
+    /// buffers beyond 1 MiB; otherwise 1.4 for Vista and 1.5 for later versions of Windows.
     pub fn set_log_version(&mut self) {
-        let plain = !self.mode.has(LogFileMode::COMPRESSED) && self.buffer_size <= 1 << 20;
-        (self.log_major, self.log_minor) = match (plain, self.os_major, self.os_minor) {
-            (false, ..) => (2, 0),
-            (true, 6, 0) => (1, 4),
-            (true, ..) => (1, 5),
-        };
+        let is_vista = self.os_major == 6 && self.os_minor == 0;
+        if self.mode.has(LogFileMode::COMPRESSED) || self.buffer_size > 1 << 20 {
+            self.log_major = 2;
+            self.log_minor = 0;
+        } else {
+            self.log_major = 1;
+            self.log_minor = if is_vista { 4 } else { 5 };
+        }
     }
 }
 
 /// When newer buffers of a circular file may have been written over older ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Overwriting {
-    /// The uncompressed length from which on the file is full.
-    from: u64,
-    /// The size of buffers of a compressed file: it was compressed after it had been recorded, so
-    /// its own length does not count.
-    buffer: Option<u32>,
+    /// The file is full if it has this many uncompressed bytes.
+    full_length: u64,
+    /// The size of the buffers of a compressed file. Files are compressed after they are recorded,
+    /// so the length of the file says nothing.
+    buffer_size: Option<u32>,
 }
 
 impl Overwriting {
-    /// Whether a file of `found` buffers and `len` bytes is full.
-    pub fn is_possible(self, found: u64, len: u64) -> bool {
-        let plain = self
-            .buffer
-            .map_or(len, |buffer| found.saturating_mul(buffer.into()));
-        plain >= self.from
+    /// Whether a file of `count` buffers and `len` bytes is full.
+    pub fn is_possible(self, count: u64, len: u64) -> bool {
+        let length = match self.buffer_size {
+            Some(buffer_size) => count.saturating_mul(buffer_size.into()),
+            None => len,
+        };
+        length >= self.full_length
     }
 }

@@ -1,4 +1,4 @@
-//! Plain values of headers, which the read half decodes and the write half encodes.
+//! The values of headers, which [`crate::read`] decodes and [`crate::write`] encodes.
 
 pub(crate) mod buffer;
 pub(crate) mod file;
@@ -6,7 +6,7 @@ pub(crate) mod file;
 pub use buffer::BufferHeader;
 pub use file::{FileHeader, TimeZone};
 
-/// What names an event within its provider (`EVENT_DESCRIPTOR`).
+/// Identifies an event within its provider (`EVENT_DESCRIPTOR`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct EventDescriptor {
     /// Id; 0 for TraceLogging events.
@@ -15,12 +15,12 @@ pub struct EventDescriptor {
     pub version: u8,
     /// Channel; 11 for TraceLogging events.
     pub channel: u8,
-    /// Level.
+    /// Level, from 1 (critical) to 5 (verbose); sessions get events of level 0 at every level.
     pub level: u8,
-    /// Opcode.
+    /// Opcode: the step of a task, such as start or stop.
     pub opcode: u8,
-    /// Task.
+    /// Task: a component or an activity of the provider.
     pub task: u16,
-    /// Keywords.
+    /// Keywords, one bit each.
     pub keyword: u64,
 }

@@ -5,7 +5,7 @@
 
 mod ordered;
 
-pub(crate) use ordered::{OrderedPool, Work};
+pub(crate) use ordered::{Completed, OrderedPool, Take, Work};
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,14 +22,20 @@ pub(crate) struct Pool<J> {
 
 #[derive(Debug)]
 struct State<J> {
-    queue: VecDeque<(usize, J)>,
-    done: Vec<(usize, J)>,
+    queue: VecDeque<Numbered<J>>,
+    finished: Vec<Numbered<J>>,
     /// Threads that are running a job.
     busy: usize,
-    closed: bool,
+    is_closed: bool,
 }
 
-/// What a thread does while the job it needs is not finished.
+#[derive(Debug)]
+struct Numbered<J> {
+    number: usize,
+    job: J,
+}
+
+/// What a thread does while the job that it needs is not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// Return without the job.
@@ -42,15 +48,14 @@ pub(crate) enum Wait {
 
 impl<J> Default for Pool<J> {
     fn default() -> Self {
-        let (queue, done) = (VecDeque::new(), Vec::new());
-        let state = Mutex::new(State {
-            queue,
-            done,
+        let state = State {
+            queue: VecDeque::new(),
+            finished: Vec::new(),
             busy: 0,
-            closed: false,
-        });
+            is_closed: false,
+        };
         Pool {
-            state,
+            state: Mutex::new(state),
             queued: Condvar::new(),
             finished: Condvar::new(),
         }
@@ -65,50 +70,51 @@ impl<J> Pool<J> {
 
     /// Queues a job.
     pub fn push(&self, number: usize, job: J) {
-        self.lock().queue.push_back((number, job));
+        self.lock().queue.push_back(Numbered { number, job });
         self.queued.notify_one();
     }
 
-    /// Adds a job that needs no further work.
-    pub fn push_done(&self, number: usize, job: J) {
-        self.lock().done.push((number, job));
+    /// Adds a finished job.
+    pub fn push_finished(&self, number: usize, job: J) {
+        self.lock().finished.push(Numbered { number, job });
     }
 
     /// Drops the queued jobs and stops the threads.
     pub fn close(&self) {
         let mut state = self.lock();
-        state.closed = true;
+        state.is_closed = true;
         state.queue.clear();
         self.queued.notify_all();
     }
 
-    /// Runs queued jobs until the pool is closed: the life of a thread.
+    /// Runs queued jobs until the pool is closed, on a thread of the pool.
     pub fn run_until_closed(&self, mut work: impl FnMut(&mut J)) {
         loop {
-            let idle = |state: &mut State<J>| state.queue.is_empty() && !state.closed;
-            let state = self.queued.wait_while(self.lock(), idle);
-            let mut state = state.unwrap_or_else(PoisonError::into_inner);
-            let Some(job) = state.queue.pop_front() else {
+            let waiting = self.queued.wait_while(self.lock(), |state| {
+                state.queue.is_empty() && !state.is_closed
+            });
+            let mut state = waiting.unwrap_or_else(PoisonError::into_inner);
+            let Some(next) = state.queue.pop_front() else {
                 return;
             };
-            self.run(state, job, &mut work);
+            self.run(state, next, &mut work);
         }
     }
 
-    /// Runs the job that was queued last; `false` if there is none.
+    /// Runs the job that was queued last; `false` if no job is queued.
     pub fn run_newest(&self, mut work: impl FnMut(&mut J)) -> bool {
         let mut state = self.lock();
-        let Some(job) = state.queue.pop_back() else {
+        let Some(newest) = state.queue.pop_back() else {
             return false;
         };
-        self.run(state, job, &mut work);
+        self.run(state, newest, &mut work);
         true
     }
 
     fn run(
         &self,
         mut state: MutexGuard<'_, State<J>>,
-        (number, mut job): (usize, J),
+        mut next: Numbered<J>,
         work: &mut impl FnMut(&mut J),
     ) {
         state.busy += 1;
@@ -117,8 +123,8 @@ impl<J> Pool<J> {
             pool: self,
             finished: None,
         };
-        work(&mut job);
-        guard.finished = Some((number, job));
+        work(&mut next.job);
+        guard.finished = Some(next);
     }
 
     /// Takes a finished job; `wait` decides what happens until it is finished. Returns `None` if it
@@ -127,26 +133,27 @@ impl<J> Pool<J> {
     pub fn take(&self, number: usize, wait: Wait, mut work: impl FnMut(&mut J)) -> Option<J> {
         let mut state = self.lock();
         loop {
-            if let Some(at) = state.done.iter().position(|(n, _)| *n == number) {
-                return Some(state.done.swap_remove(at).1);
+            let index = state.finished.iter().position(|job| job.number == number);
+            if let Some(index) = index {
+                return Some(state.finished.swap_remove(index).job);
             }
             let next = match wait {
                 Wait::No => return None,
                 Wait::RunOldest => state.queue.pop_front(),
                 Wait::RunSame => {
-                    let at = state.queue.iter().position(|(n, _)| *n == number);
-                    at.and_then(|at| state.queue.remove(at))
+                    let index = state.queue.iter().position(|job| job.number == number);
+                    index.and_then(|index| state.queue.remove(index))
                 }
             };
             match next {
-                Some((n, mut job)) => {
+                Some(mut next) => {
                     drop(state);
-                    work(&mut job);
-                    if n == number {
-                        return Some(job);
+                    work(&mut next.job);
+                    if next.number == number {
+                        return Some(next.job);
                     }
                     state = self.lock();
-                    state.done.push((n, job));
+                    state.finished.push(next);
                 }
                 None if state.busy == 0 => return None,
                 None => {
@@ -163,13 +170,13 @@ impl<J> Pool<J> {
 /// Stores a finished job and marks its thread as idle, also when the job panicked.
 struct BusyGuard<'p, J> {
     pool: &'p Pool<J>,
-    finished: Option<(usize, J)>,
+    finished: Option<Numbered<J>>,
 }
 
 impl<J> Drop for BusyGuard<'_, J> {
     fn drop(&mut self) {
         let mut state = self.pool.lock();
-        state.done.extend(self.finished.take());
+        state.finished.extend(self.finished.take());
         state.busy = state.busy.saturating_sub(1);
         self.pool.finished.notify_one();
     }

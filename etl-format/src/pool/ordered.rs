@@ -1,8 +1,8 @@
 //! A pool that returns results in the order in which the jobs were added.
 //!
 //! Buffers are independent of each other, and compressing or decompressing them takes most of the
-//! time, so they are jobs of a pool. The thread that adds them runs one itself whenever it has
-//! nothing else to do. The results are the same for any number of threads.
+//! time, so they are jobs of a pool. The thread that adds jobs also runs jobs while it has nothing
+//! else to do. The results are the same for any number of threads.
 
 use core::fmt;
 use std::collections::VecDeque;
@@ -16,11 +16,10 @@ use super::{Pool, Wait};
 /// The largest number of jobs under way at once, for each thread.
 const MAX_JOBS: usize = 8;
 
-/// The largest number of bytes that those take, for each thread, unless one job is larger.
+/// The largest number of bytes of all jobs under way, for each thread, unless one job is larger.
 const MAX_BYTES: usize = 4 << 20;
 
-/// The first jobs are run at once by the thread that adds them, because so few are not worth a
-/// thread.
+/// The thread that adds jobs runs the first ones itself, because few jobs are not worth a thread.
 const MIN_JOBS: usize = 4;
 
 /// The work on a job.
@@ -31,21 +30,44 @@ pub(crate) trait Work: Send + 'static {
     fn work(&mut self, job: &mut Self::Job);
 }
 
-/// Jobs under way, and the threads that run them. Each job has a `T` that is returned with its
-/// result.
+/// Jobs under way, and the threads that run them. Each job has data of the caller, which are
+/// returned with its result.
 pub(crate) struct OrderedPool<W: Work, T> {
     worker: W,
     pool: Arc<Pool<W::Job>>,
     threads: Vec<JoinHandle<()>>,
     /// Workers of threads that have not been started.
     for_threads: Vec<W>,
-    /// What goes with the jobs under way, and the bytes of each; the oldest first.
-    waiting: VecDeque<(T, usize)>,
-    /// Number of the oldest job under way, and of the next one to be given.
+    /// The jobs under way, the oldest first.
+    waiting: VecDeque<Waiting<T>>,
+    /// Number of the oldest job under way.
     oldest: usize,
+    /// Number of the job that is added next.
     next: usize,
     /// Bytes of the jobs under way.
     bytes: usize,
+}
+
+struct Waiting<T> {
+    bytes: usize,
+    /// Data of the caller.
+    with: T,
+}
+
+/// Which jobs to take from a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Take {
+    /// Finished jobs. Waits only if the pool has no room for another job.
+    Finished,
+    /// All jobs. Waits for each.
+    All,
+}
+
+/// A job that has been run.
+pub(crate) struct Completed<J, T> {
+    pub job: J,
+    /// Data of the caller.
+    pub with: T,
 }
 
 impl<W: Work, T> fmt::Debug for OrderedPool<W, T> {
@@ -81,20 +103,20 @@ impl<W: Work, T> OrderedPool<W, T> {
         let number = self.next;
         self.next += 1;
         self.bytes = self.bytes.saturating_add(bytes);
-        self.waiting.push_back((with, bytes));
+        self.waiting.push_back(Waiting { bytes, with });
         if self.next > MIN_JOBS {
-            self.start();
+            self.start_threads();
         }
         if self.threads.is_empty() {
             self.worker.work(&mut job);
-            self.pool.push_done(number, job);
+            self.pool.push_finished(number, job);
         } else {
             self.pool.push(number, job);
         }
     }
 
-    /// Whether the caller has to wait for the oldest job before it adds another one.
-    pub fn is_full(&self) -> bool {
+    /// Whether the caller has to wait for the oldest job before it adds another.
+    fn is_full(&self) -> bool {
         self.waiting.len() >= self.max_jobs()
             || self.bytes > MAX_BYTES.saturating_mul(self.threads.len() + 1)
     }
@@ -104,34 +126,43 @@ impl<W: Work, T> OrderedPool<W, T> {
         MAX_JOBS * (self.threads.len() + 1)
     }
 
-    /// The oldest job under way, if it is finished. With `wait` this runs jobs until it is; then
-    /// `None` means that no job is under way.
+    /// Takes the oldest job under way; `None` if there is none to take. While it waits, this thread
+    /// runs jobs.
     ///
     /// # Errors
-    /// When a thread has panicked.
-    pub fn pop(&mut self, wait: bool) -> Result<Option<(W::Job, T)>> {
+    /// If a thread has panicked.
+    pub fn pop(&mut self, take: Take) -> Result<Option<Completed<W::Job, T>>> {
         if self.waiting.is_empty() {
             return Ok(None);
         }
-        let how = if wait { Wait::RunOldest } else { Wait::No };
+        let wait = if take == Take::All || self.is_full() {
+            Wait::RunOldest
+        } else {
+            Wait::No
+        };
         let worker = &mut self.worker;
-        let Some(job) = self.pool.take(self.oldest, how, |job| worker.work(job)) else {
-            return if wait { Err(panicked()) } else { Ok(None) };
+        let Some(job) = self.pool.take(self.oldest, wait, |job| worker.work(job)) else {
+            return if wait == Wait::No {
+                Ok(None)
+            } else {
+                Err(panicked())
+            };
         };
         self.oldest += 1;
-        let Some((with, bytes)) = self.waiting.pop_front() else {
+        let Some(Waiting { bytes, with }) = self.waiting.pop_front() else {
             return Ok(None);
         };
         self.bytes = self.bytes.saturating_sub(bytes);
-        Ok(Some((job, with)))
+        Ok(Some(Completed { job, with }))
     }
 
-    /// Starts the other threads. If the system has none left, the caller's thread runs all jobs.
-    fn start(&mut self) {
+    /// Starts the other threads. If the system cannot start any, the caller's thread runs all jobs.
+    fn start_threads(&mut self) {
         for mut worker in self.for_threads.drain(..) {
             let pool = Arc::clone(&self.pool);
-            let run = move || pool.run_until_closed(|job| worker.work(job));
-            self.threads.extend(thread::Builder::new().spawn(run));
+            let thread =
+                thread::Builder::new().spawn(move || pool.run_until_closed(|job| worker.work(job)));
+            self.threads.extend(thread);
         }
     }
 }
@@ -179,34 +210,34 @@ mod tests {
         let jobs = if cfg!(miri) { 40 } else { 400 };
         for threads in [0, 1, 2, 4] {
             let mut pool = pool(threads);
-            let mut seen = Vec::new();
-            let mut most = 0;
+            let mut numbers = Vec::new();
+            let mut max_waiting = 0;
             for number in 0..jobs {
                 pool.push(14 + number % 200, 1, number);
-                most = most.max(pool.waiting.len());
-                while let Some((job, with)) = pool.pop(pool.is_full()).unwrap() {
-                    assert_eq!(job, 2 * (14 + with % 200));
-                    seen.push(with);
+                max_waiting = max_waiting.max(pool.waiting.len());
+                while let Some(completed) = pool.pop(Take::Finished).unwrap() {
+                    assert_eq!(completed.job, 2 * (14 + completed.with % 200));
+                    numbers.push(completed.with);
                 }
             }
-            while let Some((_, with)) = pool.pop(true).unwrap() {
-                seen.push(with);
+            while let Some(completed) = pool.pop(Take::All).unwrap() {
+                numbers.push(completed.with);
             }
-            assert!(seen.into_iter().eq(0..jobs));
+            assert!(numbers.into_iter().eq(0..jobs));
             assert!(
-                most <= MAX_JOBS * (threads + 1),
-                "{most} with {threads} more threads"
+                max_waiting <= MAX_JOBS * (threads + 1),
+                "{max_waiting} with {threads} more threads"
             );
             assert_eq!(pool.threads.len(), threads);
         }
     }
 
     #[test]
-    fn is_full_bounds_bytes() {
+    fn pop_waits_if_many_bytes_are_under_way() {
         let mut pool = pool(1);
         for number in 0..20 {
             pool.push(number % 5, 3 << 20, ());
-            while pool.pop(pool.is_full()).unwrap().is_some() {}
+            while pool.pop(Take::Finished).unwrap().is_some() {}
             assert!(pool.bytes <= 2 * MAX_BYTES);
         }
     }
@@ -217,13 +248,13 @@ mod tests {
         for _ in 0..=MIN_JOBS {
             pool.push(1, 1, ());
         }
-        while pool.pop(true).unwrap().is_some() {}
+        while pool.pop(Take::All).unwrap().is_some() {}
         // Only the other thread may take the job that panics.
         pool.push(13, 1, ());
         while !pool.threads[0].is_finished() {
             thread::yield_now();
         }
-        assert!(pool.pop(true).is_err());
+        assert!(pool.pop(Take::All).is_err());
     }
 
     #[test]

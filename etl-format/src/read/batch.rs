@@ -1,26 +1,26 @@
 //! Copies of records, for later or for another thread.
 
-use super::record::{Record, RecordLocation};
+use super::record::{Record, RecordInfo, RecordLocation};
 use crate::constants::RecordKind;
 
-/// The fields of a record besides its bytes.
+/// The fields of a record in a batch, except its bytes.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct Copied {
     timestamp: i64,
-    /// Bytes of the record; there are no longer ones.
+    /// Bytes of the record.
     len: u32,
     /// Index of its buffer in the batch.
     buffer: u32,
     in_buffer: u32,
     kind: RecordKind,
-    own_timestamp: bool,
-    stale: bool,
+    has_own_timestamp: bool,
+    is_stale: bool,
 }
 
 /// Copies of records.
 ///
-/// A reader lends its records one at a time. A batch can go to another thread, which processes it
-/// while the reader continues. Its memory can be used again.
+/// A reader lends its records one at a time. A batch can be sent to another thread, which processes
+/// it while the reader continues. Its memory can be used again.
 ///
 /// ```
 /// use etl_format::read::{RecordBatch, Options, Records, Source};
@@ -46,8 +46,8 @@ struct Kept {
 #[derive(Clone, Debug, Default)]
 pub struct RecordBatch {
     bytes: Vec<u8>,
-    records: Vec<Kept>,
-    /// The location of the first record of each run of records from the same buffer.
+    records: Vec<Copied>,
+    /// A new entry for each run of records from the same buffer: the location of the first record.
     buffers: Vec<RecordLocation>,
 }
 
@@ -56,25 +56,24 @@ impl RecordBatch {
     #[inline]
     pub fn push(&mut self, record: &Record<'_>) {
         let location = record.location();
-        let same = |last: &RecordLocation| {
-            RecordLocation {
-                in_buffer: location.in_buffer,
-                ..*last
-            } == location
+        let in_buffer = location.in_buffer;
+        let is_same_buffer = match self.buffers.last() {
+            Some(&first) => RecordLocation { in_buffer, ..first } == location,
+            None => false,
         };
-        if !self.buffers.last().is_some_and(same) {
+        if !is_same_buffer {
             self.buffers.push(location);
         }
         self.bytes.extend_from_slice(record.bytes());
-        self.records.push(Kept {
+        self.records.push(Copied {
             timestamp: record.timestamp().get(),
             len: record.bytes().len() as u32,
-            // Memory cannot hold more.
+            // More buffers do not fit into memory.
             buffer: (self.buffers.len() - 1) as u32,
-            in_buffer: location.in_buffer,
+            in_buffer,
             kind: record.kind(),
-            own_timestamp: record.has_own_timestamp(),
-            stale: record.is_stale(),
+            has_own_timestamp: record.has_own_timestamp(),
+            is_stale: record.is_stale(),
         });
     }
 
@@ -82,39 +81,37 @@ impl RecordBatch {
     #[inline]
     pub fn records(&self) -> impl Iterator<Item = Record<'_>> + '_ {
         let mut rest = self.bytes.as_slice();
-        self.records.iter().filter_map(move |kept| {
-            let (bytes, remaining) = rest.split_at_checked(kept.len as usize)?;
+        self.records.iter().filter_map(move |copied| {
+            let (bytes, remaining) = rest.split_at_checked(copied.len as usize)?;
             rest = remaining;
-            let buffer = *self.buffers.get(kept.buffer as usize)?;
-            let location = RecordLocation {
-                in_buffer: kept.in_buffer,
-                ..buffer
+            let first_in_buffer = *self.buffers.get(copied.buffer as usize)?;
+            let info = RecordInfo {
+                kind: copied.kind,
+                has_own_timestamp: copied.has_own_timestamp,
+                is_stale: copied.is_stale,
+                timestamp: copied.timestamp,
+                location: RecordLocation {
+                    in_buffer: copied.in_buffer,
+                    ..first_in_buffer
+                },
             };
-            let Kept {
-                kind,
-                own_timestamp,
-                timestamp,
-                stale,
-                ..
-            } = *kept;
-            let record = Record::from_parts(bytes, kind, own_timestamp, timestamp, location);
-            Some(record.with_stale(stale))
+            Some(Record::with_info(bytes, info))
         })
     }
 
-    /// How many records there are.
+    /// The number of records.
     #[must_use]
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Whether there are none.
+    /// Whether the batch contains no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// Bytes of all the records.
+    /// Bytes of all records together.
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> usize {

@@ -1,4 +1,4 @@
-//! Buffers in the order of the file, one in memory: what a pipe can deliver, too.
+//! Reads buffers in the order of the file, also from a pipe; one is in memory.
 
 use crate::Ticks;
 use crate::constants::MAX_EXPANSION;
@@ -6,9 +6,10 @@ use crate::error::Result;
 use crate::headers::FileHeader;
 
 use super::damage::{Damage, Log, Note};
-use super::index::{BufferEntry, BufferWalk, Layout};
+use super::index::{BufferEntry, BufferWalk, Extent, Layout};
 use super::limits::Limits;
 use super::loaded::Loaded;
+use super::opening::Opened;
 use super::options::Options;
 use super::sequence::sequence_notes;
 use super::source::Source;
@@ -18,7 +19,7 @@ use super::source::Source;
 pub(super) struct Walker {
     pub header: FileHeader,
     pub log: Log,
-    walk: BufferWalk,
+    pub walk: BufferWalk,
     /// The buffers so far, for the remarks on their sequence.
     entries: Vec<BufferEntry>,
     limits: Limits,
@@ -28,7 +29,7 @@ impl Walker {
     pub fn open<S: Source>(source: &mut S, options: &Options) -> Result<Self> {
         let mut log = Log::new(options.mode);
         let limits = options.limits;
-        let (walk, header) = BufferWalk::open(source, &limits, &mut log)?;
+        let Opened { walk, header } = BufferWalk::open(source, &limits, &mut log)?;
         Ok(Walker {
             header,
             log,
@@ -38,7 +39,7 @@ impl Walker {
         })
     }
 
-    /// The next buffer, with its bytes as the file has them in `block`; `None` at the end.
+    /// Reads the next buffer into `block`, without decompressing it; `None` at the end.
     pub fn next<S: Source>(
         &mut self,
         source: &mut S,
@@ -46,7 +47,7 @@ impl Walker {
     ) -> Result<Option<BufferEntry>> {
         let next = self
             .walk
-            .next(source, block, true, &self.limits, &mut self.log)?;
+            .next(source, block, Extent::Whole, &self.limits, &mut self.log)?;
         match next {
             Some(entry) => {
                 self.limits.check(entry.offset)?;
@@ -54,32 +55,16 @@ impl Walker {
             }
             None => {
                 let mut entries = core::mem::take(&mut self.entries);
-                self.walk
-                    .notes
-                    .extend(sequence_notes(&mut entries, self.header.mode));
+                let notes = sequence_notes(&mut entries, self.header.mode);
+                self.walk.notes.extend(notes);
                 self.log.finish();
             }
         }
         Ok(next)
     }
-
-    pub fn layout(&self) -> &Layout {
-        &self.walk.layout
-    }
-
-    /// What decoding a buffer takes, and the log for its faults.
-    pub fn layout_and_log(&mut self) -> (&Layout, &mut Log) {
-        (&self.walk.layout, &mut self.log)
-    }
-
-    pub fn notes(&self) -> &[Note] {
-        &self.walk.notes
-    }
 }
 
-/// Reads the buffers of a trace from its first byte to its last, without looking at records.
-///
-/// For records there is [`super::Records`].
+/// Reads the buffers of a trace from its first byte to its last. [`super::Records`] reads records.
 ///
 /// ```
 /// use etl_format::read::{Buffers, Options};
@@ -105,8 +90,8 @@ impl<S: Source> Buffers<S> {
     /// Reads the header event.
     ///
     /// # Errors
-    /// When the bytes are no trace that can be read; in [`super::Mode::Strict`] also when buffer 0
-    /// is damaged.
+    /// If the bytes are not a readable trace; in [`super::Mode::Strict`] also if buffer 0 is
+    /// damaged.
     pub fn open(mut source: S, options: &Options) -> Result<Self> {
         let walker = Walker::open(&mut source, options)?;
         Ok(Buffers {
@@ -125,8 +110,8 @@ impl<S: Source> Buffers<S> {
     /// Goes to the next buffer, decompresses it and returns its entry, or `None` at the end.
     ///
     /// # Errors
-    /// In [`super::Mode::Strict`] the first fault; in [`super::Mode::Salvage`] only what the source
-    /// or a limit reports.
+    /// In [`super::Mode::Strict`] the first fault; in [`super::Mode::Salvage`] only errors of the
+    /// source and exceeded limits.
     pub fn next_buffer(&mut self) -> Result<Option<&BufferEntry>> {
         let Some(entry) = self.walker.next(&mut self.source, &mut self.loaded.raw)? else {
             return Ok(None);
@@ -139,7 +124,7 @@ impl<S: Source> Buffers<S> {
         Ok(Some(&self.loaded.entry))
     }
 
-    /// Goes over the records of the current buffer, to find what is wrong with them.
+    /// Reads all records of the current buffer to report their faults.
     ///
     /// # Errors
     /// As [`Buffers::next_buffer`].
@@ -155,52 +140,46 @@ impl<S: Source> Buffers<S> {
         self.loaded.data()
     }
 
-    /// What could not be read so far.
+    /// The ranges that could not be read so far.
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.walker.log.damage
     }
 
-    /// Remarks on the trace so far; those on the sequence of its buffers come at its end.
+    /// Remarks on the trace so far. Remarks on the sequence of its buffers are added at its end.
     #[must_use]
     pub fn notes(&self) -> &[Note] {
-        self.walker.notes()
+        &self.walker.walk.notes
     }
 
     /// Whether buffers are compressed, by the header event.
     pub(crate) fn is_compressed(&self) -> bool {
-        self.walker.layout().buffers.packed
+        self.walker.walk.layout.buffers.packed
     }
 
-    /// Goes to the next buffer without decompressing it. It goes into the memory of one that is no
-    /// longer needed, if there is one.
+    /// Goes to the next buffer without decompressing it. `memory` is a buffer that is no longer
+    /// needed, whose memory is used again.
     pub(crate) fn next_stored(&mut self, memory: Option<Stored>) -> Result<Option<Stored>> {
         let Some(entry) = self.walker.next(&mut self.source, &mut self.loaded.raw)? else {
             return Ok(None);
         };
-        let layout = self.walker.layout();
         let mut stored = match memory {
             Some(memory) => Stored { entry, ..memory },
-            None => {
-                let (layout, loaded) = (layout.clone(), Loaded::default());
-                Stored {
-                    entry,
-                    layout,
-                    loaded,
-                    log: Log::new(self.walker.log.mode),
-                }
-            }
+            None => Stored {
+                entry,
+                layout: self.walker.walk.layout.clone(),
+                loaded: Loaded::default(),
+                log: Log::new(self.walker.log.mode),
+            },
         };
-        stored.loaded.raw.clear();
-        stored
-            .loaded
-            .raw
-            .extend_from_slice(self.loaded.raw.as_ref());
+        let raw = &mut stored.loaded.raw;
+        raw.clear();
+        raw.extend_from_slice(self.loaded.raw.as_ref());
         Ok(Some(stored))
     }
 }
 
-/// A copy of a buffer with all that is needed to decompress it on any thread.
+/// A copy of a buffer with everything that is needed to decompress it on any thread.
 #[derive(Debug)]
 pub(crate) struct Stored {
     entry: BufferEntry,
@@ -213,12 +192,12 @@ impl Stored {
     /// Decompresses the buffer, once.
     ///
     /// # Errors
-    /// In [`super::Mode::Strict`] when it does not decompress to as many bytes as it declares.
+    /// In [`super::Mode::Strict`] if it does not decompress to as many bytes as it declares.
     pub fn decompress(&mut self) -> Result<()> {
         self.loaded.set(self.entry, &self.layout, &mut self.log)
     }
 
-    /// Goes over the records, to find what is wrong with them.
+    /// Reads all records to report their faults.
     ///
     /// # Errors
     /// In [`super::Mode::Strict`] the first fault.
@@ -227,17 +206,17 @@ impl Stored {
             .check_records(&self.layout.limits, &mut self.log)
     }
 
-    /// What it is, once it has been decompressed: its data may correct its header.
+    /// The entry of the buffer after [`Stored::decompress`], which corrects wrong sizes.
     pub fn entry(&self) -> BufferEntry {
         self.loaded.entry
     }
 
-    /// Its header and records, once it has been decompressed.
+    /// Header and records, after [`Stored::decompress`].
     pub fn bytes(&self) -> &[u8] {
         self.loaded.data()
     }
 
-    /// The largest number of bytes that it takes when decompressed.
+    /// The largest number of bytes of memory that the decompressed buffer can need.
     pub fn max_bytes(&self) -> usize {
         let stored = self.loaded.raw.len();
         stored.saturating_add((self.entry.fill as usize).min(stored.saturating_mul(MAX_EXPANSION)))

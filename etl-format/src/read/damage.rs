@@ -1,4 +1,4 @@
-//! What is wrong with a trace: damaged ranges, and notes about its content.
+//! Damaged ranges of a trace, and notes about its content.
 
 use core::ops::Range;
 
@@ -31,19 +31,19 @@ pub enum Mode {
 
 /// A range of a trace that could not be read.
 ///
-/// The order in which the trace is read makes no difference.
+/// It does not depend on the order in which the trace is read.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Damage {
     /// Bytes of the file. For a fault among the records of a compressed buffer, all of its bytes.
-    /// Where bytes are missing: the place where they should be, which is empty or beyond the end.
+    /// If bytes are missing, the place where they should be: it is empty or beyond the end.
     pub range: Range<u64>,
     /// The fault at the start of the range.
     pub error: Error,
-    /// Readable records before it in the file.
+    /// Readable records before the range in the file.
     pub records_before: u64,
-    /// Readable records after it. Both numbers are complete once the trace has been read to its
-    /// end.
+    /// Readable records after the range. Both numbers are complete when the trace has been read to
+    /// its end.
     pub records_after: u64,
 }
 
@@ -52,9 +52,9 @@ pub struct Damage {
 pub(crate) struct Log {
     pub mode: Mode,
     pub damage: Vec<Damage>,
-    /// Records of the buffers that have been left.
+    /// Records of the buffers that have been read.
     pub records: u64,
-    /// The fault that ended the reading, because the hot loop cannot return it.
+    /// The fault that ended the reading. It is kept here because the hot loop cannot return it.
     pub failed: Option<Error>,
 }
 
@@ -66,7 +66,7 @@ impl Log {
         }
     }
 
-    /// In strict mode the fault is returned; in salvage mode it is recorded.
+    /// Returns the fault in strict mode, and adds it to the damage in salvage mode.
     #[cold]
     pub fn fault(&mut self, range: Range<u64>, error: Error) -> Result<()> {
         // Reading cannot continue after an I/O error.
@@ -82,8 +82,8 @@ impl Log {
         Ok(())
     }
 
-    /// The same for a fault after `passed` records that are not counted here yet. Returns whether
-    /// to continue; if not, the error is kept for [`Log::check`].
+    /// [`Log::fault`] after `passed` records that are not counted here yet. Returns whether to
+    /// continue; if not, [`Log::check`] returns the error.
     #[cold]
     pub fn fault_after(&mut self, passed: u64, range: Range<u64>, error: Error) -> bool {
         self.records += passed;
@@ -92,7 +92,7 @@ impl Log {
         self.failed.is_none()
     }
 
-    /// Returns the fault that ended the records of a buffer, if one did.
+    /// Returns the fault that ended the records of a buffer, if there is one.
     pub fn check(&mut self) -> Result<()> {
         match self.failed.take() {
             Some(error) => Err(error),
@@ -113,15 +113,16 @@ impl Log {
         }
     }
 
-    /// Puts the damage in the order of the file, whatever the order in which it was found, and
-    /// fills in the counts that are known only at the end.
+    /// Puts the damage in the order of the file, and fills in the counts that are complete only at
+    /// the end.
     pub fn finish(&mut self) {
-        // Ranges with the same records before them are joined though another one lies in between.
+        // Ranges with the same number of records before them are joined, also if they were not
+        // found one after the other.
         let mut all = core::mem::take(&mut self.damage);
-        all.sort_by_key(|d| (d.records_before, d.range.start));
+        all.sort_by_key(|damage| (damage.records_before, damage.range.start));
         all.into_iter().for_each(|piece| self.add(piece));
         self.damage
-            .sort_by_key(|d| (d.range.start, d.records_before));
+            .sort_by_key(|damage| (damage.range.start, damage.records_before));
         for damage in &mut self.damage {
             damage.records_after = self.records.saturating_sub(damage.records_before);
         }
@@ -147,12 +148,12 @@ pub enum Note {
     /// The session was never closed: the machine or the session crashed, or it is still running.
     #[error("the session was not closed: no end time or buffer count")]
     Unclosed,
-    /// The header counts another number of buffers than there are.
+    /// The header counts more or fewer buffers than the file has.
     #[error("the header counts {stated} buffers, the file has {found}")]
     BufferCount {
         /// The count in the header.
         stated: u32,
-        /// The count found.
+        /// The number of buffers in the file.
         found: u64,
     },
     /// The session lost events.
@@ -187,31 +188,31 @@ pub enum Note {
         /// How many are missing.
         count: u64,
     },
-    /// Two buffers with one sequence number.
+    /// Two buffers with the same sequence number.
     #[error("a second buffer with sequence number {number}")]
     SequenceTwice {
-        /// File offset of the second one.
+        /// File offset of the second buffer.
         offset: u64,
-        /// The number.
+        /// The sequence number of both.
         number: i64,
     },
-    /// A buffer whose sequence number is far from all others, or not the one that is missing at
-    /// its place: the number is damaged, and no buffer is missing.
+    /// A buffer whose sequence number is far from all others, or differs from the only number that
+    /// is missing at its place: the number is damaged, and no buffer is missing.
     #[error("the sequence number {number} of a buffer is wrong; {expected} is missing there")]
     SequenceWrong {
         /// File offset of the buffer.
         offset: u64,
-        /// Its number.
+        /// The wrong number.
         number: i64,
         /// The number that is missing at its place.
         expected: i64,
     },
-    /// A copy of another buffer, which is not read: repairing leaves it out.
+    /// A copy of another buffer. Repairing a trace leaves it out.
     #[error("a copy of the buffer with sequence number {number}")]
     BufferTwice {
-        /// Its file offset.
+        /// File offset of the copy.
         offset: u64,
-        /// The number.
+        /// The sequence number of both.
         number: i64,
     },
     /// Buffers of a processor are not in the order of their numbers, as in a circular file that
@@ -241,11 +242,11 @@ pub enum Note {
         /// The stated size.
         stated: u32,
     },
-    /// The buffers are compressed, but the header names no format: the one in which the first of
-    /// them has the right size was assumed, or else XPRESS.
+    /// The buffers are compressed, but the header names no format. The format in which the first
+    /// buffer decompresses to its stated size is assumed; if there is none, XPRESS.
     #[error("no compression format is named (state {state:#x}); it was inferred from the data")]
     CompressionUnnamed {
-        /// The value in place of a format.
+        /// The stored value, which should be a format.
         state: u32,
     },
 }
@@ -254,23 +255,23 @@ fn count(count: u32, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// How much a remark weighs. One rule for all who read traces.
+/// How serious a note is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// Something to know that takes nothing away.
+    /// No data are missing.
     Detail,
-    /// The recording lost something, or may have; what the file holds was read whole.
+    /// Data were lost, or may have been lost, before they were in the file.
     Incomplete,
-    /// The file lost something that was in it: as grave as damage.
+    /// Data that were in the file are missing: as serious as damage.
     Loss,
 }
 
 impl Note {
-    /// How much the note weighs for a trace of this mode.
+    /// How serious the note is for a trace of this mode.
     ///
-    /// The kernel numbers buffers that it then does not write, so its files may have gaps.
-    /// Reloggers and mergers number only what they write: a gap in their files is a loss. A
-    /// circular file counts the buffers that were overwritten, too.
+    /// The kernel gives numbers to buffers that it then does not write, so its files may have gaps.
+    /// Reloggers and mergers number only the buffers that they write, so a gap in their files is a
+    /// loss. A circular file also counts the buffers that were overwritten.
     #[must_use]
     pub fn weight(&self, mode: LogFileMode) -> Weight {
         match *self {
@@ -291,7 +292,7 @@ impl Note {
         }
     }
 
-    /// A name for the kind that does not change between versions.
+    /// A name of the kind of note, which does not change between versions.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -313,7 +314,7 @@ impl Note {
         }
     }
 
-    /// File offset of what the note is about; 0 for the file as a whole.
+    /// File offset of the buffer or the bytes that the note is about; 0 for the whole file.
     #[must_use]
     pub fn offset(&self) -> u64 {
         match *self {

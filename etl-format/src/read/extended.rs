@@ -1,13 +1,26 @@
-//! Extended data items: what an EVENT record carries between its header and its payload.
+//! Extended data items, which are between the header and the payload of an EVENT record.
 
 use crate::Guid;
 use crate::constants::ExtendedType;
 use crate::cursor::Bytes;
 
-/// Bytes of an item's own header.
+/// Bytes of an item's header.
 const ITEM_HEADER: usize = 8;
 
-/// One extended data item, typed where its type is known.
+/// Offsets in the header of an item.
+mod item_offset {
+    /// Bytes of header and data, rounded up to 8.
+    pub const TOTAL_SIZE: usize = 0;
+    pub const TYPE: usize = 2;
+    /// The lowest bit is set if another item follows.
+    pub const LINKAGE: usize = 4;
+    pub const DATA_SIZE: usize = 6;
+}
+
+/// Offset of the addresses or the key in the data of a stack item, after the match id.
+const AFTER_MATCH_ID: usize = 8;
+
+/// One extended data item.
 ///
 /// ```
 /// use etl_format::{EventDescriptor, FileHeader, Guid};
@@ -36,7 +49,7 @@ const ITEM_HEADER: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExtendedItem<'a> {
-    /// The activity that this one was started from.
+    /// The activity from which the activity of this event was started.
     RelatedActivity(Guid),
     /// The user, as a binary SID: revision, count, authority, sub-authorities.
     Sid(&'a [u8]),
@@ -55,9 +68,9 @@ pub enum ExtendedItem<'a> {
     Stack(StackTrace<'a>),
     /// Key of a call stack that another record contains.
     StackKey {
-        /// Joins the halves of a stack; 0 when it is whole.
+        /// The same number in both halves of a stack; 0 if the stack is whole.
         match_id: u64,
-        /// The key.
+        /// The key, by which a later record has the stack.
         key: u64,
         /// Whether the addresses are 64 bits wide.
         wide: bool,
@@ -66,7 +79,7 @@ pub enum ExtendedItem<'a> {
     PebsIndex(u64),
     /// Counters of the processor, 64 bits each, little-endian.
     PmcCounters(&'a [u8]),
-    /// Process-state-manager key: opaque.
+    /// Process-state-manager key, in an unknown format.
     PsmKey(&'a [u8]),
     /// Key of the event.
     EventKey(u64),
@@ -78,15 +91,15 @@ pub enum ExtendedItem<'a> {
     ProcessStartKey(u64),
     /// GUID by which the provider is controlled.
     ControlGuid(Guid),
-    /// Difference of the clock to the root partition's.
+    /// Difference between the clock and the clock of the root partition.
     QpcDelta(i64),
     /// Container that the event comes from.
     ContainerId(Guid),
-    /// An item whose type is not known, or whose data are too short for its type.
+    /// An item of an unknown type, or whose data are too short for its type.
     Unknown {
         /// The type as stored.
         kind: ExtendedType,
-        /// The data.
+        /// The data, without the header.
         data: &'a [u8],
     },
 }
@@ -94,9 +107,9 @@ pub enum ExtendedItem<'a> {
 /// The addresses of a call stack as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackTrace<'a> {
-    /// Joins the kernel and the user half of a stack; 0 when the stack is whole.
+    /// The same number in the kernel and the user half of a stack; 0 if the stack is whole.
     pub match_id: u64,
-    /// Whether addresses are 8 bytes; else 4.
+    /// Whether addresses have 8 bytes; otherwise they have 4.
     pub wide: bool,
     addresses: &'a [u8],
 }
@@ -107,11 +120,11 @@ impl<'a> StackTrace<'a> {
         let wide = self.wide;
         self.addresses
             .chunks_exact(if wide { 8 } else { 4 })
-            .map(move |a| {
+            .map(move |address| {
                 if wide {
-                    a.u64_at(0).unwrap_or(0)
+                    address.u64_at(0).unwrap_or(0)
                 } else {
-                    a.u32_at(0).map_or(0, u64::from)
+                    address.u32_at(0).unwrap_or(0).into()
                 }
             })
     }
@@ -144,60 +157,60 @@ pub struct RawItem<'a> {
 #[derive(Clone, Debug)]
 pub struct ExtendedItems<'a> {
     record: &'a [u8],
-    at: usize,
-    more: bool,
-    broken: bool,
+    position: usize,
+    has_more: bool,
+    is_broken: bool,
 }
 
 impl<'a> ExtendedItems<'a> {
-    /// Items from `at` of the record, if the flags announce `some`.
-    pub(crate) fn new(record: &'a [u8], at: usize, some: bool) -> Self {
+    /// The items of a record that begin at an offset; none if `has_items` is false.
+    pub(crate) fn new(record: &'a [u8], position: usize, has_items: bool) -> Self {
         ExtendedItems {
             record,
-            at,
-            more: some,
-            broken: false,
+            position,
+            has_more: has_items,
+            is_broken: false,
         }
     }
 
     /// Offset in the record after the items returned so far.
     pub(crate) fn position(&self) -> usize {
-        self.at
+        self.position
     }
 
-    /// Whether the iteration ended at an item that did not fit into the record.
+    /// Whether the iteration ended at an item that does not fit into the record.
     #[must_use]
     pub fn is_broken(&self) -> bool {
-        self.broken
+        self.is_broken
     }
 
-    /// Type and data of the next item, without looking into it.
+    /// Type and data of the next item, without decoding the data.
     pub fn next_raw(&mut self) -> Option<RawItem<'a>> {
-        if !self.more {
+        if !self.has_more {
             return None;
         }
-        let item = self.item();
+        let item = self.read_item();
         if item.is_none() {
-            self.more = false;
-            self.broken = true;
+            self.has_more = false;
+            self.is_broken = true;
         }
         item
     }
 
-    fn item(&mut self) -> Option<RawItem<'a>> {
-        let item = self.record.get(self.at..)?;
-        let total = usize::from(item.u16_at(0)?);
-        let kind = ExtendedType(item.u16_at(2)?);
-        let linked = item.u16_at(4)? & 1 != 0;
-        let len = usize::from(item.u16_at(6)?);
+    fn read_item(&mut self) -> Option<RawItem<'a>> {
+        let item = self.record.get(self.position..)?;
+        let total = usize::from(item.u16_at(item_offset::TOTAL_SIZE)?);
+        let kind = ExtendedType(item.u16_at(item_offset::TYPE)?);
+        let is_linked = item.u16_at(item_offset::LINKAGE)? & 1 != 0;
+        let len = usize::from(item.u16_at(item_offset::DATA_SIZE)?);
         // The stated total is 8 more than the data, rounded up to 8; it alone determines where the
         // next item begins, so it must cover the data and stay inside the record.
         if total < ITEM_HEADER + len || total > item.len() {
             return None;
         }
         let data = item.get(ITEM_HEADER..ITEM_HEADER + len)?;
-        self.at += total;
-        self.more = linked;
+        self.position += total;
+        self.has_more = is_linked;
         Some(RawItem { kind, data })
     }
 }
@@ -207,18 +220,12 @@ impl<'a> Iterator for ExtendedItems<'a> {
 
     fn next(&mut self) -> Option<ExtendedItem<'a>> {
         let RawItem { kind, data } = self.next_raw()?;
-        Some(typed(kind, data).unwrap_or(ExtendedItem::Unknown { kind, data }))
+        Some(decode(kind, data).unwrap_or(ExtendedItem::Unknown { kind, data }))
     }
 }
 
-fn typed(kind: ExtendedType, data: &[u8]) -> Option<ExtendedItem<'_>> {
-    let stack = |wide| {
-        Some(ExtendedItem::Stack(StackTrace {
-            match_id: data.u64_at(0)?,
-            wide,
-            addresses: data.get(8..)?,
-        }))
-    };
+/// Decodes the data of an item of a known type.
+fn decode(kind: ExtendedType, data: &[u8]) -> Option<ExtendedItem<'_>> {
     Some(match kind {
         ExtendedType::RELATED_ACTIVITYID => ExtendedItem::RelatedActivity(data.guid_at(0)?),
         ExtendedType::SID => ExtendedItem::Sid(data),
@@ -228,8 +235,13 @@ fn typed(kind: ExtendedType, data: &[u8]) -> Option<ExtendedItem<'_>> {
             parent_id: data.u32_at(4)?,
             parent: data.guid_at(8)?,
         },
-        ExtendedType::STACK_TRACE32 => return stack(false),
-        ExtendedType::STACK_TRACE64 => return stack(true),
+        ExtendedType::STACK_TRACE32 | ExtendedType::STACK_TRACE64 => {
+            ExtendedItem::Stack(StackTrace {
+                match_id: data.u64_at(0)?,
+                wide: kind == ExtendedType::STACK_TRACE64,
+                addresses: data.get(AFTER_MATCH_ID..)?,
+            })
+        }
         ExtendedType::PEBS_INDEX => ExtendedItem::PebsIndex(data.u64_at(0)?),
         ExtendedType::PMC_COUNTERS => ExtendedItem::PmcCounters(data),
         ExtendedType::PSM_KEY => ExtendedItem::PsmKey(data),
@@ -242,12 +254,12 @@ fn typed(kind: ExtendedType, data: &[u8]) -> Option<ExtendedItem<'_>> {
         ExtendedType::CONTAINER_ID => ExtendedItem::ContainerId(data.guid_at(0)?),
         ExtendedType::STACK_KEY32 => ExtendedItem::StackKey {
             match_id: data.u64_at(0)?,
-            key: data.u32_at(8)?.into(),
+            key: data.u32_at(AFTER_MATCH_ID)?.into(),
             wide: false,
         },
         ExtendedType::STACK_KEY64 => ExtendedItem::StackKey {
             match_id: data.u64_at(0)?,
-            key: data.u64_at(8)?,
+            key: data.u64_at(AFTER_MATCH_ID)?,
             wide: true,
         },
         _ => return None,

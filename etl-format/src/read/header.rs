@@ -1,5 +1,6 @@
 //! Decodes the header event, the first record of every trace (`TRACE_LOGFILE_HEADER`).
 
+use crate::constants::offset::{header_event, kernel};
 use crate::constants::{
     ClockType, LogFileMode, PointerSize, RecordKind, SYSTEM_TRACE_VERSION, hook,
 };
@@ -39,70 +40,69 @@ impl FileHeader {
     /// still useful.
     ///
     /// # Errors
-    /// [`ErrorKind::NotEtl`] when this is no header event, or one of Windows XP or 2003, whose
-    /// buffers are laid out differently; [`ErrorKind::Truncated`] when the fixed part is not whole.
+    /// [`ErrorKind::NotEtl`] if this is not a header event, or a header event of Windows XP or
+    /// Server 2003, whose buffers have another layout; [`ErrorKind::Truncated`] if the fixed part is
+    /// not whole.
     pub fn parse(bytes: &[u8], file_offset: u64) -> Result<Self> {
-        let not_etl = |why| Error::new(file_offset, ErrorKind::NotEtl(why));
         let have = bytes.len() as u64;
-        let marker = bytes
-            .u32_at(0)
-            .ok_or_else(|| Error::truncated(file_offset, "header event", 4, have))?;
-        let [version, kind_low, ..] = [marker as u8, (marker >> 16) as u8, 0];
-        let pointer_size = match (marker >> 24, RecordKind(kind_low)) {
+        let Some([version, _, kind, mark]) = bytes.array(0) else {
+            return Err(Error::truncated(file_offset, "header event", 4, have));
+        };
+        let pointer_size = match (mark, RecordKind(kind)) {
             (0xc0, RecordKind::SYSTEM32) => PointerSize::P4,
             (0xc0, RecordKind::SYSTEM64) => PointerSize::P8,
-            _ => return Err(not_etl("it does not begin with a trace header event")),
+            _ => {
+                let why = "it does not begin with a trace header event";
+                return Err(Error::new(file_offset, ErrorKind::NotEtl(why)));
+            }
         };
-        let fixed = SystemHeader::SIZE
-            + if pointer_size == PointerSize::P4 {
-                0x110
-            } else {
-                0x118
-            };
-        let short = || Error::truncated(file_offset, "header event", fixed as u64, have);
-        let hook_id = bytes.u16_at(6).ok_or_else(short)?;
+        let fixed = match pointer_size {
+            PointerSize::P4 => SystemHeader::SIZE + FIXED_PAYLOAD_32,
+            PointerSize::P8 => SystemHeader::SIZE + FIXED_PAYLOAD_64,
+        };
+        let truncated = Error::truncated(file_offset, "header event", fixed as u64, have);
+        let Some(hook_id) = bytes.u16_at(kernel::HOOK) else {
+            return Err(truncated);
+        };
         if hook_id != hook::HEADER {
-            return Err(not_etl("its first record is not the trace header event"));
+            let why = "its first record is not the trace header event";
+            return Err(Error::new(file_offset, ErrorKind::NotEtl(why)));
         }
-        let (log_major, log_minor) = (
-            bytes.u8_at(SystemHeader::SIZE + 6).ok_or_else(short)?,
-            bytes.u8_at(SystemHeader::SIZE + 7).ok_or_else(short)?,
-        );
-        if version < SYSTEM_TRACE_VERSION || (log_major == 1 && log_minor < 4) {
-            return Err(not_etl(
-                "a trace of Windows XP or Server 2003 (log version 1.0 to 1.3), whose buffers are \
-                 laid out differently; traces of Vista and later are read",
-            ));
+        let Some([major, minor]) = bytes.array(SystemHeader::SIZE + header_event::LOG_VERSION)
+        else {
+            return Err(truncated);
+        };
+        if version < SYSTEM_TRACE_VERSION || (major == 1 && minor < 4) {
+            let why = "a trace of Windows XP or Server 2003 (log version 1.0 to 1.3), whose buffers \
+                       are laid out differently; traces of Vista and later are read";
+            return Err(Error::new(file_offset, ErrorKind::NotEtl(why)));
         }
-        let size = usize::from(bytes.u16_at(4).ok_or_else(short)?);
+        let Some(size) = bytes.u16_at(kernel::SIZE).map(usize::from) else {
+            return Err(truncated);
+        };
         if size < fixed {
             return Err(Error::invalid(
-                file_offset + 4,
+                file_offset + kernel::SIZE as u64,
                 "size of the header event",
                 size as u64,
                 "at least 0x130 (32-bit) or 0x138 (64-bit)",
             ));
         }
         let record = bytes.get(..size.min(bytes.len())).unwrap_or(bytes);
-        Self::fields(record, pointer_size).ok_or_else(short)
+        Self::decode(record, pointer_size).ok_or(truncated)
     }
 
-    fn fields(record: &[u8], pointer_size: PointerSize) -> Option<Self> {
+    /// Decodes all fields, from the thread on.
+    fn decode(record: &[u8], pointer_size: PointerSize) -> Option<Self> {
         let mut c = Cursor::new(record);
-        c.take(8)?;
-        let (thread_id, process_id, timestamp) = (c.u32()?, c.u32()?, Ticks::new(c.i64()?));
-        let (kernel_time, user_time) = (c.u32()?, c.u32()?);
-        let pointer = |c: &mut Cursor<'_>| match pointer_size {
-            PointerSize::P4 => c.u32().map(u64::from),
-            PointerSize::P8 => c.u64(),
-        };
+        c.take(kernel::THREAD)?;
         let mut header = FileHeader {
             pointer_size,
-            thread_id,
-            process_id,
-            timestamp,
-            kernel_time,
-            user_time,
+            thread_id: c.u32()?,
+            process_id: c.u32()?,
+            timestamp: Ticks::new(c.i64()?),
+            kernel_time: c.u32()?,
+            user_time: c.u32()?,
             buffer_size: c.u32()?,
             os_major: c.u8()?,
             os_minor: c.u8()?,
@@ -119,8 +119,8 @@ impl FileHeader {
             stated_pointer_size: c.u32()?,
             events_lost: c.u32()?,
             cpu_mhz: c.u32()?,
-            logger_name_word: pointer(&mut c)?,
-            log_file_name_word: pointer(&mut c)?,
+            logger_name_word: pointer(&mut c, pointer_size)?,
+            log_file_name_word: pointer(&mut c, pointer_size)?,
             time_zone: TimeZone::parse(&mut c)?,
             padding: c.u32()?,
             boot_time: FileTime::new(c.i64()?),
@@ -137,7 +137,19 @@ impl FileHeader {
     }
 }
 
-/// A NUL-terminated name, or the part of it that exists.
+/// Bytes of the fixed part of the payload, before the names, with pointers of 4 bytes.
+const FIXED_PAYLOAD_32: usize = 0x110;
+/// The same with pointers of 8 bytes.
+const FIXED_PAYLOAD_64: usize = 0x118;
+
+fn pointer(c: &mut Cursor<'_>, pointer_size: PointerSize) -> Option<u64> {
+    match pointer_size {
+        PointerSize::P4 => c.u32().map(u64::from),
+        PointerSize::P8 => c.u64(),
+    }
+}
+
+/// A name up to its NUL, or up to the end of the record.
 fn name(c: &mut Cursor<'_>) -> Vec<u16> {
     let bytes = c.utf16z().unwrap_or_else(|| {
         let rest = c.rest();

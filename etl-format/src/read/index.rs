@@ -1,17 +1,15 @@
 //! The walk from buffer to buffer through a file, with which every reader begins.
 
-use crate::Ticks;
 use core::ops::Range;
 
+use crate::Ticks;
 use crate::clock::Clock;
 use crate::constants::{
     BUFFER_HEADER_SIZE, BufferFlags, BufferType, CompressionFormat, LogFileMode,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::headers::BufferHeader;
-use crate::headers::FileHeader;
-use crate::headers::buffer::FillFault;
 use crate::headers::file::Overwriting;
+use crate::headers::{BufferHeader, FileHeader};
 
 use super::damage::{Damage, Log, Mode, Note};
 use super::limits::Limits;
@@ -25,25 +23,25 @@ use super::walk;
 pub struct BufferEntry {
     /// File offset of the buffer.
     pub offset: u64,
-    /// Its sequence number; where that is damaged ([`Note::SequenceWrong`]), the expected one.
+    /// Its sequence number; the expected number if it is damaged ([`Note::SequenceWrong`]).
     pub sequence_number: i64,
-    /// Raw timestamp of its first timestamped record; the session's start when it has none.
+    /// Raw timestamp of its first timestamped record; the session's start if it has none.
     pub first_timestamp: Ticks,
-    /// Bytes that it takes in the file.
+    /// Bytes of the buffer in the file.
     pub stored: u32,
-    /// Bytes in use when decompressed, the header included.
+    /// Bytes in use after decompression, the header included.
     pub fill: u32,
-    /// Where the buffer header does not state the fill exactly: from here on, filler may end the
-    /// records. Else the fill.
-    pub(crate) least_fill: u32,
-    /// Where the header event ends, in a first buffer that states this as `SavedOffset` and has
-    /// further records; else 0.
-    pub(crate) saved: u32,
-    /// Processor whose records it holds.
+    /// If the buffer header does not state the fill exactly, filler may end the records from here
+    /// on. Otherwise the fill.
+    pub(crate) min_fill: u32,
+    /// The end of the header event, in a first buffer that states it as `SavedOffset` and has
+    /// further records; otherwise 0.
+    pub(crate) header_end: u32,
+    /// Processor whose records it contains.
     pub processor: u16,
-    /// Flags.
+    /// Flags, which state losses among other things.
     pub flags: BufferFlags,
-    /// Type.
+    /// Type; most buffers have the type of records.
     pub buffer_type: BufferType,
     /// Whether the records are compressed.
     pub compressed: bool,
@@ -55,26 +53,26 @@ pub struct BufferEntry {
     /// Whether the buffer's header was unreadable and this entry was made from its records. Then
     /// the processor and the sequence number are unknown, and are 0.
     pub rebuilt: bool,
-    /// Whether its records are known not to be in time order. Only [`super::OrderCheck::Scan`]
-    /// determines this.
+    /// Whether its records are not in time order. Always `false` without
+    /// [`super::OrderCheck::Scan`].
     pub unordered: bool,
-    /// What the file header before this buffer states about it.
+    /// The layout that the file header before this buffer states.
     pub(crate) layout: BufferLayout,
 }
 
 impl BufferEntry {
     pub(super) fn of(header: &BufferHeader, offset: u64, capacity: u32) -> Self {
-        let fills = header.fills(capacity);
-        let has_rest = header.is_header()
-            && (BUFFER_HEADER_SIZE as u32 + 1..fills.most).contains(&header.saved_offset);
+        let fill = header.fill_within(capacity);
+        let first_end = BUFFER_HEADER_SIZE as u32 + 1;
+        let has_rest = header.is_header() && (first_end..fill.max).contains(&header.saved_offset);
         BufferEntry {
             offset,
             sequence_number: header.sequence_number,
             first_timestamp: Ticks::MIN,
             stored: header.buffer_size,
-            fill: fills.most,
-            least_fill: fills.least,
-            saved: if has_rest { header.saved_offset } else { 0 },
+            fill: fill.max,
+            min_fill: fill.min,
+            header_end: if has_rest { header.saved_offset } else { 0 },
             processor: header.processor(),
             flags: header.flags,
             buffer_type: header.buffer_type,
@@ -87,14 +85,14 @@ impl BufferEntry {
         }
     }
 
-    /// Whether this buffer holds a file header.
+    /// Whether this buffer contains a file header.
     #[must_use]
     pub fn is_header(&self) -> bool {
         self.buffer_type == BufferType::HEADER
     }
 }
 
-/// What a reader of records needs to know about a trace.
+/// Everything that a reader of records needs to know about a trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
     pub options: Options,
@@ -108,13 +106,13 @@ pub(crate) struct Index {
     pub stale: Vec<u32>,
 }
 
-/// What a file header states about the buffers after it. Appended data may have another header, so
-/// each buffer keeps its own.
+/// The layout of the buffers after a file header. Appended data may have another header, so each
+/// buffer has its own layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BufferLayout {
-    /// Memory of a buffer in bytes, or the limit if the header event is not known.
+    /// Memory of a buffer in bytes, or the limit if the header event is lost.
     pub capacity: u32,
-    /// Distance of buffers in an uncompressed file, in bytes; 0 if it is not known.
+    /// Distance of buffers in an uncompressed file, in bytes; 0 if it is unknown.
     pub spacing: u32,
     /// Whether buffers are compressed.
     pub packed: bool,
@@ -123,12 +121,12 @@ pub(crate) struct BufferLayout {
 /// The layout of the file that the walk relies on.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
-    /// What the last file header states about the buffers after it.
+    /// The layout of the buffers after the last file header.
     pub buffers: BufferLayout,
     pub format: CompressionFormat,
     pub mode: LogFileMode,
     pub stated_buffers: u32,
-    /// When a circular file may have overwritten buffers.
+    /// When newer buffers may have been written over older ones; `None` if the file is not circular.
     pub overwriting: Option<Overwriting>,
     /// Raw timestamp of the session's start, for records without a timestamp.
     pub start: i64,
@@ -139,39 +137,57 @@ pub(crate) struct Layout {
 #[derive(Debug)]
 pub(crate) struct BufferWalk {
     pub layout: Layout,
-    pub(super) at: u64,
+    pub(super) position: u64,
     pub count: u64,
-    /// Buffers without readable records, where their size is known.
+    /// Number of the buffers without readable records. Only buffers of a known size are counted.
     pub(super) destroyed: u64,
     pub notes: Vec<Note>,
-    pub(super) done: bool,
+    pub(super) is_done: bool,
     /// Whether a buffer had a fault.
-    pub(super) damaged: bool,
+    pub(super) has_damage: bool,
     /// A fault after the records of the current buffer. It is reported when they have been read.
     pub(super) pending_fault: Option<(Range<u64>, Error)>,
+}
+
+/// How much of a buffer is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// At least its header and its first bytes.
+    Head,
+    /// All its bytes.
+    Whole,
+}
+
+/// Zeros or filler at the place of a buffer header.
+#[derive(Clone, Copy)]
+pub(super) struct Hole {
+    /// File offset after the last such byte.
+    pub end: u64,
+    /// Whether nothing else follows in the file.
+    pub is_at_end_of_file: bool,
 }
 
 /// Bytes that are read for a buffer's header and its first record.
 const HEAD: usize = 0x100;
 
 impl BufferWalk {
-    pub(super) fn at(
-        at: u64,
+    pub(super) fn new(
+        position: u64,
         header: &FileHeader,
         format: CompressionFormat,
         limits: &Limits,
     ) -> Self {
         let packed = header.mode.has(LogFileMode::COMPRESSED);
-        let known = header.buffer_size >= BUFFER_HEADER_SIZE as u32;
-        let capacity = if known {
+        let has_size = header.buffer_size >= BUFFER_HEADER_SIZE as u32;
+        let capacity = if has_size {
             header.buffer_size.min(limits.buffer)
         } else {
             limits.buffer
         };
-        let spacing = if packed || !known {
-            0
-        } else {
+        let spacing = if has_size && !packed {
             header.buffer_size
+        } else {
+            0
         };
         let layout = Layout {
             buffers: BufferLayout {
@@ -188,87 +204,83 @@ impl BufferWalk {
         };
         BufferWalk {
             layout,
-            at,
+            position,
             count: 0,
             destroyed: 0,
             notes: Vec::new(),
-            done: false,
-            damaged: false,
+            is_done: false,
+            has_damage: false,
             pending_fault: None,
         }
     }
 
     pub(super) fn fault(&mut self, range: Range<u64>, error: Error, log: &mut Log) -> Result<()> {
-        self.damaged = true;
+        self.has_damage = true;
         log.fault(range, error)
     }
 
-    /// The next buffer. With `whole`, `block` then holds all its bytes, else at least its header
-    /// and its first bytes.
-    pub fn next<S: Source>(
+    /// Reads the next buffer into `block`; `None` at the end.
+    pub(super) fn next<S: Source>(
         &mut self,
         source: &mut S,
         block: &mut S::Block,
-        whole: bool,
+        extent: Extent,
         limits: &Limits,
         log: &mut Log,
     ) -> Result<Option<BufferEntry>> {
         if let Some((range, error)) = self.pending_fault.take() {
             self.fault(range, error, log)?;
         }
-        while !self.done {
-            let at = self.at;
+        while !self.is_done {
+            let offset = self.position;
             source
-                .read(at, HEAD, block)
-                .map_err(|e| Error::new(at, e.into()))?;
+                .read(offset, HEAD, block)
+                .map_err(|e| Error::new(offset, e.into()))?;
             let head = block.as_ref();
             if head.is_empty() {
-                self.finish(at, log)?;
+                self.finish(offset, log)?;
                 return Ok(None);
             }
-            let judged = BufferHeader::parse(head, at)
-                .and_then(|h| h.check(at, self.layout.buffers.capacity).map(|()| h));
-            let nothing = self.nothing(source, block, limits)?;
-            if let Some((end, true)) = nothing
-                && !(self.is_due() && end - at < BUFFER_HEADER_SIZE as u64)
+            let header = checked_header(head, offset, self.layout.buffers.capacity);
+            let hole = self.hole(source, block, limits)?;
+            if let Some(Hole {
+                end,
+                is_at_end_of_file: true,
+            }) = hole
+                && !(self.expects_buffers() && end - offset < BUFFER_HEADER_SIZE as u64)
             {
-                self.notes.push(Note::UnusedTail {
-                    offset: at,
-                    len: end - at,
-                });
-                self.finish(at, log)?;
+                let len = end - offset;
+                self.notes.push(Note::UnusedTail { offset, len });
+                self.finish(offset, log)?;
                 return Ok(None);
             }
-            if let Ok(header) = &judged
+            if let Ok(header) = &header
                 && header.is_header()
                 && self.count > 0
             {
-                self.appended(header, source, block, limits)?;
+                self.read_appended_header(header, source, block, limits)?;
             }
-            let entry = match judged {
+            let entry = match header {
                 Ok(header) => self.entry(&header, source, block, limits, log)?,
                 Err(error) => Err(error),
             };
             let mut entry = match entry {
                 Ok(entry) => entry,
-                Err(error) => {
-                    let hole = nothing.map(|(end, _)| end);
-                    match self.rebuild(error, hole, source, block, limits, log)? {
-                        Some(entry) => entry,
-                        None => continue,
-                    }
-                }
+                Err(error) => match self.rebuild(error, hole, source, block, limits, log)? {
+                    Some(entry) => entry,
+                    None => continue,
+                },
             };
-            self.measure(&mut entry, source, block, whole, log)?;
+            self.complete(&mut entry, source, block, extent, log)?;
             self.count += 1;
-            self.at = at + u64::from(entry.stored).max(8);
+            self.position = offset + u64::from(entry.stored).max(8);
             return Ok(Some(entry));
         }
         Ok(None)
     }
 
-    /// The entry of a buffer with a valid header. A fill that cannot be right is a fault. The inner
-    /// error is that of a buffer beyond the limits.
+    /// The entry of a buffer with a valid header. Reports a fill that cannot be right. The inner
+    /// error is for a buffer that is not readable, or beyond the limits.
     fn entry<S: Source>(
         &mut self,
         header: &BufferHeader,
@@ -277,35 +289,31 @@ impl BufferWalk {
         limits: &Limits,
         log: &mut Log,
     ) -> Result<Result<BufferEntry, Error>> {
-        let sized = self.sized(header, source, block, limits, log)?;
-        if let Ok(entry) = &sized {
+        let entry = self.entry_with_size(header, source, block, limits, log)?;
+        if let Ok(entry) = &entry {
             let buffer_size = if entry.cut {
                 header.buffer_size
             } else {
                 entry.stored
             };
-            let fills = BufferHeader {
+            let header = BufferHeader {
                 buffer_size,
                 ..*header
-            }
-            .fills(self.layout.buffers.capacity);
-            if let Some(FillFault {
-                at,
-                found,
-                expected,
-            }) = fills.fault
-            {
-                let at = entry.offset + at;
-                let error = Error::invalid(at, "fill of a buffer", found, expected);
-                log.fault(at..at + 4, error)?;
+            };
+            let fill = header.fill_within(self.layout.buffers.capacity);
+            if let Some(fault) = fill.fault {
+                let offset = entry.offset + fault.field;
+                let field = "fill of a buffer";
+                let error = Error::invalid(offset, field, fault.found, fault.expected);
+                log.fault(offset..offset + 4, error)?;
             }
         }
-        Ok(sized)
+        Ok(entry)
     }
 
-    /// The entry of a buffer whose size leads to another buffer. One that does not, where the size
-    /// in the file header does, is a fault.
-    fn sized<S: Source>(
+    /// The entry of a buffer whose size leads to another buffer. If its size does not, but the size
+    /// in the file header does, reports the size.
+    fn entry_with_size<S: Source>(
         &mut self,
         header: &BufferHeader,
         source: &mut S,
@@ -313,35 +321,37 @@ impl BufferWalk {
         limits: &Limits,
         log: &mut Log,
     ) -> Result<Result<BufferEntry, Error>> {
-        let at = self.at;
+        let offset = self.position;
         let capacity = self.layout.buffers.capacity;
-        let mut entry = BufferEntry::of(header, at, capacity);
+        let mut entry = BufferEntry::of(header, offset, capacity);
         let spacing = self.layout.buffers.spacing;
-        let odd = spacing != 0 && entry.stored != spacing && !entry.compressed;
-        let plausible = header.is_plausible(self.layout.buffers.capacity);
-        // Where another buffer begins at the common distance, a larger stated size would skip it.
-        if odd && self.leads_on(at, spacing, source, block)? {
+        let differs = spacing != 0 && entry.stored != spacing && !entry.compressed;
+        let is_plausible = header.is_plausible(self.layout.buffers.capacity);
+        // If another buffer begins at the common distance, a larger stated size would skip it.
+        if differs && self.leads_on(offset, spacing, source, block)? {
             let expected = "the buffer size of the file header";
-            let error = Error::invalid(at, "buffer size", entry.stored.into(), expected);
-            self.fault(at..at + 4, error, log)?;
+            let error = Error::invalid(offset, "buffer size", entry.stored.into(), expected);
+            self.fault(offset..offset + 4, error, log)?;
             let header = BufferHeader {
                 buffer_size: spacing,
                 ..*header
             };
-            entry = BufferEntry::of(&header, at, capacity);
-        } else if !self.leads_on(at, entry.stored, source, block)? {
-            // A header that is some bytes off could state any size, and the buffer that begins a
-            // few bytes on must not count as part of this one.
-            let shifted = self.layout.buffers.packed && !plausible;
-            if !shifted && let Some(error) = self.shorten(&mut entry, source, block, limits)? {
+            entry = BufferEntry::of(&header, offset, capacity);
+        } else if !self.leads_on(offset, entry.stored, source, block)? {
+            // Bytes that are not aligned with a header could state any size, and the buffer that
+            // begins a few bytes later must not become part of this one.
+            let may_be_shifted = self.layout.buffers.packed && !is_plausible;
+            if !may_be_shifted
+                && let Some(error) = self.shorten(&mut entry, source, block, limits)?
+            {
                 if log.mode == Mode::Strict {
                     return Ok(Err(error));
                 }
-                let end = at + u64::from(entry.stored);
+                let end = offset + u64::from(entry.stored);
                 self.pending_fault = Some((end..end, error));
                 return Ok(within(entry, limits));
             }
-            if plausible {
+            if is_plausible {
                 return Ok(within(entry, limits));
             }
             if entry.stored > limits.buffer && entry.stored == spacing {
@@ -349,7 +359,7 @@ impl BufferWalk {
             }
             let expected = "a size that leads to the next buffer";
             return Ok(Err(Error::invalid(
-                at,
+                offset,
                 "buffer size",
                 entry.stored.into(),
                 expected,
@@ -359,34 +369,34 @@ impl BufferWalk {
     }
 
     /// Completes an entry: whether the buffer is cut off, and its first timestamp.
-    fn measure<S: Source>(
+    fn complete<S: Source>(
         &mut self,
         entry: &mut BufferEntry,
         source: &mut S,
         block: &mut S::Block,
-        whole: bool,
+        extent: Extent,
         log: &Log,
     ) -> Result<()> {
-        let at = entry.offset;
-        let len = if whole || source.size().is_none() {
+        let offset = entry.offset;
+        let len = if extent == Extent::Whole || source.size().is_none() {
             entry.stored as usize
         } else {
             HEAD
         };
         source
-            .read(at, len, block)
-            .map_err(|e| Error::new(at, e.into()))?;
+            .read(offset, len, block)
+            .map_err(|e| Error::new(offset, e.into()))?;
         let have = match source.size() {
-            Some(size) => size.saturating_sub(at),
+            Some(size) => size.saturating_sub(offset),
             None => block.as_ref().len() as u64,
         };
         if have < u64::from(entry.stored) {
             let need = u64::from(entry.stored);
-            let error = Error::truncated(at, "buffer", need, have);
+            let error = Error::truncated(offset, "buffer", need, have);
             if log.mode == Mode::Strict {
                 return Err(error);
             }
-            self.pending_fault = Some((at + have..at + need, error));
+            self.pending_fault = Some((offset + have..offset + need, error));
             entry.cut = true;
             entry.stored = have as u32;
         }
@@ -395,12 +405,13 @@ impl BufferWalk {
         }
         entry.layout = self.layout.buffers;
         entry.first_timestamp = first_timestamp(entry, block.as_ref());
-        self.note(entry);
+        self.add_notes(entry);
         Ok(())
     }
 
-    fn note(&mut self, entry: &BufferEntry) {
-        let (offset, processor) = (entry.offset, entry.processor);
+    fn add_notes(&mut self, entry: &BufferEntry) {
+        let offset = entry.offset;
+        let processor = entry.processor;
         if entry.flags.has(BufferFlags::EVENTS_LOST) {
             self.notes
                 .push(Note::EventsLostInBuffer { offset, processor });
@@ -416,17 +427,20 @@ impl BufferWalk {
 
     /// Whether the file header counts more buffers than were found. Then a few zeros are the start
     /// of a header, such as the low bytes of a round size, and not unused space.
-    fn is_due(&self) -> bool {
-        // A circular file that is full counts all buffers ever written.
-        let full = |o: Overwriting| o.is_possible(self.count, self.at);
-        let may_overwrite = self.layout.overwriting.is_some_and(full);
-        self.count < u64::from(self.layout.stated_buffers) && !may_overwrite
+    fn expects_buffers(&self) -> bool {
+        // A circular file that is full counts all buffers that were ever written.
+        let is_full = match self.layout.overwriting {
+            Some(overwriting) => overwriting.is_possible(self.count, self.position),
+            None => false,
+        };
+        self.count < u64::from(self.layout.stated_buffers) && !is_full
     }
 
     /// At the end of the file, checks whether buffers are missing.
     fn finish(&mut self, end: u64, log: &mut Log) -> Result<()> {
-        self.done = true;
-        let (stated, found) = (self.layout.stated_buffers, self.count);
+        self.is_done = true;
+        let stated = self.layout.stated_buffers;
+        let found = self.count;
         if u64::from(stated) == found {
             return Ok(());
         }
@@ -437,30 +451,33 @@ impl BufferWalk {
             }
             return Ok(());
         }
-        if self.is_due() && !self.damaged {
+        if self.expects_buffers() && !self.has_damage {
             let missing = u64::from(stated) - found;
-            // A compressed buffer takes at least the bytes of its header.
-            let least = self.layout.buffers.spacing.max(BUFFER_HEADER_SIZE as u32);
-            let need = missing.saturating_mul(u64::from(least));
-            self.fault(
-                end..end,
-                Error::truncated(end, "further buffers that the file header counts", need, 0),
-                log,
-            )?;
-        } else if self.is_due()
+            // A compressed buffer has at least the bytes of its header.
+            let min_len = self.layout.buffers.spacing.max(BUFFER_HEADER_SIZE as u32);
+            let need = missing.saturating_mul(u64::from(min_len));
+            let what = "further buffers that the file header counts";
+            self.fault(end..end, Error::truncated(end, what, need, 0), log)?;
+        } else if self.expects_buffers()
             || u64::from(stated) < found
             || !self.layout.mode.has(LogFileMode::CIRCULAR)
         {
-            // What a full circular file counts beyond its buffers is overwritten.
+            // In a full circular file, the missing buffers are overwritten.
             self.notes.push(Note::BufferCount { stated, found });
         }
         Ok(())
     }
 }
 
+/// Decodes and checks the header of a buffer.
+fn checked_header(bytes: &[u8], offset: u64, capacity: u32) -> Result<BufferHeader> {
+    let header = BufferHeader::parse(bytes, offset)?;
+    header.check(offset, capacity)?;
+    Ok(header)
+}
+
 fn within(entry: BufferEntry, limits: &Limits) -> Result<BufferEntry> {
-    let most = entry.stored.max(entry.fill);
-    if most > limits.buffer {
+    if entry.stored.max(entry.fill) > limits.buffer {
         Err(beyond_limit(&entry, limits))
     } else {
         Ok(entry)
@@ -468,16 +485,15 @@ fn within(entry: BufferEntry, limits: &Limits) -> Result<BufferEntry> {
 }
 
 fn beyond_limit(entry: &BufferEntry, limits: &Limits) -> Error {
-    let need = entry.stored.max(entry.fill).into();
     let kind = ErrorKind::Limit {
         what: "a buffer",
-        need,
+        need: entry.stored.max(entry.fill).into(),
         limit: limits.buffer.into(),
     };
     Error::new(entry.offset, kind)
 }
 
-/// Raw timestamp of the first record, from what was read of the buffer.
+/// Raw timestamp of the first record, from the first bytes of the buffer.
 fn first_timestamp(entry: &BufferEntry, bytes: &[u8]) -> Ticks {
     if !entry.compressed {
         let fill = (entry.fill as usize).min(entry.stored as usize);
@@ -487,12 +503,12 @@ fn first_timestamp(entry: &BufferEntry, bytes: &[u8]) -> Ticks {
     let mut head = [0u8; BUFFER_HEADER_SIZE + 0x30];
     let len = head.len().min(entry.fill as usize);
     let packed = bytes.get(BUFFER_HEADER_SIZE..).unwrap_or_default();
-    let unpacked = head
-        .get_mut(BUFFER_HEADER_SIZE..len)
-        .is_some_and(|out| crate::compress::decompress(entry.format, packed, out).is_ok());
-    if !unpacked {
+    let Some(out) = head.get_mut(BUFFER_HEADER_SIZE..len) else {
+        return Ticks::MIN;
+    };
+    if crate::compress::decompress(entry.format, packed, out).is_err() {
         return Ticks::MIN;
     }
-    walk::record_at_head(head.get(..len).unwrap_or_default(), entry.fill as usize)
-        .map_or(Ticks::MIN, Ticks::new)
+    let head = head.get(..len).unwrap_or_default();
+    walk::record_at_head(head, entry.fill as usize).map_or(Ticks::MIN, Ticks::new)
 }

@@ -21,13 +21,12 @@ pub struct Limits {
     pub buffer: u32,
     /// Memory for all buffers that a time-ordered reader holds at once, in bytes.
     pub held: u64,
-    /// Memory of the whole process. `None`: what a trace makes a program keep is not bounded by the
-    /// reader.
+    /// Memory of the whole process; `None` for no bound.
     pub budget: Option<Budget>,
 }
 
 impl Default for Limits {
-    /// 64 MiB a buffer, 2 GiB held, no budget.
+    /// 64 MiB for a buffer, 2 GiB for all buffers, no budget.
     fn default() -> Self {
         Limits {
             buffer: 64 << 20,
@@ -37,15 +36,16 @@ impl Default for Limits {
     }
 }
 
-/// A bound on the memory of the whole process: buffers, tables, and what is known of the trace.
+/// A bound on the memory of the whole process: the buffers of the reader, and everything that the
+/// program keeps.
 ///
-/// A reader asks for it with each buffer and every [`Budget::RECORDS`] records. The program knows
-/// how much it uses, for example from an allocator that counts.
+/// A reader checks it with each buffer and after every [`Budget::RECORDS`] records. The program
+/// returns how much it uses, for example from an allocator that counts.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Bytes that the process may take.
+    /// Bytes that the process may use.
     pub bytes: u64,
-    /// How many it takes now.
+    /// Returns how many bytes the process uses now.
     pub used: fn() -> u64,
 }
 
@@ -58,21 +58,21 @@ impl PartialEq for Budget {
 impl Eq for Budget {}
 
 impl Budget {
-    /// Records after which the memory is looked at. Each of them makes a program keep some hundred
-    /// bytes at the most.
+    /// The number of records after which the memory is checked. A program keeps at most some hundred
+    /// bytes for a record.
     pub const RECORDS: u64 = 1 << 12;
 
-    /// The part of the budget that may be in use while a trace is read is one in this many. A table
-    /// that grows takes three times its size for a while, and results take memory beside what they
-    /// are computed from.
+    /// While a trace is read, the process may use the budget divided by this number. A table that
+    /// grows takes three times its size for a while, and results need memory in addition to the data
+    /// from which they are computed.
     pub const PARTS: u64 = 2;
 }
 
 impl Limits {
-    /// Checks that the budget is kept. `offset` is the place in the file that was read last.
+    /// Checks the budget. `offset` is the place in the file that was read last.
     ///
     /// # Errors
-    /// [`ErrorKind::Budget`].
+    /// [`ErrorKind::Budget`] if the budget is exceeded.
     #[cold]
     #[inline(never)]
     pub fn check(&self, offset: u64) -> Result<()> {

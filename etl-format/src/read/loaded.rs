@@ -3,7 +3,7 @@
 use core::hint::black_box;
 use std::io;
 
-use crate::compress;
+use crate::compress::{self, Progress};
 use crate::constants::offset::buffer::{FLAGS, OFFSET, SAVED_OFFSET};
 use crate::constants::{
     BUFFER_HEADER_SIZE, CompressionFormat, MAX_EXPANSION, RECORD_ALIGNMENT, RecordKind,
@@ -14,16 +14,16 @@ use super::damage::Log;
 use super::index::{BufferEntry, Layout};
 use super::limits::Limits;
 use super::record::{Record, RecordLocation};
-use super::resync::{Search, is_near};
+use super::resync::{ChainEnd, Search, is_near};
 use super::source::Source;
 use super::walk::{self, Found, Stop};
 
-/// Position and timestamp of a record in a buffer: 16 bytes.
+/// Offset and timestamp of a record in a buffer: 16 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordRef {
     pub timestamp: i64,
-    at: u32,
-    /// 0 for the few records whose size does not fit; they are located once more.
+    offset: u32,
+    /// 0 for the few records whose size does not fit; they are located again when they are needed.
     len: u16,
     kind: RecordKind,
     /// [`OWN_TIMESTAMP`] and [`STALE`].
@@ -34,22 +34,26 @@ const OWN_TIMESTAMP: u8 = 1;
 const STALE: u8 = 2;
 
 impl RecordRef {
-    /// Bytes that one counts for in [`super::Limits::held`]. It is fixed, so that the limit has the
-    /// same effect on every machine.
+    /// Bytes of memory for a record, for [`super::Limits::held`]. The number is fixed, so that the
+    /// limit has the same effect on every machine.
     pub const COST: u64 = 16;
 
     #[inline(always)]
     fn new(found: Found, timestamp: i64) -> Self {
         let Found {
-            at,
+            offset,
             len,
             kind,
-            timestamp: own,
+            timestamp: own_timestamp,
         } = found;
-        let marks = if own.is_some() { OWN_TIMESTAMP } else { 0 };
+        let marks = if own_timestamp.is_some() {
+            OWN_TIMESTAMP
+        } else {
+            0
+        };
         RecordRef {
             timestamp,
-            at,
+            offset,
             len: u16::try_from(len).unwrap_or(0),
             kind,
             marks,
@@ -58,7 +62,7 @@ impl RecordRef {
 
     /// Marks the record if its offset is in this list.
     pub fn mark_stale(&mut self, offsets: &[u32]) {
-        if offsets.binary_search(&self.at).is_ok() {
+        if offsets.binary_search(&self.offset).is_ok() {
             self.marks |= STALE;
         }
     }
@@ -71,24 +75,25 @@ impl RecordRef {
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Bytes of a buffer whose records are located in one go; all first levels of caches hold them.
-/// After each such piece, the memory is looked at.
-const AHEAD: usize = 1 << 14;
+/// Bytes of a buffer whose records are located before the next bytes are loaded into the cache; they
+/// fit into the first level of every processor's cache. After each such piece, the memory budget is
+/// checked.
+const CACHED: usize = 1 << 14;
 
 const _: () = assert!(core::mem::size_of::<RecordRef>() as u64 <= RecordRef::COST);
 
-/// Bytes of filler that are read in one go, and from how many on they are read apart.
+/// Filler of at least this many bytes is read apart from the records, in pieces of this size.
 const PIECE: usize = 1 << 15;
 
 /// Bytes that look like a record and hide others.
 struct Hidden {
-    at: u32,
+    offset: u32,
     len: u32,
     /// Where the first hidden record begins.
     next: usize,
 }
 
-/// A buffer of the trace, held by a reader. `B` is the source's block.
+/// A buffer of the trace in memory. `B` is the source's block.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded<B> {
     /// The bytes as stored in the file.
@@ -98,21 +103,21 @@ pub(crate) struct Loaded<B> {
     pub entry: BufferEntry,
     /// Where the records end.
     fill: usize,
-    /// From here on, filler ends them too.
-    least_fill: usize,
-    /// Bytes that were decompressed beyond what the buffer declares.
+    /// From here on, filler also ends the records.
+    min_fill: usize,
+    /// Bytes that were decompressed in addition to the bytes that the buffer declares.
     grown: usize,
     /// Where the next record begins.
-    at: usize,
-    /// The timestamp of records before the first one that has its own.
+    position: usize,
+    /// The timestamp of records before the first record that has its own.
     timestamp: i64,
-    /// The timestamp of records before the first timestamp: the session's start.
+    /// The timestamp of all records if none has its own: the session's start.
     start: i64,
-    /// Records that were found.
+    /// Number of the records that were found.
     passed: u64,
     /// Where the filler after the records begins; determined at the first fault.
     tail: Option<usize>,
-    /// How many records come before the last fault.
+    /// Number of the records before the last fault.
     resumed: usize,
 }
 
@@ -127,7 +132,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         }
     }
 
-    /// Reads the bytes of a buffer that [`Loaded::set`] needs: all of them, or those before the
+    /// Reads the bytes of a buffer that [`Loaded::set`] needs: all of them, or the bytes before the
     /// filler. The filler is read into `scratch`, so that a sparse buffer takes little memory.
     pub fn read<S>(
         &mut self,
@@ -140,38 +145,42 @@ impl<B: AsRef<[u8]>> Loaded<B> {
     {
         let stored = entry.stored as usize;
         let fill = end_of_records(entry.fill);
-        let sparse = !entry.compressed && stored.saturating_sub(fill) >= PIECE;
-        let used = if sparse { fill } else { stored };
+        let is_sparse = !entry.compressed && stored.saturating_sub(fill) >= PIECE;
+        let used = if is_sparse { fill } else { stored };
         source.read(entry.offset, used, &mut self.raw)?;
-        let mut at = used;
-        while at < stored {
-            let len = PIECE.min(stored - at);
-            source.read(entry.offset + at as u64, len, scratch)?;
+        let mut offset = used;
+        while offset < stored {
+            let len = PIECE.min(stored - offset);
+            source.read(entry.offset + offset as u64, len, scratch)?;
             if !walk::is_filler(scratch.as_ref()) {
                 return source.read(entry.offset, stored, &mut self.raw);
             }
-            at += len;
+            offset += len;
         }
         Ok(())
     }
 
-    /// Takes over the bytes in `self.raw`, which are those of `entry`.
+    /// Decompresses the bytes of a buffer, which [`Loaded::read`] has read, and goes to its first
+    /// record.
     pub fn set(&mut self, entry: BufferEntry, layout: &Layout, log: &mut Log) -> Result<()> {
         self.entry = entry;
         self.start = layout.start;
         self.fill = entry.fill as usize;
-        self.least_fill = entry.least_fill as usize;
-        (self.at, self.tail) = (BUFFER_HEADER_SIZE, None);
-        (self.passed, self.grown, self.resumed) = (0, 0, 0);
+        self.min_fill = entry.min_fill as usize;
+        self.position = BUFFER_HEADER_SIZE;
+        self.tail = None;
+        self.passed = 0;
+        self.grown = 0;
+        self.resumed = 0;
         let has_records = self.fill > BUFFER_HEADER_SIZE;
         if entry.compressed && !entry.layout.packed && has_records && self.is_plain() {
             self.entry.compressed = false;
-            let at = entry.offset + FLAGS as u64;
+            let offset = entry.offset + FLAGS as u64;
             let expected = "no flag of compression, as the records are not compressed";
             let flags = entry.flags.0.into();
             log.fault(
-                at..at + 2,
-                Error::invalid(at, "flags of a buffer", flags, expected),
+                offset..offset + 2,
+                Error::invalid(offset, "flags of a buffer", flags, expected),
             )?;
         }
         if self.entry.compressed {
@@ -191,87 +200,86 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         walk::is_intact(self.raw.as_ref(), self.fill)
     }
 
-    /// Whether only filler follows the records of a buffer that is not compressed. Else the fill is
-    /// too small, and the records may go on up to the end of the buffer. Filler does not show that
-    /// the last bytes of a record are missing.
+    /// Checks that only filler follows the records of a buffer that is not compressed. Otherwise the
+    /// stated fill is too small, and the records may continue up to the end of the buffer. Filler
+    /// can also be at the place of the last bytes of a record.
     fn check_rest(&mut self, log: &mut Log) -> Result<()> {
         let Loaded { entry, raw, .. } = self;
         let raw = raw.as_ref();
-        let from = end_of_records(entry.fill);
-        let rest = raw.get(from..).unwrap_or_default();
         let fill = entry.fill as usize;
+        let end = end_of_records(entry.fill);
+        let rest = raw.get(end..).unwrap_or_default();
         let is_filler = walk::is_filler(rest);
         let is_whole = fill.is_multiple_of(RECORD_ALIGNMENT) || walk::is_intact(raw, fill);
         if is_filler && is_whole {
             return Ok(());
         }
-        let at = entry.offset + OFFSET as u64;
+        let offset = entry.offset + OFFSET as u64;
         let expected = if is_filler {
             "the end of a record"
         } else {
             "a fill that only filler follows"
         };
-        let error = Error::invalid(at, "fill of a buffer", entry.fill.into(), expected);
+        let error = Error::invalid(offset, "fill of a buffer", entry.fill.into(), expected);
         self.fill = if is_filler {
-            from.min(raw.len())
+            end.min(raw.len())
         } else {
             raw.len()
         };
         entry.fill = self.fill as u32;
-        log.fault(at..at + 4, error)
+        log.fault(offset..offset + 4, error)
     }
 
     fn decompress(&mut self, log: &mut Log) -> Result<()> {
-        let (entry, format) = (self.entry, self.entry.format);
+        let entry = self.entry;
+        let format = entry.format;
         let raw = self.raw.as_ref();
         let Some((_, packed)) = raw.split_at_checked(BUFFER_HEADER_SIZE) else {
             self.fill = 0;
             return Ok(());
         };
-        let expanded = raw.len().saturating_mul(MAX_EXPANSION);
+        let max_fill = raw.len().saturating_mul(MAX_EXPANSION);
         let declared = self.fill;
-        let (made, rest) = unpack(format, raw, packed, &mut self.plain, declared.min(expanded));
-        self.fill = made;
+        let unpacked = unpack(format, raw, packed, &mut self.plain, declared.min(max_fill));
+        self.fill = unpacked.fill;
         // In a file that is not compressed, filler brings all buffers to the same size.
-        let filler = packed.get(packed.len() - rest..).unwrap_or_default();
-        let ends = compress::is_end(format, rest)
-            || entry.layout.spacing == entry.stored && walk::is_filler(filler);
-        if made == declared && ends {
+        let unused = packed.get(packed.len() - unpacked.unused..);
+        let is_whole = compress::is_end(format, unpacked.unused)
+            || entry.layout.spacing == entry.stored && walk::is_filler(unused.unwrap_or_default());
+        if unpacked.fill == declared && is_whole {
             return Ok(());
         }
-        if made == self.least_fill && ends {
-            // The header states two fills; the data say which of them is right.
-            self.entry.fill = entry.least_fill;
+        if unpacked.fill == self.min_fill && is_whole {
+            // The header states two fills; the data show which of them is right.
+            self.entry.fill = entry.min_fill;
             return Ok(());
         }
         if entry.cut {
-            // That bytes are missing is reported already.
+            // The missing bytes are reported already.
             return Ok(());
         }
-        let at = entry.offset + SAVED_OFFSET as u64;
+        let offset = entry.offset + SAVED_OFFSET as u64;
         let expected = "the size of the decompressed data";
-        let wrong_fill = Error::invalid(at, "fill of a buffer", entry.fill.into(), expected);
-        if made == declared {
-            let most = expanded.min(entry.layout.capacity as usize);
-            let (all, rest) = unpack(format, raw, packed, &mut self.plain, most.max(made));
-            if all > declared && compress::is_end(format, rest) {
-                (self.fill, self.grown) = (all, all - declared);
-                self.entry.fill = all as u32;
-                return log.fault(at..at + 4, wrong_fill);
+        let wrong_fill = Error::invalid(offset, "fill of a buffer", entry.fill.into(), expected);
+        if unpacked.fill == declared {
+            let capacity = max_fill.min(entry.layout.capacity as usize);
+            let all = unpack(format, raw, packed, &mut self.plain, capacity.max(declared));
+            if all.fill > declared && compress::is_end(format, all.unused) {
+                self.fill = all.fill;
+                self.grown = all.fill - declared;
+                self.entry.fill = all.fill as u32;
+                return log.fault(offset..offset + 4, wrong_fill);
             }
         }
         let intact = compress::before_hole(format, packed);
         if intact.len() < packed.len() {
-            (self.fill, _) = unpack(format, raw, intact, &mut self.plain, self.fill);
+            self.fill = unpack(format, raw, intact, &mut self.plain, self.fill).fill;
         }
-        let size = |fill: usize| fill.saturating_sub(BUFFER_HEADER_SIZE) as u64;
         let error = if self.fill < declared {
-            let format = format.name().unwrap_or("compressed");
-            let (produced, declared) = (size(self.fill), size(declared));
             let kind = ErrorKind::Compression {
-                format,
-                produced,
-                declared,
+                format: format.name().unwrap_or("compressed"),
+                produced: self.fill.saturating_sub(BUFFER_HEADER_SIZE) as u64,
+                declared: declared.saturating_sub(BUFFER_HEADER_SIZE) as u64,
             };
             Error::new(entry.offset, kind)
         } else {
@@ -280,11 +288,11 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         log.fault(entry.offset..entry.offset + u64::from(entry.stored), error)
     }
 
-    /// Fills `records` with the records. Returns whether they are in time order. Then
-    /// [`Log::check`] returns the fault that ended them, if there is one.
+    /// Replaces `records` by the records of the buffer. Returns whether they are in time order.
+    /// Then [`Log::check`] returns the fault that ended them, if there is one.
     ///
     /// # Errors
-    /// When the records of the buffer take more memory than `limits` allow.
+    /// If the records of the buffer take more memory than `limits` allow.
     pub fn find_records(
         &mut self,
         records: &mut Vec<RecordRef>,
@@ -292,17 +300,19 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         log: &mut Log,
     ) -> Result<bool> {
         records.clear();
-        let mut warm = self.at;
-        let mut ordered = true;
+        let mut cached_end = self.position;
+        let mut is_ordered = true;
         loop {
-            // What the loop over the records changes is not in memory.
-            let (data, fill, mut at) = (self.data(), self.fill, self.at);
+            // The loop over the records changes local variables only, which are in registers.
+            let data = self.data();
+            let fill = self.fill;
+            let mut offset = self.position;
             let mut last = records.last().map_or(i64::MIN, |last| last.timestamp);
             let irregular = loop {
-                if at >= warm && at < fill {
+                if offset >= cached_end && offset < fill {
                     break None;
                 }
-                let found = match walk::record_at(data, at, fill) {
+                let found = match walk::record_at(data, offset, fill) {
                     Ok(found) => found,
                     Err(stop) => break Some(Err(stop)),
                 };
@@ -310,62 +320,63 @@ impl<B: AsRef<[u8]>> Loaded<B> {
                     Some(timestamp) if last <= timestamp => last = timestamp,
                     _ => break Some(Ok(found)),
                 }
-                at = walk::next_at(found.at, found.len);
+                offset = walk::next_at(found.offset, found.len);
                 records.push(RecordRef::new(found, last));
             };
-            self.at = at;
+            self.position = offset;
             let Some(irregular) = irregular else {
                 limits.check(self.entry.offset)?;
-                warm = self.warm(at, AHEAD.min(fill.saturating_sub(at)));
+                let len = CACHED.min(fill.saturating_sub(offset));
+                self.load_into_cache(offset, len);
+                cached_end = offset + len;
                 continue;
             };
             if !self.pass_irregular(irregular, records, log) {
                 break;
             }
-            ordered = false;
+            is_ordered = false;
         }
         self.passed = records.len() as u64;
-        Ok(ordered || records.is_sorted_by_key(|record| record.timestamp))
+        Ok(is_ordered || records.is_sorted_by_key(|record| record.timestamp))
     }
 
-    /// Goes over the records for their faults.
+    /// Reads all records to report their faults.
     pub fn check_records(&mut self, limits: &Limits, log: &mut Log) -> Result<()> {
         self.find_records(&mut Vec::new(), limits, log)?;
         log.check()
     }
 
-    /// Brings the bytes from `at` into the cache, and returns the offset up to which it did.
+    /// Reads a byte of each line of the cache.
     ///
-    /// The size of a record says where the next one begins, so a walk through memory that no cache
-    /// holds waits for each record. Many lines can be waited for at once.
+    /// The size of a record determines where the next one begins, so a walk through memory that is
+    /// not cached waits for each record. A processor can wait for many lines at once.
     #[inline(never)]
-    pub fn warm(&self, at: usize, len: usize) -> usize {
-        let bytes = self.data().get(at..).unwrap_or_default();
+    fn load_into_cache(&self, offset: usize, len: usize) {
+        let bytes = self.data().get(offset..).unwrap_or_default();
         let lines = bytes.get(..len).unwrap_or(bytes).chunks(LINE);
         black_box(
             lines
                 .filter_map(|line| line.first())
                 .fold(0, |all, byte| all | byte),
         );
-        at + len
     }
 
-    /// The view of a record that was found here.
+    /// The view of a record of this buffer.
     #[inline(always)]
     pub fn record_at(&self, record: RecordRef) -> Record<'_> {
         let RecordRef {
             timestamp,
-            at,
+            offset,
             kind,
             marks,
             ..
         } = record;
-        let own = (marks & OWN_TIMESTAMP != 0).then_some(timestamp);
+        let has_own_timestamp = marks & OWN_TIMESTAMP != 0;
         let found = Found {
-            at,
+            offset,
             len: self.len_of(record),
             kind,
-            timestamp: own,
+            timestamp: has_own_timestamp.then_some(timestamp),
         };
         self.record(found, timestamp).with_stale(record.is_stale())
     }
@@ -373,20 +384,20 @@ impl<B: AsRef<[u8]>> Loaded<B> {
     #[inline(always)]
     fn len_of(&self, record: RecordRef) -> u32 {
         if record.len == 0 {
-            self.large_at(record.at)
+            self.large_len(record.offset)
         } else {
             record.len.into()
         }
     }
 
-    /// The size of a large record that was found here.
+    /// The size of a large record at an offset.
     #[cold]
-    fn large_at(&self, at: u32) -> u32 {
-        walk::record_at(self.data(), at as usize, self.fill).map_or(0, |found| found.len)
+    fn large_len(&self, offset: u32) -> u32 {
+        walk::record_at(self.data(), offset as usize, self.fill).map_or(0, |found| found.len)
     }
 
-    /// Handles a record that is earlier than the one before it or has no timestamp, or what is no
-    /// record. Returns whether to continue.
+    /// Handles a record that has no timestamp or an earlier one than the record before it, and bytes
+    /// that are not a record. Returns whether to continue.
     #[cold]
     #[inline(never)]
     fn pass_irregular(
@@ -395,17 +406,19 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         records: &mut Vec<RecordRef>,
         log: &mut Log,
     ) -> bool {
-        // A buffer that ends within a record because the file was cut off, or because its
-        // compressed bytes are damaged, is reported already.
-        let short = self.fill < self.entry.fill as usize;
-        if found.is_err() && short && self.at >= self.fill {
+        // If the file was cut off, or the compressed bytes are damaged, the fault is reported
+        // already, and the buffer can end within a record.
+        let is_short = self.fill < self.entry.fill as usize;
+        if found.is_err() && is_short && self.position >= self.fill {
             return false;
         }
-        let tail = self
-            .tail
-            .unwrap_or_else(|| walk::tail(self.data(), self.fill));
+        let tail = match self.tail {
+            Some(tail) => tail,
+            None => walk::tail(self.data(), self.fill),
+        };
         self.tail = Some(tail);
-        if found.is_err() && self.at >= tail.max(self.least_fill) && self.least_fill < self.fill {
+        let may_end = self.position >= tail.max(self.min_fill) && self.min_fill < self.fill;
+        if found.is_err() && may_end {
             return false;
         }
         let search = Search {
@@ -414,79 +427,88 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             tail,
         };
         let last = records.last().map_or(self.timestamp, |last| last.timestamp);
-        // In a compressed buffer, everything after a fault may come from damaged bytes: what looks
-        // like a record is none that was written.
-        let packed = self.entry.compressed;
-        // Records before the last fault are not searched again, so that this is linear.
-        let since = records.get(self.resumed..).unwrap_or_default();
-        if !packed && let Some(hidden) = self.hidden(search, found, since, last) {
+        // In a compressed buffer, everything after a fault may come from damaged bytes: bytes that
+        // look like a record are not a record that was written.
+        let is_compressed = self.entry.compressed;
+        // Records before the last fault are not searched again, so that the time is linear.
+        let since_fault = records.get(self.resumed..).unwrap_or_default();
+        if !is_compressed && let Some(hidden) = self.hidden(search, found, since_fault, last) {
             return self.uncover(hidden, records, log);
         }
         let stop = match found {
             Ok(found) => {
-                self.at = walk::next_at(found.at, found.len);
+                self.position = walk::next_at(found.offset, found.len);
                 records.push(RecordRef::new(found, found.timestamp.unwrap_or(last)));
                 return true;
             }
             Err(Stop::End) => return false,
             Err(stop) => stop,
         };
-        let next = if packed {
+        let next = if is_compressed {
             None
         } else {
-            search.resync(self.at + 8, last)
+            search.resync(self.position + 8, last)
         };
-        let range = self.range(self.at, next.unwrap_or(self.fill));
-        let known = short && next.is_none();
-        if !known && !log.fault_after(records.len() as u64, range, self.error(stop)) {
+        let range = self.range(self.position, next.unwrap_or(self.fill));
+        let is_reported = is_short && next.is_none();
+        if !is_reported && !log.fault_after(records.len() as u64, range, self.error(stop)) {
             return false;
         }
-        (self.at, self.resumed) = (next.unwrap_or(self.fill), records.len());
+        self.position = next.unwrap_or(self.fill);
+        self.resumed = records.len();
         next.is_some()
     }
 
-    /// The bytes that look like a record and hide others. Either what was `found` is none, or the
-    /// last of the records `since` the fault before. `last` is the timestamp before.
+    /// The bytes that look like a record and hide others: the record that was `found`, or the last
+    /// of the records since the last fault. `last` is the timestamp before `found`.
     fn hidden(
         &self,
         search: Search<'_>,
         found: Result<Found, Stop>,
-        since: &[RecordRef],
+        since_fault: &[RecordRef],
         last: i64,
     ) -> Option<Hidden> {
-        let hides = |at: u32, len: u32, timestamp: i64, to_end: bool| {
-            let range = at as usize..walk::next_at(at, len);
-            let next = search.hidden(range, timestamp, to_end)?;
-            Some(Hidden { at, len, next })
-        };
-        let mut before = since.iter().rev();
-        let suspect = before
-            .next()
-            .map(|record| (record.at, self.len_of(*record)));
+        let mut before = since_fault.iter().rev();
+        let previous = before.next();
         match found {
-            Ok(Found {
-                at, len, timestamp, ..
-            }) => suspect
-                .zip(timestamp)
-                .and_then(|((at, len), timestamp)| hides(at, len, timestamp, true))
-                .or_else(|| hides(at, len, last, true)),
+            Ok(found) => {
+                if let (Some(previous), Some(timestamp)) = (previous, found.timestamp) {
+                    let len = self.len_of(*previous);
+                    let hidden =
+                        hidden_in(search, previous.offset, len, timestamp, ChainEnd::AtEnd);
+                    if hidden.is_some() {
+                        return hidden;
+                    }
+                }
+                hidden_in(search, found.offset, found.len, last, ChainEnd::AtEnd)
+            }
             Err(stop) => {
-                let near = before.next().map_or(last, |record| record.timestamp);
-                let odd = !is_near(last, near);
-                let (at, len) = suspect.filter(|_| odd || stop != Stop::End)?;
-                hides(at, len, near, odd)
+                let previous = previous?;
+                let timestamp = before.next().map_or(last, |record| record.timestamp);
+                let is_plausible = is_near(last, timestamp);
+                if is_plausible && stop == Stop::End {
+                    return None;
+                }
+                let chain_end = if is_plausible {
+                    ChainEnd::Beyond
+                } else {
+                    ChainEnd::AtEnd
+                };
+                let len = self.len_of(*previous);
+                hidden_in(search, previous.offset, len, timestamp, chain_end)
             }
         }
     }
 
-    /// Continues with the records that another one hid, which is the fault.
+    /// Continues with the records that another record hid. Its size is the fault.
     fn uncover(&mut self, hidden: Hidden, records: &mut Vec<RecordRef>, log: &mut Log) -> bool {
-        let Hidden { at, len, next } = hidden;
-        let _ = records.pop_if(|last| last.at == at);
-        let range = self.range(at as usize, next);
+        let Hidden { offset, len, next } = hidden;
+        let _ = records.pop_if(|last| last.offset == offset);
+        let range = self.range(offset as usize, next);
         let expected = "a size that leads to the next record";
         let error = Error::invalid(range.start, "size of a record", len.into(), expected);
-        (self.at, self.resumed) = (next, records.len());
+        self.position = next;
+        self.resumed = records.len();
         log.fault_after(records.len() as u64, range, error)
     }
 
@@ -495,17 +517,17 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         walk::first_timestamp(self.data(), self.fill)
     }
 
-    /// Bytes that the buffer takes beyond what its header declares.
+    /// Bytes of the buffer in addition to the bytes that its header declares.
     pub fn grown(&self) -> u64 {
         self.grown as u64
     }
 
-    /// Records that were found.
+    /// Number of the records that were found.
     pub fn passed(&self) -> u64 {
         self.passed
     }
 
-    /// Leaves the buffer; returns the number of records that it had.
+    /// Leaves the buffer, and returns the number of its records.
     pub fn leave(&mut self) -> u64 {
         core::mem::take(&mut self.passed)
     }
@@ -520,27 +542,29 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         }
     }
 
+    /// File offset of a byte of the buffer; of a compressed buffer always its start.
+    fn file_offset(&self, offset: u32) -> u64 {
+        if self.entry.compressed {
+            self.entry.offset
+        } else {
+            self.entry.offset + u64::from(offset)
+        }
+    }
+
     fn error(&self, stop: Stop) -> Error {
-        let base = self.entry.offset;
-        let offset = |at: u32| {
-            if self.entry.compressed {
-                base
-            } else {
-                base + u64::from(at)
-            }
-        };
         match stop {
-            Stop::Short { at, need, have } => {
-                Error::truncated(offset(at), "record", need.into(), have.into())
+            Stop::Short { offset, need, have } => {
+                let offset = self.file_offset(offset);
+                Error::truncated(offset, "record", need.into(), have.into())
             }
-            Stop::NoRecord { at, word } => Error::invalid(
-                offset(at),
+            Stop::NoRecord { offset, word } => Error::invalid(
+                self.file_offset(offset),
                 "first word of a record",
                 word.into(),
                 "the marker of a record kind",
             ),
-            // Not used: the end is no fault.
-            Stop::End => Error::truncated(base, "record", 8, 0),
+            // Not used: the end is not a fault.
+            Stop::End => Error::truncated(self.entry.offset, "record", 8, 0),
         }
     }
 
@@ -550,7 +574,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             buffer_offset: self.entry.offset,
             sequence_number: self.entry.sequence_number,
             processor: self.entry.processor,
-            in_buffer: found.at,
+            in_buffer: found.offset,
         };
         Record::new(self.data(), found, timestamp, location)
     }
@@ -563,30 +587,55 @@ fn end_of_records(fill: u32) -> usize {
         .next_multiple_of(RECORD_ALIGNMENT)
 }
 
-/// Decompresses the records of a buffer to `fill` bytes, its header included. Returns the bytes
-/// made and the number of bytes of `packed` that were not used. `plain` never shrinks.
+/// The records that the bytes of a record hide, whose size is too large.
+fn hidden_in(
+    search: Search<'_>,
+    offset: u32,
+    len: u32,
+    timestamp: i64,
+    chain_end: ChainEnd,
+) -> Option<Hidden> {
+    let range = offset as usize..walk::next_at(offset, len);
+    let next = search.hidden(range, timestamp, chain_end)?;
+    Some(Hidden { offset, len, next })
+}
+
+/// The result of decompressing a buffer.
+struct Unpacked {
+    /// Bytes of the decompressed buffer, its header included.
+    fill: usize,
+    /// Compressed bytes that were not used.
+    unused: usize,
+}
+
+/// Decompresses the records of a buffer to `fill` bytes, its header included. `plain` never
+/// shrinks.
 fn unpack(
     format: CompressionFormat,
     raw: &[u8],
     packed: &[u8],
     plain: &mut Vec<u8>,
     fill: usize,
-) -> (usize, usize) {
+) -> Unpacked {
     if plain.len() < fill {
         // Not resized: the system has zeroed pages, and nothing has to be copied.
         *plain = vec![0; fill];
     }
     let plain = plain.get_mut(..fill).unwrap_or_default();
-    let (Some(from), Some((header, records))) = (
-        raw.first_chunk::<BUFFER_HEADER_SIZE>(),
-        plain.split_first_chunk_mut(),
-    ) else {
-        return (0, packed.len());
-    };
-    *header = *from;
-    let (_, done) = compress::decode(format, packed, records);
-    (
-        BUFFER_HEADER_SIZE + done.produced,
-        packed.len().saturating_sub(done.consumed),
-    )
+    if let Some(raw_header) = raw.first_chunk::<BUFFER_HEADER_SIZE>()
+        && let Some((header, records)) = plain.split_first_chunk_mut()
+    {
+        *header = *raw_header;
+        let mut progress = Progress::default();
+        let _ = compress::decode(format, packed, records, &mut progress);
+        Unpacked {
+            fill: BUFFER_HEADER_SIZE + progress.produced,
+            unused: packed.len().saturating_sub(progress.consumed),
+        }
+    } else {
+        Unpacked {
+            fill: 0,
+            unused: packed.len(),
+        }
+    }
 }

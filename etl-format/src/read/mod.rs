@@ -1,4 +1,4 @@
-//! The read half: bytes to buffers to records to time order.
+//! Reads traces: buffers, records, time order.
 //!
 //! ```
 //! use etl_format::read::{Options, Order, Trace};
@@ -20,9 +20,9 @@
 //! * [`Records::stream`] reads a pipe ([`PipeSource`]) in the order of the file. For time order a
 //!   pipe is stored first ([`Spooled`]).
 //! * [`Buffers`] reads whole buffers.
-//! * [`Mode`] decides what happens at a fault: stop with an error, or go on and keep a map of the
+//! * [`Mode`] decides what happens at a fault: stop with an error, or continue and report the
 //!   damage.
-//! * A [`Record`] is a view; nothing is allocated per record.
+//! * A [`Record`] is a view; nothing is allocated for each record.
 
 mod batch;
 mod buffer;

@@ -39,7 +39,7 @@ pub enum OrderCheck {
     /// each processor in memory. This costs a second pass, with decompression.
     Scan,
     /// Use the first record of each buffer only, with one buffer of each processor in memory: exact
-    /// where buffers begin with their earliest record, as all known real ones do.
+    /// if buffers begin with their earliest record, as in all known real traces.
     FirstRecord,
 }
 
@@ -61,7 +61,7 @@ pub struct Options {
     pub order_check: OrderCheck,
     /// Bounds on memory.
     pub limits: Limits,
-    /// Threads that decompress buffers, the caller's own included; 0 counts as 1.
+    /// Threads that decompress buffers, the caller's thread included; 0 means 1.
     /// [`OrderCheck::Scan`] and [`super::Records::for_each`] use them. The records do not depend on
     /// the number.
     pub threads: usize,

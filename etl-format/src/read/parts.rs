@@ -1,5 +1,5 @@
-//! Files of one session that writes a new file when the last one is full: which are missing between
-//! others, by the sequence numbers of their buffers.
+//! Files of one session that begins a new file when the last one is full: finds missing files by the
+//! sequence numbers of buffers.
 
 use std::collections::BTreeMap;
 
@@ -11,42 +11,66 @@ use super::index::BufferEntry;
 use super::source::Source;
 use super::trace::Trace;
 
-/// A file of such a session ([`LogFileMode::NEWFILE`]): each has a header of its own, and the
-/// numbers of its buffers go on where those of the file before it end.
+/// A file of a session that writes several ([`LogFileMode::NEWFILE`]). Each file has a header of its
+/// own, and the numbers of its buffers continue the numbers of the previous file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What all files of the session share: its name, its start, and that of the machine.
-    session: (Vec<u16>, FileTime, Ticks, FileTime),
+    session: SessionKey,
     processors: u32,
-    /// Numbers of the first and the last buffer.
-    numbers: (i64, i64),
-    /// A raw timestamp before which each processor has begun its first buffer, and one before which
-    /// none has begun its last one.
-    times: (i64, i64),
+    /// Sequence number of the first buffer.
+    first_number: i64,
+    /// Sequence number of the last buffer.
+    last_number: i64,
+    /// A raw timestamp at which each processor has begun its first buffer.
+    begun: i64,
+    /// A raw timestamp at which no processor has gone beyond its last buffer.
+    not_ended: i64,
 }
 
-/// Buffers of a session that are in neither of two files that follow each other.
+/// The fields that are the same in the headers of all files of a session.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SessionKey {
+    name: Vec<u16>,
+    start_time: FileTime,
+    start_timestamp: Ticks,
+    boot_time: FileTime,
+}
+
+/// First timestamps of the buffers of a processor.
+struct Span {
+    first: Ticks,
+    last: Ticks,
+}
+
+/// A part with its index.
+struct Indexed<'p> {
+    index: usize,
+    part: &'p Part,
+}
+
+/// Missing buffers between two consecutive files of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartGap {
     /// The index of the file before them.
     pub before: usize,
     /// The index of the file after them.
     pub after: usize,
-    /// Number of the first missing buffer.
+    /// Sequence number of the first missing buffer.
     pub first: i64,
     /// How many numbers are missing.
     pub count: u64,
-    /// Raw timestamp of the file before, from which on the buffers may be.
+    /// The missing buffers begin at this raw timestamp at the earliest.
     pub from: i64,
-    /// Raw timestamp of the file after, until which they may be.
+    /// The missing buffers end at this raw timestamp at the latest.
     pub to: i64,
-    /// Whether they are more than the kernel leaves out: it numbers buffers that stay empty and are
-    /// not written, one for each processor at most where a file ends.
+    /// Whether more buffers are missing than the kernel leaves out. It also numbers buffers that
+    /// stay empty and are not written: at most one for each processor at the end of a file.
     pub is_loss: bool,
 }
 
 impl<S: Source> Trace<S> {
-    /// What it is of its session; `None` for files of other modes, and those without buffers.
+    /// The place of the file in its session; `None` for files of other modes, and files without
+    /// buffers.
     #[must_use]
     pub fn part(&self) -> Option<Part> {
         Part::of(self.header(), self.buffers())
@@ -58,37 +82,43 @@ impl Part {
         if !header.mode.has(LogFileMode::NEWFILE) || header.mode.has(LogFileMode::RELOG) {
             return None;
         }
-        let own = || buffers.iter().filter(|b| !b.rebuilt && !b.is_header());
-        let numbers = own().map(|b| b.sequence_number);
-        let numbers = (numbers.clone().min()?, numbers.max()?);
-        let mut spans: BTreeMap<u16, (i64, i64)> = BTreeMap::new();
-        for b in own() {
-            let (first, last) = spans.entry(b.processor).or_insert((i64::MAX, i64::MIN));
-            (*first, *last) = (
-                b.first_timestamp.get().min(*first),
-                b.first_timestamp.get().max(*last),
-            );
+        let data = buffers.iter().filter(|b| !b.rebuilt && !b.is_header());
+        let numbers = data.clone().map(|b| b.sequence_number);
+        let mut spans: BTreeMap<u16, Span> = BTreeMap::new();
+        for b in data {
+            let span = spans.entry(b.processor).or_insert(Span {
+                first: Ticks::MAX,
+                last: Ticks::MIN,
+            });
+            span.first = span.first.min(b.first_timestamp);
+            span.last = span.last.max(b.first_timestamp);
         }
-        let firsts = spans.values().map(|(first, _)| *first);
-        let lasts = spans.values().map(|(_, last)| *last);
-        let name = header.logger_name.clone();
+        let latest_first = spans.values().map(|span| span.first).max()?;
+        let earliest_last = spans.values().map(|span| span.last).min()?;
         Some(Part {
-            session: (name, header.start_time, header.timestamp, header.boot_time),
+            session: SessionKey {
+                name: header.logger_name.clone(),
+                start_time: header.start_time,
+                start_timestamp: header.timestamp,
+                boot_time: header.boot_time,
+            },
             processors: header.processors,
-            numbers,
-            times: (firsts.max()?, lasts.min()?),
+            first_number: numbers.clone().min()?,
+            last_number: numbers.max()?,
+            begun: latest_first.get(),
+            not_ended: earliest_last.get(),
         })
     }
 
-    /// What the counts of files add to those before them. In the files of a session, each header
-    /// counts from the start of the session.
+    /// What the count of each file adds to the counts of the files before it. The header of each
+    /// file of a session counts from the start of the session.
     pub fn added<'p>(
         counts: impl IntoIterator<Item = (Option<&'p Part>, u32)>,
     ) -> impl Iterator<Item = u32> {
-        let mut known: BTreeMap<_, u32> = BTreeMap::new();
+        let mut largest_counts: BTreeMap<_, u32> = BTreeMap::new();
         counts.into_iter().map(move |(part, count)| {
             let Some(part) = part else { return count };
-            let largest = known.entry(&part.session).or_default();
+            let largest = largest_counts.entry(&part.session).or_default();
             let added = count.saturating_sub(*largest);
             *largest = count.max(*largest);
             added
@@ -101,99 +131,113 @@ impl Part {
         self.session == other.session
     }
 
-    /// What is missing between files, which have these indices, in the order of their sessions.
+    /// The buffers that are missing between files, in the order of their sessions. Each file has an
+    /// index.
     #[must_use]
     pub fn gaps<'p>(parts: impl IntoIterator<Item = (usize, &'p Part)>) -> Vec<PartGap> {
-        let mut parts: Vec<_> = parts.into_iter().collect();
-        parts.sort_by_key(|(_, part)| (&part.session, part.numbers));
+        let mut parts: Vec<Indexed<'p>> = parts
+            .into_iter()
+            .map(|(index, part)| Indexed { index, part })
+            .collect();
+        parts.sort_by_key(|Indexed { part, .. }| {
+            (&part.session, part.first_number, part.last_number)
+        });
         let mut gaps = Vec::new();
-        let mut known: Option<(usize, &Part)> = None;
-        for (after, part) in parts {
-            if let Some((before, last)) = known.filter(|(_, last)| last.is_of_session_of(part)) {
-                let next = last.numbers.1.saturating_add(1);
-                let count = part.numbers.0.saturating_sub(next);
-                if let Ok(count) = u64::try_from(count)
-                    && count > 0
-                {
-                    let is_loss = count > u64::from(part.processors.max(1));
-                    let (from, to) = (last.times.1, part.times.0);
-                    gaps.push(PartGap {
-                        before,
-                        after,
-                        first: next,
-                        count,
-                        from,
-                        to,
-                        is_loss,
-                    });
+        let mut previous: Option<Indexed<'p>> = None;
+        for next in parts {
+            if let Some(previous) = &previous
+                && previous.part.is_of_session_of(next.part)
+            {
+                gaps.extend(gap_between(previous, &next));
+                // A file that is named twice does not end before itself.
+                if previous.part.last_number > next.part.last_number {
+                    continue;
                 }
             }
-            // A file that is named twice does not end before itself.
-            let ends_later = |(_, last): &(usize, &Part)| {
-                last.is_of_session_of(part) && last.numbers.1 > part.numbers.1
-            };
-            known = known.filter(ends_later).or(Some((after, part)));
+            previous = Some(next);
         }
         gaps
     }
 }
 
+/// The buffers that are missing between two files of a session.
+fn gap_between(before: &Indexed<'_>, after: &Indexed<'_>) -> Option<PartGap> {
+    let first = before.part.last_number.saturating_add(1);
+    let count = u64::try_from(after.part.first_number.saturating_sub(first)).ok()?;
+    if count == 0 {
+        return None;
+    }
+    Some(PartGap {
+        before: before.index,
+        after: after.index,
+        first,
+        count,
+        from: before.part.not_ended,
+        to: after.part.begun,
+        is_loss: count > u64::from(after.part.processors.max(1)),
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use std::ops::RangeInclusive;
+
     use super::*;
 
-    fn part(name: u16, numbers: (i64, i64)) -> Part {
-        let times = (10 * numbers.0, 10 * numbers.1);
+    fn part(name: u16, numbers: RangeInclusive<i64>) -> Part {
         Part {
-            session: (
-                vec![name],
-                FileTime::new(1),
-                Ticks::new(2),
-                FileTime::new(3),
-            ),
+            session: SessionKey {
+                name: vec![name],
+                start_time: FileTime::new(1),
+                start_timestamp: Ticks::new(2),
+                boot_time: FileTime::new(3),
+            },
             processors: 2,
-            numbers,
-            times,
+            first_number: *numbers.start(),
+            last_number: *numbers.end(),
+            begun: 10 * numbers.start(),
+            not_ended: 10 * numbers.end(),
         }
     }
 
     #[test]
     fn gaps_are_found_between_files_of_a_session() {
         let parts = [
-            part(1, (1, 7)),
-            part(1, (22, 28)),
-            part(2, (50, 60)),
-            part(1, (8, 14)),
-            part(1, (31, 40)),
-            part(1, (8, 14)),
+            part(1, 1..=7),
+            part(1, 22..=28),
+            part(2, 50..=60),
+            part(1, 8..=14),
+            part(1, 31..=40),
+            part(1, 8..=14),
         ];
-        let of = |indices: &[usize]| {
+        let gaps_of = |indices: &[usize]| {
             let gaps = Part::gaps(indices.iter().map(|&index| (index, &parts[index])));
             gaps.iter()
-                .map(|g| (g.before, g.after, g.first, g.count, g.is_loss))
+                .map(|gap| (gap.before, gap.after, gap.first, gap.count, gap.is_loss))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(of(&[1, 0, 3, 5]), [(5, 1, 15, 7, true)]);
-        assert_eq!(of(&[0, 3, 2]), [], "another session");
+        assert_eq!(gaps_of(&[1, 0, 3, 5]), [(5, 1, 15, 7, true)]);
+        assert_eq!(gaps_of(&[0, 3, 2]), [], "another session");
         assert_eq!(
-            of(&[4, 1]),
+            gaps_of(&[4, 1]),
             [(1, 4, 29, 2, false)],
             "one for each processor"
         );
         let gap = Part::gaps([(0, &parts[0]), (1, &parts[1])])[0];
         assert_eq!((gap.from, gap.to), (70, 220));
-        assert_eq!(of(&[1]), [], "what is before the first one is not known");
+        assert_eq!(gaps_of(&[1]), [], "nothing is before the first file");
     }
 
     #[test]
     fn counts_of_a_session_add_up_to_the_largest() {
-        let (one, two) = (part(1, (1, 7)), part(2, (1, 7)));
+        let first = part(1, 1..=7);
+        let second = part(2, 1..=7);
         let counts = [
-            (Some(&one), 5),
+            (Some(&first), 5),
             (None, 4),
-            (Some(&two), 3),
-            (Some(&one), 2),
-            (Some(&one), 9),
+            (Some(&second), 3),
+            (Some(&first), 2),
+            (Some(&first), 9),
         ];
         assert_eq!(Part::added(counts).collect::<Vec<_>>(), [5, 4, 3, 0, 4]);
     }

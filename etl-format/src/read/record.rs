@@ -56,22 +56,18 @@ pub struct RecordLocation {
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     bytes: &'a [u8],
-    kind: RecordKind,
-    timestamped: bool,
-    stale: bool,
-    timestamp: i64,
-    location: RecordLocation,
+    info: RecordInfo,
 }
 
-/// What a record is besides its bytes: for making it again where these are kept
-/// ([`Record::with_info`]).
+/// The properties of a record that are not in its bytes. A program that keeps the bytes needs them
+/// to make the record again ([`Record::with_info`]).
 #[derive(Clone, Copy, Debug)]
 pub struct RecordInfo {
-    kind: RecordKind,
-    timestamped: bool,
-    stale: bool,
-    timestamp: i64,
-    location: RecordLocation,
+    pub(super) kind: RecordKind,
+    pub(super) has_own_timestamp: bool,
+    pub(super) is_stale: bool,
+    pub(super) timestamp: i64,
+    pub(super) location: RecordLocation,
 }
 
 /// The key by which records are counted as the same kind of event.
@@ -79,7 +75,7 @@ pub struct RecordInfo {
 /// Fields that a record's kind does not have are 0; `hook` is `None` outside the kernel's format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
-    /// Provider, class, or the GUID of the kernel group; zero where there is none.
+    /// Provider, class, or the GUID of the kernel group; zero if the record has none.
     pub provider: Guid,
     /// Group and type of a kernel event.
     pub hook: Option<u16>,
@@ -89,16 +85,16 @@ pub struct Identity {
     pub version: u16,
     /// Opcode, or the type of a kernel or classic event.
     pub opcode: u8,
-    /// Task.
+    /// Task of an EVENT record.
     pub task: u16,
-    /// Level.
+    /// Level of an EVENT record or a classic event.
     pub level: u8,
-    /// Keywords.
+    /// Keywords of an EVENT record, one bit each.
     pub keyword: u64,
 }
 
 impl<'a> Record<'a> {
-    /// `found` must have been found in `data`.
+    /// The record that was `found` in `data`.
     #[inline(always)]
     pub(crate) fn new(
         data: &'a [u8],
@@ -106,83 +102,47 @@ impl<'a> Record<'a> {
         timestamp: i64,
         location: RecordLocation,
     ) -> Self {
-        let at = found.at as usize;
-        Record {
-            bytes: data.get(at..at + found.len as usize).unwrap_or_default(),
+        let offset = found.offset as usize;
+        let info = RecordInfo {
             kind: found.kind,
-            timestamped: found.timestamp.is_some(),
-            stale: false,
+            has_own_timestamp: found.timestamp.is_some(),
+            is_stale: false,
             timestamp,
             location,
-        }
-    }
-
-    /// A record from all its parts.
-    #[inline(always)]
-    pub(crate) fn from_parts(
-        bytes: &'a [u8],
-        kind: RecordKind,
-        timestamped: bool,
-        timestamp: i64,
-        location: RecordLocation,
-    ) -> Self {
+        };
         Record {
-            bytes,
-            kind,
-            timestamped,
-            stale: false,
-            timestamp,
-            location,
+            bytes: data
+                .get(offset..offset + found.len as usize)
+                .unwrap_or_default(),
+            info,
         }
     }
 
     /// The same record with or without the mark of [`Record::is_stale`].
     #[inline(always)]
-    pub(crate) fn with_stale(self, stale: bool) -> Self {
-        Record { stale, ..self }
+    pub(crate) fn with_stale(self, is_stale: bool) -> Self {
+        Record {
+            info: RecordInfo {
+                is_stale,
+                ..self.info
+            },
+            ..self
+        }
     }
 
-    /// What the record is besides its bytes.
+    /// The properties of the record that are not in its bytes.
     #[must_use]
     #[inline]
     pub fn info(&self) -> RecordInfo {
-        let Record {
-            kind,
-            timestamped,
-            stale,
-            timestamp,
-            location,
-            ..
-        } = *self;
-        RecordInfo {
-            kind,
-            timestamped,
-            stale,
-            timestamp,
-            location,
-        }
+        self.info
     }
 
-    /// The record with these bytes, which are those of the record that `info` is from. Of other
-    /// bytes it has other values, and no more.
+    /// A record from its bytes and its [`Record::info`]. With the bytes of another record, the
+    /// methods return arbitrary values, but do not panic.
     #[must_use]
     #[inline]
     pub fn with_info(bytes: &'a [u8], info: RecordInfo) -> Self {
-        let RecordInfo {
-            kind,
-            timestamped,
-            stale,
-            timestamp,
-            location,
-        } = info;
-        Record {
-            bytes,
-            kind,
-            timestamped,
-            stale,
-            timestamp,
-            location,
-        }
+        Record { bytes, info }
     }
 
     /// The whole record: header, extended items and payload, without alignment padding.
@@ -192,11 +152,11 @@ impl<'a> Record<'a> {
         self.bytes
     }
 
-    /// The kind.
+    /// The kind, which determines the layout of the header.
     #[must_use]
     #[inline]
     pub fn kind(&self) -> RecordKind {
-        self.kind
+        self.info.kind
     }
 
     /// The raw timestamp. A record without its own timestamp has the timestamp of the previous
@@ -204,59 +164,59 @@ impl<'a> Record<'a> {
     #[must_use]
     #[inline]
     pub fn timestamp(&self) -> Ticks {
-        Ticks::new(self.timestamp)
+        Ticks::new(self.info.timestamp)
     }
 
-    /// The bytes of the record that hold its size.
+    /// The bytes of the record with its size.
     #[must_use]
     pub fn size_range(&self) -> Range<usize> {
-        let at = super::walk::size_offset(self.kind);
-        at..at + 2
+        let offset = super::walk::size_offset(self.kind());
+        offset..offset + 2
     }
 
-    /// The bytes of the record that hold its own timestamp.
+    /// The bytes of the record with its own timestamp.
     #[must_use]
     pub fn timestamp_range(&self) -> Option<Range<usize>> {
-        let at = super::walk::timestamp_offset(self.kind, self.bytes)?;
-        Some(at..at + 8)
+        let offset = super::walk::timestamp_offset(self.kind(), self.bytes)?;
+        Some(offset..offset + 8)
     }
 
     /// Whether the timestamp is the record's own.
     #[must_use]
     #[inline]
     pub fn has_own_timestamp(&self) -> bool {
-        self.timestamped
+        self.info.has_own_timestamp
     }
 
-    /// Whether the first buffer has the record after the end that it states (`SavedOffset`), and
-    /// another buffer has it once more, byte for byte: what was left in the memory of a merge.
+    /// Whether a merge left the record in the memory of the first buffer: it is after the end that
+    /// the buffer states (`SavedOffset`), and another buffer contains it again, byte for byte.
     ///
-    /// Readers of a [`super::Trace`] know this; a reader of a stream cannot look ahead, and marks
-    /// none.
+    /// Readers of a [`super::Trace`] mark such records; a reader of a stream cannot look ahead, and
+    /// marks none.
     #[must_use]
     #[inline]
     pub fn is_stale(&self) -> bool {
-        self.stale
+        self.info.is_stale
     }
 
     /// The position of the record in the trace.
     #[must_use]
     #[inline]
     pub fn location(&self) -> RecordLocation {
-        self.location
+        self.info.location
     }
 
     /// The processor on which the record was written.
     #[must_use]
     #[inline]
     pub fn processor(&self) -> u16 {
-        self.location.processor
+        self.info.location.processor
     }
 
-    /// Width of pointers in the payload, where the record states it.
+    /// Width of pointers in the payload, if the record states it.
     #[must_use]
     pub fn pointer_size(&self) -> Option<PointerSize> {
-        match self.kind {
+        match self.kind() {
             RecordKind::MESSAGE => MessageHeader::parse(self.bytes)?.pointer_size(),
             kind => kind.pointer_size(),
         }
@@ -266,12 +226,12 @@ impl<'a> Record<'a> {
     #[must_use]
     pub fn header(&self) -> Header<'a> {
         let b = self.bytes;
-        let header = match self.kind {
+        let header = match self.kind() {
             RecordKind::SYSTEM32 | RecordKind::SYSTEM64 => {
-                SystemHeader::parse(b, false).map(Header::System)
+                SystemHeader::parse(b).map(Header::System)
             }
             RecordKind::COMPACT32 | RecordKind::COMPACT64 => {
-                SystemHeader::parse(b, true).map(Header::System)
+                SystemHeader::parse_compact(b).map(Header::System)
             }
             RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => {
                 PerfInfoHeader::parse(b).map(Header::PerfInfo)
@@ -284,11 +244,11 @@ impl<'a> Record<'a> {
             RecordKind::EVENT32 | RecordKind::EVENT64 => EventHeader::parse(b).map(Header::Event),
             _ => None,
         };
-        // A record is never shorter than its kind's header, so every known kind has one.
+        // A record is never shorter than the header of its kind.
         header.unwrap_or(Header::Opaque)
     }
 
-    /// The header of an EVENT record.
+    /// The header of an EVENT record; `None` for other kinds.
     #[must_use]
     #[inline]
     pub fn event(&self) -> Option<EventHeader> {
@@ -303,17 +263,17 @@ impl<'a> Record<'a> {
     #[must_use]
     #[inline]
     pub fn is_event(&self) -> bool {
-        matches!(self.kind, RecordKind::EVENT32 | RecordKind::EVENT64)
+        matches!(self.kind(), RecordKind::EVENT32 | RecordKind::EVENT64)
     }
 
-    /// Whether this is a record of the kernel's own format: it has a hook id.
+    /// Whether this is a record in the kernel's own format, with a hook.
     #[must_use]
     #[inline]
     pub fn is_kernel(&self) -> bool {
-        self.kind.is_kernel()
+        self.kind().is_kernel()
     }
 
-    /// Group and type of a kernel event.
+    /// The hook of a kernel event: group in the high byte, type in the low one.
     #[must_use]
     #[inline]
     pub fn hook(&self) -> Option<u16> {
@@ -339,7 +299,7 @@ impl<'a> Record<'a> {
     /// under which the classic presentation shows a kernel group.
     #[must_use]
     pub fn provider(&self) -> Option<Guid> {
-        match self.kind {
+        match self.kind() {
             RecordKind::EVENT32
             | RecordKind::EVENT64
             | RecordKind::FULL32
@@ -356,7 +316,7 @@ impl<'a> Record<'a> {
     #[must_use]
     #[inline]
     pub fn thread_id(&self) -> Option<ThreadId> {
-        match self.kind {
+        match self.kind() {
             RecordKind::MESSAGE => MessageHeader::parse(self.bytes)?.thread_id,
             _ => self.id_at(offset::event::THREAD).map(ThreadId::new),
         }
@@ -367,7 +327,7 @@ impl<'a> Record<'a> {
     #[must_use]
     #[inline]
     pub fn process_id(&self) -> Option<ProcessId> {
-        match self.kind {
+        match self.kind() {
             RecordKind::MESSAGE => MessageHeader::parse(self.bytes)?.process_id,
             _ => self.id_at(offset::event::PROCESS).map(ProcessId::new),
         }
@@ -390,7 +350,7 @@ impl<'a> Record<'a> {
     /// The id at this offset in the header of a kind that has ids.
     #[inline]
     fn id_at(&self, offset: usize) -> Option<u32> {
-        if super::walk::has_thread(self.kind) {
+        if super::walk::has_thread(self.kind()) {
             self.bytes.u32_at(offset)
         } else {
             None
@@ -401,12 +361,9 @@ impl<'a> Record<'a> {
     #[must_use]
     #[inline]
     pub fn extended(&self) -> ExtendedItems<'a> {
-        let some = self.is_event()
-            && self
-                .bytes
-                .u16_at(4)
-                .is_some_and(|f| EventFlags(f).has(EventFlags::EXTENDED_INFO));
-        ExtendedItems::new(self.bytes, EventHeader::SIZE, some)
+        let flags = self.bytes.u16_at(offset::event::FLAGS).unwrap_or(0);
+        let has_items = self.is_event() && EventFlags(flags).has(EventFlags::EXTENDED_INFO);
+        ExtendedItems::new(self.bytes, EventHeader::SIZE, has_items)
     }
 
     /// The bytes after the header and the extended items.
@@ -415,25 +372,26 @@ impl<'a> Record<'a> {
     #[must_use]
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
-        let at = match self.kind {
+        let start = match self.kind() {
             RecordKind::EVENT32 | RecordKind::EVENT64 => {
                 let mut items = self.extended();
                 while items.next_raw().is_some() {}
                 items.position()
             }
             RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => {
-                super::kinds::perfinfo_payload_at(self.bytes.u16_at(0).unwrap_or(0))
+                let version_word = self.bytes.u16_at(offset::kernel::VERSION).unwrap_or(0);
+                super::kinds::perfinfo_payload_offset(version_word)
             }
             RecordKind::MESSAGE => match MessageHeader::parse(self.bytes) {
-                Some(header) => header.payload_at(),
+                Some(header) => header.payload_offset(),
                 None => MessageHeader::SIZE,
             },
             kind => super::walk::header_len(kind),
         };
-        self.bytes.get(at..).unwrap_or_default()
+        self.bytes.get(start..).unwrap_or_default()
     }
 
-    /// The key for counting.
+    /// The key by which the record is counted.
     #[must_use]
     pub fn identity(&self) -> Identity {
         let mut identity = Identity {
@@ -441,29 +399,29 @@ impl<'a> Record<'a> {
             ..Identity::default()
         };
         match self.header() {
-            Header::System(h) => {
-                identity.hook = Some(h.hook);
-                identity.opcode = h.hook as u8;
-                identity.version = h.version & 0xff;
+            Header::System(header) => {
+                identity.hook = Some(header.hook);
+                identity.opcode = header.hook as u8;
+                identity.version = header.version & 0xff;
             }
-            Header::PerfInfo(h) => {
-                identity.hook = Some(h.hook);
-                identity.opcode = h.hook as u8;
-                identity.version = h.version().into();
+            Header::PerfInfo(header) => {
+                identity.hook = Some(header.hook);
+                identity.opcode = header.hook as u8;
+                identity.version = header.version().into();
             }
-            Header::Full(h) | Header::Instance(InstanceHeader { full: h, .. }) => {
-                identity.opcode = h.opcode;
-                identity.level = h.level;
-                identity.version = h.version;
+            Header::Full(full) | Header::Instance(InstanceHeader { full, .. }) => {
+                identity.opcode = full.opcode;
+                identity.level = full.level;
+                identity.version = full.version;
             }
-            Header::Message(h) => identity.id = h.number,
-            Header::Event(EventHeader { descriptor: d, .. }) => {
-                identity.id = d.id;
-                identity.version = d.version.into();
-                identity.opcode = d.opcode;
-                identity.task = d.task;
-                identity.level = d.level;
-                identity.keyword = d.keyword;
+            Header::Message(header) => identity.id = header.number,
+            Header::Event(EventHeader { descriptor, .. }) => {
+                identity.id = descriptor.id;
+                identity.version = descriptor.version.into();
+                identity.opcode = descriptor.opcode;
+                identity.task = descriptor.task;
+                identity.level = descriptor.level;
+                identity.keyword = descriptor.keyword;
             }
             Header::Opaque => {}
         }

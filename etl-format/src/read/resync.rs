@@ -18,6 +18,22 @@ pub(super) struct Search<'a> {
     pub tail: usize,
 }
 
+/// A complete record of a known kind.
+struct Intact {
+    timestamp: i64,
+    /// The offset after it.
+    next: usize,
+}
+
+/// Where a chain of records has to end so that a record hides it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChainEnd {
+    /// Beyond the end of the record.
+    Beyond,
+    /// At the end of the record, or beyond it.
+    AtEnd,
+}
+
 /// The largest distance of a plausible timestamp: 30 hours of a 10 MHz clock. Random bytes are in
 /// this range once in sixteen million.
 const NEAR: i64 = 1 << 40;
@@ -34,85 +50,98 @@ impl Search<'_> {
         let last = self.end().checked_sub(8)?;
         (first..=last)
             .step_by(RECORD_ALIGNMENT)
-            .find(|at| self.is_plausible(*at, floor))
+            .find(|offset| self.is_plausible(*offset, floor))
     }
 
-    /// Where the records begin that a record hides since its size is too large: the first of a
-    /// chain of intact records that begins within it and leads beyond its end, or with `to_end`
-    /// also up to it. `timestamp` is one that was near.
-    pub fn hidden(self, record: Range<usize>, timestamp: i64, to_end: bool) -> Option<usize> {
+    /// Where the records begin that a record hides because its size is too large: the first of a
+    /// chain of intact records that begins within it and reaches its end. `timestamp` is the
+    /// timestamp of a record nearby.
+    pub fn hidden(self, record: Range<usize>, timestamp: i64, end: ChainEnd) -> Option<usize> {
         let begin = (record.start + 8).next_multiple_of(RECORD_ALIGNMENT);
-        let is_one = |at: &usize| {
-            self.intact(*at)
-                .is_some_and(|(own, _)| is_near(own, timestamp))
-        };
-        let begin = (begin..record.end).step_by(RECORD_ALIGNMENT).find(is_one)?;
+        let begin = (begin..record.end)
+            .step_by(RECORD_ALIGNMENT)
+            .find(|offset| self.intact_near(*offset, timestamp).is_some())?;
         let steps = (record.end - begin).div_ceil(RECORD_ALIGNMENT);
-        // Backwards, so that each offset is looked at once.
-        let mut leads = vec![false; steps];
+        // For each step, whether a chain begins there. Backwards, so that each offset is read once.
+        let mut is_chain = vec![false; steps];
         for step in (0..steps).rev() {
-            let at = begin + step * RECORD_ALIGNMENT;
-            let Some((own, next)) = self.intact(at).filter(|(own, _)| is_near(*own, timestamp))
-            else {
+            let offset = begin + step * RECORD_ALIGNMENT;
+            let Some(intact) = self.intact_near(offset, timestamp) else {
                 continue;
             };
-            let on = match next
-                .checked_sub(begin)
-                .map(|bytes| bytes / RECORD_ALIGNMENT)
-            {
-                Some(step) if next < record.end => leads.get(step).copied().unwrap_or(false),
-                _ if next == record.end && !to_end => false,
-                _ => self.is_end(next) || self.intact(next).is_some_and(|(t, _)| is_near(t, own)),
+            let next = intact.next;
+            let leads_on = if next < record.end {
+                let next_step = next.saturating_sub(begin) / RECORD_ALIGNMENT;
+                is_chain.get(next_step).copied().unwrap_or(false)
+            } else if next == record.end && end == ChainEnd::Beyond {
+                false
+            } else {
+                self.is_end(next) || self.intact_near(next, intact.timestamp).is_some()
             };
-            if let Some(lead) = leads.get_mut(step) {
-                *lead = on;
+            if let Some(is_chain) = is_chain.get_mut(step) {
+                *is_chain = leads_on;
             }
         }
-        let first = leads.iter().position(|on| *on)?;
+        let first = is_chain.iter().position(|is_chain| *is_chain)?;
         Some(begin + first * RECORD_ALIGNMENT)
     }
 
-    /// Whether the bytes at `at` are probably a record: its timestamp is close after `floor`, or
-    /// close to it and the records end with it, or another intact record follows. Two must follow
-    /// when the timestamps jump back, because `floor` itself may be damaged.
-    fn is_plausible(self, at: usize, floor: i64) -> bool {
-        let Some((timestamp, next)) = self.intact(at) else {
+    /// Whether the bytes at an offset are probably a record: its timestamp is close after `floor`,
+    /// or close to it and the records end with it, or another intact record follows. If the
+    /// timestamps jump back, two records must follow, because `floor` itself may be damaged.
+    fn is_plausible(self, offset: usize, floor: i64) -> bool {
+        let Some(Intact { timestamp, next }) = self.intact(offset) else {
             return false;
         };
         if is_near(timestamp, floor) && (timestamp >= floor || self.is_end(next)) {
             return true;
         }
-        match self.intact(next) {
-            Some((second, _)) if second >= timestamp && timestamp >= floor => true,
-            Some((second, next)) if second >= timestamp => {
-                self.is_end(next) || self.intact(next).is_some_and(|(third, _)| third >= second)
-            }
-            _ => false,
+        let Some(second) = self.intact(next) else {
+            return false;
+        };
+        if second.timestamp < timestamp {
+            return false;
+        }
+        if timestamp >= floor || self.is_end(second.next) {
+            return true;
+        }
+        match self.intact(second.next) {
+            Some(third) => third.timestamp >= second.timestamp,
+            None => false,
         }
     }
 
-    /// Whether the records end at `at`: at the fill, or exactly where only filler follows.
-    fn is_end(self, at: usize) -> bool {
-        at == self.tail.next_multiple_of(RECORD_ALIGNMENT) || at + 8 > self.end()
+    /// Whether the records end at an offset: at the fill, or exactly where only filler follows.
+    fn is_end(self, offset: usize) -> bool {
+        offset == self.tail.next_multiple_of(RECORD_ALIGNMENT) || offset + 8 > self.end()
     }
 
     fn end(self) -> usize {
         self.fill.min(self.data.len())
     }
 
-    /// Timestamp of a complete record of a known kind at `at`, and the offset after it.
-    fn intact(self, at: usize) -> Option<(i64, usize)> {
-        if !matches!(self.data.u8_at(at + 3)?, 0xc0 | 0x90) {
+    /// The complete record of a known kind at an offset, if its timestamp is near another one.
+    fn intact_near(self, offset: usize, timestamp: i64) -> Option<Intact> {
+        self.intact(offset)
+            .filter(|intact| is_near(intact.timestamp, timestamp))
+    }
+
+    /// The complete record of a known kind at an offset, if it has a timestamp.
+    fn intact(self, offset: usize) -> Option<Intact> {
+        if !matches!(self.data.u8_at(offset + 3)?, 0xc0 | 0x90) {
             return None;
         }
         let Found {
-            at,
+            offset,
             len,
             kind,
             timestamp,
-        } = record_at(self.data, at, self.fill).ok()?;
+        } = record_at(self.data, offset, self.fill).ok()?;
         kind.name()?;
-        Some((timestamp?, next_at(at, len)))
+        Some(Intact {
+            timestamp: timestamp?,
+            next: next_at(offset, len),
+        })
     }
 }
 
@@ -171,7 +200,7 @@ mod tests {
         assert_eq!(
             search(data).resync(56, 1 << 50),
             None,
-            "at a time that is possible"
+            "offset a time that is possible"
         );
         let more = [data, &[0xab; 8], &[0xff; 64]].concat();
         assert_eq!(search(&more).resync(56, 20), None, "not before");
@@ -183,8 +212,8 @@ mod tests {
     fn resync_is_linear() {
         let mut data = vec![0; 16 << 20];
         // Records that all lead into the zeros, and so to no other record.
-        for at in (0..0x8000).step_by(16) {
-            data[at..at + 8].copy_from_slice(&[2, 0, 0x11, 0xc0, 0, 0xf0, 0x2e, 0x0f]);
+        for offset in (0..0x8000).step_by(16) {
+            data[offset..offset + 8].copy_from_slice(&[2, 0, 0x11, 0xc0, 0, 0xf0, 0x2e, 0x0f]);
         }
         *data.last_mut().unwrap() = 1;
         assert_eq!(search(&data).resync(8, 1), None);
@@ -201,33 +230,37 @@ mod tests {
         let whole = records.concat();
         // The first record claims the bytes up to the middle of the last one, or of the third.
         for end in [96, 72] {
-            assert_eq!(search(&whole).hidden(0..end, 10, false), Some(24), "{end}");
+            assert_eq!(
+                search(&whole).hidden(0..end, 10, ChainEnd::Beyond),
+                Some(24),
+                "{end}"
+            );
         }
         assert_eq!(
-            search(&whole).hidden(0..88, 10, false),
+            search(&whole).hidden(0..88, 10, ChainEnd::Beyond),
             None,
             "ends where another one begins"
         );
         assert_eq!(
-            search(&whole).hidden(0..88, 10, true),
+            search(&whole).hidden(0..88, 10, ChainEnd::AtEnd),
             Some(24),
             "though it may end there"
         );
         assert_eq!(
-            search(&whole).hidden(0..96, 1 << 50, false),
+            search(&whole).hidden(0..96, 1 << 50, ChainEnd::Beyond),
             None,
             "of another time"
         );
         let mut broken = whole.clone();
         broken[64 + 3] = 0xab;
         assert_eq!(
-            search(&broken).hidden(0..96, 10, false),
+            search(&broken).hidden(0..96, 10, ChainEnd::Beyond),
             Some(88),
             "what is left of the chain"
         );
         broken[88 + 3] = 0xab;
         assert_eq!(
-            search(&broken).hidden(0..96, 10, false),
+            search(&broken).hidden(0..96, 10, ChainEnd::Beyond),
             None,
             "nothing leads on"
         );

@@ -11,15 +11,16 @@ use crate::headers::BufferHeader;
 use super::index::Layout;
 use super::source::Source;
 
-/// Bytes per read: few at first, because the next buffer is often near, then more.
-const WINDOWS: [usize; 2] = [1 << 12, 1 << 20];
+/// Bytes that are read first: few, because the next buffer is often near.
+const FIRST_WINDOW: usize = 1 << 12;
+const MAX_WINDOW: usize = 1 << 20;
 
-/// Bytes that are needed to judge a candidate.
+/// Bytes that are needed to check a candidate.
 pub(crate) const REACH: usize = BUFFER_HEADER_SIZE + 8;
 
 /// The result of a scan.
 pub(crate) enum Scan {
-    /// A plausible buffer at this offset.
+    /// A plausible buffer at this file offset.
     Buffer(u64, BufferHeader),
     /// The end of the source.
     End(u64),
@@ -29,9 +30,16 @@ impl Scan {
     /// Where the scan ended.
     pub fn offset(&self) -> u64 {
         match *self {
-            Scan::Buffer(at, _) | Scan::End(at) => at,
+            Scan::Buffer(offset, _) | Scan::End(offset) => offset,
         }
     }
+}
+
+/// A plausible buffer among bytes in memory.
+pub(crate) struct Candidate {
+    /// Offset in the bytes.
+    pub offset: usize,
+    pub header: BufferHeader,
 }
 
 /// The first plausible buffer at or after `from`. It may begin at any offset, because bytes may be
@@ -44,21 +52,21 @@ pub(crate) fn next_buffer<S: Source>(
 ) -> Result<Scan> {
     let mut block = S::Block::default();
     let mut base = from;
-    let [mut window, most] = WINDOWS;
+    let mut window = FIRST_WINDOW;
     loop {
         // The windows overlap by the bytes that a candidate needs.
         source
             .read(base, window + REACH, &mut block)
             .map_err(|e| Error::new(base, e.into()))?;
         let bytes = block.as_ref();
-        if let Some((at, header)) = within(bytes, 0..window, capacity, layout) {
-            return Ok(Scan::Buffer(base + at as u64, header));
+        if let Some(Candidate { offset, header }) = within(bytes, 0..window, capacity, layout) {
+            return Ok(Scan::Buffer(base + offset as u64, header));
         }
         if bytes.len() < window + REACH {
             return Ok(Scan::End(base + bytes.len() as u64));
         }
         base += window as u64;
-        window = (window * 2).min(most);
+        window = (window * 2).min(MAX_WINDOW);
     }
 }
 
@@ -68,21 +76,24 @@ pub(crate) fn within(
     range: Range<usize>,
     capacity: u32,
     layout: Option<&Layout>,
-) -> Option<(usize, BufferHeader)> {
+) -> Option<Candidate> {
     let end = range.end.min(bytes.len());
-    (range.start..end).find_map(|at| Some((at, candidate(bytes, at, capacity, layout)?)))
+    (range.start..end).find_map(|offset| {
+        let header = candidate(bytes, offset, capacity, layout)?;
+        Some(Candidate { offset, header })
+    })
 }
 
-/// The buffer that plausibly begins at `at`.
+/// The header of the buffer that plausibly begins at an offset.
 pub(crate) fn candidate(
     bytes: &[u8],
-    at: usize,
+    offset: usize,
     capacity: u32,
     layout: Option<&Layout>,
 ) -> Option<BufferHeader> {
     // The cheapest tests first: no writers inside, a known type, no unknown flags.
-    let head: &[u8; BUFFER_HEADER_SIZE] = bytes.get(at..)?.first_chunk()?;
-    let &[.., flags_high, type_low, type_high] = head.first_chunk::<0x38>()?;
+    let head: &[u8; BUFFER_HEADER_SIZE] = bytes.get(offset..)?.first_chunk()?;
+    let &[.., flags_high, type_low, type_high] = head.first_chunk::<{ buffer::TAIL }>()?;
     if head.u32_at(buffer::REFERENCE_COUNT)? != 0
         || type_low > 7
         || type_high != 0
@@ -94,19 +105,22 @@ pub(crate) fn candidate(
     if !header.is_plausible(capacity) {
         return None;
     }
-    let packed = header.is_compressed();
-    if layout.is_some_and(|l| l.buffers.packed != packed && !header.is_header()) {
-        return None;
+    let is_compressed = header.is_compressed();
+    if let Some(Layout { buffers, .. }) = layout {
+        let has_other_size = buffers.spacing != 0 && header.buffer_size != buffers.spacing;
+        let has_other_kind = buffers.packed != is_compressed && !header.is_header();
+        if has_other_size || has_other_kind {
+            return None;
+        }
     }
-    if layout.is_some_and(|l| l.buffers.spacing != 0 && header.buffer_size != l.buffers.spacing) {
-        return None;
-    }
-    // Zeros would pass all of the above but the size; records would not follow them.
-    let marker = bytes.u32_at(at + BUFFER_HEADER_SIZE)?;
-    if header.is_header() {
-        return matches!(marker >> 16, 0xc001 | 0xc002).then_some(header);
-    }
-    let records = header.offset as usize > BUFFER_HEADER_SIZE;
-    let trace = matches!(marker >> 24, 0xc0 | 0x90);
-    (packed || trace || !records).then_some(header)
+    // Zeros pass all checks above except the size; but records do not follow them.
+    let marker = bytes.u32_at(offset + BUFFER_HEADER_SIZE)?;
+    let is_possible = if header.is_header() {
+        matches!(marker >> 16, 0xc001 | 0xc002)
+    } else {
+        let is_empty = header.offset as usize <= BUFFER_HEADER_SIZE;
+        let begins_record = matches!(marker >> 24, 0xc0 | 0x90);
+        is_compressed || is_empty || begins_record
+    };
+    is_possible.then_some(header)
 }

@@ -18,93 +18,107 @@ pub(super) fn sequence_notes(buffers: &mut [BufferEntry], mode: LogFileMode) -> 
     notes
 }
 
-/// Numbers further apart than this are not of one session.
-const FAR: u64 = 1 << 20;
+/// Numbers with a larger distance do not belong to the same session.
+const MAX_DISTANCE: u64 = 1 << 20;
 
-/// Corrects the number of a buffer where a single number is missing at its place, or in all. Its
-/// own has to be apart from all others: the kernel also leaves numbers out.
+/// Corrects the wrong number of a buffer if one number is missing at its place, or only one number
+/// is missing at all. The kernel also leaves numbers out, so a wrong number has no neighbours.
 fn correct(session: &mut [BufferEntry], notes: &mut Vec<Note>) {
-    let numbers = session
+    let numbers: Vec<i64> = session
         .iter()
         .filter(|b| !b.rebuilt)
-        .map(|b| b.sequence_number);
-    let nexts: Vec<_> = numbers.clone().skip(1).collect();
-    let mut sorted: Vec<_> = numbers.collect();
+        .map(|b| b.sequence_number)
+        .collect();
+    let mut sorted = numbers.clone();
     sorted.sort_unstable();
-    let has = |number: i64| sorted.binary_search(&number).is_ok();
-    let stray = stray(&sorted);
-    let mut nexts = nexts.into_iter();
-    let mut before = None;
+    let stray = find_stray(&sorted);
+    let mut next_numbers = numbers.iter().skip(1);
+    let mut previous = None;
     for entry in session.iter_mut().filter(|b| !b.rebuilt) {
-        let (number, next) = (entry.sequence_number, nexts.next());
-        let Some(last) = before.replace(number) else {
+        let number = entry.sequence_number;
+        let next = next_numbers.next().copied();
+        let Some(last) = previous.replace(number) else {
             continue;
         };
-        let mut expected = last.saturating_add(1);
-        let mut is_wrong = number != expected
-            && next == Some(expected.saturating_add(1))
-            && ![expected, number.saturating_sub(1), number.saturating_add(1)]
-                .map(has)
-                .contains(&true);
-        if let Some((_, missing)) = stray.filter(|(stray, _)| *stray == number) {
-            (expected, is_wrong) = (missing, true);
-        }
-        if is_wrong {
-            notes.push(Note::SequenceWrong {
-                offset: entry.offset,
-                number,
-                expected,
-            });
-            entry.sequence_number = expected;
-            before = Some(expected);
-        }
+        let expected = match &stray {
+            Some(stray) if stray.number == number => stray.expected,
+            _ => {
+                let expected = last.saturating_add(1);
+                let is_missing_one = next == Some(expected.saturating_add(1));
+                if number == expected || !is_missing_one || !is_isolated(number, expected, &sorted)
+                {
+                    continue;
+                }
+                expected
+            }
+        };
+        notes.push(Note::SequenceWrong {
+            offset: entry.offset,
+            number,
+            expected,
+        });
+        entry.sequence_number = expected;
+        previous = Some(expected);
     }
 }
 
-/// A number that is far from all others, and the single one that these lack. They lack none where
-/// the last buffer has the stray number.
-fn stray(sorted: &[i64]) -> Option<(i64, i64)> {
-    let (stray, others) = match sorted {
-        [stray, others @ ..] if *stray < 0 => (*stray, others),
-        [others @ .., stray] => (*stray, others),
+/// Whether a number has no neighbours, and no buffer has the expected number.
+fn is_isolated(number: i64, expected: i64, sorted: &[i64]) -> bool {
+    let others = [expected, number.saturating_sub(1), number.saturating_add(1)];
+    others
+        .iter()
+        .all(|other| sorted.binary_search(other).is_err())
+}
+
+/// A number that is far from all others.
+struct Stray {
+    number: i64,
+    /// The only number that is missing among the others. If none is, the one after them.
+    expected: i64,
+}
+
+fn find_stray(sorted: &[i64]) -> Option<Stray> {
+    let (number, others) = match sorted {
+        [number, others @ ..] if *number < 0 => (*number, others),
+        [others @ .., number] => (*number, others),
         [] => return None,
     };
-    let last = *others
-        .last()
-        .filter(|last| last.abs_diff(stray) > FAR && **last > 0)?;
-    let mut gaps = others
-        .iter()
-        .zip(others.iter().skip(1))
-        .filter(|(a, b)| a.abs_diff(**b) != 1);
-    match (gaps.next(), gaps.next()) {
-        (None, _) => Some((stray, last.saturating_add(1))),
-        (Some((before, after)), None) if before.abs_diff(*after) == 2 => {
-            Some((stray, before.saturating_add(1)))
-        }
-        _ => None,
+    let last = *others.last()?;
+    if last <= 0 || last.abs_diff(number) <= MAX_DISTANCE {
+        return None;
     }
+    let pairs = others.iter().zip(others.iter().skip(1));
+    let mut gaps = pairs.filter(|(before, after)| before.abs_diff(**after) != 1);
+    let expected = match (gaps.next(), gaps.next()) {
+        (None, _) => last.saturating_add(1),
+        (Some((before, after)), None) if before.abs_diff(*after) == 2 => before.saturating_add(1),
+        _ => return None,
+    };
+    Some(Stray { number, expected })
 }
 
 fn session_notes(session: &[BufferEntry], mode: LogFileMode, notes: &mut Vec<Note>) {
     // A rebuilt buffer has no number, which is not a gap.
-    let numbered = || session.iter().filter(|b| !b.rebuilt);
-    let mut last_of = BTreeMap::new();
-    for b in numbered() {
-        let last = last_of.insert((!b.is_header(), b.processor), b.sequence_number);
+    let mut numbered: Vec<&BufferEntry> = session.iter().filter(|b| !b.rebuilt).collect();
+    let mut last_numbers = BTreeMap::new();
+    for b in &numbered {
+        let last = last_numbers.insert((!b.is_header(), b.processor), b.sequence_number);
         if last.is_some_and(|last| last > b.sequence_number) {
             notes.push(Note::Reordered { offset: b.offset });
             break;
         }
     }
-    let mut by_number: Vec<_> = numbered().map(|b| (b.sequence_number, b.offset)).collect();
-    by_number.sort_unstable();
-    for (&(before, _), &(number, offset)) in by_number.iter().zip(by_number.iter().skip(1)) {
+    numbered.sort_unstable_by_key(|b| (b.sequence_number, b.offset));
+    let starts_anywhere = mode.has(LogFileMode::NEWFILE) || mode.has(LogFileMode::CIRCULAR);
+    for (previous, b) in numbered.iter().zip(numbered.iter().skip(1)) {
+        let before = previous.sequence_number;
+        let number = b.sequence_number;
+        let offset = b.offset;
         match number.saturating_sub(before) {
             0 => notes.push(Note::SequenceTwice { offset, number }),
             1 => {}
             // A later file of a session, and a circular file, can start at any number.
-            _ if before == 0
-                && (mode.has(LogFileMode::NEWFILE) || mode.has(LogFileMode::CIRCULAR)) => {}
+            _ if before == 0 && starts_anywhere => {}
             step => notes.push(Note::SequenceGap {
                 offset,
                 first: before.saturating_add(1),

@@ -1,17 +1,17 @@
-//! Sources of bytes: a slice, a seekable file, or a pipe.
+//! Sources of bytes: a slice, a seekable file, a pipe.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
 /// Bytes that can be read by offset.
 ///
-/// Readers hold a few [`Source::Block`]s and fill them repeatedly. So a source that copies does not
-/// allocate for each buffer, and one that borrows does not copy.
+/// Readers have a few [`Source::Block`]s and fill them repeatedly. So a source that copies does not
+/// allocate for each buffer, and a source that borrows does not copy.
 pub trait Source {
     /// The bytes of one read. Another thread may process it.
     type Block: AsRef<[u8]> + Default + Send;
 
-    /// Fills `block` with up to `len` bytes from `offset`: fewer only at the end of the source.
+    /// Fills `block` with `len` bytes from an offset on, or fewer at the end of the source.
     ///
     /// # Errors
     /// I/O errors.
@@ -27,10 +27,10 @@ impl<'s> Source for &'s [u8] {
 
     #[inline]
     fn read(&mut self, offset: u64, len: usize, block: &mut &'s [u8]) -> io::Result<()> {
-        let rest = usize::try_from(offset)
-            .ok()
-            .and_then(|at| self.get(at..))
-            .unwrap_or_default();
+        let rest = match usize::try_from(offset) {
+            Ok(offset) => self.get(offset..).unwrap_or_default(),
+            Err(_) => &[],
+        };
         *block = rest.get(..len).unwrap_or(rest);
         Ok(())
     }
@@ -96,28 +96,44 @@ impl Reused {
 pub struct FileSource<R> {
     inner: R,
     len: u64,
-    at: u64,
-    /// The last two short pieces and their offsets. The walk from buffer to buffer reads each
-    /// header several times, and that of the next buffer in between.
-    pieces: [(u64, Vec<u8>); 2],
+    position: u64,
+    /// The last short pieces that were read. The walk from buffer to buffer reads each header
+    /// several times, and the header of the next buffer in between.
+    older: Piece,
+    newer: Piece,
+}
+
+/// Bytes of a file.
+#[derive(Debug, Default)]
+struct Piece {
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl Piece {
+    fn get(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        let start = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
+        self.bytes.get(start..start.checked_add(len)?)
+    }
 }
 
 /// Bytes of a short piece.
 const PIECE: usize = 0x200;
 
 impl<R: Read + Seek> FileSource<R> {
-    /// Reads from the first byte, whatever the current position is.
+    /// Reads from the first byte, not from the current position.
     ///
     /// # Errors
-    /// When seeking fails.
+    /// If seeking fails.
     pub fn new(mut inner: R) -> io::Result<Self> {
         let len = inner.seek(SeekFrom::End(0))?;
-        let at = inner.seek(SeekFrom::Start(0))?;
+        let position = inner.seek(SeekFrom::Start(0))?;
         Ok(FileSource {
             inner,
             len,
-            at,
-            pieces: Default::default(),
+            position,
+            older: Piece::default(),
+            newer: Piece::default(),
         })
     }
 
@@ -128,24 +144,33 @@ impl<R: Read + Seek> FileSource<R> {
 
     /// Fills as much of `space` as the file has.
     fn fill(&mut self, offset: u64, space: &mut [u8]) -> io::Result<usize> {
-        if self.at != offset {
-            self.at = self.inner.seek(SeekFrom::Start(offset))?;
+        if self.position != offset {
+            self.position = self.inner.seek(SeekFrom::Start(offset))?;
         }
-        let got = read_up_to(&mut self.inner, space)?;
-        self.at += got as u64;
-        Ok(got)
+        let len = read_up_to(&mut self.inner, space)?;
+        self.position += len as u64;
+        Ok(len)
     }
 
-    /// Copies `len` bytes from a short piece that has them.
+    /// Copies `len` bytes from a short piece; `false` if no piece has them.
     fn copy_piece(&self, offset: u64, len: usize, block: &mut Reused) -> bool {
-        let found = self.pieces.iter().find_map(|(start, piece)| {
-            let from = usize::try_from(offset.checked_sub(*start)?).ok()?;
-            piece.get(from..from.checked_add(len)?)
-        });
-        found.is_some_and(|bytes| {
-            block.space(len).copy_from_slice(bytes);
-            true
-        })
+        let in_older = self.older.get(offset, len);
+        let Some(bytes) = in_older.or_else(|| self.newer.get(offset, len)) else {
+            return false;
+        };
+        block.space(len).copy_from_slice(bytes);
+        true
+    }
+
+    /// Reads a short piece, which replaces the older one.
+    fn read_piece(&mut self, offset: u64, len: usize) -> io::Result<()> {
+        let mut bytes = core::mem::take(&mut self.older.bytes);
+        bytes.resize(len, 0);
+        let len = self.fill(offset, &mut bytes)?;
+        bytes.truncate(len);
+        let piece = Piece { offset, bytes };
+        self.older = core::mem::replace(&mut self.newer, piece);
+        Ok(())
     }
 }
 
@@ -159,23 +184,18 @@ impl<R: Read + Seek> Source for FileSource<R> {
             if self.copy_piece(offset, len, block) {
                 return Ok(());
             }
-            let mut piece = core::mem::take(&mut self.pieces[0].1);
-            piece.resize(PIECE.min(left), 0);
-            let got = self.fill(offset, &mut piece)?;
-            piece.truncate(got);
-            self.pieces[0] = (offset, piece);
-            self.pieces.swap(0, 1);
-            if self.copy_piece(offset, len.min(got), block) {
+            self.read_piece(offset, PIECE.min(left))?;
+            let len = len.min(self.newer.bytes.len());
+            if self.copy_piece(offset, len, block) {
                 return Ok(());
             }
         }
         let space = block.space(len);
-        let got = if len == 0 {
+        block.len = if len == 0 {
             0
         } else {
             self.fill(offset, space)?
         };
-        block.len = got;
         Ok(())
     }
 
@@ -186,16 +206,16 @@ impl<R: Read + Seek> Source for FileSource<R> {
 
 /// Fills as much of `space` as the reader has.
 fn read_up_to(reader: &mut impl Read, space: &mut [u8]) -> io::Result<usize> {
-    let mut got = 0;
-    while let Some(rest) = space.get_mut(got..).filter(|r| !r.is_empty()) {
+    let mut len = 0;
+    while let Some(rest) = space.get_mut(len..).filter(|rest| !rest.is_empty()) {
         match reader.read(rest) {
             Ok(0) => break,
-            Ok(n) => got += n,
+            Ok(count) => len += count,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }
     }
-    Ok(got)
+    Ok(len)
 }
 
 /// A pipe, read forwards only: for walking a trace in file order as it arrives.
@@ -217,15 +237,15 @@ fn read_up_to(reader: &mut impl Read, space: &mut [u8]) -> io::Result<usize> {
 #[derive(Debug)]
 pub struct PipeSource<R> {
     inner: R,
-    /// File offset of the first byte still held.
+    /// File offset of the first byte in memory.
     start: u64,
-    /// Grows with the bytes that arrive, whatever length is asked for.
+    /// Grows with the bytes that arrive, and not with the length that is requested.
     memory: Vec<u8>,
-    /// Where in `memory` the bytes are that are held.
+    /// The part of `memory` that contains bytes.
     held: Range<usize>,
 }
 
-/// Least bytes that there is memory for when a pipe is read: as much as it holds on most systems.
+/// The memory for a read has at least this many bytes: as many as a pipe contains on most systems.
 const PIPE: usize = 1 << 16;
 
 impl<R: Read> PipeSource<R> {
@@ -239,8 +259,8 @@ impl<R: Read> PipeSource<R> {
         }
     }
 
-    /// Reads until `len` bytes are held, or the pipe ends. What has arrived beyond them is read
-    /// too, as far as there is memory.
+    /// Reads until `len` bytes are in memory, or the pipe ends. Further bytes that have arrived are
+    /// also read, as far as there is memory.
     fn fetch(&mut self, len: usize) -> io::Result<()> {
         if self.held.len() >= len {
             return Ok(());
@@ -249,15 +269,15 @@ impl<R: Read> PipeSource<R> {
         self.held = 0..self.held.len();
         while self.held.len() < len {
             if self.held.end == self.memory.len() {
-                let most = len.saturating_add(PIPE);
-                self.memory
-                    .resize((self.memory.len() * 2).clamp(PIPE, most), 0);
+                let max_len = len.saturating_add(PIPE);
+                let new_len = (self.memory.len() * 2).clamp(PIPE, max_len);
+                self.memory.resize(new_len, 0);
             }
             let space = self.memory.get_mut(self.held.end..).unwrap_or_default();
             match self.inner.read(space) {
                 Ok(0) => break,
-                // A reader that claims more than there was space for must not be believed.
-                Ok(got) => self.held.end += got.min(space.len()),
+                // A faulty reader may return a number that is larger than the space.
+                Ok(count) => self.held.end += count.min(space.len()),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
@@ -265,15 +285,13 @@ impl<R: Read> PipeSource<R> {
         Ok(())
     }
 
-    /// Drops up to `count` bytes that are held, and returns how many.
+    /// Drops up to `count` bytes from memory, and returns how many.
     fn drop_held(&mut self, count: u64) -> u64 {
-        let gone = self
-            .held
-            .len()
-            .min(usize::try_from(count).unwrap_or(usize::MAX));
-        self.held.start += gone;
-        self.start += gone as u64;
-        gone as u64
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let dropped = self.held.len().min(count);
+        self.held.start += dropped;
+        self.start += dropped as u64;
+        dropped as u64
     }
 }
 
@@ -291,12 +309,12 @@ impl<R: Read> Source for PipeSource<R> {
         // Skipped bytes are read and dropped piece by piece to bound the memory.
         while skip > 0 {
             self.fetch(1)?;
-            let gone = self.drop_held(skip);
-            if gone == 0 {
+            let dropped = self.drop_held(skip);
+            if dropped == 0 {
                 block.space(0);
                 return Ok(());
             }
-            skip -= gone;
+            skip -= dropped;
         }
         self.fetch(len)?;
         let held = self.memory.get(self.held.clone()).unwrap_or_default();
@@ -310,7 +328,7 @@ impl<R: Read> Source for PipeSource<R> {
     }
 }
 
-/// The complete content of a pipe, for reading it in time order: in memory up to a limit, beyond it
+/// The complete content of a pipe, to read it in time order: in memory if it fits a limit, otherwise
 /// in a file that the caller provides.
 ///
 /// ```
@@ -330,9 +348,9 @@ impl<R: Read> Source for PipeSource<R> {
 /// ```
 #[derive(Debug)]
 pub enum Spooled<F> {
-    /// All of it in memory.
+    /// The whole content is in memory.
     Memory(Vec<u8>),
-    /// All of it in the caller's file.
+    /// The whole content is in the caller's file.
     File(FileSource<F>),
 }
 
@@ -462,7 +480,8 @@ mod tests {
             &[PIPE - 1, 1, PIPE + 1],
             &[usize::MAX],
         ] {
-            // As buffers are walked: the header, that of the next buffer, and then all bytes.
+            // The order in which buffers are walked: the header, the header of the next buffer, and
+            // then all bytes.
             for buffer in [100, 4_096, PIPE, PIPE + 1, 150_000] {
                 let mut pipe = PipeSource::new(Pieces {
                     rest: &bytes,

@@ -1,22 +1,25 @@
-//! Stale records: what the first buffer of a merge still holds of an earlier use of its memory.
+//! Stale records: records that a merge left in the memory of the first buffer.
 //!
 //! Merges of Windows 10 and later state two ends of the first buffer: `SavedOffset` after the
-//! header event, and `Offset` further on. What lies between is nearly always a record that another
-//! buffer has once more.
+//! header event, and `Offset` further on. Between them is nearly always a record that another
+//! buffer also contains.
 
 use std::collections::HashMap;
 
 use super::damage::{Log, Mode};
 use super::index::{BufferEntry, Layout};
-use super::loaded::Loaded;
+use super::loaded::{Loaded, RecordRef};
+use super::record::Record;
 use super::records::decode;
 use super::source::Source;
+use crate::Ticks;
 
-/// Records after the header event that are looked for; merges leave one.
+/// At most this many records after the header event are searched in other buffers. Merges leave
+/// one.
 const MAX_RECORDS: usize = 256;
 
-/// Offsets of the stale records in the first buffer, ascending. Only the buffers that begin no
-/// later than they do are searched. Faults are left to the readers, which find them again.
+/// Offsets of the stale records in the first buffer, ascending. Only buffers that do not begin
+/// after them are searched. Readers find faults again and report them.
 pub(super) fn find<S: Source>(
     source: &mut S,
     buffers: &[BufferEntry],
@@ -26,38 +29,66 @@ pub(super) fn find<S: Source>(
     let Some((first, others)) = buffers.split_first() else {
         return stale;
     };
-    if first.saved == 0 || first.offset != 0 {
+    if first.header_end == 0 || first.offset != 0 {
         return stale;
     }
-    let (mut log, mut loaded) = (Log::new(Mode::Salvage), Loaded::<S::Block>::default());
-    let mut scratch = S::Block::default();
-    let mut records = Vec::new();
-    let mut load = |entry: &BufferEntry, loaded: &mut Loaded<S::Block>, records: &mut Vec<_>| {
-        let read = loaded.read(source, entry, &mut scratch).is_ok();
-        read && decode(*entry, layout, loaded, records, &mut log, false).is_ok()
+    let mut loader = Loader {
+        source,
+        layout,
+        log: Log::new(Mode::Salvage),
+        loaded: Loaded::default(),
+        scratch: S::Block::default(),
+        records: Vec::new(),
     };
-    // Offsets by the bytes of the records, and the time of the last one.
-    let (mut left, mut last) = (HashMap::<Box<[u8]>, u32>::new(), i64::MIN);
-    if load(first, &mut loaded, &mut records) {
-        let records = records.iter().map(|record| loaded.record_at(*record));
-        let after = records.filter(|record| record.location().in_buffer >= first.saved);
-        for record in after.take(MAX_RECORDS) {
-            left.insert(record.bytes().into(), record.location().in_buffer);
-            last = last.max(record.timestamp().get());
-        }
+    // Offsets of the records that may be stale, by their bytes.
+    let mut candidates = HashMap::<Box<[u8]>, u32>::new();
+    let mut latest = Ticks::MIN;
+    let after_header = loader
+        .load(first)
+        .filter(|record| record.location().in_buffer >= first.header_end);
+    for record in after_header.take(MAX_RECORDS) {
+        candidates.insert(record.bytes().into(), record.location().in_buffer);
+        latest = latest.max(record.timestamp());
     }
-    for entry in others
-        .iter()
-        .filter(|entry| entry.first_timestamp.get() <= last)
-    {
-        if left.is_empty() {
+    for entry in others {
+        if candidates.is_empty() {
             break;
         }
-        if load(entry, &mut loaded, &mut records) {
-            let records = records.iter().map(|record| loaded.record_at(*record));
-            stale.extend(records.filter_map(|record| left.remove(record.bytes())));
+        if entry.first_timestamp <= latest {
+            for record in loader.load(entry) {
+                stale.extend(candidates.remove(record.bytes()));
+            }
         }
     }
     stale.sort_unstable();
     stale
+}
+
+/// Reads buffers, one at a time, into the same memory.
+struct Loader<'a, S: Source> {
+    source: &'a mut S,
+    layout: &'a Layout,
+    log: Log,
+    loaded: Loaded<S::Block>,
+    scratch: S::Block,
+    records: Vec<RecordRef>,
+}
+
+impl<S: Source> Loader<'_, S> {
+    /// The records of a buffer; none if it cannot be read.
+    fn load(&mut self, entry: &BufferEntry) -> impl Iterator<Item = Record<'_>> {
+        self.records.clear();
+        let Loader {
+            loaded,
+            records,
+            log,
+            ..
+        } = self;
+        let read = loaded.read(self.source, entry, &mut self.scratch);
+        if read.is_err() || decode(*entry, self.layout, loaded, records, log, false).is_err() {
+            records.clear();
+        }
+        let loaded = &self.loaded;
+        self.records.iter().map(|record| loaded.record_at(*record))
+    }
 }

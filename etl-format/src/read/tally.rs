@@ -1,85 +1,127 @@
-//! The damage map of a reader that reads buffers in any order.
+//! The damage of a trace whose buffers are read in any order.
 
 use super::damage::{Damage, Log, Mode};
 use super::index::BufferEntry;
 
-/// Collects the record counts and faults of buffers. At the end it computes how many records
-/// precede and follow each fault.
+/// Collects the record counts and the damage of buffers. At the end it computes how many records
+/// are before and after each damaged range.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    /// Faults among the buffers: known from the start.
-    buffers: Vec<Damage>,
-    /// Faults among records: offset of the buffer, and the fault with the records before it there.
-    records: Vec<(u64, Damage)>,
-    /// Offset, end and records of each buffer that was read.
-    counts: Vec<(u64, u64, u64)>,
-    /// The map: until it is complete, the faults in the order in which they were found.
-    map: Vec<Damage>,
+    /// Damage among the buffers, which is found when the trace is opened.
+    among_buffers: Vec<Damage>,
+    among_records: Vec<RecordDamage>,
+    /// The buffers that were read.
+    counts: Vec<BufferCount>,
+    /// All damage; until it is complete, in the order in which it was found.
+    damage: Vec<Damage>,
+}
+
+/// Damage among the records of a buffer, with the number of the buffer's records before it.
+#[derive(Debug)]
+struct RecordDamage {
+    /// File offset of the buffer.
+    buffer_offset: u64,
+    damage: Damage,
+}
+
+/// A buffer that was read; ordered by file offset.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct BufferCount {
+    offset: u64,
+    end: u64,
+    records: u64,
 }
 
 impl Tally {
     /// Starts with the damage found among the buffers.
     pub fn new(buffers: Vec<Damage>) -> Self {
-        let map = buffers.clone();
         Tally {
-            buffers,
-            records: Vec::new(),
+            damage: buffers.clone(),
+            among_buffers: buffers,
+            among_records: Vec::new(),
             counts: Vec::new(),
-            map,
         }
     }
 
     /// Adds the result of a buffer that was read to its end.
     pub fn close(&mut self, entry: &BufferEntry, records: u64, damage: Vec<Damage>) {
         let offset = entry.offset;
-        self.counts
-            .push((offset, offset.saturating_add(entry.stored.into()), records));
-        self.map.extend(damage.iter().cloned());
-        self.records
-            .extend(damage.into_iter().map(|damage| (offset, damage)));
+        self.counts.push(BufferCount {
+            offset,
+            end: offset.saturating_add(entry.stored.into()),
+            records,
+        });
+        self.damage.extend(damage.iter().cloned());
+        for damage in damage {
+            self.among_records.push(RecordDamage {
+                buffer_offset: offset,
+                damage,
+            });
+        }
     }
 
-    /// Puts the map in file order and fills in the counts.
+    /// Puts the damage in the order of the file and sets the counts.
     pub fn finish(&mut self) {
-        if self.buffers.is_empty() && self.records.is_empty() {
+        if self.among_buffers.is_empty() && self.among_records.is_empty() {
             return;
         }
-        self.counts.sort_unstable();
-        let mut sum = 0u64;
-        for (_, _, count) in &mut self.counts {
-            let before = sum;
-            sum = sum.saturating_add(*count);
-            *count = before;
-        }
-        // Records in the buffers that end before `offset`.
-        let before = |offset: u64| {
-            let n = self.counts.partition_point(|&(_, end, _)| end <= offset);
-            self.counts.get(n).map_or(sum, |&(_, _, before)| before)
-        };
-        let buffers = self
-            .buffers
-            .drain(..)
-            .map(|damage| (before(damage.range.start), damage));
-        let records = self
-            .records
-            .drain(..)
-            .map(|(offset, damage)| (before(offset), damage));
+        let before = RecordsBefore::new(core::mem::take(&mut self.counts));
         let mut log = Log {
-            records: sum,
+            records: before.total,
             ..Log::new(Mode::Salvage)
         };
-        log.damage = buffers
-            .chain(records)
-            .map(|(before, damage)| Damage {
-                records_before: damage.records_before.saturating_add(before),
-                ..damage
-            })
-            .collect();
+        for damage in self.among_buffers.drain(..) {
+            let records = before.offset(damage.range.start);
+            log.damage.push(with_records_before(damage, records));
+        }
+        for RecordDamage {
+            buffer_offset,
+            damage,
+        } in self.among_records.drain(..)
+        {
+            let records = before.offset(buffer_offset);
+            log.damage.push(with_records_before(damage, records));
+        }
         log.finish();
-        self.map = log.damage;
+        self.damage = log.damage;
     }
 
-    pub fn map(&self) -> &[Damage] {
-        &self.map
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+}
+
+fn with_records_before(mut damage: Damage, records: u64) -> Damage {
+    damage.records_before = damage.records_before.saturating_add(records);
+    damage
+}
+
+/// Numbers of records before offsets in the file.
+struct RecordsBefore {
+    /// Each buffer with the number of records before it.
+    buffers: Vec<BufferCount>,
+    /// Records of all buffers.
+    total: u64,
+}
+
+impl RecordsBefore {
+    fn new(mut buffers: Vec<BufferCount>) -> Self {
+        buffers.sort_unstable();
+        let mut total = 0u64;
+        for buffer in &mut buffers {
+            let before = total;
+            total = total.saturating_add(buffer.records);
+            buffer.records = before;
+        }
+        RecordsBefore { buffers, total }
+    }
+
+    /// Records in the buffers that end at or before an offset.
+    fn offset(&self, offset: u64) -> u64 {
+        let index = self.buffers.partition_point(|buffer| buffer.end <= offset);
+        match self.buffers.get(index) {
+            Some(buffer) => buffer.records,
+            None => self.total,
+        }
     }
 }

@@ -1,24 +1,25 @@
 //! A trace with an index of its buffers.
 
-use crate::Ticks;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 
+use crate::Ticks;
 use crate::clock::Clock;
 use crate::constants::{CompressionFormat, LogFileMode};
 use crate::error::{Error, Result};
 use crate::headers::FileHeader;
 
 use super::damage::{Damage, Log, Mode, Note};
-use super::index::{BufferEntry, BufferWalk, Index};
+use super::index::{BufferEntry, BufferWalk, Extent, Index};
+use super::opening::Opened;
 use super::options::{Options, Order, OrderCheck};
 use super::records::{Records, scan};
 use super::sequence::sequence_notes;
 use super::source::{FileSource, Source};
 use super::stale;
 
-/// A trace with an index of its buffers, whose records are not read yet. The index takes some 40
+/// A trace with an index of its buffers, whose records are not read yet. The index has about 40
 /// bytes per buffer.
 ///
 /// ```
@@ -54,7 +55,7 @@ impl Trace<FileSource<File>> {
     /// ```
     ///
     /// # Errors
-    /// As [`Trace::open`], and when the file cannot be opened.
+    /// As [`Trace::open`], and if the file cannot be opened.
     pub fn open_path(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
         Trace::open(FileSource::new(File::open(path)?)?, options)
     }
@@ -64,16 +65,18 @@ impl<S: Source> Trace<S> {
     /// Reads the header event and every buffer's header.
     ///
     /// # Errors
-    /// When the bytes are no trace that can be read; in [`Mode::Strict`] also at the first damaged
-    /// buffer, or when buffers are missing.
+    /// If the bytes are not a readable trace; in [`Mode::Strict`] also at the first damaged buffer,
+    /// or if buffers are missing.
     pub fn open(mut source: S, options: &Options) -> Result<Self> {
         let mut log = Log::new(options.mode);
         let limits = &options.limits;
-        let (mut walk, header) = BufferWalk::open(&mut source, limits, &mut log)?;
+        let Opened { mut walk, header } = BufferWalk::open(&mut source, limits, &mut log)?;
         let format = walk.layout.format;
         let mut buffers = Vec::new();
         let mut block = S::Block::default();
-        while let Some(entry) = walk.next(&mut source, &mut block, false, limits, &mut log)? {
+        while let Some(entry) =
+            walk.next(&mut source, &mut block, Extent::Head, limits, &mut log)?
+        {
             limits.check(entry.offset)?;
             buffers.push(entry);
         }
@@ -81,14 +84,13 @@ impl<S: Source> Trace<S> {
             layout, mut notes, ..
         } = walk;
         // If a buffer's first record has no timestamp, a later one is used.
-        let unknown = |e: &BufferEntry| e.first_timestamp == Ticks::MIN;
         scan(
             &mut source,
             &mut buffers,
             &layout,
             Mode::Salvage,
             1,
-            unknown,
+            |entry| entry.first_timestamp == Ticks::MIN,
         )?;
         notes.extend(sequence_notes(&mut buffers, header.mode));
         let clock = if header.is_known() {
@@ -96,16 +98,15 @@ impl<S: Source> Trace<S> {
         } else {
             assumed_clock(&buffers)
         };
-        let (options, damage) = (*options, log.damage);
         let stale = stale::find(&mut source, &buffers, &layout);
         let index = Index {
-            options,
+            options: *options,
             header,
             clock,
             buffers,
             layout,
             notes,
-            damage,
+            damage: log.damage,
             stale,
         };
         Ok(Trace {
@@ -115,7 +116,7 @@ impl<S: Source> Trace<S> {
         })
     }
 
-    /// The options.
+    /// The options with which the trace was opened.
     #[must_use]
     pub fn options(&self) -> Options {
         self.index.options
@@ -132,8 +133,8 @@ impl<S: Source> Trace<S> {
         &self.index.header
     }
 
-    /// The clock of the trace's timestamps. Where the header event is lost
-    /// ([`FileHeader::is_known`]), times count from the first record, by [`Clock::assumed`].
+    /// The clock of the trace's timestamps. If the header event is lost
+    /// ([`FileHeader::is_known`]), the clock of [`Clock::assumed`] from the first record on.
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.index.clock
@@ -159,8 +160,8 @@ impl<S: Source> Trace<S> {
         &self.index.stale
     }
 
-    /// How many buffers of a circular file are gone since newer ones were written over them; `None`
-    /// where none are, or where the file is not circular.
+    /// How many buffers of a circular file are missing because newer buffers were written over them;
+    /// `None` if there are none, or if the file is not circular.
     #[must_use]
     pub fn overwritten(&self) -> Option<u64> {
         let Index {
@@ -172,64 +173,68 @@ impl<S: Source> Trace<S> {
         if !header.mode.has(LogFileMode::CIRCULAR) {
             return None;
         }
-        // The header's buffer stays where it is.
+        // The buffer with the header is never overwritten.
         let numbers = buffers.iter().skip(1).filter(|b| !b.rebuilt);
         let first = numbers.map(|b| b.sequence_number).min()?;
-        // The header's buffer is number 0, and the next one 1, or what follows on those that are
-        // kept.
-        let gone = first.saturating_sub(i64::from(header.start_buffers.max(1)));
-        // A number is missing as well where a buffer stayed empty: the file has to have been full.
-        let found = buffers.len() as u64;
-        let next = found
+        // The header's buffer has number 0, and the next one the number of the buffers that are
+        // never overwritten.
+        let overwritten = first.saturating_sub(i64::from(header.start_buffers.max(1)));
+        let overwritten = u64::try_from(overwritten).ok().filter(|count| *count > 0)?;
+        // Numbers are also missing for buffers that stayed empty, so the file must have been full.
+        let count = buffers.len() as u64;
+        let next_end = count
             .saturating_add(1)
             .saturating_mul(u64::from(header.buffer_size));
-        let full = header.maximum_bytes().is_some_and(|maximum| next > maximum);
-        let wrapped = notes.iter().any(|n| matches!(n, Note::Reordered { .. }));
-        let counted = u64::from(header.buffers_written) > found;
-        u64::try_from(gone)
-            .ok()
-            .filter(|gone| *gone > 0 && (full || wrapped || counted))
+        let is_full = header
+            .maximum_bytes()
+            .is_some_and(|maximum| next_end > maximum);
+        let is_wrapped = notes
+            .iter()
+            .any(|note| matches!(note, Note::Reordered { .. }));
+        let counts_more = u64::from(header.buffers_written) > count;
+        (is_full || is_wrapped || counts_more).then_some(overwritten)
     }
 
-    /// Damage among the buffers, without counts of records. The map of a reader
-    /// ([`Records::damage`]) contains these faults with their counts, and those among records.
+    /// Damage among the buffers, without counts of records. [`Records::damage`] contains these
+    /// ranges with their counts, and damage among records.
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.index.damage
     }
 
-    /// The compression format that its (first) file header names for compressed buffers; see
-    /// [`BufferEntry::format`] for that of each.
+    /// The compression format that the first file header names. [`BufferEntry::format`] is the
+    /// format of each buffer.
     #[must_use]
     pub fn compression(&self) -> CompressionFormat {
         self.format
     }
 
-    /// Leaves out buffers that are copies of another one with their number, byte by byte. Returns
-    /// the remarks on the trace, which name them, by offset.
+    /// Removes buffers that are copies of another buffer with the same number, byte for byte.
+    /// Returns the notes on the trace by offset, with a note for each removed buffer.
     ///
     /// # Errors
     /// Errors of the source.
-    pub(crate) fn leave_copies(&mut self) -> Result<Vec<Note>> {
+    pub(crate) fn remove_copies(&mut self) -> Result<Vec<Note>> {
         let mut notes = self.index.notes.clone();
         notes.sort_by_key(Note::offset);
-        let mut twice = BTreeMap::new();
+        let mut note_of_offset = BTreeMap::new();
+        let mut repeated_numbers = BTreeSet::new();
         for (index, note) in notes.iter().enumerate() {
             if let Note::SequenceTwice { offset, number } = *note {
-                twice.insert(offset, (number, index));
+                note_of_offset.insert(offset, index);
+                repeated_numbers.insert(number);
             }
         }
-        let numbers: BTreeSet<_> = twice.values().map(|(number, _)| *number).collect();
-        let mut known = BTreeMap::new();
+        let mut entry_of_number = BTreeMap::new();
         let mut kept = Vec::with_capacity(self.index.buffers.len());
         for entry in core::mem::take(&mut self.index.buffers) {
             if entry.is_header() {
                 // Numbers start again.
-                known.clear();
+                entry_of_number.clear();
             }
             let number = entry.sequence_number;
-            if let Some((_, index)) = twice.get(&entry.offset)
-                && let Some(earlier) = known.get(&number)
+            if let Some(index) = note_of_offset.get(&entry.offset)
+                && let Some(earlier) = entry_of_number.get(&number)
                 && self.is_copy(earlier, &entry)?
                 && let Some(note) = notes.get_mut(*index)
             {
@@ -239,8 +244,8 @@ impl<S: Source> Trace<S> {
                 };
                 continue;
             }
-            if numbers.contains(&number) {
-                known.insert(number, entry);
+            if repeated_numbers.contains(&number) {
+                entry_of_number.insert(number, entry);
             }
             kept.push(entry);
         }
@@ -249,17 +254,22 @@ impl<S: Source> Trace<S> {
     }
 
     /// Whether two buffers have the same bytes.
-    fn is_copy(&mut self, one: &BufferEntry, other: &BufferEntry) -> Result<bool> {
-        let mut blocks = [S::Block::default(), S::Block::default()];
-        if one.stored != other.stored {
+    fn is_copy(&mut self, first: &BufferEntry, second: &BufferEntry) -> Result<bool> {
+        if first.stored != second.stored {
             return Ok(false);
         }
-        for (entry, block) in [one, other].into_iter().zip(&mut blocks) {
-            let read = self.source.read(entry.offset, entry.stored as usize, block);
-            read.map_err(|e| Error::new(entry.offset, e.into()))?;
-        }
-        let [one, other] = &blocks;
-        Ok(one.as_ref() == other.as_ref())
+        let first = self.read_stored(first)?;
+        let second = self.read_stored(second)?;
+        Ok(first.as_ref() == second.as_ref())
+    }
+
+    /// The bytes of a buffer as they are in the file.
+    fn read_stored(&mut self, entry: &BufferEntry) -> Result<S::Block> {
+        let mut block = S::Block::default();
+        self.source
+            .read(entry.offset, entry.stored as usize, &mut block)
+            .map_err(|e| Error::new(entry.offset, e.into()))?;
+        Ok(block)
     }
 
     /// Reads the records.
@@ -311,7 +321,7 @@ impl<S: Source> Trace<S> {
     }
 }
 
-/// The clock of a trace without header event: times count from the first record.
+/// The clock of a trace without header event, from the first record on.
 fn assumed_clock(buffers: &[BufferEntry]) -> Clock {
     let data = buffers.iter().filter(|b| !b.is_header());
     let first = data

@@ -23,20 +23,33 @@ struct Shape {
     header: u8,
 }
 
-const UNKNOWN_SHAPE: Shape = known(0, 0, 8);
+impl Shape {
+    const UNKNOWN: Shape = Shape::new(0, 0, 8);
 
-const fn known(size_at: usize, timestamp_at: usize, header: usize) -> Shape {
-    Shape {
-        size_at: size_at as u8,
-        timestamp_at: timestamp_at as u8,
-        header: header as u8,
+    const fn new(size_at: usize, timestamp_at: usize, header: usize) -> Self {
+        Shape {
+            size_at: size_at as u8,
+            timestamp_at: timestamp_at as u8,
+            header: header as u8,
+        }
+    }
+
+    #[inline(always)]
+    fn of(kind: RecordKind) -> Self {
+        SHAPES
+            .get(usize::from(kind.0))
+            .copied()
+            .unwrap_or(Shape::UNKNOWN)
     }
 }
 
-/// The shapes by kind byte. Kinds up to SYSTEM/COMPACT and PERFINFO keep the hook id in the second
-/// half of the second word and the size in the first half.
+/// Bytes of the header of a COMPACT record: a SYSTEM header without the CPU times.
+const COMPACT_HEADER_SIZE: usize = 0x18;
+
+/// The shapes by kind byte. SYSTEM, COMPACT and PERFINFO records have the size in the first half of
+/// the second word and the hook in the second half.
 const SHAPES: [Shape; 256] = {
-    let mut shapes = [UNKNOWN_SHAPE; 256];
+    let mut shapes = [Shape::UNKNOWN; 256];
     let mut kind = 0;
     while kind < 256 {
         // Evaluated by the compiler, where an index out of bounds is an error of the build.
@@ -44,24 +57,26 @@ const SHAPES: [Shape; 256] = {
         let shape = &mut shapes[kind];
         *shape = match RecordKind(kind as u8) {
             RecordKind::SYSTEM32 | RecordKind::SYSTEM64 => {
-                known(kernel::SIZE, kernel::TIMESTAMP, SystemHeader::SIZE)
+                Shape::new(kernel::SIZE, kernel::TIMESTAMP, SystemHeader::SIZE)
             }
             RecordKind::COMPACT32 | RecordKind::COMPACT64 => {
-                known(kernel::SIZE, kernel::TIMESTAMP, 0x18)
+                Shape::new(kernel::SIZE, kernel::TIMESTAMP, COMPACT_HEADER_SIZE)
             }
-            RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => known(
+            RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => Shape::new(
                 kernel::SIZE,
                 kernel::PERFINFO_TIMESTAMP,
                 PerfInfoHeader::SIZE,
             ),
-            RecordKind::FULL32 | RecordKind::FULL64 => known(0, full::TIMESTAMP, FullHeader::SIZE),
+            RecordKind::FULL32 | RecordKind::FULL64 => {
+                Shape::new(0, full::TIMESTAMP, FullHeader::SIZE)
+            }
             RecordKind::INSTANCE32 | RecordKind::INSTANCE64 => {
-                known(0, full::TIMESTAMP, InstanceHeader::SIZE)
+                Shape::new(0, full::TIMESTAMP, InstanceHeader::SIZE)
             }
             RecordKind::EVENT32 | RecordKind::EVENT64 => {
-                known(0, event::TIMESTAMP, EventHeader::SIZE)
+                Shape::new(0, event::TIMESTAMP, EventHeader::SIZE)
             }
-            _ => UNKNOWN_SHAPE,
+            _ => Shape::UNKNOWN,
         };
         kind += 1;
     }
@@ -70,23 +85,23 @@ const SHAPES: [Shape; 256] = {
 
 /// Bytes of the fixed part of a kind's header.
 pub(crate) fn header_len(kind: RecordKind) -> usize {
-    shape(kind).header.into()
+    Shape::of(kind).header.into()
 }
 
 /// Whether records of this kind have thread and process, which come before the timestamp.
 #[inline]
 pub(crate) fn has_thread(kind: RecordKind) -> bool {
-    usize::from(shape(kind).timestamp_at) == event::TIMESTAMP
+    usize::from(Shape::of(kind).timestamp_at) == event::TIMESTAMP
 }
 
 /// Offset of the size in a record of this kind.
 pub(crate) fn size_offset(kind: RecordKind) -> usize {
-    shape(kind).size_at.into()
+    Shape::of(kind).size_at.into()
 }
 
 /// Offset of the timestamp in a record, if it has one.
 pub(crate) fn timestamp_offset(kind: RecordKind, record: &[u8]) -> Option<usize> {
-    match shape(kind).timestamp_at {
+    match Shape::of(kind).timestamp_at {
         0 if kind == RecordKind::MESSAGE => {
             let offset = message_timestamp_at(MessageFlags(record.u16_at(message::FLAGS)?))?;
             (offset + 8 <= record.len()).then_some(offset)
@@ -96,24 +111,15 @@ pub(crate) fn timestamp_offset(kind: RecordKind, record: &[u8]) -> Option<usize>
     }
 }
 
-#[inline(always)]
-fn shape(kind: RecordKind) -> Shape {
-    SHAPES
-        .get(usize::from(kind.0))
-        .copied()
-        .unwrap_or(UNKNOWN_SHAPE)
-}
-
-/// One record found.
+/// A record that was found in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     /// Offset from the start of the buffer.
-    pub at: u32,
+    pub offset: u32,
     /// Bytes of header and payload.
     pub len: u32,
-    /// Kind.
     pub kind: RecordKind,
-    /// Its own timestamp, when it has one.
+    /// Its own timestamp, if it has one.
     pub timestamp: Option<i64>,
 }
 
@@ -125,44 +131,42 @@ pub(crate) enum Stop {
     /// A record begins here but is not complete.
     Short {
         /// Offset of the record in the buffer.
-        at: u32,
-        /// Bytes it claims, or needs.
+        offset: u32,
+        /// Bytes that it states or needs.
         need: u32,
-        /// Bytes there are, or that it claims.
+        /// Bytes that exist, or that it states.
         have: u32,
     },
-    /// The word here begins no record.
+    /// The word at the offset cannot begin a record.
     NoRecord {
         /// Offset in the buffer.
-        at: u32,
-        /// The word.
+        offset: u32,
         word: u32,
     },
 }
 
-/// The record at `at` of a buffer whose data are `data` and whose records end at `fill`.
-///
-/// `data` may be shorter than `fill` in a file that was cut off.
+/// The record at an offset of a buffer. The records end at `fill`; `data` may be shorter if the
+/// file was cut off.
 #[inline(always)]
-pub(crate) fn record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, Stop> {
+pub(crate) fn record_at(data: &[u8], offset: usize, fill: usize) -> Result<Found, Stop> {
     // Most records are long enough that header fields can be taken from one array.
     let end = fill.min(data.len());
-    if let Some(head) = data.get(at..end).and_then(|d| d.first_chunk::<0x18>()) {
+    if let Some(head) = data.get(offset..end).and_then(|d| d.first_chunk::<0x18>()) {
         let [w0, w1, w2, w3, w4, w5, ..] = *head;
         if w3 == 0xc0 {
             let kind = RecordKind(w2);
-            let s = shape(kind);
+            let shape = Shape::of(kind);
             // Few combinations exist, so the compiler sees constant offsets.
-            let (size, timestamp) = match (s.size_at, s.timestamp_at) {
+            let (size, timestamp) = match (shape.size_at, shape.timestamp_at) {
                 (0, 0x10) => (u16::from_le_bytes([w0, w1]), timestamp_in(head, 0x10)),
                 (4, 0x10) => (u16::from_le_bytes([w4, w5]), timestamp_in(head, 0x10)),
                 (4, 0x08) => (u16::from_le_bytes([w4, w5]), timestamp_in(head, 0x08)),
-                _ => return slow_record_at(data, at, fill),
+                _ => return slow_record_at(data, offset, fill),
             };
             let size = usize::from(size);
-            if size >= usize::from(s.header) && size <= end - at {
+            if size >= usize::from(shape.header) && size <= end - offset {
                 return Ok(Found {
-                    at: at as u32,
+                    offset: offset as u32,
                     len: size as u32,
                     kind,
                     timestamp: Some(timestamp),
@@ -170,70 +174,80 @@ pub(crate) fn record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, St
             }
         }
     }
-    slow_record_at(data, at, fill)
+    slow_record_at(data, offset, fill)
 }
 
-/// The timestamp at `at`; the compiler sees that both offsets are in bounds.
+/// The timestamp at an offset; the compiler sees that both offsets are in bounds.
 #[inline(always)]
-fn timestamp_in(head: &[u8; 0x18], at: usize) -> i64 {
-    head.as_slice().i64_at(at).unwrap_or(0)
+fn timestamp_in(head: &[u8; 0x18], offset: usize) -> i64 {
+    head.as_slice().i64_at(offset).unwrap_or(0)
 }
 
 /// Handles what the fast path does not: rare kinds, ends, faults.
 #[cold]
 #[inline(never)]
-fn slow_record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, Stop> {
+fn slow_record_at(data: &[u8], offset: usize, fill: usize) -> Result<Found, Stop> {
     // A record header has at least 8 bytes; fewer remaining bytes are the alignment padding of the
     // last record.
-    if at + 8 > fill {
+    if offset + 8 > fill {
         return Err(Stop::End);
     }
-    let here = at as u32;
-    let left = fill.min(data.len()).saturating_sub(at);
-    let cut = |need: usize| Stop::Short {
-        at: here,
-        need: need as u32,
-        have: left as u32,
-    };
-    let Some(word) = data.u32_at(at).filter(|_| left >= 8) else {
-        return Err(cut(8));
+    let left = fill.min(data.len()).saturating_sub(offset);
+    let Some(word) = data.u32_at(offset).filter(|_| left >= 8) else {
+        return Err(short(offset, 8, left));
     };
     if word == FILLER_WORD || word == 0 {
-        return Err(Stop::NoRecord { at: here, word });
+        return Err(no_record(offset, word));
     }
-    let Some((kind, size)) = classify(data, at, word) else {
-        return Err(Stop::NoRecord { at: here, word });
+    let Some(KindAndSize { kind, size }) = classify(data, offset, word) else {
+        return Err(no_record(offset, word));
     };
-    let s = shape(kind);
-    let least = usize::from(s.header);
-    if size < least {
-        return Err(Stop::Short {
-            at: here,
-            need: least as u32,
-            have: size as u32,
-        });
+    let shape = Shape::of(kind);
+    let min_size = usize::from(shape.header);
+    if size < min_size {
+        return Err(short(offset, min_size, size));
     }
     if size > left {
-        return Err(cut(size));
+        return Err(short(offset, size, left));
     }
-    let timestamp = match s.timestamp_at {
-        0 if kind == RecordKind::MESSAGE => message_timestamp(data, at, size),
+    let timestamp = match shape.timestamp_at {
+        0 if kind == RecordKind::MESSAGE => message_timestamp(data, offset, size),
         0 => None,
-        offset => data.i64_at(at + usize::from(offset)),
+        field => data.i64_at(offset + usize::from(field)),
     };
     Ok(Found {
-        at: here,
+        offset: offset as u32,
         len: size as u32,
         kind,
         timestamp,
     })
 }
 
-/// Kind and size of the record that begins with `word`, or `None` when nothing does.
-fn classify(data: &[u8], at: usize, word: u32) -> Option<(RecordKind, usize)> {
+fn short(offset: usize, need: usize, have: usize) -> Stop {
+    Stop::Short {
+        offset: offset as u32,
+        need: need as u32,
+        have: have as u32,
+    }
+}
+
+fn no_record(offset: usize, word: u32) -> Stop {
+    let offset = offset as u32;
+    Stop::NoRecord { offset, word }
+}
+
+/// What the first words of a record state.
+struct KindAndSize {
+    kind: RecordKind,
+    size: usize,
+}
+
+/// Kind and size of the record that begins with `word`; `None` if the word cannot begin a record.
+fn classify(data: &[u8], offset: usize, word: u32) -> Option<KindAndSize> {
     let top = (word >> 24) as u8;
     if top & MARKER_TRACE == 0 {
-        // It would be the size of a WNODE, as any small number. No known session writes these.
+        // The word could be the size of a WNODE, but so could any small number, and no known session
+        // writes these.
         return None;
     }
     if top & MARKER_EVENT_TRACE != 0 {
@@ -241,25 +255,26 @@ fn classify(data: &[u8], at: usize, word: u32) -> Option<(RecordKind, usize)> {
         // bits. All known real records have them clear, so with bits set only kinds with a known
         // header are accepted.
         let kind = RecordKind((word >> 16) as u8);
-        let s = shape(kind);
-        let known = s.timestamp_at != 0 || kind == RecordKind::MESSAGE;
-        let size = data.u16_at(at + usize::from(s.size_at))?;
-        return (top == 0xc0 || known).then_some((kind, size.into()));
+        let shape = Shape::of(kind);
+        let is_known = shape.timestamp_at != 0 || kind == RecordKind::MESSAGE;
+        let size = data.u16_at(offset + usize::from(shape.size_at))?.into();
+        return (top == 0xc0 || is_known).then_some(KindAndSize { kind, size });
     }
-    let size = usize::from(data.u16_at(at)?);
-    match top & 0x30 {
-        bits if bits == MARKER_MESSAGE => Some((RecordKind::MESSAGE, size)),
-        0x20 => Some((RecordKind::ULONG32, size)),
-        0x30 => Some((RecordKind::ULONG32_TIME, size)),
-        _ => None,
-    }
+    let size = data.u16_at(offset)?.into();
+    let kind = match top & 0x30 {
+        bits if bits == MARKER_MESSAGE => RecordKind::MESSAGE,
+        0x20 => RecordKind::ULONG32,
+        0x30 => RecordKind::ULONG32_TIME,
+        _ => return None,
+    };
+    Some(KindAndSize { kind, size })
 }
 
 /// The timestamp of a WPP message: it follows other optional fields and is not aligned.
-fn message_timestamp(data: &[u8], at: usize, size: usize) -> Option<i64> {
-    let offset = message_timestamp_at(MessageFlags(data.u16_at(at + message::FLAGS)?))?;
-    if offset + 8 <= size {
-        data.i64_at(at + offset)
+fn message_timestamp(data: &[u8], offset: usize, size: usize) -> Option<i64> {
+    let field = message_timestamp_at(MessageFlags(data.u16_at(offset + message::FLAGS)?))?;
+    if field + 8 <= size {
+        data.i64_at(offset + field)
     } else {
         None
     }
@@ -270,67 +285,70 @@ fn message_timestamp_at(flags: MessageFlags) -> Option<usize> {
     flags.has_timestamp().then(|| flags.timestamp_offset())
 }
 
-/// Where the record after one at `at` of `len` bytes begins.
+/// Where the next record begins after a record of `len` bytes.
 #[inline(always)]
-pub(crate) fn next_at(at: u32, len: u32) -> usize {
-    (at as usize + len as usize).next_multiple_of(RECORD_ALIGNMENT)
+pub(crate) fn next_at(offset: u32, len: u32) -> usize {
+    (offset as usize + len as usize).next_multiple_of(RECORD_ALIGNMENT)
 }
 
 /// The start of the filler or zeros after the records; `fill` if there are none.
 pub(crate) fn tail(data: &[u8], fill: usize) -> usize {
     let used = data.get(..fill).unwrap_or(data);
     match used.last() {
-        Some(&byte @ (0 | FILLER)) => used.iter().rposition(|&b| b != byte).map_or(0, |at| at + 1),
+        Some(&byte @ (0 | FILLER)) => {
+            let last_other = used.iter().rposition(|&b| b != byte);
+            last_other.map_or(0, |offset| offset + 1)
+        }
         _ => used.len(),
     }
 }
 
-/// Whether these bytes, which no record takes, are filler or zeros, as far as is to be expected.
+/// Whether all these bytes are filler or zeros.
 pub(crate) fn is_filler(bytes: &[u8]) -> bool {
-    // Nearly always all of it is filler, which is compared a block at a time.
+    // Nearly always all of them are filler, which is compared a block at a time.
     const FILLED: &[u8] = &[FILLER; 256];
     let mut blocks = bytes.chunks(FILLED.len());
     blocks.all(|block| FILLED.starts_with(block) || block.iter().all(|&b| matches!(b, 0 | FILLER)))
 }
 
 /// The timestamp of the first record, from the first bytes of a buffer; the record may be
-/// incomplete. `None` when it has no timestamp or cannot be read.
+/// incomplete. `None` if it has no timestamp or cannot be read.
 pub(crate) fn record_at_head(head: &[u8], fill: usize) -> Option<i64> {
-    let at = BUFFER_HEADER_SIZE;
-    if at + 8 > fill {
+    let offset = BUFFER_HEADER_SIZE;
+    if offset + 8 > fill {
         return None;
     }
-    let (kind, size) = classify(head, at, head.u32_at(at)?)?;
-    let s = shape(kind);
-    if size < usize::from(s.header) || at + size > fill {
+    let KindAndSize { kind, size } = classify(head, offset, head.u32_at(offset)?)?;
+    let shape = Shape::of(kind);
+    if size < usize::from(shape.header) || offset + size > fill {
         return None;
     }
-    match s.timestamp_at {
-        0 => message_timestamp(head, at, size).filter(|_| kind == RecordKind::MESSAGE),
-        offset => head.i64_at(at + usize::from(offset)),
+    match shape.timestamp_at {
+        0 => message_timestamp(head, offset, size).filter(|_| kind == RecordKind::MESSAGE),
+        field => head.i64_at(offset + usize::from(field)),
     }
 }
 
 /// Whether the records of a buffer follow each other up to its fill.
 pub(crate) fn is_intact(data: &[u8], fill: usize) -> bool {
-    let mut at = BUFFER_HEADER_SIZE;
+    let mut offset = BUFFER_HEADER_SIZE;
     loop {
-        match record_at(data, at, fill) {
-            Ok(found) => at = next_at(found.at, found.len),
+        match record_at(data, offset, fill) {
+            Ok(found) => offset = next_at(found.offset, found.len),
             Err(stop) => return stop == Stop::End,
         }
     }
 }
 
-/// The first timestamp in a buffer; earlier records without one take it over.
+/// The first timestamp in a buffer. Records without a timestamp before it have it as well.
 pub(crate) fn first_timestamp(data: &[u8], fill: usize) -> Option<i64> {
-    let mut at = BUFFER_HEADER_SIZE;
+    let mut offset = BUFFER_HEADER_SIZE;
     loop {
-        let found = record_at(data, at, fill).ok()?;
+        let found = record_at(data, offset, fill).ok()?;
         if found.timestamp.is_some() {
             return found.timestamp;
         }
-        at = next_at(found.at, found.len);
+        offset = next_at(found.offset, found.len);
     }
 }
 
@@ -364,7 +382,7 @@ pub(super) mod tests {
         assert_eq!(
             record_at(&data, 0, 40),
             Err(Stop::Short {
-                at: 0,
+                offset: 0,
                 need: 48,
                 have: 40
             })
@@ -372,7 +390,7 @@ pub(super) mod tests {
         assert_eq!(
             record_at(&data[..32], 0, 48),
             Err(Stop::Short {
-                at: 0,
+                offset: 0,
                 need: 48,
                 have: 32
             })
@@ -384,7 +402,7 @@ pub(super) mod tests {
         for byte in [0, 0xff] {
             let stop = record_at(&[byte; 32], 8, 32);
             assert!(
-                matches!(stop, Err(Stop::NoRecord { at: 8, .. })),
+                matches!(stop, Err(Stop::NoRecord { offset: 8, .. })),
                 "{stop:?}"
             );
         }

@@ -1,9 +1,9 @@
-//! Buffers that are flagged with losses, and which buffers of a new trace take over the flags.
+//! Buffers that are flagged with losses, and which buffers of a new trace receive the flags.
 //!
-//! A flag has a place by the buffers around it: events were lost between the first record of the
-//! buffer and that of the processor's next one; a buffer was lost between the last record of the
-//! buffer before and its first one. The buffers of a new trace hold other records, so each of these
-//! places begins a buffer there, too.
+//! A flag means a time: events were lost between the first record of the buffer and the first record
+//! of the processor's next buffer; a buffer was lost between the last record of the previous buffer
+//! and the first record of this one. The buffers of a new trace contain other records, so at each of
+//! these times a new buffer begins there.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use crate::error::Result;
 use crate::read::BufferEntry;
 use crate::write::{Output, Session};
 
-/// What begins or ends with the first record of a buffer.
+/// The losses that begin or end with the first record of a buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub processor: u16,
     /// Loss flags of the buffer.
     flags: BufferFlags,
-    /// Whether it is the processor's first one.
+    /// Whether this is the processor's first buffer.
     is_first: bool,
-    /// Whether events were lost in the processor's buffer before.
-    ends: bool,
-    /// Whether a buffer was lost between this one and the processor's next one.
+    /// Whether events were lost in the processor's previous buffer.
+    ends_loss: bool,
+    /// Whether a buffer was lost between this buffer and the processor's next buffer.
     pub is_before_lost: bool,
 }
 
@@ -34,7 +34,7 @@ impl Place {
 
     /// Prepares the new trace for the first record of the buffer.
     pub fn carry<O: Output>(&self, session: &mut Session<O>) -> Result<()> {
-        if self.ends {
+        if self.ends_loss {
             session.end_losses(self.processor)?;
         }
         if self.flags != BufferFlags(0) {
@@ -59,49 +59,47 @@ impl Flagged {
             .filter(|b| !b.is_header() && !b.rebuilt)
             .collect();
         data.sort_by_key(|b| (b.processor, b.first_timestamp, b.sequence_number));
-        for (index, b) in data.iter().enumerate() {
-            let neighbour = |index: Option<usize>| {
-                let other = index.and_then(|index| data.get(index));
-                other
-                    .filter(|other| other.processor == b.processor)
-                    .map(|other| losses(other))
-            };
-            let before = neighbour(index.checked_sub(1));
-            let after = neighbour(index.checked_add(1));
-            let place = Place {
-                processor: b.processor,
-                flags: losses(b),
-                is_first: before.is_none(),
-                ends: before.is_some_and(|flags| flags.has(BufferFlags::EVENTS_LOST)),
-                is_before_lost: after.is_some_and(|flags| flags.has(BufferFlags::BUFFER_LOST)),
-            };
-            if place.flags != BufferFlags(0) || place.ends || place.is_before_lost {
-                flagged.0.insert(b.offset, place);
+        for buffers in data.chunk_by(|b, next| b.processor == next.processor) {
+            for (index, b) in buffers.iter().enumerate() {
+                let previous = index.checked_sub(1).and_then(|index| buffers.get(index));
+                let next = buffers.get(index + 1);
+                let place = Place {
+                    processor: b.processor,
+                    flags: losses(b),
+                    is_first: previous.is_none(),
+                    ends_loss: previous.is_some_and(|b| losses(b).has(BufferFlags::EVENTS_LOST)),
+                    is_before_lost: next.is_some_and(|b| losses(b).has(BufferFlags::BUFFER_LOST)),
+                };
+                if place.flags != BufferFlags(0) || place.ends_loss || place.is_before_lost {
+                    flagged.0.insert(b.offset, place);
+                }
             }
         }
         flagged
     }
 
-    /// Processors that lost a buffer before their first one.
+    /// Processors that lost a buffer before their first buffer.
     pub fn first_lost(&self) -> impl Iterator<Item = u16> {
-        let first = |place: &&Place| place.is_first && place.flags.has(BufferFlags::BUFFER_LOST);
-        self.0.values().filter(first).map(|place| place.processor)
+        self.0
+            .values()
+            .filter(|place| place.is_first && place.flags.has(BufferFlags::BUFFER_LOST))
+            .map(|place| place.processor)
     }
 
-    /// Whether the flags say where events were lost.
+    /// Whether a buffer is flagged with lost events.
     pub fn has_lost_events(&self) -> bool {
         self.0.values().any(Place::has_lost_events)
     }
 
-    /// Forgets where events were lost.
+    /// Removes the flags for lost events.
     pub fn forget_lost_events(&mut self) {
         for place in self.0.values_mut() {
-            place.ends = false;
-            place.flags = BufferFlags(place.flags.0 & BufferFlags::BUFFER_LOST.0);
+            place.ends_loss = false;
+            place.flags = place.flags.without(BufferFlags::EVENTS_LOST);
         }
     }
 
-    /// The place at the buffer with this offset, once.
+    /// Takes the place at the buffer with this offset.
     #[inline]
     pub fn take(&mut self, offset: u64) -> Option<Place> {
         if self.0.is_empty() {
@@ -111,7 +109,7 @@ impl Flagged {
         }
     }
 
-    /// The places at buffers without a record that was read.
+    /// Takes the places at buffers of which no record was read.
     pub fn take_rest(&mut self) -> impl Iterator<Item = Place> + use<> {
         std::mem::take(&mut self.0).into_values()
     }

@@ -31,21 +31,21 @@ use crate::write::Output;
 use crate::write::record::{Moved, Raw, Record};
 use crate::write::{Finished, Session, SessionConfig, Style};
 
-/// Windows' own limit to the size of a buffer.
+/// The largest size of a buffer that Windows allows.
 const MAX_BUFFER: u32 = 16 << 20;
+
+/// The size of buffers if the header states an impossible size.
+const DEFAULT_BUFFER: u32 = 0x1_0000;
 
 /// The start of the new file: the header event and the other records of buffer 0.
 #[derive(Clone, Debug)]
 pub struct RelogPlan {
-    /// The header event of the new file: that of the source, with the mode of a relogged file and
-    /// no maximum size. It stays a selection ([`FileHeader::is_selection`]). Processors and buffer
-    /// size are raised if the source's buffers exceed them.
+    /// The header event of the new file: the header of the source, with the mode of a relogged file
+    /// and no maximum size. It stays a selection ([`FileHeader::is_selection`]). Processors and
+    /// buffer size are raised if the source's buffers exceed them.
     pub header: FileHeader,
-    /// Complete records after the header event, in time order.
-    extras: Vec<Extra>,
-    /// Whether they were not in time order in the source.
-    unordered: bool,
-    /// Whether buffer 0 of the source holds its header event, so that its records are in here.
+    extras: Extras,
+    /// Whether buffer 0 of the source contains its header event, and its records are the extras.
     from_header_buffer: bool,
     flagged: Flagged,
     /// Buffers that are missing from the source.
@@ -53,10 +53,10 @@ pub struct RelogPlan {
 }
 
 impl RelogPlan {
-    /// Plans for a trace whose records are copied as they are.
+    /// A plan for a trace whose records are copied unchanged.
     ///
     /// # Errors
-    /// When buffer 0 cannot be read.
+    /// If buffer 0 cannot be read.
     pub fn copying<S: read::Source>(trace: &mut read::Trace<S>) -> Result<Self> {
         Self::changing(trace, |record, out| {
             out.extend_from_slice(record.bytes());
@@ -64,131 +64,159 @@ impl RelogPlan {
         })
     }
 
-    /// Plans for a trace whose records are changed on the way: `encode` receives every other record
-    /// of the header's buffer, appends the new record, and returns whether to keep it.
+    /// A plan for a trace whose records are changed: `encode` receives every record of the header's
+    /// buffer except the header event, appends the new record, and returns whether to keep it.
     ///
     /// # Errors
-    /// When buffer 0 cannot be read.
+    /// If buffer 0 cannot be read.
     pub fn changing<S: read::Source>(
         trace: &mut read::Trace<S>,
-        mut encode: impl FnMut(&read::Record<'_>, &mut Vec<u8>) -> bool,
+        encode: impl FnMut(&read::Record<'_>, &mut Vec<u8>) -> bool,
     ) -> Result<Self> {
-        let mut header = trace.header().clone();
-        // Limits of the source's file do not apply to the new one.
-        let mut kept = LogFileMode::NO_PER_PROCESSOR_BUFFERING;
-        if header.is_selection() {
-            kept = kept | LogFileMode::ADD_HEADER;
-        }
-        header.mode = LogFileMode::RELOG | LogFileMode(header.mode.0 & kept.0);
-        header.maximum_file_size = 0;
-        header.start_buffers = header.start_buffers.max(1);
-        let buffers = trace.buffers();
-        let most = buffers
-            .iter()
-            .map(|b| u32::from(b.processor))
-            .max()
-            .unwrap_or(0);
-        header.processors = header
-            .processors
-            .max(most.saturating_add(1))
-            .min(u32::from(PROCESSOR_INDEX_MASK) + 1);
-        let largest = buffers.iter().map(|b| b.fill).max().unwrap_or(0);
-        // A size beyond the limit of Windows is damage, and would be written as filler.
-        let stated = Some(header.buffer_size)
-            .filter(|size| *size <= MAX_BUFFER)
-            .unwrap_or(0x1_0000);
-        header.buffer_size = stated
-            .max(largest)
-            .clamp(1024, 1 << 30)
-            .next_multiple_of(1024);
-        let from_header_buffer = buffers
-            .first()
-            .is_some_and(|b| b.offset == 0 && b.is_header());
-        let flagged = Flagged::of(buffers);
+        let header = relogged_header(trace.header(), trace.buffers());
+        let from_header_buffer = match trace.buffers().first() {
+            Some(first) => first.offset == 0 && first.is_header(),
+            None => false,
+        };
+        let flagged = Flagged::of(trace.buffers());
         let missing = Missing::from(trace);
-        let (mut extras, mut unordered) = (Vec::new(), false);
-        if from_header_buffer {
-            let mut records = trace.records_of(|buffer| buffer.offset == 0);
-            let mut last = i64::MIN;
-            while let Some(record) = records.next_record()? {
-                if record.location().buffer_offset != 0 {
-                    break;
-                }
-                // The header event itself is written from its fields.
-                if record.location().in_buffer as usize == BUFFER_HEADER_SIZE {
-                    continue;
-                }
-                let timestamp = record.timestamp().get();
-                unordered |= timestamp < last;
-                last = timestamp;
-                let mut bytes = Vec::new();
-                if encode(&record, &mut bytes) {
-                    extras.push(Extra {
-                        bytes,
-                        own: own_timestamp(&record),
-                        timestamp: last,
-                    });
-                }
-            }
-        }
-        extras.sort_by_key(|extra| extra.timestamp);
+        let extras = if from_header_buffer {
+            Extras::read(trace, encode)?
+        } else {
+            Extras::default()
+        };
         Ok(RelogPlan {
             header,
             extras,
-            unordered,
             from_header_buffer,
             flagged,
             missing,
         })
     }
-}
 
-impl RelogPlan {
-    /// Records that buffer 0 of the new file has after the header event.
+    /// Number of records in buffer 0 of the new file after the header event.
     pub(super) fn header_records(&self) -> u64 {
-        self.extras.len() as u64
+        self.extras.records.len() as u64
     }
 
-    /// Leaves out all but these buffers without losing anything.
+    /// Leaves out all buffers but these, without counting the others as lost.
     pub(super) fn keep(&mut self, buffers: &[read::BufferEntry]) {
         self.flagged = Flagged::of(buffers);
     }
 
-    /// Whether the records of buffer 0 are in time order but for the header event, which is always
-    /// the first one.
+    /// Whether the records of buffer 0 were in time order except the header event, which is always
+    /// the first record.
     pub(super) fn is_header_late(&self) -> bool {
-        let first = self
-            .extras
-            .first()
-            .map_or(i64::MAX, |extra| extra.timestamp);
-        !self.unordered && first < self.header.timestamp.get()
+        match self.extras.records.first() {
+            Some(first) => self.extras.were_in_order && first.timestamp < self.header.timestamp,
+            None => false,
+        }
     }
 }
 
-/// A record after the header event in buffer 0.
+/// The header of a relogged trace, from the header and the buffers of the source.
+fn relogged_header(source: &FileHeader, buffers: &[read::BufferEntry]) -> FileHeader {
+    let mut header = source.clone();
+    // Limits of the source's file do not apply to the new file.
+    let mut kept_mode = LogFileMode::NO_PER_PROCESSOR_BUFFERING;
+    if header.is_selection() {
+        kept_mode = kept_mode | LogFileMode::ADD_HEADER;
+    }
+    header.mode = LogFileMode::RELOG | LogFileMode(header.mode.0 & kept_mode.0);
+    header.maximum_file_size = 0;
+    header.start_buffers = header.start_buffers.max(1);
+    // A size beyond the limit of Windows is damage, and would be written as filler.
+    if header.buffer_size > MAX_BUFFER {
+        header.buffer_size = DEFAULT_BUFFER;
+    }
+    for buffer in buffers {
+        let processors = u32::from(buffer.processor).saturating_add(1);
+        header.processors = header.processors.max(processors);
+        header.buffer_size = header.buffer_size.max(buffer.fill);
+    }
+    header.processors = header
+        .processors
+        .clamp(1, u32::from(PROCESSOR_INDEX_MASK) + 1);
+    header.buffer_size = header
+        .buffer_size
+        .clamp(1024, 1 << 30)
+        .next_multiple_of(1024);
+    header
+}
+
+/// The records after the header event in buffer 0.
+#[derive(Clone, Debug)]
+struct Extras {
+    /// In time order.
+    records: Vec<Extra>,
+    /// Whether they were in time order in the source.
+    were_in_order: bool,
+}
+
 #[derive(Clone, Debug)]
 struct Extra {
     bytes: Vec<u8>,
-    /// Its own timestamp.
-    own: Option<i64>,
+    own_timestamp: Option<Ticks>,
     /// The timestamp that it was read with.
-    timestamp: i64,
+    timestamp: Ticks,
 }
 
-fn own_timestamp(record: &read::Record<'_>) -> Option<i64> {
-    record.has_own_timestamp().then(|| record.timestamp().get())
+impl Default for Extras {
+    fn default() -> Self {
+        Extras {
+            records: Vec::new(),
+            were_in_order: true,
+        }
+    }
 }
 
-/// Writes the records of a trace into a new one, on the same processors. The caller passes them in
-/// time order per processor.
+impl Extras {
+    fn read<S: read::Source>(
+        trace: &mut read::Trace<S>,
+        mut encode: impl FnMut(&read::Record<'_>, &mut Vec<u8>) -> bool,
+    ) -> Result<Self> {
+        let mut extras = Extras::default();
+        let mut last = Ticks::MIN;
+        let mut source = trace.records_of(|buffer| buffer.offset == 0);
+        while let Some(record) = source.next_record()? {
+            if record.location().buffer_offset != 0 {
+                break;
+            }
+            // The header event itself is written from its fields.
+            if record.location().in_buffer as usize == BUFFER_HEADER_SIZE {
+                continue;
+            }
+            let timestamp = record.timestamp();
+            extras.were_in_order &= timestamp >= last;
+            last = timestamp;
+            let mut bytes = Vec::new();
+            if encode(&record, &mut bytes) {
+                extras.records.push(Extra {
+                    bytes,
+                    own_timestamp: own_timestamp(&record),
+                    timestamp,
+                });
+            }
+        }
+        extras.records.sort_by_key(|extra| extra.timestamp);
+        Ok(extras)
+    }
+}
+
+fn own_timestamp(record: &read::Record<'_>) -> Option<Ticks> {
+    record.has_own_timestamp().then(|| record.timestamp())
+}
+
+/// Writes the records of a trace into a new trace, on the same processors. The caller passes them
+/// in time order per processor.
 ///
-/// The new file is that of a relogger: its buffers have the full size, and their headers have the
-/// end time of the source, so that the same input results in the same bytes. The new header counts
-/// the losses that the source's header counts, and as lost buffers those that are missing from the
-/// source or could not be read whole. If a buffer of the source is flagged with losses, a flagged
-/// buffer begins with the next record of its processor, and so are those after it that hold other
-/// records of that buffer. Records without their own timestamp keep the time that they were read
-/// with. A WPP message may receive a timestamp for that.
+/// The buffers of the new file have the full size, and their headers have the end time of the
+/// source, so that the same input results in the same bytes. The new header counts the losses of the
+/// source's header, and counts buffers as lost that are missing from the source or could not be read
+/// whole. If a buffer of the source is flagged with losses, a flagged buffer begins with the next
+/// record of its processor, and later buffers with records of the same source buffer are flagged as
+/// well. Records without their own timestamp keep the timestamp that readers return. For this a WPP
+/// message may receive a timestamp.
 #[derive(Debug)]
 pub struct Relogger<O: Output> {
     session: Session<O>,
@@ -222,10 +250,10 @@ impl<O: Output> Relogger<O> {
         config.style = Style::Relogger { now };
         config.logger_id = 0;
         config.compressor = compressor;
-        for Extra { bytes, own, .. } in &extras {
+        for extra in &extras.records {
             config.add_header_record(&Raw {
-                bytes,
-                timestamp: own.map(Ticks::new),
+                bytes: &extra.bytes,
+                timestamp: extra.own_timestamp,
             })?;
         }
         let session = Session::create(output, config)?;
@@ -239,7 +267,7 @@ impl<O: Output> Relogger<O> {
     }
 
     /// How many of `threads` threads should read the source ([`read::Records::with_threads`]): all
-    /// of them, or only the caller's own if the new file is compressed, because compression takes
+    /// of them, or only the caller's thread if the new file is compressed, because compression takes
     /// most of the time.
     #[must_use]
     pub fn reading_threads(&self, threads: usize) -> usize {
@@ -265,8 +293,8 @@ impl<O: Output> Relogger<O> {
         self.replace(record, record.bytes())
     }
 
-    /// Writes `bytes` in place of a record, unless buffer 0 has it already. The bytes are a
-    /// complete record with the same timestamp.
+    /// Writes `bytes` instead of a record, unless buffer 0 has it already. The bytes are a complete
+    /// record with the same timestamp.
     ///
     /// # Errors
     /// As [`Session::write`].
@@ -277,17 +305,14 @@ impl<O: Output> Relogger<O> {
         if let Some(place) = self.flagged.take(record.location().buffer_offset) {
             place.carry(&mut self.session)?;
         }
-        let raw = Raw {
-            bytes,
-            timestamp: own_timestamp(record).map(Ticks::new),
-        };
-        self.session.write(
-            record.processor(),
-            &Moved {
-                raw,
-                timestamp: record.timestamp(),
+        let moved = Moved {
+            raw: Raw {
+                bytes,
+                timestamp: own_timestamp(record),
             },
-        )
+            timestamp: record.timestamp(),
+        };
+        self.session.write(record.processor(), &moved)
     }
 
     /// Omits a record, but keeps the loss flags of its buffer.
@@ -300,14 +325,14 @@ impl<O: Output> Relogger<O> {
         };
         place.carry(&mut self.session)?;
         if place.has_lost_events() {
-            // They may have been lost before the next record that is kept.
+            // Events may have been lost before the next record that is kept.
             self.session
                 .flag(place.processor, BufferFlags::EVENTS_LOST)?;
         }
         Ok(())
     }
 
-    /// Counts a record as lost that cannot be written.
+    /// Counts a record that cannot be written as lost.
     ///
     /// # Errors
     /// As [`Session::lose_events`].
@@ -323,8 +348,8 @@ impl<O: Output> Relogger<O> {
         self.session.write(processor, record)
     }
 
-    /// Ends the file. Its end time is that of the source, or that of the latest record if the
-    /// source was not closed. `damage` is what of the source could not be read.
+    /// Ends the file. Copies the end time of the source; if the source was not closed, the end is
+    /// the time of the latest record. `damage` are the ranges of the source that could not be read.
     ///
     /// # Errors
     /// Errors of the output.

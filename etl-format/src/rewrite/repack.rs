@@ -1,9 +1,9 @@
 //! Compresses and decompresses traces buffer by buffer; nothing else changes.
 //!
-//! Records are copied as they are. Every buffer keeps its processor, numbers, timestamps and flags,
+//! Records are copied unchanged. Every buffer keeps its processor, numbers, timestamps and flags,
 //! except the flag for compression. The file headers receive the matching mode and version of the
-//! log format. Decompressing a compressed trace restores the same bytes if the original was laid
-//! out as by a session: buffers of one size, with filler, and no bytes after the last one.
+//! log format. Decompressing a compressed trace restores the same bytes if the original had the
+//! layout of a session: buffers of one size, with filler, and no bytes after the last buffer.
 //!
 //! Both read and write forwards only, so input and output may be pipes.
 
@@ -17,11 +17,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::read::{BufferEntry, Buffers, Note, Options, Source, Stored, SystemHeader};
 
 use super::callback::Callback;
-use crate::pool::{OrderedPool, Work};
+use crate::pool::{Completed, OrderedPool, Take, Work};
 use crate::write::BufferCompressor;
 use crate::write::MAX_THREADS;
 use crate::write::fill;
-use crate::write::packing::{Packed, Packing};
+use crate::write::packing::Packing;
 use crate::write::put::{overwrite, unwritable};
 use crate::{BufferHeader, FileHeader};
 
@@ -32,13 +32,13 @@ const HEADER_EVENT: usize = BUFFER_HEADER_SIZE + SystemHeader::SIZE;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepackReport {
-    /// Buffers.
+    /// Number of buffers.
     pub buffers: u64,
-    /// Buffers that are compressed now.
+    /// Number of buffers that are compressed now.
     pub compressed: u64,
-    /// Bytes of the buffers read.
+    /// Bytes of the buffers that were read.
     pub bytes_in: u64,
-    /// Bytes of the buffers written.
+    /// Bytes of the buffers that were written.
     pub bytes_out: u64,
     /// Bytes in use in the buffers, their headers included: the size without filler and
     /// compression.
@@ -47,7 +47,7 @@ pub struct RepackReport {
     pub was_compressed: bool,
     /// Remarks on the trace that was read.
     pub notes: Vec<Note>,
-    /// Its mode, which the weight of the remarks depends on.
+    /// The mode of the trace, on which the weight of the remarks depends.
     pub mode: LogFileMode,
 }
 
@@ -78,8 +78,8 @@ pub struct Repacker<'f> {
 }
 
 impl<'f> Repacker<'f> {
-    /// Compresses a trace. One that is compressed already is compressed again. A buffer that does
-    /// not become shorter stays uncompressed.
+    /// Compresses a trace, also a trace that is compressed already. A buffer that does not become
+    /// shorter stays uncompressed.
     #[must_use]
     pub fn compress(compressor: BufferCompressor) -> Self {
         Repacker {
@@ -88,7 +88,7 @@ impl<'f> Repacker<'f> {
         }
     }
 
-    /// Decompresses a trace. A trace that is not compressed is only laid out again.
+    /// Decompresses a trace. If it is not compressed, only its filler may change.
     #[must_use]
     pub fn decompress() -> Self {
         Repacker::default()
@@ -100,8 +100,8 @@ impl<'f> Repacker<'f> {
         self.compressor.is_some()
     }
 
-    /// How the trace is read. The bytes written, and an error, are the same for any number of
-    /// threads; each holds up to eight buffers, at most 4 MiB.
+    /// Sets how the trace is read. The bytes written, and an error, are the same for any number of
+    /// threads; each has up to eight buffers in memory, at most 4 MiB.
     #[must_use]
     pub fn options(mut self, options: Options) -> Self {
         self.read = options;
@@ -118,9 +118,9 @@ impl<'f> Repacker<'f> {
     /// Reads a trace and writes it compressed or decompressed.
     ///
     /// # Errors
-    /// When the input is no trace, or its buffers are damaged; errors of the output. For
-    /// decompression, [`crate::ErrorKind::Unwritable`] when a buffer is larger than the size in its
-    /// file header, and [`crate::ErrorKind::Limit`] when that size is larger than the limits allow.
+    /// If the input is not a trace, or its buffers are damaged; errors of the output. For
+    /// decompression, [`crate::ErrorKind::Unwritable`] if a buffer is larger than the size in its
+    /// file header, and [`crate::ErrorKind::Limit`] if that size is larger than the limits allow.
     pub fn run<S: Source, W: Write>(self, input: S, output: &mut W) -> Result<RepackReport> {
         let Repacker {
             compressor,
@@ -134,90 +134,107 @@ impl<'f> Repacker<'f> {
             read.threads
         };
         let options = Options { threads, ..read };
-        let mut out = Repack {
+        let mut repack = Repack {
             output,
-            done: RepackReport::default(),
+            report: RepackReport::default(),
             packing: compressor.map(Packing::new),
-            size: 0,
+            max_buffer: options.limits.buffer,
+            buffer_size: 0,
             memory: Vec::new(),
         };
-        let read = read_buffers(input, &mut out, &options, |bytes| {
+        let read = read_buffers(input, &mut repack, &options, |bytes| {
             if let Some(on_buffer) = &mut on_buffer.0 {
                 on_buffer(bytes);
             }
         });
-        // What was read before an error is written before the error is returned.
-        out.write_packed(true)?;
-        (out.done.notes, out.done.mode) = read?;
-        out.output.flush()?;
-        Ok(out.done)
+        // Buffers before an error are written before the error is returned.
+        repack.write_packed(Take::All)?;
+        read?;
+        repack.output.flush()?;
+        Ok(repack.report)
     }
 }
 
-/// Reads all buffers and passes them to the output. Returns the remarks on the trace and its mode.
+/// Reads all buffers and passes them to the output. At the end, the report has the notes on the
+/// trace and its mode.
 fn read_buffers<S: Source, W: Write>(
     input: S,
     output: &mut Repack<'_, W>,
     options: &Options,
-    mut watch: impl FnMut(u64),
-) -> Result<(Vec<Note>, LogFileMode)> {
+    mut on_buffer: impl FnMut(u64),
+) -> Result<()> {
     let mut buffers = Buffers::open(input, options)?;
-    output.size = buffers.header().buffer_size;
-    let mut take = |entry: BufferEntry, bytes: &[u8]| {
-        output.take(entry, bytes, options)?;
-        watch(entry.stored.into());
-        Ok(())
-    };
+    output.buffer_size = buffers.header().buffer_size;
     let threads = options.threads.clamp(1, MAX_THREADS);
     if threads > 1 && buffers.is_compressed() {
-        read_parallel(&mut buffers, threads, take)?;
+        read_parallel(&mut buffers, threads, output, on_buffer)?;
     } else {
         while let Some(&entry) = buffers.next_buffer()? {
             buffers.check_records()?;
-            take(entry, buffers.bytes())?;
+            output.add(entry, buffers.bytes())?;
+            on_buffer(entry.stored.into());
         }
     }
-    Ok((buffers.notes().to_vec(), buffers.header().mode))
+    output.report.notes = buffers.notes().to_vec();
+    output.report.mode = buffers.header().mode;
+    Ok(())
 }
 
 /// Decompresses buffers.
 struct Decompress;
 
-impl Work for Decompress {
-    /// A buffer and the result of decompressing it.
-    type Job = (Stored, Result<()>);
+/// A buffer, and the result of decompressing it.
+struct DecompressJob {
+    stored: Stored,
+    result: Result<()>,
+}
 
-    fn work(&mut self, (stored, opened): &mut Self::Job) {
-        *opened = stored.decompress().and_then(|()| stored.check_records());
+impl Work for Decompress {
+    type Job = DecompressJob;
+
+    fn work(&mut self, job: &mut DecompressJob) {
+        job.result = match job.stored.decompress() {
+            Ok(()) => job.stored.check_records(),
+            Err(error) => Err(error),
+        };
     }
 }
 
-/// Reads all buffers; other threads decompress them too.
-fn read_parallel<S: Source>(
+/// Reads all buffers, which other threads also decompress.
+fn read_parallel<S: Source, W: Write>(
     buffers: &mut Buffers<S>,
     threads: usize,
-    mut take: impl FnMut(BufferEntry, &[u8]) -> Result<()>,
+    output: &mut Repack<'_, W>,
+    mut on_buffer: impl FnMut(u64),
 ) -> Result<()> {
     let others = (1..threads).map(|_| Decompress).collect();
     let mut pool: OrderedPool<Decompress, ()> = OrderedPool::new(Decompress, others);
     let mut spare = Vec::new();
     loop {
-        let next = match buffers.next_stored(spare.pop()) {
+        let end = match buffers.next_stored(spare.pop()) {
             Ok(Some(stored)) => {
-                let cost = stored.max_bytes();
-                pool.push((stored, Ok(())), cost, ());
+                let bytes = stored.max_bytes();
+                let result = Ok(());
+                pool.push(DecompressJob { stored, result }, bytes, ());
                 None
             }
             Ok(None) => Some(Ok(())),
             Err(error) => Some(Err(error)),
         };
-        // Earlier buffers come first: one of them may have a fault too.
-        while let Some(((stored, opened), ())) = pool.pop(next.is_some() || pool.is_full())? {
-            opened?;
-            take(stored.entry(), stored.bytes())?;
-            spare.push(stored);
+        let take = if end.is_some() {
+            Take::All
+        } else {
+            Take::Finished
+        };
+        // Earlier buffers come first, because they may also have a fault.
+        while let Some(Completed { job, .. }) = pool.pop(take)? {
+            job.result?;
+            let entry = job.stored.entry();
+            output.add(entry, job.stored.bytes())?;
+            on_buffer(entry.stored.into());
+            spare.push(job.stored);
         }
-        if let Some(end) = next {
+        if let Some(end) = end {
             return end;
         }
     }
@@ -226,22 +243,25 @@ fn read_parallel<S: Source>(
 /// The output of buffers.
 struct Repack<'a, W> {
     output: &'a mut W,
-    done: RepackReport,
-    packing: Option<Packing<(BufferHeader, BufferEntry)>>,
+    report: RepackReport,
+    packing: Option<Packing<PackedBuffer>>,
+    /// The largest buffer that the limits allow.
+    max_buffer: u32,
     /// The size of buffers in the file header.
-    size: u32,
+    buffer_size: u32,
     /// Memory for a buffer that is not compressed.
     memory: Vec<u8>,
 }
 
+/// A buffer that is being compressed.
+struct PackedBuffer {
+    header: BufferHeader,
+    entry: BufferEntry,
+}
+
 impl<W: Write> Repack<'_, W> {
-    /// Takes the next buffer of the input, decompressed.
-    fn take(&mut self, entry: BufferEntry, bytes: &[u8], options: &Options) -> Result<()> {
-        let format = self
-            .packing
-            .as_ref()
-            .map(|packing| packing.compressor().format());
-        let mut out = core::mem::take(&mut self.memory);
+    /// Adds the next buffer of the input, decompressed.
+    fn add(&mut self, entry: BufferEntry, bytes: &[u8]) -> Result<()> {
         let used = (entry.fill as usize).min(bytes.len());
         let mut header = BufferHeader::parse(bytes, entry.offset)?;
         header.flags = header.flags.without(BufferFlags::COMPRESSED);
@@ -249,83 +269,97 @@ impl<W: Write> Repack<'_, W> {
         header.saved_offset = header.saved_offset.min(used as u32);
         header.offset = header.offset.min(used as u32);
         let records = bytes.get(BUFFER_HEADER_SIZE..used).unwrap_or_default();
-        let event = FileHeader::parse(records, entry.offset);
-        if let Ok(event) = event.as_ref()
-            && entry.is_header()
+        if entry.is_header()
+            && let Ok(event) = FileHeader::parse(records, entry.offset)
         {
-            // They belong to the header before this one.
-            self.write_packed(true)?;
-            self.size = event.buffer_size;
-            let plain = self.plain_size(&entry, options);
-            let whole = match format {
-                Some(_) => used.next_multiple_of(SHORT_BUFFER_UNIT),
-                None => plain?,
-            };
-            out.clear();
-            out.extend_from_slice(bytes.get(..used).unwrap_or(bytes));
-            header.state = set_compression(event, format, &mut out);
-            self.write(&mut header, &mut out, whole, entry.offset)?;
+            let used = bytes.get(..used).unwrap_or(bytes);
+            self.add_header(&event, header, used, &entry)?;
         } else if let Some(packing) = &mut self.packing {
             let mut plain = packing.memory();
             plain.resize(BUFFER_HEADER_SIZE, 0);
             plain.extend_from_slice(records);
-            packing.push(plain, (header, entry));
-            self.write_packed(false)?;
+            packing.push(plain, PackedBuffer { header, entry });
+            self.write_packed(Take::Finished)?;
         } else {
-            let whole = self.plain_size(&entry, options)?;
+            let size = self.plain_size(&entry)?;
+            let mut out = core::mem::take(&mut self.memory);
             out.clear();
             out.resize(BUFFER_HEADER_SIZE, 0);
             out.extend_from_slice(records);
-            self.write(&mut header, &mut out, whole, entry.offset)?;
+            self.write(&mut header, &mut out, size, entry.offset)?;
+            self.memory = out;
         }
+        let report = &mut self.report;
+        report.was_compressed |= entry.compressed;
+        report.bytes_in = report.bytes_in.saturating_add(entry.stored.into());
+        report.used = report.used.saturating_add(used as u64);
+        Ok(())
+    }
+
+    /// Adds a buffer with a file header, whose bytes in use are `used`.
+    fn add_header(
+        &mut self,
+        event: &FileHeader,
+        mut header: BufferHeader,
+        used: &[u8],
+        entry: &BufferEntry,
+    ) -> Result<()> {
+        // The buffers before it belong to the previous file header.
+        self.write_packed(Take::All)?;
+        self.buffer_size = event.buffer_size;
+        let format = match &self.packing {
+            Some(packing) => Some(packing.compressor().format()),
+            None => None,
+        };
+        let size = match format {
+            Some(_) => used.len().next_multiple_of(SHORT_BUFFER_UNIT),
+            None => self.plain_size(entry)?,
+        };
+        let mut out = core::mem::take(&mut self.memory);
+        out.clear();
+        out.extend_from_slice(used);
+        header.state = set_compression(event, format, &mut out);
+        self.write(&mut header, &mut out, size, entry.offset)?;
         self.memory = out;
-        let done = &mut self.done;
-        done.was_compressed |= entry.compressed;
-        done.bytes_in = done.bytes_in.saturating_add(entry.stored.into());
-        done.used = done.used.saturating_add(used as u64);
         Ok(())
     }
 
     /// Bytes of a buffer that is not compressed: the size in the file header. The header may be a
     /// substitute, so the limit is checked for each buffer.
-    fn plain_size(&self, entry: &BufferEntry, options: &Options) -> Result<usize> {
-        if self.size > options.limits.buffer {
-            let (need, limit) = (self.size.into(), options.limits.buffer.into());
+    fn plain_size(&self, entry: &BufferEntry) -> Result<usize> {
+        if self.buffer_size > self.max_buffer {
             let kind = ErrorKind::Limit {
                 what: "a plain buffer",
-                need,
-                limit,
+                need: self.buffer_size.into(),
+                limit: self.max_buffer.into(),
             };
             return Err(Error::new(entry.offset, kind));
         }
-        Ok(self.size as usize)
+        Ok(self.buffer_size as usize)
     }
 
-    /// Writes the buffers that are compressed by now. With `all`, waits for all buffers.
-    fn write_packed(&mut self, all: bool) -> Result<()> {
+    /// Writes buffers that were compressed.
+    fn write_packed(&mut self, take: Take) -> Result<()> {
         while let Some(packing) = &mut self.packing
-            && let Some(done) = packing.pop(all || packing.is_full())?
+            && let Some(Completed { job, with }) = packing.pop(take)?
         {
-            // A buffer larger than the file header says is not accepted if it is compressed.
-            let fits = done.with.1.fill <= self.size;
-            let worthwhile = fits && done.is_worthwhile();
-            let Packed {
-                plain,
-                packed,
-                with: (mut header, entry),
-            } = done;
-            let (mut bytes, other) = if worthwhile {
+            let PackedBuffer { mut header, entry } = with;
+            let mut bytes;
+            // Readers do not accept a compressed buffer that is larger than the file header states.
+            if entry.fill <= self.buffer_size && job.is_worthwhile() {
                 header.flags = header.flags | BufferFlags::COMPRESSED;
-                // The size of the records without compression.
-                (header.saved_offset, header.offset) = (entry.fill, entry.fill);
-                self.done.compressed += 1;
-                (packed, plain)
+                // Both are the size without compression.
+                header.saved_offset = entry.fill;
+                header.offset = entry.fill;
+                self.report.compressed += 1;
+                bytes = job.packed;
+                packing.give_back(job.plain);
             } else {
-                (plain, packed)
-            };
-            packing.give_back(other);
-            let whole = bytes.len();
-            self.write(&mut header, &mut bytes, whole, entry.offset)?;
+                bytes = job.plain;
+                packing.give_back(job.packed);
+            }
+            let size = bytes.len();
+            self.write(&mut header, &mut bytes, size, entry.offset)?;
             if let Some(packing) = &mut self.packing {
                 packing.give_back(bytes);
             }
@@ -338,18 +372,18 @@ impl<W: Write> Repack<'_, W> {
         &mut self,
         header: &mut BufferHeader,
         bytes: &mut Vec<u8>,
-        whole: usize,
+        size: usize,
         offset: u64,
     ) -> Result<()> {
         let written =
-            finish(header, bytes, whole, offset).and_then(|()| Ok(self.output.write_all(bytes)?));
+            finish(header, bytes, size, offset).and_then(|()| Ok(self.output.write_all(bytes)?));
         if written.is_err() {
-            // No later buffer may follow the missing one.
+            // No later buffer may follow the missing buffer.
             self.packing = None;
         }
         written?;
-        self.done.buffers += 1;
-        self.done.bytes_out = self.done.bytes_out.saturating_add(bytes.len() as u64);
+        self.report.buffers += 1;
+        self.report.bytes_out = self.report.bytes_out.saturating_add(bytes.len() as u64);
         Ok(())
     }
 }
@@ -385,16 +419,17 @@ fn set_compression(
 }
 
 /// Fills a buffer up to its size in the file and completes its header.
-fn finish(header: &mut BufferHeader, out: &mut Vec<u8>, whole: usize, offset: u64) -> Result<()> {
-    let larger = || Error {
-        offset,
-        ..unwritable("the buffer is larger than the file header says buffers are")
-    };
-    if out.len() > whole {
-        return Err(larger());
+fn finish(header: &mut BufferHeader, out: &mut Vec<u8>, size: usize, offset: u64) -> Result<()> {
+    match u32::try_from(size) {
+        Ok(buffer_size) if out.len() <= size => {
+            header.buffer_size = buffer_size;
+            fill(out, size);
+            overwrite(out, 0, &header.to_bytes());
+            Ok(())
+        }
+        _ => Err(Error {
+            offset,
+            ..unwritable("the buffer is larger than the file header says buffers are")
+        }),
     }
-    fill(out, whole);
-    header.buffer_size = u32::try_from(whole).map_err(|_| larger())?;
-    overwrite(out, 0, &header.to_bytes());
-    Ok(())
 }

@@ -3,13 +3,13 @@
 //! All readable records are written again in time order, as a relogger does. The new header
 //! describes the new file, and counts what is missing as lost. Unreadable ranges are reported.
 
-use crate::FileTime;
 use crate::compress::Effort;
-use crate::constants::{ClockType, LogFileMode, PointerSize};
+use crate::constants::{ClockType, LogFileMode, PointerSize, hook};
 use crate::error::Result;
 use crate::read::{
     Damage, Mode, Note, Options, Order, OrderCheck, OrderReport, Record, Source, Trace, Weight,
 };
+use crate::{FileHeader, FileTime};
 
 use super::callback::Callback;
 use super::relog::{RelogPlan, Relogger};
@@ -21,24 +21,24 @@ pub use crate::clock::ASSUMED_FREQUENCY;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// What was written.
+    /// What was written and lost.
     pub summary: SessionSummary,
-    /// What could not be read, in file order.
+    /// The ranges that could not be read, in the order of the file.
     pub damage: Vec<Damage>,
     /// Remarks on the trace.
     pub notes: Vec<Note>,
-    /// The mode of the trace, which the weight of the remarks depends on.
+    /// The mode of the trace, on which the weight of the remarks depends.
     pub mode: LogFileMode,
     /// Whether the session had been closed: end time and counts were in the header.
     pub closed: bool,
-    /// Whether there was a header event. Without one the new header has assumed values: timestamps
-    /// count from the first record, with [`ASSUMED_FREQUENCY`].
+    /// Whether there was a header event. Otherwise the new header has assumed values: the first
+    /// record is at FILETIME 0, and the frequency is [`ASSUMED_FREQUENCY`].
     pub header: bool,
-    /// Statistics of the time order.
+    /// Whether and how far records were out of time order.
     pub order: OrderReport,
-    /// Records too long for a buffer, left out.
+    /// Number of the records that were left out because they are too long for a buffer.
     pub oversized_records: u64,
-    /// Records of the new file without its header event.
+    /// Number of the records of the new file, without its header event.
     pub records: u64,
 }
 
@@ -62,7 +62,7 @@ impl RepairReport {
 /// Whether a note is about a fault that the repair fixes.
 fn is_fault(note: &Note) -> bool {
     match *note {
-        // Fewer buffers weigh by the mode of the file.
+        // The mode of the file determines how serious it is that buffers are missing.
         Note::BufferCount { stated, found } => found > stated.into(),
         Note::Unclosed
         | Note::UnusedTail { .. }
@@ -100,22 +100,23 @@ pub struct Repairer<'f> {
 }
 
 impl<'f> Repairer<'f> {
-    /// A repairer that works on one thread and compresses what was compressed.
+    /// A repairer that works on one thread and compresses traces that were compressed.
     #[must_use]
     pub fn new() -> Self {
         Repairer::default()
     }
 
-    /// How the trace is read: limits and threads. Faults never end the repair, and the order is
-    /// exact. The threads also compress, unless a compressor is given; the bytes written are the
-    /// same for any number.
+    /// Sets limits and threads for reading. Faults never end the repair, and the order is exact. The
+    /// threads also compress, unless a compressor is set; the bytes written are the same for any
+    /// number.
     #[must_use]
     pub fn options(mut self, options: Options) -> Self {
         self.read = options;
         self
     }
 
-    /// Compresses the new trace. By default it is compressed as the damaged one was, or not.
+    /// Compresses the new trace. By default it is compressed if the damaged trace is, in the same
+    /// format.
     #[must_use]
     pub fn compress(mut self, compressor: impl Into<Option<BufferCompressor>>) -> Self {
         self.compressor = compressor.into();
@@ -129,11 +130,11 @@ impl<'f> Repairer<'f> {
         self
     }
 
-    /// Reads what can be read and writes it as a valid trace.
+    /// Writes all readable records of a trace as a valid trace.
     ///
     /// # Errors
-    /// When the input has no part of a trace, or is a trace of Windows XP or 2003; errors of the
-    /// input and the output.
+    /// If the input does not contain a part of a trace, or is a trace of Windows XP or 2003; errors
+    /// of the input and the output.
     pub fn run<S: Source, O: Output>(
         self,
         input: S,
@@ -149,37 +150,25 @@ impl<'f> Repairer<'f> {
             order_check: OrderCheck::Scan,
             ..read
         };
-        let threads = options.threads;
         let mut trace = Trace::open(input, &options)?;
-        let found = trace.header().clone();
-        let header = found.is_known();
-        let closed = header && found.is_closed();
+        let mode = trace.header().mode;
+        let has_header = trace.header().is_known();
+        let is_closed = has_header && trace.header().is_closed();
         let mut plan = RelogPlan::copying(&mut trace)?;
-        let notes = trace.leave_copies()?;
+        let notes = trace.remove_copies()?;
         plan.keep(trace.buffers());
-        if !closed || found.end_time <= found.start_time {
-            // The latest record is the end.
-            plan.header.end_time = FileTime::default();
-        }
-        if !header {
-            plan.header.timestamp = trace.clock().start_timestamp;
-            (plan.header.clock_type, plan.header.perf_freq) = (ClockType::QPC, ASSUMED_FREQUENCY);
-            plan.header.log_minor = 5;
-            plan.header.pointer_size = pointer_size(&mut trace)?;
-            plan.header.timer_resolution = 156_250;
-        }
-        plan.header.stated_pointer_size = plan.header.pointer_size.bytes() as u32;
-        let late_header = u64::from(plan.is_header_late());
+        complete_header(&mut plan.header, &mut trace)?;
+        let is_header_late = plan.is_header_late();
         let header_records = plan.header_records();
         let compressor = match compressor {
-            None if found.mode.has(LogFileMode::COMPRESSED) => {
-                let same = BufferCompressor::new(trace.compression(), Effort::default())?;
-                Some(same.with_threads(threads))
+            None if mode.has(LogFileMode::COMPRESSED) => {
+                let compressor = BufferCompressor::new(trace.compression(), Effort::default())?;
+                Some(compressor.with_threads(options.threads))
             }
-            given => given,
+            compressor => compressor,
         };
-        let mut relog = Relogger::start(plan, output, compressor)?;
-        let threads = relog.reading_threads(threads);
+        let mut relogger = Relogger::start(plan, output, compressor)?;
+        let threads = relogger.reading_threads(options.threads);
         let mut records = trace.records(Order::Time)?.with_threads(threads);
         let mut oversized_records = 0;
         records.for_each(|record| {
@@ -187,40 +176,64 @@ impl<'f> Repairer<'f> {
                 on_record(&record);
             }
             // A header event of an appended trace, or of a buffer 0 that is not at the start.
-            if record.hook() == Some(crate::constants::hook::HEADER) {
+            if record.hook() == Some(hook::HEADER) {
                 return Ok(());
             }
-            match relog.copy(&record) {
-                Err(e) if !e.is_io() => {
+            match relogger.copy(&record) {
+                Err(error) if !error.is_io() => {
                     oversized_records += 1;
-                    relog.lose(&record)?;
+                    relogger.lose(&record)
                 }
-                done => done?,
+                copied => copied,
             }
-            Ok::<_, crate::Error>(())
         })?;
-        let (damage, mut order) = (records.damage().to_vec(), records.report());
-        order.sorted_buffers = order.sorted_buffers.saturating_sub(late_header);
-        let Finished {
-            output,
-            report: summary,
-        } = relog.finish(&damage)?;
+        let damage = records.damage().to_vec();
+        let mut order = records.report();
+        if is_header_late {
+            order.sorted_buffers = order.sorted_buffers.saturating_sub(1);
+        }
+        let finished = relogger.finish(&damage)?;
         let report = RepairReport {
-            mode: found.mode,
-            summary,
+            summary: finished.report,
             damage,
             notes,
-            closed,
-            header,
+            mode,
+            closed: is_closed,
+            header: has_header,
             order,
             oversized_records,
-            records: summary.events_written + header_records,
+            records: finished.report.events_written + header_records,
         };
-        Ok(Finished { output, report })
+        Ok(Finished {
+            output: finished.output,
+            report,
+        })
     }
 }
 
-/// The width of pointers of a trace without header event: that of its first record that has one.
+/// Corrects the header for the new trace: the end time if the session was not closed, and all fields
+/// that are assumed if the header event is lost.
+fn complete_header<S: Source>(header: &mut FileHeader, trace: &mut Trace<S>) -> Result<()> {
+    let damaged = trace.header();
+    let has_header = damaged.is_known();
+    let has_end = damaged.is_closed() && damaged.end_time > damaged.start_time;
+    if !has_header || !has_end {
+        // The latest record is the end.
+        header.end_time = FileTime::default();
+    }
+    if !has_header {
+        header.timestamp = trace.clock().start_timestamp;
+        header.clock_type = ClockType::QPC;
+        header.perf_freq = ASSUMED_FREQUENCY;
+        header.log_minor = 5;
+        header.pointer_size = pointer_size(trace)?;
+        header.timer_resolution = 156_250;
+    }
+    header.stated_pointer_size = header.pointer_size.bytes() as u32;
+    Ok(())
+}
+
+/// The width of pointers of a trace without header event, from the first record that states it.
 fn pointer_size<S: Source>(trace: &mut Trace<S>) -> Result<PointerSize> {
     let mut records = trace.records_of(|_| true);
     while let Some(record) = records.next_record()? {

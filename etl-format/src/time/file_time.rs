@@ -72,7 +72,7 @@ impl FileTime {
         Some(Duration::new(units / per_second, nanos))
     }
 
-    /// The same time as the standard library counts it; `None` if this system cannot represent it.
+    /// The same time as a `SystemTime`; `None` if this system cannot represent it.
     #[must_use]
     pub fn to_system_time(self) -> Option<SystemTime> {
         match self.duration_since(FileTime::UNIX_EPOCH) {

@@ -54,10 +54,10 @@ impl BufferCompressor {
         }
     }
 
-    /// Sets the number of threads, the caller's own included; 0 counts as 1, and 64 is the maximum.
+    /// Sets the number of threads, the caller's thread included; 0 means 1, and 64 is the maximum.
     /// The bytes written are the same for any number.
     ///
-    /// Each thread holds up to eight buffers, at most 4 MiB.
+    /// Each thread has up to eight buffers in memory, at most 4 MiB.
     #[must_use]
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.threads = threads.clamp(1, MAX_THREADS);
@@ -70,7 +70,7 @@ impl BufferCompressor {
         self.format
     }
 
-    /// Threads that compress, the caller's own included.
+    /// Threads that compress, the caller's thread included.
     pub(crate) fn threads(&self) -> usize {
         self.threads
     }
@@ -79,8 +79,8 @@ impl BufferCompressor {
     pub(crate) fn compress(&mut self, input: &[u8], out: &mut Vec<u8>) {
         let before = out.len();
         if self.compressor.compress(self.format, input, out).is_err() {
-            // Cannot happen: `new` accepts known formats only. The caller discards output as long
-            // as the input.
+            // Cannot happen, because `new` accepts known formats only. The caller discards output
+            // that is as long as the input.
             out.truncate(before);
             out.extend_from_slice(input);
         }

@@ -29,7 +29,7 @@ impl TimeZone {
 
 impl FileHeader {
     /// The payload of the event: the fixed part (0x110 bytes with 32-bit pointers, 0x118 with
-    /// 64-bit ones) and both names.
+    /// 64-bit pointers) and both names.
     fn payload(&self) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(0x200);
         out.write_u32::<LE>(self.buffer_size)?;
@@ -46,7 +46,7 @@ impl FileHeader {
         out.write_u32::<LE>(self.events_lost)?;
         out.write_u32::<LE>(self.cpu_mhz)?;
         for word in [self.logger_name_word, self.log_file_name_word] {
-            // The low half only for 32-bit pointers.
+            // With 32-bit pointers, only the low half is written.
             match self.pointer_size {
                 PointerSize::P4 => out.write_u32::<LE>(word as u32)?,
                 PointerSize::P8 => out.write_u64::<LE>(word)?,

@@ -1,7 +1,7 @@
-//! The write half: records to buffers to a file, as the kernel and reloggers write them.
+//! Writes records into buffers and buffers into a file, as the kernel and reloggers do.
 //!
-//! Encoders and decoders are separate, so that one half reveals an error in the other. They share
-//! constants and plain value types.
+//! Encoders and decoders are separate, so that one reveals an error in the other. They share
+//! constants and value types.
 //!
 //! ```
 //! use etl_format::{EventDescriptor, FileHeader, FileTime, Guid};
@@ -20,7 +20,6 @@
 
 mod buffer;
 mod compressor;
-mod finished;
 mod header;
 mod output;
 pub(crate) mod packing;
@@ -31,6 +30,5 @@ mod session;
 pub use buffer::fill;
 pub use compressor::BufferCompressor;
 pub(crate) use compressor::MAX_THREADS;
-pub use finished::Finished;
-pub use output::{Output, Pipe, TraceFile};
+pub use output::{Finished, Output, Pipe, TraceFile};
 pub use session::{NextFile, Resume, Session, SessionConfig, SessionSummary, Style};

@@ -1,9 +1,10 @@
-//! Outputs for the bytes of a trace: memory, a seekable file, a pipe.
+//! Outputs for the bytes of a trace (memory, a seekable file, a pipe), and a finished output.
 
 use std::io::{Seek, SeekFrom, Write};
 
 use crate::error::Result;
 
+use super::SessionSummary;
 use super::put::unwritable;
 
 /// An output for a trace: bytes at offsets.
@@ -11,11 +12,11 @@ use super::put::unwritable;
 /// Implemented for `Vec<u8>`, which keeps the trace in memory, for seekable files ([`TraceFile`])
 /// and for pipes ([`Pipe`]).
 pub trait Output {
-    /// Writes all of `bytes` at `at`, counted from the first byte of the trace.
+    /// Writes all of `bytes` at an offset, counted from the first byte of the trace.
     ///
     /// # Errors
     /// Errors of the output; [`crate::ErrorKind::Unwritable`] from an output that is not seekable.
-    fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<()>;
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<()>;
 
     /// Whether written bytes can be overwritten.
     fn is_seekable(&self) -> bool;
@@ -29,17 +30,19 @@ pub trait Output {
 
 /// A trace in memory.
 impl Output for Vec<u8> {
-    fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
-        let too_long = || unwritable("the trace is too long for memory");
-        let start = usize::try_from(at).map_err(|_| too_long())?;
-        let end = start.checked_add(bytes.len()).ok_or_else(too_long)?;
-        if self.len() < end {
-            self.resize(end, 0);
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        if let Ok(start) = usize::try_from(offset)
+            && let Some(end) = start.checked_add(bytes.len())
+        {
+            if self.len() < end {
+                self.resize(end, 0);
+            }
+            if let Some(place) = self.get_mut(start..end) {
+                place.copy_from_slice(bytes);
+            }
+            return Ok(());
         }
-        if let Some(place) = self.get_mut(start..end) {
-            place.copy_from_slice(bytes);
-        }
-        Ok(())
+        Err(unwritable("the trace is too long for memory"))
     }
 
     fn is_seekable(&self) -> bool {
@@ -66,14 +69,17 @@ impl Output for Vec<u8> {
 #[derive(Debug)]
 pub struct TraceFile<W> {
     inner: W,
-    /// The current position of the file; unknown before the first write.
-    at: Option<u64>,
+    /// The current position of the file; unknown before the first write and after an error.
+    position: Option<u64>,
 }
 
 impl<W: Write + Seek> TraceFile<W> {
     /// A trace in `inner`.
     pub fn new(inner: W) -> Self {
-        TraceFile { inner, at: None }
+        TraceFile {
+            inner,
+            position: None,
+        }
     }
 
     /// The file.
@@ -83,13 +89,13 @@ impl<W: Write + Seek> TraceFile<W> {
 }
 
 impl<W: Write + Seek> Output for TraceFile<W> {
-    fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
-        if self.at != Some(at) {
-            self.inner.seek(SeekFrom::Start(at))?;
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        if self.position != Some(offset) {
+            self.inner.seek(SeekFrom::Start(offset))?;
         }
-        self.at = None;
+        self.position = None;
         self.inner.write_all(bytes)?;
-        self.at = at.checked_add(bytes.len() as u64);
+        self.position = offset.checked_add(bytes.len() as u64);
         Ok(())
     }
 
@@ -102,7 +108,8 @@ impl<W: Write + Seek> Output for TraceFile<W> {
     }
 }
 
-/// A pipe. Written bytes cannot be changed, so the header has the values of the start.
+/// A pipe. Written bytes cannot be changed, so the header has the values from the start of the
+/// session.
 ///
 /// ```
 /// use etl_format::read::{Options, Records};
@@ -118,13 +125,13 @@ impl<W: Write + Seek> Output for TraceFile<W> {
 #[derive(Debug)]
 pub struct Pipe<W> {
     inner: W,
-    at: u64,
+    position: u64,
 }
 
 impl<W: Write> Pipe<W> {
     /// A trace through `inner`.
     pub fn new(inner: W) -> Self {
-        Pipe { inner, at: 0 }
+        Pipe { inner, position: 0 }
     }
 
     /// The pipe.
@@ -134,14 +141,14 @@ impl<W: Write> Pipe<W> {
 }
 
 impl<W: Write> Output for Pipe<W> {
-    fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
-        if at != self.at {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        if offset != self.position {
             return Err(unwritable(
                 "a pipe cannot go back; this mode needs a seekable file",
             ));
         }
         self.inner.write_all(bytes)?;
-        self.at = at.saturating_add(bytes.len() as u64);
+        self.position = offset.saturating_add(bytes.len() as u64);
         Ok(())
     }
 
@@ -152,4 +159,23 @@ impl<W: Write> Output for Pipe<W> {
     fn flush(&mut self) -> Result<()> {
         Ok(self.inner.flush()?)
     }
+}
+
+/// A finished trace: the output that it was written to, and a report on it.
+///
+/// ```
+/// use etl_format::FileHeader;
+/// use etl_format::write::{Finished, Session};
+///
+/// let finished: Finished<Vec<u8>> = Session::in_memory(FileHeader::new())?.close(None)?;
+/// assert_eq!(finished.report.buffers_written, 1);
+/// assert_eq!(finished.output.len(), 0x1_0000, "one buffer of 64 KiB");
+/// # Ok::<(), etl_format::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished<O, R = SessionSummary> {
+    /// The output, for example the bytes in memory.
+    pub output: O,
+    /// What was written and lost, and other results of the writer.
+    pub report: R,
 }

@@ -4,46 +4,43 @@ use core::fmt;
 
 use crate::constants::{BUFFER_HEADER_SIZE, MAX_EXPANSION};
 use crate::error::Result;
-use crate::pool::{OrderedPool, Work};
+use crate::pool::{Completed, OrderedPool, Take, Work};
 
 use super::compressor::BufferCompressor;
 
 /// A buffer, uncompressed and compressed.
 #[derive(Debug)]
-pub(crate) struct Packed<T> {
+pub(crate) struct Packed {
     /// Space for the header, then the uncompressed records.
     pub plain: Vec<u8>,
     /// Space for the header, then the compressed records.
     pub packed: Vec<u8>,
-    /// The data that came with it.
-    pub with: T,
 }
 
-impl<T> Packed<T> {
-    /// Whether the compressed buffer is shorter, and readers accept that it expands so far. Else
-    /// the buffer is written uncompressed.
+impl Packed {
+    /// Whether the compressed buffer is shorter, and does not expand more than readers accept.
+    /// Otherwise the buffer is written uncompressed.
     pub fn is_worthwhile(&self) -> bool {
-        let (plain, packed) = (self.plain.len(), self.packed.len());
-        packed < plain && plain <= packed.saturating_mul(MAX_EXPANSION)
+        let max_len = self.packed.len().saturating_mul(MAX_EXPANSION);
+        self.packed.len() < self.plain.len() && self.plain.len() <= max_len
     }
 }
 
-/// A compressor at work.
+/// Compresses buffers.
 struct CompressWork(BufferCompressor);
 
 impl Work for CompressWork {
-    /// The buffer, uncompressed and compressed.
-    type Job = (Vec<u8>, Vec<u8>);
+    type Job = Packed;
 
-    fn work(&mut self, (plain, packed): &mut Self::Job) {
-        packed.clear();
-        packed.resize(BUFFER_HEADER_SIZE, 0);
-        self.0
-            .compress(plain.get(BUFFER_HEADER_SIZE..).unwrap_or_default(), packed);
+    fn work(&mut self, job: &mut Packed) {
+        let records = job.plain.get(BUFFER_HEADER_SIZE..).unwrap_or_default();
+        job.packed.clear();
+        job.packed.resize(BUFFER_HEADER_SIZE, 0);
+        self.0.compress(records, &mut job.packed);
     }
 }
 
-/// Of larger buffers, the memory of two is kept.
+/// The memory of at most two larger buffers is kept.
 const LARGE: usize = 1 << 17;
 
 /// The buffers under way, and memory for more of them.
@@ -76,47 +73,38 @@ impl<T> Packing<T> {
         &self.pool.worker().0
     }
 
-    /// Memory for a buffer: empty, and used before where there is some.
+    /// Memory for a buffer, without content. It may have been used before.
     pub fn memory(&mut self) -> Vec<u8> {
         let mut memory = self.spare.pop().unwrap_or_default();
         memory.clear();
         memory
     }
 
-    /// Returns memory for use again.
+    /// Takes back memory, to use it again.
     pub fn give_back(&mut self, memory: Vec<u8>) {
-        let most = if memory.capacity() > LARGE {
+        let max_spare = if memory.capacity() > LARGE {
             1
         } else {
             2 * self.pool.max_jobs()
         };
-        if self.spare.len() <= most {
+        if self.spare.len() <= max_spare {
             self.spare.push(memory);
         }
     }
 
     /// Adds a buffer, which begins with space for its header.
     pub fn push(&mut self, plain: Vec<u8>, with: T) {
-        let (packed, bytes) = (self.memory(), plain.len());
-        self.pool.push((plain, packed), bytes, with);
+        let bytes = plain.len();
+        let packed = self.memory();
+        self.pool.push(Packed { plain, packed }, bytes, with);
     }
 
-    /// Whether so much is under way that the oldest has to be waited for.
-    pub fn is_full(&self) -> bool {
-        self.pool.is_full()
-    }
-
-    /// The oldest buffer, as [`OrderedPool::pop`] returns it.
+    /// Takes the oldest buffer: see [`OrderedPool::pop`].
     ///
     /// # Errors
-    /// When a compressor on another thread has panicked.
-    pub fn pop(&mut self, wait: bool) -> Result<Option<Packed<T>>> {
-        let done = self.pool.pop(wait)?;
-        Ok(done.map(|((plain, packed), with)| Packed {
-            plain,
-            packed,
-            with,
-        }))
+    /// If a compressor on another thread has panicked.
+    pub fn pop(&mut self, take: Take) -> Result<Option<Completed<Packed, T>>> {
+        self.pool.pop(take)
     }
 }
 
@@ -137,16 +125,21 @@ mod tests {
                 let mut plain = packing.memory();
                 plain.resize(BUFFER_HEADER_SIZE + records, 7);
                 packing.push(plain, records);
-                while let Some(done) = packing.pop(packing.is_full() || records == 99).unwrap() {
-                    assert_eq!(done.with, number);
-                    assert_eq!(done.plain.len(), BUFFER_HEADER_SIZE + number);
-                    let (header, records) = done.packed.split_at(BUFFER_HEADER_SIZE);
+                let take = if records == 99 {
+                    Take::All
+                } else {
+                    Take::Finished
+                };
+                while let Some(Completed { job, with }) = packing.pop(take).unwrap() {
+                    assert_eq!(with, number);
+                    assert_eq!(job.plain.len(), BUFFER_HEADER_SIZE + number);
+                    let (header, records) = job.packed.split_at(BUFFER_HEADER_SIZE);
                     assert_eq!(header, [0; BUFFER_HEADER_SIZE]);
                     let mut plain = vec![0; number];
                     decompress(format, records, &mut plain).unwrap();
                     assert_eq!(plain, vec![7; number]);
-                    packing.give_back(done.plain);
-                    packing.give_back(done.packed);
+                    packing.give_back(job.plain);
+                    packing.give_back(job.packed);
                     number += 1;
                 }
             }

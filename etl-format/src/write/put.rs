@@ -14,28 +14,32 @@ pub(crate) const fn marker(kind: RecordKind) -> [u8; 2] {
     [kind.0, MARKER_TRACE | MARKER_EVENT_TRACE]
 }
 
-/// Appends a record with `fill` and writes its size at `size_at`. After an error `out` is
+/// Appends a record with `encode` and writes its size at an offset in it. After an error `out` is
 /// unchanged.
 pub(crate) fn sized(
     out: &mut Vec<u8>,
-    size_at: usize,
-    fill: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    size_offset: usize,
+    encode: impl FnOnce(&mut Vec<u8>) -> Result<()>,
 ) -> Result<()> {
     let start = out.len();
-    let done = fill(out).and_then(|()| {
-        let size = u16::try_from(out.len().saturating_sub(start))
-            .map_err(|_| unwritable("a record takes at most 65535 bytes"))?;
-        let field = out
-            .get_mut(start + size_at..)
-            .and_then(|rest| rest.first_chunk_mut::<2>())
-            .ok_or_else(|| unwritable("the record is shorter than its header"))?;
-        *field = size.to_le_bytes();
-        Ok(())
-    });
-    if done.is_err() {
+    let encoded = encode(out).and_then(|()| put_size(out, start, size_offset));
+    if encoded.is_err() {
         out.truncate(start);
     }
-    done
+    encoded
+}
+
+/// Writes the size of the record that begins at `start`.
+fn put_size(out: &mut [u8], start: usize, size_offset: usize) -> Result<()> {
+    let Ok(size) = u16::try_from(out.len().saturating_sub(start)) else {
+        return Err(unwritable("a record takes at most 65535 bytes"));
+    };
+    let rest = out.get_mut(start + size_offset..).unwrap_or_default();
+    let Some(field) = rest.first_chunk_mut::<2>() else {
+        return Err(unwritable("the record is shorter than its header"));
+    };
+    *field = size.to_le_bytes();
+    Ok(())
 }
 
 /// Zeros up to the next multiple of the record alignment.
@@ -46,9 +50,9 @@ pub(crate) fn align(out: &mut Vec<u8>) {
     }
 }
 
-/// Overwrites the bytes at `at` of `out`; bytes beyond its end are dropped.
-pub(crate) fn overwrite(out: &mut [u8], at: usize, bytes: &[u8]) {
-    let places = out.get_mut(at..).unwrap_or_default();
+/// Overwrites the bytes at an offset of `out`; bytes beyond its end are dropped.
+pub(crate) fn overwrite(out: &mut [u8], offset: usize, bytes: &[u8]) {
+    let places = out.get_mut(offset..).unwrap_or_default();
     for (place, byte) in places.iter_mut().zip(bytes) {
         *place = *byte;
     }

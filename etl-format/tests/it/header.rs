@@ -1,4 +1,4 @@
-//! The header event, and files that are no traces.
+//! The header event, and files that are not traces.
 
 use crate::common::header::names;
 use crate::common::{File, HeaderEvent, patch, run, small};
@@ -266,7 +266,7 @@ impl Wide for FileHeader {
     }
 }
 
-/// Both ways to open refuse the bytes, in both modes; the error is that of the strict one.
+/// Both ways to open refuse the bytes, in both modes. Returns the error of the strict mode.
 fn refused(bytes: &[u8]) -> Error {
     let strict = Options::default();
     let error = Trace::open(bytes, &strict).expect_err("no trace");

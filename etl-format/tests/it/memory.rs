@@ -14,7 +14,7 @@ thread_local! {
     static PEAK: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Memory of one read, counted, and like that of a file reader never given back while in use.
+/// Counts the memory of one read. Like the memory of a file reader, it is never freed while in use.
 #[derive(Default)]
 struct Counted(Vec<u8>, usize);
 

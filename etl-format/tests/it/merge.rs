@@ -266,8 +266,12 @@ fn merge_converts_timestamps_in_payloads() {
     );
     assert_eq!(word(4, 0x10), base + 1_000, "the interrupt began then");
     assert_eq!(word(5, 0x10 + 40), 1_000, "the disk took as long");
-    assert_eq!(word(6, 0x10), 5_300, "what is no timestamp stays");
-    // The disk's time counts the performance counter, whatever the clock of the session is.
+    assert_eq!(
+        word(6, 0x10),
+        5_300,
+        "a field that is not a timestamp stays"
+    );
+    // The disk's time counts the performance counter, with any clock of the session.
     let system_time = FileHeader {
         clock_type: ClockType::SYSTEM_TIME,
         timestamp: Ticks::new(START + 10_000_000),
@@ -451,7 +455,7 @@ fn merge_keeps_records_of_header_buffers() {
     assert_eq!(
         hooks(&once, true),
         [0, 0x50],
-        "the partition stands in buffer 0"
+        "the partition is in buffer 0"
     );
     assert_eq!(
         hooks(&once, false),

@@ -308,8 +308,8 @@ fn unknown_record_moves_with_its_neighbour() {
     assert_eq!(trace.buffers().len(), 4);
 }
 
-/// Records of unknown kinds that are more than a buffer holds beside the one they belong to: each
-/// of those that lose their time is counted, those after the first of them too.
+/// More records of unknown kinds than fit into a buffer with the record to which they belong. Every
+/// record that loses its time is counted, not only the first one.
 #[test]
 fn times_lost_for_want_of_space_are_counted() {
     use Made::{Event, Unknown};

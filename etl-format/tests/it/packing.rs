@@ -346,7 +346,7 @@ fn decompress_returns_the_first_of_two_faults() {
         .count();
     assert!(
         outcome(1) == plain[..before * 0x400],
-        "what stands before it is written"
+        "the bytes before it are written"
     );
     for threads in [2, 5, 64, usize::MAX] {
         assert!(outcome(threads) == outcome(1), "{threads} threads");

@@ -342,7 +342,7 @@ fn repair_leaves_out_copies_of_buffers() {
             .buffers_lost,
         0
     );
-    // Another buffer with the same number is no copy.
+    // Another buffer with the same number is not a copy.
     file.buffers[4].records[0x30] ^= 1;
     let (sound, report) = repaired(&file.bytes()).unwrap();
     assert!(report.notes.contains(&Note::SequenceTwice {

@@ -1,4 +1,4 @@
-//! Records of the first buffer that stand once more later, as merges of Windows leave them.
+//! Records of the first buffer that are repeated later, as merges of Windows leave them.
 
 use crate::writing::{START, event};
 use etl_format::read::{Mode, Options, Order, Record, RecordBatch, Records, Trace};

@@ -1,5 +1,7 @@
 //! Formats of packed files, and how they are unpacked.
 
+use super::bytes::Bytes;
+
 /// How packed input is unpacked.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -35,4 +37,11 @@ impl Packing {
             .find(|(magic, _)| head.starts_with(magic))
             .map(|(_, packing)| *packing)
     }
+}
+
+/// The unpacked content of a packed file.
+pub(super) struct Content {
+    pub bytes: Bytes,
+    /// The origin of the bytes in words.
+    pub from: String,
 }

@@ -307,7 +307,7 @@ fn sniff(head: &[u8]) -> Option<Format> {
     }
 }
 
-/// Recognizes text: it contains no bytes but those of characters.
+/// Recognizes text: all its bytes belong to characters.
 fn text(head: &[u8]) -> Option<Format> {
     const ADVICE: &str = "an .etl trace is binary; output of tracerpt cannot be converted back";
     if is_utf16(head) {

@@ -3,7 +3,7 @@
 use super::bytes::{Bytes, Peeked};
 use super::error::{Advice, Error};
 use super::head::Head;
-use super::packing::{Packing, Unpacker};
+use super::packing::{Content, Packing, Unpacker};
 use super::sniff;
 #[cfg(feature = "unpack")]
 use super::unpack::unpack;
@@ -52,13 +52,6 @@ impl Unpacker {
             },
         })
     }
-}
-
-/// The unpacked content of a packed file.
-pub(super) struct Content {
-    pub bytes: Bytes,
-    /// The origin of the bytes in words.
-    pub from: String,
 }
 
 /// Rejects packed bytes: only the feature `unpack` unpacks them.

@@ -69,7 +69,7 @@ impl PacketOptions {
     }
 }
 
-/// The first pass: where packets were captured.
+/// The first pass: the places where packets were captured.
 #[derive(Debug, Default)]
 pub struct Interfaces {
     places: BTreeMap<Place, PortNames>,

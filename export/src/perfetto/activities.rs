@@ -28,10 +28,10 @@ struct Started {
     provider: Guid,
     id: u16,
     version: u8,
-    /// Its name, or its number in words if no schema was known by then.
+    /// Its name, or its number in words if no schema was known at that time.
     name: Box<str>,
     is_named: bool,
-    /// The name of the provider, if it was known by then.
+    /// The name of the provider, if it was known at that time.
     provider_name: Option<Box<str>>,
 }
 
@@ -87,7 +87,7 @@ impl Open {
     }
 }
 
-/// What an activity is called.
+/// The name of an activity.
 #[derive(Debug, Default)]
 pub(super) struct ActivityName {
     pub name: String,
@@ -214,7 +214,7 @@ impl Activities {
         number
     }
 
-    /// What the activities with a number are called.
+    /// The name of the activities with a number.
     pub fn name(&self, number: u32) -> ActivityName {
         let Some(started) = self.list.get(number as usize) else {
             return ActivityName::default();

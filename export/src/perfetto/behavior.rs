@@ -1,4 +1,4 @@
-//! What the CLR did, as slices: collections and suspensions, compilations, exceptions, waits for
+//! The work of the CLR as slices: collections and suspensions, compilations, exceptions, waits for
 //! locks; and sizes of the heap as counters.
 
 use etl_analysis::behavior::collections::{Collection, Collections};
@@ -43,7 +43,7 @@ impl Wait {
     }
 }
 
-/// Collects what the CLRs do.
+/// Collects the work of the CLRs.
 #[derive(Debug)]
 pub(super) struct Behavior {
     collections: Collections,
@@ -170,7 +170,7 @@ impl Behavior {
         self.waits.give_up(loss);
     }
 
-    /// Writes what is complete only when the whole recording was read.
+    /// Writes the slices that are complete only at the end of the recording.
     pub fn finish<S: Storage>(&self, context: &Context<'_>, writer: &mut TraceWriter<S>) {
         self.write_open_waits(context, writer);
         self.write_collections(context, writer);

@@ -200,7 +200,7 @@ impl<O: Storage, S: Storage> Perfetto<O, S> {
     }
 }
 
-/// What the parts of the export read in addition to events.
+/// The data that all parts of the export need in addition to events.
 #[derive(Clone, Copy, Debug)]
 struct Context<'a> {
     machine: &'a Machine,

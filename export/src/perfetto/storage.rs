@@ -1,4 +1,4 @@
-//! Where a trace for Perfetto is written, and where samples are kept until their names are known.
+//! The storage of a written trace, and of samples until their names are known.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, Write};

@@ -48,7 +48,7 @@ impl Row {
     }
 }
 
-/// What a counter counts.
+/// The quantity of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Count {
     /// Percent of a processor, by samples.

@@ -235,7 +235,7 @@ pub(super) struct Extent {
     pub(super) clipped: bool,
 }
 
-/// The extent of a field at the start of `data`; `None` if `data` has nothing of it.
+/// The extent of a field at the start of `data`; `None` if `data` ends before it.
 pub(super) fn field_extent(
     op: &Op,
     data: &[u8],
@@ -261,25 +261,40 @@ pub(super) fn field_extent(
         Count::Rest => (0, None),
     };
     let rest = data.get(start..)?;
-    if let Some(size) = op.size.filter(|s| *s > 0) {
-        let fit = rest.len() / size;
-        let count = wanted.map_or(fit, |w| w.min(fit));
-        let clipped = wanted.is_some_and(|w| w > fit);
-        let next = if clipped {
-            data.len()
-        } else {
-            start + count * size
-        };
-        if clipped && count == 0 && rest.is_empty() && start == 0 {
-            return None;
-        }
-        return Some(Extent {
-            start,
-            next,
-            count,
-            clipped,
-        });
+    match op.size {
+        Some(size) if size > 0 => fixed_extent(size, rest, start, wanted),
+        _ => variable_extent(op, length, rest, start, wanted, top, budget),
     }
+}
+
+/// The extent of elements of a fixed size. They begin at `start`, where `rest` begins; `wanted` is
+/// their number, or `None` for as many as there are.
+fn fixed_extent(size: usize, rest: &[u8], start: usize, wanted: Option<usize>) -> Option<Extent> {
+    let fit = rest.len() / size;
+    let count = wanted.unwrap_or(fit).min(fit);
+    let clipped = wanted.is_some_and(|wanted| wanted > fit);
+    if clipped && rest.is_empty() && start == 0 {
+        return None;
+    }
+    let bytes = if clipped { rest.len() } else { count * size };
+    Some(Extent {
+        start,
+        next: start + bytes,
+        count,
+        clipped,
+    })
+}
+
+/// The same for elements of variable size.
+fn variable_extent(
+    op: &Op,
+    length: Length,
+    rest: &[u8],
+    start: usize,
+    wanted: Option<usize>,
+    top: &Slots,
+    budget: &mut Budget,
+) -> Option<Extent> {
     let mut offset = 0usize;
     let mut count = 0usize;
     let mut empty = 0usize;

@@ -1,7 +1,7 @@
 //! Iterator over the fields of a payload or of a struct.
 
 use super::extent::{Budget, field_extent, keep, value_range};
-use super::plan::{Op, Shape, Slots};
+use super::plan::{Op, Run, Shape, Slots};
 use super::shared::Shared;
 use super::text::utf16_len;
 use super::value::Value;
@@ -11,7 +11,7 @@ use std::any::Any;
 use std::ops::Range;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-/// What a walk has found besides values.
+/// The parts of a payload that a walk could not return as values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Note<'a> {
     /// Fields of the schema for which the payload has no byte (or not all of a fixed size).
@@ -126,8 +126,8 @@ impl<'a> Fields<'a> {
         self.shared.prepared(prepare)
     }
 
-    /// What is missing, cut or left over. Meant for after the last value; before, fields that were
-    /// not asked for count as missing and their bytes as left over.
+    /// The missing, cut and remaining parts of the payload. Call it after the last value: before,
+    /// fields that were not read are reported as missing and their bytes as left over.
     #[must_use]
     pub fn note(&self) -> Note<'a> {
         Note {
@@ -140,7 +140,8 @@ impl<'a> Fields<'a> {
     /// The next field with its value and the bytes that hold the value: without a count before
     /// them, and without the NUL after text. Offsets count from the first byte of the walk.
     pub fn next_with_range(&mut self) -> Option<LocatedField<'a>> {
-        let (start, op) = (self.at, self.ops.get(self.next)?);
+        let start = self.at;
+        let op = self.ops.get(self.next)?;
         let rest = self.data.get(start..)?;
         let array = match op.count {
             Count::One => None,
@@ -172,9 +173,10 @@ impl<'a> Fields<'a> {
                 break;
             };
             let rest = self.data.get(self.at..)?;
-            let (fields, bytes) = op.run;
+            let Run { fields, bytes } = op.run;
             if fields > 0 && fields <= index - self.next && bytes <= rest.len() {
-                (self.at, self.next) = (self.at + bytes, self.next + fields);
+                self.at += bytes;
+                self.next += fields;
                 continue;
             }
             // Text up to its NUL is most of what has no fixed size.
@@ -184,7 +186,8 @@ impl<'a> Fields<'a> {
                 && let (end, next) = utf16_len(rest)
                 && end < next
             {
-                (self.at, self.next) = (self.at + next, self.next + 1);
+                self.at += next;
+                self.next += 1;
                 continue;
             }
             let extent = field_extent(op, rest, &self.here, self.slots(), &mut Budget::new(rest));
@@ -194,13 +197,13 @@ impl<'a> Fields<'a> {
                     self.at += extent.next;
                     self.next += 1;
                 }
-                // Cut short or absent: the slow way knows what to make of it.
+                // Cut short or absent: decoding the value notes which.
                 _ => {
                     self.next();
                 }
             }
         }
-        (!self.ended).then_some(())
+        if self.ended { None } else { Some(()) }
     }
 }
 
@@ -227,14 +230,16 @@ impl<'a> Fields<'a> {
         if self.ended {
             return None;
         }
-        let (op, field) = (self.ops.get(self.next)?, self.fields.get(self.next)?);
+        let op = self.ops.get(self.next)?;
+        let field = self.fields.get(self.next)?;
         let rest = self.data.get(self.at..)?;
         // Most fields are one value of a fixed size.
         if op.count == Count::One
             && let Some(value) = op.shape.scalar(rest)
         {
             keep(op, rest, &mut self.here);
-            (self.at, self.next) = (self.at + op.size.unwrap_or(0), self.next + 1);
+            self.at += op.size.unwrap_or(0);
+            self.next += 1;
             return Some((field, op, value));
         }
         let Some(one) = field_value(self.shared, field, op, rest, &self.here, self.slots()) else {

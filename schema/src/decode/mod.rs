@@ -41,7 +41,7 @@ pub use value::{Sid, SystemTime, Value};
 pub use views::{ArrayView, Elements, LocatedElement, StructView};
 
 pub(crate) use plan::MAX_DEPTH;
-use plan::{Op, Shape};
+use plan::{Op, Run, Shape};
 use shared::Shared;
 
 /// A schema compiled for walking payloads.
@@ -144,8 +144,12 @@ impl Decoder {
     #[must_use]
     pub fn fixed_size(&self, pointers: PointerSize) -> Option<usize> {
         let ops = self.ops(pointers);
-        let (fields, bytes) = ops.first().map_or((0, 0), |op| op.run);
-        (fields == ops.len()).then_some(bytes)
+        let run = Run::at_start_of(ops);
+        if run.fields == ops.len() {
+            Some(run.bytes)
+        } else {
+            None
+        }
     }
 
     /// Where the texts of every payload are, if all fields but some texts in a row have a fixed
@@ -153,15 +157,18 @@ impl Decoder {
     #[must_use]
     pub fn string_layout(&self, pointers: PointerSize) -> Option<StringLayout> {
         let ops = self.ops(pointers);
-        let (fixed, before) = ops.first()?.run;
-        let rest = ops.get(fixed..)?;
+        let before = Run::at_start_of(ops);
+        let rest = ops.get(before.fields..)?;
         let texts = rest.iter().take_while(|op| is_utf16z(op)).count();
         let rest = rest.get(texts..)?;
-        let (fixed, after) = rest.first().map_or((0, 0), |op| op.run);
-        (texts > 0 && fixed == rest.len()).then_some(StringLayout {
-            before,
+        let after = Run::at_start_of(rest);
+        if texts == 0 || after.fields != rest.len() {
+            return None;
+        }
+        Some(StringLayout {
+            before: before.bytes,
             texts,
-            after,
+            after: after.bytes,
         })
     }
 
@@ -193,7 +200,7 @@ impl Decoder {
         pointers
     }
 
-    /// Walks a whole payload and returns what is missing and what is left over.
+    /// Walks a whole payload and returns its missing fields and remaining bytes.
     #[must_use]
     pub fn check<'a>(&'a self, payload: &'a [u8], pointers: PointerSize) -> Note<'a> {
         let mut fields = self.fields(payload, pointers);

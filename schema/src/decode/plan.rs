@@ -57,7 +57,7 @@ pub(super) enum Shape {
     Struct,
 }
 
-/// The value of a counting field. In compiled fields a reference has a slot in place of the field.
+/// The value of a counting field. In compiled fields a reference names a slot instead of a field.
 #[inline]
 pub(super) fn load(reference: FieldRef, here: &Slots, top: &Slots) -> usize {
     let value = match reference {
@@ -79,16 +79,32 @@ pub(super) struct Op {
     pub(super) length: Length,
     /// The slot in which this field's value is kept for others.
     pub(super) keep: Option<u8>,
-    /// The size of one value in bytes, where it is always the same.
+    /// The size of one value in bytes, if it is always the same.
     pub(super) size: Option<usize>,
     /// Most elements that an array of elements without bytes can have.
     pub(super) empty: usize,
     pub(super) members: Vec<Op>,
     /// The number of the field: see [`Fields::next_numbered`](super::Fields::next_numbered).
     pub(super) number: usize,
-    /// From this field on, how many fields have a fixed size and count nothing, and their bytes:
-    /// they are stepped over at once.
-    pub(super) run: (usize, usize),
+    /// The run of fields from this one on, which is skipped at once.
+    pub(super) run: Run,
+}
+
+/// Consecutive fields that have a fixed size and count no others.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Run {
+    pub(super) fields: usize,
+    pub(super) bytes: usize,
+}
+
+impl Run {
+    /// The run at the start of a list; empty if its first field is not in a run.
+    pub(super) fn at_start_of(ops: &[Op]) -> Self {
+        match ops.first() {
+            Some(op) => op.run,
+            None => Run::default(),
+        }
+    }
 }
 
 impl Op {
@@ -103,7 +119,7 @@ impl Op {
         }
     }
 
-    /// How many values there are, where that is fixed.
+    /// The number of values, if it is fixed.
     fn times(&self) -> Option<usize> {
         match self.count {
             Count::One => Some(1),
@@ -114,12 +130,14 @@ impl Op {
 
     /// How far the field reaches.
     pub(super) fn reach(&self) -> Reach {
-        let bytes = self
-            .size
-            .zip(self.times())
-            .and_then(|(size, n)| size.checked_mul(n));
-        if let Some(bytes) = bytes {
-            return u16::try_from(bytes).map_or(Reach::Open, Reach::Fixed);
+        if let Some(size) = self.size
+            && let Some(times) = self.times()
+            && let Some(bytes) = size.checked_mul(times)
+        {
+            return match u16::try_from(bytes) {
+                Ok(bytes) => Reach::Fixed(bytes),
+                Err(_) => Reach::Open,
+            };
         }
         match (self.count, self.shape, self.length) {
             (Count::One, Shape::Utf16, Length::NulTerminated) => Reach::Utf16,
@@ -134,101 +152,147 @@ impl Op {
 pub(super) fn compile(fields: &[Field], pointers: PointerSize) -> Vec<Op> {
     let top = slots(fields, true);
     let mut numbers = 0..;
-    let mut ops = list(
-        fields,
-        &top,
-        &top,
-        pointers,
-        Nesting::default(),
-        &mut numbers,
-    );
-    let mut run = (0usize, 0usize);
+    let scope = Scope {
+        here: &top,
+        top: &top,
+    };
+    let mut ops = list(fields, scope, pointers, Nesting::default(), &mut numbers);
+    let mut run = Run::default();
     for op in ops.iter_mut().rev() {
         let bytes = match (op.count, op.size, op.keep) {
-            (Count::One, Some(size), None) => run.1.checked_add(size),
+            (Count::One, Some(size), None) => run.bytes.checked_add(size),
             _ => None,
         };
-        run = bytes.map_or((0, 0), |bytes| (run.0 + 1, bytes));
+        run = match bytes {
+            Some(bytes) => Run {
+                fields: run.fields + 1,
+                bytes,
+            },
+            None => Run::default(),
+        };
         op.run = run;
     }
     ops
 }
 
-/// The counting fields of a list: `(index, slot)`.
-type SlotMap = Vec<(u16, u8)>;
+/// A counting field, and the slot of its value.
+struct CounterSlot {
+    /// The index of the field.
+    index: u16,
+    slot: u8,
+}
 
-/// In place of the slot of a counting field for which none was free.
+/// The slot of a counting field for which none was free.
 const NO_SLOT: u8 = SLOTS as u8;
 
 /// Indices of top-level fields that a field or its members refer to.
 fn top_references(field: &Field, depth: usize, out: &mut Vec<u16>) {
-    out.extend(references(field).filter_map(|r| match r {
-        FieldRef::Top(at) => Some(at),
-        FieldRef::Here(_) => None,
-    }));
+    for reference in references(field) {
+        if let FieldRef::Top(index) = reference {
+            out.push(index);
+        }
+    }
     if let FieldKind::Struct(members) = &field.kind
         && depth < MAX_DEPTH
     {
-        members
-            .iter()
-            .for_each(|member| top_references(member, depth + 1, out));
+        for member in members {
+            top_references(member, depth + 1, out);
+        }
     }
 }
 
 fn references(field: &Field) -> impl Iterator<Item = FieldRef> {
-    let count = if let Count::Field(at) = field.count {
-        Some(at)
-    } else {
-        None
+    let count = match field.count {
+        Count::Field(reference) => Some(reference),
+        _ => None,
     };
-    let length = if let Length::Field(at) = field.length {
-        Some(at)
-    } else {
-        None
+    let length = match field.length {
+        Length::Field(reference) => Some(reference),
+        _ => None,
     };
     count.into_iter().chain(length)
 }
 
-/// Assigns slots to the fields of this list that count others. A slot is free again after the last
-/// field that is counted by it.
-fn slots(fields: &[Field], is_top: bool) -> SlotMap {
+/// Assigns slots to the counting fields of a list. A slot is free again after the last field that
+/// needs its value.
+fn slots(fields: &[Field], is_top: bool) -> Vec<CounterSlot> {
     let mut last_uses = BTreeMap::new();
     for (index, field) in (0..=u16::MAX).zip(fields) {
-        let mut used = Vec::new();
-        used.extend(references(field).filter_map(|r| match r {
-            FieldRef::Here(at) => Some(at),
-            FieldRef::Top(_) => None,
-        }));
-        if is_top {
-            top_references(field, 0, &mut used);
+        let mut counters = Vec::new();
+        for reference in references(field) {
+            if let FieldRef::Here(counter) = reference {
+                counters.push(counter);
+            }
         }
-        let counts = |at: &u16| {
-            fields.get(usize::from(*at)).is_some_and(|f| {
-                f.count == Count::One && f.in_type().is_some_and(InType::is_integer)
-            })
-        };
-        let before = used.into_iter().filter(|at| *at < index).filter(counts);
-        last_uses.extend(before.map(|at| (at, index)));
+        if is_top {
+            top_references(field, 0, &mut counters);
+        }
+        for counter in counters {
+            if counter < index && can_count(fields, counter) {
+                last_uses.insert(counter, index);
+            }
+        }
     }
-    let mut in_use_to = [0; SLOTS];
-    let slot = |(at, last): (u16, u16)| {
-        let free = in_use_to.iter_mut().zip(0..).find(|(to, _)| **to <= at);
-        let slot = free.map(|(to, slot)| {
-            *to = last;
-            slot
-        });
-        (at, slot.unwrap_or(NO_SLOT))
-    };
-    last_uses.into_iter().map(slot).collect()
+    let mut used_until = [0; SLOTS];
+    let mut slots = Vec::new();
+    for (index, last_use) in last_uses {
+        let slot = take_slot(&mut used_until, index, last_use);
+        slots.push(CounterSlot { index, slot });
+    }
+    slots
 }
 
-fn slot_of(map: &SlotMap, index: u16) -> Option<u8> {
-    map.iter()
-        .find(|(at, _)| *at == index)
-        .map(|(_, slot)| *slot)
+/// Whether the field with this index is a single integer.
+fn can_count(fields: &[Field], index: u16) -> bool {
+    match fields.get(usize::from(index)) {
+        Some(field) => field.count == Count::One && field.in_type().is_some_and(InType::is_integer),
+        None => false,
+    }
 }
 
-/// How deep a list of fields stands, and in which field of the top level.
+/// Takes a slot that is free at a field, until its last use.
+fn take_slot(used_until: &mut [u16; SLOTS], index: u16, last_use: u16) -> u8 {
+    for (slot, used_until) in (0..).zip(used_until) {
+        if *used_until <= index {
+            *used_until = last_use;
+            return slot;
+        }
+    }
+    NO_SLOT
+}
+
+fn slot_of(slots: &[CounterSlot], index: u16) -> Option<u8> {
+    let slot = slots.iter().find(|slot| slot.index == index)?;
+    Some(slot.slot)
+}
+
+/// The slots that a list of fields can refer to.
+#[derive(Clone, Copy)]
+struct Scope<'s> {
+    here: &'s [CounterSlot],
+    top: &'s [CounterSlot],
+}
+
+impl Scope<'_> {
+    /// A reference to the slot of a counting field, for the field with this index in its list and
+    /// in the top level. `None` if no slot was free for the counting field.
+    fn resolve(self, reference: FieldRef, index: u16, outermost: u16) -> Option<FieldRef> {
+        // A field cannot be counted by a later field.
+        let slot = match reference {
+            FieldRef::Here(counter) if counter < index => slot_of(self.here, counter),
+            FieldRef::Top(counter) if counter < outermost => slot_of(self.top, counter),
+            _ => None,
+        };
+        match (reference, slot) {
+            (_, Some(NO_SLOT)) => None,
+            (_, None) => Some(NOWHERE),
+            (FieldRef::Here(_), Some(slot)) => Some(FieldRef::Here(slot.into())),
+            (FieldRef::Top(_), Some(slot)) => Some(FieldRef::Top(slot.into())),
+        }
+    }
+}
+
+/// How deep a list of fields is nested, and in which field of the top level.
 #[derive(Clone, Copy, Default)]
 struct Nesting {
     structs: usize,
@@ -238,8 +302,7 @@ struct Nesting {
 
 fn list(
     fields: &[Field],
-    here: &SlotMap,
-    top: &SlotMap,
+    scope: Scope<'_>,
     pointers: PointerSize,
     nesting: Nesting,
     numbers: &mut RangeFrom<usize>,
@@ -252,43 +315,36 @@ fn list(
         } else {
             nesting.outermost
         };
-        let mut is_kept = true;
-        let mut find = |reference: FieldRef| {
-            // A field cannot be counted by one that comes after it.
-            let slot = match reference {
-                FieldRef::Here(at) => slot_of(here, at).filter(|_| at < index),
-                FieldRef::Top(at) => slot_of(top, at).filter(|_| at < outermost),
-            };
-            is_kept &= slot != Some(NO_SLOT);
-            match (reference, slot) {
-                (_, None) => NOWHERE,
-                (FieldRef::Here(_), Some(slot)) => FieldRef::Here(slot.into()),
-                (FieldRef::Top(_), Some(slot)) => FieldRef::Top(slot.into()),
-            }
-        };
         let count = match field.count {
-            Count::Field(at) => Count::Field(find(at)),
+            Count::Field(counter) => match scope.resolve(counter, index, outermost) {
+                Some(slot) => Count::Field(slot),
+                None => break,
+            },
             other => other,
         };
         let length = match field.length {
-            Length::Field(at) => Length::Field(find(at)),
+            Length::Field(counter) => match scope.resolve(counter, index, outermost) {
+                Some(slot) => Length::Field(slot),
+                None => break,
+            },
             other => other,
         };
-        if !is_kept {
-            break;
-        }
         let number = numbers.next().unwrap_or(usize::MAX);
         let (shape, members) = match &field.kind {
             FieldKind::Value(ty) => (shape(*ty, field.out, pointers), Vec::new()),
             FieldKind::Struct(_) if nesting.structs >= MAX_DEPTH => (Shape::Null, Vec::new()),
             FieldKind::Struct(fields) => {
                 let slots = slots(fields, false);
+                let members_scope = Scope {
+                    here: &slots,
+                    top: scope.top,
+                };
                 let inner = Nesting {
                     structs: nesting.structs + 1,
                     arrays: nesting.arrays + usize::from(field.count != Count::One),
                     outermost,
                 };
-                let mut members = list(fields, &slots, top, pointers, inner, numbers);
+                let mut members = list(fields, members_scope, pointers, inner, numbers);
                 if members.len() < fields.len() {
                     break;
                 }
@@ -299,8 +355,7 @@ fn list(
             }
         };
         let size = fixed_size(shape, length, &members);
-        let keep = slot_of(here, index);
-        let run = (0, 0);
+        let keep = slot_of(scope.here, index);
         let empty = EMPTY.get(nesting.arrays).copied().unwrap_or(1).into();
         ops.push(Op {
             shape,
@@ -311,38 +366,40 @@ fn list(
             empty,
             members,
             number,
-            run,
+            run: Run::default(),
         });
     }
     ops
 }
 
 /// Adds to each member the padding that C has after it. Structs with members of variable size have
-/// none.
+/// no padding.
 fn pad(members: &mut [Op]) {
-    let alignment = |op: &Op| {
-        op.size
-            .filter(|size| matches!(size, 2 | 4 | 8))
-            .unwrap_or(1)
-    };
     let Some(widest) = members.iter().map(alignment).max() else {
         return;
     };
-    let after = members
-        .iter()
-        .skip(1)
-        .map(alignment)
-        .chain([widest])
-        .collect::<Vec<_>>();
+    let mut next_alignments: Vec<usize> = members.iter().skip(1).map(alignment).collect();
+    next_alignments.push(widest);
     let mut end = 0usize;
-    for (member, after) in members.iter_mut().zip(after) {
-        let Some(size) = member.size.as_mut().filter(|_| member.count == Count::One) else {
+    for (member, next_alignment) in members.iter_mut().zip(next_alignments) {
+        let Some(size) = &mut member.size else {
             return;
         };
+        if member.count != Count::One {
+            return;
+        }
         end = end.saturating_add(*size);
-        let next = end.next_multiple_of(after);
+        let next = end.next_multiple_of(next_alignment);
         *size += next - end;
         end = next;
+    }
+}
+
+/// The alignment of a member in C.
+fn alignment(op: &Op) -> usize {
+    match op.size {
+        Some(size @ (2 | 4 | 8)) => size,
+        _ => 1,
     }
 }
 

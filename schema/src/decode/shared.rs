@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 /// A value of any type that threads may share.
 type Prepared = Arc<dyn Any + Send + Sync + UnwindSafe + RefUnwindSafe>;
 
-/// A schema, and what a renderer has prepared for its fields.
+/// A schema, and the data that a renderer prepared for its fields.
 ///
 /// Decoding does not look into the latter: it only keeps it where each event has it at hand.
 #[derive(Clone)]

@@ -65,7 +65,7 @@ impl<'a> Utf16<'a> {
         self.0.len() / 2
     }
 
-    /// Whether there is no code unit.
+    /// Whether it has no code units.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0.is_empty()

@@ -50,7 +50,7 @@ impl<'a> ArrayView<'a> {
         self.count
     }
 
-    /// Whether there is no element.
+    /// Whether it has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0

@@ -38,7 +38,7 @@ pub struct ValueMap {
     name: Text,
     kind: MapKind,
     entries: Vec<MapEntry>,
-    /// Values of several bits together, with the mask of these bits.
+    /// Values of a group of bits, with the mask of the group.
     parts: Vec<(u64, MapEntry)>,
     patterns: Vec<Pattern>,
     format: Text,
@@ -71,8 +71,8 @@ impl ValueMap {
         }
     }
 
-    /// Adds values of several bits together, each with the mask of these bits. An example is a
-    /// level of three bits among flags.
+    /// Adds values of groups of bits, each with the mask of its group. An example is a level of
+    /// three bits among flags.
     #[must_use]
     pub(crate) fn with_parts(self, parts: Vec<(u64, MapEntry)>) -> Self {
         ValueMap { parts, ..self }
@@ -135,14 +135,14 @@ impl ValueMap {
         Some(&self.entries.get(index)?.name)
     }
 
-    /// The names of the bits that are set in `value`, in order of value, then the names of values
-    /// of several bits. Entries of value 0 are left out. [`ValueMap::unnamed`] has the other bits.
+    /// The names of the bits that are set in `value`, in order of value, then the names of the
+    /// values of groups of bits. Entries of value 0 are left out. [`ValueMap::unnamed`] has the
+    /// other bits.
     pub fn bits(&self, value: u64) -> impl Iterator<Item = &str> {
-        self.entries
-            .iter()
-            .filter(move |e| e.value != 0 && e.value & value == e.value)
-            .chain(self.parts_of(value).map(|(_, entry)| entry))
-            .map(|e| &*e.name)
+        let bits = self.entries.iter();
+        let bits = bits.filter(move |entry| entry.value != 0 && entry.value & value == entry.value);
+        let groups = self.parts_of(value).map(|(_, entry)| entry);
+        bits.chain(groups).map(|entry| &*entry.name)
     }
 
     fn parts_of(&self, value: u64) -> impl Iterator<Item = &(u64, MapEntry)> {

@@ -35,12 +35,12 @@ impl Renderer<'_> {
         scratch: &mut Vec<u8>,
         sink: &mut dyn FnMut(Result<char, u16>),
     ) {
-        let given = Cell::new(0usize);
-        let mut counted = |c| {
-            given.set(given.get().saturating_add(1));
+        let count = Cell::new(0usize);
+        let counting_sink = &mut |c| {
+            count.set(count.get().saturating_add(1));
             sink(c);
         };
-        characters(field, value, *self, scratch, &mut counted, &given);
+        characters(field, value, *self, scratch, counting_sink, &count);
     }
 }
 
@@ -50,7 +50,7 @@ fn characters(
     renderer: Renderer<'_>,
     scratch: &mut Vec<u8>,
     sink: &mut dyn FnMut(Result<char, u16>),
-    given: &Cell<usize>,
+    count: &Cell<usize>,
 ) {
     match value {
         Value::Utf16(text) => {
@@ -64,13 +64,13 @@ fn characters(
         Value::Array(items) => {
             sink(Ok('['));
             for (i, item) in items.iter().enumerate() {
-                if given.get() > super::MAX_LEN {
+                if count.get() > super::MAX_LEN {
                     break;
                 }
                 if i > 0 {
                     sink(Ok(','));
                 }
-                characters(field, item, renderer, scratch, sink, given);
+                characters(field, item, renderer, scratch, sink, count);
             }
             sink(Ok(']'));
         }
@@ -82,7 +82,7 @@ fn characters(
                 }
                 member.name.chars().for_each(|c| sink(Ok(c)));
                 sink(Ok('='));
-                characters(member, value, renderer, scratch, sink, given);
+                characters(member, value, renderer, scratch, sink, count);
             }
             sink(Ok('}'));
         }

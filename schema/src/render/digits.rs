@@ -43,7 +43,7 @@ const fn digit(nibble: u8) -> u8 {
 #[inline]
 pub fn hexadecimal(out: &mut Vec<u8>, n: u64) {
     let places = (64 - n.leading_zeros()).div_ceil(4).max(1);
-    // The first digit comes first, whatever follows the last one.
+    // The first digit comes first in memory; bytes after the last digit are ignored.
     let n = n << (64 - 4 * places);
     let mut text = *b"0x................";
     if let Some(places) = text.last_chunk_mut::<16>()

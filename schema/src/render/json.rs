@@ -129,13 +129,21 @@ impl<'r> Json<'r> {
 
     #[inline(always)]
     fn name(&self, out: &mut Vec<u8>, plan: &FieldPlan, name: &[u8]) {
-        let write = |out: &mut Vec<u8>| out.extend_from_slice(name);
         if plan.is_escaped {
-            self.text(out, write)
+            self.text(out, |out| out.extend_from_slice(name));
         } else {
-            self.quoted(out, write)
+            self.quoted(out, |out| out.extend_from_slice(name));
         }
         out.push(b':');
+    }
+
+    /// Whether the trace has names for values of this meaning.
+    #[inline(always)]
+    fn has_names(&self, meaning: Option<Meaning>) -> bool {
+        match (self.renderer.names, meaning) {
+            (Some(names), Some(meaning)) => names.has(meaning),
+            _ => false,
+        }
     }
 }
 
@@ -153,15 +161,14 @@ fn fields_to(out: &mut Vec<u8>, fields: &mut Fields<'_>, json: &Json<'_>) {
         };
         json.key(out, plan, key.unwrap_or_default());
         value_to(out, field, &plan.shown, value, json);
-        let has_names = |meaning| json.renderer.names.is_some_and(|names| names.has(meaning));
-        if plan.is_named || plan.shown.meaning.is_some_and(has_names) {
+        if plan.is_named || json.has_names(plan.shown.meaning) {
             names_to(out, field, plan, value, json);
         }
     }
     out.push(b'}');
 }
 
-/// The names of a value as a member of its own: a text, or for an array one for each element.
+/// Writes the names of a value as a separate member: a text, or an array of texts for an array.
 fn names_to(out: &mut Vec<u8>, field: &Field, plan: &FieldPlan, value: Value<'_>, json: &Json<'_>) {
     let start = out.len();
     json.key(out, plan, &plan.name_key);
@@ -189,7 +196,7 @@ fn names_to(out: &mut Vec<u8>, field: &Field, plan: &FieldPlan, value: Value<'_>
     }
 }
 
-/// Elements of an array without names after which no others are looked for.
+/// The number of elements without names after which the names of an array are given up.
 const MAX_UNNAMED: usize = 16;
 
 /// The name of one value, or `null`; returns whether it has one.
@@ -202,23 +209,21 @@ fn name_to(
 ) -> bool {
     let start = out.len();
     if let Some(bits) = bits(field, value) {
-        let mut has = false;
-        json.text(out, |out| match (&field.map, json.renderer.names) {
-            (Some(map), _) => has = name_with(out, map, bits, json_text),
-            (None, names) => {
-                let of_trace = || {
-                    names
-                        .zip(meaning)
-                        .and_then(|(names, of)| names.name(of, bits))
-                };
-                let name = status_name(field, bits)
-                    .map(Cow::Borrowed)
-                    .or_else(of_trace);
-                json_text(out, name.as_deref().unwrap_or_default());
-                has = name.is_some();
+        let mut has_name = false;
+        json.text(out, |out| {
+            if let Some(map) = &field.map {
+                has_name = name_with(out, map, bits, json_text);
+                return;
             }
+            let name = match (status_name(field, bits), json.renderer.names, meaning) {
+                (Some(name), ..) => Some(Cow::Borrowed(name)),
+                (None, Some(names), Some(meaning)) => names.name(meaning, bits),
+                _ => None,
+            };
+            json_text(out, name.as_deref().unwrap_or_default());
+            has_name = name.is_some();
         });
-        if has {
+        if has_name {
             return true;
         }
         out.truncate(start);
@@ -250,7 +255,7 @@ fn value_to(out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>, j
         }
         Value::UInt(n) => decimal(out, n),
         Value::Pointer(p) => json.quoted(out, |out| hexadecimal(out, p)),
-        // What JSON has no number for is written as text.
+        // JSON has no infinite numbers: they are written as text.
         Value::Float(f) if f.is_finite() => finite(out, f64::from(f), &f),
         Value::Float(f) => json.quoted(out, |out| drop(write!(out, "{f}"))),
         Value::Double(f) if f.is_finite() => finite(out, f, &f),
@@ -296,8 +301,8 @@ fn value_to(out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>, j
     }
 }
 
-/// Writes a number with a fraction, `.0` where it is whole: then that need not be found out digit
-/// by digit.
+/// Writes a number with a fraction, which is `.0` for whole numbers. They are the most frequent, and
+/// are written faster as integers.
 fn finite(out: &mut Vec<u8>, value: f64, exact: &dyn std::fmt::Debug) {
     const WHOLE: f64 = 1e7;
     let whole = value as i64;
@@ -309,7 +314,7 @@ fn finite(out: &mut Vec<u8>, value: f64, exact: &dyn std::fmt::Debug) {
     }
 }
 
-/// UTF-16 after another text as the inside of a JSON string; a lone surrogate stays what it is, or
+/// Writes `before` and UTF-16 as the inside of a JSON string. A lone surrogate is escaped, or
 /// becomes U+FFFD.
 fn utf16(out: &mut Vec<u8>, before: &str, text: Utf16<'_>, lossy: bool) {
     json_text(out, before);
@@ -347,7 +352,8 @@ const fn ascii(units: [u8; 16]) -> Option<u64> {
         (pairs | pairs >> 16) & 0xffff_ffff
     }
     let units = u128::from_le_bytes(units);
-    let (first, second) = (units as u64, (units >> 64) as u64);
+    let first = units as u64;
+    let second = (units >> 64) as u64;
     if (first | second) & 0xff80_ff80_ff80_ff80 != 0 {
         return None;
     }

@@ -78,7 +78,7 @@ impl Renderer<'_> {
     }
 }
 
-/// What the record of a WPP message says beside its arguments, for the inserts `%1` to `%9`.
+/// The values in the record of a WPP message besides its arguments, for the inserts `%1` to `%9`.
 /// `tracefmt` puts these before every message.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Prefix<'a> {
@@ -90,9 +90,9 @@ pub struct Prefix<'a> {
     pub thread: Option<u32>,
     /// `%4`: the time, as it is to be shown.
     pub time: &'a str,
-    /// `%5`: the time spent in kernel mode. Records of messages do not hold it.
+    /// `%5`: the time spent in kernel mode. Records of messages do not contain it.
     pub kernel_time: Option<u32>,
-    /// `%6`: the time spent in user mode, likewise.
+    /// `%6`: the time spent in user mode. Records of messages do not contain it.
     pub user_time: Option<u32>,
     /// `%7`: the sequence number.
     pub sequence: Option<u32>,
@@ -127,7 +127,7 @@ enum Part<'a> {
     Number(u32),
 }
 
-/// Whether what a terminal could act on is escaped.
+/// Whether characters are escaped on which a terminal could act.
 #[derive(Clone, Copy)]
 enum Form {
     Escaped,
@@ -147,7 +147,7 @@ impl Form {
 struct Writer<'f, 'a> {
     renderer: Renderer<'f>,
     plans: &'a [FieldPlan],
-    /// A message of WPP, and what its record says.
+    /// `Some` for a message of WPP, with the values in its record.
     wpp: Option<Option<&'f Prefix<'f>>>,
     fields: &'f Fields<'a>,
     form: Form,
@@ -158,11 +158,12 @@ struct Writer<'f, 'a> {
 
 impl<'f, 'a> Writer<'f, 'a> {
     /// The field with an index, and its value. Most messages name fields in their order.
-    fn field(&mut self, at: usize) -> Option<(&'a Field, &'a Shown, Value<'a>)> {
-        if at < self.next {
-            (self.rest, self.next) = (self.fields.clone(), 0);
+    fn field(&mut self, index: usize) -> Option<(&'a Field, &'a Shown, Value<'a>)> {
+        if index < self.next {
+            self.rest = self.fields.clone();
+            self.next = 0;
         }
-        while self.next < at {
+        while self.next < index {
             self.rest.next()?;
             self.next += 1;
         }
@@ -213,46 +214,48 @@ impl<'f, 'a> Writer<'f, 'a> {
         self.form.text(out, rest);
     }
 
-    /// Writes what a `%` stands for; returns the text after it.
+    /// Writes the replacement of a `%`; returns the text after it.
     fn insert<'t>(&mut self, out: &mut Vec<u8>, after: &'t str) -> &'t str {
         // Messages of manifests have at most 99 inserts, and end at a zero.
-        let most = match self.wpp {
+        let max_digits = match self.wpp {
             Some(_) => 3,
             None if after.starts_with('0') => 1,
             None => 2,
         };
-        let digits = after
-            .bytes()
-            .take_while(u8::is_ascii_digit)
-            .take(most)
-            .count();
-        let Some((number, rest)) = after.split_at_checked(digits).filter(|_| digits > 0) else {
+        let digits = after.bytes().take_while(u8::is_ascii_digit);
+        let digits = digits.take(max_digits).count();
+        let Some((number, rest)) = after.split_at_checked(digits) else {
             return self.letter(out, after);
         };
+        if number.is_empty() {
+            return self.letter(out, after);
+        }
         let index: usize = number.parse().unwrap_or(usize::MAX);
         if index == 0 {
             // The place of the prefix, or the end of the message.
             return if self.wpp.is_some() { rest } else { "" };
         }
-        let format = rest.strip_prefix('!').and_then(|r| r.split_once('!'));
-        let (format, rest) = format.map_or((None, rest), |(format, rest)| (Some(format), rest));
-        let format = format.map(Format::parse);
+        let mut format = None;
+        let mut rest = rest;
+        if let Some(formatted) = rest.strip_prefix('!')
+            && let Some((text, after)) = formatted.split_once('!')
+        {
+            format = Some(Format::parse(text));
+            rest = after;
+        }
         let first = if self.wpp.is_some() { 10 } else { 1 };
-        let field = index.checked_sub(first).and_then(|at| self.field(at));
+        let field = index.checked_sub(first).and_then(|index| self.field(index));
         let part = self.wpp.flatten().and_then(|prefix| prefix.part(index));
         let start = out.len();
-        let formatted = |out: &mut Vec<u8>, value: Value<'_>| {
-            format.as_ref().is_some_and(|f| f.number(out, value))
-        };
         match (field, part) {
             (Some((field, shown, value)), _) => {
-                if !formatted(out, value) {
+                if !write_formatted(out, format.as_ref(), value) {
                     self.value(out, field, shown, value);
                 }
             }
             (None, Some(Part::Text(text))) => self.form.text(out, text),
             (None, Some(Part::Number(n))) => {
-                if !formatted(out, Value::UInt(n.into())) {
+                if !write_formatted(out, format.as_ref(), Value::UInt(n.into())) {
                     decimal(out, n.into());
                 }
             }
@@ -268,7 +271,7 @@ impl<'f, 'a> Writer<'f, 'a> {
         rest
     }
 
-    /// What a `%` before no number stands for.
+    /// Writes the replacement of a `%` that no number follows.
     fn letter<'t>(&self, out: &mut Vec<u8>, after: &'t str) -> &'t str {
         let mut chars = after.chars();
         match chars.next() {
@@ -288,7 +291,16 @@ impl<'f, 'a> Writer<'f, 'a> {
     }
 }
 
-/// A printf format, as far as it makes sense here.
+/// Writes a number by its format; returns false if there is no format for a number, or the value is
+/// not a number.
+fn write_formatted(out: &mut Vec<u8>, format: Option<&Format>, value: Value<'_>) -> bool {
+    match format {
+        Some(format) => format.number(out, value),
+        None => false,
+    }
+}
+
+/// The parts of a printf format that apply to values of events.
 struct Format {
     left: bool,
     zeros: bool,
@@ -304,10 +316,8 @@ impl Format {
         let flags = text.bytes().take_while(|b| b"-+ #0".contains(b)).count();
         let (flags, rest) = text.split_at_checked(flags).unwrap_or_default();
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let width = rest
-            .get(..digits)
-            .and_then(|w| w.parse().ok())
-            .unwrap_or(0usize);
+        let width = rest.get(..digits).unwrap_or_default();
+        let width: usize = width.parse().unwrap_or(0);
         Format {
             left: flags.contains('-'),
             zeros: flags.contains('0') && !flags.contains('-'),
@@ -318,11 +328,11 @@ impl Format {
         }
     }
 
-    /// Writes a number; `false` when the format asks for none or the value is none.
+    /// Writes a number; returns false if the format or the value is not a number.
     fn number(&self, out: &mut Vec<u8>, value: Value<'_>) -> bool {
         let bits = match value {
-            // Without a size, printf sees 32 bits of a negative number; all are shown of those that
-            // need more.
+            // Without a size, printf prints 32 bits of a negative number. Numbers that need more
+            // bits are printed whole.
             Value::Int(n) if !self.is_wide && i32::try_from(n).is_ok() => {
                 u64::from(n as i32 as u32)
             }

@@ -1,54 +1,61 @@
 //! Readable text in bytes of an unknown layout.
 
-/// Units that a run of text has at least.
+/// The smallest number of code units in a run of text.
 const MIN_UNITS: usize = 4;
 
-/// The first character of scripts that most bytes would be some text of.
+/// The first code unit of scripts, such as Chinese, in which nearly any two bytes are a character.
 const FOREIGN: u16 = 0x700;
 
-/// What stands between runs.
+/// The text between two runs.
 const BETWEEN: &str = " | ";
+
+/// A run of readable text, and the number of its bytes in the payload.
+#[derive(Default)]
+struct Run {
+    text: String,
+    bytes: usize,
+}
 
 /// Adds the runs of readable text in a payload, in UTF-16 and in ASCII, with ` | ` between them.
 ///
-/// A run has four characters at least. In UTF-16 they are Latin, Greek, Cyrillic, Hebrew or Arabic,
-/// or in other scripts if a NUL ends them: most bytes would be some Chinese text.
+/// A run has at least four characters. In UTF-16 they are Latin, Greek, Cyrillic, Hebrew or Arabic.
+/// Text in other scripts must end with a NUL, because nearly any bytes are Chinese text.
 pub fn readable_text(out: &mut String, payload: &[u8]) {
     let start = out.len();
     let mut rest = payload;
     while !rest.is_empty() {
-        let (chars, taken) = wide_run(rest)
-            .or_else(|| ascii_run(rest))
-            .unwrap_or_default();
-        if taken == 0 {
+        let run = wide_run(rest).or_else(|| ascii_run(rest));
+        let Run { text, bytes } = run.unwrap_or_default();
+        if bytes == 0 {
             rest = rest.get(1..).unwrap_or_default();
             continue;
         }
         if out.len() > start {
             out.push_str(BETWEEN);
         }
-        out.push_str(&chars);
-        rest = rest.get(taken..).unwrap_or_default();
+        out.push_str(&text);
+        rest = rest.get(bytes..).unwrap_or_default();
     }
 }
 
-/// The run of UTF-16 at the start, and its bytes.
-fn wide_run(bytes: &[u8]) -> Option<(String, usize)> {
-    let units = bytes
-        .as_chunks()
-        .0
-        .iter()
-        .map(|unit| u16::from_le_bytes(*unit));
+/// The run of UTF-16 at the start.
+fn wide_run(bytes: &[u8]) -> Option<Run> {
     let mut text = String::new();
-    let (mut count, mut foreign, mut ended) = (0, None, false);
-    for unit in units {
+    let mut count = 0;
+    let mut foreign = None;
+    let mut ends_with_nul = false;
+    for unit in bytes.as_chunks().0 {
+        let unit = u16::from_le_bytes(*unit);
         let is_foreign = unit >= FOREIGN;
-        let c = char::from_u32(unit.into()).filter(|c| is_text(*c));
-        let Some(c) = c.filter(|_| *foreign.get_or_insert(is_foreign) == is_foreign) else {
-            ended = unit == 0;
-            break;
-        };
-        text.push(c);
+        let is_same_script = foreign.is_none_or(|foreign| foreign == is_foreign);
+        match char::from_u32(unit.into()) {
+            Some(c) if is_text(c) && is_same_script => text.push(c),
+            _ => {
+                ends_with_nul = unit == 0;
+                break;
+            }
+        }
+        foreign = Some(is_foreign);
         count += 1;
     }
     // Latin text that begins a byte later looks like Chinese, with zeros in all low bytes.
@@ -58,19 +65,27 @@ fn wide_run(bytes: &[u8]) -> Option<(String, usize)> {
         .iter()
         .take(count * 2)
         .all(|b| matches!(b, b' '..=b'~'));
-    let is_text = foreign == Some(false) || ended && !shifted && !ascii;
-    (count >= MIN_UNITS && is_text).then_some((text, count * 2))
+    let is_text = foreign == Some(false) || ends_with_nul && !shifted && !ascii;
+    if count < MIN_UNITS || !is_text {
+        return None;
+    }
+    Some(Run {
+        text,
+        bytes: count * 2,
+    })
 }
 
-/// The run of ASCII at the start, and its bytes.
-fn ascii_run(bytes: &[u8]) -> Option<(String, usize)> {
-    let text: String = bytes
-        .iter()
-        .map(|b| char::from(*b))
-        .take_while(|c| matches!(c, ' '..='~'))
-        .collect();
-    let taken = text.len();
-    (taken >= MIN_UNITS).then_some((text, taken))
+/// The run of ASCII at the start.
+fn ascii_run(bytes: &[u8]) -> Option<Run> {
+    let chars = bytes.iter().map(|byte| char::from(*byte));
+    let text: String = chars.take_while(|c| matches!(c, ' '..='~')).collect();
+    if text.len() < MIN_UNITS {
+        return None;
+    }
+    Some(Run {
+        bytes: text.len(),
+        text,
+    })
 }
 
 fn is_text(c: char) -> bool {

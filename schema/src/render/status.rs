@@ -6,17 +6,34 @@ use std::sync::LazyLock;
 /// Lines `KIND CODE NAME`.
 const STATUS_TABLE: &str = include_str!("../../tables/status.txt");
 
+/// A code of a kind.
+#[derive(PartialEq, Eq, Hash)]
+struct StatusCode<'s> {
+    kind: &'s str,
+    code: u32,
+}
+
 fn find(kind: &str, code: u32) -> Option<&'static str> {
-    static NAMES: LazyLock<HashMap<(&str, u32), &str>> = LazyLock::new(|| {
-        let entry = |line: &'static str| {
-            let mut words = line.split(' ');
-            let (kind, code, name) = (words.next()?, words.next()?, words.next()?);
-            let code = u32::from_str_radix(code.strip_prefix("0x")?, 16).ok()?;
-            Some(((kind, code), name))
-        };
-        STATUS_TABLE.lines().filter_map(entry).collect()
+    static NAMES: LazyLock<HashMap<StatusCode<'_>, &str>> = LazyLock::new(|| {
+        let mut names = HashMap::new();
+        for line in STATUS_TABLE.lines() {
+            if let Some((code, name)) = parse(line) {
+                names.insert(code, name);
+            }
+        }
+        names
     });
-    NAMES.get(&(kind, code)).copied()
+    NAMES.get(&StatusCode { kind, code }).copied()
+}
+
+/// The code and the name in a line of the table.
+fn parse(line: &'static str) -> Option<(StatusCode<'static>, &'static str)> {
+    let mut words = line.split(' ');
+    let kind = words.next()?;
+    let code = words.next()?.strip_prefix("0x")?;
+    let name = words.next()?;
+    let code = u32::from_str_radix(code, 16).ok()?;
+    Some((StatusCode { kind, code }, name))
 }
 
 /// The name of a Win32 error code, for the common ones.
@@ -31,16 +48,14 @@ pub fn ntstatus(code: u32) -> Option<&'static str> {
     find("ntstatus", code)
 }
 
-/// The name of an HRESULT, for the common ones; one that wraps a Win32 error (`0x8007....`) has
-/// that one's name.
+/// The name of an HRESULT, for the common ones. An HRESULT of a Win32 error (`0x8007....`) has the
+/// name of that error.
 #[must_use]
 pub fn hresult(code: u32) -> Option<&'static str> {
-    let wrapped = || {
-        (code >> 16 == 0x8007)
-            .then_some(code & 0xffff)
-            .and_then(win32)
-    };
-    find("hresult", code).or_else(wrapped)
+    match find("hresult", code) {
+        None if code >> 16 == 0x8007 => win32(code & 0xffff),
+        name => name,
+    }
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ fn filetime_and_system_time_print_iso_8601() {
     );
 }
 
-/// Compares the fields in CSV with those of JSON, whose quotes are doubled.
+/// Compares the fields in CSV with the fields in JSON, whose quotes are doubled.
 fn are_equal_in_csv(schema: EventSchema, bytes: &[u8]) -> bool {
     let decoder = Decoder::new(schema.into());
     let fields = || decoder.fields(bytes, PointerSize::P8);
@@ -168,7 +168,7 @@ fn text_value_prints_every_kind_of_value() {
 }
 
 #[test]
-fn masks_and_ids_are_hexadecimal_whatever_their_value() {
+fn masks_and_ids_are_always_hexadecimal() {
     let id = Identity::Modern { id: 1, version: 0 };
     let mut schema = EventSchema::new(Guid::ZERO, id, SchemaSource::Manifest);
     schema.fields = vec![

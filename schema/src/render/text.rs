@@ -8,7 +8,7 @@ use super::values::{bits, name_with, shown_bytes, sid, socket_address, status_na
 use super::{MAX_LEN, Renderer};
 use crate::decode::{Fields, Utf16, Value};
 use crate::escape::{self, escape_line, mark_quotes};
-use crate::model::{Field, OutType, Shown, ValueMap};
+use crate::model::{Field, OutType, Shown};
 use std::fmt::{Display, LowerExp};
 use std::io::Write;
 
@@ -103,11 +103,7 @@ impl<'r> Text<'r> {
     }
 
     fn value(&self, out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>) {
-        let name_of = |out: &mut Vec<u8>| match (&field.map, bits(field, value)) {
-            (Some(map), Some(bits)) => name(out, map, bits),
-            _ => false,
-        };
-        if self.renderer.names_alone && name_of(out) {
+        if self.renderer.names_alone && map_name(out, field, value) {
             return;
         }
         self.number(out, field, shown, value);
@@ -125,7 +121,7 @@ impl<'r> Text<'r> {
         if !self.renderer.names_alone && field.map.is_some() {
             let start = out.len();
             out.push(b'(');
-            if name_of(out) {
+            if map_name(out, field, value) {
                 out.push(b')');
             } else {
                 out.truncate(start);
@@ -133,7 +129,7 @@ impl<'r> Text<'r> {
         }
     }
 
-    /// A value without the name that a map has for it.
+    /// Writes a value without its name in a map.
     fn number(&self, out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>) {
         match value {
             Value::Null => out.extend(b"null"),
@@ -203,8 +199,12 @@ impl<'r> Text<'r> {
     }
 }
 
-fn name(out: &mut Vec<u8>, map: &ValueMap, value: u64) -> bool {
-    name_with(out, map, value, escape_line)
+/// Writes the name of a value in the map of its field; returns whether there is one.
+fn map_name(out: &mut Vec<u8>, field: &Field, value: Value<'_>) -> bool {
+    match (&field.map, bits(field, value)) {
+        (Some(map), Some(bits)) => name_with(out, map, bits, escape_line),
+        _ => false,
+    }
 }
 
 fn unsigned(out: &mut Vec<u8>, field: &Field, shown: &Shown, n: u64) {
@@ -260,7 +260,7 @@ fn utf16(out: &mut Vec<u8>, text: Utf16<'_>) {
     escape::escape_chars(out, text.chars());
 }
 
-/// Eight-bit text: UTF-8 where it is valid, other bytes as the characters U+0080 to U+00FF.
+/// Eight-bit text: valid UTF-8, and other bytes as the characters U+0080 to U+00FF.
 fn ansi(out: &mut Vec<u8>, bytes: &[u8]) {
     for chunk in bytes.utf8_chunks() {
         escape_line(out, chunk.valid());

@@ -6,7 +6,7 @@ use crate::model::{Field, is_time};
 use etl_format::constants::FILETIME_PER_SECOND;
 
 /// The time of a value as a FILETIME, at most `i64::MAX`: of a FILETIME, of a SYSTEMTIME as if it
-/// were UTC, and of a number that is printed as a time. `None` of other values.
+/// were UTC, and of a number that is printed as a time. `None` for other values.
 #[must_use]
 pub fn time_of(field: &Field, value: Value<'_>) -> Option<i64> {
     let ticks = match value {
@@ -41,9 +41,10 @@ const FROM_MARCH: i64 = 306;
 /// Writes a FILETIME (100 ns since 1601) as UTC in ISO 8601, to its 100 ns:
 /// `2020-07-29T00:07:10.6935923Z`. Proleptic Gregorian calendar, integers only, no limit.
 pub fn filetime(out: &mut Vec<u8>, ticks: u64) {
-    let (seconds, fraction) = (ticks / 10_000_000, ticks % 10_000_000);
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = date(days);
+    let seconds = ticks / 10_000_000;
+    let fraction = ticks % 10_000_000;
+    let second = seconds % 86_400;
+    let Date { year, month, day } = date(seconds / 86_400);
     for (n, width, end) in [
         (year, 4, b'-'),
         (month, 2, b'-'),
@@ -58,26 +59,42 @@ pub fn filetime(out: &mut Vec<u8>, ticks: u64) {
     }
 }
 
-/// Year, month and day of a number of days after 1601-01-01.
+/// A date of the Gregorian calendar.
+struct Date {
+    year: u64,
+    month: u64,
+    day: u64,
+}
+
+/// The date that is a number of days after 1601-01-01.
 ///
-/// Counted from a March 1st, so that the leap day comes last in a year: 1601-01-01 is 306 days
-/// after 1600-03-01, with which a cycle of 400 years begins.
-fn date(days: u64) -> (u64, u64, u64) {
+/// Years are counted from March 1st, so that the leap day is the last day of a year: 1601-01-01 is
+/// 306 days after 1600-03-01, with which a cycle of 400 years begins.
+fn date(days: u64) -> Date {
     let days = days + 306;
-    let (era, day) = (days / 146_097, days % 146_097);
+    let era = days / 146_097;
+    let day = days % 146_097;
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 {
-        (month + 3, 0)
+    let year = 1600 + era * 400 + year;
+    if month < 10 {
+        Date {
+            year,
+            month: month + 3,
+            day,
+        }
     } else {
-        (month - 9, 1)
-    };
-    (1600 + era * 400 + year + next, month, day)
+        Date {
+            year: year + 1,
+            month: month - 9,
+            day,
+        }
+    }
 }
 
-/// Writes a SYSTEMTIME as `2020-07-29T00:07:10.693`: no zone, it is its writer's.
+/// Writes a SYSTEMTIME as `2020-07-29T00:07:10.693`, without a zone: only its writer knows it.
 pub fn system_time(out: &mut Vec<u8>, time: SystemTime) {
     let [year, month, _, day, hour, minute, second, ms] = time.0;
     for (n, width, end) in [
@@ -100,7 +117,7 @@ mod tests {
     use crate::model::InType;
 
     #[test]
-    fn time_of_a_system_time_is_that_of_its_digits() {
+    fn time_of_a_system_time_has_its_digits() {
         let field = Field::new("F", InType::SystemTime);
         let of = |time| time_of(&field, Value::SystemTime(SystemTime(time)));
         assert_eq!(of([1601, 1, 1, 1, 0, 0, 0, 0]), Some(0));

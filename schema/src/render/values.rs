@@ -9,13 +9,13 @@ use etl_format::cursor::Bytes;
 use std::io::Write;
 use std::net::{SocketAddrV4, SocketAddrV6};
 
-/// The bits of the number in a field, as many as the field has; `None` of what is no number.
+/// The bits of the number in a field, as many as the field has; `None` if it is not a number.
 #[must_use]
 pub fn bits(field: &Field, value: Value<'_>) -> Option<u64> {
     value.bits(field.in_type().map_or(8, |of| of.width(PointerSize::P8)))
 }
 
-/// The text that a field shows: a buffer of fixed length says what is before its first NUL.
+/// The text of a field. In a buffer of fixed length it ends at the first NUL.
 #[must_use]
 pub fn until_nul<'a>(field: &Field, text: Utf16<'a>) -> Utf16<'a> {
     match field.length {
@@ -63,7 +63,7 @@ pub(super) fn name_with(
     true
 }
 
-/// The name of a status code, for the common ones; `None` where the numbers of the field are none.
+/// The name of a status code, for the common ones; `None` if the field has no status codes.
 #[must_use]
 pub fn status_name(field: &Field, code: u64) -> Option<&'static str> {
     let code = u32::try_from(code).ok()?;
@@ -75,7 +75,7 @@ pub fn status_name(field: &Field, code: u64) -> Option<&'static str> {
     }
 }
 
-/// Writes `S-1-5-18`; bytes that are no SID as hexadecimal digits.
+/// Writes `S-1-5-18`; bytes that are not a SID as hexadecimal digits.
 pub fn sid(out: &mut Vec<u8>, sid: Sid<'_>) {
     let Some((head, rest)) = sid.0.split_first_chunk::<8>() else {
         return hex_bytes(out, sid.0);

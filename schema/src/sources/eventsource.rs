@@ -1,7 +1,7 @@
 //! Manifests that `EventSource`s write into the trace, in chunks.
 //!
 //! Event 0xFFFE carries a header of 8 bytes and a piece of UTF-8 XML. Sources repeat their manifest
-//! when another session starts, chunks of several processes interleave, and some may be lost.
+//! when another session starts, chunks of different processes interleave, and some may be lost.
 
 use crate::model::{EventSchema, Field, Identity, InType, Length, OutType, SchemaSource};
 use etl_format::Guid;
@@ -101,7 +101,7 @@ impl Pending {
     }
 }
 
-/// Bytes that a chunk is assumed to take in addition to its text.
+/// The assumed number of bytes of memory for a chunk, in addition to its text.
 const OVERHEAD: usize = 64;
 
 /// Puts manifests together from their chunks, in any order.

@@ -8,8 +8,8 @@ const NAMESPACE: [u8; 16] = [
     0x48, 0x2c, 0x2d, 0xb2, 0xc3, 0x90, 0x47, 0xc8, 0x87, 0xf8, 0x1a, 0x15, 0xbf, 0xc1, 0x30, 0xfb,
 ];
 
-/// The GUID of the `EventSource` or TraceLogging provider with this name, where its author chose no
-/// other: SHA-1 over a namespace and the upper-case name in UTF-16 (big-endian), cut to 16 bytes,
+/// The GUID of the `EventSource` or TraceLogging provider with this name, unless its author chose
+/// another: SHA-1 over a namespace and the upper-case name in UTF-16 (big-endian), cut to 16 bytes,
 /// with 5 as the version. Case does not matter.
 ///
 /// ```

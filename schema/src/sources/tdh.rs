@@ -2,7 +2,7 @@
 
 use crate::model::{InType, Length, OutType};
 
-/// In-type and length of a TDH number; for text and binary the length where no other is said.
+/// In-type and length of a TDH number. For text and binary it is the length by default.
 pub(super) fn in_type(number: u16) -> Option<(InType, Length, OutType)> {
     let (ty, length) = match number {
         14 => (InType::Binary, Length::Rest),

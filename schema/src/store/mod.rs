@@ -47,10 +47,11 @@ pub struct StoreLimits {
     /// Schemas from one kind of source. If there are more, the schemas of TraceLogging are dropped
     /// and learned again; other sources learn no more.
     pub schemas: usize,
-    /// Bytes of one kind of source's metadata, likewise.
+    /// Bytes of the metadata from one kind of source; the same happens if there are more.
     pub bytes: usize,
-    /// Fields and members of all schemas from one kind of source, likewise: a field takes some 300
-    /// bytes of memory, and metadata may need no more than two bytes to describe one.
+    /// Fields and members of all schemas from one kind of source; the same happens if there are
+    /// more. A field needs about 300 bytes of memory, although two bytes of metadata can describe
+    /// it.
     pub fields: usize,
 }
 
@@ -195,16 +196,13 @@ impl SchemaStore {
 
     /// All added and learned schemas, in no particular order. Schemas of tables are not among them.
     pub fn learned(&self) -> impl Iterator<Item = &Arc<EventSchema>> {
-        let described = self
-            .self_describing
-            .by_metadata
-            .values()
-            .flat_map(HashMap::values);
-        self.given
-            .values()
-            .chain(self.merged.decoders.values())
-            .chain(self.event_source.decoders.values())
-            .chain(described.flatten())
+        let self_describing = self.self_describing.by_metadata.values();
+        let self_describing = self_describing.flat_map(HashMap::values).flatten();
+        let merged = self.merged.decoders.values();
+        let event_source = self.event_source.decoders.values();
+        let decoders = self.given.values().chain(merged).chain(event_source);
+        decoders
+            .chain(self_describing)
             .map(|decoder| decoder.schema())
     }
 

@@ -26,9 +26,9 @@ pub struct Erratum {
     pub evidence: String,
     /// Which of them the shipped tables follow.
     pub follows: String,
-    /// Masks that it is about: the end of the provider's name, and the mask.
+    /// The masks that it is about, each after the end of its provider's name.
     masks: Vec<(String, u64)>,
-    /// Keywords that it is about, likewise.
+    /// The keywords that it is about, each after the end of its provider's name.
     keywords: Vec<(String, u64)>,
 }
 

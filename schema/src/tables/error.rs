@@ -24,5 +24,6 @@ impl TableError {
 
 /// Reads a number; the error states what is wrong with it.
 pub(super) fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
-    etl_format::parse_number(text).ok_or_else(|| format!("{text} is no number, or too large here"))
+    etl_format::parse_number(text)
+        .ok_or_else(|| format!("{text} is not a number, or too large here"))
 }

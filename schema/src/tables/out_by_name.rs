@@ -1,4 +1,4 @@
-//! Out-types by the names of fields, where the sources of a table do not have them.
+//! Out-types by the names of fields, for tables whose sources do not have out-types.
 //!
 //! The tables of Windows' providers have no out-type for most fields. Some names have the same
 //! out-type in every manifest that states it; fields with these names get that out-type.

@@ -150,7 +150,7 @@ struct Table<'a> {
     maps: HashMap<String, Arc<ValueMap>>,
     /// The map whose values are being read.
     open_map: Option<(String, MapKind, Vec<MapEntry>)>,
-    /// The parts of several bits in that map: their mask, and the entry of a value.
+    /// The groups of bits in that map: their mask, and the entry of a value.
     open_parts: Vec<(u64, MapEntry)>,
     events: Vec<TableEvent>,
     ids: HashSet<Identity>,
@@ -308,7 +308,7 @@ impl Table<'_> {
         for event in events {
             let (name, opcode) = event
                 .split_once('=')
-                .ok_or_else(|| format!("{event} is no NAME=TYPE"))?;
+                .ok_or_else(|| format!("{event} is not NAME=TYPE"))?;
             let opcode = number(opcode)?;
             let key = Identity::Classic { opcode, version };
             if !self.ids.insert(key) {
@@ -509,7 +509,9 @@ impl Table<'_> {
                 kind: FieldKind::Struct(members),
                 ..
             }) if nested => members.push(field),
-            _ if nested => return Err("a field nested below one that is no Struct".to_owned()),
+            _ if nested => {
+                return Err("a field is nested below one that is not a Struct".to_owned());
+            }
             _ => event.schema.fields.push(field),
         }
         Ok(())

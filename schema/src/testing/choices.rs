@@ -1,7 +1,7 @@
 //! Schemas and values for any schema, made from a sequence of choices.
 //!
-//! Property tests draw a byte string and read choices from it, so that shrinking the string shrinks
-//! what is made of it; an exhausted string chooses 0, the simplest.
+//! Property tests draw a byte string and read choices from it, so that shrinking the string makes a
+//! smaller schema. A string that was read to its end chooses 0, which makes the simplest one.
 
 use crate::encode::OwnedValue;
 use crate::model::{
@@ -69,24 +69,7 @@ pub(crate) fn schema(choices: &mut Choices<'_>) -> EventSchema {
 fn fields(choices: &mut Choices<'_>, n: usize, depth: usize, top: &[u16]) -> Vec<Field> {
     let mut out: Vec<Field> = Vec::new();
     for index in 0..n {
-        let counters: Vec<u16> = out
-            .iter()
-            .enumerate()
-            .filter(|(_, f)| {
-                f.count == Count::One
-                    && f.in_type().is_some_and(InType::is_integer)
-                    && f.in_type() != Some(InType::Boolean)
-                    && f.out == OutType::Default
-            })
-            .map(|(i, _)| i as u16)
-            .collect();
-        let reference = |choices: &mut Choices<'_>| {
-            if !top.is_empty() && choices.below(2) == 0 {
-                choices.pick(top).map(FieldRef::Top)
-            } else {
-                choices.pick(&counters).map(FieldRef::Here)
-            }
-        };
+        let counters = counters(&out);
         let name = format!("f{depth}_{index}");
         let mut field = if depth < 3 && choices.below(6) == 5 {
             let n = choices.below(4);
@@ -110,8 +93,8 @@ fn fields(choices: &mut Choices<'_>, n: usize, depth: usize, top: &[u16]) -> Vec
                 if ty != InType::Binary {
                     lengths.push(Length::NulTerminated);
                 }
-                if let Some(r) = reference(choices) {
-                    lengths.push(Length::Field(r));
+                if let Some(reference) = reference(choices, &counters, top) {
+                    lengths.push(Length::Field(reference));
                 }
                 field.length = choices.pick(&lengths).unwrap_or_default();
             }
@@ -120,7 +103,7 @@ fn fields(choices: &mut Choices<'_>, n: usize, depth: usize, top: &[u16]) -> Vec
         field.count = match choices.below(8) {
             5 => Count::Const(choices.below(4) as u16),
             6 => Count::Prefixed,
-            7 => reference(choices).map_or(Count::One, Count::Field),
+            7 => reference(choices, &counters, top).map_or(Count::One, Count::Field),
             _ => Count::One,
         };
         out.push(field);
@@ -128,7 +111,31 @@ fn fields(choices: &mut Choices<'_>, n: usize, depth: usize, top: &[u16]) -> Vec
     out
 }
 
-/// Values for any schema: what [`crate::encode`] takes and [`crate::decode`] returns. Counting
+/// The indices of fields that can count others.
+fn counters(fields: &[Field]) -> Vec<u16> {
+    let mut counters = Vec::new();
+    for (index, field) in (0..).zip(fields) {
+        if field.count == Count::One
+            && field.in_type().is_some_and(InType::is_integer)
+            && field.in_type() != Some(InType::Boolean)
+            && field.out == OutType::Default
+        {
+            counters.push(index);
+        }
+    }
+    counters
+}
+
+/// A reference to one of these counters.
+fn reference(choices: &mut Choices<'_>, here: &[u16], top: &[u16]) -> Option<FieldRef> {
+    if !top.is_empty() && choices.below(2) == 0 {
+        choices.pick(top).map(FieldRef::Top)
+    } else {
+        choices.pick(here).map(FieldRef::Here)
+    }
+}
+
+/// Values for any schema, which [`crate::encode`] encodes and [`crate::decode`] returns. Counting
 /// fields are [`OwnedValue::Auto`].
 pub(crate) fn values(
     fields: &[Field],
@@ -146,33 +153,46 @@ fn list(
     choices: &mut Choices<'_>,
     pointers: PointerSize,
 ) -> Vec<OwnedValue> {
-    let counting = |index: usize| is_counting(fields, index) || is_counting_nested(fields, index);
     let is_top = std::ptr::eq(here, top);
     let mut out = Vec::new();
     for (index, field) in fields.iter().enumerate() {
-        if is_counting(fields, index) || (is_top && counting(index)) {
+        if is_counting(fields, index) || (is_top && is_counting_nested(fields, index)) {
             out.push(OwnedValue::Auto);
             continue;
         }
-        let resolve = |r| match r {
-            FieldRef::Here(i) => here.get(usize::from(i)).copied().unwrap_or_default(),
-            FieldRef::Top(i) => top.get(usize::from(i)).copied().unwrap_or_default(),
-        };
+        let counts = Counts { here, top };
         let n = match field.count {
             Count::One => {
-                out.push(one(field, &resolve, top, choices, pointers));
+                out.push(one(field, counts, choices, pointers));
                 continue;
             }
             Count::Const(n) => usize::from(n),
-            Count::Field(r) => resolve(r),
+            Count::Field(reference) => counts.get(reference),
             Count::Prefixed | Count::Rest => choices.below(4),
         };
         let elements = (0..n)
-            .map(|_| one(field, &resolve, top, choices, pointers))
+            .map(|_| one(field, counts, choices, pointers))
             .collect();
         out.push(OwnedValue::Array(elements));
     }
     out
+}
+
+/// The values of counting fields.
+#[derive(Clone, Copy)]
+struct Counts<'c> {
+    here: &'c [usize],
+    top: &'c [usize],
+}
+
+impl Counts<'_> {
+    fn get(self, reference: FieldRef) -> usize {
+        let count = match reference {
+            FieldRef::Here(index) => self.here.get(usize::from(index)),
+            FieldRef::Top(index) => self.top.get(usize::from(index)),
+        };
+        count.copied().unwrap_or_default()
+    }
 }
 
 fn refers(field: &Field, to: FieldRef) -> bool {
@@ -194,29 +214,21 @@ fn is_counting_nested(fields: &[Field], index: usize) -> bool {
 
 fn one(
     field: &Field,
-    resolve: &dyn Fn(FieldRef) -> usize,
-    top: &[usize],
+    counts: Counts<'_>,
     choices: &mut Choices<'_>,
     pointers: PointerSize,
 ) -> OwnedValue {
     let ty = match &field.kind {
         FieldKind::Struct(members) => {
             let here: Vec<usize> = members.iter().map(|_| choices.below(4)).collect();
-            return OwnedValue::Struct(list(members, &here, top, choices, pointers));
+            return OwnedValue::Struct(list(members, &here, counts.top, choices, pointers));
         }
         FieldKind::Value(ty) => *ty,
     };
     let len = match field.length {
         Length::Fixed(n) => usize::from(n),
-        Length::Field(r) => resolve(r),
+        Length::Field(reference) => counts.get(reference),
         _ => choices.below(12),
-    };
-    let nul_ends = field.length == Length::NulTerminated;
-    let bytes = |choices: &mut Choices<'_>| -> Vec<u8> {
-        (0..len)
-            .map(|_| choices.byte())
-            .map(|b| if nul_ends { b.max(1) } else { b })
-            .collect()
     };
     // Bits of 64 that numbers of the type do not have.
     let unused = 64 - 8 * ty.width(pointers);
@@ -250,34 +262,43 @@ fn one(
             OwnedValue::SystemTime(std::array::from_fn(|_| choices.number() as u16))
         }
         (InType::WbemSid, _) if choices.below(2) == 0 => OwnedValue::Null,
-        (InType::Sid | InType::WbemSid, _) => {
-            let subs = choices.below(4);
-            let mut sid = vec![1, subs as u8];
-            sid.extend((0..6 + subs * 4).map(|_| choices.byte()));
-            OwnedValue::Sid(sid)
-        }
-        // Lone surrogates too.
-        (InType::Utf16, _) => OwnedValue::Utf16(
-            bytes(choices)
-                .into_iter()
-                .map(|b| {
-                    if b >= 0xf0 {
-                        0xd800 | u16::from(b) << 3
-                    } else {
-                        u16::from(b)
-                    }
-                })
-                .collect(),
-        ),
-        (InType::Ansi, OutType::Utf8 | OutType::Xml | OutType::Json) => {
-            OwnedValue::Utf8(bytes(choices))
-        }
-        (InType::Ansi, _) => OwnedValue::Ansi(bytes(choices)),
-        _ => OwnedValue::Binary(bytes(choices)),
+        (InType::Sid | InType::WbemSid, _) => sid(choices),
+        _ => text_or_binary(ty, field, len, choices),
     }
 }
 
-/// Whether decoded values are the ones that were encoded, wherever those said what they are.
+fn sid(choices: &mut Choices<'_>) -> OwnedValue {
+    let parts = choices.below(4);
+    let mut sid = vec![1, parts as u8];
+    sid.extend((0..6 + parts * 4).map(|_| choices.byte()));
+    OwnedValue::Sid(sid)
+}
+
+/// Text or binary data of this many bytes or characters.
+fn text_or_binary(ty: InType, field: &Field, len: usize, choices: &mut Choices<'_>) -> OwnedValue {
+    let min = u8::from(field.length == Length::NulTerminated);
+    let mut bytes = Vec::new();
+    for _ in 0..len {
+        bytes.push(choices.byte().max(min));
+    }
+    match (ty, field.out) {
+        (InType::Utf16, _) => OwnedValue::Utf16(bytes.into_iter().map(unit).collect()),
+        (InType::Ansi, OutType::Utf8 | OutType::Xml | OutType::Json) => OwnedValue::Utf8(bytes),
+        (InType::Ansi, _) => OwnedValue::Ansi(bytes),
+        _ => OwnedValue::Binary(bytes),
+    }
+}
+
+/// A UTF-16 code unit, which may be a lone surrogate.
+fn unit(byte: u8) -> u16 {
+    if byte >= 0xf0 {
+        0xd800 | u16::from(byte) << 3
+    } else {
+        u16::from(byte)
+    }
+}
+
+/// Whether decoded values are the encoded ones; [`OwnedValue::Auto`] agrees with every value.
 #[cfg(test)]
 pub(crate) fn agree(given: &[OwnedValue], back: &[OwnedValue]) -> bool {
     given.len() == back.len()

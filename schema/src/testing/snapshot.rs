@@ -1,9 +1,9 @@
 //! A trace as text that does not change from run to run: for snapshot tests of decoders.
 //!
-//! A decoder's test wants to compare what the trace says, and not when and where it was recorded.
-//! [`Snapshot`] renders records in time order, one block of lines each, with what varies replaced:
-//! times by microseconds since the first record, processes and threads by ordinals (`P1`, `T1`),
-//! addresses by ordinals (`@1`), all in the order in which they appear. The text fits
+//! A test of a decoder compares the events of a trace, but not when and where they were recorded.
+//! [`Snapshot`] renders records in time order, one block of lines each, and replaces values that
+//! vary: times by microseconds since the first record, processes and threads by ordinals (`P1`,
+//! `T1`), addresses by ordinals (`@1`), all in the order in which they appear. The text fits
 //! `insta::assert_snapshot!`, and two texts compare line by line.
 //!
 //! ```
@@ -102,7 +102,7 @@ impl Snapshot {
     /// Renders a trace. The same bytes always give the same text, on every system.
     ///
     /// # Errors
-    /// When the bytes are no trace, or reading fails. Damaged regions are skipped; a last line
+    /// When the bytes are not a trace, or reading fails. Damaged regions are skipped; a last line
     /// reports them.
     pub fn render<S: Source>(&self, source: S) -> Result<String> {
         let options = Options {
@@ -184,7 +184,8 @@ impl Renderer {
             }
             let note = fields.note();
             if !note.is_exact() {
-                let (missing, left) = (note.missing, note.trailing.len());
+                let missing = note.missing;
+                let left = note.trailing.len();
                 writeln!(out, "  ! {missing} fields missing, {left} bytes left over")?;
             }
         } else {
@@ -220,17 +221,17 @@ impl Renderer {
                 write!(out, "+{}us ", filetime.saturating_sub(first) / 10)?;
             }
         }
-        if let (Some(pid), Some(tid)) = (record.process_id(), record.thread_id()) {
+        if let Some(pid) = record.process_id()
+            && let Some(tid) = record.thread_id()
+        {
             if self.how.keep_ids {
                 write!(out, "{pid}/{tid} ")?;
             } else if self.how.keep_order {
                 out.push(' ');
             } else {
-                let (p, t) = (
-                    self.processes.of(pid.get().into()),
-                    self.threads.of(tid.get().into()),
-                );
-                write!(out, "P{p}/T{t} ")?;
+                let process = self.processes.of(pid.get().into());
+                let thread = self.threads.of(tid.get().into());
+                write!(out, "P{process}/T{thread} ")?;
             }
         }
         let id = record.identity();
@@ -291,7 +292,7 @@ impl Renderer {
     }
 }
 
-/// Appends what a function renders.
+/// Appends the output of a function.
 fn rendered(out: &mut String, render: impl FnOnce(&mut Vec<u8>)) {
     let mut text = Vec::new();
     render(&mut text);

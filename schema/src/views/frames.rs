@@ -73,7 +73,7 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// The stored bytes of each address; `None` where addresses have four.
+    /// The stored bytes of each address; `None` if addresses have four bytes.
     #[inline]
     #[must_use]
     pub fn as_wide(&self) -> Option<&'a [[u8; 8]]> {

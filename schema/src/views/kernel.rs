@@ -320,7 +320,7 @@ impl<'a> Fields<'a> {
 #[must_use]
 #[inline]
 pub fn hook_of(record: &Record<'_>) -> Option<u16> {
-    // Headers are not decoded where the kind of the record decides: most records are asked.
+    // This runs for most records, so the header is decoded only if the kind does not decide.
     if record.is_kernel() || record.is_event() {
         return record.hook();
     }

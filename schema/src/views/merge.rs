@@ -32,7 +32,7 @@ pub struct ImageId<'a> {
 pub struct ImageStamp {
     /// When it was linked: seconds since 1970, or a hash.
     pub link_time: u32,
-    /// Bytes that it takes in memory.
+    /// Bytes of its image in memory.
     pub size: u64,
 }
 

@@ -14,6 +14,7 @@ pub mod seeds;
 mod cli;
 mod format;
 mod made;
+mod nettrace;
 mod packed;
 mod schemas;
 mod texts;
@@ -102,6 +103,11 @@ pub const TARGETS: &[Target] = &[
         "extended",
         "the extended items of an EVENT record",
         format::extended,
+    ),
+    target(
+        "nettrace",
+        "EventPipe streams: at once, in pieces, cut; in both orders",
+        nettrace::run,
     ),
     target("xpress", "XPRESS, both ways", packed::xpress),
     target("lznt1", "LZNT1, both ways", packed::lznt1),

@@ -166,6 +166,7 @@ impl Material {
             "buffer" => self.buffers(),
             "record" => self.records.iter().cloned().map(unnamed).collect(),
             "extended" => self.extended(),
+            "nettrace" => super::nettrace::seeds(),
             "xpress" => self.packed(CompressionFormat::XPRESS),
             "lznt1" => self.packed(CompressionFormat::LZNT1),
             "huffman" => self.packed(CompressionFormat::XPRESS_HUFF),

@@ -1,4 +1,4 @@
-//! An allocator that counts the bytes that a thread has allocated.
+//! An allocator that counts what a thread allocates.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -6,11 +6,15 @@ use std::cell::Cell;
 thread_local! {
     static NOW: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Counting;
 
 fn count(change: isize) {
+    if change > 0 {
+        let _ = ALLOCATIONS.try_with(|number| number.set(number.get() + 1));
+    }
     // Thread-local values do not exist while a thread ends.
     let _ = NOW.try_with(|now| {
         now.set(now.get() + change);
@@ -61,6 +65,19 @@ pub fn peak_and_held<T>(f: impl FnOnce() -> T) -> (T, usize, usize) {
     let done = f();
     let beyond = |now: isize| usize::try_from(now - before).unwrap_or(0);
     (done, beyond(PEAK.get()), beyond(NOW.get()))
+}
+
+/// Runs `f` and returns how often this thread allocated memory, or more of it.
+pub fn allocations<T>(f: impl FnOnce() -> T) -> (T, usize) {
+    let before = ALLOCATIONS.get();
+    let done = f();
+    (done, ALLOCATIONS.get() - before)
+}
+
+#[test]
+fn allocations_are_counted() {
+    assert_eq!(allocations(|| vec![0u8; 9].len()), (9, 1));
+    assert_eq!(allocations(|| ()), ((), 0));
 }
 
 #[test]

@@ -36,8 +36,8 @@ fn counts(file: &[u8]) -> (u64, u64) {
     (all, after)
 }
 
-/// Compares the numbers of records with those of `dissect.etl`, and those of uncompressed files
-/// without buffer 0 with `etl-parser`.
+/// Compares the numbers of records with `dissect.etl`, and for uncompressed files without buffer 0
+/// with `etl-parser`.
 fn both_read(directory: &str, files: Vec<(String, Vec<u8>)>) {
     let scratch = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(directory);
     std::fs::create_dir_all(&scratch).unwrap();
@@ -49,7 +49,7 @@ fn both_read(directory: &str, files: Vec<(String, Vec<u8>)>) {
     }
     let answers = foreign("dissect_counts.py", &written);
     for (answer, (name, file)) in answers.iter().zip(&files) {
-        // The header counts overwritten buffers, too: after the last one, dissect.etl misses them.
+        // The header also counts overwritten buffers: after the last one, dissect.etl misses them.
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
         let wrapped = u64::from(trace.header().buffers_written) > trace.buffers().len() as u64;
         let read = if wrapped { "before" } else { "records" };

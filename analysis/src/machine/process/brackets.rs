@@ -1,137 +1,111 @@
 //! The brackets of a process's rundowns, from Init to Complete, and what is listed in them.
 
-use etl_format::{ThreadId, Ticks};
+use etl_format::Ticks;
 use etl_schema::clr::Enumeration;
 use etl_schema::views::clr;
 
 use super::Process;
+use super::events::LogContext;
 use crate::machine::runtime::{Bracket, Counts, Listing};
 
 impl Process {
     /// Counts a map of IL to native code.
     #[inline]
-    pub(in crate::machine) fn map_seen(&mut self, rundown: bool, timestamp: Ticks) {
-        if !rundown {
+    pub(in crate::machine) fn map_seen(&mut self, is_rundown: bool, timestamp: Ticks) {
+        if !is_rundown {
             self.maps.add(timestamp);
             return;
         }
         // The map comes right before its method.
-        let last = self.brackets.len().checked_sub(1);
-        let at = if self.inside_of.is_some() {
+        let index = if self.inside_of.is_some() {
             self.inside
         } else {
-            last
+            self.brackets.len().checked_sub(1)
         };
-        if let Some(bracket) = at.and_then(|at| self.brackets.get_mut(at))
+        if let Some(bracket) = index.and_then(|index| self.brackets.get_mut(index))
             && bracket.closed.is_none()
         {
             bracket.maps += 1;
         }
     }
 
-    pub(super) fn push(
-        &mut self,
-        kind: Enumeration,
-        instance: u16,
-        (opened, closed): (Option<Ticks>, Option<Ticks>),
-        nested: bool,
-        (last, thread): (Ticks, ThreadId),
-    ) {
-        self.inside_of = None;
-        if self.brackets.len() >= Self::BRACKETS {
-            self.brackets_beyond += 1;
-            return;
-        }
-        if opened.is_some() && closed.is_none() {
-            self.open
-                .entry((kind, instance))
-                .or_default()
-                .push(self.brackets.len());
-        }
-        self.brackets.push(Bracket {
-            kind,
-            instance,
-            opened,
-            closed,
-            nested,
-            thread,
-            last,
-            listed: Counts::default(),
-            twice: 0,
-            disordered: 0,
-            first_disordered: None,
-            other_threads: 0,
-            compiled: 0,
-            precompiled: 0,
-            maps: 0,
+    /// A rundown begins.
+    pub(super) fn init(&mut self, kind: Enumeration, context: LogContext) {
+        let is_nested = self.open_bracket(kind, context.instance).is_some();
+        let index = self.push(Bracket {
+            opened: Some(context.time),
+            nested: is_nested,
+            ..Bracket::new(kind, context.instance, context.tid, context.time)
         });
+        if let Some(index) = index {
+            let open = self.open.entry((kind, context.instance)).or_default();
+            open.push(index);
+        }
     }
 
-    pub(super) fn complete(
-        &mut self,
-        kind: Enumeration,
-        instance: u16,
-        timestamp: Ticks,
-        tid: ThreadId,
-    ) {
-        self.inside_of = None;
-        if let Some(at) = self.open.get_mut(&(kind, instance)).and_then(Vec::pop) {
-            if let Some(bracket) = self.brackets.get_mut(at) {
-                bracket.closed = Some(timestamp);
-                bracket.last = timestamp;
-                bracket.other_threads += u64::from(bracket.thread != tid);
+    /// A rundown is complete.
+    pub(super) fn complete(&mut self, kind: Enumeration, context: LogContext) {
+        let open = self.open.get_mut(&(kind, context.instance));
+        if let Some(index) = open.and_then(Vec::pop) {
+            self.inside_of = None;
+            if let Some(bracket) = self.brackets.get_mut(index) {
+                bracket.closed = Some(context.time);
+                bracket.last = context.time;
+                bracket.other_threads += u64::from(bracket.thread != context.tid);
             }
             return;
         }
-        if self.open_bracket(other(kind), instance).is_some() {
-            self.mixed.add(timestamp);
+        if self.open_bracket(other(kind), context.instance).is_some() {
+            self.mixed.add(context.time);
         }
-        self.push(
-            kind,
-            instance,
-            (None, Some(timestamp)),
-            false,
-            (timestamp, tid),
-        );
+        self.push(Bracket {
+            closed: Some(context.time),
+            ..Bracket::new(kind, context.instance, context.tid, context.time)
+        });
     }
 
-    /// Index of the open bracket of a kind: the last one opened.
-    pub(super) fn open_bracket(&self, kind: Enumeration, instance: u16) -> Option<usize> {
-        self.open
-            .get(&(kind, instance))
-            .and_then(|open| open.last().copied())
+    /// Adds a bracket. Returns its index, unless there are too many.
+    fn push(&mut self, bracket: Bracket) -> Option<usize> {
+        self.inside_of = None;
+        if self.brackets.len() >= Self::BRACKETS {
+            self.brackets_beyond += 1;
+            return None;
+        }
+        self.brackets.push(bracket);
+        Some(self.brackets.len() - 1)
     }
 
-    /// An enumerated item should stand in a bracket: returns the bracket's ordinal as its low byte,
-    /// 0 for none.
-    pub(super) fn inside(
-        &mut self,
-        via: clr::Change,
-        instance: u16,
-        timestamp: Ticks,
-        tid: ThreadId,
-    ) -> u8 {
-        let clr::Change::Rundown(kind) = via else {
+    /// Index of the open bracket of a kind that was opened last.
+    fn open_bracket(&self, kind: Enumeration, instance: u16) -> Option<usize> {
+        let open = self.open.get(&(kind, instance))?;
+        open.last().copied()
+    }
+
+    /// An item should be enumerated in a bracket: returns the low byte of the bracket's ordinal, or
+    /// 0 if there is no bracket.
+    pub(super) fn inside(&mut self, change: clr::Change, context: LogContext) -> u8 {
+        let clr::Change::Rundown(kind) = change else {
             return 0;
         };
-        let same = self.inside_of == Some((kind, instance));
-        let at = if same {
+        let key = (kind, context.instance);
+        let index = if self.inside_of == Some(key) {
             self.inside
         } else {
-            self.open_bracket(kind, instance)
+            self.open_bracket(kind, context.instance)
         };
-        if let Some(at) = at
-            && let Some(bracket) = self.brackets.get_mut(at)
+        if let Some(index) = index
+            && let Some(bracket) = self.brackets.get_mut(index)
         {
-            bracket.last = timestamp;
-            bracket.other_threads += u64::from(bracket.thread != tid);
-            (self.inside, self.inside_of) = (Some(at), Some((kind, instance)));
-            return u8::try_from(at % 255).map_or(1, |low| low + 1);
+            bracket.last = context.time;
+            bracket.other_threads += u64::from(bracket.thread != context.tid);
+            self.inside = Some(index);
+            self.inside_of = Some(key);
+            return u8::try_from(index % 255).map_or(1, |low| low + 1);
         }
-        if self.open_bracket(other(kind), instance).is_some() {
-            self.mixed.add(timestamp);
+        if self.open_bracket(other(kind), context.instance).is_some() {
+            self.mixed.add(context.time);
         } else if self.brackets_beyond == 0 {
-            self.outside.add(timestamp);
+            self.outside.add(context.time);
         }
         0
     }
@@ -144,9 +118,9 @@ impl Process {
         listing: Listing,
         count: impl FnOnce(&mut Counts) -> &mut u64,
     ) {
-        // The open one: a mark is only given while it is open.
+        // An item has a mark only while its bracket is open.
         let open = if mark == 0 { None } else { self.inside };
-        let Some(bracket) = open.and_then(|at| self.brackets.get_mut(at)) else {
+        let Some(bracket) = open.and_then(|index| self.brackets.get_mut(index)) else {
             return;
         };
         *count(&mut bracket.listed) += 1;

@@ -1,336 +1,379 @@
 //! What the events of the CLR change in a process.
 
 use etl_format::{ThreadId, Ticks};
-use etl_schema::views::clr::{self, Method};
+use etl_schema::clr::Enumeration;
+use etl_schema::views::clr::{self, Change, Method};
 
-use super::{CodeOverlap, Jitting, Process};
+use super::{CodeOverlap, Jitting, LastModule, Process};
 use crate::address::{Added, Tag};
 use crate::counted::Span;
 use crate::machine::runtime::{Listing, listed_by};
 use crate::machine::signs::MethodSign;
 
 /// An item of a CLR that rundowns list.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ItemKind {
     Module,
     Assembly,
     Domain,
 }
 
+/// An event about a module, an assembly or a domain.
+#[derive(Clone, Copy, Debug)]
+struct ItemEvent {
+    kind: ItemKind,
+    change: Change,
+    id: u64,
+    /// Id of the assembly or the domain that it belongs to; 0 for a domain.
+    owner: u64,
+}
+
+/// The CLR that logged an event, and when and on which thread it did.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LogContext {
+    pub instance: u16,
+    pub time: Ticks,
+    pub tid: ThreadId,
+}
+
 impl Process {
-    /// Takes in an event of the CLR. The code of a method is kept under the number `code`, or under
-    /// the method's id.
+    /// Changes the process by an event of the CLR. The code of a method is kept under the number
+    /// `code`, or under the id of the method.
     #[doc(hidden)]
     pub fn clr_event(
         &mut self,
-        from: &clr::Decoded<'_>,
+        decoded: &clr::Decoded<'_>,
         code: Option<u64>,
         timestamp: Ticks,
         tid: ThreadId,
     ) {
-        self.clr_seen(from.provider.is_rundown(), timestamp);
-        let instance = self.instance_of(from);
-        let is_known = from.instance.is_some()
-            || !matches!(from.event, clr::Event::Other | clr::Event::IlMap(_));
-        // Once it is there, a rundown's event changes nothing about it.
-        if is_known && (!from.provider.is_rundown() || self.last_clr != Some(instance)) {
-            self.last_clr = Some(instance);
-            let clr = self.clrs.entry(instance).or_default();
-            clr.runtime_events += u64::from(!from.provider.is_rundown());
-        }
-        if let Some(via) = via_of(&from.event)
-            && matches!(via, clr::Change::Rundown(_)) != from.provider.is_rundown()
+        let is_rundown = decoded.provider.is_rundown();
+        self.clr_seen(is_rundown, timestamp);
+        let instance = self.instance_of(decoded);
+        self.count_runtime_event(decoded, instance);
+        let context = LogContext {
+            instance,
+            time: timestamp,
+            tid,
+        };
+        if let Some(change) = change_of(&decoded.event)
+            && is_listing(change) != is_rundown
         {
             self.wrong_provider.add(timestamp);
         }
-        match from.event {
-            clr::Event::Init(kind) => {
-                let nested = self.open_bracket(kind, instance).is_some();
-                self.push(
-                    kind,
-                    instance,
-                    (Some(timestamp), None),
-                    nested,
-                    (timestamp, tid),
-                );
-            }
-            clr::Event::Complete(kind) => self.complete(kind, instance, timestamp, tid),
+        match decoded.event {
+            clr::Event::Init(kind) => self.init(kind, context),
+            clr::Event::Complete(kind) => self.complete(kind, context),
             clr::Event::Runtime { version, sku } => {
                 let clr = self.clrs.entry(instance).or_default();
-                (clr.version, clr.sku) = (Some(version), Some(sku));
-                // A rundown states the same of a CLR that is there.
-                if from.provider.is_rundown() {
-                    clr.is_listed = true;
-                } else {
-                    clr.started.get_or_insert(timestamp);
-                    // It starts before it loads anything.
-                    if clr.has_loaded() {
-                        self.listing = Some(tid);
-                    }
-                }
+                clr.version = Some(version);
+                clr.sku = Some(sku);
+                self.runtime_event(is_rundown, context);
             }
-            clr::Event::Method(via, method) => {
-                // Events under the other provider obey that one's mask.
-                if matches!(via, clr::Change::Rundown(_)) == from.provider.is_rundown() {
-                    self.signs.add(MethodSign::of(via, &method), timestamp);
+            clr::Event::Method(change, method) => {
+                // Events under the other provider obey the mask of that provider.
+                if is_listing(change) == is_rundown {
+                    self.signs.add(MethodSign::of(change, &method), timestamp);
                 }
                 let tag = Tag {
                     id: code.unwrap_or(method.id),
                     instance,
                     ..Tag::default()
                 };
-                self.method(via, &method, tag, timestamp, tid);
+                self.method(change, &method, tag, context);
             }
-            clr::Event::Module(via, module) => {
-                let clr = self.clrs.entry(instance).or_default();
-                clr.module_facts
-                    .entry(module.id)
-                    .or_default()
-                    .learn(&module);
-                let (id, owner) = (module.id, module.assembly);
-                self.item(ItemKind::Module, via, instance, (id, owner), timestamp, tid);
-            }
-            clr::Event::DomainModule(via, part) => {
-                let mark = self.inside(via, instance, timestamp, tid);
-                let clr = self.clrs.entry(instance).or_default();
-                if part.module != 0 {
-                    clr.method_modules.entry(part.module).or_default();
-                    clr.modules.note_domain(part.module, via);
-                }
-                if clr.domain_part(part, mark)
-                    && let Some(bracket) = self.inside.and_then(|at| self.brackets.get_mut(at))
-                {
-                    bracket.twice += 1;
-                }
-            }
-            clr::Event::Assembly(via, assembly) => {
-                let ids = (assembly.id, assembly.domain);
-                self.item(ItemKind::Assembly, via, instance, ids, timestamp, tid);
-            }
-            clr::Event::AppDomain(via, domain) => {
-                self.item(
-                    ItemKind::Domain,
-                    via,
-                    instance,
-                    (domain.id, 0),
-                    timestamp,
-                    tid,
-                );
-                if let (clr::Change::Unload, true) = (via, domain.is_default()) {
-                    self.clrs.entry(instance).or_default().ended = Some(timestamp);
-                }
-            }
-            clr::Event::JitStart(id) => {
-                let is_shared = self.jitting.contains_key(&id);
-                let (is_listed, unloaded) = (false, None);
-                let jitting = Jitting {
-                    since: timestamp,
-                    tid,
-                    is_shared,
-                    is_listed,
-                    unloaded,
+            clr::Event::JitStart(id) => self.jit_start(id, context),
+            clr::Event::IlMap(_) => self.map_seen(is_rundown, timestamp),
+            _ => self.item_event(&decoded.event, context),
+        }
+    }
+
+    /// Changes the process by an event of a module, an assembly or an application domain.
+    fn item_event(&mut self, event: &clr::Event<'_>, context: LogContext) {
+        match *event {
+            clr::Event::Module(change, module) => {
+                let clr = self.clrs.entry(context.instance).or_default();
+                let facts = clr.module_facts.entry(module.id).or_default();
+                facts.learn(&module);
+                let item = ItemEvent {
+                    kind: ItemKind::Module,
+                    change,
+                    id: module.id,
+                    owner: module.assembly,
                 };
-                self.jitting.insert(id, jitting);
-                self.listing = self.listing.filter(|listing| *listing != tid);
+                self.item(item, context);
             }
-            clr::Event::IlMap(_) => self.map_seen(from.provider.is_rundown(), timestamp),
+            clr::Event::DomainModule(change, part) => self.domain_module(change, part, context),
+            clr::Event::Assembly(change, assembly) => {
+                let item = ItemEvent {
+                    kind: ItemKind::Assembly,
+                    change,
+                    id: assembly.id,
+                    owner: assembly.domain,
+                };
+                self.item(item, context);
+            }
+            clr::Event::AppDomain(change, domain) => {
+                let item = ItemEvent {
+                    kind: ItemKind::Domain,
+                    change,
+                    id: domain.id,
+                    owner: 0,
+                };
+                self.item(item, context);
+                // The default domain is unloaded when the CLR ends.
+                if change == Change::Unload && domain.is_default() {
+                    let clr = self.clrs.entry(context.instance).or_default();
+                    clr.ended = Some(context.time);
+                }
+            }
             _ => {}
         }
     }
 
-    /// Takes in an event about a module, an assembly or a domain, with the id of the assembly or
-    /// the domain that it belongs to.
-    fn item(
-        &mut self,
-        kind: ItemKind,
-        via: clr::Change,
-        instance: u16,
-        (id, owner): (u64, u64),
-        timestamp: Ticks,
-        tid: ThreadId,
-    ) {
-        let mark = self.inside(via, instance, timestamp, tid);
-        let clr = self.clrs.entry(instance).or_default();
-        if let (ItemKind::Module, clr::Change::Load | clr::Change::Unload) = (kind, via) {
-            clr.module_changed(id, via);
+    /// Adds the CLR of an event, and counts the event if it is the runtime provider's.
+    fn count_runtime_event(&mut self, decoded: &clr::Decoded<'_>, instance: u16) {
+        let is_rundown = decoded.provider.is_rundown();
+        let names_clr = decoded.instance.is_some()
+            || !matches!(decoded.event, clr::Event::Other | clr::Event::IlMap(_));
+        // Once the CLR is there, an event of a rundown changes nothing about it.
+        if names_clr && (!is_rundown || self.last_clr != Some(instance)) {
+            self.last_clr = Some(instance);
+            let clr = self.clrs.entry(instance).or_default();
+            clr.runtime_events += u64::from(!is_rundown);
         }
-        let (items, owners) = match kind {
-            ItemKind::Module => (
-                &mut clr.modules,
-                Some((&mut clr.assemblies, &mut clr.module_assemblies)),
-            ),
-            ItemKind::Assembly => (
-                &mut clr.assemblies,
-                Some((&mut clr.domains, &mut clr.assembly_domains)),
-            ),
-            ItemKind::Domain => (&mut clr.domains, None),
+    }
+
+    /// A CLR states what it is: when it starts, in a rundown, or when a session requests its state.
+    fn runtime_event(&mut self, is_rundown: bool, context: LogContext) {
+        let clr = self.clrs.entry(context.instance).or_default();
+        if is_rundown {
+            clr.is_listed = true;
+            return;
+        }
+        clr.started.get_or_insert(context.time);
+        // It starts before it loads anything.
+        if clr.has_loaded() {
+            self.listing = Some(context.tid);
+        }
+    }
+
+    fn jit_start(&mut self, id: u64, context: LogContext) {
+        let jitting = Jitting {
+            since: context.time,
+            tid: context.tid,
+            is_shared: self.jitting.contains_key(&id),
+            is_listed: false,
+            unloaded: None,
         };
-        let mut listing = items.note(via, id, timestamp, mark);
-        if let Some((owners, named)) = owners {
-            if owner != 0 {
-                named.insert(owner);
-            }
-            if let clr::Change::Rundown(kind) = via {
-                listing.disordered |= owners.part_of(owner, kind, mark);
-            }
+        self.jitting.insert(id, jitting);
+        if self.listing == Some(context.tid) {
+            self.listing = None;
+        }
+    }
+
+    /// An event about a module in a domain.
+    fn domain_module(&mut self, change: Change, part: clr::DomainModule, context: LogContext) {
+        let mark = self.inside(change, context);
+        let clr = self.clrs.entry(context.instance).or_default();
+        if part.module != 0 {
+            clr.method_modules.entry(part.module).or_default();
+            clr.modules.note_domain(part.module, change);
+        }
+        if clr.domain_part(part, mark)
+            && let Some(index) = self.inside
+            && let Some(bracket) = self.brackets.get_mut(index)
+        {
+            bracket.twice += 1;
+        }
+    }
+
+    /// An event about a module, an assembly or a domain.
+    fn item(&mut self, item: ItemEvent, context: LogContext) {
+        let ItemEvent {
+            kind,
+            change,
+            id,
+            owner,
+        } = item;
+        let mark = self.inside(change, context);
+        let clr = self.clrs.entry(context.instance).or_default();
+        if kind == ItemKind::Module && !is_listing(change) {
+            clr.module_changed(id, change);
+        }
+        let items = match kind {
+            ItemKind::Module => &mut clr.modules,
+            ItemKind::Assembly => &mut clr.assemblies,
+            ItemKind::Domain => &mut clr.domains,
+        };
+        let mut listing = items.note(change, id, context.time, mark);
+        let named = match kind {
+            ItemKind::Module => Some(&mut clr.module_assemblies),
+            ItemKind::Assembly => Some(&mut clr.assembly_domains),
+            ItemKind::Domain => None,
+        };
+        if let Some(named) = named
+            && owner != 0
+        {
+            named.insert(owner);
+        }
+        let owners = match kind {
+            ItemKind::Module => Some(&mut clr.assemblies),
+            ItemKind::Assembly => Some(&mut clr.domains),
+            ItemKind::Domain => None,
+        };
+        if let (Some(owners), Change::Rundown(enumeration)) = (owners, change) {
+            listing.disordered |= owners.part_of(owner, enumeration, mark);
         }
         if listing.again {
-            self.loaded_twice.add(timestamp);
+            self.loaded_twice.add(context.time);
         }
         if listing.unknown {
-            clr.unloads_unknown.add(timestamp);
+            clr.unloads_unknown.add(context.time);
         }
-        if matches!(via, clr::Change::Unload) {
+        if change == Change::Unload {
             self.last_module = None;
         }
-        self.list(mark, timestamp, listing, |counts| match kind {
+        self.list(mark, context.time, listing, |counts| match kind {
             ItemKind::Module => &mut counts.modules,
             ItemKind::Assembly => &mut counts.assemblies,
             ItemKind::Domain => &mut counts.app_domains,
         });
     }
 
-    fn method(
-        &mut self,
-        via: clr::Change,
-        method: &Method<'_>,
-        mut tag: Tag,
-        timestamp: Ticks,
-        tid: ThreadId,
-    ) {
-        let instance = tag.instance;
-        let mark = self.inside(via, instance, timestamp, tid);
-        tag.mark = mark;
-        let mut set = |bit, on: bool| tag.bits |= if on { bit } else { 0 };
-        set(Tag::NAMED, method.is_named());
-        set(Tag::JITTED, method.is_jitted());
-        // Helpers of the runtime have no metadata either.
-        set(
-            Tag::DYNAMIC,
-            method.is_dynamic() || method.flags & 0x10 != 0,
-        );
+    /// An event about the code of a method.
+    fn method(&mut self, change: Change, method: &Method<'_>, mut tag: Tag, context: LogContext) {
+        tag.mark = self.inside(change, context);
+        tag.bits |= method_bits(method);
         // Methods come module by module.
-        let module = Some((method.module, instance, method.is_named()));
-        if method.module != 0 && self.last_module != module {
-            self.last_module = module;
-            self.module_of_methods(via, method, instance, timestamp);
+        let module = LastModule {
+            id: method.module,
+            instance: context.instance,
+            has_names: method.is_named(),
+        };
+        if method.module != 0 && self.last_module != Some(module) {
+            self.last_module = Some(module);
+            self.module_of_methods(change, method, context);
         }
-        let (start, size) = (method.start, u64::from(method.size));
-        // Code that was compiled, and belongs to a method with metadata.
-        let is_compiled = method.is_jitted() && !tag.has(Tag::DYNAMIC);
-        let is_precompiled = !method.is_jitted() && !tag.has(Tag::DYNAMIC);
-        if via != clr::Change::Unload && !self.is_plausible(method, tag) {
-            self.implausible.add(timestamp);
+        if change != Change::Unload && !self.is_plausible(method, tag) {
+            self.implausible.add(context.time);
         }
-        match via {
-            clr::Change::Load => {
-                self.methods_loaded += 1;
-                if is_compiled {
-                    self.compiled.add(timestamp);
-                }
-                // What is listed was there before.
-                let is_listed = self.listing == Some(tid);
-                if method.is_jitted() && !is_listed {
-                    self.jitted(method.id, timestamp, tid);
-                }
-                self.last_load.insert(tid, timestamp);
-                tag.bits |= Tag::LOADED;
-                let added = self
-                    .code
-                    .add(start, size, (!is_listed).then_some(timestamp), tag);
-                self.added(added, start, timestamp);
-                let is_again = match added {
-                    Added::Known(before) => before.has(Tag::LOADED),
-                    Added::Empty => true,
-                    Added::New | Added::Again | Added::Overlaps(_) => false,
-                };
-                if method.is_jitted() && !is_again {
-                    self.clrs
-                        .entry(instance)
-                        .or_default()
-                        .method_changed(method.module, via);
-                }
-            }
-            clr::Change::Unload => {
-                self.methods_unloaded += 1;
-                let clr = self.clrs.entry(instance).or_default();
-                if method.is_jitted() {
-                    clr.method_changed(method.module, via);
-                }
-                if is_compiled {
-                    let span = clr.method_unloads.entry(method.module);
-                    span.or_insert(Span::at(timestamp)).last = timestamp;
-                }
-                match self.code.remove(start, size, timestamp, tag) {
-                    Some(known) if known.id != tag.id => self.unloads_as_other.add(timestamp),
-                    None if size > 0 => {
-                        self.unloads_unknown.add(timestamp);
-                        self.methods += 1;
-                        if method.is_jitted() {
-                            clr.method_unloads_unknown.add(timestamp);
-                        }
-                        if let Some(jitting) = self.jitting.get_mut(&method.id) {
-                            jitting.unloaded = Some(timestamp);
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            clr::Change::Rundown(kind) => {
-                self.methods_enumerated += 1;
-                tag.bits |= listed_by(kind);
-                if !self.jitting.is_empty()
-                    && let Some(jitting) = self.jitting.get_mut(&method.id)
-                {
-                    jitting.is_listed = true;
-                }
-                if mark != 0
-                    && let Some(bracket) = self.inside.and_then(|at| self.brackets.get_mut(at))
-                {
-                    bracket.compiled += u64::from(is_compiled);
-                    bracket.precompiled += u64::from(is_precompiled);
-                }
-                let added = self.code.add(start, size, None, tag);
-                self.added(added, start, timestamp);
-                let twice =
-                    matches!(added, Added::Known(before) if mark != 0 && before.mark == mark);
-                let listing = Listing {
-                    twice,
-                    ..Listing::default()
-                };
-                self.list(mark, timestamp, listing, |counts| &mut counts.methods);
-            }
+        match change {
+            Change::Load => self.method_loaded(method, tag, context),
+            Change::Unload => self.method_unloaded(method, tag, context),
+            Change::Rundown(kind) => self.method_listed(kind, method, tag, context),
         }
     }
 
-    /// Takes in the module of methods.
-    fn module_of_methods(
+    fn method_loaded(&mut self, method: &Method<'_>, mut tag: Tag, context: LogContext) {
+        self.methods_loaded += 1;
+        if is_compiled(tag) {
+            self.compiled.add(context.time);
+        }
+        // What is listed was there before.
+        let is_listed = self.listing == Some(context.tid);
+        if method.is_jitted() && !is_listed {
+            self.jitted(method.id, context);
+        }
+        self.last_load.insert(context.tid, context.time);
+        tag.bits |= Tag::LOADED;
+        let from = if is_listed { None } else { Some(context.time) };
+        let added = self.code.add(method.start, method.size.into(), from, tag);
+        self.added(added, method.start, context.time);
+        let was_loaded = match added {
+            Added::Known(before) => before.has(Tag::LOADED),
+            Added::Empty => true,
+            Added::New | Added::Again | Added::Overlaps(_) => false,
+        };
+        if method.is_jitted() && !was_loaded {
+            let clr = self.clrs.entry(context.instance).or_default();
+            clr.method_changed(method.module, Change::Load);
+        }
+    }
+
+    fn method_unloaded(&mut self, method: &Method<'_>, tag: Tag, context: LogContext) {
+        self.methods_unloaded += 1;
+        let clr = self.clrs.entry(context.instance).or_default();
+        if method.is_jitted() {
+            clr.method_changed(method.module, Change::Unload);
+        }
+        if is_compiled(tag) {
+            let span = clr.method_unloads.entry(method.module);
+            span.or_insert(Span::at(context.time)).last = context.time;
+        }
+        let size = u64::from(method.size);
+        match self.code.remove(method.start, size, context.time, tag) {
+            Some(known) if known.id != tag.id => self.unloads_as_other.add(context.time),
+            None if size > 0 => {
+                self.unloads_unknown.add(context.time);
+                self.methods += 1;
+                if method.is_jitted() {
+                    clr.method_unloads_unknown.add(context.time);
+                }
+                if let Some(jitting) = self.jitting.get_mut(&method.id) {
+                    jitting.unloaded = Some(context.time);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn method_listed(
         &mut self,
-        via: clr::Change,
+        kind: Enumeration,
         method: &Method<'_>,
-        instance: u16,
-        timestamp: Ticks,
+        mut tag: Tag,
+        context: LogContext,
     ) {
-        let clr = self.clrs.entry(instance).or_default();
+        let mark = tag.mark;
+        self.methods_enumerated += 1;
+        tag.bits |= listed_by(kind);
+        if !self.jitting.is_empty()
+            && let Some(jitting) = self.jitting.get_mut(&method.id)
+        {
+            jitting.is_listed = true;
+        }
+        if mark != 0
+            && let Some(index) = self.inside
+            && let Some(bracket) = self.brackets.get_mut(index)
+        {
+            bracket.compiled += u64::from(is_compiled(tag));
+            bracket.precompiled += u64::from(is_precompiled(tag));
+        }
+        let added = self.code.add(method.start, method.size.into(), None, tag);
+        self.added(added, method.start, context.time);
+        let is_twice = match added {
+            Added::Known(before) => mark != 0 && before.mark == mark,
+            _ => false,
+        };
+        let listing = Listing {
+            twice: is_twice,
+            ..Listing::default()
+        };
+        self.list(mark, context.time, listing, |counts| &mut counts.methods);
+    }
+
+    /// The module of methods, at the first of its methods that come one after the other.
+    fn module_of_methods(&mut self, change: Change, method: &Method<'_>, context: LogContext) {
+        let clr = self.clrs.entry(context.instance).or_default();
         clr.method_modules.entry(method.module).or_default();
         if !method.is_named() {
             clr.unnamed_modules.insert(method.module);
         }
         let unloaded = clr.modules.get(method.module).and_then(|module| module.to);
-        // A rundown goes on while modules are unloaded.
-        let since = match via {
-            clr::Change::Load => Some(timestamp),
-            clr::Change::Unload => None,
-            clr::Change::Rundown(_) => self
-                .inside
-                .and_then(|at| self.brackets.get(at))
-                .and_then(|b| b.opened),
+        let since = match change {
+            Change::Load => Some(context.time),
+            Change::Unload => None,
+            // A rundown goes on while modules are unloaded.
+            Change::Rundown(_) => {
+                let bracket = self.inside.and_then(|index| self.brackets.get(index));
+                bracket.and_then(|bracket| bracket.opened)
+            }
         };
-        if unloaded
-            .zip(since)
-            .is_some_and(|(unloaded, since)| unloaded < since)
+        if let (Some(unloaded), Some(since)) = (unloaded, since)
+            && unloaded < since
         {
-            self.of_unloaded_module.add(timestamp);
+            self.of_unloaded_module.add(context.time);
         }
     }
 
@@ -338,7 +381,8 @@ impl Process {
     /// metadata have none.
     #[inline]
     fn is_plausible(&self, method: &Method<'_>, tag: Tag) -> bool {
-        let (start, size) = (method.start, u64::from(method.size));
+        let start = method.start;
+        let size = u64::from(method.size);
         // Precompiled code that was not prepared yet is nowhere.
         let is_nowhere = start == 0 && size == 0 && !method.is_jitted();
         let end = start.saturating_add(size);
@@ -349,24 +393,28 @@ impl Process {
         (has_code || is_nowhere) && has_token != tag.has(Tag::DYNAMIC)
     }
 
-    /// Takes in the load of code that was compiled.
-    fn jitted(&mut self, id: u64, timestamp: Ticks, tid: ThreadId) {
+    /// The load of code that was compiled at run time.
+    fn jitted(&mut self, id: u64, context: LogContext) {
         match self.jitting.remove(&id) {
-            Some(jitting) if jitting.tid != tid && !jitting.is_shared => {
-                self.loads_by_other_thread.add(timestamp);
+            Some(jitting) if jitting.tid != context.tid && !jitting.is_shared => {
+                self.loads_by_other_thread.add(context.time);
             }
             Some(_) => {}
             None => {
                 // What was being compiled when the recording began is done after a while.
-                let first = self.clr_span.map_or(timestamp, |span| span.first);
+                let first = self.clr_span.map_or(context.time, |span| span.first);
                 let settling = self.second.saturating_mul(2);
-                let is_settled = timestamp.saturating_since(first) > settling;
-                let is_new = || self.clrs.values().any(|clr| clr.started.is_some());
-                if is_settled || (self.started.is_some() && is_new()) {
-                    self.loads_without_jit.add(timestamp);
+                let is_settled = context.time.saturating_since(first) > settling;
+                if is_settled || self.is_seen_from_start() {
+                    self.loads_without_jit.add(context.time);
                 }
             }
         }
+    }
+
+    /// Whether the recording shows the start of the process and of a CLR in it.
+    fn is_seen_from_start(&self) -> bool {
+        self.started.is_some() && self.clrs.values().any(|clr| clr.started.is_some())
     }
 
     fn added(&mut self, added: Added, start: u64, timestamp: Ticks) {
@@ -386,13 +434,44 @@ impl Process {
     }
 }
 
-fn via_of(event: &clr::Event<'_>) -> Option<clr::Change> {
+/// Whether a rundown lists an item, which is neither loaded nor unloaded.
+fn is_listing(change: Change) -> bool {
+    matches!(change, Change::Rundown(_))
+}
+
+/// The facts about the code of a method in an event.
+fn method_bits(method: &Method<'_>) -> u8 {
+    let mut bits = 0;
+    if method.is_named() {
+        bits |= Tag::NAMED;
+    }
+    if method.is_jitted() {
+        bits |= Tag::JITTED;
+    }
+    // Helpers of the runtime (0x10) have no metadata either.
+    if method.is_dynamic() || method.flags & 0x10 != 0 {
+        bits |= Tag::DYNAMIC;
+    }
+    bits
+}
+
+/// Whether code was compiled at run time, and belongs to a method with metadata.
+fn is_compiled(tag: Tag) -> bool {
+    tag.has(Tag::JITTED) && !tag.has(Tag::DYNAMIC)
+}
+
+/// Whether code was compiled before it ran.
+fn is_precompiled(tag: Tag) -> bool {
+    !tag.has(Tag::JITTED) && !tag.has(Tag::DYNAMIC)
+}
+
+fn change_of(event: &clr::Event<'_>) -> Option<Change> {
     match event {
-        clr::Event::Method(via, _)
-        | clr::Event::Module(via, _)
-        | clr::Event::DomainModule(via, _)
-        | clr::Event::Assembly(via, _)
-        | clr::Event::AppDomain(via, _) => Some(*via),
+        clr::Event::Method(change, _)
+        | clr::Event::Module(change, _)
+        | clr::Event::DomainModule(change, _)
+        | clr::Event::Assembly(change, _)
+        | clr::Event::AppDomain(change, _) => Some(*change),
         _ => None,
     }
 }
@@ -407,8 +486,13 @@ mod tests {
         for second in [0, 1, i64::MAX / 4, i64::MAX] {
             let mut process = Process::with_clock(ProcessId::new(1), second);
             process.clr_span = Some(Span::new(Ticks::MIN, Ticks::new(0)));
-            process.jitted(7, Ticks::MAX, ThreadId::new(1));
-            // Only where two seconds fit into the time since the first event was it settled.
+            let context = LogContext {
+                instance: 0,
+                time: Ticks::MAX,
+                tid: ThreadId::new(1),
+            };
+            process.jitted(7, context);
+            // It was settled only if two seconds fit into the time since the first event.
             assert_eq!(
                 process.loads_without_jit.count,
                 u64::from(second < i64::MAX)

@@ -28,7 +28,7 @@ Needs the kernel's samples (`xperf -on PROFILE`, WPR profile CPU), with stacks f
 (`-stackwalk Profile`), images (LOADER), and for managed code the CLR's rundown
 (`etlverify` checks it).
 
-Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was read, 2 error.
+Exit codes: 0 success, 1 the trace is damaged or lacks buffers; its intact part was read, 2 error.
 
 Examples:
   etlkit analyze cpu trace.etl

@@ -1,4 +1,4 @@
-//! `etlkit analyze loader`: what the processes of a recording loaded, and when.
+//! `etlkit analyze loader`: the loads of the processes of a recording, in time order.
 
 use etl_analysis::Within;
 use etl_analysis::behavior::loads::Loads;

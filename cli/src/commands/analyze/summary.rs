@@ -25,7 +25,7 @@ use crate::symbols::SymbolArgs;
 const TOP: usize = 10;
 
 observers! {
-    /// What is summarized.
+    /// The observers of a summary.
     struct Observers {
         hardware: Hardware,
         presence: Presence,
@@ -98,9 +98,8 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
 fn facts(report: &mut Report<'_>, machine: &Machine, profile: &Profile) {
     const PROCESSORS: Column = Column::count("processors", "Processors of the computer");
     const EVENTS: Column = Column::count("events", "Events");
-    const EVENTS_LOST: Column = Column::count("events_lost", "Events that headers count as lost");
-    const BUFFERS_LOST: Column =
-        Column::count("buffers_lost", "Buffers that headers count as lost");
+    const EVENTS_LOST: Column = Column::count("events_lost", "Lost events, by the headers");
+    const BUFFERS_LOST: Column = Column::count("buffers_lost", "Lost buffers, by the headers");
     let header = machine.files().first().map(|file| &file.header);
     let events_lost = sum_over_files(machine, |header| header.events_lost);
     let buffers_lost = sum_over_files(machine, |header| header.buffers_lost);

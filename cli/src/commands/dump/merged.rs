@@ -131,7 +131,7 @@ fn read_machines(
     machines
 }
 
-/// What the rows of a trace need.
+/// The names, schemas and filter for the rows of a trace.
 struct RowSource<'m> {
     name: String,
     filter: Filter,

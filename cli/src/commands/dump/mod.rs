@@ -36,8 +36,8 @@ use printer::{Printed, Printer, Session};
 /// Arguments of `etlkit dump`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 success; 1 a trace is damaged or lacks buffers and what is left was printed, or no
-trace has the provider, event or field that is selected; 2 error.
+Exit codes: 0 success; 1 a trace is damaged or lacks buffers (its intact part was printed), or no
+trace has a selected provider, event or field; 2 error.
 
 Examples:
   etlkit dump trace.etl --limit 20

@@ -21,7 +21,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::symbols::Symbols;
 
-/// What the traces of one run share.
+/// The common state of the traces of one run.
 pub(super) struct Session<'a> {
     pub(super) args: &'a Args,
     /// The PDBs that `--symbols` names.

@@ -22,7 +22,7 @@ use crate::symbols::SymbolArgs;
 If the name ends in .gz, the file is compressed; the viewer reads both. Open the file at
 https://profiler.firefox.com: it stays on your computer.
 
-Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was read, 2 error.
+Exit codes: 0 success, 1 the trace is damaged or lacks buffers; its intact part was read, 2 error.
 
 Examples:
   etlkit export firefox trace.etl -o trace.json.gz

@@ -24,7 +24,7 @@ use crate::sink::{Sink, SinkArgs};
 Packets are in the events of `netsh trace start capture=yes` (NDIS), `pktmon start --capture` and
 remote access (RAS). The network layer at which Windows logged a packet is its interface.
 
-Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was read, 2 error.
+Exit codes: 0 success, 1 the trace is damaged or lacks buffers; its intact part was read, 2 error.
 
 Examples:
   etlkit export pcapng NetTrace.etl -o net.pcapng

@@ -21,7 +21,7 @@ use crate::symbols::SymbolArgs;
 Open the file at https://ui.perfetto.dev, which reads it in the browser, or query it with
 trace_processor. docs/export.md shows its contents.
 
-Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was read, 2 error.
+Exit codes: 0 success, 1 the trace is damaged or lacks buffers; its intact part was read, 2 error.
 
 Examples:
   etlkit export perfetto trace.etl -o trace.perfetto-trace

@@ -25,7 +25,7 @@ A table of a trace is the file DATASET/TABLE/trace=STEM-HASH/part-0.parquet, and
 further parts; docs/columns.md lists the tables and their columns, docs/tables.md has questions and
 the SQL that answers them. A trace whose content is already in the data set is skipped.
 
-Exit codes: 0 success, 1 a trace is damaged or lacks buffers and what is left was written, 2 error.
+Exit codes: 0 success, 1 a trace is damaged or lacks buffers; its intact part was written, 2 error.
 
 Examples:
   etlkit export parquet traces/ -o dataset
@@ -78,7 +78,7 @@ docs/columns.md lists the tables and their columns. The table of the events of o
 PROVIDER.EVENT. A file whose name ends with .arrows, a pipe and standard output get a stream, other
 files the form that is also called Feather.
 
-Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was read, 2 error.
+Exit codes: 0 success, 1 the trace is damaged or lacks buffers; its intact part was read, 2 error.
 
 Examples:
   etlkit export arrow trace.etl --table events -o events.arrow

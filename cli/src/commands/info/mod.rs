@@ -26,7 +26,7 @@ use crate::trace_files;
 /// Arguments of `etlkit info`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 success, 1 a trace is damaged or lacks buffers and what is left was read, 2 a file
+Exit codes: 0 success, 1 a trace is damaged or lacks buffers; its intact part was read, 2 a file
 cannot be read; the other files are still summarized. Events that were lost while recording
 are noted and do not change the exit code.
 

@@ -79,8 +79,8 @@ fn report<'r, O>(analyzed: &Analyzed<O>, paths: &SymbolPaths, is_asked: bool) ->
     report.files.clone_from(&analyzed.names);
     if paths.is_empty() {
         let why = match is_asked {
-            true => "there is none where --symbols says",
-            false => "--symbols names where they are",
+            true => "there is none in the places of --symbols",
+            false => "--symbols names their places",
         };
         report.headline.push(format!("no PDB was looked at: {why}"));
     }
@@ -116,7 +116,7 @@ impl<'p> PdbRow<'p> {
         }
     }
 
-    /// Whether it is needed and not there.
+    /// Whether it is needed and was not found.
     fn is_missing(&self) -> bool {
         self.needed.addresses > 0 && self.found.is_none()
     }
@@ -135,7 +135,7 @@ impl<'p> PdbRow<'p> {
         }
     }
 
-    /// The kind of the PDB, if it is there.
+    /// The kind of the PDB, if it was found.
     fn kind(&self) -> &'static str {
         match self.found.as_ref().map(|found| found.kind) {
             None => "",

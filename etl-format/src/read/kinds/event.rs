@@ -33,21 +33,21 @@ pub struct EventHeader {
     pub flags: EventFlags,
     /// Properties as stored.
     pub properties: EventProperties,
-    /// Thread.
+    /// The thread that wrote the event.
     pub thread_id: ThreadId,
-    /// Process.
+    /// The process that wrote the event.
     pub process_id: ProcessId,
     /// Raw timestamp.
     pub timestamp: Ticks,
-    /// Provider.
+    /// GUID of the provider.
     pub provider: Guid,
-    /// Id, version and so on.
+    /// Id, version, level, keywords and so on.
     pub descriptor: EventDescriptor,
     /// Kernel time in timer ticks, or the low half of the processor time of a private session.
     pub kernel_time: u32,
     /// User time in timer ticks, or the high half of the processor time.
     pub user_time: u32,
-    /// Activity.
+    /// The activity of the event; zero if it has none.
     pub activity: Guid,
 }
 
@@ -73,8 +73,8 @@ impl EventHeader {
         })
     }
 
-    /// Whether the payload has the layout of the provider's manifest: no extended data can bring
-    /// another schema.
+    /// Whether the payload has the layout of the provider's manifest: the record is not a string and
+    /// has no extended items, which could contain another schema.
     #[inline]
     #[must_use]
     pub fn has_manifest_layout(&self) -> bool {

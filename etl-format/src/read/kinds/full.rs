@@ -13,9 +13,9 @@ pub struct FullHeader {
     pub level: u8,
     /// Version of the payload.
     pub version: u16,
-    /// Thread; all ones when not known.
+    /// The thread that wrote the event; [`ThreadId::UNKNOWN`] in some events.
     pub thread_id: ThreadId,
-    /// Process.
+    /// The process that wrote the event; [`ProcessId::UNKNOWN`] in some events.
     pub process_id: ProcessId,
     /// Raw timestamp.
     pub timestamp: Ticks,
@@ -46,10 +46,10 @@ impl FullHeader {
     }
 }
 
-/// Header of an INSTANCE record: a FULL one and the instance (0x48 bytes).
+/// Header of an INSTANCE record: the header of a FULL record and the instance (0x48 bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceHeader {
-    /// The part that is as in a FULL record.
+    /// The fields of a FULL record.
     pub full: FullHeader,
     /// Instance id.
     pub instance_id: u32,

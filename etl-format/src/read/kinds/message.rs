@@ -7,8 +7,8 @@ use crate::{Guid, ProcessId, ThreadId, Ticks};
 
 /// Header of a WPP message: 8 bytes and the optional fields.
 ///
-/// A field that the flags announce but the record is too short for is `None`; the payload is then
-/// empty.
+/// If the record is too short for a field that the flags announce, this and all later fields are
+/// `None`, and the payload is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageHeader {
     /// Number of the message within its GUID.
@@ -17,22 +17,23 @@ pub struct MessageHeader {
     pub flags: MessageFlags,
     /// Sequence number.
     pub sequence: Option<u32>,
-    /// Component, where the message has no GUID.
+    /// Component, if the message has no GUID.
     pub component_id: Option<u32>,
     /// GUID of the message's source file.
     pub guid: Option<Guid>,
     /// Raw timestamp.
     pub timestamp: Option<Ticks>,
-    /// Thread.
+    /// The thread that wrote the message.
     pub thread_id: Option<ThreadId>,
-    /// Process.
+    /// The process that wrote the message.
     pub process_id: Option<ProcessId>,
-    payload_at: u16,
+    payload_offset: u16,
 }
 
 impl MessageHeader {
     /// Bytes of the fixed part.
     pub const SIZE: usize = 8;
+
     pub(crate) fn parse(b: &[u8]) -> Option<Self> {
         let flags = MessageFlags(b.u16_at(message::FLAGS)?);
         let mut c = Cursor::new(b);
@@ -46,16 +47,18 @@ impl MessageHeader {
             timestamp: None,
             thread_id: None,
             process_id: None,
-            payload_at: 0,
+            payload_offset: 0,
         };
-        let whole = header.optional(&mut c).is_some();
-        let at = if whole { c.position() } else { b.len() };
-        header.payload_at = u16::try_from(at).unwrap_or(u16::MAX);
+        let payload_offset = match header.read_optional(&mut c) {
+            Some(()) => c.position(),
+            None => b.len(),
+        };
+        header.payload_offset = u16::try_from(payload_offset).unwrap_or(u16::MAX);
         Some(header)
     }
 
     /// Reads the optional fields in stored order.
-    fn optional(&mut self, c: &mut Cursor<'_>) -> Option<()> {
+    fn read_optional(&mut self, c: &mut Cursor<'_>) -> Option<()> {
         let flags = self.flags;
         if flags.has(MessageFlags::SEQUENCE) {
             self.sequence = Some(c.u32()?);
@@ -75,7 +78,7 @@ impl MessageHeader {
         Some(())
     }
 
-    /// Width of the producer's pointers, where the flags state it.
+    /// Width of the producer's pointers, if the flags state it.
     #[must_use]
     pub fn pointer_size(&self) -> Option<PointerSize> {
         if self.flags.has(MessageFlags::POINTER64) {
@@ -88,7 +91,7 @@ impl MessageHeader {
     }
 
     /// Offset of the arguments in the record.
-    pub(crate) fn payload_at(&self) -> usize {
-        self.payload_at.into()
+    pub(crate) fn payload_offset(&self) -> usize {
+        self.payload_offset.into()
     }
 }

@@ -11,7 +11,7 @@ pub(crate) use event::descriptor;
 pub use full::{FullHeader, InstanceHeader};
 pub use message::MessageHeader;
 pub use perfinfo::PerfInfoHeader;
-pub(crate) use perfinfo::payload_at as perfinfo_payload_at;
+pub(crate) use perfinfo::payload_offset as perfinfo_payload_offset;
 pub use system::SystemHeader;
 
 /// The decoded header of a record.
@@ -52,6 +52,6 @@ pub enum Header<'a> {
     Message(MessageHeader),
     /// EVENT records.
     Event(EventHeader),
-    /// TIMED, ERROR, WNODE and unknown kinds: only their size is known.
+    /// TIMED, ERROR, WNODE and unknown kinds, of which only the size is known.
     Opaque,
 }

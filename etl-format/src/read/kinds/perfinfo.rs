@@ -6,7 +6,7 @@ use crate::cursor::Bytes;
 
 /// Header of a PERFINFO record: 0x10 bytes, then an optional PEBS index and counters.
 ///
-/// The index comes before the counters; no real file with both is known.
+/// If a record has both, the index is before the counters; no known trace has such a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerfInfoHeader<'a> {
     /// The version word as stored: payload version in the low byte, counters in bits 8 to 10, a
@@ -27,7 +27,7 @@ impl<'a> PerfInfoHeader<'a> {
 
     pub(crate) fn parse(b: &'a [u8]) -> Option<Self> {
         let version_word = b.u16_at(kernel::VERSION)?;
-        let counters_at = Self::SIZE + pebs_len(version_word);
+        let counters = Self::SIZE + pebs_len(version_word)..payload_offset(version_word);
         Some(PerfInfoHeader {
             version_word,
             hook: b.u16_at(kernel::HOOK)?,
@@ -37,9 +37,7 @@ impl<'a> PerfInfoHeader<'a> {
             } else {
                 None
             },
-            counters: b
-                .get(counters_at..payload_at(version_word))
-                .unwrap_or_default(),
+            counters: b.get(counters).unwrap_or_default(),
         })
     }
 
@@ -53,16 +51,17 @@ impl<'a> PerfInfoHeader<'a> {
     pub fn counters(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         self.counters
             .chunks_exact(8)
-            .map(|c| c.u64_at(0).unwrap_or(0))
+            .map(|counter| counter.u64_at(0).unwrap_or(0))
     }
 }
 
+/// Bytes of the PEBS index.
 fn pebs_len(version_word: u16) -> usize {
     if version_word & 0x8000 != 0 { 8 } else { 0 }
 }
 
 /// Offset of the payload.
-pub(crate) fn payload_at(version_word: u16) -> usize {
+pub(crate) fn payload_offset(version_word: u16) -> usize {
     let counters = usize::from(version_word >> 8 & 7);
     PerfInfoHeader::SIZE + pebs_len(version_word) + counters * 8
 }

@@ -2,44 +2,42 @@
 //!
 //! # Time order
 //! Each buffer is a run of records in time order, and the buffers of one processor follow each
-//! other in time. So the reader holds two buffers per processor, the current one and the next, and
-//! returns the earliest record of all. It checks these assumptions:
+//! other in time. So the reader has two buffers per processor open, the current one and the next,
+//! and returns the earliest record of all. It checks these assumptions:
 //!
 //! * All records of a buffer are located when it is opened. If they are not in time order, they are
 //!   sorted, stably ([`OrderReport::sorted_buffers`]).
-//! * Where buffers of one processor overlap in time, several of them are open at once and the merge
+//! * If buffers of one processor overlap in time, they are open at the same time, and the merge
 //!   still returns exact order ([`OrderReport::overlaps`]).
 //! * A record that is earlier than a whole earlier buffer of its processor, and earlier than a
 //!   record already returned, is returned late and counted ([`OrderReport::late`]).
-//!   [`OrderCheck::Scan`] looks at every record beforehand and opens each buffer in time for its
-//!   earliest one.
+//!   [`OrderCheck::Scan`] reads every record beforehand and opens each buffer in time for its
+//!   earliest record.
 //!
 //! [`OrderCheck::FirstRecord`] saves the memory of the second buffer.
 //!
 //! Without late records the result is a stable sort of the whole trace by timestamp. Equal
-//! timestamps come in the order of processors, and on one processor in that of sequence numbers and
-//! of offsets in the buffer. The file's header buffer counts as a processor before all others.
+//! timestamps come in the order of processors, then of sequence numbers, then of offsets in the
+//! buffer. The buffer with the file header comes before all processors.
 //!
 //! # File order
-//! The same merge over a single stream: the next buffer is opened after the last record of the one
-//! before it, and records are not sorted. The buffers of a pipe are not known in advance, so the
+//! The same merge over a single stream: each buffer is opened after the last record of the buffer
+//! before it, and records are not sorted. The buffers of a pipe are unknown in advance, so the
 //! reader walks from buffer to buffer.
 
 mod parallel;
 mod prefetch;
-mod report;
 mod run;
 mod scan;
 mod schedule;
 
-pub use report::OrderReport;
 pub(super) use run::decode;
 pub(super) use scan::scan;
 
-use crate::Ticks;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use crate::Ticks;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::headers::FileHeader;
@@ -58,18 +56,48 @@ use super::tally::Tally;
 use super::options::OrderCheck;
 use prefetch::Prefetcher;
 use run::{Due, MergeKey, Rank, Run, held_bytes};
-use schedule::Schedule;
+use schedule::{Schedule, Scheduled};
 
-/// In place of an index: no run is current.
+/// The index of the current run if there is none.
 const NO_RUN: usize = usize::MAX;
+
+/// What the reader did to return records in time order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OrderReport {
+    /// Number of the buffers whose records were sorted.
+    pub sorted_buffers: u64,
+    /// Number of the buffers that begin before an earlier buffer of the same processor ends.
+    pub overlaps: u64,
+    /// Number of the records that were returned after a later record; always 0 with
+    /// [`OrderCheck::Scan`](crate::read::OrderCheck).
+    pub late: u64,
+    /// The largest number of bytes in memory at once: buffers, and 16 bytes for each of their
+    /// records.
+    pub held: u64,
+}
+
+impl OrderReport {
+    /// Whether the records of each processor were in time order, so that they only had to be
+    /// merged.
+    #[must_use]
+    pub fn was_in_order(&self) -> bool {
+        *self
+            == OrderReport {
+                held: self.held,
+                ..OrderReport::default()
+            }
+    }
+}
 
 /// Reads the records of a trace one after the other.
 ///
 /// [`super::Trace::records`] reads a slice or a seekable file in either order; [`Records::stream`]
-/// reads any source in the order of the file, a pipe too. In time order two buffers per processor
-/// are in memory, and more where buffers overlap in time; in file order one.
+/// reads any source in the order of the file, also a pipe. In time order two buffers per processor
+/// are in memory, and more if buffers overlap in time; in file order one.
 ///
-/// A record borrows from its buffer, so records are lent one at a time; this is no `Iterator`.
+/// A record borrows from its buffer, so only one record is lent at a time. Therefore this is not an
+/// `Iterator`.
 ///
 /// ```
 /// use etl_format::read::{Options, Order, Trace};
@@ -108,20 +136,22 @@ pub struct Records<S: Source> {
     free: Vec<usize>,
     /// The run that returns the next record.
     current: usize,
-    /// The key up to which it may continue, and the timestamp of that key: what is before it needs
-    /// no closer look.
+    /// The current run continues up to this key.
     bound: MergeKey,
-    before: i64,
-    last: i64,
+    /// The timestamp of that key. Records before it are returned without comparing keys.
+    bound_timestamp: i64,
+    /// The latest timestamp that was returned.
+    latest: i64,
+    /// Bytes in memory.
     held: u64,
     /// Latest timestamp of each stream's buffers opened so far.
     ends: Vec<i64>,
     report: OrderReport,
     /// Offsets of the stale records in the first buffer.
     stale: Vec<u32>,
-    /// Whether these are left out.
-    leaves_stale: bool,
-    /// What is read only to be checked.
+    /// Whether stale records are left out.
+    omits_stale: bool,
+    /// Memory for filler, which is read only to be checked.
     scratch: S::Block,
     /// Buffers that other threads decode.
     prefetcher: Option<Prefetcher<S::Block>>,
@@ -132,8 +162,7 @@ impl<S: Source> Records<S> {
     /// be read.
     ///
     /// # Errors
-    /// When the bytes are no trace that can be read; in [`Mode::Strict`] also when buffer 0 is
-    /// damaged.
+    /// If the bytes are not a readable trace; in [`Mode::Strict`] also if buffer 0 is damaged.
     pub fn stream(mut source: S, options: &Options) -> Result<Self> {
         let walker = Walker::open(&mut source, options)?;
         let index = Index {
@@ -141,7 +170,7 @@ impl<S: Source> Records<S> {
             header: walker.header.clone(),
             clock: walker.header.clock(),
             buffers: Vec::new(),
-            layout: walker.layout().clone(),
+            layout: walker.walk.layout.clone(),
             notes: Vec::new(),
             damage: Vec::new(),
             stale: Vec::new(),
@@ -164,7 +193,7 @@ impl<S: Source> Records<S> {
     #[must_use]
     pub fn without_stale_records(self) -> Self {
         Records {
-            leaves_stale: true,
+            omits_stale: true,
             ..self
         }
     }
@@ -199,25 +228,25 @@ impl<S: Source> Records<S> {
             free: Vec::new(),
             current: NO_RUN,
             bound: MergeKey::LAST,
-            before: i64::MAX,
-            last: i64::MIN,
+            bound_timestamp: i64::MAX,
+            latest: i64::MIN,
             held: 0,
             ends: vec![i64::MIN; schedule.streams()],
             report: OrderReport::default(),
             scratch: S::Block::default(),
             prefetcher: None,
             stale,
-            leaves_stale: false,
+            omits_stale: false,
             schedule,
         };
         for index in records.schedule.first_of_streams() {
-            records.wait_for(index, i64::MIN);
+            records.queue_buffer(index, i64::MIN);
         }
         records
     }
 
-    /// Queues a buffer for the time at which it is to be opened.
-    fn wait_for(&mut self, index: usize, lookahead: i64) {
+    /// Queues a buffer for the time at which it must be opened.
+    fn queue_buffer(&mut self, index: usize, lookahead: i64) {
         let key = self.schedule.key(index, lookahead);
         self.heap.push(Due { key, index });
     }
@@ -237,8 +266,8 @@ impl<S: Source> Records<S> {
     /// The next record, or `None` at the end of the trace.
     ///
     /// # Errors
-    /// In [`Mode::Strict`] the first fault met; in [`Mode::Salvage`] only what the source or a
-    /// limit reports.
+    /// In [`Mode::Strict`] the first fault; in [`Mode::Salvage`] only errors of the source and
+    /// exceeded limits.
     #[inline(always)]
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
         // The current run continues until another one is due.
@@ -254,21 +283,22 @@ impl<S: Source> Records<S> {
         if self.records.is_multiple_of(Budget::RECORDS)
             && let Err(error) = self.limits.check(run.loaded.entry.offset)
         {
-            // From here on, the error is all that is returned.
-            (self.current, self.failed) = (NO_RUN, Some(error.clone()));
+            // All later calls return the error.
+            self.current = NO_RUN;
+            self.failed = Some(error.clone());
             return Err(error);
         }
         run.returned += 1;
-        if record.timestamp < self.last {
+        if record.timestamp < self.latest {
             self.report.late += 1;
         } else {
-            self.last = record.timestamp;
+            self.latest = record.timestamp;
         }
         self.records += 1;
         Ok(Some(run.loaded.record_at(record)))
     }
 
-    /// The record that [`Records::next_record`] returned last, until another method reads on.
+    /// The record that [`Records::next_record`] returned last, until another method reads further.
     /// `None` before the first record and after the last one.
     ///
     /// ```
@@ -296,7 +326,7 @@ impl<S: Source> Records<S> {
     }
 
     /// The timestamp of the record that [`Records::next_record`] will return, or `None` at the end
-    /// of the trace: for merging several traces.
+    /// of the trace. It allows to merge several traces.
     ///
     /// ```
     /// use etl_format::read::{Options, Order, Trace};
@@ -320,23 +350,20 @@ impl<S: Source> Records<S> {
         if let Err(error) = self.advance() {
             return Err(self.fail(error));
         }
-        Ok(self
-            .runs
-            .get(self.current)
-            .and_then(Run::next)
-            .map(|next| Ticks::new(next.timestamp)))
+        let next = self.runs.get(self.current).and_then(Run::next);
+        Ok(next.map(|next| Ticks::new(next.timestamp)))
     }
 
     /// Makes the run with the next record the current one; at the end there is none.
     #[inline(always)]
     fn advance(&mut self) -> Result<()> {
         match self.runs.get(self.current).and_then(Run::next) {
-            Some(next) if next.timestamp < self.before => Ok(()),
+            Some(next) if next.timestamp < self.bound_timestamp => Ok(()),
             _ => self.switch(),
         }
     }
 
-    /// The end of the trace, or of what could be read.
+    /// Handles the end of the trace, or the error that ended the reading.
     #[cold]
     #[inline(never)]
     fn end(&mut self) -> Result<()> {
@@ -362,19 +389,22 @@ impl<S: Source> Records<S> {
         if key.is_some_and(|key| key <= self.bound) {
             return Ok(());
         }
-        let left = core::mem::replace(&mut self.current, NO_RUN);
+        let previous = core::mem::replace(&mut self.current, NO_RUN);
         match key {
-            // One step for both: the run that is due leaves the heap, and the current one joins it.
+            // One step for both: the run that is due leaves the heap, and the previous one joins it.
             Some(key) => {
-                let mut due = Due { key, index: left };
+                let mut due = Due {
+                    key,
+                    index: previous,
+                };
                 if let Some(mut next) = self.heap.peek_mut() {
                     core::mem::swap(&mut due, &mut next);
                 }
-                if self.turn_to(due)? {
+                if self.select(due)? {
                     return Ok(());
                 }
             }
-            None => self.close(left),
+            None => self.close(previous),
         }
         loop {
             if self.failed.is_some() {
@@ -386,7 +416,7 @@ impl<S: Source> Records<S> {
                 }
                 return self.end();
             };
-            if self.turn_to(due)? {
+            if self.select(due)? {
                 return Ok(());
             }
         }
@@ -395,23 +425,24 @@ impl<S: Source> Records<S> {
     /// Makes an open run the current one, or opens a buffer and queues its run. Returns whether
     /// there is a current run now.
     #[inline(always)]
-    fn turn_to(&mut self, due: Due) -> Result<bool> {
+    fn select(&mut self, due: Due) -> Result<bool> {
         if due.is_open() {
             self.current = due.index;
             self.bound = self.heap.peek().map_or(MergeKey::LAST, |next| next.key);
-            self.before = self.bound.timestamp();
+            self.bound_timestamp = self.bound.timestamp();
             return Ok(true);
         }
         let index = self.open(due.index)?;
         let key = self.runs.get(index).and_then(Run::key);
         if let Some(next) = self.schedule.successor(due.index) {
-            self.wait_for(next, key.map_or(i64::MIN, MergeKey::timestamp));
+            self.queue_buffer(next, key.map_or(i64::MIN, MergeKey::timestamp));
         }
-        self.queue(index, key);
+        self.queue_run(index, key);
         Ok(false)
     }
 
-    fn queue(&mut self, index: usize, key: Option<MergeKey>) {
+    /// Queues a run that is open; closes it if it has no records.
+    fn queue_run(&mut self, index: usize, key: Option<MergeKey>) {
         match key {
             Some(key) => self.heap.push(Due { key, index }),
             None => self.close(index),
@@ -455,7 +486,7 @@ impl<S: Source> Records<S> {
 
     /// Reads a buffer and locates its records.
     fn open(&mut self, entry_index: usize) -> Result<usize> {
-        let Some((entry, rank)) = self.schedule.entry(entry_index) else {
+        let Some(Scheduled { entry, rank }) = self.schedule.get(entry_index) else {
             return Ok(NO_RUN);
         };
         let held = held_bytes(&entry);
@@ -493,22 +524,22 @@ impl<S: Source> Records<S> {
                 )?
             }
         };
-        self.opened(index, sorted, entry.offset)?;
+        self.finish_open(index, sorted, entry.offset)?;
         Ok(index)
     }
 
-    /// Reads the next buffer of a source that is walked, and queues its run; `false` at the end.
+    /// Reads the next buffer of a stream, and queues its run; `false` at the end.
     fn walk(&mut self) -> Result<bool> {
         let Some(mut walker) = self.walker.take() else {
             return Ok(false);
         };
-        let walked = self.walk_with(&mut walker);
+        let opened = self.walk_with(&mut walker);
         self.walker = Some(walker);
-        let Some(index) = walked? else {
+        let Some(index) = opened? else {
             return Ok(false);
         };
         let key = self.runs.get(index).and_then(Run::key);
-        self.queue(index, key);
+        self.queue_run(index, key);
         Ok(true)
     }
 
@@ -525,32 +556,31 @@ impl<S: Source> Records<S> {
         let Run {
             loaded, records, ..
         } = run;
-        let (layout, log) = walker.layout_and_log();
-        let sorted = decode(entry, layout, loaded, records, log, false)?;
+        let layout = &walker.walk.layout;
+        let sorted = decode(entry, layout, loaded, records, &mut walker.log, false)?;
         self.hold(held, entry.offset)?;
-        self.opened(index, sorted, entry.offset)?;
+        self.finish_open(index, sorted, entry.offset)?;
         Ok(Some(index))
     }
 
-    /// Updates the report for a run that was just opened.
-    fn opened(&mut self, index: usize, sorted: bool, offset: u64) -> Result<()> {
+    /// Marks stale records in a run that was just opened, and updates the report.
+    fn finish_open(&mut self, index: usize, sorted: bool, offset: u64) -> Result<()> {
         let Some(run) = self.runs.get_mut(index) else {
             return Ok(());
         };
         if offset == 0 && !self.stale.is_empty() {
-            run.records
-                .iter_mut()
-                .for_each(|record| record.mark_stale(&self.stale));
-            if self.leaves_stale {
+            for record in &mut run.records {
+                record.mark_stale(&self.stale);
+            }
+            if self.omits_stale {
                 run.records.retain(|record| !record.is_stale());
             }
         }
         self.report.sorted_buffers += u64::from(sorted);
-        if let (Some(first), Some(last), Some(end)) = (
-            run.records.first(),
-            run.records.last(),
-            self.ends.get_mut(run.rank.stream()),
-        ) {
+        if let Some(first) = run.records.first()
+            && let Some(last) = run.records.last()
+            && let Some(end) = self.ends.get_mut(run.rank.stream())
+        {
             self.report.overlaps += u64::from(first.timestamp < *end);
             *end = last.timestamp.max(*end);
         }
@@ -560,16 +590,15 @@ impl<S: Source> Records<S> {
         self.limits.check(offset)
     }
 
-    /// Adds `bytes` held for the buffer at `offset`, and checks the limit.
+    /// Adds bytes that are in memory for the buffer at `offset`, and checks the limit.
     fn hold(&mut self, bytes: u64, offset: u64) -> Result<()> {
         self.held += bytes;
         self.report.held = self.report.held.max(self.held);
         if self.schedule.sorts() && self.held > self.limits.held {
-            let (need, limit) = (self.held, self.limits.held);
             let kind = ErrorKind::Limit {
                 what: "the buffers held for time order",
-                need,
-                limit,
+                need: self.held,
+                limit: self.limits.held,
             };
             return Err(Error::new(offset, kind));
         }
@@ -582,24 +611,25 @@ impl<S: Source> Records<S> {
         self.report
     }
 
-    /// What could not be read. At the end of the trace this is complete and in file order, for
-    /// every order of reading, and includes [`super::Trace::damage`]. Before that, counts of
-    /// records are unknown, and faults in buffers that are not finished are missing. Empty in
-    /// [`Mode::Strict`].
+    /// The ranges that could not be read. At the end of the trace they are complete and in the order
+    /// of the file, for every order of reading, and include [`super::Trace::damage`]. Before that,
+    /// the counts of records are not set, and faults in buffers that are being read are missing.
+    /// Empty in [`Mode::Strict`].
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         match &self.walker {
             Some(walker) => &walker.log.damage,
-            None => self.tally.map(),
+            None => self.tally.damage(),
         }
     }
 
-    /// Remarks on the trace: those of [`super::Trace::notes`], or those of the stream so far.
+    /// Notes on the trace: [`super::Trace::notes`], or the notes on the stream so far.
     #[must_use]
     pub fn notes(&self) -> &[Note] {
-        self.walker
-            .as_ref()
-            .map_or(&self.notes, |walker| walker.notes())
+        match &self.walker {
+            Some(walker) => &walker.walk.notes,
+            None => &self.notes,
+        }
     }
 
     /// Records read so far.

@@ -26,7 +26,7 @@ impl<S: Source> Drop for StopThreadsGuard<'_, S> {
 
 impl<S: Source> Records<S> {
     /// Sets the number of threads that decompress buffers for [`Records::for_each`], the caller's
-    /// own included; 0 counts as 1. The default is that of the options.
+    /// thread included; 0 means 1. The default is the number in the options.
     #[must_use]
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.threads = threads;
@@ -49,16 +49,16 @@ impl<S: Source> Records<S> {
         })
     }
 
-    /// Calls `work` with this reader, while other threads decompress buffers ahead of it: for loops
-    /// that [`Records::for_each`] does not express.
+    /// Calls `work` with this reader, while other threads decompress buffers ahead of it. This
+    /// allows loops that [`Records::for_each`] does not.
     ///
-    /// With one thread, or few compressed buffers, no thread is started: handing over a buffer that
-    /// is not compressed costs more than decoding it. Each thread holds up to 16 buffers more than
-    /// [`Records::report`] counts. Records, damage and report are the same for any number of
-    /// threads.
+    /// With one thread, or few compressed buffers, no thread is started: sending a buffer to another
+    /// thread costs more than decoding a buffer that is not compressed. Each thread has up to 16
+    /// buffers in memory that [`Records::report`] does not count. Records, damage and report are the
+    /// same for any number of threads.
     pub fn parallel<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let others = self.threads.saturating_sub(1);
-        if others == 0 || self.prefetcher.is_some() || !self.gains_by_threads() {
+        if others == 0 || self.prefetcher.is_some() || !self.is_worth_threads() {
             return work(self);
         }
         std::thread::scope(|scope| {
@@ -70,17 +70,16 @@ impl<S: Source> Records<S> {
 
     /// Reads all remaining records on this thread and processes them in batches on a second one.
     ///
-    /// `collect` adds what it needs of a record to the batch and returns whether the batch is full.
-    /// `process` receives the batches in order, and empties each so that it can be used again.
-    /// While no batch is waiting, the second thread decodes buffers for the reader. Threads beyond
-    /// the two decompress.
+    /// `collect` adds a record to the batch and returns whether the batch is full. `process`
+    /// receives the batches in order, and empties each so that it can be used again. While no batch
+    /// is waiting, the second thread decodes buffers for the reader. Additional threads decompress.
     ///
     /// # Errors
-    /// As [`Records::next_record`]; what was read before the error is processed, unless there is no
-    /// memory for it.
+    /// As [`Records::next_record`]. Records before the error are processed, unless the memory budget
+    /// is exceeded.
     pub fn pipeline<T: Default + Send>(
         &mut self,
-        mut collect: impl FnMut(&Record<'_>, &mut T) -> bool,
+        collect: impl FnMut(&Record<'_>, &mut T) -> bool,
         mut process: impl FnMut(&mut T) + Send,
     ) -> Result<()> {
         let (send, batches) = mpsc::sync_channel::<T>(MAX_BATCHES);
@@ -96,48 +95,51 @@ impl<S: Source> Records<S> {
                     if !is_over_budget.load(Ordering::Relaxed) {
                         process(&mut batch);
                     }
-                    // The reader does not take back the last ones.
+                    // The reader does not use the last batches again.
                     give_back.send(batch).ok();
                 }
             });
-            // Dropping it at the end of reading ends the other thread.
+            // Moved here, so that it is dropped at the end of reading, which ends the other thread.
             let send = send;
-            let mut batch = T::default();
-            let mut read = || {
-                while let Some(record) = guard.0.next_record()? {
-                    if collect(&record, &mut batch) {
-                        let next = spare.try_recv().unwrap_or_default();
-                        // Fails only after the other thread has panicked; then the scope panics
-                        // too.
-                        send.send(std::mem::replace(&mut batch, next)).ok();
-                    }
-                }
-                Ok(())
-            };
-            let end = read();
-            // What waits in the queue may take as much memory as the budget has.
-            let has_memory = |e: &Error| !matches!(e.kind, ErrorKind::Budget { .. });
-            is_over_budget.store(
-                !end.as_ref().err().is_none_or(has_memory),
-                Ordering::Relaxed,
-            );
-            send.send(batch).ok();
+            let mut last = T::default();
+            let end = guard.0.read_batches(collect, &mut last, &spare, &send);
+            // The batches in the queue may need as much memory as the budget has.
+            if let Err(error) = &end
+                && matches!(error.kind, ErrorKind::Budget { .. })
+            {
+                is_over_budget.store(true, Ordering::Relaxed);
+            }
+            send.send(last).ok();
             end
         })
     }
 
-    /// Whether there are enough compressed buffers to be worth a thread.
-    pub(crate) fn gains_by_threads(&self) -> bool {
-        let compressed = self
-            .schedule
-            .entries()
-            .iter()
-            .filter(|entry| entry.compressed);
-        compressed.count() >= MIN_BUFFERS
+    /// Reads all records into batches. The last batch is not sent.
+    fn read_batches<T: Default>(
+        &mut self,
+        mut collect: impl FnMut(&Record<'_>, &mut T) -> bool,
+        batch: &mut T,
+        spare: &mpsc::Receiver<T>,
+        send: &mpsc::SyncSender<T>,
+    ) -> Result<()> {
+        while let Some(record) = self.next_record()? {
+            if collect(&record, batch) {
+                let next = spare.try_recv().unwrap_or_default();
+                // Fails only after the other thread has panicked; then the scope panics as well.
+                send.send(std::mem::replace(batch, next)).ok();
+            }
+        }
+        Ok(())
     }
 
-    /// Starts other threads. They end at [`Records::stop_threads`], which has to come before the
-    /// end of the scope.
+    /// Whether there are enough compressed buffers to be worth a thread.
+    pub(crate) fn is_worth_threads(&self) -> bool {
+        let entries = self.schedule.entries().iter();
+        entries.filter(|entry| entry.compressed).count() >= MIN_BUFFERS
+    }
+
+    /// Starts other threads. They end at [`Records::stop_threads`], which must come before the end
+    /// of the scope.
     pub(crate) fn start_threads<'scope>(&mut self, scope: &'scope Scope<'scope, '_>, others: usize)
     where
         S::Block: 'scope,
@@ -158,14 +160,15 @@ impl<S: Source> Records<S> {
         if self.schedule.entries().len() < MIN_BUFFERS {
             return None;
         }
-        let others = if self.gains_by_threads() { others } else { 0 };
+        let others = if self.is_worth_threads() { others } else { 0 };
         let prefetcher = self.prefetcher();
         prefetcher.start(scope, others);
         Some(prefetcher.helper())
     }
 
     fn prefetcher(&mut self) -> &mut Prefetcher<S::Block> {
-        let (order, sorts) = (self.schedule.likely_order(), self.schedule.sorts());
+        let order = self.schedule.likely_order();
+        let sorts = self.schedule.sorts();
         self.prefetcher
             .insert(Prefetcher::new(order, &self.layout, self.mode, sorts))
     }

@@ -28,11 +28,11 @@ const MAX_AHEAD: usize = 16;
 /// Larger buffers are not read ahead, to bound the memory.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Buffers read ahead take one of this many parts of the memory for buffers, without the records
-/// found in them.
+/// Buffers that are read ahead use at most the memory for buffers divided by this number, without
+/// the positions of their records.
 const PARTS: u64 = 16;
 
-/// More threads would only wait for the one that merges.
+/// More threads would only wait for the thread that merges.
 pub(super) const MAX_THREADS: usize = 63;
 
 /// Traces with fewer buffers are not worth a thread.
@@ -43,7 +43,7 @@ fn bytes(entry: &BufferEntry) -> u64 {
     u64::from(entry.stored) + u64::from(entry.fill)
 }
 
-/// A buffer under way.
+/// A buffer that is being decoded.
 #[derive(Debug)]
 pub(super) struct Job<B> {
     entry: BufferEntry,
@@ -56,7 +56,7 @@ pub(super) struct Job<B> {
     pub sorted: Result<bool>,
 }
 
-/// What the threads share.
+/// The data that all threads use.
 #[derive(Debug)]
 struct Shared<B> {
     pool: Pool<Job<B>>,
@@ -83,11 +83,18 @@ impl<B: AsRef<[u8]>> Shared<B> {
 pub(super) struct DecodeHelper<B>(Arc<Shared<B>>);
 
 impl<B: AsRef<[u8]>> DecodeHelper<B> {
-    /// Decodes one buffer that the reader will need; `false` if none is waiting.
+    /// Decodes a buffer that the reader will need; `false` if none is waiting.
     pub fn help(&self) -> bool {
-        // The newest: the reader is at the oldest.
+        // The newest buffer, because the reader needs the oldest one now.
         self.0.pool.run_newest(|job| self.0.decode(job))
     }
+}
+
+/// Memory that can be used again.
+#[derive(Debug, Default)]
+struct Spare<B> {
+    loaded: Loaded<B>,
+    records: Vec<RecordRef>,
 }
 
 /// Buffers that are read ahead.
@@ -101,17 +108,16 @@ pub(super) struct Prefetcher<B> {
     /// Indices of the entries in the order in which they are probably needed.
     order: Vec<usize>,
     next: usize,
-    /// Which of them are under way, or have been taken.
+    /// Whether each entry is under way, or has been taken.
     begun: Vec<bool>,
-    /// How many are under way.
+    /// How many buffers are under way.
     under_way: usize,
-    /// The bytes that they take, and the largest number of those.
+    /// Bytes of the buffers under way.
     bytes: u64,
     max_bytes: u64,
-    /// What is read only to be checked.
+    /// Memory for filler, which is read only to be checked.
     scratch: B,
-    /// Memory to be used again.
-    spare: Vec<(Loaded<B>, Vec<RecordRef>)>,
+    spare: Vec<Spare<B>>,
     mode: Mode,
 }
 
@@ -157,7 +163,7 @@ impl<B: AsRef<[u8]> + Default + Send> Prefetcher<B> {
         self.window += MAX_AHEAD * threads;
     }
 
-    /// Lets another thread take part, in buffers that are not compressed as well.
+    /// Returns a helper for another thread, which also decodes buffers that are not compressed.
     pub fn helper(&mut self) -> DecodeHelper<B> {
         self.window += MAX_AHEAD;
         self.uncompressed = true;
@@ -173,31 +179,30 @@ impl<B: AsRef<[u8]> + Default> Prefetcher<B> {
         entries: &[BufferEntry],
         source: &mut S,
     ) -> Option<Job<B>> {
-        let begun = self
-            .begun
-            .get_mut(index)
-            .map(|begun| mem::replace(begun, true));
+        let was_begun = match self.begun.get_mut(index) {
+            Some(begun) => mem::replace(begun, true),
+            None => false,
+        };
         // Several at a time: a thread that sleeps is woken once for all of them.
         if self.under_way <= self.window / 2 {
             self.fill(entries, source);
         }
-        if begun != Some(true) {
+        if !was_begun {
             return None;
         }
         self.under_way = self.under_way.saturating_sub(1);
-        self.bytes = self
-            .bytes
-            .saturating_sub(entries.get(index).map_or(0, bytes));
-        // Lost only with a thread that panicked; then the buffer is read again.
+        let bytes = entries.get(index).map_or(0, bytes);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        // `None` only if a thread panicked; then the buffer is read again.
         self.shared
             .pool
             .take(index, Wait::RunSame, |job| self.shared.decode(job))
     }
 
-    /// Takes back memory that a buffer was read into.
+    /// Takes back the memory of a buffer.
     pub fn recycle(&mut self, loaded: Loaded<B>, records: Vec<RecordRef>) {
         if self.spare.len() <= self.under_way {
-            self.spare.push((loaded, records));
+            self.spare.push(Spare { loaded, records });
         }
     }
 
@@ -208,30 +213,32 @@ impl<B: AsRef<[u8]> + Default> Prefetcher<B> {
                 return;
             };
             self.next += 1;
-            let (Some(begun), Some(&entry)) = (self.begun.get_mut(index), entries.get(index))
-            else {
+            let Some(&entry) = entries.get(index) else {
                 continue;
             };
-            let large = bytes(&entry) > MAX_BYTES;
-            if *begun || large || !(entry.compressed || self.uncompressed) {
+            let Some(begun) = self.begun.get_mut(index) else {
+                continue;
+            };
+            let is_large = bytes(&entry) > MAX_BYTES;
+            if *begun || is_large || !(entry.compressed || self.uncompressed) {
                 continue;
             }
-            let (mut loaded, records) = self.spare.pop().unwrap_or_default();
-            // The merge reads the buffer again in its turn and reports the error.
+            let Spare {
+                mut loaded,
+                records,
+            } = self.spare.pop().unwrap_or_default();
+            // After an error, the merge reads the buffer again and reports it.
             if loaded.read(source, &entry, &mut self.scratch).is_err() {
                 continue;
             }
-            let log = Log::new(self.mode);
-            self.shared.pool.push(
-                index,
-                Job {
-                    entry,
-                    loaded,
-                    records,
-                    log,
-                    sorted: Ok(false),
-                },
-            );
+            let job = Job {
+                entry,
+                loaded,
+                records,
+                log: Log::new(self.mode),
+                sorted: Ok(false),
+            };
+            self.shared.pool.push(index, job);
             *begun = true;
             self.under_way += 1;
             self.bytes += bytes(&entry);

@@ -24,9 +24,9 @@ impl Rank {
     }
 }
 
-/// The sort key of the merge as one number: the merge compares keys more often than anything else.
-/// Timestamp, then rank (a trace has far fewer than 2³¹ streams); of the same, a buffer that is to
-/// be opened comes before records.
+/// The sort key of the merge as one number, because the merge compares keys more often than anything
+/// else: timestamp, then rank (a trace has far fewer than 2³¹ streams). If both are the same, a
+/// buffer that must be opened comes before records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MergeKey(u128);
 
@@ -40,10 +40,10 @@ impl MergeKey {
         MergeKey(Self::buffer(timestamp, rank).0 | 1)
     }
 
-    /// The key of a buffer that is to be opened.
+    /// The key of a buffer that must be opened.
     #[inline(always)]
     pub fn buffer(timestamp: i64, rank: Rank) -> Self {
-        // Shifted so that the order of signed numbers is that of unsigned ones.
+        // The top bit is inverted, so that unsigned numbers have the order of the signed ones.
         MergeKey(u128::from(timestamp.cast_unsigned() ^ 1 << 63) << 64 | u128::from(rank.0 << 1))
     }
 
@@ -52,17 +52,17 @@ impl MergeKey {
     }
 }
 
-/// What waits in the merge's heap, which has the least key on top: the next buffer of a stream, or
-/// a run that is open.
+/// An item of the merge's heap, which has the smallest key on top: the next buffer of a stream, or a
+/// run that is open.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Due {
     pub key: MergeKey,
-    /// Of the buffer's entry, or of the run.
+    /// The index of the buffer's entry, or of the run.
     pub index: usize,
 }
 
 impl Due {
-    /// Whether it is a run, and not a buffer.
+    /// Whether this is an open run, and not a buffer.
     pub fn is_open(self) -> bool {
         self.key.0 & 1 == 1
     }
@@ -100,9 +100,9 @@ pub(super) struct Run<B> {
     pub records: Vec<RecordRef>,
     /// How many of them have been returned.
     pub returned: usize,
-    /// Bytes that count as held for it.
+    /// Bytes in memory for it.
     pub held: u64,
-    /// The largest number of bytes that its memory has held.
+    /// The largest number of bytes that its memory has contained.
     pub capacity: u64,
     /// The faults of this buffer.
     pub log: Log,
@@ -121,12 +121,16 @@ impl<B: Default> Run<B> {
         }
     }
 
-    /// Takes the run for another buffer. Memory is used again, but a small buffer must not keep
-    /// that of a large one.
+    /// Uses the run for another buffer. Memory is used again, but a small buffer must not keep the
+    /// memory of a large one.
     pub fn reset(&mut self, rank: Rank, held: u64) {
-        (self.rank, self.held, self.returned) = (rank, held, 0);
+        self.rank = rank;
+        self.held = held;
+        self.returned = 0;
         if self.capacity > held.saturating_mul(4).saturating_add(0x1000) {
-            (self.loaded, self.records, self.capacity) = (Loaded::default(), Vec::new(), 0);
+            self.loaded = Loaded::default();
+            self.records = Vec::new();
+            self.capacity = 0;
         }
         self.capacity = self.capacity.max(held);
     }
@@ -141,13 +145,13 @@ impl<B> Run<B> {
 
     /// The key of the next record.
     pub fn key(&self) -> Option<MergeKey> {
-        self.next()
-            .map(|next| MergeKey::record(next.timestamp, self.rank))
+        let next = self.next()?;
+        Some(MergeKey::record(next.timestamp, self.rank))
     }
 }
 
-/// Decompresses a buffer whose bytes have been read, and finds its records; returns whether they
-/// were out of order. With `sort` they are then put in order.
+/// Decompresses a buffer whose bytes have been read, and finds its records. Returns whether they
+/// were out of order; with `sort` they are then in order.
 pub(in crate::read) fn decode<B: AsRef<[u8]>>(
     entry: BufferEntry,
     layout: &Layout,
@@ -164,12 +168,8 @@ pub(in crate::read) fn decode<B: AsRef<[u8]>>(
     Ok(!in_order)
 }
 
-/// Bytes that count as held for a buffer before its records are known.
+/// Bytes in memory for a buffer, without the positions of its records.
 pub(super) fn held_bytes(entry: &BufferEntry) -> u64 {
-    u64::from(entry.stored)
-        + if entry.compressed {
-            entry.fill.into()
-        } else {
-            0
-        }
+    let decompressed = if entry.compressed { entry.fill } else { 0 };
+    u64::from(entry.stored) + u64::from(decompressed)
 }

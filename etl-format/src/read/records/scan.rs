@@ -1,8 +1,8 @@
 //! The scan of buffers before they are read in time order: earliest timestamp, and whether sorted.
 
-use crate::Ticks;
 use std::sync::Arc;
 
+use crate::Ticks;
 use crate::constants::BUFFER_HEADER_SIZE;
 use crate::error::{Error, Result};
 use crate::read::damage::{Log, Mode};
@@ -13,8 +13,8 @@ use crate::read::source::Source;
 use super::prefetch::{MAX_THREADS, MIN_BUFFERS, Prefetcher};
 use super::run::decode;
 
-/// Sets the first timestamp of the `selected` buffers to the earliest of all their records, and
-/// notes which of them are not in order inside. Up to `threads - 1` other threads decompress.
+/// Sets the first timestamp of the selected buffers to the earliest of all their records, and
+/// whether their records are out of order. Up to `threads - 1` other threads decompress.
 pub(in crate::read) fn scan<S: Source>(
     source: &mut S,
     entries: &mut [BufferEntry],
@@ -31,11 +31,12 @@ pub(in crate::read) fn scan<S: Source>(
     if others == 0 || compressed < MIN_BUFFERS {
         return scan_here(source, entries, layout, mode, selected);
     }
-    // Empty buffers are not read.
-    let ahead = |e: &BufferEntry| selected(e) && e.fill as usize > BUFFER_HEADER_SIZE;
-    let order = (0..entries.len())
-        .filter(|&at| entries.get(at).is_some_and(ahead))
-        .collect();
+    let mut order = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        if selected(entry) && !is_empty(entry) {
+            order.push(index);
+        }
+    }
     std::thread::scope(|scope| {
         let layout = Arc::new(layout.clone());
         let mut prefetcher = Prefetcher::<S::Block>::new(order, &layout, mode, false);
@@ -56,8 +57,8 @@ pub(in crate::read) fn scan<S: Source>(
                     prefetcher.recycle(job.loaded, job.records);
                 }
                 None => {
-                    let one = entries.get_mut(index..=index).unwrap_or_default();
-                    scan_here(source, one, &layout, mode, |_| true)?;
+                    let entry = entries.get_mut(index..=index).unwrap_or_default();
+                    scan_here(source, entry, &layout, mode, |_| true)?;
                 }
             }
         }
@@ -72,11 +73,12 @@ fn scan_here<S: Source>(
     mode: Mode,
     selected: impl Fn(&BufferEntry) -> bool,
 ) -> Result<()> {
-    let (mut loaded, mut scratch) = (Loaded::<S::Block>::default(), S::Block::default());
+    let mut loaded = Loaded::<S::Block>::default();
+    let mut scratch = S::Block::default();
     let mut records = Vec::new();
     for entry in entries.iter_mut().filter(|entry| selected(entry)) {
         records.clear();
-        if entry.fill as usize > BUFFER_HEADER_SIZE {
+        if !is_empty(entry) {
             // Reading the records finds these faults again and reports them.
             let mut log = Log::new(mode);
             let read = loaded.read(source, entry, &mut scratch);
@@ -88,6 +90,11 @@ fn scan_here<S: Source>(
         entry.first_timestamp = Ticks::new(earliest(&records).unwrap_or(layout.start));
     }
     Ok(())
+}
+
+/// Whether the buffer has no records, and is not read.
+fn is_empty(entry: &BufferEntry) -> bool {
+    entry.fill as usize <= BUFFER_HEADER_SIZE
 }
 
 fn earliest(records: &[RecordRef]) -> Option<i64> {

@@ -1,4 +1,4 @@
-//! The buffers of a reader: their order, their ranks, and when each is to be opened.
+//! The buffers of a reader: their order, their ranks, and when each must be opened.
 
 use crate::read::index::BufferEntry;
 use crate::read::options::{Order, OrderCheck};
@@ -10,14 +10,19 @@ use super::run::{MergeKey, Rank};
 pub(super) struct Schedule {
     entries: Vec<BufferEntry>,
     ranks: Vec<Rank>,
-    streams: usize,
     order: Order,
     check: OrderCheck,
 }
 
+/// A buffer of a schedule.
+pub(super) struct Scheduled {
+    pub entry: BufferEntry,
+    pub rank: Rank,
+}
+
 impl Schedule {
     pub fn new(mut entries: Vec<BufferEntry>, order: Order, check: OrderCheck) -> Self {
-        let (ranks, streams) = match order {
+        let ranks = match order {
             // Time within a stream comes first, so that a wrapped or shuffled file is put in order
             // by the timestamps of its records.
             Order::Time => {
@@ -32,16 +37,15 @@ impl Schedule {
                 });
                 ranks(&entries)
             }
-            // All buffers count as those of one processor.
+            // All buffers belong to one stream.
             Order::File => {
                 entries.sort_by_key(|e| e.offset);
-                (vec![Rank::default(); entries.len()], 1)
+                vec![Rank::default(); entries.len()]
             }
         };
         Schedule {
             entries,
             ranks,
-            streams,
             order,
             check,
         }
@@ -51,12 +55,17 @@ impl Schedule {
         &self.entries
     }
 
-    pub fn entry(&self, index: usize) -> Option<(BufferEntry, Rank)> {
-        Some((*self.entries.get(index)?, *self.ranks.get(index)?))
+    pub fn get(&self, index: usize) -> Option<Scheduled> {
+        Some(Scheduled {
+            entry: *self.entries.get(index)?,
+            rank: *self.ranks.get(index)?,
+        })
     }
 
+    /// The number of streams, at least 1.
     pub fn streams(&self) -> usize {
-        self.streams
+        let last = self.ranks.iter().map(|rank| rank.stream()).max();
+        last.unwrap_or(0) + 1
     }
 
     /// Whether records of a buffer are sorted by time.
@@ -78,16 +87,18 @@ impl Schedule {
     }
 
     fn predecessor(&self, index: usize) -> Option<usize> {
-        let stream = |index: usize| self.ranks.get(index).map(|rank| rank.stream());
-        index
-            .checked_sub(1)
-            .filter(|&before| stream(before) == stream(index))
+        let before = index.checked_sub(1)?;
+        (self.stream(before) == self.stream(index)).then_some(before)
     }
 
-    /// When a buffer is opened: at the timestamp of its earliest record if that is known for sure,
-    /// else at `lookahead`.
+    fn stream(&self, index: usize) -> Option<usize> {
+        self.ranks.get(index).map(|rank| rank.stream())
+    }
+
+    /// When a buffer is opened: at the timestamp of its earliest record if that is certain,
+    /// otherwise at `lookahead`.
     pub fn key(&self, index: usize, lookahead: i64) -> MergeKey {
-        let Some((entry, rank)) = self.entry(index) else {
+        let Some(Scheduled { entry, rank }) = self.get(index) else {
             return MergeKey::buffer(i64::MAX, Rank::LAST);
         };
         match (self.order, self.check) {
@@ -101,43 +112,49 @@ impl Schedule {
         }
     }
 
-    /// The order in which buffers are probably opened, for reading them ahead.
+    /// The order in which buffers are probably opened, to read them ahead.
     pub fn likely_order(&self) -> Vec<usize> {
-        let time = |index: usize| {
-            let at = match (self.order, self.check) {
-                // The entries are sorted by offset, and stay so.
-                (Order::File, _) => None,
-                (Order::Time, OrderCheck::Scan | OrderCheck::FirstRecord) => Some(index),
-                (Order::Time, OrderCheck::Lookahead) => self.predecessor(index),
-            };
-            at.and_then(|at| self.entries.get(at))
-                .map_or(i64::MIN, |entry| entry.first_timestamp.get())
-        };
         let mut order: Vec<_> = (0..self.entries.len()).collect();
-        order.sort_by_key(|&index| time(index));
+        order.sort_by_key(|&index| self.likely_time(index));
         order
+    }
+
+    /// The timestamp at which a buffer is probably opened.
+    fn likely_time(&self, index: usize) -> i64 {
+        let index = match (self.order, self.check) {
+            // The entries are sorted by offset, and stay so.
+            (Order::File, _) => None,
+            (Order::Time, OrderCheck::Scan | OrderCheck::FirstRecord) => Some(index),
+            (Order::Time, OrderCheck::Lookahead) => self.predecessor(index),
+        };
+        let entry = index.and_then(|index| self.entries.get(index));
+        entry.map_or(i64::MIN, |entry| entry.first_timestamp.get())
     }
 }
 
-/// The rank of each buffer among equal timestamps (its stream, and its position there by sequence
-/// number), and the number of streams.
-fn ranks(entries: &[BufferEntry]) -> (Vec<Rank>, usize) {
+/// The rank of each buffer among equal timestamps: its stream, and its position there by sequence
+/// number.
+fn ranks(entries: &[BufferEntry]) -> Vec<Rank> {
     let mut order: Vec<_> = (0..entries.len()).zip(entries).collect();
     order.sort_by_key(|(_, e)| (!e.is_header(), e.processor, e.sequence_number, e.offset));
     let mut ranks = vec![Rank::default(); entries.len()];
-    let (mut stream, mut position) = (0u32, 0u32);
-    let mut last = None;
+    let mut stream = 0u32;
+    let mut position = 0u32;
+    let mut last_key = None;
     for (index, e) in order {
         let key = (!e.is_header(), e.processor);
-        match last {
-            Some(last) if last == key => position = position.saturating_add(1),
-            Some(_) => (stream, position) = (stream.saturating_add(1), 0),
+        match last_key {
+            Some(last_key) if last_key == key => position = position.saturating_add(1),
+            Some(_) => {
+                stream = stream.saturating_add(1);
+                position = 0;
+            }
             None => {}
         }
-        last = Some(key);
+        last_key = Some(key);
         if let Some(rank) = ranks.get_mut(index) {
             *rank = Rank::new(stream, position);
         }
     }
-    (ranks, stream as usize + 1)
+    ranks
 }

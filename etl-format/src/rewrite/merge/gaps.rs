@@ -1,5 +1,5 @@
-//! Buffers that are missing from one input while records of the others are written: as they may
-//! belong between several buffers of the merged trace, each of these is flagged.
+//! Buffers that are missing from an input while records of other inputs are written. The missing
+//! records may belong between several buffers of the merged trace, so each of these is flagged.
 
 use super::super::flagged::Place;
 use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags};
@@ -10,37 +10,48 @@ use crate::write::{Output, Session};
 /// The inputs and processors whose next buffer was lost.
 #[derive(Debug)]
 pub(super) struct Gaps {
-    open: Vec<(usize, u16)>,
+    open: Vec<Gap>,
     /// Free bytes of an empty buffer.
     capacity: usize,
 }
 
+/// A missing buffer of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gap {
+    pub input: usize,
+    pub processor: u16,
+}
+
 impl Gaps {
-    /// Of these, the first buffer was lost.
-    pub fn new(first_lost: Vec<(usize, u16)>, buffer_size: u32) -> Self {
+    /// `first_lost` are the processors whose first buffer was lost.
+    pub fn new(first_lost: Vec<Gap>, buffer_size: u32) -> Self {
         Gaps {
             open: first_lost,
             capacity: (buffer_size as usize).saturating_sub(BUFFER_HEADER_SIZE),
         }
     }
 
-    /// A buffer of an input begins.
+    /// Closes the gap before a buffer of an input that begins, and opens the gap after it.
     pub fn pass(&mut self, input: usize, place: &Place) {
-        self.open.retain(|of| *of != (input, place.processor));
+        let gap = Gap {
+            input,
+            processor: place.processor,
+        };
+        self.open.retain(|other| *other != gap);
         if place.is_before_lost {
-            self.open.push((input, place.processor));
+            self.open.push(gap);
         }
     }
 
-    /// Whether a record of an input comes while a buffer of another one is missing.
+    /// Whether a buffer of another input is missing at the time of a record.
     #[inline]
     pub fn contain(&self, input: usize, processor: u16) -> bool {
         self.open
             .iter()
-            .any(|&(other, of)| other != input && of == processor)
+            .any(|gap| gap.input != input && gap.processor == processor)
     }
 
-    /// Writes such a record. Few are: the code for all others stays small.
+    /// Writes a record in a gap. This is a function of its own because few records are in gaps.
     #[cold]
     #[inline(never)]
     pub fn write<O: Output>(

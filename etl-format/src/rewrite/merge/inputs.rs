@@ -11,7 +11,8 @@ use crate::read::{Note, Options, Order, OrderCheck, Part, Record, Records, Sourc
 use crate::write::record::{Moved, Raw};
 use crate::{FileHeader, Ticks};
 
-use super::timestamps::{convert, is_header_event, is_plain};
+use super::gaps::Gap;
+use super::timestamps::{convert, is_header_event};
 use super::{MergedInput, Relation, is_partition};
 
 /// A trace to be merged.
@@ -22,45 +23,36 @@ pub(super) struct Input<S: Source> {
 }
 
 impl<S: Source> Input<S> {
-    /// What it is of a session with several files.
+    /// The place of the file in a session with several files.
     pub fn part(&self) -> Option<Part> {
         self.trace.part()
     }
 
     /// Opens all inputs.
     pub fn open_all(sources: Vec<S>, options: &Options) -> Result<Vec<Self>> {
-        let open = |(input, source)| match Trace::open(source, options) {
-            Ok(trace) => Ok(Input {
+        let mut inputs = Vec::new();
+        for (input, source) in sources.into_iter().enumerate() {
+            let trace = Trace::open(source, options).map_err(|error| error.in_input(input))?;
+            inputs.push(Input {
                 header: trace.header().clone(),
                 trace,
-            }),
-            Err(error) => Err(error.in_input(input)),
-        };
-        let inputs = sources
-            .into_iter()
-            .enumerate()
-            .map(open)
-            .collect::<Result<Vec<_>>>()?;
-        if inputs.is_empty() {
-            Err(Error::new(0, ErrorKind::NoInput))
-        } else {
-            Ok(inputs)
+            });
         }
+        if inputs.is_empty() {
+            return Err(Error::new(0, ErrorKind::NoInput));
+        }
+        Ok(inputs)
     }
 
-    /// How many processors the merged trace needs for this one.
+    /// How many processors the merged trace needs for this input.
     pub fn processors(&self) -> u32 {
-        let used = self
-            .trace
-            .buffers()
-            .iter()
-            .map(|b| u32::from(b.processor) + 1)
-            .max();
+        let buffers = self.trace.buffers().iter();
+        let used = buffers.map(|b| u32::from(b.processor) + 1).max();
         self.header.processors.max(used.unwrap_or(1))
     }
 
-    /// The largest number of bytes that its open buffers take: one per processor, two where the
-    /// reader looks ahead, and as much again for the positions of their records.
+    /// The largest number of bytes of its open buffers: one per processor, two if the reader looks
+    /// ahead, and as much again for the positions of their records.
     pub fn memory(&self, check: OrderCheck) -> u64 {
         let open = if check == OrderCheck::Lookahead { 2 } else { 1 };
         let mut largest = BTreeMap::new();
@@ -146,45 +138,45 @@ impl<S: Source> Inputs<S> {
         }
     }
 
-    /// The partition in buffer 0 of the input that began first, for that of the merged trace.
+    /// The partition in buffer 0 of the input that began first, for buffer 0 of the merged trace.
     pub fn partition(&mut self) -> Result<Option<Vec<u8>>> {
-        let input = self.first;
-        match (self.waiting.get_mut(input), self.relations.get(input)) {
-            (Some(Some(i)), Some(relation)) => {
-                i.partition(relation).map_err(|error| error.in_input(input))
-            }
-            _ => Ok(None),
+        let index = self.first;
+        if let Some(Some(input)) = self.waiting.get_mut(index)
+            && let Some(relation) = self.relations.get(index)
+        {
+            input
+                .partition(relation)
+                .map_err(|error| error.in_input(index))
+        } else {
+            Ok(None)
         }
     }
 
-    /// Calls `f` for all records in time order, with the index of their input. The first record of
-    /// a buffer comes with the place of a loss that the buffer is. Records on another clock are
-    /// converted. Up to `threads - 1` other threads decompress what is compressed.
+    /// Calls `f` for all records in time order, with the index of their input. With the first
+    /// record of a buffer, `f` receives the losses that begin or end there. Timestamps of another
+    /// clock are converted. Up to `threads - 1` other threads decompress.
     pub fn for_each(
         &mut self,
         threads: usize,
         f: impl FnMut(usize, &Record<'_>, &Moved<'_>, Option<Place>) -> Result<()>,
     ) -> Result<()> {
         self.open()?;
-        let packed: Vec<_> = self
+        let compressed_inputs = self
             .readers
             .iter()
-            .map(|r| r.records.gains_by_threads())
-            .collect();
-        let packed_inputs = packed.iter().filter(|packed| **packed).count();
+            .filter(|reader| reader.records.is_worth_threads())
+            .count();
         let others = threads.saturating_sub(1);
-        if packed_inputs == 0 || others == 0 {
+        if compressed_inputs == 0 || others == 0 {
             return self.merge(f);
         }
         std::thread::scope(|scope| {
-            let readers = self
-                .readers
-                .iter_mut()
-                .zip(packed)
-                .filter(|(_, packed)| *packed);
-            for (nth, (reader, _)) in readers.enumerate() {
-                // The first ones get what cannot be divided.
-                let share = others / packed_inputs + usize::from(nth < others % packed_inputs);
+            let readers = self.readers.iter_mut();
+            let compressed = readers.filter(|reader| reader.records.is_worth_threads());
+            for (number, reader) in compressed.enumerate() {
+                // The first inputs get the threads that cannot be divided equally.
+                let has_extra = number < others % compressed_inputs;
+                let share = others / compressed_inputs + usize::from(has_extra);
                 if share > 0 {
                     reader.records.start_threads(scope, share);
                 }
@@ -222,21 +214,21 @@ impl<S: Source> Inputs<S> {
                 else {
                     break None;
                 };
-                // A record that an earlier merge copied to its buffer 0 comes once more.
-                let first = record.location().buffer_offset == 0;
-                if !(first && (is_header_event(&record) || record.is_stale())) {
+                // Another buffer also contains a stale record.
+                let is_in_buffer_0 = record.location().buffer_offset == 0;
+                if !(is_in_buffer_0 && (is_header_event(&record) || record.is_stale())) {
                     reader.count += 1;
-                    let (bytes, timestamp) = if is_plain(&reader.relation) {
-                        (record.bytes(), record.timestamp())
-                    } else {
-                        let timestamp = convert(&record, &reader.relation, &mut converted);
-                        (converted.as_slice(), timestamp)
-                    };
-                    let own = record.has_own_timestamp().then_some(timestamp);
+                    let mut bytes = record.bytes();
+                    let mut timestamp = record.timestamp();
+                    if matches!(reader.relation, Relation::Converted { .. }) {
+                        timestamp = convert(&record, &reader.relation, &mut converted);
+                        bytes = converted.as_slice();
+                    }
+                    let own_timestamp = record.has_own_timestamp().then_some(timestamp);
                     let moved = Moved {
                         raw: Raw {
                             bytes,
-                            timestamp: own,
+                            timestamp: own_timestamp,
                         },
                         timestamp,
                     };
@@ -268,29 +260,24 @@ impl<S: Source> Inputs<S> {
             let Some(Input { trace, .. }) = waiting.take() else {
                 continue;
             };
-            let notes = trace.notes().to_vec();
-            let flagged = Flagged::of(trace.buffers());
-            let missing = Missing::from(&trace);
-            let records = trace
-                .into_records(Order::Time)
-                .map_err(|error| error.in_input(input))?;
-            let relation = *relation;
-            let reader = Reader {
-                records,
-                relation,
+            self.readers.push(Reader {
+                relation: *relation,
                 count: 0,
-                notes,
-                flagged,
-                missing,
-            };
-            self.readers.push(reader);
+                notes: trace.notes().to_vec(),
+                flagged: Flagged::of(trace.buffers()),
+                missing: Missing::from(&trace),
+                records: trace
+                    .into_records(Order::Time)
+                    .map_err(|error| error.in_input(input))?,
+            });
         }
-        // The flags of some inputs would say that the others lost nothing elsewhere.
-        let mut lossy = self.readers.iter().zip(&self.events_lost);
-        if lossy.any(|(reader, lost)| *lost > 0 && !reader.flagged.has_lost_events()) {
-            self.readers
-                .iter_mut()
-                .for_each(|reader| reader.flagged.forget_lost_events());
+        // If an input does not flag where it lost events, flags of other inputs would mean that no
+        // events were lost at other times.
+        let mut inputs = self.readers.iter().zip(&self.events_lost);
+        if inputs.any(|(reader, lost)| *lost > 0 && !reader.flagged.has_lost_events()) {
+            for reader in &mut self.readers {
+                reader.flagged.forget_lost_events();
+            }
         }
         Ok(())
     }
@@ -302,31 +289,31 @@ impl<S: Source> Inputs<S> {
             return Ok(None);
         };
         match reader.records.next_timestamp() {
-            Ok(timestamp) => Ok(timestamp.map(|s| reader.relation.timestamp(s))),
+            Ok(timestamp) => Ok(timestamp.map(|ticks| reader.relation.timestamp(ticks))),
             Err(error) => Err(error.in_input(input)),
         }
     }
 
-    /// Fails if an input's records came in another order than that of time.
+    /// Fails if the records of an input were not in time order.
     pub fn ensure_in_order(&self) -> Result<()> {
-        match self
-            .readers
-            .iter()
-            .position(|reader| reader.records.report().late > 0)
-        {
+        let mut readers = self.readers.iter();
+        match readers.position(|reader| reader.records.report().late > 0) {
             Some(input) => Err(Error::new(0, ErrorKind::OutOfOrder).in_input(input)),
             None => Ok(()),
         }
     }
 
-    /// The inputs and processors that lost a buffer before their first one.
-    pub fn first_lost(&self) -> Vec<(usize, u16)> {
-        let waiting = self.waiting.iter().enumerate();
-        let flagged = waiting
-            .filter_map(|(input, i)| Some((input, Flagged::of(i.as_ref()?.trace.buffers()))));
-        flagged
-            .flat_map(|(input, f)| f.first_lost().map(move |p| (input, p)).collect::<Vec<_>>())
-            .collect()
+    /// The buffers that were lost before the first buffer of a processor.
+    pub fn first_lost(&self) -> Vec<Gap> {
+        let mut gaps = Vec::new();
+        for (input, waiting) in self.waiting.iter().enumerate() {
+            if let Some(Input { trace, .. }) = waiting {
+                let flagged = Flagged::of(trace.buffers());
+                let processors = flagged.first_lost();
+                gaps.extend(processors.map(|processor| Gap { input, processor }));
+            }
+        }
+        gaps
     }
 
     /// The places of losses at buffers that had no record.
@@ -336,13 +323,14 @@ impl<S: Source> Inputs<S> {
             .flat_map(|reader| reader.flagged.take_rest())
     }
 
-    /// Buffers that are missing from the inputs, as far as they have been read.
+    /// Buffers that are missing from the part of the inputs that has been read.
     pub fn missing_buffers(&self) -> u64 {
-        let missing = self
-            .readers
-            .iter()
-            .map(|r| r.missing.buffers(r.records.damage()));
-        missing.fold(0, u64::saturating_add)
+        let mut missing = 0u64;
+        for reader in &self.readers {
+            let buffers = reader.missing.buffers(reader.records.damage());
+            missing = missing.saturating_add(buffers);
+        }
+        missing
     }
 
     /// A report on each input.

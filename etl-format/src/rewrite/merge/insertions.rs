@@ -14,19 +14,16 @@ impl Insertions {
     /// Adds a record.
     ///
     /// # Errors
-    /// When it cannot be encoded, for example when it is too long. Nothing is added then.
+    /// If it cannot be encoded, for example because it is too long. Then nothing is added.
     pub fn push(&mut self, record: &impl Record) -> Result<()> {
-        let from = self.bytes.len();
-        match record.encode(&mut self.bytes) {
-            Ok(()) => {
-                self.ends.push(self.bytes.len());
-                Ok(())
-            }
-            Err(error) => {
-                self.bytes.truncate(from);
-                Err(error)
-            }
+        let start = self.bytes.len();
+        let encoded = record.encode(&mut self.bytes);
+        if encoded.is_ok() {
+            self.ends.push(self.bytes.len());
+        } else {
+            self.bytes.truncate(start);
         }
+        encoded
     }
 
     pub(super) fn clear(&mut self) {
@@ -35,9 +32,11 @@ impl Insertions {
     }
 
     pub(super) fn records(&self) -> impl Iterator<Item = &[u8]> {
-        let begins = core::iter::once(0).chain(self.ends.iter().copied());
-        begins
-            .zip(&self.ends)
-            .filter_map(|(from, to)| self.bytes.get(from..*to))
+        let mut start = 0;
+        self.ends.iter().filter_map(move |&end| {
+            let record = self.bytes.get(start..end);
+            start = end;
+            record
+        })
     }
 }

@@ -1,27 +1,27 @@
 //! Merges traces into one, as `xperf -merge` does (`CreateMergedTraceFile`).
+//!
 //! # The merged trace
-//! * The header is that of the input that began first, as mergers write it: the session's name is
-//!   `Relogger`, that of the file `[multiple files]` (with one input it stays), the mode is RELOG
-//!   and SEQUENTIAL (and ADD_HEADER if an input is a selection), lost events and buffers are those
-//!   of all inputs together, files of one session counted once, the end time is the latest of all
-//!   inputs (records may be later, as in real merges).
-//! * Buffers that are missing from an input or could not be read whole count as lost, too: the new
-//!   buffers are numbered from 1 without gaps, as mergers do.
+//! * The header is the header of the input that began first, changed as mergers do. The session's
+//!   name is `Relogger`; the file's name is `[multiple files]`, or unchanged with one input. The
+//!   mode is RELOG and SEQUENTIAL, and ADD_HEADER if an input is a selection. Lost events and
+//!   buffers are the sums of all inputs, in which files of one session are counted once. The end
+//!   time is the latest of all inputs; records may be later, as in real merges.
+//! * Buffers that are missing from an input, or between files of one session, or that could not be
+//!   read whole, are also counted as lost: the new buffers are numbered from 1 without gaps, as
+//!   mergers do. Buffers between files are counted if all inputs fit into the memory.
 //! * Records go into buffers of their processor, in time order over all inputs. Records with the
 //!   same timestamp on one processor come in the order of the inputs.
-//! * So do buffers that are missing between files of one session, where all inputs fit into the
-//!   memory.
-//! * The flags of buffers with losses are on the buffers that hold the records of their time. If an
-//!   input counts lost events and flags no buffer for them, no buffer of the merged trace is: they
+//! * Loss flags are on the buffers with the records of the same time. If an input counts lost events
+//!   and flags no buffer for them, no buffer of the merged trace is flagged with lost events: events
 //!   may be missing anywhere.
-//! * Records without their own timestamp keep the time that they were read with. A WPP message may
-//!   receive a timestamp for that.
+//! * Records without their own timestamp keep the timestamp that readers return. For this a WPP
+//!   message may receive a timestamp.
 //! * The inputs' header events are omitted. The other records of their buffers 0 (group masks,
 //!   partition, build) become ordinary records of processor 0. The partition of the first input is
 //!   also in the new buffer 0.
-//! * All timestamps are of one clock. Inputs on that clock keep theirs exactly. Those of other
-//!   inputs are converted with the start and the frequency of both clocks ([`Relation`]), in the
-//!   records' headers and in known payloads (stacks, interrupts, hard faults, disk times).
+//! * All timestamps are of one clock. Inputs with this clock keep their timestamps. Timestamps of
+//!   other inputs are converted with the start and the frequency of both clocks ([`Relation`]), in
+//!   the records' headers and in known payloads (stacks, interrupts, hard faults, disk times).
 //!
 //! Traces that do not belong together are refused for a [`Reason`], which the caller may allow.
 //!
@@ -80,10 +80,14 @@ pub use refusal::Allow;
 use clocks::Clocks;
 use gaps::Gaps;
 use inputs::{Input, Inputs};
-use plan::Plan;
+use plan::{Losses, Plan};
 
-/// Buffers of a merged trace. Records take at most 64 KB, so twice that holds any.
+/// Bytes of the buffers of a merged trace. A record has at most 64 KB, so that it fits into a buffer
+/// of twice the size.
 const BUFFER: u32 = 0x1_0000;
+
+/// The largest number of processors that a header may state.
+const MAX_PROCESSORS: u32 = 2048;
 
 /// Receives a record of an input, its timestamp in the merged trace, and the records to insert
 /// before it.
@@ -129,8 +133,8 @@ impl<'f> Merger<'f> {
         }
     }
 
-    /// How the inputs are read, except for their order. The merged trace is the same for any number
-    /// of threads.
+    /// Sets how the inputs are read, except for their order. The merged trace is the same for any
+    /// number of threads.
     #[must_use]
     pub fn options(mut self, options: read::Options) -> Self {
         self.read = read::Options {
@@ -140,19 +144,19 @@ impl<'f> Merger<'f> {
         self
     }
 
-    /// Reads the inputs once, looking ahead ([`read::OrderCheck::Lookahead`]). By default all their
-    /// records are scanned first, for exact order on any input. Takes a sixth less time.
+    /// Reads the inputs once, looking ahead ([`read::OrderCheck::Lookahead`]), which takes a sixth
+    /// less time. By default all records are scanned first, for exact order on any input.
     ///
-    /// The merge fails with [`ErrorKind::OutOfOrder`] where that does not suffice, which no known
-    /// real trace needs; the caller then discards the output and merges without this. Otherwise the
-    /// merged trace is the same.
+    /// If looking ahead is not enough, the merge fails with [`ErrorKind::OutOfOrder`]; the caller
+    /// then discards the output and merges without this. No known real trace needs this. Otherwise
+    /// the merged trace is the same.
     #[must_use]
     pub fn look_ahead(mut self) -> Self {
         self.read.order_check = read::OrderCheck::Lookahead;
         self
     }
 
-    /// Reasons for which traces are not refused.
+    /// Sets the reasons for which traces are not refused.
     #[must_use]
     pub fn allow(mut self, allow: Allow) -> Self {
         self.allow = allow;
@@ -166,17 +170,16 @@ impl<'f> Merger<'f> {
         self
     }
 
-    /// The time of the merge, for the buffer headers. The default is the end of the merged trace,
-    /// so that the same inputs result in the same bytes.
+    /// Sets the time of the merge, which is in the buffer headers. The default is the end of the
+    /// merged trace, so that the same inputs result in the same bytes.
     #[must_use]
     pub fn made_at(mut self, time: FileTime) -> Self {
         self.made_at = Some(time);
         self
     }
 
-    /// The largest number of bytes that the open buffers of all inputs may take together. More
-    /// inputs are refused ([`ErrorKind::Memory`]), or merged in several passes
-    /// ([`Merger::run_in_passes`]).
+    /// Sets the largest number of bytes of the open buffers of all inputs together. More inputs are
+    /// refused ([`ErrorKind::Memory`]), or merged in several passes ([`Merger::run_in_passes`]).
     #[must_use]
     pub fn max_memory(mut self, bytes: u64) -> Self {
         self.max_memory = bytes;
@@ -185,7 +188,7 @@ impl<'f> Merger<'f> {
 
     /// Calls `f` for every record of the inputs, with its timestamp in the merged trace. `f` may
     /// insert records before it, which go into the buffer of the same processor and should have
-    /// that timestamp. An error of `f` is one of the output.
+    /// that timestamp. An error of `f` is treated as an error of the output.
     #[must_use]
     pub fn on_record(
         mut self,
@@ -198,8 +201,7 @@ impl<'f> Merger<'f> {
     /// Merges the inputs into one trace.
     ///
     /// # Errors
-    /// When an input cannot be read, when the inputs do not belong together, and errors of the
-    /// output.
+    /// If an input cannot be read, if the inputs do not belong together, and errors of the output.
     pub fn run<S: Source, O: Output>(
         mut self,
         inputs: Vec<S>,
@@ -213,8 +215,10 @@ impl<'f> Merger<'f> {
     /// Opens the inputs, if they fit into the memory together.
     fn open<S: Source>(&self, inputs: Vec<S>) -> Result<Vec<Input<S>>> {
         let inputs = Input::open_all(inputs, &self.read)?;
-        let memory = |input: &Input<S>| input.memory(self.read.order_check);
-        let needed = inputs.iter().map(memory).fold(0, u64::saturating_add);
+        let mut needed = 0u64;
+        for input in &inputs {
+            needed = needed.saturating_add(input.memory(self.read.order_check));
+        }
         if needed > self.max_memory {
             let kind = ErrorKind::Memory {
                 inputs: inputs.len(),
@@ -233,49 +237,77 @@ impl<'f> Merger<'f> {
         output: O,
     ) -> Result<Finished<O, MergeReport>> {
         let compressor = self.compressor.take();
-        let Plan {
-            clocks,
-            closed,
-            between,
-            ..
-        } = plan;
-        let lost = plan.lost(&inputs);
-        let (header, end) = header(&inputs, clocks, &lost, compressor.is_some());
-        let mut config = SessionConfig::new(header);
-        config.logger_id = 0;
-        config.style = Style::Relogger {
-            now: self.made_at.unwrap_or(end),
-        };
-        let events_lost = lost.iter().map(|[events, _]| *events).collect();
-        let mut all = Inputs::new(
-            inputs,
-            clocks.relations.clone(),
-            clocks.first(),
-            events_lost,
-        );
-        if let Some(partition) = all.partition()? {
-            config.add_header_record(&Raw {
-                bytes: &partition,
-                timestamp: None,
-            })?;
-        }
         // Compression takes much more time than decompression, so it uses the other threads.
         let threads = if compressor.is_some() {
             1
         } else {
             self.read.threads
         };
+        let clocks = &plan.clocks;
+        let losses = plan.losses(&inputs);
+        let header = header(&inputs, clocks, &losses, compressor.is_some());
+        let stated_end = header.end_time;
+        let mut config = SessionConfig::new(header);
+        config.logger_id = 0;
+        config.style = Style::Relogger {
+            now: self.made_at.unwrap_or(stated_end),
+        };
         config.compressor = compressor;
-        let mut gaps = Gaps::new(all.first_lost(), config.header.buffer_size);
+        let events_lost = losses.iter().map(|losses| losses.events).collect();
+        let mut inputs = Inputs::new(
+            inputs,
+            clocks.relations.clone(),
+            clocks.first(),
+            events_lost,
+        );
+        if let Some(partition) = inputs.partition()? {
+            config.add_header_record(&Raw {
+                bytes: &partition,
+                timestamp: None,
+            })?;
+        }
+        let gaps = Gaps::new(inputs.first_lost(), config.header.buffer_size);
         let mut session = Session::create(output, config)?;
+        let latest = self.write_records(&mut inputs, threads, gaps, &mut session)?;
+        inputs.ensure_in_order()?;
+        for place in inputs.unread_losses() {
+            place.carry(&mut session)?;
+        }
+        let missing_buffers = inputs.missing_buffers().saturating_add(plan.between);
+        session.add_losses(0, missing_buffers);
+        // Records of a merger's rundown are later than the end of the sessions and do not change
+        // it. If an input was not closed, the last record is the end.
+        let end = if plan.closed || latest == Ticks::MIN {
+            stated_end
+        } else {
+            stated_end.max(clocks.clock.time(latest))
+        };
+        let finished = session.close((end > FileTime::default()).then_some(end))?;
+        Ok(Finished {
+            output: finished.output,
+            report: MergeReport {
+                summary: finished.report,
+                inputs: inputs.report(),
+            },
+        })
+    }
+
+    /// Writes all records of the inputs. Returns the latest of their own timestamps.
+    fn write_records<S: Source, O: Output>(
+        &mut self,
+        inputs: &mut Inputs<S>,
+        threads: usize,
+        mut gaps: Gaps,
+        session: &mut Session<O>,
+    ) -> Result<Ticks> {
         let mut latest = Ticks::MIN;
         let mut insertions = Insertions::default();
-        all.for_each(threads, |input, record, moved, place| {
+        inputs.for_each(threads, |input, record, moved, place| {
             let processor = record.processor();
             latest = latest.max(moved.raw.timestamp.unwrap_or(Ticks::MIN));
             if let Some(place) = place {
                 gaps.pass(input, &place);
-                place.carry(&mut session)?;
+                place.carry(session)?;
             }
             let is_in_gap = gaps.contain(input, processor);
             if let Some(on_record) = &mut self.on_record.0 {
@@ -286,53 +318,34 @@ impl<'f> Merger<'f> {
                         bytes,
                         timestamp: Some(moved.timestamp),
                     };
-                    match is_in_gap {
-                        true => gaps.write(&mut session, processor, &raw)?,
-                        false => session.write(processor, &raw)?,
+                    if is_in_gap {
+                        gaps.write(session, processor, &raw)?;
+                    } else {
+                        session.write(processor, &raw)?;
                     }
                 }
             }
-            match is_in_gap {
-                true => gaps.write(&mut session, processor, moved),
-                false => session.write(processor, moved),
+            if is_in_gap {
+                gaps.write(session, processor, moved)
+            } else {
+                session.write(processor, moved)
             }
         })?;
-        // Records of a merger's rundown are later than the end of the sessions and do not change
-        // it. If an input was not closed, the last record is the end.
-        let end = if *closed || latest == Ticks::MIN {
-            end
-        } else {
-            end.max(clocks.clock.time(latest))
-        };
-        let end = Some(end).filter(|end| *end > FileTime::default());
-        all.ensure_in_order()?;
-        for place in all.unread_losses() {
-            place.carry(&mut session)?;
-        }
-        session.add_losses(0, all.missing_buffers().saturating_add(*between));
-        let finished = session.close(end)?;
-        let report = MergeReport {
-            summary: finished.report,
-            inputs: all.report(),
-        };
-        Ok(Finished {
-            output: finished.output,
-            report,
-        })
+        Ok(latest)
     }
 }
 
 /// The result of a merge.
 #[derive(Clone, Debug, Default)]
 pub struct MergeReport {
-    /// What was written.
+    /// What was written and lost.
     pub summary: SessionSummary,
     /// The inputs, in their order.
     pub inputs: Vec<MergedInput>,
 }
 
 impl MergeReport {
-    /// Records of all inputs, their header events left out.
+    /// Records of all inputs, without their header events.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.inputs.iter().map(|i| i.records).sum()
@@ -342,11 +355,11 @@ impl MergeReport {
 /// The result of an input.
 #[derive(Clone, Debug)]
 pub struct MergedInput {
-    /// Its records, the header event left out.
+    /// Number of its records, without the header event.
     pub records: u64,
-    /// How its timestamps became those of the merged trace.
+    /// How its timestamps were converted.
     pub relation: Relation,
-    /// What could not be read; empty in [`read::Mode::Strict`].
+    /// The ranges that could not be read; empty in [`read::Mode::Strict`].
     pub damage: Vec<Damage>,
     /// Remarks on its buffers and its header.
     pub notes: Vec<Note>,
@@ -354,44 +367,49 @@ pub struct MergedInput {
     pub header: FileHeader,
 }
 
-/// The header of the merged trace, and the latest end that any input states.
+/// The header of the merged trace. Its end time is the latest end that an input states.
 fn header<S: Source>(
     inputs: &[Input<S>],
     clocks: &Clocks,
-    lost: &[[u32; 2]],
-    compressed: bool,
-) -> (FileHeader, FileTime) {
-    let headers = || inputs.iter().map(|i| &i.header);
-    let mut header = headers()
-        .nth(clocks.first())
-        .map_or_else(FileHeader::new, FileHeader::clone);
-    let clock = &clocks.clock;
-    header.timestamp = clock.start_timestamp;
-    header.start_time = clock.start_time;
-    (header.clock_type, header.perf_freq) = (clock.kind, clocks.perf_freq);
+    losses: &[Losses],
+    is_compressed: bool,
+) -> FileHeader {
+    let mut header = match inputs.get(clocks.first()) {
+        Some(first) => first.header.clone(),
+        None => FileHeader::new(),
+    };
+    header.timestamp = clocks.clock.start_timestamp;
+    header.start_time = clocks.clock.start_time;
+    header.clock_type = clocks.clock.kind;
+    header.perf_freq = clocks.perf_freq;
     header.cpu_mhz = clocks.cpu_mhz;
-    header.end_time = headers().map(|h| h.end_time).max().unwrap_or_default();
     header.mode = LogFileMode::RELOG | LogFileMode::SEQUENTIAL;
-    if headers().any(|h| h.is_selection()) {
-        header.mode = header.mode | LogFileMode::ADD_HEADER;
-    }
-    if compressed {
+    if is_compressed {
         header.mode = header.mode | LogFileMode::COMPRESSED;
     }
-    let large = headers().any(|h| h.buffer_size > BUFFER);
-    header.buffer_size = if large { 2 * BUFFER } else { BUFFER };
+    header.buffer_size = BUFFER;
+    header.processors = 1;
+    for input in inputs {
+        if input.header.is_selection() {
+            header.mode = header.mode | LogFileMode::ADD_HEADER;
+        }
+        if input.header.buffer_size > BUFFER {
+            header.buffer_size = 2 * BUFFER;
+        }
+        header.processors = header.processors.max(input.processors());
+        header.end_time = header.end_time.max(input.header.end_time);
+    }
+    header.processors = header.processors.min(MAX_PROCESSORS);
     header.set_log_version();
-    let processors = inputs.iter().map(Input::processors).max().unwrap_or(1);
-    header.processors = processors.clamp(1, 2048);
     // The source's limits do not apply to the merged trace.
-    (
-        header.maximum_file_size,
-        header.start_buffers,
-        header.buffers_written,
-    ) = (0, 1, 1);
-    (header.logger_name_word, header.log_file_name_word) = (0, 0);
-    (header.events_lost, header.buffers_lost) = (0, 0);
-    for [events, buffers] in lost {
+    header.maximum_file_size = 0;
+    header.start_buffers = 1;
+    header.buffers_written = 1;
+    header.logger_name_word = 0;
+    header.log_file_name_word = 0;
+    header.events_lost = 0;
+    header.buffers_lost = 0;
+    for Losses { events, buffers } in losses {
         header.events_lost = header.events_lost.saturating_add(*events);
         header.buffers_lost = header.buffers_lost.saturating_add(*buffers);
     }
@@ -399,11 +417,10 @@ fn header<S: Source>(
     if inputs.len() > 1 {
         header.log_file_name = SEVERAL_FILES.encode_utf16().collect();
     }
-    let end = header.end_time;
-    (header, end)
+    header
 }
 
-/// Whether a record is the one that mergers copy into the new buffer 0.
+/// Whether mergers copy a record into the new buffer 0.
 fn is_partition(record: &ReadRecord<'_>) -> bool {
     record.hook() == Some(hook::PARTITION_INFO)
 }

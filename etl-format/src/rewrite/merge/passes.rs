@@ -11,16 +11,16 @@ use super::inputs::Input;
 use super::{MergeReport, MergedInput, Merger, Plan};
 
 impl Merger<'_> {
-    /// Merges the inputs in as many passes as [`Merger::max_memory`] requires. Halves are split
-    /// until their buffers fit into the memory; `temporary` creates the file for each. Records with
-    /// equal timestamps keep the order of their inputs, since each half contains neighbours. The
-    /// first pass converts all timestamps to the clock of the merged trace.
+    /// Merges the inputs in as many passes as [`Merger::max_memory`] requires. The inputs are halved
+    /// until the buffers of a part fit into the memory; `temporary` creates the file for each part.
+    /// Records with equal timestamps keep the order of their inputs, because each part contains
+    /// consecutive inputs. The first pass converts all timestamps to the clock of the merged trace.
     ///
     /// [`Merger::on_record`] is called once for each record of the inputs, in the first pass.
     ///
     /// # Errors
     /// As [`Merger::run`]; errors of temporary files are errors of the output.
-    /// [`ErrorKind::Memory`] remains for two traces that do not fit together.
+    /// [`ErrorKind::Memory`] if two traces do not fit into the memory together.
     pub fn run_in_passes<S: Source, O: Output, F: Read + Write + Seek>(
         mut self,
         inputs: &mut [S],
@@ -50,59 +50,67 @@ impl Merger<'_> {
             }) if count > 2 => {}
             Err(error) => return Err(error),
         }
-        // Files that are read once: compressing them would cost more than it saves.
+        // Temporary files are read once: compressing them would cost more than it saves.
         let compressor = self.compressor.take();
         let middle = count / 2;
         let (first, second) = inputs.split_at_mut(middle);
-        let [one, two] = plan.halves(middle);
-        let (a, first) = self.half(first, &one, 0, temporary)?;
-        let (b, second) = self.half(second, &two, middle, temporary)?;
+        let [first_plan, second_plan] = plan.halves(middle);
+        let first = self.merge_half(first, &first_plan, 0, temporary)?;
+        let second = self.merge_half(second, &second_plan, middle, temporary)?;
         // Damage was skipped and reported in the first pass.
         let read = Options {
             mode: Mode::Strict,
             ..self.read
         };
-        let mut whole = Merger {
+        let mut merger = Merger {
             read,
             compressor,
             on_record: Callback::default(),
             ..*self
         };
-        let joined = whole
-            .open(vec![a, b])
-            .and_then(|halves| whole.write(halves, &plan.joining(&one, &two), output));
-        let whole = joined.map_err(|e| moved(e, |index| if index == 0 { 0 } else { middle }))?;
-        let inputs = first.into_iter().chain(second).collect();
-        let report = MergeReport {
-            summary: whole.report.summary,
-            inputs,
-        };
+        let joint_plan = plan.joining(&first_plan, &second_plan);
+        let merged = merger
+            .open(vec![first.file, second.file])
+            .and_then(|halves| merger.write(halves, &joint_plan, output))
+            .map_err(|error| with_input(error, |half| if half == 0 { 0 } else { middle }))?;
+        let mut inputs = first.inputs;
+        inputs.extend(second.inputs);
         Ok(Finished {
-            output: whole.output,
-            report,
+            output: merged.output,
+            report: MergeReport {
+                summary: merged.report.summary,
+                inputs,
+            },
         })
     }
 
     /// Merges one half into a temporary file; `base` is the index of its first input.
-    fn half<S: Source, F: Read + Write + Seek>(
+    fn merge_half<S: Source, F: Read + Write + Seek>(
         &mut self,
         inputs: &mut [S],
         plan: &Plan,
         base: usize,
         temporary: &mut dyn FnMut() -> io::Result<F>,
-    ) -> Result<(FileSource<F>, Vec<MergedInput>)> {
+    ) -> Result<Half<F>> {
         let file = TraceFile::new(temporary()?);
-        let merged = self.passes(inputs, plan, file, temporary);
-        let merged = merged.map_err(|e| moved(e, |index| base + index))?;
-        Ok((
-            FileSource::new(merged.output.into_inner())?,
-            merged.report.inputs,
-        ))
+        let merged = self
+            .passes(inputs, plan, file, temporary)
+            .map_err(|error| with_input(error, |index| base + index))?;
+        Ok(Half {
+            file: FileSource::new(merged.output.into_inner())?,
+            inputs: merged.report.inputs,
+        })
     }
 }
 
+/// The merged trace of a half of the inputs.
+struct Half<F> {
+    file: FileSource<F>,
+    inputs: Vec<MergedInput>,
+}
+
 /// The error with the index of its trace among all inputs.
-fn moved(mut error: Error, index: impl Fn(usize) -> usize) -> Error {
+fn with_input(mut error: Error, index: impl Fn(usize) -> usize) -> Error {
     error.input = error.input.map(index);
     error
 }

@@ -1,6 +1,5 @@
-//! What all passes of a merge have in common: the clock, and how the inputs become part of it.
+//! The plan that all passes of a merge have in common: the clock, and the losses of the inputs.
 
-use crate::FileHeader;
 use crate::error::Result;
 use crate::read::{Part, Source};
 
@@ -12,13 +11,20 @@ use super::refusal::Allow;
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub clocks: Clocks,
-    /// Whether all sessions were closed: else the last record may be the end.
+    /// Whether all sessions were closed. Otherwise the last record may be the end.
     pub closed: bool,
     /// Buffers of sessions with several files that are in none of the inputs.
     pub between: u64,
-    /// Lost events and buffers of each input, those of its session in inputs before it left out;
-    /// `None` for merged traces, which count them so.
-    lost: Option<Vec<[u32; 2]>>,
+    /// Losses of each input, without losses that inputs before it count; `None` for merged traces,
+    /// whose headers count them like this.
+    losses: Option<Vec<Losses>>,
+}
+
+/// The losses that an input counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Losses {
+    pub events: u32,
+    pub buffers: u32,
 }
 
 impl Plan {
@@ -27,21 +33,20 @@ impl Plan {
         let closed = headers.iter().all(|header| header.is_closed());
         let clocks = Clocks::relate(&headers, allow)?;
         let parts: Vec<_> = inputs.iter().map(Input::part).collect();
-        let added = |count: fn(&FileHeader) -> u32| {
-            Part::added(
-                parts
-                    .iter()
-                    .map(Option::as_ref)
-                    .zip(headers.iter().map(move |h| count(h))),
-            )
-        };
-        let lost = added(|h| h.events_lost).zip(added(|h| h.buffers_lost));
-        let lost = Some(lost.map(|(events, buffers)| [events, buffers]).collect());
+        let part_refs = parts.iter().map(Option::as_ref);
+        let events = headers.iter().map(|header| header.events_lost);
+        let buffers = headers.iter().map(|header| header.buffers_lost);
+        let added_events = Part::added(part_refs.clone().zip(events));
+        let added_buffers = Part::added(part_refs.zip(buffers));
+        let losses = added_events
+            .zip(added_buffers)
+            .map(|(events, buffers)| Losses { events, buffers })
+            .collect();
         Ok(Plan {
             clocks,
             closed,
             between: missing_between(&parts),
-            lost,
+            losses: Some(losses),
         })
     }
 
@@ -51,29 +56,34 @@ impl Plan {
             clocks: self.clocks.part(inputs.clone()),
             closed: self.closed,
             between: 0,
-            lost: self
-                .lost
+            losses: self
+                .losses
                 .as_ref()
-                .map(|lost| lost.get(inputs).unwrap_or_default().to_vec()),
+                .map(|losses| losses.get(inputs).unwrap_or_default().to_vec()),
         })
     }
 
     /// The plan for the merged traces of both halves.
-    pub fn joining(&self, one: &Self, two: &Self) -> Self {
-        let clocks = Clocks::joining([&one.clocks, &two.clocks]);
+    pub fn joining(&self, first: &Self, second: &Self) -> Self {
         Plan {
-            clocks,
-            lost: None,
+            clocks: Clocks::joining([&first.clocks, &second.clocks]),
+            losses: None,
             ..*self
         }
     }
 
-    /// Lost events and buffers of each input, without those that another input counts, too.
-    pub fn lost<S: Source>(&self, inputs: &[Input<S>]) -> Vec<[u32; 2]> {
-        let own = |input: &Input<S>| [input.header.events_lost, input.header.buffers_lost];
-        self.lost
-            .clone()
-            .unwrap_or_else(|| inputs.iter().map(own).collect())
+    /// Losses of each input, without losses that another input also counts.
+    pub fn losses<S: Source>(&self, inputs: &[Input<S>]) -> Vec<Losses> {
+        if let Some(losses) = &self.losses {
+            return losses.clone();
+        }
+        let headers = inputs.iter().map(|input| &input.header);
+        headers
+            .map(|header| Losses {
+                events: header.events_lost,
+                buffers: header.buffers_lost,
+            })
+            .collect()
     }
 }
 
@@ -83,6 +93,11 @@ fn missing_between(parts: &[Option<Part>]) -> u64 {
         .iter()
         .enumerate()
         .filter_map(|(index, part)| Some((index, part.as_ref()?)));
-    let lost = Part::gaps(parts).into_iter().filter(|gap| gap.is_loss);
-    lost.map(|gap| gap.count).fold(0, u64::saturating_add)
+    let mut missing = 0u64;
+    for gap in Part::gaps(parts) {
+        if gap.is_loss {
+            missing = missing.saturating_add(gap.count);
+        }
+    }
+    missing
 }

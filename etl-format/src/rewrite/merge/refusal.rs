@@ -2,7 +2,7 @@
 
 use crate::refusal::{Reason, Refusal};
 
-/// Reasons that are ignored.
+/// Reasons for which traces are merged all the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // Each is a switch of its own.
 pub struct Allow {
@@ -17,7 +17,7 @@ pub struct Allow {
 }
 
 impl Allow {
-    /// Nothing is refused.
+    /// All reasons: traces are never refused.
     pub const ALL: Allow = Allow {
         machine: true,
         boot: true,
@@ -25,7 +25,7 @@ impl Allow {
         pointer_size: true,
     };
 
-    fn has(self, reason: &Reason) -> bool {
+    fn contains(self, reason: &Reason) -> bool {
         match reason {
             Reason::Machine { .. } => self.machine,
             Reason::Boot { .. } => self.boot,
@@ -34,9 +34,9 @@ impl Allow {
         }
     }
 
-    /// Refuses, unless it is allowed.
+    /// Refuses the input, unless the reason is allowed.
     pub(super) fn check(self, input: usize, with: usize, reason: Reason) -> Result<(), Refusal> {
-        if self.has(&reason) {
+        if self.contains(&reason) {
             Ok(())
         } else {
             Err(Refusal {

@@ -14,55 +14,58 @@ pub(super) fn convert(record: &Record<'_>, relation: &Relation, out: &mut Vec<u8
     out.clear();
     out.extend_from_slice(record.bytes());
     let timestamp = relation.timestamp(record.timestamp());
-    if let Some(at) = timestamp_offset(record.kind(), record.bytes()) {
-        overwrite(out, at, &timestamp.get().to_le_bytes());
+    if let Some(offset) = timestamp_offset(record.kind(), record.bytes()) {
+        overwrite(out, offset, &timestamp.get().to_le_bytes());
     }
-    if let Some(at) = record.hook().and_then(|hook| payload_value(record, hook)) {
-        let (Value::Timestamp(offset) | Value::Counted(offset)) = at;
-        if let Some(old) = out.as_slice().i64_at(offset) {
-            let new = match at {
-                Value::Timestamp(_) => relation.timestamp(Ticks::new(old)).get(),
-                Value::Counted(_) => relation.counted(old),
-            };
-            overwrite(out, offset, &new.to_le_bytes());
+    match record.hook().and_then(|hook| payload_value(record, hook)) {
+        Some(Value::Timestamp(offset)) => {
+            convert_i64(out, offset, |old| relation.timestamp(Ticks::new(old)).get());
         }
+        Some(Value::Counted(offset)) => convert_i64(out, offset, |old| relation.counted(old)),
+        None => {}
     }
-    if let Some(at) = counter_distance(record)
-        && let Some(value) = out.as_slice().i64_at(at)
-    {
-        overwrite(out, at, &relation.counted(value).to_le_bytes());
+    if let Some(offset) = counter_distance(record) {
+        convert_i64(out, offset, |old| relation.counted(old));
     }
     timestamp
+}
+
+/// Replaces the 64-bit number at an offset, if the record has one there.
+fn convert_i64(record: &mut [u8], offset: usize, new: impl Fn(i64) -> i64) {
+    if let Some(old) = record.i64_at(offset) {
+        overwrite(record, offset, &new(old).to_le_bytes());
+    }
 }
 
 /// A value in a payload that depends on a clock, with its offset in the record.
 enum Value {
     Timestamp(usize),
-    /// A distance of the performance counter, whatever the session's clock is.
+    /// A duration of the performance counter, also if the session has another clock.
     Counted(usize),
 }
 
-/// Offset of the value of an event's QPC_DELTA item: the distance of its counter from the root
-/// partition's.
+/// Offset of the value of an event's QPC_DELTA item: the difference between its counter and the
+/// counter of the root partition.
 fn counter_distance(record: &Record<'_>) -> Option<usize> {
+    const ITEM_HEADER: usize = 8;
     let mut items = record.extended();
     loop {
-        let at = items.position();
+        let item = items.position();
         let RawItem { kind, data } = items.next_raw()?;
         if kind == ExtendedType::QPC_DELTA && data.len() >= 8 {
-            return Some(at + 8);
+            return Some(item + ITEM_HEADER);
         }
     }
 }
 
-/// Kernel events whose payloads hold 64 bits that depend on a clock.
+/// The 64 bits in the payload of some kernel events that depend on a clock.
 fn payload_value(record: &Record<'_>, id: u16) -> Option<Value> {
     let payload = record.bytes().len() - record.payload().len();
     let pointer = record.pointer_size()?.bytes();
     Some(match id {
-        // Partitions: the distance of their counter from the root's, after two numbers.
+        // Partitions: the difference between their counter and the root's, after two numbers.
         hook::PARTITION_INFO => Value::Counted(payload + 8),
-        // Stacks: the timestamp of the event they belong to, which has to stay equal.
+        // Stacks: the timestamp of their event, by which they are found.
         hook::STACK | hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER => Value::Timestamp(payload),
         // Interrupts and deferred calls, and hard faults: when they began.
         hook::ISR_MSI | hook::THREADED_DPC | hook::ISR | hook::DPC | hook::TIMER_DPC => {
@@ -75,11 +78,6 @@ fn payload_value(record: &Record<'_>, id: u16) -> Option<Value> {
         hook::DISK_FLUSH => Value::Counted(payload + 8),
         _ => return None,
     })
-}
-
-/// Whether a record may be taken as it is.
-pub(super) fn is_plain(relation: &Relation) -> bool {
-    matches!(relation, Relation::Same)
 }
 
 /// Whether a record is the header event.

@@ -5,10 +5,16 @@ use byteorder::{ByteOrder, LE};
 use crate::headers::EventDescriptor;
 
 use super::{Extended, Record};
+use crate::constants::offset::event;
 use crate::constants::{EventFlags, EventProperties, PointerSize, RecordKind};
 use crate::error::Result;
 use crate::write::put::{marker, sized};
 use crate::{Guid, ProcessId, ThreadId, Ticks};
+
+/// Bytes of `EVENT_HEADER`.
+const HEADER_SIZE: usize = 0x50;
+/// Offset of the second half of the first word, which has the kind of the record.
+const MARKER: usize = 0x02;
 
 /// `EVENT_HEADER`, extended items, and a payload.
 ///
@@ -40,9 +46,9 @@ use crate::{Guid, ProcessId, ThreadId, Ticks};
 pub struct Event<'a> {
     /// Width of pointers in the payload.
     pointer_size: PointerSize,
-    /// Flags besides [`EventFlags::EXTENDED_INFO`], which is set just when there are items.
+    /// Flags. [`EventFlags::EXTENDED_INFO`] is ignored.
     flags: EventFlags,
-    /// Properties; 0 on disk so far.
+    /// Properties; 0 in all known traces.
     properties: EventProperties,
     /// Thread.
     thread_id: ThreadId,
@@ -221,25 +227,28 @@ impl Record for Event<'_> {
         let kind = self
             .pointer_size
             .choose(RecordKind::EVENT32, RecordKind::EVENT64);
-        let d = &self.descriptor;
+        let descriptor = &self.descriptor;
         // One append: a separate append for each field would check the capacity each time.
-        let mut head = [0; 0x50];
-        head[0x02..0x04].copy_from_slice(&marker(kind));
-        LE::write_u16(&mut head[0x04..0x06], flags);
-        LE::write_u16(&mut head[0x06..0x08], self.properties.0);
-        LE::write_u32(&mut head[0x08..0x0c], self.thread_id.get());
-        LE::write_u32(&mut head[0x0c..0x10], self.process_id.get());
-        LE::write_i64(&mut head[0x10..0x18], self.timestamp.get());
-        head[0x18..0x28].copy_from_slice(&self.provider.to_bytes());
-        LE::write_u16(&mut head[0x28..0x2a], d.id);
-        head[0x2a..0x2e].copy_from_slice(&[d.version, d.channel, d.level, d.opcode]);
-        LE::write_u16(&mut head[0x2e..0x30], d.task);
-        LE::write_u64(&mut head[0x30..0x38], d.keyword);
-        LE::write_u32(&mut head[0x38..0x3c], self.kernel_time);
-        LE::write_u32(&mut head[0x3c..0x40], self.user_time);
-        head[0x40..].copy_from_slice(&self.activity.to_bytes());
+        let mut header = [0; HEADER_SIZE];
+        header[MARKER..event::FLAGS].copy_from_slice(&marker(kind));
+        LE::write_u16(&mut header[event::FLAGS..], flags);
+        LE::write_u16(&mut header[event::PROPERTIES..], self.properties.0);
+        LE::write_u32(&mut header[event::THREAD..], self.thread_id.get());
+        LE::write_u32(&mut header[event::PROCESS..], self.process_id.get());
+        LE::write_i64(&mut header[event::TIMESTAMP..], self.timestamp.get());
+        header[event::PROVIDER..event::ID].copy_from_slice(&self.provider.to_bytes());
+        LE::write_u16(&mut header[event::ID..], descriptor.id);
+        header[event::VERSION] = descriptor.version;
+        header[event::CHANNEL] = descriptor.channel;
+        header[event::LEVEL] = descriptor.level;
+        header[event::OPCODE] = descriptor.opcode;
+        LE::write_u16(&mut header[event::TASK..], descriptor.task);
+        LE::write_u64(&mut header[event::KEYWORD..], descriptor.keyword);
+        LE::write_u32(&mut header[event::KERNEL_TIME..], self.kernel_time);
+        LE::write_u32(&mut header[event::USER_TIME..], self.user_time);
+        header[event::ACTIVITY..].copy_from_slice(&self.activity.to_bytes());
         sized(out, 0, |out| {
-            out.extend_from_slice(&head);
+            out.extend_from_slice(&header);
             while let Some(item) = items.next() {
                 item.encode(items.peek().is_some(), out)?;
             }

@@ -20,14 +20,14 @@ pub enum Extended<'a> {
     RelatedActivity(Guid),
     /// A call stack of 32-bit addresses, innermost first.
     Stack32 {
-        /// Joins the kernel and the user half; 0 when the stack is whole.
+        /// The same number in the kernel and the user half; 0 if the stack is whole.
         match_id: u64,
         /// The addresses.
         addresses: &'a [u32],
     },
     /// A call stack of 64-bit addresses, innermost first.
     Stack64 {
-        /// Joins the kernel and the user half; 0 when the stack is whole.
+        /// The same number in the kernel and the user half; 0 if the stack is whole.
         match_id: u64,
         /// The addresses.
         addresses: &'a [u64],
@@ -41,39 +41,46 @@ pub enum Extended<'a> {
 }
 
 impl Extended<'_> {
-    /// Type of the item, and bytes of its data.
-    fn layout(&self) -> (ExtendedType, usize) {
+    fn kind(&self) -> ExtendedType {
         match *self {
-            Extended::RelatedActivity(_) => (ExtendedType::RELATED_ACTIVITYID, 16),
-            Extended::Stack32 { addresses, .. } => {
-                (ExtendedType::STACK_TRACE32, 8 + 4 * addresses.len())
-            }
-            Extended::Stack64 { addresses, .. } => {
-                (ExtendedType::STACK_TRACE64, 8 + 8 * addresses.len())
-            }
-            Extended::Schema(bytes) => (ExtendedType::EVENT_SCHEMA_TL, bytes.len()),
-            Extended::ProviderTraits(bytes) => (ExtendedType::PROV_TRAITS, bytes.len()),
-            Extended::Other(kind, bytes) => (kind, bytes.len()),
+            Extended::RelatedActivity(_) => ExtendedType::RELATED_ACTIVITYID,
+            Extended::Stack32 { .. } => ExtendedType::STACK_TRACE32,
+            Extended::Stack64 { .. } => ExtendedType::STACK_TRACE64,
+            Extended::Schema(_) => ExtendedType::EVENT_SCHEMA_TL,
+            Extended::ProviderTraits(_) => ExtendedType::PROV_TRAITS,
+            Extended::Other(kind, _) => kind,
+        }
+    }
+
+    /// Bytes of the data.
+    fn data_len(&self) -> usize {
+        match *self {
+            Extended::RelatedActivity(_) => 16,
+            Extended::Stack32 { addresses, .. } => 8 + 4 * addresses.len(),
+            Extended::Stack64 { addresses, .. } => 8 + 8 * addresses.len(),
+            Extended::Schema(bytes)
+            | Extended::ProviderTraits(bytes)
+            | Extended::Other(_, bytes) => bytes.len(),
         }
     }
 
     /// Bytes of the encoded item.
     #[must_use]
     pub fn encoded_len(&self) -> usize {
-        ITEM_HEADER + self.layout().1.next_multiple_of(8)
+        ITEM_HEADER + self.data_len().next_multiple_of(8)
     }
 
     /// Appends the item: u16 total size (rounded up to 8), u16 type, u16 linkage, u16 data size,
     /// the data, zeros up to the total size. `linked` means that another item follows.
     pub(super) fn encode(&self, linked: bool, out: &mut Vec<u8>) -> Result<()> {
-        let (kind, len) = self.layout();
         let end = out.len() + self.encoded_len();
-        let size = u16::try_from(self.encoded_len())
-            .map_err(|_| unwritable("an extended item takes at most 65535 bytes"))?;
+        let Ok(size) = u16::try_from(self.encoded_len()) else {
+            return Err(unwritable("an extended item takes at most 65535 bytes"));
+        };
         out.write_u16::<LE>(size)?;
-        out.write_u16::<LE>(kind.0)?;
+        out.write_u16::<LE>(self.kind().0)?;
         out.write_u16::<LE>(linked.into())?;
-        out.write_u16::<LE>(len as u16)?;
+        out.write_u16::<LE>(self.data_len() as u16)?;
         self.encode_data(out)?;
         out.resize(end, 0);
         Ok(())

@@ -3,6 +3,7 @@
 use byteorder::{LE, WriteBytesExt};
 
 use super::Record;
+use crate::constants::offset::message;
 use crate::constants::{
     MARKER_EVENT_TRACE, MARKER_MESSAGE, MARKER_TRACE, MessageFlags, RecordKind,
 };
@@ -10,7 +11,7 @@ use crate::error::Result;
 use crate::write::put::{marker, overwrite, sized};
 use crate::{Guid, ProcessId, ThreadId, Ticks};
 
-/// Which of its two markers a message begins with.
+/// The marker at the beginning of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MessageMarker {
     /// `0x90` in the fourth byte, 0 in the third: what `TraceMessage` writes.
@@ -42,19 +43,14 @@ pub struct Message<'a> {
     marker: MessageMarker,
     /// Number of the message within its GUID.
     number: u16,
-    /// Which optional fields there are.
+    /// The optional fields that are written.
     flags: MessageFlags,
-    /// Sequence number.
     sequence: u32,
-    /// Component.
     component_id: u32,
     /// GUID of the message's source file; not written if there is a component.
     guid: Guid,
-    /// Raw timestamp.
     timestamp: Ticks,
-    /// Thread.
     thread_id: ThreadId,
-    /// Process.
     process_id: ProcessId,
     /// The arguments.
     payload: &'a [u8],
@@ -165,35 +161,36 @@ impl Record for Message<'_> {
     }
 }
 
-/// Inserts a timestamp and its flag into a message without one. Returns `false` and changes nothing
-/// if `record` is no such message, or is too long.
-pub(crate) fn give_timestamp(record: &mut Vec<u8>, timestamp: i64) -> bool {
+/// Inserts a timestamp and its flag into a message that has no timestamp. Returns `false` and
+/// changes nothing if the record is not such a message, or is too long.
+pub(crate) fn insert_timestamp(record: &mut Vec<u8>, timestamp: i64) -> bool {
     let &[_, _, kind, mark, _, _, low, high, ..] = record.as_slice() else {
         return false;
     };
-    let message = match mark & (MARKER_TRACE | MARKER_EVENT_TRACE) {
-        MARKER_TRACE => mark & 0x30 == MARKER_MESSAGE,
-        bits => {
-            bits == MARKER_TRACE | MARKER_EVENT_TRACE && RecordKind(kind) == RecordKind::MESSAGE
-        }
-    };
     let flags = MessageFlags(u16::from_le_bytes([low, high]));
-    if !message || flags.has_timestamp() {
+    if !is_message(kind, mark) || flags.has_timestamp() {
         return false;
     }
-    let place = flags.timestamp_offset();
+    let offset = flags.timestamp_offset();
     let Ok(size) = u16::try_from(record.len().saturating_add(8)) else {
         return false;
     };
-    if place > record.len() {
+    if offset > record.len() {
         return false;
     }
-    record.splice(place..place, timestamp.to_le_bytes());
+    let flags = flags | MessageFlags::TIMESTAMP;
+    record.splice(offset..offset, timestamp.to_le_bytes());
     overwrite(record, 0, &size.to_le_bytes());
-    overwrite(
-        record,
-        6,
-        &(flags.0 | MessageFlags::TIMESTAMP.0).to_le_bytes(),
-    );
+    overwrite(record, message::FLAGS, &flags.0.to_le_bytes());
     true
+}
+
+/// Whether the last two bytes of the first word are the marker of a message.
+fn is_message(kind: u8, mark: u8) -> bool {
+    const BOTH: u8 = MARKER_TRACE | MARKER_EVENT_TRACE;
+    match mark & BOTH {
+        MARKER_TRACE => mark & 0x30 == MARKER_MESSAGE,
+        BOTH => RecordKind(kind) == RecordKind::MESSAGE,
+        _ => false,
+    }
 }

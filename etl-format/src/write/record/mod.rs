@@ -1,13 +1,11 @@
 //! Encoders of records: one struct per kind.
 //!
-//! A struct borrows its payload; encoding only grows the output.
+//! A struct borrows its payload, and encoding only appends to the output.
 
 mod event;
 mod extended;
 mod full;
-mod instance;
 mod message;
-mod moved;
 mod perfinfo;
 mod raw;
 mod system;
@@ -17,13 +15,11 @@ mod tests;
 
 pub use event::Event;
 pub use extended::Extended;
-pub use full::Full;
-pub use instance::Instance;
-pub(crate) use message::give_timestamp;
+pub use full::{Full, Instance};
+pub(crate) use message::insert_timestamp;
 pub use message::{Message, MessageMarker};
-pub use moved::Moved;
 pub use perfinfo::PerfInfo;
-pub use raw::Raw;
+pub use raw::{Moved, Raw};
 pub use system::System;
 
 use crate::Ticks;
@@ -34,15 +30,15 @@ pub trait Record {
     /// Appends the record to `out`, without alignment padding.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Unwritable`] when the record does not fit the format, for example when
-    /// it would exceed 65535 bytes; `out` is then unchanged.
+    /// [`crate::ErrorKind::Unwritable`] if the format cannot express the record, for example because
+    /// it is longer than 65535 bytes; then `out` is unchanged.
     fn encode(&self, out: &mut Vec<u8>) -> Result<()>;
 
-    /// The record's own raw timestamp, if its kind has one.
+    /// The record's own raw timestamp, if it has one.
     fn timestamp(&self) -> Option<Ticks>;
 
-    /// The timestamp that a reader should return for the record: its own, or the one it was read
-    /// with. `None` if the record takes over the timestamp of the record before it.
+    /// The timestamp that a reader should return for the record: its own timestamp, or the timestamp
+    /// that it was read with. `None` for the timestamp of the record before it.
     fn effective_timestamp(&self) -> Option<Ticks> {
         self.timestamp()
     }

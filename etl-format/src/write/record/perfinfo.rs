@@ -4,12 +4,16 @@ use byteorder::{LE, WriteBytesExt};
 
 use super::Record;
 use crate::Ticks;
+use crate::constants::offset::kernel;
 use crate::constants::{PointerSize, RecordKind, SYSTEM_TRACE_VERSION};
 use crate::error::Result;
 use crate::write::put::{marker, sized, unwritable};
 
-/// `PERFINFO_TRACE_HEADER`: u16 version word, marker, u16 size, u16 hook, i64 timestamp; then a
-/// PEBS index, then counters, then the payload.
+/// The largest number of counters, which the version word states in 3 bits.
+const MAX_COUNTERS: usize = 7;
+
+/// `PERFINFO_TRACE_HEADER`: u16 version word, marker, u16 size, u16 hook, i64 timestamp; then an
+/// optional PEBS index, counters, and the payload.
 ///
 /// ```
 /// use etl_format::constants::hook;
@@ -93,17 +97,18 @@ impl<'a> PerfInfo<'a> {
 
 impl Record for PerfInfo<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
-        let counters = u16::try_from(self.counters.len())
-            .ok()
-            .filter(|n| *n <= 7)
-            .ok_or_else(|| unwritable("a PERFINFO record carries at most 7 counters"))?;
-        let pebs = u16::from(self.pebs_index.is_some()) << 15;
-        sized(out, 4, |out| {
-            out.write_u16::<LE>(u16::from(self.version) | counters << 8 | pebs)?;
-            out.extend(marker(
-                self.pointer_size
-                    .choose(RecordKind::PERFINFO32, RecordKind::PERFINFO64),
-            ));
+        if self.counters.len() > MAX_COUNTERS {
+            return Err(unwritable("a PERFINFO record carries at most 7 counters"));
+        }
+        let counter_bits = (self.counters.len() as u16) << 8;
+        let pebs_bit = u16::from(self.pebs_index.is_some()) << 15;
+        let version_word = u16::from(self.version) | counter_bits | pebs_bit;
+        let kind = self
+            .pointer_size
+            .choose(RecordKind::PERFINFO32, RecordKind::PERFINFO64);
+        sized(out, kernel::SIZE, |out| {
+            out.write_u16::<LE>(version_word)?;
+            out.extend(marker(kind));
             out.write_u16::<LE>(0)?;
             out.write_u16::<LE>(self.hook)?;
             out.write_i64::<LE>(self.timestamp.get())?;

@@ -1,4 +1,4 @@
-//! Records from encoded bytes.
+//! Records from encoded bytes, and records that are copied from one buffer to another.
 
 use super::Record;
 use crate::Ticks;
@@ -18,7 +18,7 @@ pub struct Raw<'a> {
 }
 
 impl Raw<'_> {
-    /// The size field of the record.
+    /// The value of the record's size field.
     fn stated_size(&self) -> Option<usize> {
         let &[a, b, kind, mark, c, d, ..] = self.bytes else {
             return None;
@@ -47,5 +47,29 @@ impl Record for Raw<'_> {
 
     fn timestamp(&self) -> Option<Ticks> {
         self.timestamp
+    }
+}
+
+/// A record with the timestamp that it was read with. A record without its own timestamp took it
+/// over from the record before it, and keeps it in its new buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Moved<'a> {
+    /// The record.
+    pub raw: Raw<'a>,
+    /// The timestamp that it was read with.
+    pub timestamp: Ticks,
+}
+
+impl Record for Moved<'_> {
+    fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        self.raw.encode(out)
+    }
+
+    fn timestamp(&self) -> Option<Ticks> {
+        self.raw.timestamp
+    }
+
+    fn effective_timestamp(&self) -> Option<Ticks> {
+        Some(self.raw.timestamp.unwrap_or(self.timestamp))
     }
 }

@@ -3,6 +3,7 @@
 use byteorder::{LE, WriteBytesExt};
 
 use super::Record;
+use crate::constants::offset::kernel;
 use crate::constants::{PointerSize, RecordKind, SYSTEM_TRACE_VERSION};
 use crate::error::Result;
 use crate::write::put::{marker, sized};
@@ -33,20 +34,24 @@ use crate::{ProcessId, ThreadId, Ticks};
 pub struct System<'a> {
     /// Width of pointers in the payload.
     pointer_size: PointerSize,
-    /// Version of the payload in the low byte; the high byte is 0 on disk.
+    /// Version of the payload in the low byte; the high byte is 0 in all known traces.
     version: u16,
-    /// Group in the high byte, type (opcode) in the low one.
+    /// Group in the high byte, type (opcode) in the low byte.
     hook: u16,
-    /// Thread.
     thread_id: ThreadId,
-    /// Process.
     process_id: ProcessId,
-    /// Raw timestamp.
     timestamp: Ticks,
-    /// Kernel and user time in timer ticks; `None` makes this a COMPACT record.
-    cpu_times: Option<(u32, u32)>,
+    /// `None` makes this a COMPACT record.
+    cpu_times: Option<CpuTimes>,
     /// The bytes after the header.
     payload: &'a [u8],
+}
+
+/// CPU times of a thread, in timer ticks.
+#[derive(Clone, Copy, Debug, Default)]
+struct CpuTimes {
+    kernel: u32,
+    user: u32,
 }
 
 impl<'a> System<'a> {
@@ -61,7 +66,7 @@ impl<'a> System<'a> {
             thread_id: ThreadId::default(),
             process_id: ProcessId::default(),
             timestamp: timestamp.into(),
-            cpu_times: Some((0, 0)),
+            cpu_times: Some(CpuTimes::default()),
             payload: &[],
         }
     }
@@ -95,7 +100,10 @@ impl<'a> System<'a> {
     /// Sets the CPU times of the thread, in timer ticks.
     #[must_use]
     pub fn cpu_times(mut self, kernel_time: u32, user_time: u32) -> Self {
-        self.cpu_times = Some((kernel_time, user_time));
+        self.cpu_times = Some(CpuTimes {
+            kernel: kernel_time,
+            user: user_time,
+        });
         self
     }
 
@@ -116,19 +124,20 @@ impl<'a> System<'a> {
 
 impl Record for System<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
-        let (narrow, wide) = match self.cpu_times {
-            Some(_) => (RecordKind::SYSTEM32, RecordKind::SYSTEM64),
-            None => (RecordKind::COMPACT32, RecordKind::COMPACT64),
+        let pointer_size = self.pointer_size;
+        let kind = match self.cpu_times {
+            Some(_) => pointer_size.choose(RecordKind::SYSTEM32, RecordKind::SYSTEM64),
+            None => pointer_size.choose(RecordKind::COMPACT32, RecordKind::COMPACT64),
         };
-        sized(out, 4, |out| {
+        sized(out, kernel::SIZE, |out| {
             out.write_u16::<LE>(self.version)?;
-            out.extend(marker(self.pointer_size.choose(narrow, wide)));
+            out.extend(marker(kind));
             out.write_u16::<LE>(0)?;
             out.write_u16::<LE>(self.hook)?;
             out.write_u32::<LE>(self.thread_id.get())?;
             out.write_u32::<LE>(self.process_id.get())?;
             out.write_i64::<LE>(self.timestamp.get())?;
-            if let Some((kernel, user)) = self.cpu_times {
+            if let Some(CpuTimes { kernel, user }) = self.cpu_times {
                 out.write_u32::<LE>(kernel)?;
                 out.write_u32::<LE>(user)?;
             }

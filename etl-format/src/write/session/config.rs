@@ -14,10 +14,11 @@ pub enum Style {
     /// The kernel since Windows 8: 16-bit processor indexes.
     #[default]
     Kernel,
-    /// The kernel of Vista and Windows 7: 8-bit processor numbers, nothing saved in buffer 0.
+    /// The kernel of Vista and Windows 7: 8-bit processor numbers, and a `SavedOffset` of 0 in
+    /// buffer 0.
     LegacyKernel,
-    /// A relogger: buffer 0 is not marked as flushed by the kernel, and every buffer has the time
-    /// at which the file was made.
+    /// A relogger: buffer 0 does not have the state of a flushed buffer, and every buffer has the
+    /// time at which the file was made.
     Relogger {
         /// When the file is made.
         now: FileTime,
@@ -26,7 +27,7 @@ pub enum Style {
 
 /// The configuration of a session.
 ///
-/// A [`FileHeader`] becomes the configuration of a session as the kernel runs it.
+/// A [`FileHeader`] can be converted to the configuration of a session of the kernel.
 ///
 /// ```
 /// use etl_format::FileHeader;
@@ -49,12 +50,12 @@ pub struct SessionConfig {
     pub style: Style,
     /// Id of the session in buffer headers.
     pub logger_id: u16,
-    /// Ticks of the session clock after which all buffers are flushed; 0 for never.
+    /// All buffers are flushed after this many ticks of the session clock; 0 for never.
     pub flush_ticks: u64,
     /// Keep sealed buffers until [`super::Session::flush`] is called, as with a slow disk.
     /// Otherwise they are written at once.
     pub hold_sealed: bool,
-    /// Compresses the buffers; the mode in the header must be COMPRESSED then.
+    /// Compresses the buffers. The mode in the header must then be COMPRESSED.
     pub compressor: Option<BufferCompressor>,
     /// Records after the header event in buffer 0, each aligned.
     extras: Vec<u8>,
@@ -106,12 +107,12 @@ impl SessionConfig {
         &self.extras
     }
 
-    /// Checks that the settings are possible together.
+    /// Checks that the settings can be combined.
     pub(super) fn check(&self) -> Result<()> {
         let header = &self.header;
         let mode = header.mode;
         let size = header.buffer_size;
-        let packed = self.compressor.is_some();
+        let is_compressed = self.compressor.is_some();
         if size == 0 || !size.is_multiple_of(1024) || size > 1 << 30 {
             return Err(unwritable(
                 "the buffer size is a multiple of 1024, at most 1 GiB",
@@ -123,31 +124,27 @@ impl SessionConfig {
         if self.style == Style::LegacyKernel && header.processors > 256 {
             return Err(unwritable("Windows 7 counts at most 256 processors"));
         }
-        if packed != mode.has(LogFileMode::COMPRESSED) {
+        if is_compressed != mode.has(LogFileMode::COMPRESSED) {
             return Err(unwritable("the mode COMPRESSED goes with a compressor"));
         }
-        let bounded = header.maximum_bytes().is_some();
-        if mode.has(LogFileMode::CIRCULAR) && packed {
+        if mode.has(LogFileMode::CIRCULAR) && is_compressed {
             return Err(unwritable(
                 "compressed buffers differ in size and cannot wrap around",
             ));
         }
-        for needs_maximum in [
-            LogFileMode::CIRCULAR,
-            LogFileMode::NEWFILE,
-            LogFileMode::PREALLOCATE,
-        ] {
-            if mode.has(needs_maximum) && !bounded {
+        let Some(maximum) = header.maximum_bytes() else {
+            if mode.has(LogFileMode::CIRCULAR)
+                || mode.has(LogFileMode::NEWFILE)
+                || mode.has(LogFileMode::PREALLOCATE)
+            {
                 return Err(unwritable(
                     "the modes CIRCULAR, NEWFILE and PREALLOCATE need a maximum file size",
                 ));
             }
-        }
-        let least = u64::from(size).saturating_mul(u64::from(header.start_buffers).max(1) + 1);
-        if header
-            .maximum_bytes()
-            .is_some_and(|maximum| maximum < least)
-        {
+            return Ok(());
+        };
+        let min_size = u64::from(size).saturating_mul(u64::from(header.start_buffers).max(1) + 1);
+        if maximum < min_size {
             return Err(unwritable(
                 "the maximum file size does not hold the header and one buffer",
             ));

@@ -15,63 +15,63 @@ use std::path::Path;
 
 use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode};
 use crate::error::Result;
-use crate::headers::BufferHeader;
+use crate::pool::Take;
 use crate::{FileTime, Ticks};
 
-use super::finished::Finished;
-use super::output::{Output, TraceFile};
+use super::output::{Finished, Output, TraceFile};
 use super::packing::Packing;
 use super::put::{align, unwritable};
 use super::record::Record;
-use lane::{Group, Held, Lane, Sealed};
+use lane::{Group, Held, Lane, PackedBuffer, Sealed};
 
-/// Replaces the finished file of a NEWFILE session by the next one, whose number counts from 1.
+/// Replaces the finished file of a NEWFILE session by the next file. The number of the first new
+/// file is 1.
 pub type NextFile<O> = Box<dyn FnMut(&mut O, u32) -> Result<()>>;
 
 /// What a session wrote and lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionSummary {
-    /// Records in buffers that were written, in all files; later overwritten ones included.
+    /// Records in buffers that were written to all files, also buffers that were overwritten later.
     pub events_written: u64,
-    /// The header's count: records lost by [`Session::lose_events`], those of
-    /// [`Session::add_losses`], and those that the initial header counts.
+    /// Lost events as the header counts them: the count in the initial header, and the events of
+    /// [`Session::lose_events`] and [`Session::add_losses`].
     pub events_lost: u64,
-    /// The header's count: buffers lost by [`Session::lose_buffer`] or because the file was full,
-    /// those of [`Session::add_losses`], and those that the initial header counts.
+    /// Lost buffers as the header counts them: the count in the initial header, and the buffers of
+    /// [`Session::lose_buffer`], of [`Session::add_losses`], and for which the file was full.
     pub buffers_lost: u64,
-    /// Records in those buffers.
+    /// Records in buffers that this session lost.
     pub events_in_lost_buffers: u64,
     /// Buffers written to all files, each file's buffer 0 included.
     pub buffers_written: u64,
     /// Files written.
     pub files: u32,
-    /// Records of unknown kinds without their own timestamp that could not keep the one they were
-    /// read with, because no record of their processor had that timestamp.
+    /// Records of unknown kinds without their own timestamp for which a reader returns another
+    /// timestamp than before, because no record of their processor had the same timestamp.
     pub timestamps_lost: u64,
 }
 
 /// Writes a trace as a session does.
 ///
 /// Records go into the current buffer of their processor. A buffer that is full is sealed, receives
-/// its sequence number, and is written; all buffers are when the flush timer expires. The mode in
-/// the header determines the layout of the file:
+/// its sequence number, and is written. When the flush timer expires, all buffers are sealed and
+/// written. The mode in the header determines the layout of the file:
 ///
 /// * CIRCULAR: at the maximum size, writing continues after the first `start_buffers` buffers.
 /// * NEWFILE: at the maximum size, the next file begins with a header buffer of its own; sequence
-///   numbers run on.
-/// * otherwise a file that has reached its maximum size takes no more: buffers are lost, and
-///   counted.
-/// * PREALLOCATE: the file has its maximum size from the start, zeros at its end, which Windows
+///   numbers continue.
+/// * Otherwise buffers are lost, and counted, when a file has its maximum size.
+/// * PREALLOCATE: the file has its maximum size from the start, with zeros at its end, which Windows
 ///   removes when the session is stopped.
 /// * NO_PER_PROCESSOR_BUFFERING: one buffer for all processors.
 ///
 /// The file is valid at any time: if writing ends early, it lacks the last buffers and the final
 /// counts in its header, which [`Session::close`] writes. Memory: one buffer per processor, the
-/// buffers that are sealed and not flushed, one that is held back because the last buffer of a file
-/// is marked, and those that other threads compress ([`super::BufferCompressor::with_threads`]).
+/// buffers that are sealed and not flushed, the last finished buffer, because the last buffer of a
+/// file is marked, and the buffers that other threads compress
+/// ([`super::BufferCompressor::with_threads`]).
 ///
-/// Records of a processor are to be given in time order; nothing is sorted here.
+/// The records of a processor must be written in time order; they are not sorted.
 ///
 /// ```
 /// use etl_format::constants::hook;
@@ -91,14 +91,14 @@ pub struct Session<O: Output> {
     config: SessionConfig,
     output: O,
     next_file: Option<NextFile<O>>,
-    packing: Option<Packing<(BufferHeader, u64)>>,
+    packing: Option<Packing<PackedBuffer>>,
     lanes: Vec<Lane>,
     sealed: VecDeque<Sealed>,
     spare: Vec<Vec<u8>>,
     held: Option<Held>,
     /// Offset at which the next buffer is written.
-    at: u64,
-    /// Buffers written to the current file, buffer 0 and overwritten ones included.
+    position: u64,
+    /// Number of buffers written to the current file, buffer 0 and overwritten buffers included.
     buffers: u32,
     sequence: i64,
     last_flush: i64,
@@ -111,7 +111,7 @@ pub struct Session<O: Output> {
 impl<O: Output> fmt::Debug for Session<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
-            .field("at", &self.at)
+            .field("position", &self.position)
             .field("buffers", &self.buffers)
             .field("sequence", &self.sequence)
             .field("summary", &self.summary)
@@ -160,7 +160,7 @@ impl Session<TraceFile<File>> {
     /// ```
     ///
     /// # Errors
-    /// As [`Session::create`], and when the file cannot be created.
+    /// As [`Session::create`], and if the file cannot be created.
     pub fn create_file(path: impl AsRef<Path>, config: impl Into<SessionConfig>) -> Result<Self> {
         Session::create(TraceFile::new(File::create(path)?), config)
     }
@@ -170,8 +170,8 @@ impl<O: Output> Session<O> {
     /// Begins a trace: writes buffer 0 with the header as it is in `config`.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Unwritable`] when the settings are not possible together (a buffer size
-    /// that is no multiple of 1 KB, a circular file without a maximum, ...), and errors of the
+    /// [`crate::ErrorKind::Unwritable`] if the settings cannot be combined (for example a circular
+    /// file without a maximum size) or the buffer size is not a multiple of 1 KB, and errors of the
     /// output.
     pub fn create(output: O, config: impl Into<SessionConfig>) -> Result<Self> {
         Self::start(output, config.into(), None)
@@ -181,7 +181,7 @@ impl<O: Output> Session<O> {
     /// again from `config`.
     ///
     /// # Errors
-    /// As [`Session::create`]; also when the output cannot go back.
+    /// As [`Session::create`]; also if the output is not seekable.
     pub fn append(output: O, config: SessionConfig, resume: Resume) -> Result<Self> {
         if !output.is_seekable() {
             return Err(unwritable(
@@ -197,6 +197,10 @@ impl<O: Output> Session<O> {
             return Err(unwritable("a circular file goes back, which a pipe cannot"));
         }
         let timestamp = config.header.timestamp.get();
+        let next_timer = match i64::try_from(config.flush_ticks) {
+            Ok(0) | Err(_) => None,
+            Ok(ticks) => Some(timestamp.saturating_add(ticks)),
+        };
         let mut session = Session {
             output,
             next_file: None,
@@ -205,30 +209,27 @@ impl<O: Output> Session<O> {
             sealed: VecDeque::new(),
             spare: Vec::new(),
             held: None,
-            at: 0,
+            position: 0,
             buffers: 0,
             sequence: 1,
             last_flush: timestamp,
             latest: timestamp,
-            next_timer: i64::try_from(config.flush_ticks)
-                .ok()
-                .filter(|t| *t > 0)
-                .map(|t| timestamp.saturating_add(t)),
+            next_timer,
             summary: SessionSummary {
                 files: 1,
                 ..SessionSummary::default()
             },
             config,
         };
-        // The counts continue those of the file that is appended to, or of a relogger's source.
-        session.summary.events_lost = session.config.header.events_lost.into();
-        session.summary.buffers_lost = session.config.header.buffers_lost.into();
-        session
-            .lanes
-            .resize_with(session.config.header.processors as usize, Lane::default);
+        // The counts continue the counts of the file that is appended to, or of a relogger's source.
+        let header = &session.config.header;
+        session.summary.events_lost = header.events_lost.into();
+        session.summary.buffers_lost = header.buffers_lost.into();
+        let processors = header.processors as usize;
+        session.lanes.resize_with(processors, Lane::default);
         match resume {
             Some(resume) => {
-                session.at = resume.at;
+                session.position = resume.at;
                 session.buffers = resume.buffers;
                 session.sequence = resume.next_sequence;
                 session.last_flush = resume.last_flush.get();
@@ -238,17 +239,17 @@ impl<O: Output> Session<O> {
         Ok(session)
     }
 
-    /// Sets how mode NEWFILE creates further files. Without this, a full file takes no more
-    /// buffers.
-    pub fn set_next_file(&mut self, next: NextFile<O>) {
-        self.next_file = Some(next);
+    /// Sets how mode NEWFILE creates further files. Without this, buffers are lost when the first
+    /// file is full.
+    pub fn set_next_file(&mut self, next_file: NextFile<O>) {
+        self.next_file = Some(next_file);
     }
 
-    /// Writes a record on a processor. The record's timestamp drives the flush timer.
+    /// Writes a record on a processor. The record's timestamp advances the flush timer.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Unwritable`] when the record cannot be encoded, is larger than a buffer,
-    /// or its processor is not one of the header's; nothing was written then. Errors of the output.
+    /// [`crate::ErrorKind::Unwritable`] if the record cannot be encoded or is larger than a buffer,
+    /// or the header counts fewer processors; then nothing was written. Errors of the output.
     pub fn write(&mut self, processor: u16, record: &impl Record) -> Result<()> {
         let timestamp = record.timestamp().map(Ticks::get);
         if let Some(timestamp) = timestamp {
@@ -257,15 +258,15 @@ impl<O: Output> Session<O> {
         let index = self.lane_index(processor)?;
         let Some(timestamp) = timestamp else {
             return match record.effective_timestamp() {
-                Some(read) => self.write_moved(index, record, read.get()),
+                Some(timestamp) => self.write_moved(index, record, timestamp.get()),
                 None => self.put(index, record),
             };
         };
-        if self
-            .lanes
-            .get(index)
-            .is_none_or(|lane| lane.waiting.is_empty())
-        {
+        let has_waiting = match self.lanes.get(index) {
+            Some(lane) => !lane.waiting.is_empty(),
+            None => false,
+        };
+        if !has_waiting {
             return self.put(index, record);
         }
         self.release(index, timestamp)?;
@@ -310,9 +311,8 @@ impl<O: Output> Session<O> {
         lane.events += 1;
         match (timestamp, &mut lane.group) {
             (Some(timestamp), group) => {
-                let at = lane.bytes.len().saturating_sub(len);
                 *group = Some(Group {
-                    at,
+                    offset: lane.bytes.len().saturating_sub(len),
                     timestamp,
                     events: 1,
                 });
@@ -339,14 +339,13 @@ impl<O: Output> Session<O> {
         }
     }
 
-    /// The flush timer, which was due at `due`, has expired.
+    /// Handles the flush timer, which has expired at `due`.
     #[cold]
     fn expire(&mut self, due: i64, now: i64) -> Result<()> {
-        let ticks = i64::try_from(self.config.flush_ticks)
-            .unwrap_or(i64::MAX)
-            .max(1);
-        let periods = now.saturating_sub(due) / ticks;
-        self.next_timer = Some(due.saturating_add(ticks.saturating_mul(periods.saturating_add(1))));
+        let flush_ticks = i64::try_from(self.config.flush_ticks).unwrap_or(i64::MAX);
+        let flush_ticks = flush_ticks.max(1);
+        let periods = (now.saturating_sub(due) / flush_ticks).saturating_add(1);
+        self.next_timer = Some(due.saturating_add(flush_ticks.saturating_mul(periods)));
         self.seal_all();
         if self.config.hold_sealed {
             Ok(())
@@ -355,11 +354,10 @@ impl<O: Output> Session<O> {
         }
     }
 
-    /// Seals the buffer of a processor, if it has records; it is written by the next
-    /// [`Session::flush`].
+    /// Seals the buffer of a processor, if it has records. The next [`Session::flush`] writes it.
     ///
     /// # Errors
-    /// When the processor is not one of the header's.
+    /// If the header counts fewer processors.
     pub fn seal(&mut self, processor: u16) -> Result<()> {
         let index = self.lane_index(processor)?;
         self.seal_early(index);
@@ -373,28 +371,27 @@ impl<O: Output> Session<O> {
         }
     }
 
-    /// Sealed buffers that are not flushed yet.
+    /// Number of the sealed buffers that are not flushed yet.
     #[must_use]
     pub fn sealed_buffers(&self) -> usize {
         self.sealed.len()
     }
 
-    /// Processors whose current buffer has records: buffers in use beside the sealed ones.
+    /// Number of the processors whose current buffer has records.
     #[must_use]
     pub fn current_buffers(&self) -> usize {
         self.lanes.iter().filter(|lane| !lane.is_empty()).count()
     }
 
-    /// Free bytes in the current buffer of a processor; those of an empty buffer if none is in use.
+    /// Free bytes in the current buffer of a processor, or in an empty buffer if none is in use.
     #[must_use]
     pub fn free_bytes(&self, processor: u16) -> usize {
-        let used = self
-            .lane_index(processor)
-            .ok()
-            .and_then(|i| self.lanes.get(i));
-        let used = used
-            .map_or(0, |lane| lane.bytes.len())
-            .max(BUFFER_HEADER_SIZE);
+        let mut used = BUFFER_HEADER_SIZE;
+        if let Ok(index) = self.lane_index(processor)
+            && let Some(lane) = self.lanes.get(index)
+        {
+            used = used.max(lane.bytes.len());
+        }
         (self.config.header.buffer_size as usize).saturating_sub(used)
     }
 
@@ -413,7 +410,7 @@ impl<O: Output> Session<O> {
         Ok(())
     }
 
-    /// Writes the buffer that was sealed first; `false` when there is none.
+    /// Writes the buffer that was sealed first; `false` if no buffer is sealed.
     ///
     /// # Errors
     /// Errors of the output.
@@ -425,11 +422,11 @@ impl<O: Output> Session<O> {
         Ok(true)
     }
 
-    /// Declares records of a processor lost: the header counts them, and the processor's next
+    /// Counts records of a processor as lost: the header counts them, and the processor's next
     /// buffer is flagged.
     ///
     /// # Errors
-    /// When the processor is not one of the header's.
+    /// If the header counts fewer processors.
     pub fn lose_events(&mut self, processor: u16, events: u64) -> Result<()> {
         let index = self.lane_index(processor)?;
         self.mark(index, BufferFlags::EVENTS_LOST);
@@ -442,7 +439,7 @@ impl<O: Output> Session<O> {
     /// of its records.
     ///
     /// # Errors
-    /// When the processor is not one of the header's.
+    /// If the header counts fewer processors.
     pub fn lose_buffer(&mut self, processor: u16) -> Result<u64> {
         let index = self.lane_index(processor)?;
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
@@ -457,36 +454,37 @@ impl<O: Output> Session<O> {
         Ok(events)
     }
 
-    /// Flags the buffer that the processor's next record begins with losses that the header counts
-    /// already: those of the buffer that the record comes from. Other flags are not taken over. If
-    /// events were lost, all buffers of the processor are flagged until [`Session::end_losses`].
+    /// Begins a buffer with the processor's next record, and copies the loss flags of the buffer
+    /// from which the record comes. The header counts these losses already. If events were lost, all
+    /// buffers of the processor are flagged until [`Session::end_losses`].
     ///
     /// # Errors
-    /// When the processor is not one of the header's.
+    /// If the header counts fewer processors.
     pub fn carry_losses(&mut self, processor: u16, flags: BufferFlags) -> Result<()> {
         let index = self.lane_index(processor)?;
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
         lane.is_cut = true;
         let losses = BufferFlags::EVENTS_LOST | BufferFlags::BUFFER_LOST;
         lane.carried = lane.carried | BufferFlags(flags.0 & losses.0);
-        lane.lossy = lane
-            .lossy
-            .saturating_add(flags.has(BufferFlags::EVENTS_LOST).into());
+        if flags.has(BufferFlags::EVENTS_LOST) {
+            lane.lossy_sources = lane.lossy_sources.saturating_add(1);
+        }
         Ok(())
     }
 
-    /// The processor's next record is of another buffer than the one in which events were lost.
+    /// Ends the losses of [`Session::carry_losses`]: the processor's next record is from another
+    /// buffer.
     ///
     /// # Errors
-    /// When the processor is not one of the header's.
+    /// If the header counts fewer processors.
     pub fn end_losses(&mut self, processor: u16) -> Result<()> {
         let index = self.lane_index(processor)?;
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
         lane.is_cut = true;
-        lane.lossy = lane.lossy.saturating_sub(1);
-        // Without a record since, the current buffer has the flag.
-        if lane.lossy == 0 && !lane.is_empty() {
-            lane.carried = BufferFlags(lane.carried.0 & !BufferFlags::EVENTS_LOST.0);
+        lane.lossy_sources = lane.lossy_sources.saturating_sub(1);
+        // If no record was written since, the next buffer must still be flagged.
+        if lane.lossy_sources == 0 && !lane.is_empty() {
+            lane.carried = lane.carried.without(BufferFlags::EVENTS_LOST);
         }
         Ok(())
     }
@@ -494,22 +492,22 @@ impl<O: Output> Session<O> {
     /// Flags the current buffer of a processor with losses that the header counts already.
     ///
     /// # Errors
-    /// When the processor is not one of the header's.
+    /// If the header counts fewer processors.
     pub(crate) fn flag(&mut self, processor: u16, losses: BufferFlags) -> Result<()> {
         let index = self.lane_index(processor)?;
         self.mark(index, losses);
         Ok(())
     }
 
-    /// Counts losses of the traces that the records come from, which their headers do not count.
+    /// Counts losses of the traces from which the records come, if their headers do not count them.
     pub fn add_losses(&mut self, events: u64, buffers: u64) {
         let summary = &mut self.summary;
         summary.events_lost = summary.events_lost.saturating_add(events);
         summary.buffers_lost = summary.buffers_lost.saturating_add(buffers);
     }
 
-    /// What was written and lost so far. Buffers that other threads compress count when they reach
-    /// the file.
+    /// What was written and lost so far. Buffers that other threads compress are counted when they
+    /// are in the file.
     #[must_use]
     pub fn summary(&self) -> SessionSummary {
         self.summary
@@ -530,10 +528,10 @@ impl<O: Output> Session<O> {
         Ok(self.close(None)?.output)
     }
 
-    /// Ends the session: writes what is left, marks the last buffer, and completes the header.
-    /// The default of `end_time` is the time of the latest record or flush.
+    /// Ends the session: writes all buffers, marks the last buffer, and completes the header. The
+    /// default of `end_time` is the time of the latest record or flush.
     ///
-    /// A pipe keeps the header it began with.
+    /// In a pipe, the header cannot be changed.
     ///
     /// # Errors
     /// Errors of the output.
@@ -542,7 +540,7 @@ impl<O: Output> Session<O> {
         self.settle_losses();
         self.seal_all();
         self.flush(self.latest)?;
-        self.place_packed(true)?;
+        self.place_packed(Take::All)?;
         self.end_file(end_time)?;
         Ok(Finished {
             output: self.output,
@@ -550,15 +548,15 @@ impl<O: Output> Session<O> {
         })
     }
 
-    /// Leaves the session as a crash does: flushed buffers are in the file, sealed and current
-    /// buffers are not, the last buffer has no flush marker, and the header is that of the start.
+    /// Ends the session as a crash does: flushed buffers are in the file, sealed and current buffers
+    /// are not, the last buffer has no flush marker, and the header is not completed.
     ///
     /// # Errors
     /// Errors of the output.
     pub fn abandon(mut self) -> Result<Finished<O>> {
-        self.place_packed(true)?;
+        self.place_packed(Take::All)?;
         if let Some(held) = self.held.take() {
-            self.output.write_at(held.at, &held.bytes)?;
+            self.output.write_at(held.offset, &held.bytes)?;
         }
         self.output.flush()?;
         Ok(Finished {
@@ -569,12 +567,12 @@ impl<O: Output> Session<O> {
 
     /// The index of a processor's lane.
     fn lane_index(&self, processor: u16) -> Result<usize> {
-        let one = self
-            .config
-            .header
-            .mode
-            .has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
-        let index = if one { 0 } else { usize::from(processor) };
+        let mode = self.config.header.mode;
+        let index = if mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING) {
+            0
+        } else {
+            usize::from(processor)
+        };
         if index < self.lanes.len() {
             Ok(index)
         } else {
@@ -588,27 +586,25 @@ impl<O: Output> Session<O> {
         }
     }
 
-    /// Settles the loss flags of processors that a relogger writes no further record of. What no
-    /// buffer says, the header counts.
+    /// At the end of a session of a relogger, handles the loss flags for which no further record is
+    /// written: the last buffer of the processor is flagged, or the header counts at least one loss.
     fn settle_losses(&mut self) {
-        let mut unsaid = BufferFlags(0);
+        let mut without_buffer = BufferFlags(0);
         for lane in &mut self.lanes {
-            let losses = core::mem::take(&mut lane.carried);
+            let mut losses = core::mem::take(&mut lane.carried);
             if !lane.is_empty() && losses.has(BufferFlags::EVENTS_LOST) {
                 lane.losses = lane.losses | BufferFlags::EVENTS_LOST;
-                unsaid = unsaid | BufferFlags(losses.0 & BufferFlags::BUFFER_LOST.0);
-            } else {
-                unsaid = unsaid | losses;
+                losses = losses.without(BufferFlags::EVENTS_LOST);
             }
+            without_buffer = without_buffer | losses;
         }
-        let SessionSummary {
-            events_lost,
-            buffers_lost,
-            ..
-        } = &mut self.summary;
-        let least = |flag| u64::from(unsaid.has(flag));
-        *events_lost = (*events_lost).max(least(BufferFlags::EVENTS_LOST));
-        *buffers_lost = (*buffers_lost).max(least(BufferFlags::BUFFER_LOST));
+        let summary = &mut self.summary;
+        if without_buffer.has(BufferFlags::EVENTS_LOST) {
+            summary.events_lost = summary.events_lost.max(1);
+        }
+        if without_buffer.has(BufferFlags::BUFFER_LOST) {
+            summary.buffers_lost = summary.buffers_lost.max(1);
+        }
     }
 
     /// Begins the next buffer of a processor if losses require it.
@@ -633,32 +629,30 @@ impl<O: Output> Session<O> {
             return;
         };
         if !lane.is_empty() {
-            let cursor = lane
-                .bytes
-                .len()
-                .saturating_add(self.config.header.buffer_size as usize);
-            self.seal_lane(index, cursor, None);
+            let buffer_size = self.config.header.buffer_size as usize;
+            let current_offset = lane.bytes.len().saturating_add(buffer_size);
+            self.seal_lane(index, current_offset, None);
         }
     }
 
-    /// Takes a buffer from its processor, with `cursor` as its current offset.
-    fn seal_lane(&mut self, index: usize, cursor: usize, next: Option<Vec<u8>>) {
+    /// Seals the buffer of a processor, which continues with the `next` buffer.
+    fn seal_lane(&mut self, index: usize, current_offset: usize, next: Option<Vec<u8>>) {
         let Some(lane) = self.lanes.get_mut(index) else {
             return;
         };
         let bytes = core::mem::replace(&mut lane.bytes, next.unwrap_or_default());
         lane.group = None;
-        let lossy = BufferFlags(if lane.lossy > 0 {
-            BufferFlags::EVENTS_LOST.0
+        let next_losses = if lane.lossy_sources > 0 {
+            BufferFlags::EVENTS_LOST
         } else {
-            0
-        });
+            BufferFlags(0)
+        };
         self.sealed.push_back(Sealed {
             bytes,
             processor: u16::try_from(index).unwrap_or(u16::MAX),
             sequence: self.sequence,
-            losses: core::mem::replace(&mut lane.losses, lossy),
-            current_offset: u32::try_from(cursor).unwrap_or(u32::MAX),
+            losses: core::mem::replace(&mut lane.losses, next_losses),
+            current_offset: u32::try_from(current_offset).unwrap_or(u32::MAX),
             events: core::mem::take(&mut lane.events),
             latest: lane.latest.take(),
         });
@@ -667,5 +661,5 @@ impl<O: Output> Session<O> {
 }
 
 fn no_lane() -> crate::Error {
-    unwritable("the processor is beyond those that the header counts")
+    unwritable("the header counts fewer processors")
 }

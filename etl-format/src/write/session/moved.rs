@@ -1,14 +1,15 @@
 //! Writes records without their own timestamp that come from another buffer.
 //!
-//! A reader returns such a record with the timestamp of the record before it in its buffer. So it
-//! keeps its time only after a record with the same timestamp, in the same buffer:
+//! A reader returns such a record with the timestamp of the record before it in its buffer. So a
+//! reader of the new trace returns the same timestamp only if the record follows a record with this
+//! timestamp in the same buffer:
 //!
 //! * If such a record is at the end of the current buffer, the record follows it. If the buffer is
 //!   full, both begin the next buffer.
 //! * Otherwise a WPP message receives its own timestamp, for which its kind has a flag and a field.
 //! * A record of another kind waits for a record of its processor with its timestamp, and follows
-//!   it. If a later record comes first, it precedes that one, and its time is lost:
-//!   [`super::SessionSummary::timestamps_lost`].
+//!   it. If a later record comes first, the waiting record is written before it, and its timestamp
+//!   is lost: [`super::SessionSummary::timestamps_lost`].
 
 use super::lane::Waiting;
 use super::{Session, no_lane};
@@ -17,9 +18,9 @@ use crate::constants::BUFFER_HEADER_SIZE;
 use crate::error::Result;
 use crate::write::output::Output;
 use crate::write::put::{align, unwritable};
-use crate::write::record::{Raw, Record, give_timestamp};
+use crate::write::record::{Raw, Record, insert_timestamp};
 
-/// The largest number of records of a processor that wait.
+/// The largest number of waiting records of a processor.
 const MAX_WAITING: usize = 64;
 
 impl<O: Output> Session<O> {
@@ -51,14 +52,14 @@ impl<O: Output> Session<O> {
                 },
             );
         }
-        let is_message =
-            padded + 8 <= size - BUFFER_HEADER_SIZE && give_timestamp(&mut bytes, timestamp);
-        if is_message {
-            return self.write_encoded(index, &bytes, timestamp);
+        if padded + 8 <= size - BUFFER_HEADER_SIZE && insert_timestamp(&mut bytes, timestamp) {
+            return self.write_message(index, &bytes, timestamp);
         }
         align(&mut bytes);
         match group {
-            Some(group) if lane.bytes.len() - group.at + padded <= size - BUFFER_HEADER_SIZE => {
+            Some(group)
+                if lane.bytes.len() - group.offset + padded <= size - BUFFER_HEADER_SIZE =>
+            {
                 self.move_group(index)?;
                 self.add_to_group(index, &bytes)
             }
@@ -67,7 +68,7 @@ impl<O: Output> Session<O> {
     }
 
     /// Writes a message that received a timestamp.
-    fn write_encoded(&mut self, index: usize, bytes: &[u8], timestamp: i64) -> Result<()> {
+    fn write_message(&mut self, index: usize, bytes: &[u8], timestamp: i64) -> Result<()> {
         self.release(index, timestamp)?;
         self.put(
             index,
@@ -79,7 +80,7 @@ impl<O: Output> Session<O> {
         self.join(index, timestamp)
     }
 
-    /// Moves the last timestamped record of a buffer, and those after it, to the next buffer.
+    /// Moves the last timestamped record of a buffer, and the records after it, to the next buffer.
     fn move_group(&mut self, index: usize) -> Result<()> {
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
         let Some(mut group) = lane.group else {
@@ -88,20 +89,20 @@ impl<O: Output> Session<O> {
         let mut next = self.spare.pop().unwrap_or_default();
         next.clear();
         next.resize(BUFFER_HEADER_SIZE, 0);
-        next.extend(lane.bytes.drain(group.at..));
+        next.extend(lane.bytes.drain(group.offset..));
         lane.events = lane.events.saturating_sub(group.events);
         if lane.is_empty() {
-            // The group was alone in the buffer.
+            // The buffer contained nothing else.
             self.spare.push(std::mem::replace(&mut lane.bytes, next));
         } else {
-            let cursor = lane.bytes.len() + next.len() - BUFFER_HEADER_SIZE;
-            self.seal_lane(index, cursor, Some(next));
+            let current_offset = lane.bytes.len() + next.len() - BUFFER_HEADER_SIZE;
+            self.seal_lane(index, current_offset, Some(next));
             if !self.config.hold_sealed {
                 self.flush(group.timestamp)?;
             }
         }
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
-        group.at = BUFFER_HEADER_SIZE;
+        group.offset = BUFFER_HEADER_SIZE;
         lane.events = group.events;
         lane.latest = Some(group.timestamp);
         lane.group = Some(group);
@@ -132,10 +133,8 @@ impl<O: Output> Session<O> {
     /// Before a record with `timestamp`: writes the records that waited for an earlier timestamp.
     pub(super) fn release(&mut self, index: usize, timestamp: i64) -> Result<()> {
         while let Some(lane) = self.lanes.get(index)
-            && lane
-                .waiting
-                .front()
-                .is_some_and(|waiting| waiting.timestamp < timestamp)
+            && let Some(waiting) = lane.waiting.front()
+            && waiting.timestamp < timestamp
         {
             self.give_up(index)?;
         }
@@ -148,9 +147,8 @@ impl<O: Output> Session<O> {
             let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
             let due = lane
                 .waiting
-                .front()
-                .is_some_and(|waiting| waiting.timestamp == timestamp);
-            let Some(waiting) = lane.waiting.pop_front_if(|_| due) else {
+                .pop_front_if(|waiting| waiting.timestamp == timestamp);
+            let Some(waiting) = due else {
                 return Ok(());
             };
             // A record that did not fit may have begun a buffer, in which no record has the
@@ -163,7 +161,7 @@ impl<O: Output> Session<O> {
             let bytes = &waiting.bytes;
             let size = self.config.header.buffer_size as usize;
             if lane.bytes.len() + bytes.len() > size {
-                if lane.bytes.len() - group.at + bytes.len() > size - BUFFER_HEADER_SIZE {
+                if lane.bytes.len() - group.offset + bytes.len() > size - BUFFER_HEADER_SIZE {
                     lane.waiting.push_front(waiting);
                     self.give_up(index)?;
                     continue;
@@ -184,13 +182,11 @@ impl<O: Output> Session<O> {
         self.put(index, &Aligned(&waiting.bytes))
     }
 
-    /// Writes all records that wait.
+    /// Writes all waiting records.
     pub(super) fn release_all(&mut self) -> Result<()> {
         for index in 0..self.lanes.len() {
-            while self
-                .lanes
-                .get(index)
-                .is_some_and(|lane| !lane.waiting.is_empty())
+            while let Some(lane) = self.lanes.get(index)
+                && !lane.waiting.is_empty()
             {
                 self.give_up(index)?;
             }

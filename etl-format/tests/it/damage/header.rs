@@ -61,7 +61,7 @@ fn replaced_header_event_in_a_compressed_buffer_is_damage() {
     ];
     assert_eq!(outcome.damage, faults);
     assert_eq!(outcome.records.len(), 25);
-    // If they are not, the fault of the event is part of that of its buffer.
+    // If they are not, the fault of the event is part of the fault of its buffer.
     patch(&mut bytes, 0x4c, &[0, 0]);
     let outcome = salvage(&bytes);
     assert_eq!(outcome.damage, [(0..0x400, "compression", 0, 24)]);

@@ -107,7 +107,7 @@ fn unknown_first_words_are_damage() {
     }
 }
 
-/// The first word is then the size of the record, as that of a WNODE would be.
+/// The first word is then the size of the record, like the first word of a WNODE.
 #[test]
 fn record_without_marker_is_damage() {
     for record in 0..3 {

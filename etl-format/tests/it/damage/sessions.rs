@@ -1,11 +1,11 @@
-//! Sessions that were not closed, tails, and files made of several.
+//! Sessions that were not closed, tails, and files that consist of several others.
 
 use super::{at, broken, lost, strict_fault};
 use crate::common::reading::{salvage, strict};
 use crate::common::{File, run, small};
 use etl_format::read::Trace;
 
-/// The file of a session that was never closed: its header is that of the start.
+/// The file of a session that was never closed: its header was written at the start.
 fn unclosed() -> File {
     let mut file = small();
     file.event.end_time = 0;

@@ -11,8 +11,7 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::bytes::{Bytes, spool};
 use super::error::Error;
-use super::packing::{Packing, Unpacker};
-use super::unpacker::Content;
+use super::packing::{Content, Packing, Unpacker};
 use guard::{Count, Counted, Guard};
 
 /// Unpacks packed bytes. Only archives are read as a whole.

@@ -26,7 +26,7 @@ const MAX_FIELDS: usize = 1 << 18;
 /// Entries of one map.
 const MAX_ENTRIES: usize = 1 << 14;
 
-/// Bytes of text that events may take in addition to a multiple of the manifest's size.
+/// The most bytes of text of events, in addition to a multiple of the manifest's size.
 const SPARE_TEXT: usize = 1 << 20;
 
 /// Refuses text that would keep the parser busy for long. Walks over the tags and keeps nothing.

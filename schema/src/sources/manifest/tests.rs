@@ -217,7 +217,7 @@ fn parse_takes_display_messages_as_names() {
     assert_eq!(stepped.keyword_names, ["K1", "the eighth"]);
     let map = stepped.fields[0].map.as_ref().unwrap();
     assert_eq!(map.get(2), Some("costs $(5) or the eighth"));
-    // Without messages the names are those of the elements.
+    // Without messages, the names come from the elements.
     let schemas = parse(MANIFEST).unwrap();
     assert_eq!(
         (&*schemas[0].level.name, &*schemas[0].task.name),

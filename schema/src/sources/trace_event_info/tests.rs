@@ -169,7 +169,11 @@ fn add_reads_mof_maps_with_values_in_text() {
     let map = Maps::default().add(&record).unwrap().map;
     assert_eq!((map.name(), map.kind()), ("M", MapKind::Values));
     assert_eq!((map.get(7), map.get(0x1f)), (Some("A"), Some("B")));
-    assert_eq!(map.entries().len(), 2, "what is no number says nothing");
+    assert_eq!(
+        map.entries().len(),
+        2,
+        "entries that are not numbers are left out"
+    );
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl EventSchema {
 /// that its record names.
 ///
 /// A field of an unknown type is the rest of the payload as bytes. The fields after it are left
-/// out, because where they start is unknown.
+/// out, because their offsets are unknown.
 ///
 /// ```
 /// use etl_format::Guid;

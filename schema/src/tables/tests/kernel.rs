@@ -1,4 +1,4 @@
-//! The classic table against what is known of the kernel's events: which types there are, and how
+//! The classic table against the known facts about the kernel's events: which types there are, and how
 //! long they are.
 
 use crate::model::Identity;

@@ -125,8 +125,8 @@ pub struct Decoded<'a> {
     pub event: Event<'a>,
     /// The provider of the event.
     pub provider: ClrProvider,
-    /// Whether the payload is known to end where the fields of the shipped event end. This is only
-    /// checked for events for which it costs nothing; `false` for others.
+    /// Whether the payload surely ends with the fields of the event in the tables. This is checked
+    /// only for events for which the check is free; `false` for others.
     pub exact: bool,
 }
 
@@ -176,29 +176,94 @@ pub fn decode_event<'a>(
             exact: false,
         });
     };
-    let layout = &event.layout;
+    let read = event.read(payload, known)?;
+    let instance = match read.instance {
+        None => event.layout.read(payload, event.instance),
+        instance => instance,
+    };
+    Some(Decoded {
+        instance,
+        event: read.event,
+        provider,
+        exact: read.exact,
+    })
+}
+
+/// The result of reading a payload.
+struct ReadEvent<'a> {
+    event: Event<'a>,
+    exact: bool,
+    /// The id of the runtime, if reading the event found it.
+    instance: Option<u16>,
+}
+
+impl EventLayout {
+    /// Reads a payload; `known` tells whether the tables have this version of the event.
+    #[inline]
+    fn read<'a>(&'static self, payload: &'a [u8], known: bool) -> Option<ReadEvent<'a>> {
+        let layout = &self.layout;
+        let mut exact = false;
+        let event = match &self.kind {
+            Kind::Method(change, method) => {
+                return read_method(layout, *change, method, payload, known);
+            }
+            Kind::Stack([count, frames]) => {
+                let stated = layout.read(payload, *count)?;
+                let frames: Frames<'_> = layout.read(payload, *frames)?;
+                exact = frames.is_whole() && frames.len() == stated as usize;
+                Event::Stack { stated, frames }
+            }
+            Kind::IlMap([method, count]) => {
+                exact = known && is_exact_il_map(layout, *count, payload);
+                Event::IlMap(layout.read(payload, *method)?)
+            }
+            kind => read_other(layout, kind, payload)?,
+        };
+        Some(ReadEvent {
+            event,
+            exact,
+            instance: None,
+        })
+    }
+}
+
+#[inline]
+fn read_method<'a>(
+    layout: &Layout,
+    change: Change,
+    method: &'static MethodLayout,
+    payload: &'a [u8],
+    known: bool,
+) -> Option<ReadEvent<'a>> {
+    let method = method.read(payload)?;
     let mut exact = false;
     let mut instance = None;
+    // Counting the texts is faster than stepping over each of them.
+    if known
+        && method.is_named()
+        && let Some(end) = payload.len().checked_sub(layout.tail())
+    {
+        let texts = payload.get(layout.prefix()..end).and_then(count_texts);
+        exact = texts == Some(METHOD_TEXTS);
+        if exact && layout.tail() > 0 {
+            instance = payload.u16_at(end);
+        }
+    }
+    Some(ReadEvent {
+        event: Event::Method(change, method),
+        exact,
+        instance,
+    })
+}
+
+/// Reads an event whose payload is not checked to be exact.
+#[inline]
+fn read_other<'a>(layout: &Layout, kind: &'static Kind, payload: &'a [u8]) -> Option<Event<'a>> {
     let has_prefix = payload.len() >= layout.prefix();
-    let decoded = match &event.kind {
+    Some(match kind {
         Kind::Init(which) => Event::Init(*which),
         Kind::Complete(which) => Event::Complete(*which),
         Kind::Runtime(positions) => read_runtime(layout, payload, *positions)?,
-        Kind::Method(change, method) => {
-            let method = method.read(payload)?;
-            // Counting the texts is faster than stepping over each of them.
-            if known
-                && method.is_named()
-                && let Some(end) = payload.len().checked_sub(layout.tail())
-            {
-                let texts = payload.get(layout.prefix()..end).and_then(count_texts);
-                exact = texts == Some(METHOD_TEXTS);
-                if exact && layout.tail() > 0 {
-                    instance = payload.u16_at(end);
-                }
-            }
-            Event::Method(*change, method)
-        }
         Kind::Module(change, module) => {
             let module = module.read(payload)?;
             // Both paths have to be there.
@@ -221,27 +286,11 @@ pub fn decode_event<'a>(
             domain.name()?;
             Event::AppDomain(*change, domain)
         }
-        Kind::Stack([count, frames]) => {
-            let stated = layout.read(payload, *count)?;
-            let frames: Frames<'_> = layout.read(payload, *frames)?;
-            exact = frames.is_whole() && frames.len() == stated as usize;
-            Event::Stack { stated, frames }
-        }
         Kind::JitStart(method) if has_prefix => Event::JitStart(layout.read(payload, *method)?),
-        Kind::IlMap([method, count]) => {
-            exact = known && is_exact_il_map(layout, *count, payload);
-            Event::IlMap(layout.read(payload, *method)?)
-        }
         Kind::Exception(address) => Event::Exception(layout.read(payload, *address)?),
         Kind::EntryPoint(address) => Event::EntryPoint(layout.read(payload, *address)?),
-        Kind::DomainModule(..) | Kind::Assembly(..) | Kind::JitStart(_) => return None,
-    };
-    let instance = instance.or_else(|| layout.read(payload, event.instance));
-    Some(Decoded {
-        instance,
-        event: decoded,
-        provider,
-        exact,
+        // The payload is too short, or another function reads the event.
+        _ => return None,
     })
 }
 
@@ -268,8 +317,8 @@ pub fn is_stack(provider: ClrProvider, id: u16) -> bool {
     newest(provider, id).is_some_and(|event| matches!(event.kind, Kind::Stack(_)))
 }
 
-/// For a map from IL to native code, how to check that a payload ends where its fields do; `None`
-/// for other events.
+/// The size of a map from IL to native code, which tells whether a payload ends with its fields;
+/// `None` for other events.
 #[must_use]
 pub fn il_map_size(provider: ClrProvider, id: u16, version: u8) -> Option<IlMapSize> {
     let (event, known) = events(provider).event(id, version, PointerSize::P8)?;

@@ -13,6 +13,7 @@ type Row = (u8, &'static str, &'static str, &'static [&'static str]);
 const CRATES: &[Row] = &[
     (1, "etl-format", "etl-format", &[]),
     (1, "etl-providers", "providers", &[]),
+    (1, "etl-nettrace", "nettrace", &[]),
     (2, "etl-schema", "schema", &[]),
     (3, "etl-control", "control", &[]),
     (3, "etl-analysis", "analysis", &[]),

@@ -143,7 +143,7 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
     }
 }
 
-/// The files with different contents: the first of several with the same content.
+/// The files with different contents. If several have the same content, the first one is used.
 fn distinct(
     files: Vec<PathBuf>,
     jobs: usize,

@@ -20,7 +20,7 @@ const ROW: &str = "  ";
 /// Indentation of the rows of a provider.
 const PROVIDER_ROW: &str = "    ";
 
-/// A line with what its actions do.
+/// A line with its actions.
 pub(super) fn line(
     line: &CommandLine,
     actions: &[ActionExplanation<'_>],
