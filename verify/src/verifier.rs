@@ -103,10 +103,13 @@ impl<'a> Verifier<'a> {
         Verifier { selector, ..self }
     }
 
-    /// Whether to include stale records; they are left out by default.
+    /// Includes stale records, which are left out by default.
     #[must_use]
-    pub fn stale(self, stale: bool) -> Self {
-        Verifier { stale, ..self }
+    pub fn with_stale_records(self) -> Self {
+        Verifier {
+            stale: true,
+            ..self
+        }
     }
 
     /// Calls `progress` now and then, with the bytes of the records that were read since the last
@@ -168,7 +171,10 @@ impl<'a> Verifier<'a> {
         };
         let mut records = RecordChecks::new(&self.enabled, &clock, self.tables, progress);
         let mut stacks = StackChecks::new(self.tables);
-        let analysis = Analysis::new().threads(self.threads).stale(self.stale);
+        let mut analysis = Analysis::new().threads(self.threads);
+        if self.stale {
+            analysis = analysis.with_stale_records();
+        }
         let machine = analysis.run_split(&mut recording, &mut records, &mut stacks)?;
         let facts = Facts::new(machine, records, stacks);
         let selected = if self.selector.is_empty() {

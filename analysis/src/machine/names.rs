@@ -1,7 +1,7 @@
 //! Names of methods, modules, assemblies, domains and images.
 //!
 //! There may be millions of methods, so names are kept only if they are asked for:
-//! [`Analysis::names`](crate::Analysis::names). Each text is kept once.
+//! [`Analysis::names`](crate::Analysis::with_names). Each text is kept once.
 
 use etl_format::Ticks;
 use std::collections::BTreeMap;
