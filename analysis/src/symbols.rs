@@ -227,7 +227,7 @@ impl Machine {
     }
 }
 
-/// Finds what is at addresses.
+/// Finds the method, module or image at an address.
 ///
 /// ```
 /// use etl_analysis::{Machine, ProcessIndex};

@@ -3,6 +3,7 @@
 //! Without an argument it reads a small stream that it makes itself.
 
 #[path = "common/write.rs"]
+// The example uses a part of the writer.
 #[allow(dead_code)]
 mod write;
 

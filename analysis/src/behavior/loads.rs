@@ -40,7 +40,7 @@ const DOMAIN_UNLOADED: u16 = 157;
 const SEARCH_STARTED: u16 = 290;
 const SEARCH_ENDED: u16 = 291;
 
-/// Searches of a thread that can be open at the same time: one assembly needs another one.
+/// Searches of a thread that can be open at the same time: one assembly needs another.
 const MAX_SEARCHES: usize = 256;
 
 /// What was loaded.

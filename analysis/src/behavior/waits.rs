@@ -194,7 +194,7 @@ impl Waits {
         ThreadKey::new(machine.process_of_thread(tid), tid)
     }
 
-    /// A processor stops running one thread and runs another one. Returns the wait of the new
+    /// A processor stops running one thread and runs another. Returns the wait of the new
     /// thread that ended before.
     fn switch(
         &mut self,

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use etl_format::{ProcessId, ThreadId};
@@ -199,7 +200,7 @@ struct Builder<'b> {
     /// The frame of each location; `usize::MAX` until it is needed.
     frames: Vec<usize>,
     /// Frames of functions that were inlined at a location, outermost first.
-    inlined: HashMap<u32, Vec<usize>>,
+    inlined: HashMap<u32, Rc<[usize]>>,
     tree: Vec<Growing>,
     /// Nodes of the tree by parent and frame.
     children: HashMap<(u32, usize), u32>,
@@ -319,7 +320,7 @@ impl<'b> Builder<'b> {
         let frame = self.frame(node.location)?;
         let mut number = self.child(parent, frame);
         if let Some(inlined) = self.inlined.get(&node.location).cloned() {
-            for frame in inlined {
+            for &frame in &*inlined {
                 number = self.child(number, frame);
             }
         }
@@ -354,7 +355,7 @@ impl<'b> Builder<'b> {
                 };
                 numbers.push(self.table.number(&key, self.options.detail));
             }
-            self.inlined.insert(index, numbers);
+            self.inlined.insert(index, numbers.into());
         }
         if let Some(known) = self.frames.get_mut(index as usize) {
             *known = frame;

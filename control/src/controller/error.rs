@@ -33,7 +33,7 @@ pub enum Found {
     End,
     /// Some other text.
     Text(String),
-    /// An option that needs another one.
+    /// An option that requires a second option.
     More,
 }
 

@@ -120,7 +120,7 @@ impl Search<'_> {
         self.fill.min(self.data.len())
     }
 
-    /// The complete record of a known kind at an offset, if its timestamp is near another one.
+    /// The complete record of a known kind at an offset, if its timestamp is near `timestamp`.
     fn intact_near(self, offset: usize, timestamp: i64) -> Option<Intact> {
         self.intact(offset)
             .filter(|intact| is_near(intact.timestamp, timestamp))

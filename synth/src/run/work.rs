@@ -100,7 +100,7 @@ impl Simulator<'_> {
         Ok(())
     }
 
-    /// A thread starts another one.
+    /// A thread starts a second thread.
     fn plan_new_thread(&mut self, process: usize, starter: usize, clrs: &[usize]) -> Result<()> {
         let new = self.add_thread(process);
         // Workers come before the service threads.
