@@ -1,0 +1,34 @@
+//! What a conversion did.
+
+use etl_nettrace::Damage;
+
+/// What a conversion of a stream wrote, lost and left out.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ConversionReport {
+    /// The version of the stream's format: 4 or 6.
+    pub version: u32,
+    /// The traced process, if the stream states it. In version 6 each thread may have another.
+    pub process_id: Option<u64>,
+    /// Records written, one for each event.
+    pub events: u64,
+    /// Events that the session dropped, as the numbers of each thread's events show. Events in
+    /// damaged parts are included.
+    pub events_lost: u64,
+    /// Events that are not written because they do not fit into a record: it has at most 65,535
+    /// bytes with its stack and its description.
+    pub too_long: u64,
+    /// Events that are not written because their id, version or level is larger than a record's.
+    pub out_of_range: u64,
+    /// Events with a field that neither the stream nor TraceLogging can describe. Their fields up to
+    /// this one are described.
+    pub undescribed: u64,
+    /// Events that are earlier than the start of the stream. They have the time of the start.
+    pub before_start: u64,
+    /// Whether the end of the stream was read. A killed process leaves a stream without an end.
+    pub is_complete: bool,
+    /// If the stream is cut: the number of its bytes.
+    pub cut_offset: Option<u64>,
+    /// What could not be read, at most 1,000 faults. The offsets are of the stream.
+    pub damage: Vec<Damage>,
+}
