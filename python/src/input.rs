@@ -100,14 +100,15 @@ fn one(source: &Bound<'_, PyAny>, opening: &Opening) -> PyResult<Input> {
 
 fn of_bytes(bytes: PyBackedBytes, opening: &Opening) -> PyResult<Input> {
     let name = "(bytes)".to_owned();
-    // Reading the beginning shows whether they are packed. Bytes of a trace are not copied.
+    // Reading the beginning shows whether they are packed or a stream. Bytes of a trace are not
+    // copied.
     let kept = Python::attach(|py| bytes.clone_ref(py));
     let unpacked = opening.input.unpacker.open(pipe(kept));
     let head = unpacked.map_err(|error| Fault::input(&name, &error))?.head;
-    match head.from {
-        None => checked(Data::Python(bytes), &head, name, opening),
-        Some(_) => loaded(pipe(bytes), name, opening),
+    if head.from.is_some() || head.conversion.is_some() {
+        return loaded(pipe(bytes), name, opening);
     }
+    checked(Data::Python(bytes), &head, name, opening)
 }
 
 /// Bytes that are read front to back.

@@ -2,16 +2,16 @@
 
 use etl_format::Ticks;
 
-/// The most buffers that end early. Each makes the file larger by a buffer.
-const MAX_EARLY_BUFFERS: u32 = 256;
+/// The most buffers that end early. Each makes the file larger by up to a buffer.
+const MAX_EARLY_BUFFERS: u32 = 1024;
 
-/// Decides which losses end a buffer. A loss is flagged in its buffer, so its place is as precise as
-/// the buffer is short.
+/// Decides which losses end the buffers. A loss is flagged in its buffer, so its place is as precise
+/// as the buffer is short.
 #[derive(Debug)]
 pub(super) struct LossPlaces {
-    /// The least time between two such ends: a tenth of a second.
+    /// The least time between two losses that end the buffers: a tenth of a second.
     spacing: i64,
-    /// The time of the last such end.
+    /// The time of the last loss that ended the buffers.
     last: Option<Ticks>,
     early_buffers: u32,
     /// Whether events were lost before the event that is written next.
@@ -34,21 +34,29 @@ impl LossPlaces {
         self.is_pending = true;
     }
 
-    /// Whether the buffers end after the event of this time.
-    pub fn ends_buffers(&mut self, time: Ticks) -> bool {
-        if !std::mem::take(&mut self.is_pending) || !self.is_allowed(time) {
+    /// Whether the buffers of so many processors end after the event of this time.
+    pub fn ends_buffers(&mut self, time: Ticks, processors: u16) -> bool {
+        if !std::mem::take(&mut self.is_pending) {
             return false;
         }
-        self.early_buffers += 1;
-        self.last = Some(time);
-        true
-    }
-
-    fn is_allowed(&self, time: Ticks) -> bool {
         let is_spaced = match self.last {
             Some(last) => time.saturating_since(last) >= self.spacing,
             None => true,
         };
-        is_spaced && self.early_buffers < MAX_EARLY_BUFFERS
+        if !is_spaced || !self.may_end_buffers(processors) {
+            return false;
+        }
+        self.last = Some(time);
+        true
+    }
+
+    /// Whether the buffers of so many processors may end early. Counts them.
+    pub fn may_end_buffers(&mut self, processors: u16) -> bool {
+        let early_buffers = self.early_buffers + u32::from(processors);
+        if early_buffers > MAX_EARLY_BUFFERS {
+            return false;
+        }
+        self.early_buffers = early_buffers;
+        true
     }
 }

@@ -44,8 +44,9 @@ mod writer;
 use std::io::Read;
 
 use etl_format::write::{Finished, Output};
-use etl_nettrace::{Limits, Mode, Options, Order, Reader};
+use etl_nettrace::{Options, Order, Reader};
 
+pub use etl_nettrace::{Damage, Limits, Mode};
 pub use header::SESSION_NAME;
 pub use report::ConversionReport;
 use writer::RecordWriter;

@@ -79,6 +79,9 @@ impl<O: Output> RecordWriter<O> {
                 continue;
             }
             self.session.add_losses(0, 1);
+            if !self.loss_places.may_end_buffers(self.used_processors) {
+                continue;
+            }
             for processor in 0..self.used_processors {
                 self.session
                     .carry_losses(processor, BufferFlags::BUFFER_LOST)?;
@@ -176,7 +179,8 @@ impl<O: Output> RecordWriter<O> {
         self.report.events += 1;
         self.latest = self.latest.max(timestamp);
         self.used_processors = self.used_processors.max(processor + 1);
-        if self.loss_places.ends_buffers(timestamp) {
+        let processors = self.used_processors;
+        if self.loss_places.ends_buffers(timestamp, processors) {
             self.write_buffers()?;
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! EventPipe streams as traces.
 
 mod made;
+mod opened;
 mod recorded;
 
 #[allow(dead_code, reason = "other tests need more of it")]
