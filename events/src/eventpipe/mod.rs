@@ -104,7 +104,7 @@ pub fn convert<O: Output>(
     let mut reader = Reader::with_options(source, &options)?;
     let mut writer = RecordWriter::new(output, reader.header())?;
     loop {
-        writer.add_damage(reader.damage())?;
+        writer.add_damage(reader.damage(), reader.cut_offset())?;
         let Some(item) = reader.next_item()? else {
             break;
         };

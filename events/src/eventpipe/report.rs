@@ -1,9 +1,10 @@
 //! What a conversion did.
 
 use etl_nettrace::Damage;
+use serde::{Serialize, Serializer};
 
-/// What a conversion of a stream wrote, lost and left out.
-#[derive(Clone, Debug, Default)]
+/// What a conversion of a stream wrote, lost and left out. `docs/nettrace.md` describes its JSON.
+#[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct ConversionReport {
     /// The version of the stream's format: 4 or 6.
@@ -29,6 +30,35 @@ pub struct ConversionReport {
     pub is_complete: bool,
     /// If the stream is cut: the number of its bytes.
     pub cut_offset: Option<u64>,
-    /// What could not be read, at most 1,000 faults. The offsets are of the stream.
+    /// What could not be read, at most 1,000 faults; the end of a cut stream is the last one. The
+    /// offsets are of the stream.
+    #[serde(serialize_with = "serialize_damage")]
     pub damage: Vec<Damage>,
+}
+
+impl ConversionReport {
+    /// The damage without the missing end of a cut stream.
+    pub fn damage_before_cut(&self) -> impl Iterator<Item = &Damage> {
+        let cut = self.cut_offset;
+        let damage = self.damage.iter();
+        damage.filter(move |fault| cut != Some(fault.range.end))
+    }
+}
+
+/// A part of a stream that could not be read.
+#[derive(Serialize)]
+struct DamageRow {
+    offset: u64,
+    end: u64,
+    code: &'static str,
+    message: String,
+}
+
+fn serialize_damage<S: Serializer>(damage: &[Damage], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(damage.iter().map(|fault| DamageRow {
+        offset: fault.range.start,
+        end: fault.range.end,
+        code: fault.error.code(),
+        message: fault.error.to_string(),
+    }))
 }

@@ -71,24 +71,33 @@ impl<O: Output> RecordWriter<O> {
     }
 
     /// Adds the damage of the stream so far. A damaged part is a lost buffer before the next event.
-    pub fn add_damage(&mut self, damage: &[Damage]) -> Result<()> {
+    /// `cut_offset` is the end of a stream that is cut.
+    pub fn add_damage(&mut self, damage: &[Damage], cut_offset: Option<u64>) -> Result<()> {
         let new = damage.get(self.reported_damage..).unwrap_or_default();
         for fault in new {
             // Only an event's undefined stack, thread or labels are missing then.
-            if fault.range.is_empty() {
-                continue;
-            }
-            self.session.add_losses(0, 1);
-            if !self.loss_places.may_end_buffers(self.used_processors) {
-                continue;
-            }
-            for processor in 0..self.used_processors {
-                self.session
-                    .carry_losses(processor, BufferFlags::BUFFER_LOST)?;
+            let is_empty = fault.range.is_empty();
+            // Events that are held follow, but nothing is lost before them.
+            let is_cut = cut_offset == Some(fault.range.end);
+            if !is_empty && !is_cut {
+                self.lose_buffer()?;
             }
         }
         self.report.damage.extend_from_slice(new);
         self.reported_damage = damage.len();
+        Ok(())
+    }
+
+    /// Adds a lost buffer, on a processor that is not known.
+    fn lose_buffer(&mut self) -> Result<()> {
+        self.session.add_losses(0, 1);
+        if !self.loss_places.may_end_buffers(self.used_processors) {
+            return Ok(());
+        }
+        for processor in 0..self.used_processors {
+            self.session
+                .carry_losses(processor, BufferFlags::BUFFER_LOST)?;
+        }
         Ok(())
     }
 

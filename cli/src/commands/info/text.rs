@@ -9,6 +9,7 @@ use crate::escape::one_line;
 use crate::output::size;
 
 use super::Report;
+use crate::commands::convert::stream_text;
 
 /// The text of an unknown value.
 const UNKNOWN: &str = "unknown";
@@ -29,6 +30,9 @@ pub(super) fn render(report: &Report) -> String {
 fn write(report: &Report, out: &mut String) -> fmt::Result {
     let survey = &report.survey;
     writeln!(out, "{}", one_line(&report.file))?;
+    if let Some(stream) = &report.stream {
+        row(out, "stream", &stream_text(stream))?;
+    }
     if survey.header {
         write_header(survey, out)?;
     } else {
@@ -61,7 +65,11 @@ fn write_header(s: &Survey, out: &mut String) -> fmt::Result {
     )?;
     let session = one_line(text(&s.logger_name));
     let file = one_line(text(&s.log_file_name));
-    row(out, "session", &format!("\"{session}\" in {file}"))?;
+    let place = match file.is_empty() {
+        true => String::new(),
+        false => format!(" in {file}"),
+    };
+    row(out, "session", &format!("\"{session}\"{place}"))?;
     let version = text(&s.log_version);
     let mode = text(&s.mode);
     let dialect = value(s.dialect);

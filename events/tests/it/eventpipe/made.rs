@@ -78,6 +78,10 @@ fn a_cut_stream_is_an_unclosed_trace_with_all_its_events() {
     assert_eq!(lines(trace.clone()).len(), 2);
     let trace = Trace::open(trace.as_slice(), &Options::default()).unwrap();
     assert!(!trace.header().is_closed());
+    // The end is missing, but nothing before it.
+    assert_eq!(report.damage_before_cut().count(), 0);
+    let is_loss = |note: &Note| matches!(note, Note::BufferLostBefore { .. });
+    assert!(!trace.notes().iter().any(is_loss), "{:?}", trace.notes());
 }
 
 #[test]
