@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use etl_format::cursor::Cursor;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
-use etl_format::{Ticks, file_name};
+use etl_format::{ProcessId, Ticks, file_name};
 use etl_schema::providers::{DOTNET_EVENT_PIPE, UNIVERSAL_SYSTEM};
 
 use super::Machine;
+use super::changes::{Change, Life};
 use super::names::text;
 
 /// The channel of events that describe themselves, as all events of this module do.
@@ -28,6 +29,34 @@ enum ProcessEvent<'a> {
         is_start: bool,
     },
     Ended,
+    /// A file that is mapped into its memory, for execution.
+    Mapping(Mapping<'a>),
+}
+
+/// A file in the memory of a process.
+struct Mapping<'a> {
+    start: u64,
+    size: u64,
+    path: Cow<'a, str>,
+}
+
+impl<'a> Mapping<'a> {
+    /// By the payload of its event: its number, its first and its last address, the offset in the
+    /// file, and the path after a length.
+    fn of(payload: &'a [u8]) -> Option<Self> {
+        let mut cursor = Cursor::new(payload);
+        cursor.take(8)?;
+        let start = cursor.u64()?;
+        let last = cursor.u64()?;
+        cursor.take(8)?;
+        let len = cursor.u16()?;
+        let path = cursor.take(len.into())?;
+        Some(Mapping {
+            start,
+            size: last.checked_sub(start)?.checked_add(1)?,
+            path: String::from_utf8_lossy(path),
+        })
+    }
 }
 
 impl<'a> ProcessEvent<'a> {
@@ -42,6 +71,7 @@ impl<'a> ProcessEvent<'a> {
                 b"ProcessCreate" => ProcessEvent::named(payload, true),
                 b"ExistingProcess" => ProcessEvent::named(payload, false),
                 b"ProcessExit" => Some(ProcessEvent::Ended),
+                b"ProcessMapping" => Mapping::of(payload).map(ProcessEvent::Mapping),
                 _ => None,
             },
             _ => None,
@@ -90,6 +120,9 @@ impl Machine {
         let Some(event) = ProcessEvent::of(record, header) else {
             return;
         };
+        if let ProcessEvent::Mapping(mapping) = event {
+            return self.mapped_file(header.process_id, &mapping, timestamp);
+        }
         let keeps_texts = self.names.is_some();
         let index = self.process_index(header.process_id);
         let Some(process) = self.processes.get_mut(index.get()) else {
@@ -109,6 +142,27 @@ impl Machine {
                 }
             }
             ProcessEvent::Ended => process.ended = Some(timestamp),
+            ProcessEvent::Mapping(_) => {}
+        }
+    }
+
+    /// A file that is mapped into the memory of a process: an image.
+    fn mapped_file(&mut self, pid: ProcessId, mapping: &Mapping<'_>, timestamp: Ticks) {
+        let units = mapping.path.encode_utf16();
+        let path: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
+        let process = self.process_index(pid);
+        let tag = self.add_image(pid, mapping.start, &path, false);
+        if let Some(names) = &mut self.names {
+            names.image(tag.id, &path);
+        }
+        self.changed(|| Change::Image {
+            life: Life::Begun,
+            process,
+            image: tag.id,
+        });
+        if let Some(process) = self.processes.get_mut(process.get()) {
+            let Mapping { start, size, .. } = *mapping;
+            process.images.add(start, size, Some(timestamp), tag);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::{Add, AddAssign};
 
 use etl_format::constants::hook;
 use etl_format::cursor::Bytes;
-use etl_format::read::{EventHeader, Record};
+use etl_format::read::Record;
 use etl_schema::providers::DOTNET_SAMPLE_PROFILER;
 
 use crate::counted::Span;
@@ -62,8 +62,8 @@ pub struct Intervals {
 impl Intervals {
     /// Keeps the interval that a record states. Returns whether it is the first one.
     pub fn record(&mut self, record: &Record<'_>, time: Ticks) -> bool {
-        if let Some(header) = record.event() {
-            return self.event(&header);
+        if record.is_event() {
+            return self.event(record);
         }
         let Some(hook @ (hook::SET_INTERVAL | hook::COLLECTION_START | hook::COLLECTION_END)) =
             record.hook()
@@ -95,8 +95,8 @@ impl Intervals {
     }
 
     /// Keeps the interval of the sampling thread of .NET. Returns whether it is the first one.
-    fn event(&mut self, header: &EventHeader) -> bool {
-        if header.provider != DOTNET_SAMPLE_PROFILER || !self.list.is_empty() {
+    fn event(&mut self, record: &Record<'_>) -> bool {
+        if !self.list.is_empty() || record.provider() != Some(DOTNET_SAMPLE_PROFILER) {
             return false;
         }
         self.list.push((Ticks::MIN, DOTNET_INTERVAL));

@@ -35,7 +35,7 @@ const MAX_MAPPED: u64 = 32 << 20;
 
 /// The arguments of every command that reads a trace.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Input (.etl, or packed: .etl.zip, .gz, .zst)")]
+#[command(next_help_heading = "Input (.etl or .nettrace, or packed: .zip, .gz, .zst)")]
 pub(crate) struct InputArgs {
     /// Read this file of a ZIP archive; needed if the archive contains several traces
     #[arg(long, value_name = "NAME")]

@@ -99,9 +99,10 @@ impl Input {
     ///
     /// # Errors
     /// If it is not a trace, if it has neither a header event nor a record, and for damage in strict
-    /// mode.
+    /// mode, also of the EventPipe stream that it was.
     pub fn trace(&mut self, options: &Options) -> Result<(Trace<AnySource<'_>>, &About), Failure> {
         self.ensure_records()?;
+        self.about.check_stream(options.mode)?;
         let Input {
             about,
             input,

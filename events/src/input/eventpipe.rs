@@ -33,10 +33,12 @@ impl From<ConvertError> for Error {
         match &error {
             ConvertError::Read(read) => match &read.kind {
                 ErrorKind::Io(io) => Error::from(&**io),
-                ErrorKind::Limit { .. } => Error::new(read.to_string()).advise(Advice::RaiseMemory),
-                ErrorKind::Truncated { .. } => Error::new(read.to_string())
-                    .hint_text("copy the file again: it ends before its first event"),
-                _ => Error::new(read.to_string()),
+                ErrorKind::Limit { .. } => unreadable(read).advise(Advice::RaiseMemory),
+                ErrorKind::Version { found, remedy } => Error::new(format!(
+                    "EventPipe streams of format version {found} are not supported"
+                ))
+                .hint_text(remedy),
+                _ => unreadable(read).hint_text("copy the file again: it may be incomplete"),
             },
             ConvertError::Write(write) => match &write.kind {
                 etl_format::ErrorKind::Io(io) => Error::from(&**io),
@@ -44,4 +46,10 @@ impl From<ConvertError> for Error {
             },
         }
     }
+}
+
+fn unreadable(error: &etl_nettrace::Error) -> Error {
+    Error::new(format!(
+        "this EventPipe stream (.nettrace) cannot be read: {error}"
+    ))
 }

@@ -31,7 +31,12 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
     let survey = &report.survey;
     writeln!(out, "{}", one_line(&report.file))?;
     if let Some(stream) = &report.stream {
-        row(out, "stream", &stream_text(stream))?;
+        let mut text = stream_text(stream);
+        // The header of a session that was not closed does not count them.
+        if !stream.is_complete && stream.events_lost > 0 {
+            text += &format!(", {} lost", plural(stream.events_lost, "event", "events"));
+        }
+        row(out, "stream", &text)?;
     }
     if survey.header {
         write_header(survey, out)?;

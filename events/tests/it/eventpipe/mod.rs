@@ -1,5 +1,6 @@
 //! EventPipe streams as traces.
 
+mod hostile;
 mod made;
 mod opened;
 mod recorded;

@@ -50,14 +50,14 @@ fn a_fault_of_a_stream_is_reported_with_its_offset() {
     let stream = sample();
     let options = InputOptions::default();
     let error = opened(stream[..20].to_vec(), &options).unwrap_err();
-    assert!(error.to_string().starts_with("at offset 0x"), "{error}");
+    assert!(error.to_string().contains(": at offset 0x"), "{error}");
 
     let mut strict = InputOptions::default();
     strict.unpacker.eventpipe.mode = Mode::Strict;
     let cut = stream.len() - 1;
     let error = opened(stream[..cut].to_vec(), &strict).unwrap_err();
-    let place = format!("at offset {cut:#x}: ");
-    assert!(error.to_string().starts_with(&place), "{error}");
+    let place = format!(": at offset {cut:#x}: ");
+    assert!(error.to_string().contains(&place), "{error}");
 }
 
 #[test]

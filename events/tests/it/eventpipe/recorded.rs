@@ -24,14 +24,14 @@ fn streams() -> Vec<PathBuf> {
     streams
 }
 
-pub fn unpacked(path: &Path) -> Vec<u8> {
+fn unpacked(path: &Path) -> Vec<u8> {
     let file = std::fs::File::open(path).unwrap();
     let mut bytes = Vec::new();
     GzDecoder::new(file).read_to_end(&mut bytes).unwrap();
     bytes
 }
 
-fn stream(name: &str) -> Vec<u8> {
+pub fn stream(name: &str) -> Vec<u8> {
     unpacked(&traces().join("nettrace").join(name))
 }
 
