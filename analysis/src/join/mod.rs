@@ -68,7 +68,7 @@ fn is_wide(record: &Record<'_>) -> bool {
 }
 
 /// Whether an event of a provider of samples is one. The runtime takes samples of all managed
-/// threads, waiting ones included; one_collect takes those of `perf`, which are of running threads.
+/// threads, waiting ones included; one_collect records the samples of `perf`, of running threads.
 fn is_sample(record: &Record<'_>, provider: Guid) -> bool {
     provider == DOTNET_SAMPLE_PROFILER || event_name(record) == Some(b"cpu")
 }

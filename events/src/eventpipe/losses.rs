@@ -5,8 +5,8 @@ use etl_format::Ticks;
 /// The most buffers that end early. Each makes the file larger by up to a buffer.
 const MAX_EARLY_BUFFERS: u32 = 1024;
 
-/// Decides which losses end the buffers. A loss is flagged in its buffer, so its place is as precise
-/// as the buffer is short.
+/// Decides which losses end the buffers. A loss is flagged in its buffer, so a short buffer makes
+/// its place precise.
 #[derive(Debug)]
 pub(super) struct LossPlaces {
     /// The least time between two losses that end the buffers: a tenth of a second.

@@ -22,8 +22,8 @@
 //!
 //! # What becomes what
 //! * Provider, id, version, level, keywords, process, thread, time, activities and payload are
-//!   unchanged. A provider that the stream names without its GUID has the GUID that follows from its
-//!   name, as in ETW.
+//!   unchanged. A provider that the stream names without its GUID has the GUID of its name, as in
+//!   ETW.
 //! * An event that the stream describes gets the extended items of a TraceLogging event, with the
 //!   names and types of its fields. Types that TraceLogging does not have are encoded again.
 //! * The stream does not describe the events of the runtime. The tables have their names, opcodes,
@@ -89,8 +89,8 @@ pub enum ConvertError {
 /// Converts a stream to a trace.
 ///
 /// # Errors
-/// When the stream is of a version that is not supported, when reading or writing fails, when a limit
-/// would be exceeded, and with [`Mode::Strict`] at the first damage.
+/// When the stream is of a version that is not supported, when reading or writing fails, when a
+/// limit would be exceeded, and with [`Mode::Strict`] at the first damage.
 pub fn convert<O: Output>(
     source: impl Read,
     output: O,

@@ -21,8 +21,8 @@ pub struct ConversionReport {
     pub too_long: u64,
     /// Events that are not written because their id, version or level is larger than a record's.
     pub out_of_range: u64,
-    /// Events with a field that neither the stream nor TraceLogging can describe. Their fields up to
-    /// this one are described.
+    /// Events with a field that TraceLogging cannot describe. Only the fields before it are
+    /// described.
     pub undescribed: u64,
     /// Events that are earlier than the start of the stream. They have the time of the start.
     pub before_start: u64,

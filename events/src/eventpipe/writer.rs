@@ -14,8 +14,8 @@ use super::report::ConversionReport;
 
 /// The longest record.
 const MAX_RECORD: usize = 0xffff;
-/// More than a record has without its payload, its stack and its description: 80 bytes of header, and
-/// up to 24 bytes for each of five extended items.
+/// More than a record has without its payload, its stack and its description: 80 bytes of header,
+/// and up to 24 bytes for each of five extended items.
 const RECORD_OVERHEAD: usize = 0x100;
 
 /// Writes the events of a stream as records of a session.

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use etl_format::ThreadId;
 use etl_format::read::{EventHeader, ExtendedItem, Options as TraceOptions, Order, Record, Trace};
 use etl_nettrace::{Event, Item, LossTracker, Options, Reader};
-use etl_test_support::{needs, traces};
+use etl_test_support::{foreign, needs, traces};
 use flate2::read::GzDecoder;
+use serde_json::Value;
 
 use super::{Converted, converted, fields_text};
 
@@ -214,6 +215,53 @@ fn events_of_event_sources_describe_themselves() {
         assert!(fields.note().is_exact(), "{provider} {}", event.name());
     }
     assert!(described > 100, "{described}");
+}
+
+/// Whether two values are equal. A number with 4 bytes has more digits in the other reader.
+fn equal(ours: &Value, theirs: &Value) -> bool {
+    match (ours, theirs) {
+        (Value::Number(ours), Value::Number(theirs)) => {
+            ours == theirs || ours.as_f64().unwrap() as f32 == theirs.as_f64().unwrap() as f32
+        }
+        (Value::Array(ours), Value::Array(theirs)) => {
+            ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(a, b)| equal(a, b))
+        }
+        (Value::Object(ours), Value::Object(theirs)) => {
+            let is_same = |name: &String, value| ours.get(name).is_some_and(|a| equal(a, value));
+            ours.len() == theirs.len() && theirs.iter().all(|(name, value)| is_same(name, value))
+        }
+        _ => ours == theirs,
+    }
+}
+
+#[needs(traces, python)]
+#[test]
+fn fields_have_the_values_that_an_independent_reader_decodes() {
+    let judge = traces().join("../judges/nettrace.py");
+    let path = traces().join("nettrace/8.0-eventsource.nettrace.gz");
+    let theirs = foreign("nettrace_fields.py", &[judge, path.clone()]);
+    let theirs = theirs[0].as_array().unwrap();
+    let Converted { trace, .. } = converted(&unpacked(&path));
+    let mut trace = etl_events::from_bytes(trace).unwrap();
+    let mut reader = trace.events();
+    let header = reader.next().unwrap().unwrap();
+    assert_eq!(header.provider(), "EventTrace");
+    let mut events = 0;
+    let mut compared = 0;
+    while let Some(event) = reader.next().unwrap() {
+        let their = &theirs[events];
+        events += 1;
+        if their.is_null() {
+            continue;
+        }
+        compared += 1;
+        assert_eq!(event.name(), their["name"].as_str().unwrap());
+        let ours: Value = event.deserialize().unwrap();
+        let fields = &their["fields"];
+        assert!(equal(&ours, fields), "{}: {ours} {fields}", event.name());
+    }
+    assert_eq!(events, theirs.len());
+    assert_eq!(compared, 187);
 }
 
 #[needs(traces)]
