@@ -41,8 +41,8 @@ impl Unpacker {
         opened.map_err(|error| error.unpacked_from(Some(&from)))
     }
 
-    /// Opens bytes that are not packed, and converts an EventPipe stream. `from` is the archive from
-    /// which they were unpacked.
+    /// Opens bytes that are not packed, and converts an EventPipe stream. `from` is the archive
+    /// from which they were unpacked.
     fn open_unpacked(&self, peeked: Peeked, from: Option<String>) -> Result<Unpacked, Error> {
         if sniff::is_eventpipe(&peeked.head) {
             let Converted { trace, conversion } = convert_stream(peeked.bytes, self)?;

@@ -179,7 +179,7 @@ fn the_same_stream_becomes_the_same_trace() {
 
 #[needs(traces)]
 #[test]
-fn events_of_the_runtime_have_the_names_and_fields_of_the_tables() {
+fn events_of_the_runtime_are_described_by_the_tables() {
     let Converted { trace, .. } = converted(&stream("10.0-1CCBD-5.nettrace.gz"));
     let mut trace = etl_events::from_bytes(trace).unwrap();
     let mut events = trace
