@@ -96,8 +96,8 @@ impl EventKind {
             is_undescribed: false,
         };
         if let Some(event) = table_event(&kind) {
-            kind.descriptor.opcode = event.schema.opcode.value as u8;
-            kind.descriptor.task = event.schema.task.value as u16;
+            kind.descriptor.opcode = event.schema.opcode.value;
+            kind.descriptor.task = event.schema.task.value;
         } else if let Some(fixed) = FixedEvent::of(metadata) {
             kind.describe(metadata, fixed.name, fixed.layout);
         } else if !metadata.name.is_empty() || !metadata.fields.is_empty() {

@@ -205,11 +205,9 @@ impl<O: Output> RecordWriter<O> {
     pub fn close(mut self) -> Result<Finished<O, ConversionReport>> {
         self.report.is_complete = true;
         let latest = etl_nettrace::Ticks::new(self.latest.get());
-        let end = match self.trace.file_time(latest) {
-            // The time is rounded down, and a trace that ends when it starts would not be closed.
-            Some(end) => Some(FileTime::new(end.get().saturating_add(1))),
-            None => None,
-        };
+        let end = self.trace.file_time(latest);
+        // The time is rounded down, and a trace that ends when it starts would not be closed.
+        let end = end.map(|end| FileTime::new(end.get().saturating_add(1)));
         let finished = self.session.close(end)?;
         Ok(Finished {
             output: finished.output,

@@ -2,7 +2,7 @@
 
 use etl_events::eventpipe::{ConvertError, ConvertOptions, convert};
 use etl_format::Guid;
-use etl_format::read::{Note, Options, Trace};
+use etl_format::read::{Note, Options, Order, Trace};
 use etl_nettrace::Mode;
 
 use super::write::{
@@ -90,6 +90,25 @@ fn a_stream_without_events_is_a_closed_trace() {
     assert_eq!((report.events, report.is_complete), (0, true));
     let trace = Trace::open(trace.as_slice(), &Options::default()).unwrap();
     assert!(trace.header().is_closed());
+}
+
+#[test]
+fn an_event_later_in_the_stream_keeps_its_earlier_time() {
+    let mut stream = stream_of(&[], &[event(5, &[]), event(6, &[])]);
+    stream.block("SPBlock", &write::sequence_point(START_TICKS + 9_000, &[]));
+    // No writer puts an event after a sequence point that is later.
+    stream.events(&[event(2, &[]), event(7, &[])]);
+    let Converted { trace, report } = converted(&stream.finish());
+    assert_eq!(report.events, 4);
+    let mut trace = Trace::open(trace.as_slice(), &Options::default()).unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
+    let mut times = Vec::new();
+    while let Some(record) = records.next_record().unwrap() {
+        if record.is_event() {
+            times.push(record.timestamp().get() - START_TICKS as i64);
+        }
+    }
+    assert_eq!(times, [2_000, 5_000, 6_000, 7_000]);
 }
 
 #[test]
