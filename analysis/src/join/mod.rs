@@ -17,6 +17,7 @@ use etl_format::{Guid, ProcessId, ThreadId, Ticks};
 use std::collections::VecDeque;
 
 use etl_format::constants::{PointerSize, hook};
+use etl_format::cursor::Bytes;
 use etl_format::read::{ExtendedItem, Header, Record};
 use etl_schema::providers::{DOTNET_SAMPLE_PROFILER, UNIVERSAL_EVENTS};
 use etl_schema::views::clr::ClrProvider;
@@ -57,6 +58,10 @@ enum Part<'a> {
     Key(u64, bool),
 }
 
+/// The type of a sample of .NET that has no valid stack. The other types say whether the thread was
+/// in managed code.
+const SAMPLE_FAILED: u32 = 0;
+
 /// The first address of the kernel.
 fn kernel_begins(is_wide: bool) -> u64 {
     if is_wide { 1 << 63 } else { 1 << 31 }
@@ -70,7 +75,10 @@ fn is_wide(record: &Record<'_>) -> bool {
 /// Whether an event of a provider of samples is one. The runtime takes samples of all managed
 /// threads, waiting ones included; one_collect records the samples of `perf`, of running threads.
 fn is_sample(record: &Record<'_>, provider: Guid) -> bool {
-    provider == DOTNET_SAMPLE_PROFILER || event_name(record) == Some(b"cpu")
+    if provider == DOTNET_SAMPLE_PROFILER {
+        return record.payload().u32_at(0) != Some(SAMPLE_FAILED);
+    }
+    event_name(record) == Some(b"cpu")
 }
 
 /// The addresses behind a key.
