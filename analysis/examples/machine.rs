@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut recording = Recording::open(sources)?;
     let mut counts = Counts::default();
     let machine = Analysis::new()
-        .names(true)
+        .with_names()
         .run(&mut recording, &mut counts)?;
     processes(&machine);
     println!(

@@ -305,8 +305,8 @@ pub struct Frames<'a> {
     pub kernel: &'a [u64],
     /// In the process, innermost first.
     pub user: &'a [u64],
-    /// Whether a part is missing: its key is not defined, or it did not come before the memory limits
-    /// were reached.
+    /// Whether a part is missing: its key is not defined, or it did not come before the memory
+    /// limits were reached.
     pub is_partial: bool,
 }
 

@@ -35,8 +35,8 @@ impl RecordOwner {
 }
 
 /// The process and the thread that a record is about: from its header, or for a sample or a stack
-/// the process and the thread that ran. A sample states only the thread. Ids with all bits set, which
-/// some classic events have, mean that the id is unknown.
+/// the process and the thread that ran. A sample states only the thread. Ids with all bits set,
+/// which some classic events have, mean that the id is unknown.
 #[must_use]
 #[inline]
 pub fn owner(record: &Record<'_>) -> RecordOwner {

@@ -105,7 +105,7 @@ impl Analysis {
     ) -> Result<EventsByProcess> {
         let mut counts = Counts::default();
         // Names of threads are kept with the others.
-        let mut machine = self.names(true).read(recording, |pass, readers| {
+        let mut machine = self.with_names().read(recording, |pass, readers| {
             counts = Counts::default();
             let Pass {
                 timeline,

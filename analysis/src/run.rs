@@ -129,7 +129,7 @@ impl<S: Source> Recording<S> {
 /// let bytes = Session::in_memory(header)?.finish()?;
 ///
 /// let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
-/// let machine = Analysis::new().names(true).threads(2).run(&mut recording, &mut ())?;
+/// let machine = Analysis::new().with_names().threads(2).run(&mut recording, &mut ())?;
 /// assert_eq!(machine.records(), 1, "the header event is the only record");
 /// assert!(machine.losses().is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -156,33 +156,39 @@ impl Analysis {
         Analysis { threads, ..self }
     }
 
-    /// Whether the machine keeps the names of methods, modules, assemblies, domains and images:
-    /// some 100 bytes for each, and each text once.
+    /// The machine keeps the names of methods, modules, assemblies, domains and images: about 100
+    /// bytes for each, and each text once.
     #[must_use]
-    pub fn names(self, names: bool) -> Self {
-        Analysis { names, ..self }
-    }
-
-    /// Whether stale records are read ([`Record::is_stale`]). By default they are not: they are copies
-    /// of other records of the trace.
-    #[must_use]
-    pub fn stale(self, stale: bool) -> Self {
-        Analysis { stale, ..self }
-    }
-
-    /// Whether the addresses of samples and stacks are counted by their owners
-    /// ([`Machine::tallies`], [`Machine::unresolved`]). By default they are. If most addresses
-    /// differ, that takes about as long as all other work.
-    #[must_use]
-    pub fn addresses(self, addresses: bool) -> Self {
+    pub fn with_names(self) -> Self {
         Analysis {
-            without_addresses: !addresses,
+            names: true,
             ..self
         }
     }
 
-    /// Reads all records of a recording in time order, and shows them to `observer`. Damage does not
-    /// end the reading.
+    /// Also reads stale records ([`Record::is_stale`]), which are copies of other records of the
+    /// trace.
+    #[must_use]
+    pub fn with_stale_records(self) -> Self {
+        Analysis {
+            stale: true,
+            ..self
+        }
+    }
+
+    /// Does not count the addresses of samples and stacks by their owners ([`Machine::tallies`],
+    /// [`Machine::unresolved`]). If most addresses differ, counting takes about as long as all
+    /// other work.
+    #[must_use]
+    pub fn without_addresses(self) -> Self {
+        Analysis {
+            without_addresses: true,
+            ..self
+        }
+    }
+
+    /// Reads all records of a recording in time order, and shows them to `observer`. Damage does
+    /// not end the reading.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -234,8 +240,8 @@ impl Analysis {
     }
 
     /// As [`Analysis::run`], for observers that need neither records together with the machine nor
-    /// joined stacks. With two or more threads, `records` runs on the thread that reads, and `state`
-    /// on the thread that keeps the machine.
+    /// joined stacks. With two or more threads, `records` runs on the thread that reads, and
+    /// `state` on the thread that keeps the machine.
     ///
     /// # Errors
     /// As [`Analysis::run`].

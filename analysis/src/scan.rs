@@ -46,8 +46,8 @@ impl Scan {
         }
     }
 
-    /// Passes what the machine needs of a record to `sink`. Each kind of step has its own call, into
-    /// which the code of the sink is inlined.
+    /// Passes what the machine needs of a record to `sink`. Each kind of step has its own call,
+    /// into which the code of the sink is inlined.
     #[inline(always)]
     pub fn record(
         &mut self,

@@ -19,7 +19,7 @@ use crate::{Error, Result};
 ///
 /// /// The processes `Orders.exe`, and the processes that they started.
 /// fn orders(machine: &Machine) -> Result<Vec<&str>, UnknownProcess> {
-///     let selected = ProcessSelector::new(["Orders"]).children(true).select(machine)?;
+///     let selected = ProcessSelector::new(["Orders"]).with_children().select(machine)?;
 ///     let processes = selected.iter().filter_map(|&index| machine.process(index));
 ///     Ok(processes.map(|process| process.name()).collect())
 /// }
@@ -150,8 +150,11 @@ impl ProcessSelector {
 
     /// Also selects child processes, recursively.
     #[must_use]
-    pub fn children(self, children: bool) -> Self {
-        ProcessSelector { children, ..self }
+    pub fn with_children(self) -> Self {
+        ProcessSelector {
+            children: true,
+            ..self
+        }
     }
 
     /// Whether no process is named.
@@ -430,7 +433,10 @@ mod tests {
     }
 
     fn select(processes: &[Process], names: &[&str], children: bool) -> Vec<usize> {
-        let selector = ProcessSelector::new(names.iter().copied()).children(children);
+        let mut selector = ProcessSelector::new(names.iter().copied());
+        if children {
+            selector = selector.with_children();
+        }
         let selected = selector.select_of(processes).unwrap();
         selected.into_iter().map(ProcessIndex::get).collect()
     }

@@ -1,8 +1,8 @@
 //! Steps: the parts of records that the machine needs.
 //!
 //! [`Scan`](crate::scan::Scan) finds the step of each record, and the machine is changed by it: on
-//! the same thread, or on a second one. The step of most records is a few words, so that little goes
-//! from one thread to the other. The other records go as they are.
+//! the same thread, or on a second one. The step of most records is a few words, so that little
+//! goes from one thread to the other. The other records go as they are.
 
 use etl_format::constants::PointerSize;
 use etl_format::read::{Record, RecordBatch};
@@ -67,8 +67,8 @@ impl ClrHead {
     }
 }
 
-/// Receives steps with their times. A trait, not a closure: its method can be inlined everywhere, so
-/// that no step is put together only to be taken apart.
+/// Receives steps with their times. A trait, not a closure: its method can be inlined everywhere,
+/// so that no step is put together only to be taken apart.
 pub(crate) trait StepSink {
     fn step(self, step: Step<'_>, time: Ticks);
 }

@@ -2,9 +2,9 @@
 //!
 //! A rundown at the end of a recording explains the samples before it, so addresses are looked up
 //! after the recording was read: [`Machine::symbols`] finds the owner of an address at a time. Code
-//! that was unloaded and the code that was loaded there later are two owners. The owner is a method,
-//! if an event places one there at that time; else an image of the process, else an image of the
-//! kernel.
+//! that was unloaded and the code that was loaded there later are two owners. The owner is a
+//! method, if an event places one there at that time; else an image of the process, else an image
+//! of the kernel.
 //!
 //! ```no_run
 //! use etl_analysis::symbols::Symbol;
@@ -14,7 +14,7 @@
 //!
 //! let file = FileSource::new(std::fs::File::open("trace.etl")?)?;
 //! let mut recording = Recording::open([(file, "trace.etl")])?;
-//! let machine = Analysis::new().names(true).run(&mut recording, &mut ())?;
+//! let machine = Analysis::new().with_names().run(&mut recording, &mut ())?;
 //! // A process id, an address, and the time of the record that names it.
 //! match machine.symbols().at(ProcessId::new(4312), 0x7ffd_1234_5678, Ticks::new(15_223_344)) {
 //!     Some(Symbol::Method(method)) => {
@@ -208,7 +208,7 @@ impl fmt::Display for Symbol<'_> {
 
 impl Machine {
     /// Finds what is at addresses. Names are empty unless
-    /// [`Analysis::names`](crate::Analysis::names) keeps them.
+    /// [`Analysis::names`](crate::Analysis::with_names) keeps them.
     #[must_use]
     pub fn symbols(&self) -> Symbols<'_> {
         let mut spaces = Vec::with_capacity(self.processes.len());

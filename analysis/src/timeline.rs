@@ -115,8 +115,8 @@ impl Timeline {
             .map_or(raw, |clock| Ticks::new(clock.time(raw).get()))
     }
 
-    /// The clock by which raw timestamps of a file become calendar times that agree with the times of
-    /// the other files. Its start may be the start of another file.
+    /// The clock by which raw timestamps of a file become calendar times that agree with the times
+    /// of the other files. Its start may be the start of another file.
     #[must_use]
     pub fn clock_of(&self, source: usize) -> Clock {
         self.clocks

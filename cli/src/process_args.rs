@@ -26,7 +26,12 @@ impl ProcessArgs {
 
     /// The selection of the arguments.
     pub fn selector(&self) -> ProcessSelector {
-        ProcessSelector::new(&self.process).children(self.children)
+        let selector = ProcessSelector::new(&self.process);
+        if self.children {
+            selector.with_children()
+        } else {
+            selector
+        }
     }
 
     /// The values of --process, in the order of the command line.

@@ -1,4 +1,5 @@
-//! The arguments of the commands that analyse traces, and the pass over the traces as one recording.
+//! The arguments of the commands that analyse traces, and the pass over the traces as one
+//! recording.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -23,8 +24,8 @@ use crate::threads::ThreadArgs;
 /// The traces to analyse, and which part of them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordingArgs {
-    /// Trace to read; `-` is standard input. Several traces are read as one recording: for example a
-    /// trace of the kernel and a trace of the CLR
+    /// Trace to read; `-` is standard input. Several traces are read as one recording: for example
+    /// a trace of the kernel and a trace of the CLR
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// Accepted because `etlkit verify` has it: several traces are always read together
@@ -35,8 +36,8 @@ pub(crate) struct RecordingArgs {
     /// Select the thread with this id; may be repeated
     #[arg(long, value_name = "TID", value_parser = filter::thread_id)]
     pub thread: Vec<ThreadId>,
-    /// Select events at or after TIME: seconds since the start (1.5), a duration since then (250ms),
-    /// or UTC (2020-07-29T00:07:01Z)
+    /// Select events at or after TIME: seconds since the start (1.5), a duration since then
+    /// (250ms), or UTC (2020-07-29T00:07:01Z)
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     from: Option<String>,
     /// Select events before TIME
@@ -194,8 +195,8 @@ impl RecordingArgs {
         let progress = Progress::of_traces(recording.files().iter().map(|file| &file.trace));
         let mut observers = (observer(range, selected), ShownProgress(progress));
         let machine = Analysis::new()
-            .names(true)
-            .addresses(false)
+            .with_names()
+            .without_addresses()
             .threads(self.threads.count())
             .run(&mut recording, &mut observers)
             .map_err(|error| failure(&abouts, error))?;

@@ -129,8 +129,9 @@ enum Target {
 }
 
 impl Sink {
-    /// Opens the output of a command: `content` is its content in words. `inputs` are the files that
-    /// the command reads: they are never overwritten, by any name or link, not even with `--force`.
+    /// Opens the output of a command: `content` is its content in words. `inputs` are the files
+    /// that the command reads: they are never overwritten, by any name or link, not even with
+    /// `--force`.
     ///
     /// # Errors
     /// If the output is one of the inputs, exists without `--force`, or cannot be created.

@@ -194,8 +194,8 @@ fn admit(session: &mut Enablement, event: &EventKey) {
     }
 }
 
-/// Changes a session so that it does not get the event: by one part of the rule, or by the next part
-/// that can refuse it.
+/// Changes a session so that it does not get the event: by one part of the rule, or by the next
+/// part that can refuse it.
 fn refuse(session: &mut Enablement, event: &EventKey, first_part: usize) {
     let keyword = event.keyword;
     let other_keyword = lowest(!keyword);

@@ -137,12 +137,11 @@ impl Clock {
     #[inline]
     pub fn time(&self, timestamp: Ticks) -> FileTime {
         // The usual clock today ticks in FILETIME units and needs no 128-bit division.
-        if self.frequency == FILETIME_PER_SECOND.unsigned_abs() {
-            if let Some(since) = timestamp.get().checked_sub(self.start_timestamp.get())
-                && let Some(time) = self.start_time.get().checked_add(since)
-            {
-                return FileTime::new(time);
-            }
+        if self.frequency == FILETIME_PER_SECOND.unsigned_abs()
+            && let Some(since) = timestamp.get().checked_sub(self.start_timestamp.get())
+            && let Some(time) = self.start_time.get().checked_add(since)
+        {
+            return FileTime::new(time);
         }
         let since = self.since_start(timestamp, i128::from(FILETIME_PER_SECOND));
         FileTime::new(saturate(i128::from(self.start_time.get()) + since))

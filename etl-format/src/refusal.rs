@@ -28,7 +28,8 @@ pub enum Reason {
         other: u64,
     },
     /// The machine was restarted between the sessions, or it is another machine: the counters do
-    /// not start at the same time. If this is allowed, timestamps are converted by the times of day.
+    /// not start at the same time. If this is allowed, timestamps are converted by the times of
+    /// day.
     #[error("the machine was restarted in between: the counters started {seconds} seconds apart")]
     Boot {
         /// Seconds between the starts of the counters.

@@ -52,12 +52,12 @@ pub fn machine<S: Source, N: Into<String>>(
     records: &mut impl RecordObserver,
 ) -> Result<Machine, etl_analysis::Error> {
     let mut recording = Recording::open_within(traces, limits)?;
-    let analysis = Analysis::new().addresses(false).threads(threads);
+    let analysis = Analysis::new().without_addresses().threads(threads);
     if code == Code::Skip {
         return analysis.run_for_owners(&mut recording, records);
     }
     analysis
-        .names(true)
+        .with_names()
         .run_split(&mut recording, records, &mut ())
 }
 

@@ -72,7 +72,6 @@ impl Request {
             .filter(filter)
             .events(self.conditions.clone())
             .store(files::store())
-
             .batch_rows(self.batch_rows)
             .limits(self.files.limits)
             .threads(self.files.threads);

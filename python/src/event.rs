@@ -19,8 +19,8 @@ use crate::values;
 
 /// An event of a trace.
 ///
-/// An attribute is decoded when it is read, with the schemas that the trace has defined by then. The
-/// event stays valid after its trace is closed.
+/// An attribute is decoded when it is read, with the schemas that the trace has defined by then.
+/// The event stays valid after its trace is closed.
 #[pyclass(frozen, module = "etwkit")]
 pub struct Event {
     chunk: Arc<Chunk>,

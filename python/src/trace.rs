@@ -185,8 +185,10 @@ impl Trace {
                 .threads(files.threads)
                 .limits(files.limits)
                 .processes(processes)
-                .stale(stale)
                 .on_progress(|bytes| callback.add(bytes));
+            if stale {
+                verifier = verifier.with_stale_records();
+            }
             let sources = files.inputs.iter().map(|i| (i.source(), i.name.clone()));
             let report = verifier.verify_together(sources).map_err(|error| {
                 let file = match &error {

@@ -130,8 +130,8 @@ impl Filling {
         }
     }
 
-    /// Adds a value, or null if it does not have the type of the column. Returns the number of bytes
-    /// of a text.
+    /// Adds a value, or null if it does not have the type of the column. Returns the number of
+    /// bytes of a text.
     #[inline]
     fn add(&mut self, cell: Cell<'_>) -> usize {
         let mut is_valid = true;

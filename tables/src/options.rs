@@ -71,8 +71,8 @@ impl Options {
         }
     }
 
-    /// The events that become rows of `events` and of the tables of the events of one kind. In other
-    /// tables, its times, processes and threads select the rows that have them.
+    /// The events that become rows of `events` and of the tables of the events of one kind. In
+    /// other tables, its times, processes and threads select the rows that have them.
     #[must_use]
     pub fn filter(self, filter: Filter) -> Self {
         Options { filter, ..self }

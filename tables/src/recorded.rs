@@ -105,7 +105,7 @@ impl<S: Source> Recorded<S> {
             ..
         } = self.options;
         let mut recording = Recording::open_within([(&mut self.source, trace.clone())], limits)?;
-        let analysis = Analysis::new().addresses(false).threads(threads);
+        let analysis = Analysis::new().without_addresses().threads(threads);
         let schemas = SchemasOfTraces::new(store.clone());
         let mut records = ReadBefore {
             intervals: Intervals::default(),
@@ -113,7 +113,7 @@ impl<S: Source> Recorded<S> {
         };
         let machine = if code {
             analysis
-                .names(true)
+                .with_names()
                 .run_split(&mut recording, &mut records, &mut ())?
         } else {
             analysis.run_for_owners(&mut recording, &mut records)?

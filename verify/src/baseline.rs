@@ -1,4 +1,4 @@
-//! Known findings, which users accept so that only new ones count.
+//! Known findings, which users accept so that only new findings fail a check.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// use etl_verify::{Baseline, Verifier};
 ///
 /// # let trace = etl_schema::testing::snapshot::example();
-/// // `trace` has the bytes of an `.etl` file, of which the end is missing.
+/// // `trace` has the bytes of an `.etl` file without its end.
 /// let trace = &trace[..trace.len() - 100];
 /// let report = Verifier::new().verify(trace, "app.etl")?;
 /// let accepted = Baseline::of(&[report]);
@@ -34,7 +34,7 @@ pub struct Baseline {
     entries: BTreeMap<Key, Entry>,
 }
 
-/// What two recordings of the same findings have in common.
+/// The parts of a finding that are equal in two recordings of the same problem.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Key {
     /// The name of the trace without its directory; null for every trace.
@@ -44,11 +44,11 @@ struct Key {
     process: Option<String>,
 }
 
-/// How much is accepted.
+/// The findings that are accepted for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
     severity: Severity,
-    /// Whether a finding may be decided: one that was undecided may turn out to be worse.
+    /// Whether a decided finding is accepted. An undecided one may turn out to be worse.
     decided: bool,
     count: u64,
 }
@@ -79,17 +79,17 @@ impl Baseline {
         let mut entries: BTreeMap<Key, Entry> = BTreeMap::new();
         for report in reports {
             for finding in &report.findings {
-                let own = Entry::of(finding);
-                let entry = entries.entry(Key::of(report, finding)).or_insert(own);
-                entry.severity = entry.severity.max(own.severity);
-                entry.decided |= own.decided;
+                let single = Entry::of(finding);
+                let entry = entries.entry(Key::of(report, finding)).or_insert(single);
+                entry.severity = entry.severity.max(single.severity);
+                entry.decided |= single.decided;
                 entry.count = entry.count.saturating_add(1);
             }
         }
         Baseline { entries }
     }
 
-    /// How many findings it has.
+    /// The number of findings.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.entries.values().map(|entry| entry.count).sum()
@@ -98,7 +98,7 @@ impl Baseline {
     /// Reads the text that [`Baseline::json`] returned.
     ///
     /// # Errors
-    /// When it is no such text.
+    /// If it is not the JSON of a baseline, or has another version.
     pub fn parse(text: &str) -> Result<Self> {
         let file: File = serde_json::from_str(text).map_err(|e| Error::Baseline(e.to_string()))?;
         if file.version != Self::VERSION {
@@ -128,9 +128,9 @@ impl Baseline {
         serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"
     }
 
-    /// Marks the known findings of a report. They no longer count for its verdicts.
+    /// Marks the known findings of a report, and sets its verdicts by the other findings.
     pub fn accept(&self, report: &mut Report) {
-        let mut left = self.entries.clone();
+        let mut entries = self.entries.clone();
         let mut findings = std::mem::take(&mut report.findings);
         for finding in &mut findings {
             let key = Key::of(report, finding);
@@ -138,10 +138,12 @@ impl Baseline {
                 file: None,
                 ..key.clone()
             };
-            finding.is_known = [key, any_file].iter().any(|key| match left.get_mut(key) {
-                Some(entry) => entry.takes(finding),
-                None => false,
-            });
+            finding.is_known = [key, any_file]
+                .iter()
+                .any(|key| match entries.get_mut(key) {
+                    Some(entry) => entry.accept(finding),
+                    None => false,
+                });
         }
         report.findings = findings;
         report.has_baseline = true;
@@ -151,10 +153,10 @@ impl Baseline {
 
 impl Key {
     fn of(report: &Report, finding: &Finding) -> Self {
-        let path = etl_format::file_name(&report.file);
+        let file_name = etl_format::file_name(&report.file);
         let process = finding.pid.map(|_| finding.process_name.clone());
         Key {
-            file: Some(path.to_owned()),
+            file: Some(file_name.to_owned()),
             rule: finding.rule.to_owned(),
             process,
         }
@@ -162,21 +164,21 @@ impl Key {
 }
 
 impl Entry {
-    /// An entry that takes nothing yet, as severe as a finding is without the user's policy: what
-    /// is known stays known when the policy becomes stricter.
+    /// An entry with a count of 0. Its severity is the finding's without the user's policy: a known
+    /// finding stays known if the policy becomes stricter.
     fn of(finding: &Finding) -> Self {
-        let decided = finding.outcome == Outcome::Broken;
         Entry {
             severity: finding.own_severity,
-            decided,
+            decided: finding.outcome == Outcome::Broken,
             count: 0,
         }
     }
 
-    /// Takes a finding if it is not worse than those that are known, and not one more.
-    fn takes(&mut self, finding: &Finding) -> bool {
-        let own = Entry::of(finding);
-        let is_worse = own.severity > self.severity || own.decided && !self.decided;
+    /// Accepts a finding and lowers the count, if the count is not 0 and the finding is not worse
+    /// than the known ones. Returns whether it did.
+    fn accept(&mut self, finding: &Finding) -> bool {
+        let single = Entry::of(finding);
+        let is_worse = single.severity > self.severity || single.decided && !self.decided;
         if is_worse || self.count == 0 {
             return false;
         }

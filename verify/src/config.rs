@@ -1,4 +1,4 @@
-//! The configuration file `etlverify.toml`, which users keep beside their code.
+//! The configuration file `etlverify.toml`, which users keep with their code.
 
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ impl Config {
     /// ```
     ///
     /// # Errors
-    /// When the text is no TOML, or has unknown keys, unknown rules, or values out of range.
+    /// If the text is not TOML, or has unknown keys, unknown rules, or values out of range.
     pub fn parse(text: &str) -> Result<Self> {
         let file: File = toml::from_str(text)
             .map_err(|error| Error::Config(error.to_string().trim_end().to_owned()))?;

@@ -7,40 +7,40 @@ pub enum Error {
     /// A file could not be read as a trace.
     #[error(transparent)]
     Trace(#[from] etl_analysis::Error),
-    /// A process that was selected is not in the trace.
+    /// A selected process is not in the trace.
     #[error(transparent)]
     NoProcess(#[from] etl_analysis::UnknownProcess),
-    /// The configuration is no TOML, or has unknown keys; the text names line and column.
+    /// The configuration is not TOML, or has unknown keys; the text names line and column.
     #[error("{0}")]
     Config(String),
-    /// A name in the configuration is no rule and no family of rules.
-    #[error("{0:?} is no rule and no family of rules")]
+    /// A name is neither the id of a rule nor the name of a family of rules.
+    #[error("{0:?} is neither a rule nor a family of rules")]
     UnknownRule(String),
     /// A percentage in the configuration is out of range.
     #[error("{key} is {value}, expected 0 to 100")]
     Percentage {
-        /// The key.
+        /// The key, as in the configuration file.
         key: &'static str,
-        /// Its value.
+        /// The value, in percent.
         value: f64,
     },
-    /// A text is no baseline.
+    /// A text is not a baseline; the reason.
     #[error("{0}")]
     Baseline(String),
-    /// A text does not state what a provider was enabled with.
+    /// A text does not state how a provider was enabled.
     #[error("{text:?}: {reason}")]
     Enable {
-        /// The text.
+        /// The whole text.
         text: String,
-        /// What is wrong with it.
+        /// What is wrong in it.
         reason: String,
     },
-    /// A line of a scenario's truth cannot be read.
+    /// A line of `truth.jsonl` cannot be read.
     #[error("line {line}: {reason}")]
     Truth {
-        /// Its number, from 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// What is wrong in it.
         reason: String,
     },
 }

@@ -1,13 +1,13 @@
 //! A finding: what breaks a rule, where and when.
 
 use etl_analysis::ProcessIndex;
+use etl_analysis::loss::Loss;
 use etl_analysis::machine::Process;
-use etl_format::{FileTime, ProcessId, Ticks};
+use etl_format::{Clock, FileTime, ProcessId, Ticks};
 use serde::Serialize;
 
 use crate::checks::Facts;
-use crate::checks::carried::Carried;
-use crate::loss;
+use crate::checks::losses::EventOrigin;
 
 etl_schema::named! {
     /// How severe a finding is.
@@ -29,11 +29,11 @@ etl_schema::named! {
     Outcome {
         /// The rule does not hold.
         Broken "broken",
-        /// The rule may hold or not: something that was lost would decide it.
+        /// The trace does not show whether the rule holds: lost events would decide it.
         Undecided "undecided",
         /// The rule holds.
         Holds "holds",
-        /// The trace has nothing that the rule looks at.
+        /// The trace has nothing that the rule checks.
         NotApplicable "not_applicable",
     }
 }
@@ -54,7 +54,7 @@ impl Outcome {
 /// use etl_verify::{Rule, Severity, Verifier};
 ///
 /// # let trace = etl_schema::testing::snapshot::example();
-/// // `trace` has the bytes of an `.etl` file, of which the end is missing.
+/// // `trace` has the bytes of an `.etl` file without its end.
 /// let trace = &trace[..trace.len() - 100];
 /// let report = Verifier::new().verify(trace, "app.etl")?;
 /// for finding in &report.findings {
@@ -92,17 +92,17 @@ pub struct Finding {
     /// The process, if the finding is about one.
     #[cfg_attr(feature = "schema", schemars(with = "Option<u32>"))]
     pub pid: Option<ProcessId>,
-    /// When, as UTC in ISO 8601, if the finding has a time.
+    /// The time as UTC in ISO 8601, if the finding has one.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub time: Option<FileTime>,
-    /// The processor whose buffer shows it, where it can be shown.
+    /// The processor of the buffer that shows it, if there is such a buffer.
     pub processor: Option<u16>,
-    /// File offset of the record that shows it, or of its buffer if that is compressed or shows it
-    /// as a whole.
+    /// File offset of the record that shows it, or of its buffer if the buffer is compressed or
+    /// shows it as a whole.
     pub offset: Option<u64>,
     /// The file of the offset.
     pub file: Option<String>,
-    /// Whether a baseline accepts it, so that it does not count for verdicts.
+    /// Whether a baseline accepts it. Verdicts ignore known findings.
     pub is_known: bool,
     /// How severe it is without the user's policy.
     #[serde(skip)]
@@ -119,7 +119,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// When, in ticks of the recording's clock, if the finding has a time.
+    /// The time in ticks of the recording's clock, if the finding has a time.
     #[must_use]
     pub fn timestamp(&self) -> Option<Ticks> {
         self.timestamp
@@ -145,13 +145,13 @@ impl Finding {
         }
     }
 
-    /// Whether it is not undecided.
+    /// Whether the trace shows that the rule is broken, and no loss leaves that open.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         self.outcome != Outcome::Undecided
     }
 
-    /// Where it shows, in words. The file is named unless it is `report_file`.
+    /// Processor and offset in words. The file is named unless it is `report_file`.
     pub(crate) fn location(&self, report_file: &str) -> Option<String> {
         let offset = self.offset?;
         // Messages about damage name the offset themselves.
@@ -171,13 +171,13 @@ impl Finding {
 pub(crate) struct Found<'f> {
     pub facts: &'f Facts,
     pub finding: &'f mut Finding,
-    /// Whose events are missing.
-    pub carried: Carried,
+    /// The events that are missing.
+    pub missing: EventOrigin,
 }
 
 impl Found<'_> {
-    /// The finding is about a process, and perhaps a time.
-    pub fn of(self, process: &Process, timestamp: Option<Ticks>) -> Self {
+    /// The finding is about a process, and perhaps about a time.
+    pub fn about(self, process: &Process, timestamp: Option<Ticks>) -> Self {
         self.finding.pid = Some(process.pid());
         self.finding.process = index_of(self.facts.machine.processes(), process);
         process.name().clone_into(&mut self.finding.process_name);
@@ -195,13 +195,15 @@ impl Found<'_> {
     /// The finding has a location in a file.
     pub fn in_file(self, file: &str, offset: u64, processor: Option<u16>) -> Self {
         self.finding.file = Some(file.to_owned());
-        (self.finding.offset, self.finding.processor) = (Some(offset), processor);
+        self.finding.offset = Some(offset);
+        self.finding.processor = processor;
         self
     }
 
     /// The finding has another severity than its rule.
     pub fn severity(self, severity: Severity) -> Self {
-        (self.finding.severity, self.finding.own_severity) = (severity, severity);
+        self.finding.severity = severity;
+        self.finding.own_severity = severity;
         self
     }
 
@@ -214,17 +216,34 @@ impl Found<'_> {
         self
     }
 
-    /// The finding is undecided if something was lost in the span in which the missing events would
-    /// have come.
+    /// The finding is undecided if something was lost from `from` to `to`, when the missing events
+    /// would have come.
     pub fn unless_lost(self, from: Option<Ticks>, to: Option<Ticks>) -> Self {
-        match self.facts.lost(self.carried, from, to) {
-            Some(lost) => {
-                let because = loss::message(self.facts.machine.clock(), lost);
+        match self.facts.first_loss(self.missing, from, to) {
+            Some(loss) => {
+                let because = loss_message(self.facts.machine.clock(), loss);
                 self.undecided(because)
             }
             None => self,
         }
     }
+}
+
+/// What was lost, where and when.
+pub(crate) fn loss_message(clock: &Clock, loss: &Loss) -> String {
+    let what = loss.what.message();
+    let processor = loss
+        .processor
+        .map_or(String::new(), |p| format!(" on processor {p}"));
+    let from = loss.from.map(|from| clock.time(from));
+    let to = loss.to.map(|to| clock.time(to));
+    let when = match (from, to) {
+        (Some(from), Some(to)) => format!(" between {from} and {to}"),
+        (Some(from), None) => format!(" after {from}"),
+        (None, Some(to)) => format!(" before {to}"),
+        (None, None) => ", at an unknown time".to_owned(),
+    };
+    format!("{what}{processor}{when}")
 }
 
 /// The index of a process that is an element of a list, by its address.

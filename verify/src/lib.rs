@@ -6,11 +6,11 @@
 //! JSON, SARIF, JUnit XML, GitHub annotations and HTML ([`Format`]).
 //!
 //! A [`Policy`] sets severities and minimum shares; [`Config`] reads it from a file. [`Enabled`]
-//! states what sessions were enabled with, which lets the rules find filtered events; [`Truth`]
-//! reads it for simulated traces.
+//! states how sessions enabled providers, so that rules can find events that a filter removed;
+//! [`Truth`] reads it for simulated traces.
 //!
-//! Memory grows with what is alive in the traced machine (processes, modules, methods, distinct
-//! unresolved addresses), not with the number of events.
+//! Memory grows with the number of processes, modules, methods and distinct unresolved addresses of
+//! the traced machine, not with the number of events.
 //!
 //! # Features
 //! `schema`: the function `report_schema`, the JSON Schema of the JSON report.
@@ -23,11 +23,9 @@ mod error;
 mod finding;
 mod gates;
 mod locate;
-mod loss;
 mod policy;
 mod report;
 mod rules;
-mod share;
 mod truth;
 mod verifier;
 mod wrap;

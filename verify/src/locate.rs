@@ -1,28 +1,35 @@
-//! Finds the records at which findings show: processor and file offset.
+//! Finds the records that show findings: their processors and file offsets.
 
-use etl_format::{ProcessId, Ticks};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use etl_analysis::files::Timeline;
 use etl_analysis::{Error, Recording};
 use etl_format::read::{BufferEntry, Record, Source, Trace};
+use etl_format::{ProcessId, Ticks};
 
 use crate::checks::Facts;
 use crate::finding::{Finding, Severity};
 
-/// How many times are looked up, those of the most severe findings first.
+/// The number of times that are looked up. The most severe findings come first.
 const MAX_TIMES: usize = 32;
 
-/// How many times are looked up if only notes are left: a valid trace should not wait for them.
+/// The number of times that are looked up for notes: a valid trace should not wait for them.
 const MAX_TIMES_OF_NOTES: usize = 6;
 
-/// How many buffers are read.
+/// The number of buffers that are read.
 const MAX_BUFFERS: usize = 1_024;
 
-/// How many records of one time are kept; only crafted files have more.
+/// The number of records of one time that are kept; only crafted files have more.
 const MAX_RECORDS_OF_A_TIME: usize = 64;
 
-/// Where a record is.
+/// Times of findings, with the process that each finding is about.
+type WantedTimes = BTreeMap<Ticks, Option<ProcessId>>;
+
+/// The records that were found, by time.
+type Locations = BTreeMap<Ticks, Vec<Location>>;
+
+/// The location of a record.
 #[derive(Clone, Copy, Debug)]
 struct Location {
     source: usize,
@@ -31,32 +38,18 @@ struct Location {
     offset: u64,
 }
 
-/// Sets the location of each finding that has a time and no location yet: that of the record of
-/// this time, of the finding's process if there is one.
+/// Sets the location of each finding that has a time and no location yet: the location of the
+/// record of this time, if possible of the finding's process.
 pub(crate) fn locate<S: Source>(
     recording: &mut Recording<S>,
     facts: &Facts,
     findings: &mut [Finding],
 ) -> Result<(), Error> {
-    // Times, and the process that each is about.
-    let mut wanted: BTreeMap<Ticks, Option<u32>> = BTreeMap::new();
-    for finding in findings.iter().filter(|f| f.offset.is_none()) {
-        // The most severe findings come first.
-        let max = if finding.severity > Severity::Note {
-            MAX_TIMES
-        } else {
-            MAX_TIMES_OF_NOTES
-        };
-        if let (Some(timestamp), true) = (finding.timestamp, wanted.len() < max) {
-            wanted
-                .entry(timestamp)
-                .or_insert(finding.pid.map(ProcessId::get));
-        }
-    }
+    let wanted = wanted_times(findings);
     if wanted.is_empty() {
         return Ok(());
     }
-    let mut found: BTreeMap<Ticks, Vec<Location>> = BTreeMap::new();
+    let mut locations = Locations::new();
     let mut budget = MAX_BUFFERS;
     for (index, file) in recording.files_mut().iter_mut().enumerate() {
         let search = Search {
@@ -65,33 +58,61 @@ pub(crate) fn locate<S: Source>(
             wanted: &wanted,
         };
         search
-            .run(&mut file.trace, &mut budget, &mut found)
+            .run(&mut file.trace, &mut budget, &mut locations)
             .map_err(|e| Error::new(index, &file.name, e))?;
     }
     for finding in findings.iter_mut().filter(|f| f.offset.is_none()) {
-        let Some(found) = finding.timestamp.and_then(|t| found.get(&t)) else {
+        let Some(timestamp) = finding.timestamp else {
             continue;
         };
-        let own = found
-            .iter()
-            .find(|l| l.pid.is_some() && l.pid == finding.pid);
-        let Some(location) = own.or(found.first()) else {
+        let Some(location) = best_location(&locations, timestamp, finding.pid) else {
             continue;
         };
         finding.file = recording
             .files()
             .get(location.source)
             .map(|file| file.name.clone());
-        (finding.processor, finding.offset) = (location.processor, Some(location.offset));
+        finding.processor = location.processor;
+        finding.offset = Some(location.offset);
     }
     Ok(())
 }
 
-/// What is searched in a file.
+/// The times of findings without a location.
+fn wanted_times(findings: &[Finding]) -> WantedTimes {
+    let mut wanted = WantedTimes::new();
+    for finding in findings.iter().filter(|f| f.offset.is_none()) {
+        let max = if finding.severity > Severity::Note {
+            MAX_TIMES
+        } else {
+            MAX_TIMES_OF_NOTES
+        };
+        if let Some(timestamp) = finding.timestamp
+            && wanted.len() < max
+        {
+            wanted.entry(timestamp).or_insert(finding.pid);
+        }
+    }
+    wanted
+}
+
+/// The location of a record of a process, or else of the first record of a time.
+fn best_location(
+    locations: &Locations,
+    timestamp: Ticks,
+    pid: Option<ProcessId>,
+) -> Option<&Location> {
+    let locations = locations.get(&timestamp)?;
+    let mut of_process = locations.iter().filter(|l| l.pid.is_some() && l.pid == pid);
+    of_process.next().or(locations.first())
+}
+
+/// A search in a file.
 struct Search<'a> {
+    /// Index of the file.
     index: usize,
     timeline: &'a Timeline,
-    wanted: &'a BTreeMap<Ticks, Option<u32>>,
+    wanted: &'a WantedTimes,
 }
 
 impl Search<'_> {
@@ -99,28 +120,26 @@ impl Search<'_> {
         &self,
         trace: &mut Trace<S>,
         budget: &mut usize,
-        found: &mut BTreeMap<Ticks, Vec<Location>>,
+        locations: &mut Locations,
     ) -> etl_format::Result<()> {
         let streams = self.streams(trace.buffers());
         for (&timestamp, &pid) in self.wanted {
-            for (_, offset, state) in covering(&streams, timestamp) {
+            for buffer in candidates(&streams, timestamp) {
                 if *budget == 0 {
                     return Ok(());
                 }
                 *budget -= 1;
-                let mut records = trace.records_of(|b| b.offset == offset);
+                let mut records = trace.records_of(|entry| entry.offset == buffer.offset);
                 let mut is_found = false;
                 while let Some(record) = records.next_record()? {
                     if self.timeline.timestamp(self.index, record.timestamp()) != timestamp {
                         continue;
                     }
-                    let location = self.location(&record, state);
-                    is_found |= pid.is_none()
-                        || location.pid.is_none()
-                        || location.pid == pid.map(ProcessId::new);
-                    let here = found.entry(timestamp).or_default();
-                    if here.len() < MAX_RECORDS_OF_A_TIME {
-                        here.push(location);
+                    let location = self.location(&record, buffer);
+                    is_found |= pid.is_none() || location.pid.is_none() || location.pid == pid;
+                    let of_time = locations.entry(timestamp).or_default();
+                    if of_time.len() < MAX_RECORDS_OF_A_TIME {
+                        of_time.push(location);
                     }
                 }
                 if is_found {
@@ -131,64 +150,69 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn location(&self, record: &Record<'_>, state: BufferState) -> Location {
+    fn location(&self, record: &Record<'_>, buffer: Buffer) -> Location {
         let location = record.location();
-        let inside = if state.compressed {
+        // A record of a compressed buffer has no offset of its own in the file.
+        let in_buffer = if buffer.is_compressed {
             0
         } else {
             u64::from(location.in_buffer)
         };
+        // If the header of a buffer could not be read, its processor is unknown.
+        let processor = if buffer.is_rebuilt {
+            None
+        } else {
+            Some(location.processor)
+        };
         Location {
             source: self.index,
             pid: record.process_id(),
-            processor: (!state.rebuilt).then_some(location.processor),
-            offset: location.buffer_offset.saturating_add(inside),
+            processor,
+            offset: location.buffer_offset.saturating_add(in_buffer),
         }
     }
 
     /// The buffers of each processor in the order of their first timestamps.
-    fn streams(&self, buffers: &[BufferEntry]) -> Vec<Vec<Candidate>> {
-        let mut streams: BTreeMap<u16, Vec<Candidate>> = BTreeMap::new();
-        for b in buffers {
-            let first = self.timeline.timestamp(self.index, b.first_timestamp);
-            let state = BufferState {
-                compressed: b.compressed,
-                rebuilt: b.rebuilt,
-            };
-            streams
-                .entry(b.processor)
-                .or_default()
-                .push((first, b.offset, state));
+    fn streams(&self, buffers: &[BufferEntry]) -> Vec<Vec<Buffer>> {
+        let mut by_processor: BTreeMap<u16, Vec<Buffer>> = BTreeMap::new();
+        for entry in buffers {
+            let stream = by_processor.entry(entry.processor).or_default();
+            stream.push(Buffer {
+                first: self.timeline.timestamp(self.index, entry.first_timestamp),
+                offset: entry.offset,
+                is_compressed: entry.compressed,
+                is_rebuilt: entry.rebuilt,
+            });
         }
-        let mut streams: Vec<_> = streams.into_values().collect();
-        streams.iter_mut().for_each(|stream| stream.sort_unstable());
+        let mut streams: Vec<_> = by_processor.into_values().collect();
+        for stream in &mut streams {
+            stream.sort_unstable();
+        }
         streams
     }
 }
 
-/// A buffer: its first timestamp, its offset, and its state.
-type Candidate = (Ticks, u64, BufferState);
-
-/// What limits the locations of a buffer's records: those of a compressed one have no offset of
-/// their own in the file, and a buffer whose header could not be read has no known processor.
+/// A buffer that may be searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct BufferState {
-    compressed: bool,
-    rebuilt: bool,
+struct Buffer {
+    /// The time of its first record.
+    first: Ticks,
+    /// File offset.
+    offset: u64,
+    is_compressed: bool,
+    is_rebuilt: bool,
 }
 
-/// The buffers that may hold a record of a time, the likeliest first: on each processor the last
-/// one that begins before it, and those that begin with it.
-fn covering(streams: &[Vec<Candidate>], timestamp: Ticks) -> Vec<Candidate> {
-    let mut out = Vec::new();
+/// The buffers that may have a record of a time, the likeliest first: of each processor the last
+/// buffer that begins before the time, and the buffers that begin at it.
+fn candidates(streams: &[Vec<Buffer>], timestamp: Ticks) -> Vec<Buffer> {
+    let mut out: Vec<Buffer> = Vec::new();
     for stream in streams {
-        let before = stream.partition_point(|(first, ..)| *first < timestamp);
-        let with = stream.partition_point(|(first, ..)| *first <= timestamp);
-        let all = stream
-            .get(before.saturating_sub(1)..with)
-            .unwrap_or_default();
-        out.extend(all.iter().take(MAX_BUFFERS));
+        let before = stream.partition_point(|buffer| buffer.first < timestamp);
+        let until = stream.partition_point(|buffer| buffer.first <= timestamp);
+        let buffers = stream.get(before.saturating_sub(1)..until);
+        out.extend(buffers.unwrap_or_default().iter().take(MAX_BUFFERS));
     }
-    out.sort_unstable_by_key(|&(first, offset, _)| (std::cmp::Reverse(first), offset));
+    out.sort_unstable_by_key(|buffer| (Reverse(buffer.first), buffer.offset));
     out
 }

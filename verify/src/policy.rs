@@ -1,5 +1,4 @@
-//! What a user makes of the rules: severities, rules to ignore, shares of addresses that must
-//! resolve.
+//! The user's settings for the rules: severities, rules to ignore, and minimum shares of addresses.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +23,7 @@ use crate::{Error, Result};
 /// assert_eq!(policy.denied(), ["rundown"]);
 ///
 /// let error = Policy::new().deny("rundwon").unwrap_err();
-/// assert_eq!(error.to_string(), "\"rundwon\" is no rule and no family of rules");
+/// assert_eq!(error.to_string(), "\"rundwon\" is neither a rule nor a family of rules");
 /// # Ok::<(), etl_verify::Error>(())
 /// ```
 ///
@@ -63,7 +62,7 @@ pub enum SeverityOverride {
 }
 
 impl Policy {
-    /// The name that [`Policy::deny`] takes for all warnings.
+    /// The name of all warnings, for [`Policy::deny`].
     pub const WARNINGS: &'static str = "warnings";
 
     /// A policy with the severities of the rules, which leaves nothing out.
@@ -72,8 +71,8 @@ impl Policy {
         Policy::default()
     }
 
-    /// Makes the findings of a rule or of a family errors. [`Policy::WARNINGS`] makes every warning
-    /// an error that is left after all other settings.
+    /// Makes the findings of a rule or of a family errors. [`Policy::WARNINGS`] makes every finding
+    /// an error that is still a warning after all other settings.
     ///
     /// # Errors
     /// [`Error::UnknownRule`] if there is no such rule and no such family.
@@ -86,15 +85,15 @@ impl Policy {
         Ok(self)
     }
 
-    /// Leaves out the findings of a rule or of a family. A denied rule stays an error, unless the
-    /// rule is allowed by its id and denied by its family.
+    /// Leaves out the findings of a rule or of a family. A rule that is also denied stays an error,
+    /// unless it is allowed by its id and denied by its family.
     ///
     /// ```
     /// use etl_verify::Policy;
     ///
     /// let policy = Policy::new().allow("activity")?;
     /// assert_eq!(policy.allowed(), ["activity"]);
-    /// assert!(Policy::new().allow(Policy::WARNINGS).is_err(), "only `deny` takes it");
+    /// assert!(Policy::new().allow(Policy::WARNINGS).is_err(), "only `deny` accepts it");
     /// # Ok::<(), etl_verify::Error>(())
     /// ```
     ///
@@ -107,9 +106,8 @@ impl Policy {
         Ok(self)
     }
 
-    /// Allows a rule or a family, and no longer denies its rules. If the family of a rule is
-    /// denied, the other rules of the family stay denied. For an option that overrides a
-    /// configuration file.
+    /// Allows a rule or a family, and no longer denies its rules: for an option that overrides a
+    /// configuration file. If the family of a rule is denied, its other rules stay denied.
     ///
     /// ```
     /// use etl_verify::Policy;
@@ -124,22 +122,22 @@ impl Policy {
     /// # Errors
     /// [`Error::UnknownRule`] if there is no such rule and no such family.
     pub fn overrule(mut self, name: impl Into<String>) -> Result<Self> {
-        let allow = [name.into()];
+        let allowed = name.into();
         let denied = std::mem::take(&mut self.deny);
         for name in denied {
-            if !RULES.iter().any(|r| {
-                Self::names(std::slice::from_ref(&name), r.id) && Self::names(&allow, r.id)
-            }) {
+            let is_overruled = RULES
+                .iter()
+                .any(|rule| is_named(rule, &name) && is_named(rule, &allowed));
+            if !is_overruled {
                 self.deny.push(name);
                 continue;
             }
-            let left = RULES
+            let others = RULES
                 .iter()
-                .filter(|r| r.family() == name && !Self::names(&allow, r.id));
-            self.deny.extend(left.map(|r| r.id.to_owned()));
+                .filter(|rule| rule.family() == name && !is_named(rule, &allowed));
+            self.deny.extend(others.map(|rule| rule.id.to_owned()));
         }
-        let [name] = allow;
-        self.allow(name)
+        self.allow(allowed)
     }
 
     /// Sets the severity of a rule or of a family. The severity of a rule precedes the severity of
@@ -213,17 +211,22 @@ impl Policy {
     }
 
     fn denies(&self, id: &str) -> bool {
-        let has = |list: &[String], name: &str| list.iter().any(|known| known == name);
-        Self::names(&self.deny, id) && (has(&self.deny, id) || !has(&self.allow, id))
+        let is_denied_by_id = self.deny.iter().any(|name| name == id);
+        let is_allowed_by_id = self.allow.iter().any(|name| name == id);
+        Self::names(&self.deny, id) && (is_denied_by_id || !is_allowed_by_id)
     }
 
     /// The severity that is set for a rule or else for its family.
     fn severity_of(&self, id: &str) -> Option<SeverityOverride> {
-        let of = |name: &str| self.severities.get(name).copied();
-        of(id).or_else(|| of(Rule::find(id)?.family()))
+        if let Some(&severity) = self.severities.get(id) {
+            return Some(severity);
+        }
+        let family = Rule::find(id)?.family();
+        self.severities.get(family).copied()
     }
 
-    /// Sets the severities of findings; removes and counts those that are left out.
+    /// Sets the severities of findings, removes the ones that are left out, and returns their
+    /// number.
     pub(crate) fn apply(&self, findings: &mut Vec<Finding>) -> u64 {
         let before = findings.len();
         findings.retain_mut(|finding| {
@@ -251,12 +254,14 @@ impl Policy {
     }
 }
 
-/// A rule or a family has this name.
+/// Whether a name is the id of a rule or its family.
+fn is_named(rule: &Rule, name: &str) -> bool {
+    rule.id == name || rule.family() == name
+}
+
+/// Rejects a name that is neither the id of a rule nor a family.
 fn check_name(name: &str) -> Result<()> {
-    if RULES
-        .iter()
-        .any(|rule| rule.id == name || rule.family() == name)
-    {
+    if RULES.iter().any(|rule| is_named(rule, name)) {
         return Ok(());
     }
     Err(Error::UnknownRule(name.to_owned()))

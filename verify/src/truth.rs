@@ -1,4 +1,5 @@
-//! What the sessions of a simulated trace enabled, from the `truth.jsonl` of `etlkit synth`.
+//! How the sessions of a simulated trace enabled providers, from the `truth.jsonl` of `etlkit
+//! synth`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
@@ -10,17 +11,17 @@ use serde::Deserialize;
 use crate::checks::enablement::Enabled;
 use crate::{Error, Result};
 
-/// What sessions enabled, by the files that they wrote.
+/// How sessions enabled providers, by the files that the sessions wrote.
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
     enabled: Vec<Enabled>,
-    /// Sessions by file.
+    /// Names of sessions by file.
     sessions: BTreeMap<String, Vec<String>>,
-    /// Merged files with the files that they were merged from.
+    /// The inputs of each merged file.
     merges: BTreeMap<String, Vec<String>>,
 }
 
-/// A line; other kinds of lines are ignored.
+/// A line of the file. Lines of other kinds are ignored.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Line {
@@ -45,7 +46,7 @@ enum Line {
     Other,
 }
 
-/// What a session requests of a provider.
+/// A session enables a provider.
 #[derive(Debug, Deserialize)]
 struct Request {
     session: String,
@@ -84,7 +85,7 @@ impl Request {
         };
         let any_process = self.pids.is_empty() && self.executables.is_empty();
         Ok(Enabled {
-            limited: with.ids != IdFilter::Any || !any_process,
+            is_limited: with.ids != IdFilter::Any || !any_process,
             since: Some(FileTime::new(self.filetime)),
             session: Some(self.session),
             ..Enabled::declared(provider, with)
@@ -109,23 +110,29 @@ impl Truth {
     /// ```
     ///
     /// # Errors
-    /// When a line cannot be read, with its number.
+    /// [`Error::Truth`], with the number of the line that cannot be read.
     pub fn read(lines: impl BufRead) -> Result<Self> {
         let mut truth = Truth::default();
         for (index, line) in lines.lines().enumerate() {
-            let error = |reason| Error::Truth {
+            let added = match line {
+                Ok(line) => truth.add_text(&line),
+                Err(error) => Err(error.to_string()),
+            };
+            added.map_err(|reason| Error::Truth {
                 line: index.saturating_add(1),
                 reason,
-            };
-            let line = line.map_err(|e| error(e.to_string()))?;
-            // Most lines are events, and they are long.
-            if line.trim().is_empty() || line.starts_with("{\"kind\":\"event\"") {
-                continue;
-            }
-            let line = serde_json::from_str(&line).map_err(|e| error(e.to_string()))?;
-            truth.add(line).map_err(error)?;
+            })?;
         }
         Ok(truth)
+    }
+
+    fn add_text(&mut self, line: &str) -> Result<(), String> {
+        // Most lines are events. They are long, and their start is enough to skip them.
+        if line.trim().is_empty() || line.starts_with("{\"kind\":\"event\"") {
+            return Ok(());
+        }
+        let line = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        self.add(line)
     }
 
     fn add(&mut self, line: Line) -> Result<(), String> {
@@ -161,54 +168,54 @@ impl Truth {
         Ok(())
     }
 
-    /// What a session enabled a provider with ends.
+    /// A session no longer enables a provider, or enables it in another way from now on.
     fn end(&mut self, session: &str, provider: Guid, filetime: i64) {
-        let own = |e: &&mut Enabled| {
-            e.provider == provider && e.session.as_deref() == Some(session) && e.until.is_none()
-        };
-        self.enabled
-            .iter_mut()
-            .filter(own)
-            .for_each(|e| e.until = Some(FileTime::new(filetime)));
+        for enabled in &mut self.enabled {
+            let is_of_session = enabled.session.as_deref() == Some(session);
+            if enabled.provider == provider && is_of_session && enabled.until.is_none() {
+                enabled.until = Some(FileTime::new(filetime));
+            }
+        }
     }
 
-    /// What the sessions of a file enabled, those of the files that it was merged from included,
-    /// and what other sessions had providers raise; `None` for an unknown file.
+    /// How sessions enabled the providers whose events are in a file; `None` for an unknown file.
+    ///
+    /// The sessions of a merged file are the sessions of its inputs. Other sessions are included
+    /// and marked: they make providers raise events, but do not write them to the file.
     #[must_use]
     pub fn of(&self, file: &str) -> Option<Vec<Enabled>> {
-        let mut sessions: BTreeSet<&str> = BTreeSet::new();
+        let sessions = self.sessions_of(file);
+        if sessions.is_empty() {
+            return None;
+        }
+        let mut all = self.enabled.clone();
+        for enabled in &mut all {
+            let session = enabled.session.as_deref();
+            enabled.is_elsewhere = session.is_none_or(|session| !sessions.contains(session));
+        }
+        Some(all)
+    }
+
+    /// The sessions that wrote a file, or any of the files that it was merged from.
+    fn sessions_of<'a>(&'a self, file: &'a str) -> BTreeSet<&'a str> {
+        let mut sessions = BTreeSet::new();
+        let mut seen = BTreeSet::new();
         let mut files = vec![file];
-        let mut seen: BTreeSet<&str> = BTreeSet::new();
         while let Some(file) = files.pop() {
             if !seen.insert(file) {
                 continue;
             }
-            let known = self.sessions.get(file);
-            sessions.extend(known.into_iter().flatten().map(String::as_str));
-            files.extend(
-                self.merges
-                    .get(file)
-                    .into_iter()
-                    .flatten()
-                    .map(String::as_str),
-            );
+            if let Some(names) = self.sessions.get(file) {
+                sessions.extend(names.iter().map(String::as_str));
+            }
+            if let Some(inputs) = self.merges.get(file) {
+                files.extend(inputs.iter().map(String::as_str));
+            }
         }
-        if sessions.is_empty() {
-            return None;
-        }
-        let is_own = |e: &Enabled| e.session.as_deref().is_some_and(|s| sessions.contains(s));
-        let enabled = self.enabled.iter();
-        Some(
-            enabled
-                .map(|e| Enabled {
-                    is_elsewhere: !is_own(e),
-                    ..e.clone()
-                })
-                .collect(),
-        )
+        sessions
     }
 
-    /// The files of the simulation.
+    /// The names of the simulated files.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.sessions
             .keys()
@@ -256,13 +263,13 @@ mod tests {
         };
         assert_eq!(clr.with, Some(Enablement::new(5, 0x98)));
         assert_eq!(
-            (clr.since, clr.limited),
+            (clr.since, clr.is_limited),
             (Some(FileTime::new(130_000_000_000_000_000)), false)
         );
         let [other] = &own("other.etl")[..] else {
             panic!("one session")
         };
-        assert!(other.limited);
+        assert!(other.is_limited);
         assert_eq!(truth.of("part2.etl"), truth.of("part1.etl"));
         assert_eq!((own("part2.etl").len(), own("all.etl").len()), (1, 2));
         assert_eq!(

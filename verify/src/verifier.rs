@@ -1,5 +1,6 @@
-//! From files to a report.
+//! Reads files, applies the rules, and makes the report.
 
+use std::cmp::Reverse;
 use std::fmt;
 
 use etl_analysis::{Analysis, ProcessSelector, Recording};
@@ -9,7 +10,6 @@ use etl_schema::tables::TableSet;
 use crate::Result;
 use crate::checks::enablement::Enabled;
 use crate::checks::{Facts, RecordChecks, StackChecks};
-use crate::finding::Finding;
 use crate::locate::locate;
 use crate::policy::Policy;
 use crate::report::Report;
@@ -64,32 +64,33 @@ impl<'a> Verifier<'a> {
         Verifier::default()
     }
 
-    /// How severe findings are, and which are left out.
+    /// Sets how severe findings are, and which are left out.
     #[must_use]
     pub fn policy(self, policy: Policy) -> Self {
         Verifier { policy, ..self }
     }
 
-    /// Adds what sessions were enabled with, which the trace itself seldom records.
+    /// Adds how sessions enabled providers, which the trace itself seldom records.
     #[must_use]
     pub fn enabled(mut self, enabled: impl IntoIterator<Item = Enabled>) -> Self {
         self.enabled.extend(enabled);
         self
     }
 
-    /// Threads that work on a trace of one file. The report does not depend on it. 0 counts as 1.
+    /// Sets the number of threads that read a trace of one file; 0 means 1. The report does not
+    /// depend on it.
     #[must_use]
     pub fn threads(self, threads: usize) -> Self {
         Verifier { threads, ..self }
     }
 
-    /// The tables that payloads are compared with.
+    /// Sets the tables that payloads are compared with.
     #[must_use]
     pub fn tables(self, tables: TableSet) -> Self {
         Verifier { tables, ..self }
     }
 
-    /// Bounds on the memory for the buffers of each file, and on that of the process.
+    /// Limits the memory for the buffers of each file, and the memory of this process.
     #[must_use]
     pub fn limits(self, limits: Limits) -> Self {
         Verifier { limits, ..self }
@@ -102,10 +103,13 @@ impl<'a> Verifier<'a> {
         Verifier { selector, ..self }
     }
 
-    /// Whether stale records count; they are left out by default.
+    /// Includes stale records, which are left out by default.
     #[must_use]
-    pub fn stale(self, stale: bool) -> Self {
-        Verifier { stale, ..self }
+    pub fn with_stale_records(self) -> Self {
+        Verifier {
+            stale: true,
+            ..self
+        }
     }
 
     /// Calls `progress` now and then, with the bytes of the records that were read since the last
@@ -118,7 +122,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Verifies a trace. The report and errors call it `name`. Damage is a finding, not an error.
+    /// Verifies a trace. The report and errors name it `name`. Damage is a finding, not an error.
     ///
     /// ```
     /// use etl_verify::Verifier;
@@ -134,13 +138,13 @@ impl<'a> Verifier<'a> {
     /// ```
     ///
     /// # Errors
-    /// When the bytes are not a trace, or cannot be read; when a selected process is not in it.
+    /// If the bytes are not a trace or cannot be read, or a selected process is not in the trace.
     pub fn verify<S: Source>(&mut self, source: S, name: &str) -> Result<Report> {
         self.verify_together([(source, name)])
     }
 
-    /// Verifies several files as one recording, in time order: those of the runtime and the rundown
-    /// session, for example, that have not been merged. Each file comes with its name.
+    /// Verifies several files as one recording, in time order: for example the files of the runtime
+    /// and the rundown session before they are merged. Each file comes with its name.
     ///
     /// ```no_run
     /// use etl_verify::Verifier;
@@ -167,7 +171,10 @@ impl<'a> Verifier<'a> {
         };
         let mut records = RecordChecks::new(&self.enabled, &clock, self.tables, progress);
         let mut stacks = StackChecks::new(self.tables);
-        let analysis = Analysis::new().threads(self.threads).stale(self.stale);
+        let mut analysis = Analysis::new().threads(self.threads);
+        if self.stale {
+            analysis = analysis.with_stale_records();
+        }
         let machine = analysis.run_split(&mut recording, &mut records, &mut stacks)?;
         let facts = Facts::new(machine, records, stacks);
         let selected = if self.selector.is_empty() {
@@ -184,11 +191,7 @@ impl<'a> Verifier<'a> {
             findings.retain(|f| f.process.is_none_or(|process| selected.contains(&process)));
         }
         let left_out = self.policy.apply(&mut findings);
-        findings.sort_by(|a, b| {
-            let severity = b.severity.cmp(&a.severity);
-            let key = |f: &Finding| (f.outcome, f.time, f.pid, f.rule);
-            severity.then_with(|| key(a).cmp(&key(b)))
-        });
+        findings.sort_by_key(|f| (Reverse(f.severity), f.outcome, f.time, f.pid, f.rule));
         locate(&mut recording, &facts, &mut findings)?;
         Ok(Report::new(&facts, findings, left_out, selected.as_ref()))
     }

@@ -1,22 +1,23 @@
-//! Text in lines of a terminal's width, without anything that acts on a terminal.
+//! Wraps text at the width of a terminal, and escapes characters that a terminal would obey.
 
 /// Columns of a terminal.
 const WIDTH: usize = 80;
 
-/// Text in lines that end before the edge of a terminal. The first line is indented by `first`
-/// columns, the others by `rest`.
+/// Wraps text before the edge of a terminal. The first line is indented by `first` columns, the
+/// others by `rest`.
 pub(crate) fn wrap(first: usize, rest: usize, text: &str) -> String {
     wrap_at(WIDTH, first, rest, text)
 }
 
-/// Text in lines that end before column `width`.
+/// Wraps text before column `width`.
 pub(crate) fn wrap_at(width: usize, first: usize, rest: usize, text: &str) -> String {
     let text = printable(text.trim());
     let mut out = " ".repeat(first);
-    let (mut column, mut fresh) = (first, true);
+    let mut column = first;
+    let mut is_first_word = true;
     for word in text.split_inclusive(' ') {
         let length = word.trim_end().chars().count();
-        if column + length >= width && length > 0 && !fresh {
+        if column + length >= width && length > 0 && !is_first_word {
             out.truncate(out.trim_end().len());
             out.push('\n');
             out.extend(std::iter::repeat_n(' ', rest));
@@ -24,7 +25,7 @@ pub(crate) fn wrap_at(width: usize, first: usize, rest: usize, text: &str) -> St
         }
         out.push_str(word);
         column += word.chars().count();
-        fresh = false;
+        is_first_word = false;
     }
     out.truncate(out.trim_end().len());
     out
@@ -33,19 +34,20 @@ pub(crate) fn wrap_at(width: usize, first: usize, rest: usize, text: &str) -> St
 /// Escapes control characters and marks of text direction: names come from the trace and must not
 /// act on a terminal.
 pub(crate) fn printable(text: &str) -> String {
-    let hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if hidden(c) {
+        if c.is_control() || is_text_direction(c) {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);
         }
     }
     out
+}
+
+/// Whether a character sets the direction of text: it could show a file name backwards.
+fn is_text_direction(c: char) -> bool {
+    matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

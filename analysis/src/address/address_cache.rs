@@ -2,9 +2,9 @@
 //!
 //! Stacks and samples name the same addresses again and again. The cache keeps what an address
 //! resolved to, with the state of the address space for which that is true: each load or unload
-//! there changes the state, so that every address is resolved at its own time. An address that comes
-//! again is only counted in its slot; counts go to their owners when the slot is needed for another
-//! address, and at the end of the recording.
+//! there changes the state, so that every address is resolved at its own time. An address that
+//! comes again is only counted in its slot; counts go to their owners when the slot is needed for
+//! another address, and at the end of the recording.
 
 use super::cache::DirectMapped;
 use super::origin::Origin;

@@ -59,8 +59,8 @@ impl Keys {
         }
     }
 
-    /// Counts the keys that were defined and never used, with the time of the first definition. None
-    /// are counted if not all uses were kept.
+    /// Counts the keys that were defined and never used, with the time of the first definition.
+    /// 0 if not all uses were kept.
     pub fn never_used(&self) -> Counted {
         let mut never_used = Counted::default();
         if self.beyond > 0 || self.ever.len() >= MAX_USES {

@@ -76,8 +76,8 @@ impl PendingAddresses {
         Some(index)
     }
 
-    /// The index of an address that comes now. It is added if `free` is not 0, and the address is new
-    /// or its owner may have changed.
+    /// The index of an address that comes now. It is added if `free` is not 0, and the address is
+    /// new or its owner may have changed.
     pub fn index_at(
         &mut self,
         address: u64,

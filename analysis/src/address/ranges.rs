@@ -278,7 +278,7 @@ impl Ranges {
         let known = self.live.remove(start);
         let stated = start.saturating_add(size);
         let end = known.map_or(stated, |live| live.range(start, None).end);
-        // The part of an older range that it covered is found again, up to the end of the older range.
+        // What it covered of an older range is found again, up to the end of the older range.
         let beneath = (self.overlaps > 0)
             .then(|| self.live.at_or_before(start))
             .flatten();

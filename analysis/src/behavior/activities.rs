@@ -16,7 +16,7 @@
 //! let machine = Analysis::new().run(&mut recording, &mut activities)?;
 //! for activity in activities.list() {
 //!     let name = activities.name(activity.name);
-//!     println!("{} {}: {} to {:?}", name.provider, name.event, activity.started, activity.stopped);
+//!     println!("{} {}: from {}", name.provider, name.event, activity.started);
 //! }
 //! # drop(machine);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -153,7 +153,8 @@ impl Collection {
         (!self.heaps.is_empty()).then_some(sum)
     }
 
-    /// Bytes of each generation when it ended; `None` if the runtime does not report the generation.
+    /// Bytes of each generation when it ended; `None` if the runtime does not report the
+    /// generation.
     #[must_use]
     pub fn sizes(&self) -> [Option<u64>; GENERATIONS] {
         let mut sizes = self.heap.map_or([None; GENERATIONS], |heap| heap.map(Some));

@@ -188,7 +188,8 @@ impl Joined {
         fitting
     }
 
-    /// Defines the addresses of a key. They go to the place of the part, in any order of definitions.
+    /// Defines the addresses of a key. They go to the place of the part, in any order of
+    /// definitions.
     pub fn define(&mut self, key: u64, addresses: &[u64], kernel: u64) {
         while let Some(at) = self.keys.iter().position(|open| open.key == key) {
             let open = self.keys.remove(at);

@@ -51,8 +51,8 @@ impl<T: Copy + PartialEq> Stated<T> {
         }
     }
 
-    /// The value of the image that was at a place in a span of time. The only value of a place holds
-    /// at all times.
+    /// The value of the image that was at a place in a span of time. The only value of a place
+    /// holds at all times.
     pub fn of(&self, place: Place, lived: Span) -> Option<T> {
         let spans = self.0.get(&place)?;
         let span = match spans.as_slice() {

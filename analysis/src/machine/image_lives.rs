@@ -34,8 +34,8 @@ pub struct ImageLife<'m> {
 }
 
 impl Machine {
-    /// The path of a PDB as the image or the module states it; empty if no event states it, or names
-    /// are not kept.
+    /// The path of a PDB as the image or the module states it; empty if no event states it, or
+    /// names are not kept.
     #[must_use]
     pub fn pdb_path(&self, pdb: Pdb) -> &str {
         self.names.as_ref().map_or("", |names| names.pdb_path(pdb))

@@ -84,8 +84,8 @@ impl Machine {
                 last: true,
                 frames,
             } if self.resolver.counts => self.define_stack_key(key, frames, timestamp),
-            // A definition at the first use of a key comes before its other uses, which wait for the
-            // definition at the last use.
+            // A definition at the first use of a key comes before its other uses, which wait for
+            // the definition at the last use.
             kernel::Event::StackDefinition { .. } => {}
             kernel::Event::Image(change, image) => self.image(change, &image, timestamp),
             kernel::Event::Thread(change, thread) => {
@@ -263,7 +263,8 @@ impl Machine {
     }
 
     /// An event of the provider Microsoft-Windows-Kernel-Process. The kernel's own events state
-    /// more: if there are any, the events of the provider are ignored, and its tables are not needed.
+    /// more: if there are any, the events of the provider are ignored, and its tables are not
+    /// needed.
     #[inline(never)]
     pub(super) fn described_process(&mut self, record: &Record<'_>, timestamp: Ticks) {
         if self.census.processes > 0 {

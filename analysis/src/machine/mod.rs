@@ -86,7 +86,7 @@ with_accessors! {
     ///
     /// let bytes = std::fs::read("trace.etl")?;
     /// let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
-    /// let machine = Analysis::new().names(true).run(&mut recording, &mut ())?;
+    /// let machine = Analysis::new().with_names().run(&mut recording, &mut ())?;
     /// for process in machine.processes() {
     ///     println!("{} {}: {} methods", process.pid(), process.name(), process.methods());
     /// }

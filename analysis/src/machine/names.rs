@@ -1,7 +1,7 @@
 //! Names of methods, modules, assemblies, domains and images.
 //!
 //! There may be millions of methods, so names are kept only if they are asked for:
-//! [`Analysis::names`](crate::Analysis::names). Each text is kept once.
+//! [`Analysis::names`](crate::Analysis::with_names). Each text is kept once.
 
 use etl_format::Ticks;
 use std::collections::BTreeMap;
@@ -49,8 +49,8 @@ type Text = u32;
 /// Texts, each kept once.
 #[derive(Clone, Debug, Default)]
 struct Texts {
-    /// Numbers by the hash of the text. If several texts have the same hash, the later ones have the
-    /// next free hashes.
+    /// Numbers by the hash of the text. If several texts have the same hash, the later ones have
+    /// the next free hashes.
     numbers: HashMap<u64, Text>,
     /// The texts, one after the other.
     all: String,

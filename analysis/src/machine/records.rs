@@ -214,7 +214,8 @@ impl Machine {
             _ => return,
         };
         counted.add(timestamp);
-        // The last loss that is kept represents all that follow, which may have happened at any time.
+        // The last loss that is kept represents all that follow, which may have happened at any
+        // time.
         let time = if counted.count < MAX_LOSS_RECORDS {
             Some(timestamp)
         } else {

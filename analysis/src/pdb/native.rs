@@ -29,8 +29,8 @@ pub fn functions(path: &Path, offsets: &[u32]) -> Result<Vec<Vec<Function>>> {
     with_context(path, |context| look_up(context, offsets))
 }
 
-/// Functions begin at multiples of this. The padding before is part of the function that it follows,
-/// as in [`functions`].
+/// Functions begin at multiples of this. The padding before is part of the function that it
+/// follows, as in [`functions`].
 const ALIGNMENT: u32 = 16;
 
 /// A function: its first offset in the image, and the offset after its last one.

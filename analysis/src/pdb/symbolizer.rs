@@ -37,7 +37,7 @@ type ErrorObserver = Box<dyn Fn(&Error) + Send + Sync>;
 /// let bytes = std::fs::read("trace.etl")?;
 /// let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
 /// let mut observers = (SampleCollector::new(), IlMaps::new());
-/// let machine = Analysis::new().names(true).run(&mut recording, &mut observers)?;
+/// let machine = Analysis::new().with_names().run(&mut recording, &mut observers)?;
 /// let (samples, maps) = observers;
 ///
 /// let options = ProfileOptions::new().code_source(symbols.clone()).il_maps(maps);

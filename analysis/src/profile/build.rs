@@ -32,7 +32,7 @@ const IDLE: u32 = 0;
 ///
 /// let options = ProfileOptions::new()
 ///     .detail(Detail::Lines)
-///     .by_thread(true)
+///     .by_thread()
 ///     .processes(BTreeSet::from([ProcessIndex::new(3)]));
 /// let selected = Some(ProcessIndex::new(3));
 /// assert!(options.admits(selected, Some(ProcessId::new(4312)), ThreadId::new(4316)));
@@ -63,10 +63,13 @@ impl ProfileOptions {
         ProfileOptions { detail, ..self }
     }
 
-    /// Whether each thread has a tree of its own.
+    /// Builds a separate tree for each thread.
     #[must_use]
-    pub fn by_thread(self, by_thread: bool) -> Self {
-        ProfileOptions { by_thread, ..self }
+    pub fn by_thread(self) -> Self {
+        ProfileOptions {
+            by_thread: true,
+            ..self
+        }
     }
 
     /// Only these processes.
@@ -84,10 +87,10 @@ impl ProfileOptions {
         ProfileOptions { threads, ..self }
     }
 
-    /// Whether the samples of idle processors are part of the profile.
+    /// Includes the samples of idle processors.
     #[must_use]
-    pub fn idle(self, idle: bool) -> Self {
-        ProfileOptions { idle, ..self }
+    pub fn with_idle(self) -> Self {
+        ProfileOptions { idle: true, ..self }
     }
 
     /// Names functions of images, and source lines. Each profile asks it once, for all its code.
@@ -136,7 +139,7 @@ pub(super) struct Growing {
 
 impl SampleCollector {
     /// The profile of what was collected, with names from the whole recording. `machine` is the
-    /// machine of the same pass, with [names](crate::Analysis::names).
+    /// machine of the same pass, with [names](crate::Analysis::with_names).
     #[must_use]
     pub fn profile(&self, machine: &Machine, options: &ProfileOptions) -> Profile {
         let mut locations = Locations::new(machine, &self.stacks);
@@ -392,8 +395,8 @@ impl<'b> Builder<'b> {
 }
 
 impl Profile {
-    /// Arranges nodes, which come after their parents, so that the nodes below a node follow it, the
-    /// heaviest first. Returns their new places.
+    /// Arranges nodes, which come after their parents, so that the nodes below a node follow it,
+    /// the heaviest first. Returns their new places.
     pub(super) fn arrange(&mut self, tree: &[Growing]) -> Vec<usize> {
         let sums = Sums::new(tree);
         let mut roots = Vec::new();

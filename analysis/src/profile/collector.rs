@@ -40,7 +40,7 @@ pub struct SampleStack(pub u32);
 ///     let end = clock.start_timestamp.saturating_add(clock.frequency as i64);
 ///     let range = TimeRange::new(None, Some(end));
 ///     let mut samples = SampleCollector::new().within(range);
-///     let machine = Analysis::new().names(true).run(&mut recording, &mut samples)?;
+///     let machine = Analysis::new().with_names().run(&mut recording, &mut samples)?;
 ///     let profile = samples.profile(&machine, &ProfileOptions::new());
 ///     let frame = profile.by_frame().first().map(|total| total.frame);
 ///     Ok(frame.map(|frame| (profile.total().samples, profile.label(frame))))
@@ -72,11 +72,11 @@ impl SampleCollector {
         SampleCollector { range, ..self }
     }
 
-    /// Whether each sample is kept, with its time; 16 bytes for each.
+    /// Keeps each sample, with its time; 16 bytes for each.
     #[must_use]
-    pub fn keep_samples(self, keeps_samples: bool) -> Self {
+    pub fn keep_samples(self) -> Self {
         SampleCollector {
-            keeps_samples,
+            keeps_samples: true,
             ..self
         }
     }
@@ -150,8 +150,8 @@ impl Observer for SampleCollector {
 }
 
 impl SampleCollector {
-    /// Adds a sample, for observers that have a collector. Returns an id of its thread and its stack;
-    /// `None` if it is outside the time that is collected.
+    /// Adds a sample, for observers that have a collector. Returns an id of its thread and its
+    /// stack; `None` if it is outside the time that is collected.
     pub fn add(&mut self, sample: &Sample<'_>) -> Option<SampleStack> {
         let event = &sample.event;
         if !self.range.contains(event.time) {

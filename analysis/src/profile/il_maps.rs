@@ -34,8 +34,8 @@ const EVENTS: [MapEvent; 3] = [
     },
 ];
 
-/// IL offsets from here on mean code without IL: the prolog, the epilog, and code that belongs to no
-/// statement.
+/// IL offsets from here on mean code without IL: the prolog, the epilog, and code that belongs to
+/// no statement.
 const PROLOG: u32 = 0xffff_fffe;
 const FIRST_SPECIAL: u32 = 0xffff_fffd;
 

@@ -1,7 +1,7 @@
 //! CPU profiles: the samples of a recording as call trees with names.
 //!
-//! A [`SampleCollector`] observes the pass over a recording. Names may be at the end of a recording,
-//! so a [`Profile`] is made afterwards.
+//! A [`SampleCollector`] observes the pass over a recording. Names may be at the end of a
+//! recording, so a [`Profile`] is made afterwards.
 //!
 //! ```no_run
 //! use etl_analysis::profile::{FrameTotal, ProfileOptions, SampleCollector};
@@ -10,7 +10,7 @@
 //! let bytes = std::fs::read("trace.etl")?;
 //! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
 //! let mut collector = SampleCollector::new();
-//! let machine = Analysis::new().names(true).run(&mut recording, &mut collector)?;
+//! let machine = Analysis::new().with_names().run(&mut recording, &mut collector)?;
 //! let profile = collector.profile(&machine, &ProfileOptions::new());
 //! for FrameTotal { frame, total, .. } in profile.by_frame() {
 //!     println!("{:8} {}", total.inclusive.samples, profile.label(frame));

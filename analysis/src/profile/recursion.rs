@@ -59,8 +59,8 @@ impl Profile {
     }
 }
 
-/// The place of a node in the folded profile. `mapped` has the nodes of the new tree for the nodes of
-/// the profile, and `places` has the places of these.
+/// The place of a node in the folded profile. `mapped` has the nodes of the new tree for the nodes
+/// of the profile, and `places` has the places of these.
 fn place_of(node: usize, mapped: &[u32], places: &[usize]) -> Option<usize> {
     let &number = mapped.get(node)?;
     places.get(number as usize).copied()

@@ -152,10 +152,9 @@ impl Stacks {
         let root = recent.root;
         let moment = Moment { time, state };
         let mut node = root.node;
-        let mut depth = 0;
         // Whether all frames so far equal the frames of the last stack.
         let mut is_same = true;
-        for address in addresses {
+        for (depth, address) in addresses.enumerate() {
             match recent.frames.get(depth) {
                 Some(frame) if is_same && frame.address == address && time < frame.to => {
                     node = frame.node;
@@ -174,7 +173,6 @@ impl Stacks {
                     });
                 }
             }
-            depth += 1;
         }
         if let Some(kept) = self.recent.get_mut(slot) {
             *kept = recent;

@@ -159,9 +159,9 @@ impl Profile {
         totals
     }
 
-    /// The callers and the callees of the frames that `is_focus` selects. A sample is counted once for
-    /// the caller of the outermost of these frames on its stack, and once for each frame that one of
-    /// them called.
+    /// The callers and the callees of the frames that `is_focus` selects. A sample is counted once
+    /// for the caller of the outermost of these frames on its stack, and once for each frame that
+    /// one of them called.
     #[must_use]
     pub fn focus(&self, is_focus: impl Fn(usize) -> bool) -> Focus {
         let in_focus: Vec<bool> = (0..self.frames.len()).map(is_focus).collect();

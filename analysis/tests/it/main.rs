@@ -129,7 +129,7 @@ fn analyze_together<O: Observer + Default, const N: usize>(traces: [Trace; N]) -
     let named = files.iter().map(|bytes| (bytes.as_slice(), "made"));
     let mut recording = Recording::open(named).unwrap();
     let machine = Analysis::new()
-        .names(true)
+        .with_names()
         .run(&mut recording, &mut observer)
         .unwrap();
     (machine, observer)
@@ -271,7 +271,7 @@ fn counting_by_owner_finds_the_processes_of_the_whole_analysis() {
 
     let mut recording = Recording::open([(&bytes[..], "a.etl")]).unwrap();
     let whole = Analysis::new()
-        .names(true)
+        .with_names()
         .run(&mut recording, &mut ())
         .unwrap();
     let lives = |machine: &Machine| -> Vec<_> {

@@ -121,6 +121,15 @@ enum Weight {
 }
 
 impl StackArgs {
+    fn options(&self) -> ProfileOptions {
+        let options = ProfileOptions::new();
+        if self.by_thread {
+            options.by_thread()
+        } else {
+            options
+        }
+    }
+
     fn unit(&self, default: Weight) -> Unit {
         match self.weight.unwrap_or(default) {
             Weight::Samples => Unit::Samples,
@@ -144,8 +153,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 }
 
 fn export_folded(args: &StackArgs) -> Result<Outcome, Failure> {
-    let options = ProfileOptions::new().by_thread(args.by_thread);
-    let export = args.samples.collect(SampleCollector::new(), options, ())?;
+    let export = args
+        .samples
+        .collect(SampleCollector::new(), args.options(), ())?;
     export.ensure_samples()?;
     // Without an interval, samples have no time.
     if args.weight == Some(Weight::Time) && !export.profiled.profile.has_times() {
@@ -156,8 +166,9 @@ fn export_folded(args: &StackArgs) -> Result<Outcome, Failure> {
 }
 
 fn export_flamegraph(args: &StackArgs) -> Result<Outcome, Failure> {
-    let options = ProfileOptions::new().by_thread(args.by_thread);
-    let export = args.samples.collect(SampleCollector::new(), options, ())?;
+    let export = args
+        .samples
+        .collect(SampleCollector::new(), args.options(), ())?;
     export.ensure_samples()?;
     let unit = args.unit(Weight::Time);
     let title = export.title();
@@ -165,9 +176,7 @@ fn export_flamegraph(args: &StackArgs) -> Result<Outcome, Failure> {
 }
 
 fn export_pprof(args: &PprofArgs) -> Result<Outcome, Failure> {
-    let options = ProfileOptions::new()
-        .by_thread(true)
-        .detail(Detail::Addresses);
+    let options = ProfileOptions::new().by_thread().detail(Detail::Addresses);
     let export = args.samples.collect(SampleCollector::new(), options, ())?;
     export.ensure_samples()?;
     let times = export.times();
@@ -181,8 +190,8 @@ struct Export<O> {
 }
 
 impl SampleArgs {
-    /// Reads the recording with two observers, `samples` and `other`. Adds the selection of processes
-    /// and threads to the options.
+    /// Reads the recording with two observers, `samples` and `other`. Adds the selection of
+    /// processes and threads to the options.
     fn collect<O: Observer>(
         &self,
         samples: SampleCollector,
@@ -192,11 +201,16 @@ impl SampleArgs {
         let inputs = self.recording.files.iter().map(std::path::PathBuf::as_path);
         let sink = Sink::create(&self.sink, "a profile", inputs)?;
         let symbols = self.symbols.open()?;
+        let options = if self.idle {
+            options.with_idle()
+        } else {
+            options
+        };
         let profiled = profile(
             &self.recording,
             &self.recording.files,
             &symbols,
-            options.idle(self.idle),
+            options,
             |range| (samples.within(range), other),
             |(samples, _), machine, options| samples.profile(machine, options),
         )?;

@@ -27,8 +27,8 @@ pub(super) fn with_literal_examples(page: &str) -> String {
     format!("{before}\n{}{after}", sections(extra))
 }
 
-/// The page, with the usage of the help as its synopsis: the synopsis of `clap_mangen` has no values
-/// of options, and does not show which arguments may be repeated.
+/// The page, with the usage of the help as its synopsis: the synopsis of `clap_mangen` has no
+/// values of options, and does not show which arguments may be repeated.
 pub(super) fn with_usage(page: &str, command: &str, usage: &str) -> String {
     const SYNOPSIS: &str = ".SH SYNOPSIS\n";
     let Some((before, rest)) = page.split_once(SYNOPSIS) else {

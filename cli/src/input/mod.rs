@@ -98,8 +98,8 @@ impl Input {
     /// The trace, within the limits of the user, and the parts of messages about it.
     ///
     /// # Errors
-    /// If it is not a trace, if it has neither a header event nor a record, and for damage in strict
-    /// mode, also of the EventPipe stream that it was.
+    /// If it is not a trace, if it has neither a header event nor a record, and for damage in
+    /// strict mode, also of the EventPipe stream that it was.
     pub fn trace(&mut self, options: &Options) -> Result<(Trace<AnySource<'_>>, &About), Failure> {
         self.ensure_records()?;
         self.about.check_stream(options.mode)?;

@@ -148,6 +148,7 @@ fn spec_line_reads_scripts_of_the_command_prompt() {
         (&"start".into(), &"a.etl".into())
     );
     assert_eq!(actions(1)["action"], "stop");
-    let note = "note: line 7: xprf is left out: not a command of a session; the nearest name: xperf\n";
+    let note =
+        "note: line 7: xprf is left out: not a command of a session; the nearest name: xperf\n";
     assert_eq!(said.err, note);
 }

@@ -87,8 +87,8 @@ impl Method {
 
 /// The two forms in which the events of a method come: one or the other, never both.
 ///
-/// The form depends on the method and on the *session's* level. Both are events of level 4 in shipped
-/// runtimes; the documents give level 5 for the verbose one (erratum X02).
+/// The form depends on the method and on the *session's* level. Both are events of level 4 in
+/// shipped runtimes; the documents give level 5 for the verbose one (erratum X02).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Form {
     /// `MethodLoad` and similar events: token and module, without names.

@@ -20,7 +20,8 @@ pub(super) struct Word {
     pub quoted: bool,
 }
 
-/// The size of the longest line that is parsed, in bytes. The command prompt accepts 8191 characters.
+/// The size of the longest line that is parsed, in bytes. The command prompt accepts 8191
+/// characters.
 pub const MAX_LINE: usize = 1 << 16;
 
 /// Splits a line into words at white space that is not in quotes. `\"` and, within quotes, `""` are

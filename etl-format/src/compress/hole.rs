@@ -10,9 +10,9 @@ const BLOCK: usize = 32;
 
 /// The shortest run of equal bytes that is a hole.
 ///
-/// XPRESS writes a run of equal bytes as one match, so its runs of zeros are short: up to 15 in real
-/// traces. LZNT1 stores 4096 bytes unchanged if they contain no other repetitions, and they can
-/// include zeros; the code table of XPRESS_HUFF has up to 256 zeros.
+/// XPRESS writes a run of equal bytes as one match, so its runs of zeros are short: up to 15 in
+/// real traces. LZNT1 stores 4096 bytes unchanged if they contain no other repetitions, and they
+/// can include zeros; the code table of XPRESS_HUFF has up to 256 zeros.
 fn shortest(format: CompressionFormat) -> Option<usize> {
     match format {
         CompressionFormat::XPRESS => Some(64),

@@ -142,8 +142,8 @@ impl<'a> Bits<'a> {
         (len >= 15).then_some(len)
     }
 
-    /// Whether more bits were taken than the input has. Words that were read ahead may be missing at
-    /// the end.
+    /// Whether more bits were taken than the input has. Words that were read ahead may be missing
+    /// at the end.
     fn is_overrun(&self) -> bool {
         let buffered_bits = self.extra + 16;
         buffered_bits < self.missing.saturating_mul(16).cast_signed()

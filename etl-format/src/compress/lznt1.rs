@@ -27,7 +27,8 @@ pub(super) fn decode(input: &[u8], output: &mut [u8], progress: &mut Progress) -
             copy_chunk(packed, space, &mut in_chunk);
         }
         progress.produced += in_chunk.produced;
-        // The next chunk begins at the end of this one, so a chunk that is not used up ends the data.
+        // The next chunk begins at the end of this one, so a chunk that is not used up ends the
+        // data.
         if progress.produced < output.len() && in_chunk.consumed < len {
             progress.consumed = start + in_chunk.consumed;
             return None;

@@ -95,8 +95,8 @@ pub fn decompress(
     }
 }
 
-/// Fills `output` as [`decompress`] does. The progress is set also if nothing is wrong; `None` if the
-/// output is not full.
+/// Fills `output` as [`decompress`] does. The progress is set also if nothing is wrong; `None` if
+/// the output is not full.
 pub(crate) fn decode(
     format: CompressionFormat,
     input: &[u8],

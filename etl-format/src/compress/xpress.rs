@@ -16,8 +16,8 @@ const END_MARKER: u64 = 1 << 32;
 /// Flags of which only the marker bit is left.
 const USED_UP: u64 = 1;
 
-/// Bytes of input for one step: the literals of a flag word and what follows them, which is the next
-/// flag word, or a token and the byte with its length.
+/// Bytes of input for one step: the literals of a flag word and what follows them, which is the
+/// next flag word, or a token and the byte with its length.
 const ITEM: usize = 40;
 
 /// The value of [`Decoder::half`] if no half of a byte is left.
@@ -36,8 +36,8 @@ struct Decoder {
 
 #[inline(never)]
 pub(super) fn decode(input: &[u8], output: &mut [u8], progress: &mut Progress) -> Option<()> {
-    // Far from both ends, whole steps need no check of the length. The rest is decoded byte by byte;
-    // if something is wrong, all of it, which finds the damaged place.
+    // Far from both ends, whole steps need no check of the length. The rest is decoded byte by
+    // byte; if something is wrong, all of it, which finds the damaged place.
     let mut decoder = START.decode_steps(input, output).unwrap_or(START);
     let whole = decoder.decode_rest(input, output);
     *progress = Progress {
@@ -65,8 +65,8 @@ impl Decoder {
     /// Decodes while there is enough input for a whole item and enough output for a step.
     ///
     /// Whether a length is long is as good as random, so that nothing branches on it until it is
-    /// longer than half a byte can hold. The processor cannot begin with the next item before it has
-    /// the offset after this one, so that few operations lead from the token to that offset.
+    /// longer than half a byte can hold. The processor cannot begin with the next item before it
+    /// has the offset after this one, so that few operations lead from the token to that offset.
     fn decode_steps(self, input: &[u8], output: &mut [u8]) -> Option<Self> {
         let Decoder {
             mut consumed,

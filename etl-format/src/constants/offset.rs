@@ -50,8 +50,8 @@ pub mod header_event {
     pub const POINTER_SIZE: usize = 0x2c;
     /// Number of lost events.
     pub const EVENTS_LOST: usize = 0x30;
-    /// The field after the two pointers. With pointers of 4 bytes, this field and the following ones
-    /// are 8 bytes earlier.
+    /// The field after the two pointers. With pointers of 4 bytes, this field and the following
+    /// ones are 8 bytes earlier.
     pub const AFTER_POINTERS: usize = 0x48;
     /// Time of the last start of the machine.
     pub const BOOT_TIME: usize = 0xf8;

@@ -41,8 +41,8 @@ impl FileHeader {
     ///
     /// # Errors
     /// [`ErrorKind::NotEtl`] if this is not a header event, or a header event of Windows XP or
-    /// Server 2003, whose buffers have another layout; [`ErrorKind::Truncated`] if the fixed part is
-    /// not whole.
+    /// Server 2003, whose buffers have another layout; [`ErrorKind::Truncated`] if the fixed part
+    /// is not whole.
     pub fn parse(bytes: &[u8], file_offset: u64) -> Result<Self> {
         let have = bytes.len() as u64;
         let Some([version, _, kind, mark]) = bytes.array(0) else {

@@ -126,7 +126,8 @@ pub(crate) struct Layout {
     pub format: CompressionFormat,
     pub mode: LogFileMode,
     pub stated_buffers: u32,
-    /// When newer buffers may have been written over older ones; `None` if the file is not circular.
+    /// When newer buffers may have been written over older ones; `None` if the file is not
+    /// circular.
     pub overwriting: Option<Overwriting>,
     /// Raw timestamp of the session's start, for records without a timestamp.
     pub start: i64,

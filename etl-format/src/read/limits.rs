@@ -58,13 +58,13 @@ impl PartialEq for Budget {
 impl Eq for Budget {}
 
 impl Budget {
-    /// The number of records after which the memory is checked. A program keeps at most some hundred
-    /// bytes for a record.
+    /// The number of records after which the memory is checked. A program keeps at most some
+    /// hundred bytes for a record.
     pub const RECORDS: u64 = 1 << 12;
 
     /// While a trace is read, the process may use the budget divided by this number. A table that
-    /// grows takes three times its size for a while, and results need memory in addition to the data
-    /// from which they are computed.
+    /// grows takes three times its size for a while, and results need memory in addition to the
+    /// data from which they are computed.
     pub const PARTS: u64 = 2;
 }
 

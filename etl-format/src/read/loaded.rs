@@ -75,9 +75,9 @@ impl RecordRef {
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Bytes of a buffer whose records are located before the next bytes are loaded into the cache; they
-/// fit into the first level of every processor's cache. After each such piece, the memory budget is
-/// checked.
+/// Bytes of a buffer whose records are located before the next bytes are loaded into the cache;
+/// they fit into the first level of every processor's cache. After each such piece, the memory
+/// budget is checked.
 const CACHED: usize = 1 << 14;
 
 const _: () = assert!(core::mem::size_of::<RecordRef>() as u64 <= RecordRef::COST);
@@ -200,9 +200,9 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         walk::is_intact(self.raw.as_ref(), self.fill)
     }
 
-    /// Checks that only filler follows the records of a buffer that is not compressed. Otherwise the
-    /// stated fill is too small, and the records may continue up to the end of the buffer. Filler
-    /// can also be at the place of the last bytes of a record.
+    /// Checks that only filler follows the records of a buffer that is not compressed. Otherwise
+    /// the stated fill is too small, and the records may continue up to the end of the buffer.
+    /// Filler can also be at the place of the last bytes of a record.
     fn check_rest(&mut self, log: &mut Log) -> Result<()> {
         let Loaded { entry, raw, .. } = self;
         let raw = raw.as_ref();
@@ -396,8 +396,8 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         walk::record_at(self.data(), offset as usize, self.fill).map_or(0, |found| found.len)
     }
 
-    /// Handles a record that has no timestamp or an earlier one than the record before it, and bytes
-    /// that are not a record. Returns whether to continue.
+    /// Handles a record that has no timestamp or an earlier one than the record before it, and
+    /// bytes that are not a record. Returns whether to continue.
     #[cold]
     #[inline(never)]
     fn pass_irregular(

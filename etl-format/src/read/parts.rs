@@ -1,5 +1,5 @@
-//! Files of one session that begins a new file when the last one is full: finds missing files by the
-//! sequence numbers of buffers.
+//! Files of one session that begins a new file when the last one is full: finds missing files by
+//! the sequence numbers of buffers.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use super::index::BufferEntry;
 use super::source::Source;
 use super::trace::Trace;
 
-/// A file of a session that writes several ([`LogFileMode::NEWFILE`]). Each file has a header of its
-/// own, and the numbers of its buffers continue the numbers of the previous file.
+/// A file of a session that writes several ([`LogFileMode::NEWFILE`]). Each file has a header of
+/// its own, and the numbers of its buffers continue the numbers of the previous file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     session: SessionKey,

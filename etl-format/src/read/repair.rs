@@ -242,8 +242,8 @@ impl BufferWalk {
         Ok(())
     }
 
-    /// The number of bytes in which to search for the records of a buffer with a damaged header: the
-    /// distance to the next buffer; 0 if it is unknown.
+    /// The number of bytes in which to search for the records of a buffer with a damaged header:
+    /// the distance to the next buffer; 0 if it is unknown.
     pub(super) fn near(&self, limits: &Limits) -> usize {
         let is_packed_buffer_0 = self.position == 0 && self.layout.buffers.spacing == 0;
         let len = if is_packed_buffer_0 {

@@ -328,8 +328,8 @@ impl<R: Read> Source for PipeSource<R> {
     }
 }
 
-/// The complete content of a pipe, to read it in time order: in memory if it fits a limit, otherwise
-/// in a file that the caller provides.
+/// The complete content of a pipe, to read it in time order: in memory if it fits a limit,
+/// otherwise in a file that the caller provides.
 ///
 /// ```
 /// use std::io::{Cursor, Read};

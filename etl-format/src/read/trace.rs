@@ -160,7 +160,8 @@ impl<S: Source> Trace<S> {
         &self.index.stale
     }
 
-    /// How many buffers of a circular file are missing because newer buffers were written over them;
+    /// How many buffers of a circular file are missing because newer buffers were written over
+    /// them;
     /// `None` if there are none, or if the file is not circular.
     #[must_use]
     pub fn overwritten(&self) -> Option<u64> {

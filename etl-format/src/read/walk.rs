@@ -246,8 +246,8 @@ struct KindAndSize {
 fn classify(data: &[u8], offset: usize, word: u32) -> Option<KindAndSize> {
     let top = (word >> 24) as u8;
     if top & MARKER_TRACE == 0 {
-        // The word could be the size of a WNODE, but so could any small number, and no known session
-        // writes these.
+        // The word could be the size of a WNODE, but so could any small number, and no known
+        // session writes these.
         return None;
     }
     if top & MARKER_EVENT_TRACE != 0 {

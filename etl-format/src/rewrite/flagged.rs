@@ -1,9 +1,9 @@
 //! Buffers that are flagged with losses, and which buffers of a new trace receive the flags.
 //!
-//! A flag means a time: events were lost between the first record of the buffer and the first record
-//! of the processor's next buffer; a buffer was lost between the last record of the previous buffer
-//! and the first record of this one. The buffers of a new trace contain other records, so at each of
-//! these times a new buffer begins there.
+//! A flag means a time: events were lost between the first record of the buffer and the first
+//! record of the processor's next buffer; a buffer was lost between the last record of the previous
+//! buffer and the first record of this one. The buffers of a new trace contain other records, so at
+//! each of these times a new buffer begins there.
 
 use std::collections::BTreeMap;
 

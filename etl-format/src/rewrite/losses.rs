@@ -12,8 +12,8 @@ const MAX_COUNT: u64 = 1 << 20;
 /// the loss: a relogger numbers its buffers from 1 and counts the buffers that it wrote.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Missing {
-    /// Missing buffers that are known before reading: the header counts more buffers than there are,
-    /// or numbers have no buffer.
+    /// Missing buffers that are known before reading: the header counts more buffers than there
+    /// are, or numbers have no buffer.
     buffers: u64,
     /// Where each buffer begins and ends, in the order of the file.
     extents: Vec<Extent>,

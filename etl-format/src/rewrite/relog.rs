@@ -211,12 +211,12 @@ fn own_timestamp(record: &read::Record<'_>) -> Option<Ticks> {
 /// in time order per processor.
 ///
 /// The buffers of the new file have the full size, and their headers have the end time of the
-/// source, so that the same input results in the same bytes. The new header counts the losses of the
-/// source's header, and counts buffers as lost that are missing from the source or could not be read
-/// whole. If a buffer of the source is flagged with losses, a flagged buffer begins with the next
-/// record of its processor, and later buffers with records of the same source buffer are flagged as
-/// well. Records without their own timestamp keep the timestamp that readers return. For this a WPP
-/// message may receive a timestamp.
+/// source, so that the same input results in the same bytes. The new header counts the losses of
+/// the source's header, and counts buffers as lost that are missing from the source or could not be
+/// read whole. If a buffer of the source is flagged with losses, a flagged buffer begins with the
+/// next record of its processor, and later buffers with records of the same source buffer are
+/// flagged as well. Records without their own timestamp keep the timestamp that readers return. For
+/// this a WPP message may receive a timestamp.
 #[derive(Debug)]
 pub struct Relogger<O: Output> {
     session: Session<O>,
@@ -267,8 +267,8 @@ impl<O: Output> Relogger<O> {
     }
 
     /// How many of `threads` threads should read the source ([`read::Records::with_threads`]): all
-    /// of them, or only the caller's thread if the new file is compressed, because compression takes
-    /// most of the time.
+    /// of them, or only the caller's thread if the new file is compressed, because compression
+    /// takes most of the time.
     #[must_use]
     pub fn reading_threads(&self, threads: usize) -> usize {
         if self.session.is_compressed() {

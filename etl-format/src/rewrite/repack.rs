@@ -307,10 +307,8 @@ impl<W: Write> Repack<'_, W> {
         // The buffers before it belong to the previous file header.
         self.write_packed(Take::All)?;
         self.buffer_size = event.buffer_size;
-        let format = match &self.packing {
-            Some(packing) => Some(packing.compressor().format()),
-            None => None,
-        };
+        let packing = self.packing.as_ref();
+        let format = packing.map(|packing| packing.compressor().format());
         let size = match format {
             Some(_) => used.len().next_multiple_of(SHORT_BUFFER_UNIT),
             None => self.plain_size(entry)?,

@@ -106,9 +106,9 @@ impl<'f> Repairer<'f> {
         Repairer::default()
     }
 
-    /// Sets limits and threads for reading. Faults never end the repair, and the order is exact. The
-    /// threads also compress, unless a compressor is set; the bytes written are the same for any
-    /// number.
+    /// Sets limits and threads for reading. Faults never end the repair, and the order is exact.
+    /// The threads also compress, unless a compressor is set; the bytes written are the same for
+    /// any number.
     #[must_use]
     pub fn options(mut self, options: Options) -> Self {
         self.read = options;
@@ -211,8 +211,8 @@ impl<'f> Repairer<'f> {
     }
 }
 
-/// Corrects the header for the new trace: the end time if the session was not closed, and all fields
-/// that are assumed if the header event is lost.
+/// Corrects the header for the new trace: the end time if the session was not closed, and all
+/// fields that are assumed if the header event is lost.
 fn complete_header<S: Source>(header: &mut FileHeader, trace: &mut Trace<S>) -> Result<()> {
     let damaged = trace.header();
     let has_header = damaged.is_known();

@@ -45,7 +45,8 @@ impl Times {
         }
     }
 
-    /// Formats the time of an event. If the second is the same as before, only its fraction changes.
+    /// Formats the time of an event. If the second is the same as before, only its fraction
+    /// changes.
     #[inline]
     pub fn format(&mut self, event: &Event<'_>) {
         if self.form == TimeForm::Relative {

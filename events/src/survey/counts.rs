@@ -266,8 +266,8 @@ impl Kind {
         }
     }
 
-    /// Counts the name of a record that describes itself. Returns the number of records that are not
-    /// counted because there are too many names: 0 or 1.
+    /// Counts the name of a record that describes itself. Returns the number of records that are
+    /// not counted because there are too many names: 0 or 1.
     fn add_named(&mut self, record: &Record<'_>, store: &SchemaStore, listed: &mut usize) -> u64 {
         if !has_own_schema(record) {
             return 0;

@@ -55,7 +55,10 @@ impl Query {
     /// # Errors
     /// When no file has such a process, or a file cannot be read.
     pub fn find_processes(&self, files: &mut Files) -> Result<Vec<ProcessLives>> {
-        let selector = ProcessSelector::new(&self.processes).children(self.children);
+        let mut selector = ProcessSelector::new(&self.processes);
+        if self.children {
+            selector = selector.with_children();
+        }
         let limits = files.settings.limits;
         let mut lives = Vec::new();
         let mut failure = None;

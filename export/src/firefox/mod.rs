@@ -76,7 +76,7 @@ impl Collector {
     #[must_use]
     pub fn new(store: SchemaStore) -> Self {
         Collector {
-            samples: SampleCollector::new().keep_samples(true),
+            samples: SampleCollector::new().keep_samples(),
             collections: Collections::new(),
             compilations: Compilations::new(),
             occurrences: Occurrences::new(),
@@ -182,10 +182,10 @@ pub struct FirefoxProfile<'a> {
 
 impl<'a> FirefoxProfile<'a> {
     /// The selected part of the collected data. `machine` is the machine of the same pass, with
-    /// [names](etl_analysis::Analysis::names).
+    /// [names](etl_analysis::Analysis::with_names).
     #[must_use]
     pub fn new(collected: &'a Collector, machine: &'a Machine, options: ProfileOptions) -> Self {
-        let options = options.by_thread(true).detail(Detail::NativeAddresses);
+        let options = options.by_thread().detail(Detail::NativeAddresses);
         let profile = collected.samples.profile(machine, &options);
         let markers = markers::markers(collected, machine, &options);
         FirefoxProfile {

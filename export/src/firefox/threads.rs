@@ -139,8 +139,8 @@ impl<'a> Threads<'a> {
         }
     }
 
-    /// Writes all threads: first the threads with samples, most samples first, then the threads that
-    /// only have markers. Returns how many there are.
+    /// Writes all threads: first the threads with samples, most samples first, then the threads
+    /// that only have markers. Returns how many there are.
     pub fn write<W: Write>(
         &self,
         json: &mut Json<W>,

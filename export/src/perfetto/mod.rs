@@ -28,7 +28,7 @@
 //! let out = open().open("trace.perfetto-trace")?;
 //! let spool = open().open("samples.tmp")?;
 //! let mut perfetto = Perfetto::new(out, spool, SchemaStore::default(), Selection::new());
-//! let machine = Analysis::new().names(true).run(&mut recording, &mut perfetto)?;
+//! let machine = Analysis::new().with_names().run(&mut recording, &mut perfetto)?;
 //! perfetto.finish(&machine, ProfileOptions::new())?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -122,10 +122,10 @@ impl<O: Storage, S: Storage> Perfetto<O, S> {
         }
     }
 
-    /// Whether the samples of idle processors are written.
+    /// Also writes the samples of idle processors.
     #[must_use]
-    pub fn idle(self, idle: bool) -> Self {
-        Perfetto { idle, ..self }
+    pub fn with_idle(self) -> Self {
+        Perfetto { idle: true, ..self }
     }
 
     /// Writes a snapshot of the clock, once, and returns the clock.
@@ -151,8 +151,8 @@ impl<O: Storage, S: Storage> Perfetto<O, S> {
     }
 
     /// Writes the names of processes and threads, samples and activities. `machine` is the result
-    /// of the pass that this observed, with [names](etl_analysis::Analysis::names). `options` may
-    /// have [names of native code](ProfileOptions::code_source).
+    /// of the pass that this observed, with [names](etl_analysis::Analysis::with_names). `options`
+    /// may have [names of native code](ProfileOptions::code_source).
     ///
     /// # Errors
     /// If writing failed, now or before.
@@ -169,10 +169,12 @@ impl<O: Storage, S: Storage> Perfetto<O, S> {
         self.activities.finish(&mut self.spool);
         names::write(&context, &mut writer);
         let mut options = options
-            .by_thread(true)
+            .by_thread()
             .detail(Detail::Addresses)
-            .idle(self.idle)
             .threads(self.selection.selected_threads().to_vec());
+        if self.idle {
+            options = options.with_idle();
+        }
         // The process of a thread may have become known after its samples.
         if let Some(processes) = self.selection.selected_processes(machine) {
             options = options.processes(processes);

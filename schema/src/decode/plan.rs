@@ -398,7 +398,9 @@ fn pad(members: &mut [Op]) {
 /// The alignment of a member in C.
 fn alignment(op: &Op) -> usize {
     match op.size {
-        Some(size @ (2 | 4 | 8)) => size,
+        Some(2) => 2,
+        Some(4) => 4,
+        Some(8) => 8,
         _ => 1,
     }
 }

@@ -301,8 +301,8 @@ fn value_to(out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>, j
     }
 }
 
-/// Writes a number with a fraction, which is `.0` for whole numbers. They are the most frequent, and
-/// are written faster as integers.
+/// Writes a number with a fraction, which is `.0` for whole numbers. They are the most frequent,
+/// and are written faster as integers.
 fn finite(out: &mut Vec<u8>, value: f64, exact: &dyn std::fmt::Debug) {
     const WHOLE: f64 = 1e7;
     let whole = value as i64;

@@ -204,7 +204,8 @@ impl Dataset {
     /// threads may add different traces.
     ///
     /// # Errors
-    /// When the trace cannot be read or a file cannot be written. Then the data set does not change.
+    /// When the trace cannot be read or a file cannot be written. Then the data set does not
+    /// change.
     pub fn add<S: Source>(
         &self,
         source: S,

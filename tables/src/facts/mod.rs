@@ -48,7 +48,7 @@ pub(crate) fn write<S: Source>(
         let name = options.trace.clone();
         let mut recording = Recording::open_within([(&mut *source, name)], options.limits)?;
         let mut facts = Facts::new(before, options, &mut rows);
-        let analysis = Analysis::new().addresses(false).threads(options.threads);
+        let analysis = Analysis::new().without_addresses().threads(options.threads);
         if joins {
             analysis.run(&mut recording, &mut facts)?;
         } else {

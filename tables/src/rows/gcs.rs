@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use etl_analysis::behavior::Distribution;
 use etl_analysis::behavior::collections::{Collection, Collections, HeapHistory, SelectedPause};
+use etl_analysis::{Machine, ProcessIndex};
 
 use super::{
     CLR, Durations, HasDurations, OfProcess, add_durations, add_process, duration, name_or_number,
@@ -204,14 +205,13 @@ impl<'m> GcRow<'m> {
 /// ```no_run
 /// use etl_analysis::behavior::collections::Collections;
 /// use etl_analysis::{Analysis, Recording};
-use etl_analysis::{Machine, ProcessIndex};
 /// use etl_tables::rows::gcs::gcs;
 /// use etl_tables::{Report, ReportTable, Selection};
 ///
 /// let bytes = std::fs::read("trace.etl")?;
 /// let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
 /// let mut collections = Collections::new();
-/// let machine = Analysis::new().names(true).run(&mut recording, &mut collections)?;
+/// let machine = Analysis::new().with_names().run(&mut recording, &mut collections)?;
 /// let mut report = Report::new("gc");
 /// report.tables.push(ReportTable::new("", gcs(&machine, &collections, &Selection::new())));
 /// print!("{}", report.csv(None));

@@ -35,7 +35,7 @@ fn object(members: Value) -> Value {
 fn check_machine(bytes: &[u8]) {
     let mut recording = Recording::open([(bytes, "t")]).unwrap();
     let machine = Analysis::new()
-        .names(true)
+        .with_names()
         .run(&mut recording, &mut ())
         .unwrap();
     let micros = |time: Option<i64>| {
@@ -134,7 +134,7 @@ fn tables_agree_with_info_and_analyses() {
     );
     let mut observer = (clr, system);
     let machine = Analysis::new()
-        .names(true)
+        .with_names()
         .run(&mut recording, &mut observer)
         .unwrap();
     let ((compilations, exceptions), ((samples, collections), (io, network))) = observer;
@@ -212,7 +212,7 @@ fn tables_agree_with_info_and_analyses() {
 
 /// Samples by their stacks, as profiles have them.
 fn check_samples(bytes: &[u8], machine: &Machine, samples: &SampleCollector) {
-    let profile = samples.profile(machine, &ProfileOptions::new().idle(true));
+    let profile = samples.profile(machine, &ProfileOptions::new().with_idle());
     let table = all(bytes, "samples");
     assert_eq!(rows(&table) as u64, profile.total().samples);
     let stacks = all(bytes, "stacks");

@@ -21,7 +21,7 @@ fn profile_of(files: &[(&str, &[u8])], options: &ProfileOptions) -> (Machine, Pr
     let mut recording = Recording::open(files).unwrap();
     let mut collector = SampleCollector::new();
     let machine = Analysis::new()
-        .names(true)
+        .with_names()
         .run(&mut recording, &mut collector)
         .unwrap();
     let profile = collector.profile(&machine, options);
@@ -105,7 +105,7 @@ fn totals_agree_with_each_other() {
     let simulated = simulated("profile");
     let file = [("profile.etl", simulated.traces["profile.etl"].as_slice())];
     let (_, by_process) = profile_of(&file, &ProfileOptions::new());
-    let (_, by_thread) = profile_of(&file, &ProfileOptions::new().by_thread(true));
+    let (_, by_thread) = profile_of(&file, &ProfileOptions::new().by_thread());
     assert!(by_thread.roots().len() > by_process.roots().len());
     assert_eq!(by_thread.total(), by_process.total());
     assert_eq!(counts_of(&by_thread), counts_of(&by_process));

@@ -61,7 +61,7 @@ fn compare_threads(name: &str, simulated: &Simulated, files: &[&str]) -> usize {
     let mut recording = Recording::open(traces).unwrap();
     let mut waits = Waits::new();
     let machine = Analysis::new()
-        .names(true)
+        .with_names()
         .run(&mut recording, &mut waits)
         .unwrap();
     let pid = |key: ThreadKey| machine.process(key.process.unwrap()).unwrap().pid();

@@ -20,7 +20,8 @@ pub(super) struct EarlySync {
 
 impl EarlySync {
     /// Starts the thread. `file` must have been opened for the thread alone: the system reports an
-    /// error of the disk once for each time that a file was opened, and the writer needs its report.
+    /// error of the disk once for each time that a file was opened, and the writer needs its
+    /// report.
     pub fn start(file: File) -> Self {
         let (stop, stopped) = mpsc::channel();
         let thread = thread::Builder::new()

@@ -366,8 +366,8 @@ pub(super) fn is_counter(schema: &EventSchema, field: &Field) -> bool {
     counts_any(field, &schema.fields, &schema.fields)
 }
 
-/// Whether `counter` contains the count or length of any of `fields`, or of their members. `top` are
-/// the fields of the event.
+/// Whether `counter` contains the count or length of any of `fields`, or of their members. `top`
+/// are the fields of the event.
 fn counts_any(counter: &Field, fields: &[Field], top: &[Field]) -> bool {
     for field in fields {
         if let Count::Field(reference) = field.count

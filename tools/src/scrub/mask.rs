@@ -1,4 +1,5 @@
-//! Replacements: equal values get equal replacements, and a guess cannot be tested without the salt.
+//! Replacements: equal values get equal replacements, and a guess cannot be tested without the
+//! salt.
 
 use sha2::{Digest, Sha256};
 

@@ -18,8 +18,8 @@ use crate::slice::ClrEvent;
 /// Attempts to find a replacement that does not spell a listed text by chance.
 const MAX_ATTEMPTS: u32 = 16;
 
-/// Bytes of the next record that could continue a text: its size, and one more. A marker that is not
-/// text follows them.
+/// Bytes of the next record that could continue a text: its size, and one more. A marker that is
+/// not text follows them.
 const NEXT_RECORD_TEXT: usize = 3;
 
 impl RecordScrubber<'_> {

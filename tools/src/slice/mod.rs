@@ -129,8 +129,8 @@ impl<'f> Slicer<'f> {
         self
     }
 
-    /// Writes the slice. `select` decides which records are selected. If state is kept, it is called
-    /// twice for each record, and must return the same both times.
+    /// Writes the slice. `select` decides which records are selected. If state is kept, it is
+    /// called twice for each record, and must return the same both times.
     ///
     /// # Errors
     /// Errors of reading and writing, with the side.

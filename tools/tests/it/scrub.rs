@@ -22,6 +22,10 @@ fn fields(file: &[u8]) -> Vec<Vec<(String, String)>> {
     let mut events = trace.events().without_names();
     let mut all = Vec::new();
     while let Some(event) = events.next().unwrap() {
+        // The header event has fields of the session.
+        if event.header().hook == Some(0) {
+            continue;
+        }
         let Some(mut fields) = event.fields() else {
             continue;
         };

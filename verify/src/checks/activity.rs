@@ -1,7 +1,7 @@
 //! Activities: starts, stops and parents (A1 in docs/protocol.md).
 //!
-//! Providers follow the convention loosely. So starts and stops are matched by activity and task,
-//! and only tasks with a matched pair are checked.
+//! Providers follow the convention loosely: some log a start without ever logging a stop. So starts
+//! and stops are matched by activity and task, and only tasks with a matched pair are checked.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,36 @@ use foldhash::{HashMap, HashSet};
 
 use etl_analysis::machine::Counted;
 
-/// Opcodes of an activity's first and last event.
+use super::merge;
+
+/// Opcode of the first event of an activity.
 const START: u8 = 1;
+/// Opcode of the last event of an activity.
 const STOP: u8 = 2;
 
 /// A task of a provider.
-pub type Task = (Guid, u16);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Task {
+    /// The provider.
+    pub provider: Guid,
+    /// The task of the event's descriptor.
+    pub number: u16,
+}
+
+/// The task that an activity has started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct OpenKey {
+    activity: Guid,
+    task: Task,
+}
+
+/// Starts without a stop so far.
+#[derive(Clone, Copy, Debug)]
+struct OpenStarts {
+    count: u32,
+    /// Time of the first.
+    first: Ticks,
+}
 
 /// Matched and unmatched starts and stops of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,49 +56,42 @@ pub struct Balance {
 /// Activities of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Activities {
-    open: HashMap<(Guid, Task), (u32, Ticks)>,
+    open: HashMap<OpenKey, OpenStarts>,
     balances: BTreeMap<Task, Balance>,
+    /// Activities with events.
     seen: HashSet<Guid>,
+    /// Parents of activities, with the time at which they are first named.
     parents: HashMap<Guid, Ticks>,
     /// The activity of the last event that has one.
     last: Guid,
-    /// Whether there were more activities than are kept, so that parents cannot be checked.
+    /// Whether there were too many activities to keep, so that parents cannot be checked.
     overflowed: bool,
 }
 
 impl Activities {
-    /// Activities that are kept, of each kind.
+    /// Open, seen and parent activities that are kept, each.
     const MAX_KEPT: usize = 1 << 20;
 
-    /// Adds an event.
+    /// Adds an event with the parent of its activity, if it names one.
     #[inline]
-    pub fn event(&mut self, header: &EventHeader, related: Option<Guid>, timestamp: Ticks) {
+    pub fn event(&mut self, header: &EventHeader, parent: Option<Guid>, timestamp: Ticks) {
         // Most events have no activity.
-        if header.activity != Guid::ZERO || related.is_some() {
-            let task = (header.provider, header.descriptor.task);
-            self.active(
-                header.activity,
-                related,
-                task,
-                header.descriptor.opcode,
-                timestamp,
-            );
+        if header.activity != Guid::ZERO || parent.is_some() {
+            self.active_event(header, parent, timestamp);
         }
     }
 
-    fn active(
-        &mut self,
-        activity: Guid,
-        related: Option<Guid>,
-        task: Task,
-        opcode: u8,
-        timestamp: Ticks,
-    ) {
+    fn active_event(&mut self, header: &EventHeader, parent: Option<Guid>, timestamp: Ticks) {
+        let activity = header.activity;
         if self.seen.len() >= Self::MAX_KEPT || self.parents.len() >= Self::MAX_KEPT {
             self.overflowed = true;
-            (self.seen, self.parents) = (HashSet::default(), HashMap::default());
+            self.seen = HashSet::default();
+            self.parents = HashMap::default();
         }
-        if let Some(parent) = related.filter(|&p| p != Guid::ZERO && !self.overflowed) {
+        if let Some(parent) = parent
+            && parent != Guid::ZERO
+            && !self.overflowed
+        {
             self.parents.entry(parent).or_insert(timestamp);
         }
         if activity == Guid::ZERO {
@@ -85,28 +102,43 @@ impl Activities {
             self.last = activity;
         }
         // Providers without tasks use task 0: its starts and stops cannot be matched.
-        if task.1 == 0 {
+        if header.descriptor.task == 0 {
             return;
         }
-        let key = (activity, task);
-        match opcode {
-            START if self.open.len() < Self::MAX_KEPT => {
-                self.open.entry(key).or_insert((0, timestamp)).0 += 1;
-            }
-            STOP => {
-                let balance = self.balances.entry(task).or_default();
-                match self.open.get_mut(&key) {
-                    Some((count, _)) => {
-                        balance.paired += 1;
-                        *count -= 1;
-                        if *count == 0 {
-                            self.open.remove(&key);
-                        }
-                    }
-                    None => balance.unstarted.add(timestamp),
-                }
-            }
+        let task = Task {
+            provider: header.provider,
+            number: header.descriptor.task,
+        };
+        match header.descriptor.opcode {
+            START => self.start(activity, task, timestamp),
+            STOP => self.stop(activity, task, timestamp),
             _ => {}
+        }
+    }
+
+    fn start(&mut self, activity: Guid, task: Task, timestamp: Ticks) {
+        if self.open.len() >= Self::MAX_KEPT {
+            return;
+        }
+        let starts = self.open.entry(OpenKey { activity, task });
+        let starts = starts.or_insert(OpenStarts {
+            count: 0,
+            first: timestamp,
+        });
+        starts.count += 1;
+    }
+
+    fn stop(&mut self, activity: Guid, task: Task, timestamp: Ticks) {
+        let balance = self.balances.entry(task).or_default();
+        let key = OpenKey { activity, task };
+        let Some(starts) = self.open.get_mut(&key) else {
+            balance.unstarted.add(timestamp);
+            return;
+        };
+        balance.paired += 1;
+        starts.count -= 1;
+        if starts.count == 0 {
+            self.open.remove(&key);
         }
     }
 
@@ -121,27 +153,30 @@ impl Activities {
     pub fn balances(&self) -> BTreeMap<Task, Balance> {
         let mut out = self.balances.clone();
         out.retain(|_, balance| balance.paired > 0);
-        for (&(_, task), &(count, first)) in &self.open {
-            if let Some(balance) = out.get_mut(&task) {
-                let unstopped = &mut balance.unstopped;
-                unstopped.count += u64::from(count);
-                unstopped.first = Some(unstopped.first.map_or(first, |f| f.min(first)));
+        for (key, starts) in &self.open {
+            if let Some(balance) = out.get_mut(&key.task) {
+                let counted = Counted {
+                    count: starts.count.into(),
+                    first: Some(starts.first),
+                };
+                merge(&mut balance.unstopped, counted);
             }
         }
         out
     }
 
-    /// Parents of activities that have no events.
+    /// Parents that are named by activities and have no events of their own.
     #[must_use]
     pub fn unknown_parents(&self) -> Counted {
         let mut unknown = Counted::default();
-        for (_, &first) in self
-            .parents
-            .iter()
-            .filter(|(parent, _)| !self.seen.contains(parent))
-        {
-            unknown.count += 1;
-            unknown.first = Some(unknown.first.map_or(first, |f| f.min(first)));
+        for (parent, &first) in &self.parents {
+            if !self.seen.contains(parent) {
+                let counted = Counted {
+                    count: 1,
+                    first: Some(first),
+                };
+                merge(&mut unknown, counted);
+            }
         }
         unknown
     }

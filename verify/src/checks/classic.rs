@@ -1,11 +1,11 @@
-//! Counts of events without a manifest: the kernel's, classic ones, and messages.
+//! Counts of events without a manifest: kernel events, classic events, and messages.
 
 use etl_format::Guid;
 use etl_format::constants::group_guid;
 use etl_format::read::{Header, InstanceHeader, Record};
 use foldhash::HashMap;
 
-/// Types of a group of the kernel's events.
+/// Event types of a group of kernel events.
 const TYPES: usize = 256;
 
 /// How often each kind of event occurs.
@@ -22,16 +22,16 @@ pub(crate) struct ClassicCounts {
 pub(crate) struct ClassicCount {
     /// The class, or the GUID of messages; zero for a group of the kernel without a class.
     pub class: Guid,
-    /// The group, of the kernel's events.
+    /// The group of a kernel event; `None` for other events.
     pub group: Option<u8>,
     /// The type, or the number of a message.
     pub id: u16,
-    /// How often.
+    /// The number of events.
     pub count: u64,
 }
 
 impl ClassicCounts {
-    /// Kinds of other events that are counted one by one.
+    /// Kinds of other events that are counted; later kinds are ignored.
     const MAX_KINDS: usize = 1 << 12;
 
     /// Counts an event of the kernel.
@@ -68,26 +68,30 @@ impl ClassicCounts {
     }
 
     /// The kinds with events, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = ClassicCount> {
-        let groups = (0..=u8::MAX).zip(self.kernel.chunks(TYPES));
-        let groups = groups.filter(|(_, types)| types.iter().any(|count| *count > 0));
-        let kernel = groups.flat_map(|(group, types)| {
-            let types = (0..).zip(types).filter(|(_, count)| **count > 0);
+    pub fn list(&self) -> Vec<ClassicCount> {
+        let mut out = Vec::new();
+        for (group, types) in (0..=u8::MAX).zip(self.kernel.chunks(TYPES)) {
             let class = group_guid(group).unwrap_or(Guid::ZERO);
-            types.map(move |(id, &count)| ClassicCount {
+            for (id, &count) in (0..).zip(types) {
+                if count > 0 {
+                    out.push(ClassicCount {
+                        class,
+                        group: Some(group),
+                        id,
+                        count,
+                    });
+                }
+            }
+        }
+        for (&(class, id), &count) in &self.others {
+            out.push(ClassicCount {
                 class,
-                group: Some(group),
+                group: None,
                 id,
                 count,
-            })
-        });
-        let others = self.others.iter();
-        kernel.chain(others.map(|(&(class, id), &count)| ClassicCount {
-            class,
-            group: None,
-            id,
-            count,
-        }))
+            });
+        }
+        out
     }
 }
 
@@ -96,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn iter_lists_the_kinds_of_the_kernel_with_events() {
+    fn list_has_the_kinds_of_the_kernel_with_events() {
         let mut counts = ClassicCounts::default();
         for hook in [0x0f2e, 0x0f2e, 0xffff] {
             counts.add_kernel(hook);
@@ -114,6 +118,6 @@ mod tests {
             id: 0xff,
             count: 1,
         };
-        assert_eq!(counts.iter().collect::<Vec<_>>(), [samples, unknown]);
+        assert_eq!(counts.list(), [samples, unknown]);
     }
 }

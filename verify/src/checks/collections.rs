@@ -1,9 +1,9 @@
 //! Garbage collections: their numbers, starts and ends, and the suspensions around them.
 
-use etl_format::{ProcessId, ThreadId, Ticks};
 use std::collections::BTreeMap;
 
 use etl_format::read::{EventHeader, Record};
+use etl_format::{ProcessId, ThreadId, Ticks};
 use etl_schema::clr::collection::{
     ALLOCATED, BACKGROUND, END, FINALIZED, FINALIZING, HEAP_STATS, RESTARTED, RESTARTING, START,
     SUSPEND, SUSPENDED,
@@ -14,90 +14,150 @@ use foldhash::HashMap;
 
 use etl_analysis::machine::Counted;
 
-/// What is missing of the collections of a CLR.
+/// The events that are missing from the collections of a CLR.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collections {
-    /// Numbers that no start event has, between those that have one.
+    /// Numbers without a start event, between numbers with one.
     pub skipped: Counted,
-    /// Starts with another start, and no end, after them.
+    /// Starts that are followed by another start instead of an end.
     pub unended: Counted,
-    /// Suspensions with another one, and no restart, after them.
+    /// Suspensions that are followed by another suspension instead of a restart.
     pub unrestarted: Counted,
     /// Events of suspensions that are missing between others of their thread.
     pub steps: Counted,
-    /// Starts of a number that came before in the same version of the event, or in one version
-    /// only of those in which all others came.
+    /// Starts that are logged twice in one version of the event, or in fewer versions than the
+    /// others.
     pub unmatched: Counted,
-    /// Number and timestamp of the last start.
-    last: Option<(u32, Ticks)>,
-    /// Versions of the events of the last start, as bits, and those of the starts before it.
-    versions: (u8, Option<u8>),
-    /// Number and timestamp of a start whose end has to come before the next start.
-    open: Option<(u32, Ticks)>,
+    /// The last start.
+    last: Option<Start>,
+    /// Versions of the event for the last start, as bits.
+    last_versions: u8,
+    /// Versions of the event for the first start, as bits; `None` before the second start.
+    usual_versions: Option<u8>,
+    /// A start whose end has to come before the next start.
+    open: Option<Start>,
     /// Restarts so far.
     restarts: u64,
     /// Collections, and allocation events between them.
     rate: Rate,
-    /// How often each of the kinds came.
+    /// The number of events of each kind, in the order of [`KINDS`].
     counts: [u64; KINDS.len()],
-    /// When any of them came first.
+    /// Time of the first event of any of the kinds.
     first: Option<Ticks>,
 }
 
+/// The start of a collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Start {
+    number: u32,
+    timestamp: Ticks,
+}
+
+/// How a collection started.
+#[derive(Clone, Copy, Debug)]
+struct StartEvent {
+    number: u32,
+    /// The version of the event as a bit: some runtimes log each start in two versions.
+    version: u8,
+    /// Whether it is or may be a background collection: others may start before it ends.
+    is_background: bool,
+    timestamp: Ticks,
+}
+
+/// Kinds of events that every collection logs, and never an event.
+pub(crate) struct AbsentKinds {
+    /// Time of the first event of any kind.
+    pub first: Ticks,
+    /// The names of the kinds without an event.
+    pub names: Vec<&'static str>,
+}
+
+/// A kind of event of collections.
+struct Kind {
+    id: u16,
+    name: &'static str,
+    /// The kinds that never come without it.
+    proofs: &'static [u16],
+}
+
 /// Kinds of events of collections. A session that gets one gets all of them: they have the same
-/// keyword and level.
-const KINDS: [(u16, &str); 9] = [
-    (START, "GCStart"),
-    (END, "GCEnd"),
-    (HEAP_STATS, "GCHeapStats"),
-    (SUSPEND, "GCSuspendEEBegin"),
-    (SUSPENDED, "GCSuspendEEEnd"),
-    (RESTARTING, "GCRestartEEBegin"),
-    (RESTARTED, "GCRestartEEEnd"),
-    (FINALIZING, "GCFinalizersBegin"),
-    (FINALIZED, "GCFinalizersEnd"),
+/// keyword and level. A process is also suspended for other reasons than collections, and not every
+/// collection leaves something to finalize.
+const KINDS: [Kind; 9] = [
+    Kind {
+        id: START,
+        name: "GCStart",
+        proofs: &[END, HEAP_STATS],
+    },
+    Kind {
+        id: END,
+        name: "GCEnd",
+        proofs: &[START, HEAP_STATS],
+    },
+    Kind {
+        id: HEAP_STATS,
+        name: "GCHeapStats",
+        proofs: &[START, END],
+    },
+    Kind {
+        id: SUSPEND,
+        name: "GCSuspendEEBegin",
+        proofs: &[START, END, SUSPENDED, RESTARTING, RESTARTED],
+    },
+    Kind {
+        id: SUSPENDED,
+        name: "GCSuspendEEEnd",
+        proofs: &[START, END, SUSPEND, RESTARTING, RESTARTED],
+    },
+    Kind {
+        id: RESTARTING,
+        name: "GCRestartEEBegin",
+        proofs: &[START, END, SUSPEND, SUSPENDED, RESTARTED],
+    },
+    Kind {
+        id: RESTARTED,
+        name: "GCRestartEEEnd",
+        proofs: &[START, END, SUSPEND, SUSPENDED, RESTARTING],
+    },
+    Kind {
+        id: FINALIZING,
+        name: "GCFinalizersBegin",
+        proofs: &[FINALIZED],
+    },
+    Kind {
+        id: FINALIZED,
+        name: "GCFinalizersEnd",
+        proofs: &[FINALIZING],
+    },
 ];
 
-/// For each of the kinds, those that never come without it. A process is suspended for other
-/// reasons than collections, too, and not every collection leaves something to finalize.
-const PROOFS: [(u16, &[u16]); KINDS.len()] = [
-    (START, &[END, HEAP_STATS]),
-    (END, &[START, HEAP_STATS]),
-    (HEAP_STATS, &[START, END]),
-    (SUSPEND, &[START, END, SUSPENDED, RESTARTING, RESTARTED]),
-    (SUSPENDED, &[START, END, SUSPEND, RESTARTING, RESTARTED]),
-    (RESTARTING, &[START, END, SUSPEND, SUSPENDED, RESTARTED]),
-    (RESTARTED, &[START, END, SUSPEND, SUSPENDED, RESTARTING]),
-    (FINALIZING, &[FINALIZED]),
-    (FINALIZED, &[FINALIZING]),
-];
-
-/// How many allocation events come between collections.
+/// The number of allocation events between collections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Rate {
     collections: u64,
-    /// The most between two of them.
-    most: u64,
-    /// Since the last one, and when that was.
+    /// The largest number between two collections.
+    max: u64,
+    /// The number since the last collection.
     since: u64,
+    /// Time of the last collection.
     last: Option<Ticks>,
 }
 
-/// Events of a suspension, in their order: it begins, is complete, and so for the restart.
+/// Events of a suspension in their order: the suspension begins and ends, the restart begins and
+/// ends.
 const STEPS: [u16; 4] = [SUSPEND, SUSPENDED, RESTARTING, RESTARTED];
 
-/// The suspensions by a thread.
+/// The suspensions of a CLR by one of its threads.
 #[derive(Clone, Copy, Debug, Default)]
 struct Suspension {
     instance: u16,
+    /// Time of the last suspension.
     timestamp: Ticks,
-    /// Restarts of its CLR before it.
+    /// Restarts of the CLR before it.
     restarts: u64,
-    /// Whether it suspended at all.
-    has_begun: bool,
-    /// The last event, as an index of the steps.
+    /// Index of the last event in [`STEPS`].
     step: Option<u8>,
-    /// Whole suspensions so far: some runtimes may do it in another way.
+    /// Suspensions with all four events so far: some runtimes may log others.
     whole: u32,
 }
 
@@ -125,8 +185,8 @@ impl EventReader {
     /// Readers of all events of collections, the most frequent event first.
     fn all() -> Vec<EventReader> {
         let mut readers = vec![EventReader::new(ALLOCATED)];
-        for (id, _) in KINDS {
-            readers.push(EventReader::new(id));
+        for kind in KINDS {
+            readers.push(EventReader::new(kind.id));
         }
         readers
     }
@@ -136,20 +196,46 @@ impl EventReader {
 #[derive(Clone, Copy, Debug)]
 struct Process {
     pid: ProcessId,
-    /// When its first event came.
+    /// Time of its first event.
     since: Ticks,
+}
+
+/// A CLR of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct ClrKey {
+    /// Index of the process in [`Collectors`].
+    process: usize,
+    instance: u16,
+}
+
+/// A thread of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct ThreadKey {
+    /// Index of the process in [`Collectors`].
+    process: usize,
+    tid: ThreadId,
+}
+
+/// A CLR with its collections.
+pub(super) struct Collector<'a> {
+    /// Id of the process.
+    pub pid: ProcessId,
+    /// A time at which the process has this id.
+    pub since: Ticks,
+    /// Instance id of the CLR.
+    pub instance: u16,
+    pub collections: &'a Collections,
 }
 
 /// The collections of all CLRs.
 #[derive(Clone, Debug)]
 pub struct Collectors {
     readers: Vec<EventReader>,
-    /// By process and CLR.
-    clrs: BTreeMap<(usize, u16), Collections>,
-    /// The last suspension by each thread of a process.
-    threads: HashMap<(usize, ThreadId), Suspension>,
+    clrs: BTreeMap<ClrKey, Collections>,
+    /// The suspensions by each thread.
+    threads: HashMap<ThreadKey, Suspension>,
     processes: Vec<Process>,
-    /// The process that has an id now.
+    /// Index of the process that has an id now.
     by_pid: HashMap<ProcessId, usize>,
 }
 
@@ -166,79 +252,76 @@ impl Default for Collectors {
 }
 
 impl Collectors {
-    /// Processes, CLRs, and threads that suspend, that are kept.
+    /// Processes, CLRs, and threads that suspend, that are kept, each.
     const MAX: usize = 1 << 16;
 
-    /// A process started: what had its id before has ended.
+    /// Begins a process: the process that had its id before has ended.
     pub fn process_started(&mut self, pid: ProcessId) {
         self.by_pid.remove(&pid);
     }
 
-    /// The process that has an id now.
+    /// The index of the process that has an id now; `None` if there are too many processes.
     fn process(&mut self, pid: ProcessId, timestamp: Ticks) -> Option<usize> {
-        if let Some(process) = self.by_pid.get(&pid) {
-            return Some(*process);
+        if let Some(index) = self.by_pid.get(&pid) {
+            return Some(*index);
         }
-        let process = self.processes.len();
-        if process >= Self::MAX {
+        let index = self.processes.len();
+        if index >= Self::MAX {
             return None;
         }
         self.processes.push(Process {
             pid,
             since: timestamp,
         });
-        self.by_pid.insert(pid, process);
-        Some(process)
+        self.by_pid.insert(pid, index);
+        Some(index)
     }
 
     /// Whether an event is about collections.
-    pub fn concern(header: &EventHeader) -> bool {
+    pub fn is_about_collections(header: &EventHeader) -> bool {
         let id = header.descriptor.id;
-        header.provider == CLR_RUNTIME
-            && (id == ALLOCATED || KINDS.iter().any(|(kind, _)| *kind == id))
+        header.provider == CLR_RUNTIME && (id == ALLOCATED || kind_index(id).is_some())
     }
 
-    /// Adds an event that they [`concern`](Self::concern).
+    /// Adds an event that [is about collections](Self::is_about_collections).
     #[inline(never)]
     pub fn event(&mut self, record: &Record<'_>, header: &EventHeader, timestamp: Ticks) {
         let descriptor = header.descriptor;
         let id = descriptor.id;
-        let is_first_version = descriptor.version == 0;
         let Some(fields) = self.fields(id, record) else {
             return;
         };
-        let field = |index: usize| {
-            fields
-                .uint(index)
-                .and_then(|value| u32::try_from(value).ok())
-        };
+        // The first version states neither the instance nor the type.
+        let is_first_version = descriptor.version == 0;
         let instance = if is_first_version {
-            Some(0)
+            0
         } else {
-            field(EventReader::INSTANCE)
-        };
-        let Some(instance) = instance.and_then(|instance| u16::try_from(instance).ok()) else {
-            return;
+            let instance = uint(&fields, EventReader::INSTANCE);
+            match instance.and_then(|instance| u16::try_from(instance).ok()) {
+                Some(instance) => instance,
+                None => return,
+            }
         };
         let Some(process) = self.process(header.process_id, timestamp) else {
             return;
         };
-        let clr = (process, instance);
+        let clr = ClrKey { process, instance };
         if self.clrs.len() >= Self::MAX && !self.clrs.contains_key(&clr) {
             return;
         }
-        let known = self.clrs.entry(clr).or_default();
-        known.count(id, timestamp);
-        match (id, field(EventReader::NUMBER)) {
-            (START, Some(number)) => {
-                // The first version does not state the type.
-                let is_beside = is_first_version || field(EventReader::TYPE) == Some(BACKGROUND);
-                let version = 1u8.checked_shl(descriptor.version.into()).unwrap_or(0);
-                known.start(number, version, is_beside, timestamp);
-            }
-            (END, Some(number)) => known.end(number),
-            (ALLOCATED, _) => known.rate.since += 1,
-            (RESTARTED, _) => known.restarts += 1,
+        let collections = self.clrs.entry(clr).or_default();
+        collections.count(id, timestamp);
+        match (id, uint(&fields, EventReader::NUMBER)) {
+            (START, Some(number)) => collections.start(StartEvent {
+                number,
+                version: 1u8.checked_shl(descriptor.version.into()).unwrap_or(0),
+                is_background: is_first_version
+                    || uint(&fields, EventReader::TYPE) == Some(BACKGROUND),
+                timestamp,
+            }),
+            (END, Some(number)) => collections.end(number),
+            (ALLOCATED, _) => collections.rate.since += 1,
+            (RESTARTED, _) => collections.restarts += 1,
             (SUSPEND, _) => self.suspend(header.thread_id, clr, timestamp),
             _ => {}
         }
@@ -256,191 +339,218 @@ impl Collectors {
             .read(record)
     }
 
-    /// A thread that suspends a CLR also restarts it.
-    fn step(
-        &mut self,
-        tid: ThreadId,
-        (process, instance): (usize, u16),
-        step: u8,
-        timestamp: Ticks,
-    ) {
-        let Some(own) = self.threads.get_mut(&(process, tid)) else {
+    /// Adds an event of a suspension: the thread that suspends a CLR also restarts it.
+    fn step(&mut self, tid: ThreadId, clr: ClrKey, step: u8, timestamp: Ticks) {
+        let thread = ThreadKey {
+            process: clr.process,
+            tid,
+        };
+        let Some(suspension) = self.threads.get_mut(&thread) else {
             return;
         };
-        if own.instance != instance {
+        if suspension.instance != clr.instance {
             return;
         }
-        let before = own.step.replace(step);
+        let before = suspension.step.replace(step);
         // Another session recorded the event as well.
         if before == Some(step) {
             return;
         }
         let steps = STEPS.len() as u8;
-        let missing = before.map_or(0, |before| (step + steps - (before + 1) % steps) % steps);
+        let missing = match before {
+            Some(before) => (step + steps - (before + 1) % steps) % steps,
+            None => 0,
+        };
         if missing == 0 {
-            own.whole += u32::from(before.is_some() && step + 1 == steps);
-        } else if own.whole >= MIN_WHOLE {
-            if let Some(known) = self.clrs.get_mut(&(process, instance)) {
-                known.steps.count += u64::from(missing);
-                known.steps.first.get_or_insert(timestamp);
+            suspension.whole += u32::from(before.is_some() && step + 1 == steps);
+        } else if suspension.whole >= MIN_WHOLE {
+            if let Some(collections) = self.clrs.get_mut(&clr) {
+                collections.steps.count += u64::from(missing);
+                collections.steps.first.get_or_insert(timestamp);
             }
         } else {
-            own.whole = 0;
+            suspension.whole = 0;
         }
     }
 
-    fn suspend(&mut self, tid: ThreadId, (process, instance): (usize, u16), timestamp: Ticks) {
-        let Some(known) = self.clrs.get_mut(&(process, instance)) else {
+    fn suspend(&mut self, tid: ThreadId, clr: ClrKey, timestamp: Ticks) {
+        let Some(collections) = self.clrs.get_mut(&clr) else {
             return;
         };
-        let thread = (process, tid);
-        let before = self.threads.get(&thread).copied();
-        let same = before
-            .filter(|b| b.instance == instance)
-            .unwrap_or_default();
-        let restarts = known.restarts;
-        let now = Suspension {
-            instance,
-            timestamp,
-            restarts,
-            has_begun: true,
-            ..same
+        let thread = ThreadKey {
+            process: clr.process,
+            tid,
         };
-        // The thread itself waits for the restart.
-        let is_same = |b: &Suspension| b.has_begun && b.instance == instance;
-        let unrestarted = before.filter(|b| is_same(b) && b.restarts == known.restarts);
-        if let Some(before) = unrestarted {
-            known.unrestarted.add(before.timestamp);
+        let is_full = self.threads.len() >= Self::MAX;
+        let before = self.threads.get(&thread).copied();
+        let mut suspension = Suspension::default();
+        if let Some(before) = before
+            && before.instance == clr.instance
+        {
+            // The thread itself waits for the restart.
+            if before.restarts == collections.restarts {
+                collections.unrestarted.add(before.timestamp);
+            }
+            suspension = before;
         }
-        if before.is_some() || self.threads.len() < Self::MAX {
-            self.threads.insert(thread, now);
+        suspension.instance = clr.instance;
+        suspension.timestamp = timestamp;
+        suspension.restarts = collections.restarts;
+        if before.is_some() || !is_full {
+            self.threads.insert(thread, suspension);
         }
     }
 
-    /// The collections of each CLR, with its instance, and the id of its process at a time.
-    pub fn all(&self) -> impl Iterator<Item = (ProcessId, Ticks, u16, &Collections)> {
-        self.clrs
-            .iter()
-            .filter_map(|(&(process, instance), collections)| {
-                let Process { pid, since } = *self.processes.get(process)?;
-                Some((pid, since, instance, collections))
+    /// Each CLR with its collections.
+    pub(super) fn all(&self) -> impl Iterator<Item = Collector<'_>> {
+        self.clrs.iter().filter_map(|(clr, collections)| {
+            let process = self.processes.get(clr.process)?;
+            Some(Collector {
+                pid: process.pid,
+                since: process.since,
+                instance: clr.instance,
+                collections,
             })
+        })
     }
 }
 
-/// Whole suspensions of a thread, collections of a CLR, and allocations between them, from which on
-/// what is missing is no accident.
+/// A field that fits into 32 bits.
+fn uint(fields: &FieldValues<'_, 3>, index: usize) -> Option<u32> {
+    u32::try_from(fields.uint(index)?).ok()
+}
+
+/// After this number of whole suspensions of a thread, a missing event is not an accident.
 const MIN_WHOLE: u32 = 3;
+/// After this number of collections of a CLR, a missing event is not an accident.
 const MIN_COLLECTIONS: u64 = 10;
+/// After this number of allocations, a missing collection is not an accident.
 const MIN_ALLOCATED: u64 = 200;
-/// How many times as many allocations as ever between two collections there may be after the last.
+/// How many times as many allocations may come after the last collection as ever came between two.
 const MAX_GROWTH: u64 = 10;
 
 impl Rate {
     fn collection(&mut self, timestamp: Ticks) {
         if self.collections > 0 {
-            self.most = self.most.max(self.since);
+            self.max = self.max.max(self.since);
         }
         self.collections += 1;
-        (self.since, self.last) = (0, Some(timestamp));
+        self.since = 0;
+        self.last = Some(timestamp);
     }
 
-    /// Allocation events after the last collection, if they are far too many for none.
-    fn excess(self) -> Option<Counted> {
-        let is_rated = self.collections >= MIN_COLLECTIONS && self.most > 0;
-        let is_beyond = self.since >= MIN_ALLOCATED && self.since > MAX_GROWTH * self.most;
-        (is_rated && is_beyond).then_some(Counted {
-            count: self.since,
-            first: self.last,
-        })
+    /// Whether so many allocations after the last collection must have caused another.
+    fn is_exceeded(self) -> bool {
+        self.collections >= MIN_COLLECTIONS
+            && self.max > 0
+            && self.since >= MIN_ALLOCATED
+            && self.since > MAX_GROWTH * self.max
     }
 }
 
+/// The index of an event in [`KINDS`].
+fn kind_index(id: u16) -> Option<usize> {
+    KINDS.iter().position(|kind| kind.id == id)
+}
+
 impl Collections {
-    /// Allocation events after the last collection, if there should have been collections.
+    /// Allocation events after the last collection, if they must have caused another.
     pub fn uncollected(&self) -> Counted {
-        self.rate.excess().unwrap_or_default()
+        if !self.rate.is_exceeded() {
+            return Counted::default();
+        }
+        Counted {
+            count: self.rate.since,
+            first: self.rate.last,
+        }
     }
 
     fn count(&mut self, id: u16, timestamp: Ticks) {
-        let index = KINDS.iter().position(|(kind, _)| *kind == id);
-        if let Some(count) = index.and_then(|index| self.counts.get_mut(index)) {
+        if let Some(index) = kind_index(id)
+            && let Some(count) = self.counts.get_mut(index)
+        {
             *count += 1;
             self.first.get_or_insert(timestamp);
         }
     }
 
-    /// The names of kinds without any event, though there are many of those that come with them;
-    /// and when any of them came first.
-    pub fn absent(&self) -> Option<(Ticks, Vec<&'static str>)> {
-        let count = |id: u16| {
-            let index = KINDS.iter().position(|(kind, _)| *kind == id);
-            index
-                .and_then(|index| self.counts.get(index))
-                .copied()
-                .unwrap_or(0)
-        };
-        let is_absent = |id: u16| {
-            let proofs = PROOFS
-                .iter()
-                .find(|(kind, _)| *kind == id)
-                .map_or(&[][..], |(_, p)| p);
-            count(id) == 0 && proofs.iter().any(|proof| count(*proof) >= MIN_COLLECTIONS)
-        };
-        let absent: Vec<_> = KINDS
-            .iter()
-            .filter(|(id, _)| is_absent(*id))
-            .map(|(_, name)| *name)
-            .collect();
-        Some((self.first?, absent)).filter(|(_, absent)| !absent.is_empty())
+    fn count_of(&self, id: u16) -> u64 {
+        let count = kind_index(id).and_then(|index| self.counts.get(index));
+        count.copied().unwrap_or(0)
     }
 
-    /// Takes in a start, with the version of its event as a bit: some runtimes log it in two.
-    fn version(&mut self, number: u32, version: u8, timestamp: Ticks) {
-        let (own, all) = &mut self.versions;
-        if self.last.is_some_and(|(last, _)| last == number) {
-            if *own & version != 0 {
-                self.unmatched.add(timestamp);
-            }
-            *own |= version;
-            return;
-        }
-        if let Some((_, at)) = self.last {
-            let before = *all.get_or_insert(*own);
-            if *own != before && own.count_ones() < before.count_ones() {
-                self.unmatched.add(at);
+    /// The kinds without any event, although there are many events of kinds that never come without
+    /// them.
+    pub fn absent(&self) -> Option<AbsentKinds> {
+        let mut names = Vec::new();
+        for kind in KINDS {
+            let mut proofs = kind.proofs.iter();
+            let is_proven = proofs.any(|proof| self.count_of(*proof) >= MIN_COLLECTIONS);
+            if is_proven && self.count_of(kind.id) == 0 {
+                names.push(kind.name);
             }
         }
-        *own = version;
+        if names.is_empty() {
+            return None;
+        }
+        let first = self.first?;
+        Some(AbsentKinds { first, names })
     }
 
-    fn start(&mut self, number: u32, version: u8, is_beside: bool, timestamp: Ticks) {
-        self.version(number, version, timestamp);
-        let last = self.last.replace((number, timestamp));
-        if last.is_none_or(|(before, _)| before != number) {
-            self.rate.collection(timestamp);
-        }
-        // A number that is not larger is that of another process, whose start the trace may lack,
-        // or of another session's event.
-        let Some((before, at)) = last.filter(|(before, _)| *before < number) else {
-            if last.is_none_or(|(before, _)| before != number) {
-                self.open = (!is_beside).then_some((number, timestamp));
-            }
+    /// Checks that a start is logged once in each version of the event in which the first start is.
+    fn check_version(&mut self, start: &StartEvent) {
+        let Some(last) = self.last else {
+            self.last_versions = start.version;
             return;
         };
-        let skipped = u64::from(number - before - 1);
-        if skipped > 0 {
-            self.skipped.count += skipped;
-            self.skipped.first.get_or_insert(at);
+        if last.number == start.number {
+            if self.last_versions & start.version != 0 {
+                self.unmatched.add(start.timestamp);
+            }
+            self.last_versions |= start.version;
+            return;
         }
-        if let Some((_, started)) = self.open.take() {
-            self.unended.add(started);
+        let usual = *self.usual_versions.get_or_insert(self.last_versions);
+        if self.last_versions != usual && self.last_versions.count_ones() < usual.count_ones() {
+            self.unmatched.add(last.timestamp);
         }
-        self.open = (!is_beside).then_some((number, timestamp));
+        self.last_versions = start.version;
+    }
+
+    fn start(&mut self, event: StartEvent) {
+        self.check_version(&event);
+        let start = Start {
+            number: event.number,
+            timestamp: event.timestamp,
+        };
+        let last = self.last.replace(start);
+        if last.is_some_and(|last| last.number == start.number) {
+            return;
+        }
+        self.rate.collection(start.timestamp);
+        // A smaller number is another process's, whose start the trace may lack, or comes from
+        // another session's event.
+        if let Some(last) = last
+            && last.number < start.number
+        {
+            let skipped = u64::from(start.number - last.number - 1);
+            if skipped > 0 {
+                self.skipped.count += skipped;
+                self.skipped.first.get_or_insert(last.timestamp);
+            }
+            if let Some(open) = self.open {
+                self.unended.add(open.timestamp);
+            }
+        }
+        self.open = if event.is_background {
+            None
+        } else {
+            Some(start)
+        };
     }
 
     fn end(&mut self, number: u32) {
-        if self.open.is_some_and(|(open, _)| open == number) {
+        if self.open.is_some_and(|open| open.number == number) {
             self.open = None;
         }
     }
@@ -450,19 +560,35 @@ impl Collections {
 mod tests {
     use super::*;
 
+    fn start(number: u32, version: u8, timestamp: Ticks) -> StartEvent {
+        StartEvent {
+            number,
+            version,
+            is_background: false,
+            timestamp,
+        }
+    }
+
+    fn background(number: u32, version: u8, timestamp: Ticks) -> StartEvent {
+        StartEvent {
+            is_background: true,
+            ..start(number, version, timestamp)
+        }
+    }
+
     #[test]
     fn start_counts_skipped_numbers_and_starts_without_end() {
         let mut clr = Collections::default();
-        // The first one may have any number; those beside may end later.
-        clr.start(7, 4, false, Ticks::new(10));
+        // The first one may have any number; background collections may end later.
+        clr.start(start(7, 4, Ticks::new(10)));
         clr.end(7);
-        clr.start(8, 4, true, Ticks::new(20));
-        clr.start(9, 4, false, Ticks::new(30));
+        clr.start(background(8, 4, Ticks::new(20)));
+        clr.start(start(9, 4, Ticks::new(30)));
         clr.end(9);
-        clr.start(10, 4, false, Ticks::new(40));
+        clr.start(start(10, 4, Ticks::new(40)));
         clr.end(8);
         assert_eq!((clr.skipped.count, clr.unended.count), (0, 0));
-        clr.start(11, 4, false, Ticks::new(50));
+        clr.start(start(11, 4, Ticks::new(50)));
         assert_eq!(
             clr.unended,
             Counted {
@@ -471,7 +597,7 @@ mod tests {
             }
         );
         clr.end(11);
-        clr.start(14, 4, false, Ticks::new(60));
+        clr.start(start(14, 4, Ticks::new(60)));
         assert_eq!(
             clr.skipped,
             Counted {
@@ -485,20 +611,20 @@ mod tests {
     #[test]
     fn start_knows_doubled_events_and_new_processes() {
         let mut clr = Collections::default();
-        clr.start(7, 4, false, Ticks::new(10));
-        clr.start(7, 4, false, Ticks::new(10));
+        clr.start(start(7, 4, Ticks::new(10)));
+        clr.start(start(7, 4, Ticks::new(10)));
         clr.end(7);
         clr.end(7);
-        clr.start(8, 4, false, Ticks::new(20));
-        // The process ended, and another one has its id.
-        clr.start(1, 4, false, Ticks::new(30));
+        clr.start(start(8, 4, Ticks::new(20)));
+        // The process ended, and another has its id.
+        clr.start(start(1, 4, Ticks::new(30)));
         clr.end(1);
-        clr.start(2, 4, false, Ticks::new(40));
+        clr.start(start(2, 4, Ticks::new(40)));
         assert_eq!((clr.skipped.count, clr.unended.count), (0, 0));
     }
 
     #[test]
-    fn process_keeps_those_apart_that_had_an_id_in_turn() {
+    fn process_distinguishes_processes_that_had_the_same_id() {
         let mut all = Collectors::default();
         assert_eq!(
             [
@@ -517,35 +643,45 @@ mod tests {
             [Some(2), Some(1)]
         );
         for process in [0, 2] {
-            all.clrs.entry((process, 9)).or_default();
+            let clr = ClrKey {
+                process,
+                instance: 9,
+            };
+            all.clrs.entry(clr).or_default();
         }
-        let known: Vec<_> = all
+        let starts: Vec<_> = all
             .all()
-            .map(|(pid, since, clr, _)| (pid, since, clr))
+            .map(|clr| (clr.pid, clr.since, clr.instance))
             .collect();
         let pid = ProcessId::new(7);
-        assert_eq!(known, [(pid, Ticks::new(10), 9), (pid, Ticks::new(20), 9)]);
+        assert_eq!(starts, [(pid, Ticks::new(10), 9), (pid, Ticks::new(20), 9)]);
     }
+
+    /// The CLR of the tests on suspensions.
+    const CLR: ClrKey = ClrKey {
+        process: 1,
+        instance: 0,
+    };
 
     #[test]
     fn suspend_expects_a_restart_before_the_thread_suspends_again() {
         let mut all = Collectors::default();
         let restart = |all: &mut Collectors| {
-            all.clrs.entry((1, 0)).or_default().restarts += 1;
+            all.clrs.entry(CLR).or_default().restarts += 1;
         };
-        all.clrs.entry((1, 0)).or_default();
+        all.clrs.entry(CLR).or_default();
         // Two threads want to suspend; the second waits for the first.
-        all.suspend(ThreadId::new(10), (1, 0), Ticks::new(100));
-        all.suspend(ThreadId::new(11), (1, 0), Ticks::new(101));
+        all.suspend(ThreadId::new(10), CLR, Ticks::new(100));
+        all.suspend(ThreadId::new(11), CLR, Ticks::new(101));
         restart(&mut all);
         restart(&mut all);
-        all.suspend(ThreadId::new(10), (1, 0), Ticks::new(200));
+        all.suspend(ThreadId::new(10), CLR, Ticks::new(200));
         restart(&mut all);
-        all.suspend(ThreadId::new(10), (1, 0), Ticks::new(300));
-        assert_eq!(all.clrs[&(1, 0)].unrestarted.count, 0);
-        all.suspend(ThreadId::new(10), (1, 0), Ticks::new(400));
+        all.suspend(ThreadId::new(10), CLR, Ticks::new(300));
+        assert_eq!(all.clrs[&CLR].unrestarted.count, 0);
+        all.suspend(ThreadId::new(10), CLR, Ticks::new(400));
         assert_eq!(
-            all.clrs[&(1, 0)].unrestarted,
+            all.clrs[&CLR].unrestarted,
             Counted {
                 count: 1,
                 first: Some(Ticks::new(300))
@@ -554,18 +690,18 @@ mod tests {
     }
 
     #[test]
-    fn version_expects_each_start_in_the_same_versions() {
+    fn check_version_expects_each_start_in_the_same_versions() {
         let mut clr = Collections::default();
         let both = |clr: &mut Collections, number, at| {
-            clr.start(number, 2, false, at);
-            clr.start(number, 4, false, at);
+            clr.start(start(number, 2, at));
+            clr.start(start(number, 4, at));
             clr.end(number);
         };
         both(&mut clr, 1, Ticks::new(10));
         both(&mut clr, 2, Ticks::new(20));
         assert_eq!(clr.unmatched.count, 0);
         // One of the two is missing.
-        clr.start(3, 4, false, Ticks::new(30));
+        clr.start(start(3, 4, Ticks::new(30)));
         clr.end(3);
         both(&mut clr, 4, Ticks::new(40));
         assert_eq!(
@@ -575,31 +711,31 @@ mod tests {
                 first: Some(Ticks::new(30))
             }
         );
-        clr.start(5, 2, false, Ticks::new(50));
-        clr.start(5, 2, false, Ticks::new(50));
+        clr.start(start(5, 2, Ticks::new(50)));
+        clr.start(start(5, 2, Ticks::new(50)));
         assert_eq!(clr.unmatched.count, 2);
     }
 
     #[test]
     fn step_expects_the_four_events_of_a_suspension_in_a_row() {
         let mut all = Collectors::default();
-        all.clrs.entry((1, 0)).or_default();
+        all.clrs.entry(CLR).or_default();
         let suspension = |all: &mut Collectors, without: Option<u8>| {
             for step in (0..4).filter(|step| Some(*step) != without) {
                 if step == 0 {
-                    all.suspend(ThreadId::new(10), (1, 0), Ticks::new(100));
+                    all.suspend(ThreadId::new(10), CLR, Ticks::new(100));
                 }
-                all.step(ThreadId::new(10), (1, 0), step, Ticks::new(100));
+                all.step(ThreadId::new(10), CLR, step, Ticks::new(100));
             }
         };
         // What is done in another way at first is not judged.
         suspension(&mut all, Some(2));
         (0..4).for_each(|_| suspension(&mut all, None));
-        assert_eq!(all.clrs[&(1, 0)].steps.count, 0);
+        assert_eq!(all.clrs[&CLR].steps.count, 0);
         suspension(&mut all, Some(1));
         suspension(&mut all, Some(3));
         suspension(&mut all, None);
-        assert_eq!(all.clrs[&(1, 0)].steps.count, 2);
+        assert_eq!(all.clrs[&CLR].steps.count, 2);
     }
 
     #[test]
@@ -609,13 +745,13 @@ mod tests {
             for _ in 0..times {
                 ids.iter().for_each(|id| clr.count(*id, Ticks::new(7)));
             }
-            clr.absent().map(|(_, names)| names)
+            clr.absent().map(|absent| absent.names)
         };
-        let all: Vec<u16> = KINDS.iter().map(|(id, _)| *id).collect();
+        let all: Vec<u16> = KINDS.iter().map(|kind| kind.id).collect();
         assert_eq!(of(&all, 10), None);
-        for (kind, name) in KINDS {
-            let others: Vec<u16> = all.iter().copied().filter(|id| *id != kind).collect();
-            assert_eq!(of(&others, 10), Some(vec![name]));
+        for kind in KINDS {
+            let others: Vec<u16> = all.iter().copied().filter(|id| *id != kind.id).collect();
+            assert_eq!(of(&others, 10), Some(vec![kind.name]));
             assert_eq!(of(&others, 9), None, "too few to decide");
         }
         // Without collections, threads are suspended for something else.
@@ -624,12 +760,6 @@ mod tests {
             of(&[START, END, HEAP_STATS], 10).map(|names| names.len()),
             Some(4)
         );
-        assert!(
-            PROOFS
-                .iter()
-                .zip(KINDS)
-                .all(|((kind, _), (id, _))| *kind == id)
-        );
     }
 
     #[test]
@@ -637,7 +767,7 @@ mod tests {
         let mut clr = Collections::default();
         let collect = |clr: &mut Collections, number: u32, ticks| {
             clr.rate.since += ticks;
-            clr.start(number, 4, false, Ticks::new(number.into()));
+            clr.start(start(number, 4, Ticks::new(number.into())));
             clr.end(number);
         };
         (1..=10).for_each(|number| collect(&mut clr, number, 30));

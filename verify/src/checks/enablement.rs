@@ -1,10 +1,12 @@
-//! What the sessions were enabled with: declared by the user, recorded in the trace, or inferred
-//! from the events.
+//! How sessions enabled providers: declared by the user, or recorded in the trace. [`infer`] finds
+//! the rest from the events.
+//!
+//! [`infer`]: super::infer
 
 use std::collections::BTreeMap;
 
 use etl_control::clr::{Code, INFORMATIONAL, Method, Runtime};
-use etl_control::controller::{Action, CommandLine, LineError};
+use etl_control::controller::{Action, CommandLine, LineError, ProviderSpec};
 use etl_control::enable::{CombinedEnablement, Enablement, EventKey};
 use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::{EventHeader, Record};
@@ -16,17 +18,32 @@ use foldhash::HashMap;
 
 use etl_analysis::machine::Counted;
 
-use super::times::Times;
+use super::times::{TimeSpan, Times};
 
 /// The event with the manifest of an `EventSource`: every session gets it.
 pub(super) const MANIFEST: u16 = 0xfffe;
+
+/// Ids of PerfView's events about its sessions.
+mod perfview {
+    /// PerfView begins its rundown.
+    pub const RUNDOWN_BEGINS: u16 = 4;
+    /// The name of a session.
+    pub const SESSION_NAME: u16 = 11;
+    /// How a session enables the CLR.
+    pub const CLR_ENABLED: u16 = 13;
+    /// How a session enables another provider.
+    pub const PROVIDER_ENABLED: u16 = 14;
+}
+
+/// The event of the kernel's event tracing about a session that enables a provider.
+const KERNEL_PROVIDER_ENABLED: u16 = 14;
 
 etl_schema::named! {
     /// How an enablement is known.
     EnablementSource {
         /// The user declared it: there is no other enablement of the provider.
         Declared "declared",
-        /// The trace records it; there may be others that are not recorded.
+        /// The trace records it; others may not be recorded.
         Recorded "recorded",
         /// It is the smallest that explains the events.
         Inferred "inferred",
@@ -38,36 +55,35 @@ etl_schema::named! {
 pub struct Enabled {
     /// The provider.
     pub(crate) provider: Guid,
-    /// Level and masks; `None` where only the fact is recorded.
+    /// Level and masks; `None` if the trace only records that the provider was enabled.
     pub(crate) with: Option<Enablement>,
     /// How it is known.
-    pub(crate) knowledge: EnablementSource,
-    /// Since when, as a timestamp of the trace, where it is known.
-    pub(crate) at: Option<Ticks>,
-    /// Since when, as FILETIME, if a scenario's truth states it.
+    pub(crate) source: EnablementSource,
+    /// When it began, as a timestamp of the trace, if that is known.
+    pub(crate) from: Option<Ticks>,
+    /// When it began, if `truth.jsonl` states it.
     pub(crate) since: Option<FileTime>,
-    /// Until when, as a timestamp of the trace, where it is known.
-    pub(crate) end: Option<Ticks>,
-    /// Until when, as FILETIME, if a scenario's truth states that its session then enabled the
-    /// provider again, or disabled it.
+    /// When it ended, as a timestamp of the trace, if that is known.
+    pub(crate) to: Option<Ticks>,
+    /// When its session enabled the provider again or disabled it, if `truth.jsonl` states that.
     pub(crate) until: Option<FileTime>,
-    /// Whether it holds for some processes or ids only: a missing event proves nothing then.
-    pub(crate) limited: bool,
-    /// Whether its session wrote none of the files: it says what the provider raised, and not which
-    /// events are in the trace.
+    /// Whether it applies to some processes or ids only: then a missing event proves nothing.
+    pub(crate) is_limited: bool,
+    /// Whether its session wrote none of the files: it made the provider raise events, but it does
+    /// not decide which of them are in the trace.
     pub(crate) is_elsewhere: bool,
-    /// The session, where it is recorded.
+    /// The name of the session, if it is recorded.
     pub(crate) session: Option<String>,
 }
 
 impl Enabled {
-    /// The provider.
+    /// GUID of the provider.
     #[must_use]
     pub fn provider(&self) -> Guid {
         self.provider
     }
 
-    /// The session that enabled it, where it is known.
+    /// The name of the session that enabled it, if that is known.
     #[must_use]
     pub fn session(&self) -> Option<&str> {
         self.session.as_deref()
@@ -89,7 +105,7 @@ impl Enabled {
     /// ```
     ///
     /// # Errors
-    /// When the text has another form, or the provider's name is unknown.
+    /// If the text has another form, or the provider's name is unknown.
     pub fn parse(text: &str) -> crate::Result<Vec<Self>> {
         Self::parse_text(text).map_err(|reason| crate::Error::Enable {
             text: text.to_owned(),
@@ -108,37 +124,30 @@ impl Enabled {
             .iter()
             .any(|name| tool.ends_with(name))
         {
-            return Self::line(text);
+            return Self::parse_command_line(text);
         }
-        text.split('+').map(Self::one).collect()
+        text.split('+').map(Self::parse_provider).collect()
     }
 
-    /// What a command line enables.
-    fn line(text: &str) -> Result<Vec<Self>, String> {
+    /// The providers that a command line of a tool enables.
+    fn parse_command_line(text: &str) -> Result<Vec<Self>, String> {
         let line: CommandLine = text.parse().map_err(|e: LineError| e.to_string())?;
         let mut out = Vec::new();
         for action in &line.actions {
-            let (session, providers) = match action {
-                Action::Start(s) | Action::Create(s) | Action::Update(s) => (&s.name, &s.providers),
+            match action {
+                Action::Start(s) | Action::Create(s) | Action::Update(s) => {
+                    for spec in &s.providers {
+                        out.push(Self::by_session(&s.name, spec)?);
+                    }
+                }
                 Action::Enable {
                     session, providers, ..
-                } => (session, providers),
-                _ => continue,
-            };
-            for spec in providers {
-                let registry = Registry::builtin();
-                let provider = spec.provider.guid(registry).ok_or_else(|| {
-                    format!(
-                        "the GUID of {} is unknown: use the GUID instead",
-                        spec.provider
-                    )
-                })?;
-                let with = spec.enablement(registry).map_err(|e| e.to_string())?;
-                let session = Some(session.clone());
-                out.push(Enabled {
-                    session,
-                    ..Enabled::declared(provider, with)
-                });
+                } => {
+                    for spec in providers {
+                        out.push(Self::by_session(session, spec)?);
+                    }
+                }
+                _ => {}
             }
         }
         if out.is_empty() {
@@ -148,8 +157,24 @@ impl Enabled {
         }
     }
 
-    /// One provider.
-    fn one(text: &str) -> Result<Self, String> {
+    /// A provider that a session enables.
+    fn by_session(session: &str, spec: &ProviderSpec) -> Result<Self, String> {
+        let registry = Registry::builtin();
+        let provider = spec.provider.guid(registry).ok_or_else(|| {
+            format!(
+                "the GUID of {} is unknown: use the GUID instead",
+                spec.provider
+            )
+        })?;
+        let with = spec.enablement(registry).map_err(|e| e.to_string())?;
+        Ok(Enabled {
+            session: Some(session.to_owned()),
+            ..Enabled::declared(provider, with)
+        })
+    }
+
+    /// `PROVIDER:MASK:LEVEL`.
+    fn parse_provider(text: &str) -> Result<Self, String> {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default().trim();
         let provider = providers::find(name).ok_or_else(|| {
@@ -167,35 +192,36 @@ impl Enabled {
             Some(level) => parse_number(level)
                 .ok_or_else(|| format!("{level:?} is not a level from 0 to 255"))?,
         };
-        // xperf allows stack options after the level; they filter nothing.
+        // xperf allows stack options after the level, which filter nothing.
         if let Some(rest) = parts.next().filter(|rest| !rest.contains("stack")) {
             return Err(format!("{rest:?} is one part too many"));
         }
         Ok(Enabled::declared(provider, Enablement::new(level, any)))
     }
 
-    /// What the user states, without a session.
+    /// An enablement that the user declares, without a session and for the whole recording.
     pub(crate) fn declared(provider: Guid, with: Enablement) -> Self {
         Enabled {
             provider,
             with: Some(with),
-            knowledge: EnablementSource::Declared,
-            at: None,
+            source: EnablementSource::Declared,
+            from: None,
             since: None,
-            end: None,
+            to: None,
             until: None,
-            limited: false,
+            is_limited: false,
             is_elsewhere: false,
             session: None,
         }
     }
 
-    /// The timestamps between which it holds, as far as they are known.
-    fn span(&self) -> (Ticks, Ticks) {
-        (
-            self.at.unwrap_or(Ticks::MIN),
-            self.end.unwrap_or(Ticks::MAX),
-        )
+    /// The known time in which it applies; without a beginning or an end, all times before or
+    /// after.
+    fn span(&self) -> TimeSpan {
+        TimeSpan {
+            from: self.from.unwrap_or(Ticks::MIN),
+            to: self.to.unwrap_or(Ticks::MAX),
+        }
     }
 }
 
@@ -210,19 +236,19 @@ pub(crate) fn words(with: &Enablement) -> String {
 }
 
 /// When the known enablements of a provider admit something.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
-    /// The times of those that hold for all processes and ids.
+    /// The times of the enablements for all processes and ids.
     pub times: Times,
-    /// How the provider's enablements are known.
-    pub knowledge: Option<EnablementSource>,
-    /// Whether one that is limited to some processes or ids admits it.
+    /// How the provider's enablements are known; `None` if none is.
+    pub source: Option<EnablementSource>,
+    /// Whether an enablement for some processes or ids admits it.
     pub has_limited: bool,
     /// Whether the end of any of the provider's enablements is known.
     pub has_ends: bool,
 }
 
-/// When something of a provider was enabled, by its enablements and by an event.
+/// When a keyword of a provider was on, by its enablements and by its events.
 #[derive(Clone, Debug)]
 pub(crate) struct On {
     /// By the enablements.
@@ -232,11 +258,11 @@ pub(crate) struct On {
 }
 
 impl On {
-    /// Since when it was on, and without a break until `at`: `i64::MIN` if the user declared it, or
-    /// the time of the record, or of the first event that shows it.
-    pub fn since(&self, at: Ticks) -> Option<Ticks> {
-        let known = self.known.times.around(at).map(|(from, _)| from);
-        // Where it is known until when, events are of one of the known times.
+    /// The beginning of the time without a break, until `time`, in which it was on: `Ticks::MIN` if
+    /// the user declared it, or the time at which a record or the first event shows it.
+    pub fn since(&self, time: Ticks) -> Option<Ticks> {
+        let known = self.known.times.around(time).map(|span| span.from);
+        // If ends are known, the events belong to the known times.
         if self.known.has_ends {
             return known;
         }
@@ -244,7 +270,7 @@ impl On {
     }
 }
 
-/// When the keywords of the runtime provider were enabled that rules ask for.
+/// When the keywords of the runtime provider were on that rules need.
 #[derive(Clone, Debug)]
 pub(crate) struct RuntimeOn {
     /// Loads and unloads of modules, assemblies and domains.
@@ -256,21 +282,32 @@ pub(crate) struct RuntimeOn {
 }
 
 impl RuntimeOn {
-    pub fn of(admission: &Admission) -> Self {
-        let on = |keyword| admission.on(CLR_RUNTIME, keyword, INFORMATIONAL);
-        let logs_loads = |with: &Enablement| {
-            let runtime = Runtime::from(CombinedEnablement::of([with]));
-            runtime.method_load(Method::new(Code::Jitted)).is_some()
-        };
+    pub fn new(admission: &Admission) -> Self {
         RuntimeOn {
-            loader: on(LOADER),
+            loader: admission.on(CLR_RUNTIME, LOADER, INFORMATIONAL),
             jit: On {
-                known: admission.known(CLR_RUNTIME, logs_loads),
-                ..on(JIT)
+                known: admission.known(CLR_RUNTIME, logs_jit_loads),
+                ..admission.on(CLR_RUNTIME, JIT, INFORMATIONAL)
             },
-            end_enumeration: on(END_ENUMERATION),
+            end_enumeration: admission.on(CLR_RUNTIME, END_ENUMERATION, INFORMATIONAL),
         }
     }
+}
+
+/// Whether an enablement of the runtime provider makes it log loads of compiled methods.
+fn logs_jit_loads(with: &Enablement) -> bool {
+    let runtime = Runtime::from(CombinedEnablement::of([with]));
+    runtime.method_load(Method::new(Code::Jitted)).is_some()
+}
+
+/// A kind of events that no known enablement of their provider admits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NotAdmitted {
+    pub provider: Guid,
+    pub event: EventKey,
+    pub counted: Counted,
+    /// How the provider's enablements are known.
+    pub source: EnablementSource,
 }
 
 /// A kind of event as the enable rule sees it.
@@ -290,30 +327,48 @@ pub struct Admission {
     indexes: HashMap<Key, usize>,
     /// Enablements, declared ones first, in the order in which they appeared.
     pub enabled: Vec<Enabled>,
-    /// Those of sessions that wrote none of the files.
+    /// Enablements by sessions that wrote none of the files.
     elsewhere: Vec<Enabled>,
     /// Whether PerfView's rundown has begun: then it enables the rundown provider.
-    rundown: bool,
-    /// Names of sessions, as the trace records them.
-    pub sessions: Vec<(Ticks, String)>,
+    is_in_rundown: bool,
+    /// Sessions that the trace names.
+    pub sessions: Vec<RecordedSession>,
+}
+
+/// A session that an event names.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordedSession {
+    /// The time of the event.
+    pub time: Ticks,
+    /// The session's name.
+    pub name: String,
 }
 
 impl Admission {
-    /// No events yet, with what the user declared.
+    /// No events yet, with the enablements that the user declared.
     #[must_use]
     pub fn new(declared: &[Enabled], clock: &Clock) -> Self {
-        let timed = declared.iter().cloned().map(|mut e| {
-            e.at = e.since.map(|since| clock.ticks_at(since)).or(e.at);
-            e.end = e.until.map(|until| clock.ticks_at(until)).or(e.end);
-            e
-        });
-        let (elsewhere, enabled) = timed.partition(|e| e.is_elsewhere);
+        let mut enabled = Vec::new();
+        let mut elsewhere = Vec::new();
+        for mut declared in declared.iter().cloned() {
+            if let Some(since) = declared.since {
+                declared.from = Some(clock.ticks_at(since));
+            }
+            if let Some(until) = declared.until {
+                declared.to = Some(clock.ticks_at(until));
+            }
+            if declared.is_elsewhere {
+                elsewhere.push(declared);
+            } else {
+                enabled.push(declared);
+            }
+        }
         Admission {
             seen: Vec::new(),
             indexes: HashMap::default(),
             enabled,
             elsewhere,
-            rundown: false,
+            is_in_rundown: false,
             sessions: Vec::new(),
         }
     }
@@ -325,12 +380,12 @@ impl Admission {
 
     /// The index of an event's kind; `None` if too many kinds are kept.
     pub(super) fn index(&mut self, header: &EventHeader) -> Option<usize> {
-        let (provider, d) = (header.provider, header.descriptor);
+        let descriptor = &header.descriptor;
         let key = Key {
-            provider,
-            keyword: d.keyword,
-            id: d.id,
-            level: d.level,
+            provider: header.provider,
+            keyword: descriptor.keyword,
+            id: descriptor.id,
+            level: descriptor.level,
         };
         if let Some(&index) = self.indexes.get(&key) {
             return Some(index);
@@ -351,97 +406,104 @@ impl Admission {
         }
     }
 
-    /// Whether an event records what sessions were enabled with.
+    /// Whether an event records how a session enabled a provider.
     pub(super) fn is_enablement(header: &EventHeader) -> bool {
-        let provider = header.provider;
-        provider == PERFVIEW || provider == KERNEL_EVENT_TRACING && header.descriptor.id == 14
-    }
-
-    /// Adds an event that [`Admission::is_enablement`].
-    #[cold]
-    pub(super) fn learn(&mut self, record: &Record<'_>, header: &EventHeader, timestamp: Ticks) {
-        if header.provider == PERFVIEW {
-            self.perfview(header.descriptor.id, record.payload(), timestamp);
-        } else {
-            self.event_tracing(record.payload(), timestamp);
+        match header.provider {
+            PERFVIEW => true,
+            KERNEL_EVENT_TRACING => header.descriptor.id == KERNEL_PROVIDER_ENABLED,
+            _ => false,
         }
     }
 
-    fn push(
-        &mut self,
-        provider: Guid,
-        with: Option<(u32, u64)>,
-        at: Ticks,
-        session: Option<String>,
-    ) {
+    /// Adds an event that [`Admission::is_enablement`]. An event that is too short is ignored.
+    #[cold]
+    pub(super) fn learn(&mut self, record: &Record<'_>, header: &EventHeader, timestamp: Ticks) {
+        let mut payload = Cursor::new(record.payload());
+        let _ = match (header.provider, header.descriptor.id) {
+            (PERFVIEW, perfview::RUNDOWN_BEGINS) => {
+                self.is_in_rundown = true;
+                None
+            }
+            (PERFVIEW, perfview::SESSION_NAME) => self.session_name(&mut payload, timestamp),
+            (PERFVIEW, perfview::CLR_ENABLED) => self.clr_enabled(&mut payload, timestamp),
+            (PERFVIEW, perfview::PROVIDER_ENABLED) => {
+                self.provider_enabled(&mut payload, timestamp)
+            }
+            (PERFVIEW, _) => None,
+            _ => self.kernel_enablement(&mut payload, timestamp),
+        };
+    }
+
+    fn add_recorded(&mut self, provider: Guid, timestamp: Ticks, recorded: RecordedEnablement) {
         if self.enabled.len() < Self::MAX_ENABLED {
-            let with = with
-                .map(|(level, any)| Enablement::new(u8::try_from(level).unwrap_or(u8::MAX), any));
             self.enabled.push(Enabled {
                 provider,
-                with,
-                knowledge: EnablementSource::Recorded,
-                at: Some(at),
+                with: recorded.with,
+                source: EnablementSource::Recorded,
+                from: Some(timestamp),
                 since: None,
-                end: None,
+                to: None,
                 until: None,
-                limited: false,
+                is_limited: false,
                 is_elsewhere: false,
-                session,
+                session: recorded.session,
             });
         }
     }
 
-    /// PerfView's events: 4 is the beginning of its rundown, 11 a session's name, 13 how it enables
-    /// the CLR, 14 how it enables another provider.
-    fn perfview(&mut self, id: u16, payload: &[u8], timestamp: Ticks) {
-        let mut c = Cursor::new(payload);
-        match id {
-            4 => self.rundown = true,
-            11 => {
-                if let Some(name) = c.utf16z()
-                    && self.sessions.len() < Self::MAX_ENABLED
-                {
-                    self.sessions.push((timestamp, text(name)));
-                }
-            }
-            13 => {
-                let (Some(any), Some(level)) = (c.u64(), c.u32()) else {
-                    return;
-                };
-                let provider = if self.rundown {
-                    CLR_RUNDOWN
-                } else {
-                    CLR_RUNTIME
-                };
-                self.push(provider, Some((level, any)), timestamp, None);
-            }
-            14 => {
-                let Some(_name) = c.utf16z() else { return };
-                let (Some(guid), Some(level), Some(any)) = (c.guid(), c.u32(), c.u64()) else {
-                    return;
-                };
-                self.push(guid, Some((level, any)), timestamp, None);
-            }
-            _ => {}
+    /// PerfView's event with the name of a session.
+    fn session_name(&mut self, payload: &mut Cursor<'_>, timestamp: Ticks) -> Option<()> {
+        let name = payload.utf16z()?;
+        if self.sessions.len() < Self::MAX_ENABLED {
+            self.sessions.push(RecordedSession {
+                time: timestamp,
+                name: text(name),
+            });
         }
+        Some(())
     }
 
-    /// A provider was enabled: the event has its GUID and the session's name, but no mask.
-    fn event_tracing(&mut self, payload: &[u8], timestamp: Ticks) {
-        let mut c = Cursor::new(payload);
-        let Some(provider) = c.guid() else { return };
-        let session = c.utf16z().map(text);
-        self.push(provider, None, timestamp, session);
+    /// PerfView's event with mask and level of the CLR's provider, which depends on its rundown.
+    fn clr_enabled(&mut self, payload: &mut Cursor<'_>, timestamp: Ticks) -> Option<()> {
+        let any = payload.u64()?;
+        let level = payload.u32()?;
+        let provider = if self.is_in_rundown {
+            CLR_RUNDOWN
+        } else {
+            CLR_RUNTIME
+        };
+        self.add_recorded(provider, timestamp, RecordedEnablement::new(level, any));
+        Some(())
+    }
+
+    /// PerfView's event with name, GUID, level and mask of another provider.
+    fn provider_enabled(&mut self, payload: &mut Cursor<'_>, timestamp: Ticks) -> Option<()> {
+        let _name = payload.utf16z()?;
+        let provider = payload.guid()?;
+        let level = payload.u32()?;
+        let any = payload.u64()?;
+        self.add_recorded(provider, timestamp, RecordedEnablement::new(level, any));
+        Some(())
+    }
+
+    /// The kernel's event with the provider's GUID and the session's name, but no mask.
+    fn kernel_enablement(&mut self, payload: &mut Cursor<'_>, timestamp: Ticks) -> Option<()> {
+        let provider = payload.guid()?;
+        let recorded = RecordedEnablement {
+            with: None,
+            session: payload.utf16z().map(text),
+        };
+        self.add_recorded(provider, timestamp, recorded);
+        Some(())
     }
 
     /// Providers with events, by GUID, with the kinds of their events.
     #[must_use]
     pub fn providers(&self) -> BTreeMap<Guid, Vec<(EventKey, Counted)>> {
         let mut out: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        let mut keys = self.seen.clone();
-        keys.sort_unstable_by_key(|(key, _)| *key);
-        for (key, counted) in keys {
+        let mut seen = self.seen.clone();
+        seen.sort_unstable_by_key(|(key, _)| *key);
+        for (key, counted) in seen {
             let event = EventKey {
                 id: key.id,
                 level: key.level,
@@ -452,72 +514,130 @@ impl Admission {
         out
     }
 
-    /// The enablements of a provider with known masks. Where the user declared some, there are no
-    /// others: what the trace records beside them is not one of them.
-    pub fn of(&self, provider: Guid) -> impl Iterator<Item = (&Enabled, &Enablement)> + Clone {
-        let own = self
+    /// The enablements of a provider with known masks, each with its masks. If the user declared
+    /// some, these are all, and what the trace records is ignored.
+    pub fn enablements(
+        &self,
+        provider: Guid,
+    ) -> impl Iterator<Item = (&Enabled, &Enablement)> + Clone {
+        let of_provider = self
             .enabled
             .iter()
-            .filter(move |e| e.provider == provider && e.with.is_some());
-        let known = own.clone().map(|e| e.knowledge).min();
-        let own = own.filter(move |e| Some(e.knowledge) == known);
-        own.filter_map(|e| e.with.as_ref().map(|with| (e, with)))
+            .filter(move |enabled| enabled.provider == provider);
+        let all = of_provider.filter_map(|enabled| Some((enabled, enabled.with.as_ref()?)));
+        let source = all.clone().map(|(enabled, _)| enabled.source).min();
+        all.filter(move |(enabled, _)| Some(enabled.source) == source)
     }
 
-    /// The enablements by which a provider raised events: the known ones, and those of sessions
+    /// How the enablements of a provider are known; `None` if none is.
+    pub fn source(&self, provider: Guid) -> Option<EnablementSource> {
+        let (enabled, _) = self.enablements(provider).next()?;
+        Some(enabled.source)
+    }
+
+    /// Whether a known enablement of a provider applies to some processes or ids only.
+    pub fn is_limited(&self, provider: Guid) -> bool {
+        self.enablements(provider)
+            .any(|(enabled, _)| enabled.is_limited)
+    }
+
+    /// When the first known enablement of a provider began; `Ticks::MIN` if its time is not known.
+    pub fn first_enabled(&self, provider: Guid) -> Option<Ticks> {
+        self.enablements(provider)
+            .map(|(enabled, _)| enabled.span().from)
+            .min()
+    }
+
+    /// Whether a known enablement of a provider admits an event.
+    pub fn admits(&self, provider: Guid, event: &EventKey) -> bool {
+        self.enablements(provider)
+            .any(|(_, with)| with.admits(event))
+    }
+
+    /// The enablements that made a provider raise events: the known ones, and the ones of sessions
     /// that wrote none of the files.
     pub fn raising(&self, provider: Guid) -> impl Iterator<Item = &Enablement> + Clone {
         let elsewhere = self
             .elsewhere
             .iter()
-            .filter(move |e| e.provider == provider);
-        let elsewhere = elsewhere.filter_map(|e| e.with.as_ref());
-        self.of(provider).map(|(_, with)| with).chain(elsewhere)
+            .filter(move |enabled| enabled.provider == provider)
+            .filter_map(|enabled| enabled.with.as_ref());
+        self.enablements(provider)
+            .map(|(_, with)| with)
+            .chain(elsewhere)
     }
 
     /// Kinds of events that no known enablement of their provider admits; none for providers
     /// without a known enablement.
     #[must_use]
-    pub fn not_admitted(&self) -> Vec<(Guid, EventKey, Counted, EnablementSource)> {
+    pub fn not_admitted(&self) -> Vec<NotAdmitted> {
         let mut out = Vec::new();
         for (provider, kinds) in self.providers() {
-            let Some(knowledge) = self.of(provider).map(|(e, _)| e.knowledge).min() else {
+            let Some(source) = self.source(provider) else {
                 continue;
             };
             for (event, counted) in kinds {
-                if event.id != MANIFEST && !self.of(provider).any(|(_, with)| with.admits(&event)) {
-                    out.push((provider, event, counted, knowledge));
+                if event.id != MANIFEST && !self.admits(provider, &event) {
+                    out.push(NotAdmitted {
+                        provider,
+                        event,
+                        counted,
+                        source,
+                    });
                 }
             }
         }
         out
     }
 
-    /// When the known enablements of a provider admit what a test accepts.
+    /// When the known enablements of a provider admit something, which `admits` decides for each.
     pub(crate) fn known(&self, provider: Guid, admits: impl Fn(&Enablement) -> bool) -> Known {
-        let own = || self.of(provider);
-        let admitting = own().filter(|(_, with)| admits(with)).map(|(e, _)| e);
-        let (limited, whole): (Vec<_>, Vec<_>) = admitting.partition(|e| e.limited);
-        Known {
-            times: Times::of(whole.into_iter().map(Enabled::span)),
-            knowledge: own().map(|(e, _)| e.knowledge).min(),
-            has_limited: !limited.is_empty(),
-            has_ends: own().any(|(e, _)| e.end.is_some()),
+        let mut known = Known::default();
+        let mut spans = Vec::new();
+        for (enabled, with) in self.enablements(provider) {
+            known.source = Some(enabled.source);
+            known.has_ends |= enabled.to.is_some();
+            if !admits(with) {
+                continue;
+            }
+            if enabled.is_limited {
+                known.has_limited = true;
+            } else {
+                spans.push(enabled.span());
+            }
         }
+        known.times = Times::of(spans);
+        known
     }
 
     /// When events of a keyword and a level of a provider were enabled.
     fn on(&self, provider: Guid, keyword: u64, level: u8) -> On {
-        let admits = |with: &Enablement| with.admits_level(level) && with.admits_keyword(keyword);
-        // Only this keyword admits it, and only this level or a higher one.
-        let shows = |key: &Key| {
-            let is_own = key.keyword != 0 && key.keyword & !keyword == 0;
-            key.provider == provider && is_own && key.level >= level
-        };
-        let seen = self.seen.iter().filter(|(key, _)| shows(key));
+        let shown = self.seen.iter().filter(|(key, _)| {
+            // Only this keyword admits it, and only this level or a higher one.
+            let has_only_keyword = key.keyword != 0 && key.keyword & !keyword == 0;
+            key.provider == provider && has_only_keyword && key.level >= level
+        });
         On {
-            known: self.known(provider, admits),
-            first: seen.filter_map(|(_, counted)| counted.first).min(),
+            known: self.known(provider, |with| {
+                with.admits_level(level) && with.admits_keyword(keyword)
+            }),
+            first: shown.filter_map(|(_, counted)| counted.first).min(),
+        }
+    }
+}
+
+/// The content of an event about an enablement.
+struct RecordedEnablement {
+    with: Option<Enablement>,
+    session: Option<String>,
+}
+
+impl RecordedEnablement {
+    fn new(level: u32, any: u64) -> Self {
+        let level = u8::try_from(level).unwrap_or(u8::MAX);
+        RecordedEnablement {
+            with: Some(Enablement::new(level, any)),
+            session: None,
         }
     }
 }

@@ -1,39 +1,33 @@
-//! The smallest enablement that explains what was seen of a provider.
+//! Infers the smallest enablement of a provider that explains its events.
 
+use etl_analysis::machine::{Process, SignCount};
 use etl_control::clr::{Code, INFORMATIONAL, Method, Rundown, Runtime, VERBOSE};
 use etl_control::enable::{Enablement, EventKey};
+use etl_format::Guid;
 use etl_schema::clr::keyword::{
     END_ENUMERATION, END_RUNDOWN, JIT, NGEN, STACK, START_ENUMERATION, START_RUNDOWN,
 };
+use etl_schema::views::clr::{Change, ClrProvider};
 
-use etl_analysis::machine::{Process, SignCount};
-use etl_format::Guid;
-use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
-use etl_schema::views::clr::Change;
-
-/// Bits and level that method events prove although they do not carry them: enumerations,
-/// verbosity.
+/// Keywords and level that method events prove in addition to their own: an unload of a compiled
+/// method, for example, has the keywords Jit and NGen, and proves EndEnumeration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Demands {
-    /// Bits that must be on.
-    bits: u64,
+    /// Keywords that must be on.
+    keywords: u64,
     /// Minimum level of the session.
     level: u8,
 }
 
 impl Demands {
-    fn of(provider: Guid, processes: &[Process]) -> Self {
+    fn of(provider: ClrProvider, processes: &[Process]) -> Self {
         let mut demands = Demands::default();
-        let is_rundown = provider == CLR_RUNDOWN;
-        if !is_rundown && provider != CLR_RUNTIME {
-            return demands;
-        }
         for &SignCount { sign, .. } in processes.iter().flat_map(Process::signs) {
-            if matches!(sign.change, Change::Rundown(_)) != is_rundown {
+            if matches!(sign.change, Change::Rundown(_)) != provider.is_rundown() {
                 continue;
             }
             let method = Method::from_flags(sign.flags);
-            demands.bits |= match (method.code, sign.change) {
+            demands.keywords |= match (method.code, sign.change) {
                 (Code::Precompiled, Change::Load) => NGEN | START_ENUMERATION,
                 (Code::Precompiled, Change::Unload) => NGEN | END_ENUMERATION,
                 (Code::Precompiled, Change::Rundown(_)) => NGEN,
@@ -49,100 +43,137 @@ impl Demands {
     }
 }
 
-/// Sets of bits. The CLR raises an event if one of each set is on: of the event's keywords that
-/// make the CLR raise it, and in a rundown of those that request it.
-fn choices(provider: Guid, event: &EventKey) -> [u64; 2] {
-    let is_rundown = provider == CLR_RUNDOWN;
-    if !is_rundown && provider != CLR_RUNTIME {
-        return [event.keyword, 0];
-    }
-    let raises = |mask| {
-        [INFORMATIONAL, VERBOSE]
-            .iter()
-            .any(|&level| match is_rundown {
-                true => Rundown::new(mask, level).raises_event(*event),
-                false => Runtime::new(mask, level).raises_event(*event),
-            })
-    };
-    let raising = |bits: u64, with: u64| {
-        let each = (0..u64::BITS).map(|bit| 1 << bit & bits);
-        each.filter(|&bit| bit != 0 && raises(bit | with))
-            .fold(0, |all, bit| all | bit)
-    };
-    let enumerations = START_RUNDOWN | END_RUNDOWN | START_ENUMERATION | END_ENUMERATION;
-    let own = match raising(event.keyword, enumerations) {
-        // The rules do not know the event.
-        0 => event.keyword,
-        own => own,
-    };
-    let requests = if is_rundown {
-        raising(START_RUNDOWN | END_RUNDOWN, own)
-    } else {
-        0
-    };
-    [own, requests]
+/// The keywords that a session needs to get an event.
+#[derive(Clone, Copy, Debug)]
+struct Choices {
+    /// At least one of these has to be on: the event's keywords, without those that do not make the
+    /// CLR raise it.
+    keywords: u64,
+    /// For events of a rundown, also at least one of these: StartRundown and EndRundown, as far as
+    /// they request the event. 0 for other events.
+    requests: u64,
 }
 
-/// The smallest level and mask that admit all the events and, for the CLR, have them raised.
+impl Choices {
+    fn of(provider: Option<ClrProvider>, event: EventKey) -> Self {
+        let Some(provider) = provider else {
+            return Choices {
+                keywords: event.keyword,
+                requests: 0,
+            };
+        };
+        let enumerations = START_RUNDOWN | END_RUNDOWN | START_ENUMERATION | END_ENUMERATION;
+        let mut keywords = raising_bits(provider, event, event.keyword, enumerations);
+        if keywords == 0 {
+            // The rules of the CLR do not contain the event.
+            keywords = event.keyword;
+        }
+        let requests = match provider {
+            ClrProvider::Runtime => 0,
+            ClrProvider::Rundown => {
+                raising_bits(provider, event, START_RUNDOWN | END_RUNDOWN, keywords)
+            }
+        };
+        Choices { keywords, requests }
+    }
+}
+
+/// The bits of `candidates` each of which makes the CLR raise an event, together with `others`.
+fn raising_bits(provider: ClrProvider, event: EventKey, candidates: u64, others: u64) -> u64 {
+    let mut raising = 0;
+    for bit in (0..u64::BITS).map(|shift| 1 << shift) {
+        if candidates & bit != 0 && raises(provider, event, bit | others) {
+            raising |= bit;
+        }
+    }
+    raising
+}
+
+/// Whether the CLR raises an event for a mask, at any level.
+fn raises(provider: ClrProvider, event: EventKey, mask: u64) -> bool {
+    [INFORMATIONAL, VERBOSE]
+        .into_iter()
+        .any(|level| match provider {
+            ClrProvider::Runtime => Runtime::new(mask, level).raises_event(event),
+            ClrProvider::Rundown => Rundown::new(mask, level).raises_event(event),
+        })
+}
+
+/// The smallest level and mask that admit all the events and, for the CLR, make it raise them.
 ///
-/// Fewest bits, and of several choices the lowest ones. If no event has a keyword, the mask is the
-/// top bit, since a mask of zero would admit all keywords.
+/// The mask has as few bits as possible; among equal masks it has the lowest bits. If no event has
+/// a keyword, it is the top bit, since a mask of zero would admit all keywords.
 #[must_use]
 pub fn smallest(provider: Guid, events: &[EventKey], processes: &[Process]) -> Enablement {
-    let demands = Demands::of(provider, processes);
-    let level = events
-        .iter()
-        .map(|e| e.level)
-        .max()
-        .unwrap_or(0)
-        .max(demands.level);
-    let sets = events.iter().flat_map(|event| choices(provider, event));
-    let mut sets: Vec<u64> = sets.filter(|&set| set != 0).collect();
+    let provider = ClrProvider::from_guid(provider);
+    let demands = match provider {
+        Some(provider) => Demands::of(provider, processes),
+        None => Demands::default(),
+    };
+    let mut level = demands.level;
+    let mut sets = Vec::new();
+    for event in events {
+        level = level.max(event.level);
+        let choices = Choices::of(provider, *event);
+        sets.extend([choices.keywords, choices.requests]);
+    }
+    sets.retain(|&set| set != 0);
     sets.sort_unstable();
     sets.dedup();
-    let mut any = demands.bits;
+    let mut any = demands.keywords;
     // A set of one bit leaves no choice.
     for &set in sets.iter().filter(|set| set.is_power_of_two()) {
         any |= set;
     }
-    // The CLR's stack keyword admits no more than stacks; it is no choice for other events.
+    // The CLR's stack keyword admits only stacks, so other events need another keyword.
     sets.retain(|set| set & any & !STACK == 0);
     any |= hitting(&sets);
     Enablement::new(level, if any == 0 { 1 << 63 } else { any })
 }
 
-/// Fewest bits that meet every set: exactly for up to two, greedily beyond.
+/// The fewest bits that have a bit in common with every set: exactly for up to two bits, greedily
+/// for more, since trying all combinations would take too long.
 fn hitting(sets: &[u64]) -> u64 {
     if sets.is_empty() {
         return 0;
     }
     let candidates: Vec<u64> = (0..64)
-        .map(|bit| 1 << bit)
-        .filter(|b| sets.iter().any(|s| s & b != 0))
+        .map(|shift| 1 << shift)
+        .filter(|bit| sets.iter().any(|set| set & bit != 0))
         .collect();
-    let meets = |mask: u64| sets.iter().all(|set| set & mask != 0);
-    for &a in &candidates {
-        if meets(a) {
-            return a;
+    for &bit in &candidates {
+        if meets_all(bit, sets) {
+            return bit;
         }
     }
-    for (at, &a) in candidates.iter().enumerate() {
-        for &b in candidates.iter().skip(at + 1) {
-            if meets(a | b) {
-                return a | b;
+    for (index, &first) in candidates.iter().enumerate() {
+        for &second in candidates.iter().skip(index + 1) {
+            if meets_all(first | second, sets) {
+                return first | second;
             }
         }
     }
+    greedy_hitting(&candidates, sets)
+}
+
+/// Whether a mask has a bit in common with every set.
+fn meets_all(mask: u64, sets: &[u64]) -> bool {
+    sets.iter().all(|set| set & mask != 0)
+}
+
+/// Adds the bit that is in most of the remaining sets, until none remains.
+fn greedy_hitting(candidates: &[u64], sets: &[u64]) -> u64 {
     let mut mask = 0;
-    let mut rest = sets.to_vec();
-    while !rest.is_empty() {
-        let met = |bit: &u64| rest.iter().filter(|&set| set & bit != 0).count();
-        // The first of the best: `max_by_key` returns the last.
-        let Some(&best) = candidates.iter().rev().max_by_key(|bit| met(bit)) else {
-            break;
-        };
+    let mut remaining = sets.to_vec();
+    while !remaining.is_empty() {
+        // The lowest bit among equals: `max_by_key` returns the last.
+        let best = candidates
+            .iter()
+            .rev()
+            .max_by_key(|&bit| remaining.iter().filter(|&set| set & bit != 0).count());
+        let Some(&best) = best else { break };
         mask |= best;
-        rest.retain(|set| set & best == 0);
+        remaining.retain(|set| set & best == 0);
     }
     mask
 }
@@ -150,6 +181,7 @@ fn hitting(sets: &[u64]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use etl_schema::providers::CLR_RUNDOWN;
     use proptest::prelude::*;
 
     fn seen(keys: &[(u8, u64)]) -> Vec<EventKey> {
@@ -163,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn smallest_uses_one_bit_where_one_is_enough() {
+    fn smallest_uses_one_bit_if_one_is_enough() {
         let explained = |keys: &[(u8, u64)]| {
             let e = smallest(Guid::ZERO, &seen(keys), &[]);
             (e.level, e.any)
@@ -184,7 +216,7 @@ mod tests {
             });
             smallest(CLR_RUNDOWN, &keys.collect::<Vec<_>>(), &[]).any
         };
-        // Only Threading lists threads; their event has another keyword, too.
+        // Only Threading lists threads, although their event also has another keyword.
         assert_eq!(of(&[(159, 0x1_0800)]), 0x1_0040);
         assert_eq!(of(&[(159, 0x1_0800), (158, 8)]), 0x1_0108);
         // Ranges and modules for PerfTrack come without Init and Complete.
@@ -234,7 +266,7 @@ mod tests {
             let found = hitting(&sets);
             prop_assert!(sets.iter().all(|s| s & found != 0));
             if found.count_ones() <= 3 {
-                // A greedy choice of three is the least, since all choices of two were tried.
+                // A greedy choice of three is minimal, since all choices of two were tried.
                 let least = (1u64..256).filter(|m| sets.iter().all(|s| s & m != 0));
                 prop_assert_eq!(least.map(u64::count_ones).min(), Some(found.count_ones()));
             }

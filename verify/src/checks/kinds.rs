@@ -1,5 +1,5 @@
-//! A cache of what the provider and the descriptor of an event decide: where its kind is counted,
-//! its layout in the tables, whether level and keywords are those of the tables.
+//! A cache by provider and descriptor of events: where a kind of event is counted, its layout in
+//! the tables, and whether its level and keywords are as in the tables.
 //!
 //! A trace has a few dozen kinds of events; the cache has one entry for each hash.
 
@@ -19,19 +19,19 @@ use super::payload::{Layout, Payloads};
 /// Provider and descriptor, as they follow each other in the header of an event.
 type Key = [u8; 32];
 
-/// What provider and descriptor of an event decide.
+/// The properties of all events with the same provider and descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kind {
     key: Key,
-    /// Where the kind is counted; `None` if too many kinds are counted.
+    /// The index of its counter; `None` if too many kinds are counted.
     pub index: Option<u32>,
-    /// Whether its events record what sessions were enabled with.
+    /// Whether its events record how sessions enabled providers.
     pub records_enablement: bool,
     /// Whether its events are about garbage collections.
     pub is_of_collections: bool,
-    /// Whether its provider is the one that shows the kernel's processes to any session.
+    /// Whether its provider is Microsoft-Windows-Kernel-Process, which any session can enable.
     pub is_of_processes: bool,
-    /// What is known of its payloads.
+    /// The layout of its payloads.
     pub layout: Layout,
     /// Whether only the size of its payloads has to be checked.
     only_size: bool,
@@ -48,7 +48,7 @@ enum Size {
     Fixed(usize),
     /// Only strings vary.
     Texts(StringLayout),
-    /// The fields have to be walked.
+    /// The fields have to be read.
     Other,
 }
 
@@ -59,12 +59,12 @@ impl Size {
             decoder.string_layout(pointers),
         ) {
             (Some(size), _) => Size::Fixed(size),
-            (None, Some(around)) => Size::Texts(around),
+            (None, Some(layout)) => Size::Texts(layout),
             (None, None) => Size::Other,
         }
     }
 
-    /// Whether it is certainly that of a payload.
+    /// Whether a payload certainly has this size.
     #[inline(always)]
     fn is_of(self, payload: &[u8]) -> bool {
         match self {
@@ -84,18 +84,49 @@ impl Size {
 }
 
 impl Kind {
+    #[cold]
+    #[inline(never)]
+    fn new(key: Key, header: &EventHeader, admission: &mut Admission, payloads: &Payloads) -> Self {
+        let provider = header.provider;
+        let descriptor = header.descriptor;
+        let index = admission.index(header);
+        let layout = payloads.layout(provider, descriptor);
+        let sizes = match layout.decoder {
+            Some(decoder) => [PointerSize::P4, PointerSize::P8].map(|p| Size::of(decoder, p)),
+            None => [Size::Other; 2],
+        };
+        let il_map = match ClrProvider::from_guid(provider) {
+            Some(provider) if payloads.is_as_shipped() => {
+                clr::il_map_size(provider, descriptor.id, descriptor.version)
+            }
+            _ => None,
+        };
+        Kind {
+            key,
+            index: index.and_then(|index| u32::try_from(index).ok()),
+            records_enablement: Admission::is_enablement(header),
+            is_of_collections: Collectors::is_about_collections(header),
+            is_of_processes: provider == KERNEL_PROCESS,
+            layout,
+            only_size: layout.decoder.is_some()
+                && !layout.wrong_descriptor
+                && descriptor.id != MANIFEST,
+            sizes,
+            il_map,
+        }
+    }
+
     /// Whether an event without extended data and with this payload needs no further check.
     #[inline(always)]
     pub fn fits(&self, payload: &[u8], pointers: Option<PointerSize>) -> bool {
-        let [narrow, broad] = self.sizes;
+        let [size_32, size_64] = self.sizes;
+        let size = match pointers {
+            Some(PointerSize::P8) => size_64,
+            _ => size_32,
+        };
         self.only_size
             && (self.layout.sized_elsewhere
-                || (if pointers == Some(PointerSize::P8) {
-                    broad
-                } else {
-                    narrow
-                })
-                .is_of(payload)
+                || size.is_of(payload)
                 || self.il_map.is_some_and(|size| size.is_exact(payload)))
     }
 }
@@ -120,54 +151,35 @@ impl Kinds {
         payloads: &Payloads,
     ) -> Option<&Kind> {
         let key: &Key = record.bytes().get(PROVIDER..)?.first_chunk()?;
-        let word = |at| key.u64_at(at).unwrap_or(0);
-        // The first half of the GUID, and all of the descriptor.
-        let mixed = word(0) ^ word(16) ^ word(24).rotate_left(32);
-        let at = (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize & (Self::ENTRIES - 1);
+        let slot = Self::slot(key);
         if self
             .entries
-            .get(at)
+            .get(slot)
             .and_then(Option::as_ref)
             .is_none_or(|kind| kind.key != *key)
         {
-            self.learn(at, *key, header, admission, payloads);
+            let kind = Kind::new(*key, header, admission, payloads);
+            self.insert(slot, kind);
         }
-        self.entries.get(at)?.as_ref()
+        self.entries.get(slot)?.as_ref()
+    }
+
+    /// The slot of a kind, by a hash of the first half of the GUID and the whole descriptor.
+    #[inline(always)]
+    fn slot(key: &Key) -> usize {
+        let guid_start = key.u64_at(0).unwrap_or(0);
+        let id_to_task = key.u64_at(16).unwrap_or(0);
+        let keyword = key.u64_at(24).unwrap_or(0);
+        let mixed = guid_start ^ id_to_task ^ keyword.rotate_left(32);
+        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize & (Self::ENTRIES - 1)
     }
 
     #[cold]
     #[inline(never)]
-    fn learn(
-        &mut self,
-        at: usize,
-        key: Key,
-        header: &EventHeader,
-        admission: &mut Admission,
-        payloads: &Payloads,
-    ) {
-        let index = admission
-            .index(header)
-            .and_then(|index| u32::try_from(index).ok());
-        let records_enablement = Admission::is_enablement(header);
-        let (provider, d) = (header.provider, header.descriptor);
-        let layout = payloads.layout(provider, d);
-        let decoder = layout.decoder;
-        let size = |pointers| decoder.map_or(Size::Other, |decoder| Size::of(decoder, pointers));
-        let il_map = ClrProvider::from_guid(provider)
-            .and_then(|provider| clr::il_map_size(provider, d.id, d.version));
+    fn insert(&mut self, slot: usize, kind: Kind) {
         self.entries.resize(Self::ENTRIES, None);
-        if let Some(kind) = self.entries.get_mut(at) {
-            *kind = Some(Kind {
-                key,
-                index,
-                records_enablement,
-                is_of_collections: Collectors::concern(header),
-                is_of_processes: provider == KERNEL_PROCESS,
-                layout,
-                only_size: decoder.is_some() && !layout.wrong_descriptor && d.id != MANIFEST,
-                sizes: [size(PointerSize::P4), size(PointerSize::P8)],
-                il_map: il_map.filter(|_| payloads.is_as_shipped()),
-            });
+        if let Some(entry) = self.entries.get_mut(slot) {
+            *entry = Some(kind);
         }
     }
 }

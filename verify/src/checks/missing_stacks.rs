@@ -4,15 +4,16 @@
 //! stacks before (some threads have none yet when the CLR first logs events of them) and its
 //! process has stacks later, so that the keyword was not disabled.
 
-use etl_format::Ticks;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use etl_schema::Identity;
-use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
-use etl_schema::tables::Registry;
-
 use etl_analysis::machine::Counted;
+use etl_format::Ticks;
+use etl_schema::Identity;
+use etl_schema::tables::{Registry, TableEvent};
+use etl_schema::views::clr::ClrProvider;
+
+use super::merge;
 
 /// ThreadCreated: the CLR cannot always walk the stack of a new thread.
 const THREAD_CREATED: u16 = 85;
@@ -23,8 +24,8 @@ const MAX_IDS: usize = 512;
 /// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind {
-    /// Whether it is the rundown provider's.
-    pub rundown: bool,
+    /// The provider.
+    pub provider: ClrProvider,
     /// Id of the event.
     pub id: u16,
 }
@@ -32,46 +33,52 @@ pub struct Kind {
 impl Kind {
     /// The kind, if a stack follows the event according to the tables.
     #[must_use]
-    pub fn with_stack(rundown: bool, id: u16, version: u8) -> Option<Self> {
-        static VERSIONS: OnceLock<[Vec<u32>; 2]> = OnceLock::new();
-        let versions = VERSIONS.get_or_init(|| [CLR_RUNTIME, CLR_RUNDOWN].map(table));
-        let versions = versions.get(usize::from(rundown))?.get(usize::from(id))?;
+    pub fn with_stack(provider: ClrProvider, id: u16, version: u8) -> Option<Self> {
+        static RUNTIME: OnceLock<Vec<u32>> = OnceLock::new();
+        static RUNDOWN: OnceLock<Vec<u32>> = OnceLock::new();
+        let cell = match provider {
+            ClrProvider::Runtime => &RUNTIME,
+            ClrProvider::Rundown => &RUNDOWN,
+        };
+        let versions_by_id = cell.get_or_init(|| versions_with_stack(provider));
+        let versions = versions_by_id.get(usize::from(id))?;
         let bit = 1u32.checked_shl(version.into())?;
-        (versions & bit != 0).then_some(Kind { rundown, id })
+        if versions & bit == 0 {
+            return None;
+        }
+        Some(Kind { provider, id })
     }
 
-    /// Its name.
+    /// The name of the event.
     #[must_use]
     pub fn name(self) -> String {
-        let provider = if self.rundown {
-            CLR_RUNDOWN
-        } else {
-            CLR_RUNTIME
-        };
-        let events = Registry::builtin()
-            .provider(provider)
-            .map_or(&[][..], |p| &p.events);
-        let event = events
-            .iter()
-            .find(|e| matches!(e.schema.identity, Identity::Modern { id, .. } if id == self.id));
-        event.map_or_else(
-            || format!("event {}", self.id),
-            |e| e.schema.name.to_string(),
-        )
+        for event in events_of(self.provider) {
+            if let Identity::Modern { id, .. } = event.schema.identity
+                && id == self.id
+            {
+                return event.schema.name.to_string();
+            }
+        }
+        format!("event {}", self.id)
     }
 }
 
-/// Versions of events that a stack follows, as bits, by id.
-fn table(provider: etl_format::Guid) -> Vec<u32> {
+/// The events of a provider in the tables.
+fn events_of(provider: ClrProvider) -> &'static [TableEvent] {
+    match Registry::builtin().provider(provider.guid()) {
+        Some(table) => &table.events,
+        None => &[],
+    }
+}
+
+/// For each id, the versions of the event that a stack follows, as bits.
+fn versions_with_stack(provider: ClrProvider) -> Vec<u32> {
     let mut out = vec![0; MAX_IDS];
-    let events = Registry::builtin()
-        .provider(provider)
-        .map_or(&[][..], |p| &p.events);
-    for event in events.iter().filter(|e| e.stack) {
+    for event in events_of(provider).iter().filter(|event| event.stack) {
         let Identity::Modern { id, version } = event.schema.identity else {
             continue;
         };
-        if (provider, id) == (CLR_RUNTIME, THREAD_CREATED) {
+        if provider == ClrProvider::Runtime && id == THREAD_CREATED {
             continue;
         }
         if let Some(versions) = out.get_mut(usize::from(id)) {
@@ -84,50 +91,102 @@ fn table(provider: etl_format::Guid) -> Vec<u32> {
 /// An event whose stack has not come yet.
 #[derive(Clone, Copy, Debug)]
 pub struct PendingStack {
-    /// Its kind.
+    /// The kind of the event.
     pub kind: Kind,
-    /// Its timestamp.
+    /// The time of the event.
     pub timestamp: Ticks,
     /// Whether stacks came before on its thread.
     pub proven: bool,
 }
 
-/// The stacks of a process.
+impl PendingStack {
+    fn counted(&self) -> Counted {
+        Counted {
+            count: 1,
+            first: Some(self.timestamp),
+        }
+    }
+}
+
+/// The stacks of a provider's events in a process.
 #[derive(Clone, Copy, Debug, Default)]
 struct ProcessStacks {
-    /// Timestamp of the last one.
+    /// Time of the last stack.
     last: Option<Ticks>,
-    /// Whether events without one came since.
+    /// Whether events without a stack came since the last stack.
     late: bool,
-    /// Events without one on threads that had none before.
+    /// Events without a stack on threads that had none before.
     unproven: Counted,
-    /// Those of them before the first stack of the process.
+    /// The unproven events before the first stack of the process.
     before_first: Counted,
 }
 
+/// A kind of event in a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ProcessKind {
+    /// Index of the process.
+    pub process: usize,
+    /// The kind of the events.
+    pub kind: Kind,
+}
+
 /// Counts of events by process and kind.
-pub type ByKind = BTreeMap<(usize, Kind), Counted>;
+pub type ByKind = BTreeMap<ProcessKind, Counted>;
+
+/// Events of a provider in a process, without stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventsWithoutStacks {
+    /// Index of the process.
+    pub process: usize,
+    /// The provider of the events.
+    pub provider: ClrProvider,
+    /// The number of events, and the time of the first.
+    pub counted: Counted,
+}
+
+/// Times until which all sessions have stacks enabled.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StacksEnabledUntil {
+    /// For the runtime provider; `None` if that is not known.
+    pub runtime: Option<Ticks>,
+    /// For the rundown provider; `None` if that is not known.
+    pub rundown: Option<Ticks>,
+}
+
+impl StacksEnabledUntil {
+    fn of(&self, provider: ClrProvider) -> Option<Ticks> {
+        match provider {
+            ClrProvider::Runtime => self.runtime,
+            ClrProvider::Rundown => self.rundown,
+        }
+    }
+}
 
 /// Events without their stack.
 #[derive(Clone, Debug, Default)]
 pub struct MissingStacks {
-    /// By process and provider.
+    /// Two for each process: of the runtime and of the rundown provider.
     processes: Vec<ProcessStacks>,
-    /// Whether stacks came, by provider and id of their events.
+    /// For each provider and id of an event, whether it ever had a stack.
     stacked: [Vec<bool>; 2],
-    /// Before another stack of the process.
+    /// Events before another stack of their process.
     missing: ByKind,
-    /// Since the last stack of the process.
+    /// Events since the last stack of their process.
     late: ByKind,
 }
 
+/// The index of a process's stacks of a provider's events.
+fn stacks_index(process: usize, provider: ClrProvider) -> Option<usize> {
+    process.checked_mul(2)?.checked_add(provider as usize)
+}
+
 impl MissingStacks {
-    fn stacks_of(&mut self, process: usize, rundown: bool) -> Option<&mut ProcessStacks> {
-        let at = process.checked_mul(2)?.checked_add(usize::from(rundown))?;
-        if self.processes.len() <= at {
-            self.processes.resize(at + 1, ProcessStacks::default());
+    fn stacks_mut(&mut self, process: usize, provider: ClrProvider) -> Option<&mut ProcessStacks> {
+        let index = stacks_index(process, provider)?;
+        if self.processes.len() <= index {
+            self.processes.resize(index + 1, ProcessStacks::default());
         }
-        self.processes.get_mut(at)
+        self.processes.get_mut(index)
     }
 
     /// Adds a stack, with the event that it belongs to.
@@ -135,144 +194,191 @@ impl MissingStacks {
     pub fn stack(
         &mut self,
         process: usize,
-        rundown: bool,
-        of: Option<PendingStack>,
+        provider: ClrProvider,
+        event: Option<PendingStack>,
         timestamp: Ticks,
     ) {
-        if let Some(PendingStack { kind, .. }) = of
-            && let Some(stacked) = self.stacked.get_mut(usize::from(kind.rundown))
-        {
-            let id = usize::from(kind.id);
-            if stacked.len() <= id {
-                stacked.resize(id + 1, false);
-            }
-            if let Some(stacked) = stacked.get_mut(id) {
-                *stacked = true;
-            }
+        if let Some(event) = event {
+            self.set_stacked(event.kind);
         }
-        let Some(stacks) = self.stacks_of(process, rundown) else {
+        let Some(stacks) = self.stacks_mut(process, provider) else {
             return;
         };
         if stacks.last.replace(timestamp).is_none() {
             stacks.before_first = stacks.unproven;
         }
         if std::mem::take(&mut stacks.late) {
-            let whole = |id| (process, Kind { rundown, id });
-            let proven: Vec<_> = self
-                .late
-                .range(whole(0)..=whole(u16::MAX))
-                .map(|(k, c)| (*k, *c))
-                .collect();
-            for (kind, counted) in proven {
-                self.late.remove(&kind);
-                add(&mut self.missing, kind, counted);
-            }
+            self.move_late_to_missing(process, provider);
+        }
+    }
+
+    fn set_stacked(&mut self, kind: Kind) {
+        let Some(ids) = self.stacked.get_mut(kind.provider as usize) else {
+            return;
+        };
+        let id = usize::from(kind.id);
+        if ids.len() <= id {
+            ids.resize(id + 1, false);
+        }
+        if let Some(is_stacked) = ids.get_mut(id) {
+            *is_stacked = true;
+        }
+    }
+
+    fn is_stacked(&self, kind: Kind) -> bool {
+        let ids = self.stacked.get(kind.provider as usize);
+        ids.and_then(|ids| ids.get(usize::from(kind.id))) == Some(&true)
+    }
+
+    /// A later stack proves that the stacks of earlier events are missing.
+    fn move_late_to_missing(&mut self, process: usize, provider: ClrProvider) {
+        let first = ProcessKind {
+            process,
+            kind: Kind { provider, id: 0 },
+        };
+        let last = ProcessKind {
+            process,
+            kind: Kind {
+                provider,
+                id: u16::MAX,
+            },
+        };
+        let proven: Vec<_> = self.late.extract_if(first..=last, |_, _| true).collect();
+        for (key, counted) in proven {
+            merge(self.missing.entry(key).or_default(), counted);
         }
     }
 
     /// Adds an event whose thread logged another event instead of a stack.
     #[cold]
-    pub fn without_stack(&mut self, process: usize, of: PendingStack) {
-        if let Some(stacks) = self.stacks_of(process, of.kind.rundown) {
-            if !of.proven {
-                stacks.unproven.add(of.timestamp);
-                return;
-            }
-            stacks.late = true;
-            let counted = Counted {
-                count: 1,
-                first: Some(of.timestamp),
-            };
-            add(&mut self.late, (process, of.kind), counted);
+    pub fn without_stack(&mut self, process: usize, event: PendingStack) {
+        let kind = event.kind;
+        let Some(stacks) = self.stacks_mut(process, kind.provider) else {
+            return;
+        };
+        if !event.proven {
+            stacks.unproven.add(event.timestamp);
+            return;
         }
+        stacks.late = true;
+        let late = self.late.entry(ProcessKind { process, kind });
+        merge(late.or_default(), event.counted());
+    }
+
+    /// The stacks of each process and provider.
+    fn stacks(&self) -> impl Iterator<Item = (usize, ClrProvider, &ProcessStacks)> {
+        let providers = [ClrProvider::Runtime, ClrProvider::Rundown];
+        let pairs = self.processes.chunks(providers.len()).enumerate();
+        pairs.flat_map(move |(process, stacks)| {
+            let by_provider = providers.into_iter().zip(stacks);
+            by_provider.map(move |(provider, stacks)| (process, provider, stacks))
+        })
     }
 
     /// Events before the first stack of their process, by process and provider.
-    pub fn before_first(&self) -> impl Iterator<Item = (usize, bool, Counted)> + '_ {
-        let all = self.processes.iter().enumerate();
-        let before = all.filter(|(_, stacks)| stacks.before_first.count > 0);
-        before.map(|(at, stacks)| (at / 2, at % 2 == 1, stacks.before_first))
+    pub fn before_first(&self) -> Vec<EventsWithoutStacks> {
+        let mut out = Vec::new();
+        for (process, provider, stacks) in self.stacks() {
+            if stacks.before_first.count > 0 {
+                out.push(EventsWithoutStacks {
+                    process,
+                    provider,
+                    counted: stacks.before_first,
+                });
+            }
+        }
+        out
     }
 
     /// Events after the last stack of their process, on threads that had stacks, by process and
     /// provider.
-    pub fn after_last(&self) -> BTreeMap<(usize, bool), Counted> {
-        let mut out: BTreeMap<(usize, bool), Counted> = BTreeMap::new();
-        for ((process, kind), counted) in &self.late {
-            let sum = out.entry((*process, kind.rundown)).or_default();
-            sum.count += counted.count;
-            sum.first = sum.first.into_iter().chain(counted.first).min();
+    pub fn after_last(&self) -> Vec<EventsWithoutStacks> {
+        let mut out: Vec<EventsWithoutStacks> = Vec::new();
+        for (key, counted) in &self.late {
+            let provider = key.kind.provider;
+            match out.last_mut() {
+                Some(last) if last.process == key.process && last.provider == provider => {
+                    merge(&mut last.counted, *counted);
+                }
+                _ => out.push(EventsWithoutStacks {
+                    process: key.process,
+                    provider,
+                    counted: *counted,
+                }),
+            }
         }
         out
     }
 
     /// Events of processes without any stack, by process and provider.
-    pub fn of_processes_without(&self) -> impl Iterator<Item = (usize, bool, Counted)> + '_ {
-        let all = self.processes.iter().enumerate();
-        let without = all.filter(|(_, s)| s.last.is_none() && s.unproven.count > 0);
-        without.map(|(at, stacks)| (at / 2, at % 2 == 1, stacks.unproven))
-    }
-
-    /// Events without a stack, by process and kind: those before another stack of their process,
-    /// and those after the last one if `all` has the end of their provider's events, because stacks
-    /// were enabled all the time. `waiting` are the last events of threads; a stack comes within
-    /// `soon` ticks.
-    #[must_use]
-    pub fn found(
-        &self,
-        waiting: impl Iterator<Item = (usize, PendingStack)>,
-        soon: i64,
-        all: [Option<Ticks>; 2],
-    ) -> ByKind {
-        let end = |rundown: bool| all.get(usize::from(rundown)).copied().flatten();
-        let mut out = self.missing.clone();
-        for (key, counted) in &self.late {
-            if end(key.1.rundown).is_some() {
-                add(&mut out, *key, *counted);
+    pub fn of_processes_without(&self) -> Vec<EventsWithoutStacks> {
+        let mut out = Vec::new();
+        for (process, provider, stacks) in self.stacks() {
+            if stacks.last.is_none() && stacks.unproven.count > 0 {
+                out.push(EventsWithoutStacks {
+                    process,
+                    provider,
+                    counted: stacks.unproven,
+                });
             }
         }
-        for (process, of) in waiting.filter(|(_, of)| of.proven) {
-            let at = process * 2 + usize::from(of.kind.rundown);
-            let last = self.processes.get(at).and_then(|stacks| stacks.last);
-            let last = last.into_iter().chain(end(of.kind.rundown)).max();
-            if last.is_some_and(|last| of.timestamp.saturating_add(soon) < last) {
-                add(
-                    &mut out,
-                    (process, of.kind),
-                    Counted {
-                        count: 1,
-                        first: Some(of.timestamp),
-                    },
-                );
-            }
-        }
-        // Some runtimes have no stack for a kind, unlike the tables.
-        let mut sums: BTreeMap<Kind, u64> = BTreeMap::new();
-        for ((_, kind), counted) in &out {
-            *sums.entry(*kind).or_default() += counted.count;
-        }
-        out.retain(|(_, kind), _| {
-            let stacked = self.stacked.get(usize::from(kind.rundown));
-            let stacked = stacked.and_then(|ids| ids.get(usize::from(kind.id))) == Some(&true);
-            stacked || sums.get(kind) == Some(&1)
-        });
         out
     }
-}
 
-fn add(to: &mut ByKind, kind: (usize, Kind), counted: Counted) {
-    let sum = to.entry(kind).or_default();
-    sum.count += counted.count;
-    sum.first = sum.first.into_iter().chain(counted.first).min();
+    /// Events whose stack is missing, by process and kind: events before another stack of their
+    /// process, and later events as long as stacks are certainly enabled. `pending` has the last
+    /// event of each thread, with the index of its process; a stack comes within `delay` ticks.
+    #[must_use]
+    pub fn missing(
+        &self,
+        pending: impl Iterator<Item = (usize, PendingStack)>,
+        delay: i64,
+        enabled_until: StacksEnabledUntil,
+    ) -> ByKind {
+        let mut out = self.missing.clone();
+        for (key, counted) in &self.late {
+            if enabled_until.of(key.kind.provider).is_some() {
+                merge(out.entry(*key).or_default(), *counted);
+            }
+        }
+        for (process, event) in pending.filter(|(_, event)| event.proven) {
+            let kind = event.kind;
+            let index = stacks_index(process, kind.provider);
+            let stacks = index.and_then(|index| self.processes.get(index));
+            let last_stack = stacks.and_then(|stacks| stacks.last);
+            // `None` is less than any time.
+            let last = last_stack.max(enabled_until.of(kind.provider));
+            if last > Some(event.timestamp.saturating_add(delay)) {
+                let sum = out.entry(ProcessKind { process, kind }).or_default();
+                merge(sum, event.counted());
+            }
+        }
+        self.remove_kinds_without_stacks(&mut out);
+        out
+    }
+
+    /// Removes kinds that never had a stack: some runtimes log none for a kind, unlike the tables.
+    /// A single event proves nothing about its kind.
+    fn remove_kinds_without_stacks(&self, missing: &mut ByKind) {
+        let mut sums: BTreeMap<Kind, u64> = BTreeMap::new();
+        for (key, counted) in &*missing {
+            *sums.entry(key.kind).or_default() += counted.count;
+        }
+        missing.retain(|key, _| self.is_stacked(key.kind) || sums.get(&key.kind) == Some(&1));
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ClrProvider::{Rundown, Runtime};
 
     fn waits(id: u16, timestamp: Ticks) -> PendingStack {
         PendingStack {
-            kind: Kind { rundown: false, id },
+            kind: Kind {
+                provider: Runtime,
+                id,
+            },
             timestamp,
             proven: true,
         }
@@ -280,28 +386,31 @@ mod tests {
 
     #[test]
     fn with_stack_follows_the_tables() {
-        assert!(Kind::with_stack(false, 145, 1).is_some(), "a jit");
-        assert!(Kind::with_stack(false, 143, 1).is_none(), "a load");
-        assert!(Kind::with_stack(false, 85, 0).is_none(), "a thread");
-        assert!(
-            Kind::with_stack(false, 145, 200).is_none() && Kind::with_stack(true, 999, 0).is_none()
-        );
+        assert!(Kind::with_stack(Runtime, 145, 1).is_some(), "a jit");
+        assert!(Kind::with_stack(Runtime, 143, 1).is_none(), "a load");
+        assert!(Kind::with_stack(Runtime, 85, 0).is_none(), "a thread");
+        assert!(Kind::with_stack(Runtime, 145, 200).is_none());
+        assert!(Kind::with_stack(Rundown, 999, 0).is_none());
         let kind = Kind {
-            rundown: false,
+            provider: Runtime,
             id: 145,
         };
         assert_eq!(kind.name(), "MethodJittingStarted");
     }
 
     #[test]
-    fn found_counts_events_before_another_stack() {
+    fn missing_counts_events_before_another_stack() {
         let mut missing = MissingStacks::default();
-        missing.stack(0, false, Some(waits(145, Ticks::new(10))), Ticks::new(11));
+        missing.stack(0, Runtime, Some(waits(145, Ticks::new(10))), Ticks::new(11));
         missing.without_stack(0, waits(145, Ticks::new(20)));
         missing.without_stack(1, waits(145, Ticks::new(21)));
-        let count = |missing: &MissingStacks, all| {
+        let count = |missing: &MissingStacks, runtime| {
+            let enabled_until = StacksEnabledUntil {
+                runtime,
+                rundown: None,
+            };
             missing
-                .found(std::iter::empty(), 5, [all, None])
+                .missing(std::iter::empty(), 5, enabled_until)
                 .values()
                 .map(|c| c.count)
                 .sum::<u64>()
@@ -310,20 +419,21 @@ mod tests {
             (count(&missing, None), count(&missing, Some(Ticks::new(30)))),
             (0, 2)
         );
-        missing.stack(0, false, Some(waits(145, Ticks::new(30))), Ticks::new(31));
+        missing.stack(0, Runtime, Some(waits(145, Ticks::new(30))), Ticks::new(31));
         assert_eq!(
             (count(&missing, None), count(&missing, Some(Ticks::new(30)))),
             (1, 2)
         );
         // The stack of a thread's last event may still come.
+        let unknown = StacksEnabledUntil::default();
         let last = |timestamp| {
             missing
-                .found(std::iter::once((0, waits(145, timestamp))), 5, [None; 2])
+                .missing(std::iter::once((0, waits(145, timestamp))), 5, unknown)
                 .len()
         };
         let sum = |timestamp| {
             missing
-                .found(std::iter::once((0, waits(145, timestamp))), 5, [None; 2])
+                .missing(std::iter::once((0, waits(145, timestamp))), 5, unknown)
                 .values()
                 .map(|c| c.count)
                 .sum::<u64>()
@@ -349,24 +459,30 @@ mod tests {
         missing.without_stack(0, unproven(Ticks::new(20)));
         missing.without_stack(1, unproven(Ticks::new(30)));
         let without = |missing: &MissingStacks| -> Vec<_> {
-            let all = missing.of_processes_without();
-            all.map(|(process, _, counted)| (process, counted.count, counted.first.map(Ticks::get)))
-                .collect()
+            let all = missing.of_processes_without().into_iter();
+            all.map(|events| {
+                let Counted { count, first } = events.counted;
+                (events.process, count, first.map(Ticks::get))
+            })
+            .collect()
         };
         assert_eq!(without(&missing), [(0, 2, Some(10)), (1, 1, Some(30))]);
-        missing.stack(1, false, None, Ticks::new(40));
+        missing.stack(1, Runtime, None, Ticks::new(40));
         assert_eq!(without(&missing), [(0, 2, Some(10))]);
     }
 
     #[test]
-    fn found_ignores_kinds_that_never_have_a_stack() {
+    fn missing_ignores_kinds_that_never_have_a_stack() {
         let mut missing = MissingStacks::default();
+        let count = |missing: &MissingStacks| {
+            let unknown = StacksEnabledUntil::default();
+            missing.missing(std::iter::empty(), 5, unknown).len()
+        };
         missing.without_stack(0, waits(80, Ticks::new(20)));
-        missing.stack(0, false, None, Ticks::new(31));
-        let found = |missing: &MissingStacks| missing.found(std::iter::empty(), 5, [None; 2]).len();
-        assert_eq!(found(&missing), 1);
+        missing.stack(0, Runtime, None, Ticks::new(31));
+        assert_eq!(count(&missing), 1);
         missing.without_stack(0, waits(80, Ticks::new(40)));
-        missing.stack(0, false, None, Ticks::new(51));
-        assert_eq!(found(&missing), 0);
+        missing.stack(0, Runtime, None, Ticks::new(51));
+        assert_eq!(count(&missing), 0);
     }
 }

@@ -1,13 +1,14 @@
-//! What rules need of a trace besides its machine: enablements, payload sizes, stacks and their
-//! events, activities, garbage collections.
+//! Collects what the rules check in addition to the machine: enablements, payload sizes, stacks and
+//! their events, activities, garbage collections.
 
 mod activity;
-pub(crate) mod carried;
 mod classic;
 mod collections;
 pub(crate) mod enablement;
 pub(crate) mod infer;
+mod kernel_stacks;
 mod kinds;
+pub(crate) mod losses;
 pub(crate) mod missing_stacks;
 pub(crate) mod payload;
 pub(crate) mod raised;
@@ -15,10 +16,9 @@ pub(crate) mod sampled_stacks;
 pub(crate) mod sampling;
 mod sizes;
 mod stack_pairs;
-mod times;
-mod walked;
+pub(crate) mod times;
 
-use etl_analysis::machine::Process;
+use etl_analysis::machine::{Counted, Process};
 use etl_analysis::{ClrEvent, Machine, ProcessIndex, RecordObserver, StateObserver};
 use etl_format::constants::hook;
 use etl_format::cursor::Bytes;
@@ -26,52 +26,62 @@ use etl_format::read::{EventHeader, ExtendedItem, Record};
 use etl_format::{Clock, Guid, ProcessId, ThreadId, Ticks};
 use etl_schema::providers::{self, CLR_RUNDOWN, CLR_RUNTIME, kernel_class};
 use etl_schema::tables::TableSet;
+use etl_schema::views::clr::ClrProvider;
 use etl_schema::views::{kernel, kernel_process};
 
 use activity::Activities;
 pub(crate) use activity::Balance;
-use carried::LossTimes;
 use classic::ClassicCounts;
 use collections::{Collections, Collectors};
 use enablement::{Admission, Enabled, RuntimeOn};
+use kernel_stacks::KernelStacks;
 use kinds::Kinds;
+use losses::Losses;
 use missing_stacks::Kind;
 use payload::Payloads;
 use sampled_stacks::SampledStacks;
 use sampling::Sampling;
 use sizes::Sizes;
-use stack_pairs::{EventOwner, StackPairs};
-use walked::Walked;
+use stack_pairs::{EventOwner, LoggedStack, StackPairs};
 
-/// What rules look at.
+/// Everything that rules check.
 #[derive(Debug)]
 pub(crate) struct Facts {
     /// The traced machine.
     pub machine: Machine,
     /// Enablements, and counts of events.
     pub admission: Admission,
-    /// When keywords of the runtime provider were enabled.
+    /// When keywords of the runtime provider were on.
     pub runtime_on: RuntimeOn,
     /// How the CLR's stacks match their events.
     pub stacks: StackPairs,
-    /// Activities.
+    /// Starts, stops and parents of activities.
     pub activities: Activities,
     /// Garbage collections.
     collectors: Collectors,
-    /// Losses, by what they may have taken.
-    loss_times: LossTimes,
+    /// Losses, by the events that they may have removed.
+    losses: Losses,
     /// Payloads that do not fit.
     pub payloads: Payloads,
     /// Events without a manifest.
     pub classic: ClassicCounts,
     /// Samples of the processors.
     pub sampling: Sampling,
-    /// Stacks of the kernel and their events.
-    pub walked: Walked,
+    /// Stacks of the kernel whose event is missing.
+    pub kernel_stacks: KernelStacks,
     /// Samples and their stacks.
     pub sampled_stacks: SampledStacks,
     /// Physical memory of the machine in MiB, if an event states it.
     pub memory: Option<u32>,
+}
+
+/// The garbage collections of a CLR.
+pub(crate) struct ClrCollections<'f> {
+    /// The process, if it is known.
+    pub process: Option<&'f Process>,
+    /// Instance id of the CLR.
+    pub instance: u16,
+    pub collections: &'f Collections,
 }
 
 /// The kernel's event about processors and memory (SystemConfig, CPU).
@@ -86,9 +96,9 @@ impl Facts {
         let mut payloads = records.payloads;
         payloads.add(stacks.sizes);
         Facts {
-            loss_times: LossTimes::new(&machine),
+            losses: Losses::new(&machine),
             machine,
-            runtime_on: RuntimeOn::of(&records.admission),
+            runtime_on: RuntimeOn::new(&records.admission),
             admission: records.admission,
             stacks: stacks.pairs,
             activities: records.activities,
@@ -96,10 +106,21 @@ impl Facts {
             payloads,
             classic: records.classic,
             sampling: records.sampling,
-            walked: records.walked,
+            kernel_stacks: records.kernel_stacks,
             sampled_stacks: records.sampled_stacks,
             memory: records.memory,
         }
+    }
+
+    /// Ticks of the recording's clock in a second.
+    pub fn ticks_per_second(&self) -> i64 {
+        i64::try_from(self.machine.clock().frequency).unwrap_or(i64::MAX)
+    }
+
+    /// Ticks of the recording's clock in 10 ms: a stack follows its event sooner, requests that are
+    /// made together are logged closer together, and the clocks of processors differ by less.
+    pub fn ticks_per_10_ms(&self) -> i64 {
+        self.ticks_per_second() / 100
     }
 
     /// Whether the trace was merged, or consists of several files.
@@ -107,13 +128,14 @@ impl Facts {
         self.machine.files().len() > 1 || self.machine.files().iter().any(|file| file.is_merged())
     }
 
-    /// Whether the trace has a rundown of any process. What a CLR says of itself when a rundown is
-    /// requested is none.
+    /// Whether the trace has a rundown of any process. A CLR that only states its version when a
+    /// rundown is requested has none.
     pub fn has_rundown(&self) -> bool {
-        let has = |p: &Process| {
-            !p.brackets().is_empty() || p.methods_enumerated() > 0 || p.outside().count > 0
-        };
-        self.machine.processes().iter().any(has)
+        self.machine.processes().iter().any(|process| {
+            !process.brackets().is_empty()
+                || process.methods_enumerated() > 0
+                || process.outside().count > 0
+        })
     }
 
     /// Whether a process has neither methods nor addresses, and no session is known to have
@@ -121,18 +143,18 @@ impl Facts {
     pub fn has_nothing_to_name(&self, process: &Process) -> bool {
         process.methods() == 0
             && process.tallies().iter().all(|tally| tally.frames == 0)
-            && self.admission.of(CLR_RUNDOWN).next().is_none()
+            && self.admission.source(CLR_RUNDOWN).is_none()
     }
 
-    /// The garbage collections of each CLR, with its process and instance.
-    pub fn collections(&self) -> impl Iterator<Item = (Option<&Process>, u16, &Collections)> {
-        self.collectors.all().map(|(pid, since, instance, known)| {
-            let index = self.machine.process_at(pid, since);
-            (
-                index.and_then(|index| self.machine.process(index)),
-                instance,
-                known,
-            )
+    /// The garbage collections of each CLR.
+    pub fn collections(&self) -> impl Iterator<Item = ClrCollections<'_>> {
+        self.collectors.all().map(|clr| {
+            let index = self.machine.process_at(clr.pid, clr.since);
+            ClrCollections {
+                process: index.and_then(|index| self.machine.process(index)),
+                instance: clr.instance,
+                collections: clr.collections,
+            }
         })
     }
 
@@ -150,7 +172,22 @@ impl Facts {
     }
 }
 
-/// Reports the bytes that were read, now and then.
+/// Adds the events of another count.
+pub(crate) fn merge(sum: &mut Counted, other: Counted) {
+    sum.count += other.count;
+    sum.first = sum.first.into_iter().chain(other.first).min();
+}
+
+/// The provider of an event of the CLR.
+fn provider_of(event: &ClrEvent<'_>) -> ClrProvider {
+    if event.rundown {
+        ClrProvider::Rundown
+    } else {
+        ClrProvider::Runtime
+    }
+}
+
+/// Reports the number of bytes that were read.
 #[derive(Default)]
 struct Progress<'a> {
     unreported: u64,
@@ -158,7 +195,7 @@ struct Progress<'a> {
 }
 
 impl Progress<'_> {
-    /// Bytes after which the next report is due: calls for each record would cost time.
+    /// Bytes between two reports: a call for each record would take time.
     const STEP: u64 = 1 << 20;
 
     #[inline(always)]
@@ -188,18 +225,18 @@ pub(crate) struct RecordChecks<'a> {
     payloads: Payloads,
     classic: ClassicCounts,
     sampling: Sampling,
-    walked: Walked,
+    kernel_stacks: KernelStacks,
     sampled_stacks: SampledStacks,
     memory: Option<u32>,
     clock: Clock,
-    /// As it was before the pass.
+    /// The state of `admission` before the pass.
     enabled: Admission,
     tables: TableSet,
     progress: Progress<'a>,
 }
 
 impl<'a> RecordChecks<'a> {
-    /// Nothing seen yet. `progress` is called with the bytes that were read since the last call.
+    /// No records yet. `progress` is called with the bytes that were read since the last call.
     pub fn new(
         declared: &[Enabled],
         clock: &Clock,
@@ -213,7 +250,7 @@ impl<'a> RecordChecks<'a> {
         Self::from_start(Admission::new(declared, clock), clock, tables, progress)
     }
 
-    /// Nothing seen yet of the events of these enablements.
+    /// No records yet, with these enablements.
     fn from_start(
         enabled: Admission,
         clock: &Clock,
@@ -228,7 +265,7 @@ impl<'a> RecordChecks<'a> {
             payloads: Payloads::new(tables),
             classic: ClassicCounts::default(),
             sampling: Sampling::new(clock),
-            walked: Walked::default(),
+            kernel_stacks: KernelStacks::default(),
             sampled_stacks: SampledStacks::default(),
             memory: None,
             clock: *clock,
@@ -243,7 +280,7 @@ impl RecordObserver for RecordChecks<'_> {
     #[inline(always)]
     fn event(&mut self, record: &Record<'_>, header: &EventHeader, time: Ticks) {
         self.progress.add(record);
-        self.walked.add(record.timestamp());
+        self.kernel_stacks.add_record(record.timestamp());
         let RecordChecks {
             kinds,
             admission,
@@ -252,8 +289,13 @@ impl RecordObserver for RecordChecks<'_> {
             payloads,
             ..
         } = self;
-        let plain = header.has_manifest_layout();
-        activities.event(header, if plain { None } else { related(record) }, time);
+        let is_plain = header.has_manifest_layout();
+        let parent = if is_plain {
+            None
+        } else {
+            parent_activity(record)
+        };
+        activities.event(header, parent, time);
         let Some(kind) = kinds.of(record, header, admission, payloads) else {
             return;
         };
@@ -265,16 +307,16 @@ impl RecordObserver for RecordChecks<'_> {
             collectors.event(record, header, time);
         }
         if kind.is_of_processes
-            && let Some(pid) = described_start(record)
+            && let Some(pid) = started_process(record)
         {
             collectors.process_started(ProcessId::new(pid));
         }
-        let payload = if plain {
+        let payload = if is_plain {
             record.bytes().get(EventHeader::SIZE..)
         } else {
             None
         };
-        if !plain || !kind.fits(payload.unwrap_or_default(), record.pointer_size()) {
+        if !is_plain || !kind.fits(payload.unwrap_or_default(), record.pointer_size()) {
             payloads.event(record, header, &kind.layout, time);
         }
     }
@@ -282,11 +324,11 @@ impl RecordObserver for RecordChecks<'_> {
     #[inline(always)]
     fn sample(&mut self, record: &Record<'_>, tid: ThreadId, time: Ticks) {
         self.progress.add(record);
-        self.walked.add(record.timestamp());
+        self.kernel_stacks.add_record(record.timestamp());
         self.classic.add_kernel(hook::SAMPLE);
         self.sampling.sample(record.processor(), tid, time);
         if tid != 0 {
-            self.sampled_stacks.sample(record, time);
+            self.sampled_stacks.add_sample(record, time);
         }
     }
 
@@ -294,24 +336,26 @@ impl RecordObserver for RecordChecks<'_> {
     fn other(&mut self, record: &Record<'_>, time: Ticks) {
         self.progress.add(record);
         let Some(hook) = record.hook() else {
-            self.walked.add(record.timestamp());
+            self.kernel_stacks.add_record(record.timestamp());
             self.classic.add(record);
             self.payloads.learn(record);
             if record.provider() == Some(kernel_class::PROCESS) {
-                self.process_started(record);
+                self.kernel_process(record);
             }
             return;
         };
         self.classic.add_kernel(hook);
         if hook == hook::PROCESS_START {
-            self.process_started(record);
+            self.kernel_process(record);
         }
-        if Walked::is_stack(hook) {
-            self.walked.stack(record, hook, time);
-            self.sampled_stacks.stack(record, hook);
+        if kernel_stacks::is_about_stacks(hook) {
+            if let Some(event_time) = kernel_stacks::event_time(record, hook) {
+                self.kernel_stacks.add_stack(record, event_time, time);
+                self.sampled_stacks.add_stack(record, event_time);
+            }
             return;
         }
-        self.walked.add(record.timestamp());
+        self.kernel_stacks.add_record(record.timestamp());
         self.sampling.record(record, hook, time);
         if hook == SYSTEM_CONFIG_CPU {
             self.memory = record.payload().u32_at(MEMORY).or(self.memory);
@@ -319,27 +363,31 @@ impl RecordObserver for RecordChecks<'_> {
     }
 
     fn restart(&mut self) {
-        let (enabled, clock) = (self.enabled.clone(), self.clock);
+        let enabled = self.enabled.clone();
+        let clock = self.clock;
         let progress = std::mem::take(&mut self.progress);
         *self = Self::from_start(enabled, &clock, self.tables, progress);
     }
 }
 
 impl RecordChecks<'_> {
-    /// Takes in an event of the kernel that may be about the start of a process.
+    /// Adds an event of the kernel that may be about the start of a process.
     #[inline(never)]
-    fn process_started(&mut self, record: &Record<'_>) {
-        let hook = kernel::hook_of(record).filter(|&hook| hook == hook::PROCESS_START);
-        let fields = hook.and_then(|hook| kernel::Fields::of(record, hook));
-        if let Some(pid) = fields.and_then(|fields| fields.process_id()) {
+    fn kernel_process(&mut self, record: &Record<'_>) {
+        let hook = hook::PROCESS_START;
+        if kernel::hook_of(record) == Some(hook)
+            && let Some(fields) = kernel::Fields::of(record, hook)
+            && let Some(pid) = fields.process_id()
+        {
             self.collectors.process_started(ProcessId::new(pid));
         }
     }
 }
 
-/// The process that starts, as an event of Microsoft-Windows-Kernel-Process shows it.
+/// The id of the process that starts, if an event of Microsoft-Windows-Kernel-Process is about
+/// that.
 #[inline(never)]
-fn described_start(record: &Record<'_>) -> Option<u32> {
+fn started_process(record: &Record<'_>) -> Option<u32> {
     match kernel_process::process(record)? {
         kernel_process::Process::Described {
             is_start: true,
@@ -352,12 +400,12 @@ fn described_start(record: &Record<'_>) -> Option<u32> {
 
 /// The parent of an event's activity.
 #[inline(never)]
-fn related(record: &Record<'_>) -> Option<Guid> {
-    let items = record.extended().filter_map(|item| match item {
+fn parent_activity(record: &Record<'_>) -> Option<Guid> {
+    let parents = record.extended().filter_map(|item| match item {
         ExtendedItem::RelatedActivity(parent) => Some(parent),
         _ => None,
     });
-    items.last()
+    parents.last()
 }
 
 /// Checks that need the processes of events: stacks and their events, payloads of variable size.
@@ -369,7 +417,7 @@ pub(crate) struct StackChecks {
 }
 
 impl StackChecks {
-    /// Nothing seen yet.
+    /// No events yet.
     pub fn new(tables: TableSet) -> Self {
         StackChecks {
             sizes: Sizes::new(tables),
@@ -385,28 +433,32 @@ impl StateObserver for StackChecks {
         if let Some(payload) = event.payload {
             self.sizes.event(event, payload);
         }
-        let ClrEvent {
-            tid, rundown, time, ..
-        } = *event;
+        let provider = provider_of(event);
         let owner = EventOwner {
-            tid,
-            rundown,
+            tid: event.tid,
+            provider,
             process: event.process.map_or(usize::MAX, ProcessIndex::get),
         };
-        match event.stack {
-            Some(counts) => self.pairs.stack(owner, counts, time, event.begun),
-            None => {
-                let kind = event
-                    .process
-                    .and_then(|_| Kind::with_stack(rundown, event.id, event.version));
-                self.pairs.event(owner, kind, time);
-            }
+        if let Some((stated, actual)) = event.stack {
+            let stack = LoggedStack {
+                stated,
+                actual,
+                timestamp: event.time,
+                is_at_start: event.begun,
+            };
+            self.pairs.stack(owner, stack);
+            return;
         }
+        let kind = match event.process {
+            Some(_) => Kind::with_stack(provider, event.id, event.version),
+            None => None,
+        };
+        self.pairs.event(owner, kind, event.time);
     }
 
     #[inline]
     fn kernel_stack(&mut self, event_time: Ticks, logged: Ticks) {
-        self.pairs.kernel(event_time, logged);
+        self.pairs.kernel_stack(event_time, logged);
     }
 
     #[inline]

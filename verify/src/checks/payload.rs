@@ -8,27 +8,27 @@ use etl_format::read::{EventHeader, Record};
 use etl_format::{EventDescriptor, Guid, Ticks};
 use etl_schema::Identity;
 use etl_schema::decode::Decoder;
-use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::store::SchemaStore;
 use etl_schema::tables::{OlderEvent, Registry, TableSet};
+use etl_schema::views::clr::ClrProvider;
 
 use super::sizes;
 pub(crate) use super::sizes::EventId;
 
-/// What the provider and the descriptor of an event decide about its payloads.
+/// The layout of all events with the same provider and descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// Its layout in the tables.
+    /// Decodes payloads by the tables; `None` if the tables do not have the event.
     pub decoder: Option<&'static Decoder>,
-    /// Whether [`sizes`] checks its payloads.
+    /// Whether [`sizes`] checks the payloads.
     pub sized_elsewhere: bool,
-    /// Whether it is one of the CLR's with another level or other keywords than in the tables.
+    /// Whether it is an event of the CLR with another level or other keywords than in the tables.
     pub wrong_descriptor: bool,
-    /// Whether the tables have only other versions of it.
+    /// Whether the tables have any version of the event.
     other_version: bool,
 }
 
-/// Payloads that do not fit their events' layouts.
+/// Counts of payloads that do not fit the layouts of their events.
 #[derive(Debug, Default)]
 pub struct Payloads {
     /// Payloads that end before their last field.
@@ -37,7 +37,7 @@ pub struct Payloads {
     pub long: BTreeMap<EventId, Counted>,
     /// Events whose version is not in the tables, which have other versions of them.
     pub unknown_version: BTreeMap<EventId, Counted>,
-    /// Events of the CLR whose level and keywords are not those of the tables.
+    /// Events of the CLR whose level or keywords differ from the tables.
     pub descriptor: BTreeMap<EventId, Counted>,
     store: SchemaStore,
     tables: TableSet,
@@ -60,7 +60,7 @@ impl Payloads {
         }
     }
 
-    /// Adds the schemas that a record holds.
+    /// Adds the schemas that a record contains.
     #[inline(never)]
     pub fn learn(&mut self, record: &Record<'_>) {
         self.store.learn(record);
@@ -75,108 +75,100 @@ impl Payloads {
         timestamp: Ticks,
     ) {
         self.store.learn_event(header, record);
-        let (provider, d) = (header.provider, header.descriptor);
-        let id = (provider, d.id, d.version);
-        let (decoder, wrong_descriptor) =
-            match layout.decoder.filter(|_| header.has_manifest_layout()) {
-                Some(decoder) => (decoder, layout.wrong_descriptor),
-                None => match self.store.decoder(record) {
-                    Some(decoder) => (decoder, self.is_wrong_descriptor(provider, d, decoder)),
-                    None => {
-                        if layout.other_version {
-                            count(&mut self.unknown_version, id, timestamp);
-                        }
-                        return;
-                    }
-                },
-            };
+        let provider = header.provider;
+        let descriptor = header.descriptor;
+        let id = EventId::new(provider, descriptor.id, descriptor.version);
+        let decoder;
+        let wrong_descriptor;
+        if let Some(from_tables) = layout.decoder
+            && header.has_manifest_layout()
+        {
+            decoder = from_tables;
+            wrong_descriptor = layout.wrong_descriptor;
+        } else if let Some(from_store) = self.store.decoder(record) {
+            decoder = from_store;
+            wrong_descriptor = self.is_wrong_descriptor(provider, descriptor, from_store);
+        } else {
+            if layout.other_version {
+                count(&mut self.unknown_version, id, timestamp);
+            }
+            return;
+        }
         if wrong_descriptor {
             count(&mut self.descriptor, id, timestamp);
         }
         if layout.sized_elsewhere && header.has_manifest_layout() {
             return;
         }
-        let (payload, pointers) = (
-            record.payload(),
-            record.pointer_size().unwrap_or(PointerSize::P8),
-        );
+        let payload = record.payload();
+        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
         if decoder.fixed_size(pointers) == Some(payload.len()) {
             return;
         }
         let note = decoder.check(payload, pointers);
-        let list = if note.is_short() {
-            &mut self.short
-        } else if note.is_exact() {
-            return;
-        } else {
-            &mut self.long
-        };
-        count(list, id, timestamp);
+        if note.is_short() {
+            count(&mut self.short, id, timestamp);
+        } else if !note.is_exact() {
+            count(&mut self.long, id, timestamp);
+        }
     }
 
-    /// Whether payloads are compared with those of the shipped runtimes.
+    /// Whether payloads are compared with the tables of the shipped runtimes.
     pub(super) fn is_as_shipped(&self) -> bool {
         self.tables == TableSet::Shipped
     }
 
-    /// The layout of an event, to be kept for other events of its kind.
-    pub(super) fn layout(&self, provider: Guid, d: EventDescriptor) -> Layout {
-        let decoder = self.table(provider, d);
-        Layout {
-            decoder,
-            sized_elsewhere: decoder
-                .is_some_and(|decoder| sizes::is_checked_here(provider, d.id, decoder)),
-            wrong_descriptor: decoder
-                .is_some_and(|decoder| self.is_wrong_descriptor(provider, d, decoder)),
-            other_version: self.has_other_version(provider, d),
+    /// The layout of an event, which all events of its kind have.
+    pub(super) fn layout(&self, provider: Guid, descriptor: EventDescriptor) -> Layout {
+        let mut layout = Layout {
+            decoder: self.store.from_tables(provider, identity(descriptor)),
+            sized_elsewhere: false,
+            wrong_descriptor: false,
+            other_version: self.has_any_version(provider, descriptor.id),
+        };
+        if let Some(decoder) = layout.decoder {
+            layout.sized_elsewhere = sizes::is_checked_here(provider, descriptor.id, decoder);
+            layout.wrong_descriptor = self.is_wrong_descriptor(provider, descriptor, decoder);
         }
+        layout
     }
 
-    /// The layout of an event in the tables.
-    fn table(&self, provider: Guid, d: EventDescriptor) -> Option<&'static Decoder> {
-        self.store.from_tables(
-            provider,
-            Identity::Modern {
-                id: d.id,
-                version: d.version,
-            },
-        )
-    }
-
-    /// Whether an event is one of the CLR's with an opcode, a level or keywords that neither its
+    /// Whether an event is an event of the CLR with an opcode, a level or keywords that neither its
     /// schema nor an older runtime has.
-    fn is_wrong_descriptor(&self, provider: Guid, d: EventDescriptor, decoder: &Decoder) -> bool {
-        let clr = provider == CLR_RUNTIME || provider == CLR_RUNDOWN;
+    fn is_wrong_descriptor(
+        &self,
+        provider: Guid,
+        descriptor: EventDescriptor,
+        decoder: &Decoder,
+    ) -> bool {
+        if ClrProvider::from_guid(provider).is_none() {
+            return false;
+        }
         let schema = decoder.schema();
-        let has_level = (schema.level.value, schema.keywords) == (d.level, keyword(d))
-            || self.is_of_older_runtime(provider, d);
-        clr && (!has_level || schema.opcode.value != d.opcode)
+        let is_as_in_schema =
+            schema.level.value == descriptor.level && schema.keywords == keywords(descriptor);
+        let has_level = is_as_in_schema || self.is_of_older_runtime(provider, descriptor);
+        !has_level || schema.opcode.value != descriptor.opcode
     }
 
     /// Whether the tables have any version of an event.
-    fn has_other_version(&self, provider: Guid, d: EventDescriptor) -> bool {
-        let provider = Registry::of(self.tables).provider(provider);
-        provider.is_some_and(|p| {
-            p.events.iter().any(|e| {
-                matches!(e.schema.identity, Identity::Modern { id: other, .. } if other == d.id)
-            })
+    fn has_any_version(&self, provider: Guid, id: u16) -> bool {
+        let Some(provider) = Registry::of(self.tables).provider(provider) else {
+            return false;
+        };
+        provider.events.iter().any(|event| {
+            matches!(event.schema.identity, Identity::Modern { id: other, .. } if other == id)
         })
     }
 
     /// Whether an older runtime has this level and these keywords for the event.
-    fn is_of_older_runtime(&self, provider: Guid, d: EventDescriptor) -> bool {
-        let key = Identity::Modern {
-            id: d.id,
-            version: d.version,
+    fn is_of_older_runtime(&self, provider: Guid, descriptor: EventDescriptor) -> bool {
+        let event = Registry::of(self.tables).event(provider, identity(descriptor));
+        let older = OlderEvent {
+            level: descriptor.level,
+            keywords: keywords(descriptor),
         };
-        let event = Registry::of(self.tables).event(provider, key);
-        event.is_some_and(|e| {
-            e.older
-                == Some(OlderEvent {
-                    level: d.level,
-                    keywords: keyword(d),
-                })
-        })
+        event.is_some_and(|event| event.older == Some(older))
     }
 
     /// Adds the payloads that [`sizes`] checked.
@@ -192,9 +184,17 @@ impl Payloads {
     }
 }
 
-/// The provider's own keywords; the upper 16 bits are Windows' (channels).
-fn keyword(d: EventDescriptor) -> u64 {
-    d.keyword & 0x0000_ffff_ffff_ffff
+/// What identifies the event in the tables of its provider.
+fn identity(descriptor: EventDescriptor) -> Identity {
+    Identity::Modern {
+        id: descriptor.id,
+        version: descriptor.version,
+    }
+}
+
+/// The provider's own keywords. The upper 16 bits are Windows' own, which name channels.
+fn keywords(descriptor: EventDescriptor) -> u64 {
+    descriptor.keyword & 0x0000_ffff_ffff_ffff
 }
 
 fn count(list: &mut BTreeMap<EventId, Counted>, id: EventId, timestamp: Ticks) {

@@ -1,20 +1,28 @@
-//! Events that the CLR does not raise for what its providers are known to be enabled with.
+//! Events that the CLR does not raise for the known enablements of its providers.
 //!
-//! Level and keywords of an event are not enough to know: whether a rundown is requested at all, or
-//! whether unloads are logged, depends on keywords that the events do not carry.
+//! Level and keywords of an event do not decide this alone: whether a rundown is requested at all,
+//! or whether unloads are logged, depends on keywords that the events do not have.
 
-use etl_control::clr::{Form, Method, Rundown, Runtime, Unload};
+use etl_control::clr::{Code, Form, Method, Rundown, Runtime, Unload, VERBOSE};
 use etl_control::enable::{CombinedEnablement, Enablement, EventKey};
 use etl_schema::clr::Enumeration;
 use etl_schema::clr::keyword::{OVERRIDE_NGEN, START_ENUMERATION};
 use etl_schema::views::clr::Change;
 
 use etl_analysis::machine::{Counted, MethodSign, SignCount};
+use etl_schema::views::clr::ClrProvider;
 
 use super::enablement::MANIFEST;
+use super::merge;
 use super::missing_stacks::Kind;
 
-/// The keywords that a session enabled: a mask of 0 is all of them.
+/// Whether an event belongs to a rundown under the runtime provider, which only the first release
+/// of .NET Framework 4 logs.
+fn is_of_first_release(id: u16) -> bool {
+    matches!(id, 135..=140 | 149 | 150)
+}
+
+/// The keywords that a session enabled. A mask of 0 enables all.
 fn mask(enablement: &Enablement) -> u64 {
     if enablement.any == 0 {
         u64::MAX
@@ -23,25 +31,26 @@ fn mask(enablement: &Enablement) -> u64 {
     }
 }
 
-/// All that the enablements of one of the two providers can make the CLR raise, at any time.
+/// The events that the enablements of one of the two providers can make the CLR raise, at any time.
 #[derive(Clone, Copy, Debug)]
 pub struct Raised {
+    provider: ClrProvider,
     runtime: Runtime,
-    /// What a request for the state of the CLR (capture state) adds: loads of all that is there.
+    /// Loads of all that exists, which a request for the state of the CLR adds (capture state).
     captured: Option<Runtime>,
     rundown: Rundown,
-    /// Whether every session that enabled it was verbose.
+    /// Whether every session that enabled the provider was verbose.
     is_verbose: bool,
-    is_rundown: bool,
 }
 
 impl Raised {
-    /// By these enablements; `None` without any.
+    /// The events of a provider by these enablements; `None` without any.
     pub fn of<'a>(
-        rundown: bool,
+        provider: ClrProvider,
         enablements: impl Iterator<Item = &'a Enablement> + Clone,
     ) -> Option<Self> {
-        // One keyword turns others off. It does so as long as its session is enabled.
+        // OverrideAndSuppressNGenEvents turns NGen off as long as its session runs. Sessions that
+        // do not set it may have run alone.
         let always = enablements
             .clone()
             .fold(u64::MAX, |always, e| always & mask(e));
@@ -54,18 +63,19 @@ impl Raised {
             })
             .collect();
         let combined = CombinedEnablement::of(&sessions);
-        combined.enabled.then(|| Raised {
+        if !combined.enabled {
+            return None;
+        }
+        Some(Raised {
+            provider,
             runtime: combined.into(),
             captured: None,
             rundown: combined.into(),
-            is_verbose: sessions
-                .iter()
-                .all(|e| e.admits_level(etl_control::clr::VERBOSE)),
-            is_rundown: rundown,
+            is_verbose: sessions.iter().all(|e| e.admits_level(VERBOSE)),
         })
     }
 
-    /// The same where a session may have requested the state of the CLR, too.
+    /// The same if a session may also have requested the state of the CLR.
     pub fn with_capture<'a>(
         self,
         enablements: impl Iterator<Item = &'a Enablement> + Clone,
@@ -76,21 +86,23 @@ impl Raised {
                 ..e.clone()
             })
             .collect();
-        let captured = Raised::of(self.is_rundown, all.iter());
+        let captured = Raised::of(self.provider, all.iter());
         Raised {
-            captured: captured.map(|with| with.runtime),
+            captured: captured.map(|raised| raised.runtime),
             ..self
         }
     }
 
     /// Whether the CLR raises events of this kind.
     fn raises(self, event: EventKey) -> bool {
-        match (self.is_rundown, event.id) {
-            (_, MANIFEST) => true,
-            (true, _) => self.rundown.raises_event(event),
-            // The first release enumerated under this provider.
-            (false, 135..=140 | 149 | 150) => true,
-            (false, _) => self.runtime.raises_event(event),
+        if event.id == MANIFEST {
+            return true;
+        }
+        match self.provider {
+            ClrProvider::Rundown => self.rundown.raises_event(event),
+            ClrProvider::Runtime => {
+                is_of_first_release(event.id) || self.runtime.raises_event(event)
+            }
         }
     }
 
@@ -113,7 +125,7 @@ impl Raised {
         } else {
             Form::Plain
         };
-        // The form follows the level at that time, which may have been lower than the highest.
+        // The form depends on the level at that time, which may have been lower than the highest.
         let was_lower = !sign.named && !self.is_verbose && !method.is_always_named();
         forms
             .into_iter()
@@ -121,68 +133,80 @@ impl Raised {
             .any(|raised| raised == form || was_lower)
     }
 
-    /// What the CLR does not raise of these events and method events of the provider, in words.
+    /// The given events and method events of the provider that the CLR does not raise.
     pub fn contradictions(
         self,
         events: impl Iterator<Item = (EventKey, Counted)>,
         signs: impl Iterator<Item = SignCount>,
-    ) -> Vec<(String, Counted)> {
+    ) -> Vec<Contradiction> {
         let mut ids = Vec::new();
         let mut out = Vec::new();
-        let is_own =
-            |sign: MethodSign| matches!(sign.change, Change::Rundown(_)) == self.is_rundown;
-        let signs: Vec<_> = signs.filter(|count| is_own(count.sign)).collect();
-        // Their signs say more of methods: whether their session may have had a lower level.
-        let is_explained = |event: EventKey| {
-            let mut own = signs
-                .iter()
-                .filter(|count| id(count.sign) == event.id)
-                .peekable();
-            own.peek().is_some() && own.all(|count| self.raises_sign(count.sign))
-        };
-        for (event, counted) in events.filter(|&(e, _)| !self.raises(e) && !is_explained(e)) {
+        let is_rundown = self.provider.is_rundown();
+        let signs: Vec<_> = signs
+            .filter(|count| matches!(count.sign.change, Change::Rundown(_)) == is_rundown)
+            .collect();
+        for (event, counted) in events {
+            if self.raises(event) || self.raises_all_signs(&signs, event.id) {
+                continue;
+            }
             ids.push(event.id);
             let kind = Kind {
-                rundown: self.is_rundown,
+                provider: self.provider,
                 id: event.id,
             };
-            add(
-                &mut out,
-                format!("{} (id {})", kind.name(), event.id),
-                counted,
-            );
+            let what = format!("{} (id {})", kind.name(), event.id);
+            add(&mut out, what, counted);
         }
         for SignCount { sign, counted, .. } in signs {
-            if !ids.contains(&id(sign)) && !self.raises_sign(sign) {
+            if !ids.contains(&event_id(sign)) && !self.raises_sign(sign) {
                 add(&mut out, words(sign), counted);
             }
         }
         out
     }
-}
 
-/// Adds to the count of the same words.
-fn add(out: &mut Vec<(String, Counted)>, words: String, counted: Counted) {
-    match out.iter_mut().find(|(known, _)| *known == words) {
-        Some((_, sum)) => {
-            sum.count += counted.count;
-            sum.first = [sum.first, counted.first].into_iter().flatten().min();
-        }
-        None => out.push((words, counted)),
+    /// Whether an event has method signs and the CLR raises all of them. Signs contain more than
+    /// the event's key: they show whether their session may have had a lower level.
+    fn raises_all_signs(self, signs: &[SignCount], id: u16) -> bool {
+        let mut signs = signs
+            .iter()
+            .filter(|count| event_id(count.sign) == id)
+            .peekable();
+        signs.peek().is_some() && signs.all(|count| self.raises_sign(count.sign))
     }
 }
 
-/// The id of the method events with a sign: the same in both providers.
-fn id(sign: MethodSign) -> u16 {
+/// Events that the CLR does not raise.
+#[derive(Clone, Debug)]
+pub struct Contradiction {
+    /// The events, in words.
+    pub what: String,
+    /// The number of events, and the time of the first.
+    pub counted: Counted,
+}
+
+/// Adds to the count of the same words.
+fn add(out: &mut Vec<Contradiction>, what: String, counted: Counted) {
+    match out.iter_mut().find(|other| other.what == what) {
+        Some(same) => merge(&mut same.counted, counted),
+        None => out.push(Contradiction { what, counted }),
+    }
+}
+
+/// The id of the method events with a sign, from MethodLoad to MethodUnloadVerbose; the ids of the
+/// rundown provider are equal.
+fn event_id(sign: MethodSign) -> u16 {
     let ends = matches!(
         sign.change,
         Change::Unload | Change::Rundown(Enumeration::End)
     );
-    141 + 2 * u16::from(sign.named) + u16::from(ends)
+    METHOD_LOAD + 2 * u16::from(sign.named) + u16::from(ends)
 }
 
+/// The event of a load without names.
+const METHOD_LOAD: u16 = 141;
+
 fn words(sign: MethodSign) -> String {
-    use etl_control::clr::Code;
     let what = match sign.change {
         Change::Load => "loads",
         Change::Unload => "unloads",
@@ -205,6 +229,7 @@ fn words(sign: MethodSign) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ClrProvider::{Rundown, Runtime};
     use etl_format::Ticks;
 
     const END: Change = Change::Rundown(Enumeration::End);
@@ -214,12 +239,12 @@ mod tests {
     const DYNAMIC: u32 = 9;
     const GENERIC: u32 = 8 | 2;
 
-    fn raised(rundown: bool, masks: &[(u8, u64)]) -> Raised {
+    fn raised(provider: ClrProvider, masks: &[(u8, u64)]) -> Raised {
         let sessions: Vec<_> = masks
             .iter()
             .map(|&(l, any)| Enablement::new(l, any))
             .collect();
-        Raised::of(rundown, sessions.iter()).unwrap()
+        Raised::of(provider, sessions.iter()).unwrap()
     }
 
     fn sign(change: Change, flags: u32, named: bool) -> MethodSign {
@@ -267,24 +292,24 @@ mod tests {
             })
         };
         for mask in [0x138, 0x178, 0x20138, 0] {
-            let found = raised(true, &[(5, mask)]);
+            let found = raised(Rundown, &[(5, mask)]);
             let found = found.contradictions(end_rundown().into_iter(), methods());
             // All keywords include the one that turns NGen off.
             assert_eq!(found.is_empty(), mask != 0, "{mask:#x} {found:?}");
         }
         // No rundown, no rundown, only the start rundown.
         for mask in [0xB8, 0x38, 0x78] {
-            let found = raised(true, &[(5, mask)]);
+            let found = raised(Rundown, &[(5, mask)]);
             let found = found.contradictions(end_rundown().into_iter(), methods());
             assert_eq!(found.len(), end_rundown().len(), "{mask:#x} {found:?}");
         }
-        let found = raised(true, &[(5, 0x118)]);
+        let found = raised(Rundown, &[(5, 0x118)]);
         let found = found.contradictions(end_rundown().into_iter(), methods());
-        let [(words, counted)] = &found[..] else {
+        let [Contradiction { what, counted }] = &found[..] else {
             panic!("{found:?}")
         };
         assert_eq!(
-            words,
+            what,
             "the end rundown of precompiled methods, with their names"
         );
         assert_eq!((counted.count, counted.first), (1, Some(Ticks::new(8))));
@@ -294,44 +319,44 @@ mod tests {
     fn raises_sign_follows_the_tables_of_the_documents() {
         use Change::{Load, Unload};
         let cases = [
-            // Unloads of compiled methods need EndEnumeration, those of dynamic ones do not.
-            (false, (5, 0x10), sign(Unload, JITTED, true), false),
-            (false, (5, 0x90), sign(Unload, JITTED, true), true),
-            (false, (5, 0x10), sign(Unload, DYNAMIC, true), true),
-            (false, (5, 0x20), sign(Load, PRECOMPILED, true), false),
-            (false, (5, 0x60), sign(Load, PRECOMPILED, true), true),
-            (false, (5, 0x60), sign(Unload, PRECOMPILED, true), false),
-            (false, (5, 0xa0), sign(Unload, PRECOMPILED, true), true),
-            (false, (5, 0x4_0060), sign(Load, PRECOMPILED, true), false),
-            // Names at level 4 are those of generic and dynamic methods only.
-            (false, (4, 0x10), sign(Load, JITTED, true), false),
-            (false, (4, 0x10), sign(Load, JITTED, false), true),
-            (false, (4, 0x10), sign(Load, GENERIC, true), true),
-            (false, (4, 0x10), sign(Load, GENERIC, false), false),
-            (false, (5, 0x10), sign(Load, JITTED, false), false),
-            (false, (3, 0x10), sign(Load, JITTED, false), false),
-            (true, (5, 0x50), sign(START, JITTED, true), true),
-            (true, (5, 0x50), sign(END, JITTED, true), false),
-            (true, (5, 0x110), sign(START, JITTED, true), false),
-            (true, (4, 0x110), sign(END, JITTED, true), false),
-            (true, (4, 0x110), sign(END, JITTED, false), true),
+            // Unloads of compiled methods need EndEnumeration, unloads of dynamic methods do not.
+            (Runtime, (5, 0x10), sign(Unload, JITTED, true), false),
+            (Runtime, (5, 0x90), sign(Unload, JITTED, true), true),
+            (Runtime, (5, 0x10), sign(Unload, DYNAMIC, true), true),
+            (Runtime, (5, 0x20), sign(Load, PRECOMPILED, true), false),
+            (Runtime, (5, 0x60), sign(Load, PRECOMPILED, true), true),
+            (Runtime, (5, 0x60), sign(Unload, PRECOMPILED, true), false),
+            (Runtime, (5, 0xa0), sign(Unload, PRECOMPILED, true), true),
+            (Runtime, (5, 0x4_0060), sign(Load, PRECOMPILED, true), false),
+            // At level 4 only generic and dynamic methods have names.
+            (Runtime, (4, 0x10), sign(Load, JITTED, true), false),
+            (Runtime, (4, 0x10), sign(Load, JITTED, false), true),
+            (Runtime, (4, 0x10), sign(Load, GENERIC, true), true),
+            (Runtime, (4, 0x10), sign(Load, GENERIC, false), false),
+            (Runtime, (5, 0x10), sign(Load, JITTED, false), false),
+            (Runtime, (3, 0x10), sign(Load, JITTED, false), false),
+            (Rundown, (5, 0x50), sign(START, JITTED, true), true),
+            (Rundown, (5, 0x50), sign(END, JITTED, true), false),
+            (Rundown, (5, 0x110), sign(START, JITTED, true), false),
+            (Rundown, (4, 0x110), sign(END, JITTED, true), false),
+            (Rundown, (4, 0x110), sign(END, JITTED, false), true),
         ];
-        for (rundown, session, sign, expected) in cases {
-            let found = raised(rundown, &[session]);
+        for (provider, session, sign, expected) in cases {
+            let found = raised(provider, &[session]);
             assert_eq!(found.raises_sign(sign), expected, "{session:?} {sign:?}");
         }
     }
 
     #[test]
-    fn of_is_what_any_of_several_sessions_can_raise() {
-        let both = raised(false, &[(4, 0x10), (5, 0x10)]);
+    fn of_combines_the_sessions() {
+        let both = raised(Runtime, &[(4, 0x10), (5, 0x10)]);
         for named in [true, false] {
             assert!(both.raises_sign(sign(Change::Load, JITTED, named)));
         }
         // While only the first is enabled, nothing turns NGen off.
-        let both = raised(false, &[(5, 0x60), (5, 0x4_0010)]);
+        let both = raised(Runtime, &[(5, 0x60), (5, 0x4_0010)]);
         assert!(both.raises_sign(sign(Change::Load, PRECOMPILED, true)));
-        assert!(Raised::of(true, [].iter()).is_none());
+        assert!(Raised::of(Rundown, [].iter()).is_none());
     }
 
     #[test]
@@ -348,7 +373,7 @@ mod tests {
                 first: None,
             },
         )];
-        let found = raised(false, &[(5, 8)]).contradictions(events.into_iter(), [].into_iter());
+        let found = raised(Runtime, &[(5, 8)]).contradictions(events.into_iter(), [].into_iter());
         assert!(found.is_empty(), "{found:?}");
     }
 }

@@ -1,8 +1,6 @@
-//! Stacks of samples: whether they go on as long as the samples do.
+//! Stacks of samples: whether they are logged as long as the samples are.
 
 use etl_format::Ticks;
-use etl_format::constants::hook;
-use etl_format::cursor::Bytes;
 use etl_format::read::Record;
 
 use super::sampling::MAX_PROCESSORS;
@@ -14,127 +12,144 @@ pub(crate) struct SampledStacks {
     processors: Vec<Processor>,
     /// Samples since the first stack. The idle thread has no stacks.
     samples: u64,
-    /// Those of them that have a stack.
+    /// Samples with a stack.
     walked: u64,
     /// Samples since the last stack.
     run: Run,
-    longest: Run,
-    /// The length of the second longest run.
-    second: u64,
+    /// The longest runs before.
+    longest: LongestRuns,
 }
 
 /// Samples of a processor.
 #[derive(Clone, Copy, Debug, Default)]
 struct Processor {
-    /// The raw timestamp of the last one, until its stack comes.
+    /// The raw timestamp of the last sample, until its stack comes.
     awaited: Option<Ticks>,
     samples: u64,
-    /// Those of them that have a stack.
+    /// Samples with a stack.
     walked: u64,
 }
 
 /// Samples in a row without a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Run {
+    /// The number of samples.
     pub samples: u64,
-    /// Times of the first and the last.
+    /// Time of the first.
     pub from: Ticks,
+    /// Time of the last.
     pub to: Ticks,
 }
 
-impl SampledStacks {
-    /// A sample of a thread.
-    #[inline]
-    pub fn sample(&mut self, record: &Record<'_>, time: Ticks) {
-        self.add(usize::from(record.processor()), record.timestamp(), time);
-    }
+/// The longest run, and the length of the second longest.
+#[derive(Clone, Copy, Debug, Default)]
+struct LongestRuns {
+    first: Run,
+    second_samples: u64,
+}
 
-    /// A stack, or a definition of one.
-    pub fn stack(&mut self, record: &Record<'_>, hook: u16) {
-        let is_stack = matches!(
-            hook,
-            hook::STACK | hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER
-        );
-        if let (true, Some(at)) = (is_stack, record.payload().i64_at(0)) {
-            self.walk(usize::from(record.processor()), Ticks::new(at));
+impl LongestRuns {
+    fn with(self, run: Run) -> Self {
+        if run.samples > self.first.samples {
+            LongestRuns {
+                first: run,
+                second_samples: self.first.samples,
+            }
+        } else {
+            LongestRuns {
+                first: self.first,
+                second_samples: self.second_samples.max(run.samples),
+            }
         }
     }
+}
+
+/// Samples of a processor without stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProcessorWithoutStacks {
+    /// The number of the processor.
+    pub processor: usize,
+    /// The number of its samples.
+    pub samples: u64,
+}
+
+impl SampledStacks {
+    /// Adds a sample of a thread.
+    #[inline]
+    pub fn add_sample(&mut self, record: &Record<'_>, time: Ticks) {
+        self.sample_on(usize::from(record.processor()), record.timestamp(), time);
+    }
+
+    /// Adds a stack of the event at `event_time`, a raw timestamp.
+    pub fn add_stack(&mut self, record: &Record<'_>, event_time: Ticks) {
+        self.stack_on(usize::from(record.processor()), event_time);
+    }
 
     #[inline]
-    fn add(&mut self, processor: usize, timestamp: Ticks, time: Ticks) {
-        if let Some(own) = self.processors.get_mut(processor) {
-            own.awaited = Some(timestamp);
-            own.samples += 1;
+    fn sample_on(&mut self, processor: usize, timestamp: Ticks, time: Ticks) {
+        if let Some(samples) = self.processors.get_mut(processor) {
+            samples.awaited = Some(timestamp);
+            samples.samples += 1;
         } else if processor < MAX_PROCESSORS {
             self.processors.resize(processor + 1, Processor::default());
-            return self.add(processor, timestamp, time);
+            return self.sample_on(processor, timestamp, time);
         }
         // The stacks may be enabled some time after the samples.
         if self.walked > 0 {
             self.samples += 1;
-            let from = if self.run.samples == 0 {
-                time
-            } else {
-                self.run.from
-            };
-            self.run = Run {
-                samples: self.run.samples + 1,
-                from,
-                to: time,
-            };
+            if self.run.samples == 0 {
+                self.run.from = time;
+            }
+            self.run.samples += 1;
+            self.run.to = time;
         }
     }
 
-    /// The stack of the sample at `at`: its kernel part, its user part, or both.
-    fn walk(&mut self, processor: usize, at: Ticks) {
-        let Some(own) = self.processors.get_mut(processor) else {
+    /// Adds the kernel part, the user part or the whole of a stack.
+    fn stack_on(&mut self, processor: usize, event_time: Ticks) {
+        let Some(samples) = self.processors.get_mut(processor) else {
             return;
         };
-        if own.awaited.take_if(|awaited| *awaited == at).is_none() {
+        if samples.awaited != Some(event_time) {
             return;
         }
-        own.walked += 1;
+        samples.awaited = None;
+        samples.walked += 1;
         self.walked += 1;
-        (self.longest, self.second) = self.runs();
+        self.longest = self.longest.with(self.run);
         self.run = Run::default();
     }
 
-    /// The longest run, and the length of the second longest.
-    fn runs(&self) -> (Run, u64) {
-        if self.run.samples > self.longest.samples {
-            (self.run, self.longest.samples)
+    /// A run that is far longer than all others: the stacks of its samples are missing. The last
+    /// sample of a run has the stack that ends it.
+    pub fn missing(&self) -> Option<Run> {
+        let longest = self.longest.with(self.run);
+        let run = longest.first;
+        let others = self.samples.saturating_sub(run.samples);
+        let is_long = run.samples >= MIN && run.samples >= 10 * longest.second_samples;
+        if is_long && is_usual(self.walked, others) {
+            Some(run)
         } else {
-            (self.longest, self.second.max(self.run.samples))
+            None
         }
     }
 
-    /// A run that has no like: the stacks of its samples are missing. The last sample of a run has
-    /// the stack that ends it.
-    pub fn missing(&self) -> Option<Run> {
-        let (run, second) = self.runs();
-        let others = self.samples.saturating_sub(run.samples);
-        let is_usual = is_usual(self.walked, others);
-        let is_long = run.samples >= MIN && run.samples >= 10 * second;
-        (is_usual && is_long).then_some(run)
-    }
-
-    /// A processor whose samples have no stack although those of the others have one, and how many
-    /// they are.
-    pub fn missing_on(&self) -> Option<(usize, u64)> {
-        let is_missing = |own: &Processor| {
+    /// The first processor whose samples have no stacks although the samples of others have.
+    pub fn processor_without(&self) -> Option<ProcessorWithoutStacks> {
+        for (processor, own) in self.processors.iter().enumerate() {
             let others = self.samples.saturating_sub(own.samples);
-            own.samples >= MIN && own.walked == 0 && is_usual(self.walked, others)
-        };
-        let (number, own) = self
-            .processors
-            .iter()
-            .enumerate()
-            .find(|(_, own)| is_missing(own))?;
-        Some((number, own.samples))
+            if own.samples >= MIN && own.walked == 0 && is_usual(self.walked, others) {
+                return Some(ProcessorWithoutStacks {
+                    processor,
+                    samples: own.samples,
+                });
+            }
+        }
+        None
     }
 }
 
-/// Samples and stacks below which nothing is certain.
+/// Fewer samples and stacks prove nothing.
 const MIN: u64 = 100;
 
 /// Whether nearly all samples of threads have a stack.
@@ -146,17 +161,17 @@ fn is_usual(walked: u64, samples: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// Samples on two processors in turn; those for which `has_stack` is true have one.
+    /// Samples on two processors in turn, with stacks if `has_stack` returns true.
     fn sampled(count: i64, has_stack: impl Fn(i64) -> bool) -> SampledStacks {
         let mut stacks = SampledStacks::default();
         for time in 0..count {
             let processor = usize::from(time % 2 == 1);
-            stacks.add(processor, Ticks::new(10 * time), Ticks::new(time));
+            stacks.sample_on(processor, Ticks::new(10 * time), Ticks::new(time));
             if has_stack(time) {
-                stacks.walk(processor, Ticks::new(10 * time));
+                stacks.stack_on(processor, Ticks::new(10 * time));
                 // The user part of the same stack, and a stack of another event.
-                stacks.walk(processor, Ticks::new(10 * time));
-                stacks.walk(processor, Ticks::new(10 * time + 1));
+                stacks.stack_on(processor, Ticks::new(10 * time));
+                stacks.stack_on(processor, Ticks::new(10 * time + 1));
             }
         }
         stacks
@@ -205,16 +220,17 @@ mod tests {
     }
 
     #[test]
-    fn missing_on_finds_a_processor_without_stacks() {
-        assert_eq!(
-            sampled(1_000, |time| time % 2 == 0).missing_on(),
-            Some((1, 500))
-        );
-        assert_eq!(
-            sampled(1_000, |time| time % 2 == 0 || time == 501).missing_on(),
-            None
-        );
-        assert_eq!(sampled(150, |time| time % 2 == 0).missing_on(), None);
-        assert_eq!(sampled(1_000, |_| true).missing_on(), None);
+    fn processor_without_stacks_is_found_among_others() {
+        let on_even = sampled(1_000, |time| time % 2 == 0);
+        let second = ProcessorWithoutStacks {
+            processor: 1,
+            samples: 500,
+        };
+        assert_eq!(on_even.processor_without(), Some(second));
+        let all_but_one = sampled(1_000, |time| time % 2 == 0 || time == 501);
+        assert_eq!(all_but_one.processor_without(), None);
+        let few = sampled(150, |time| time % 2 == 0);
+        assert_eq!(few.processor_without(), None);
+        assert_eq!(sampled(1_000, |_| true).processor_without(), None);
     }
 }

@@ -6,29 +6,33 @@ use etl_format::read::Record;
 use etl_format::{Clock, ThreadId, Ticks};
 use etl_schema::views::FieldReader;
 
-/// Bit of the second group mask by which a session asks for samples (PERF_PROFILE, 0x20000002).
+/// Bit of the second group mask with which a session requests samples (PERF_PROFILE, 0x20000002).
 const PROFILE: u64 = 2;
 /// Source of samples by time.
 const BY_TIME: u64 = 0;
+/// Offset of NewThreadId in the payload of a context switch.
+const NEW_THREAD_ID: usize = 0;
 
-/// Processors that are kept apart; Windows has at most 2,048.
+/// Processors that are distinguished; Windows has at most 2,048.
 pub(super) const MAX_PROCESSORS: usize = 1 << 12;
 
-/// What is known of the samples of a recording.
+/// The samples of a recording.
 #[derive(Clone, Debug)]
 pub(crate) struct Sampling {
     /// By number.
     processors: Vec<Processor>,
-    /// The interval when sampling began, and when it ended, in 100 ns.
-    pub stated: [Option<u32>; 2],
+    /// The interval that is stated when sampling begins, in 100 ns.
+    pub interval_at_start: Option<u32>,
+    /// The interval that is stated when sampling ends, in 100 ns.
+    pub interval_at_end: Option<u32>,
     /// Whether the interval was set in between.
     pub is_set: bool,
     /// When the session stopped sampling.
     pub ended: Option<Ticks>,
-    /// Whether the kernel's session asked for samples, and when the first was to come.
-    pub asked: Option<Ticks>,
-    /// Ticks after which an event of a processor counts as another sign that it works.
-    sign: i64,
+    /// When the kernel's session requested samples; `None` if it did not.
+    pub requested: Option<Ticks>,
+    /// Ticks after which an event of a processor is another sign that the processor works.
+    sign_ticks: i64,
     /// Reads the second group mask of a session.
     masks: FieldReader<1>,
     /// Reads source and interval; the three events about intervals have the same fields.
@@ -38,18 +42,18 @@ pub(crate) struct Sampling {
 /// A time without samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gap {
-    /// When it began.
+    /// Time of the sample before it.
     pub from: Ticks,
-    /// When it ended.
+    /// Time of the sample after it, or of the end of sampling.
     pub to: Ticks,
-    /// Spans of 10 ms in which the kernel logged something else on the processor.
+    /// Spans of 10 ms in which the kernel logged other events on the processor.
     pub signs: u64,
-    /// Ticks for which the processor ran threads, where the kernel logs context switches.
+    /// Ticks for which the processor ran threads, if the kernel logs context switches.
     pub busy: i64,
 }
 
 impl Gap {
-    /// How long it lasted.
+    /// The length in ticks.
     pub fn ticks(&self) -> i64 {
         self.to.saturating_since(self.from)
     }
@@ -58,47 +62,70 @@ impl Gap {
 /// The samples of a processor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Processor {
-    /// How many.
+    /// The number of samples.
     pub count: u64,
-    /// How many of them while it was idle.
+    /// The number of samples while it was idle.
     pub idle: u64,
     /// Time of the first, if there is one.
     pub first: Ticks,
     /// Time of the last.
     pub last: Ticks,
-    /// The longest time without one between the first and the last.
+    /// The longest time without a sample between the first and the last.
     pub gap: Gap,
-    /// Signs of work since the last one, as in [`Gap`].
+    /// Signs of work since the last sample, as in [`Gap`].
     signs: u64,
-    /// Ticks for which it ran threads since the last one.
+    /// Ticks for which it ran threads since the last sample.
     busy: i64,
-    /// When it showed the last sign of work.
+    /// Time of the last sign of work.
     last_sign: Ticks,
-    /// Since when it runs a thread, or is idle.
-    running: Option<(bool, Ticks)>,
-    /// How many are how far apart.
+    /// What it does since the last context switch; `None` before the first.
+    running: Option<Running>,
+    /// The distances between its samples.
     distances: Distances,
 }
 
-/// Distances by their size: 32 steps for each power of two.
+/// What a processor runs.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    /// Whether it runs a thread, and not the idle thread.
+    is_busy: bool,
+    /// Since the context switch, or the last sample if that is later.
+    since: Ticks,
+}
+
+/// The most frequent distances between samples.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peak {
+    /// The number of these distances.
+    pub count: u64,
+    /// The shortest of them, in ticks.
+    pub shortest: f64,
+    /// The longest of them, in ticks.
+    pub longest: f64,
+}
+
+/// Counts of distances by their size: 32 steps for each power of two.
 #[derive(Clone, Debug, Default)]
 struct Distances(Vec<u32>);
 
 impl Distances {
-    /// Bits of the fraction that are kept, and steps of all distances.
+    /// Bits of the fraction that distinguish steps.
     const BITS: u32 = 5;
+    /// The number of steps.
     const STEPS: usize = 64 << Self::BITS;
-    const FRACTION: u32 = f64::MANTISSA_DIGITS - 1 - Self::BITS;
-    const FIRST: usize = (1.0_f64.to_bits() >> Self::FRACTION) as usize;
+    /// Bits of the fraction that are cut off.
+    const CUT_BITS: u32 = f64::MANTISSA_DIGITS - 1 - Self::BITS;
+    /// The step of a distance of 1, as bits.
+    const FIRST: usize = (1.0_f64.to_bits() >> Self::CUT_BITS) as usize;
 
-    /// The exponent and the first bits of the fraction of a floating point number.
+    /// The step of a distance: exponent and first bits of the fraction of a floating point number.
     fn step(ticks: i64) -> usize {
-        ((ticks.max(1) as f64).to_bits() >> Self::FRACTION) as usize - Self::FIRST
+        ((ticks.max(1) as f64).to_bits() >> Self::CUT_BITS) as usize - Self::FIRST
     }
 
     /// The smallest distance of a step.
     fn start(step: usize) -> f64 {
-        f64::from_bits(((step + Self::FIRST) as u64) << Self::FRACTION)
+        f64::from_bits(((step + Self::FIRST) as u64) << Self::CUT_BITS)
     }
 
     #[inline(always)]
@@ -118,7 +145,7 @@ impl Distances {
         }
     }
 
-    /// Those whose step is below that of a distance.
+    /// The number of distances in lower steps than a distance.
     fn below(&self, ticks: i64) -> u64 {
         self.0
             .iter()
@@ -129,29 +156,29 @@ impl Distances {
 }
 
 impl Sampling {
-    /// Nothing seen yet.
+    /// No records yet.
     pub fn new(clock: &Clock) -> Self {
-        // Of clocks without a frequency the ticks are 100 ns.
         let frequency = i64::try_from(clock.frequency).unwrap_or(FILETIME_PER_SECOND);
         Sampling {
             processors: Vec::new(),
-            stated: [None; 2],
+            interval_at_start: None,
+            interval_at_end: None,
             is_set: false,
             ended: None,
-            asked: None,
-            sign: (frequency / 100).max(1),
+            requested: None,
+            sign_ticks: (frequency / 100).max(1),
             masks: FieldReader::of_hook(hook::EXTENSION, ["GroupMask2"]),
             intervals: FieldReader::of_hook(hook::COLLECTION_START, ["Source", "NewInterval"]),
         }
     }
 
-    /// Adds a record of the kernel with this hook that is no sample.
+    /// Adds a record of the kernel with this hook that is not a sample.
     #[inline]
     pub fn record(&mut self, record: &Record<'_>, hook: u16, time: Ticks) {
         if let Some(processor) = self.processors.get_mut(usize::from(record.processor()))
             && self.ended.is_none()
         {
-            processor.other(time, self.sign);
+            processor.other(time, self.sign_ticks);
         }
         if matches!(
             hook,
@@ -190,27 +217,27 @@ impl Sampling {
     fn event(&mut self, record: &Record<'_>, hook: u16, time: Ticks) {
         match hook {
             hook::CSWITCH => {
-                let new = record.payload().u32_at(0);
-                let processor = self.processors.get_mut(usize::from(record.processor()));
-                if let (Some(processor), Some(new)) = (processor, new) {
-                    processor.switch(new != 0, time);
+                if let Some(tid) = record.payload().u32_at(NEW_THREAD_ID)
+                    && let Some(processor) =
+                        self.processors.get_mut(usize::from(record.processor()))
+                {
+                    processor.switch(tid != 0, time);
                 }
             }
             hook::EXTENSION => {
-                let masks = self.masks.read(record);
-                if masks
-                    .and_then(|masks| masks.uint(0))
-                    .is_some_and(|mask| mask & PROFILE != 0)
+                if let Some(masks) = self.masks.read(record)
+                    && let Some(mask) = masks.uint(0)
+                    && mask & PROFILE != 0
                 {
-                    self.asked.get_or_insert(time);
+                    self.requested.get_or_insert(time);
                 }
             }
-            _ => self.interval(record, hook, time.get()),
+            _ => self.interval_event(record, hook, time),
         }
     }
 
     /// Adds an event about the interval between samples.
-    fn interval(&mut self, record: &Record<'_>, hook: u16, time: i64) {
+    fn interval_event(&mut self, record: &Record<'_>, hook: u16, time: Ticks) {
         let Some(fields) = self.intervals.read(record) else {
             return;
         };
@@ -220,22 +247,26 @@ impl Sampling {
         let interval = fields
             .uint(1)
             .and_then(|interval| u32::try_from(interval).ok());
-        let [at_start, at_end] = &mut self.stated;
         match hook {
             hook::SET_INTERVAL => self.is_set = true,
             hook::COLLECTION_START => {
-                // If there is one already, this one is of another session.
-                self.is_set |= at_start.is_some();
-                *at_start = interval;
+                // A second session begins to sample.
+                self.is_set |= self.interval_at_start.is_some();
+                self.interval_at_start = interval;
             }
             _ => {
-                *at_end = interval;
-                self.ended = Some(Ticks::new(time));
+                self.interval_at_end = interval;
+                self.ended = Some(time);
             }
         }
     }
 
-    /// Processors that were sampled, by number.
+    /// The interval between samples that the session states, in 100 ns.
+    pub fn stated_interval(&self) -> Option<u32> {
+        self.interval_at_start.or(self.interval_at_end)
+    }
+
+    /// Processors with samples, and their numbers.
     pub fn processors(&self) -> impl Iterator<Item = (usize, &Processor)> {
         self.processors
             .iter()
@@ -248,16 +279,15 @@ impl Sampling {
         self.processors().map(|(_, p)| p.last).max()
     }
 
-    /// How many distances between samples there are.
+    /// The number of distances between samples.
     pub fn distances(&self) -> u64 {
         self.processors()
             .map(|(_, p)| p.count.saturating_sub(1))
             .sum()
     }
 
-    /// The three steps in a row with the most distances: how many they have, and from where to
-    /// where they reach, in ticks.
-    pub fn peak(&self) -> Option<(u64, [f64; 2])> {
+    /// The three steps in a row with the most distances.
+    pub fn peak(&self) -> Option<Peak> {
         const WIDTH: usize = 3;
         let mut steps = vec![0_u64; Distances::STEPS];
         for (_, processor) in self.processors() {
@@ -270,10 +300,14 @@ impl Sampling {
             .map(|counts| counts.iter().sum::<u64>())
             .enumerate();
         let (first, count) = windows.max_by_key(|&(_, count)| count)?;
-        Some((count, [first, first + WIDTH].map(Distances::start)))
+        Some(Peak {
+            count,
+            shortest: Distances::start(first),
+            longest: Distances::start(first + WIDTH),
+        })
     }
 
-    /// Distances that are shorter than this.
+    /// The number of shorter distances.
     pub fn shorter(&self, ticks: i64) -> u64 {
         self.processors()
             .map(|(_, p)| p.distances.below(ticks))
@@ -295,38 +329,47 @@ impl Processor {
             self.first = time;
         }
         self.count += 1;
-        (self.signs, self.busy) = (0, 0);
+        self.signs = 0;
+        self.busy = 0;
         self.last = time;
         self.last_sign = time;
-        if let Some((_, since)) = &mut self.running {
-            *since = time;
+        if let Some(running) = &mut self.running {
+            running.since = time;
         }
     }
 
-    /// Another event of the kernel. What is before the first sample does not count.
+    /// Another event of the kernel on this processor: a sign of work, if the last one is at least
+    /// `sign_ticks` ago. Events before the first sample are never used.
     #[inline]
-    fn other(&mut self, time: Ticks, sign: i64) {
-        if time.saturating_since(self.last_sign) >= sign {
+    fn other(&mut self, time: Ticks, sign_ticks: i64) {
+        if time.saturating_since(self.last_sign) >= sign_ticks {
             self.last_sign = time;
             self.signs += 1;
         }
     }
 
-    /// The processor switches to a thread, or to idling.
-    fn switch(&mut self, is_busy: bool, time: Ticks) {
-        if let Some((true, since)) = self.running.replace((is_busy, time)) {
-            self.busy += time.saturating_since(since);
+    /// The processor switches to a thread, or becomes idle.
+    fn switch(&mut self, is_busy: bool, since: Ticks) {
+        let running = Running { is_busy, since };
+        if let Some(before) = self.running.replace(running)
+            && before.is_busy
+        {
+            self.busy += since.saturating_since(before.since);
         }
     }
 
     /// The time without samples from the last one to a later time.
     pub fn open_gap(&self, to: Ticks) -> Gap {
-        let running = self.running.filter(|(is_busy, _)| *is_busy);
-        let busy = running.map_or(0, |(_, since)| to.saturating_since(since).max(0));
+        let mut busy = self.busy;
+        if let Some(running) = self.running
+            && running.is_busy
+        {
+            busy += to.saturating_since(running.since).max(0);
+        }
         Gap {
             from: self.last,
             to,
-            busy: self.busy + busy,
+            busy,
             signs: self.signs,
         }
     }

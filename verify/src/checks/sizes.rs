@@ -1,8 +1,7 @@
 //! Checks the size of the CLR's payloads of variable size.
 //!
-//! That takes a walk over the fields, which decoding has just made for most of these events. So
-//! they are checked where the CLR's events are decoded, and not with
-//! [`Payloads`](super::payload::Payloads).
+//! The check has to read all fields, as decoding has just done for most of these events. So it uses
+//! the result of decoding, unlike [`Payloads`](super::payload::Payloads).
 
 use std::collections::BTreeMap;
 
@@ -12,12 +11,31 @@ use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_schema::Identity;
 use etl_schema::decode::Decoder;
-use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::{Registry, TableSet};
 use etl_schema::views::clr::{self, ClrProvider};
 
-/// Provider, id and version of an event.
-pub(crate) type EventId = (Guid, u16, u8);
+use super::provider_of;
+
+/// What identifies the layout of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct EventId {
+    /// The provider.
+    pub provider: Guid,
+    /// Id of the event.
+    pub id: u16,
+    /// Version of the event.
+    pub version: u8,
+}
+
+impl EventId {
+    pub fn new(provider: Guid, id: u16, version: u8) -> Self {
+        EventId {
+            provider,
+            id,
+            version,
+        }
+    }
+}
 
 /// Whether an event with this decoder of the tables is checked here.
 pub(super) fn is_checked_here(provider: Guid, id: u16, decoder: &Decoder) -> bool {
@@ -25,11 +43,6 @@ pub(super) fn is_checked_here(provider: Guid, id: u16, decoder: &Decoder) -> boo
         return false;
     };
     clr::plain_event(clr_provider, id).is_none() && decoder.fixed_size(PointerSize::P8).is_none()
-}
-
-/// One of the CLR's two providers.
-fn provider(rundown: bool) -> Guid {
-    if rundown { CLR_RUNDOWN } else { CLR_RUNTIME }
 }
 
 /// Payloads that do not fit their events' layouts.
@@ -61,7 +74,7 @@ impl Sizes {
 
     #[inline(never)]
     fn check(&mut self, event: &ClrEvent<'_>, payload: &[u8]) {
-        let provider = provider(event.rundown);
+        let provider = provider_of(event).guid();
         let identity = Identity::Modern {
             id: event.id,
             version: event.version,
@@ -77,9 +90,8 @@ impl Sizes {
             } else {
                 &mut self.long
             };
-            list.entry((provider, event.id, event.version))
-                .or_default()
-                .add(event.time);
+            let id = EventId::new(provider, event.id, event.version);
+            list.entry(id).or_default().add(event.time);
         }
     }
 }

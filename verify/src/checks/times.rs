@@ -1,47 +1,61 @@
-//! Times at which something held.
+//! Times at which something was enabled.
 
 use etl_format::Ticks;
 
-/// Spans of time in order; no two of them overlap or touch. Both ends belong to a span.
+/// A span of time with both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TimeSpan {
+    /// The first time.
+    pub from: Ticks,
+    /// The last time.
+    pub to: Ticks,
+}
+
+/// Spans of time in order; no two of them overlap or touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Times(Vec<(Ticks, Ticks)>);
+pub(crate) struct Times(Vec<TimeSpan>);
 
 impl Times {
-    /// The times that any of the spans covers.
-    pub fn of(spans: impl IntoIterator<Item = (Ticks, Ticks)>) -> Self {
-        let mut spans: Vec<_> = spans.into_iter().filter(|(from, to)| from <= to).collect();
+    /// The times that any of the spans covers. Spans that end before they begin are ignored.
+    pub fn of(mut spans: Vec<TimeSpan>) -> Self {
         spans.sort_unstable();
-        spans.dedup_by(|(from, to), (_, last)| {
-            let touches = *from <= *last;
-            if touches {
-                *last = (*to).max(*last);
+        let mut joined: Vec<TimeSpan> = Vec::new();
+        for span in spans {
+            if span.from > span.to {
+                continue;
             }
-            touches
-        });
-        Times(spans)
+            match joined.last_mut() {
+                Some(last) if span.from <= last.to => last.to = span.to.max(last.to),
+                _ => joined.push(span),
+            }
+        }
+        Times(joined)
     }
 
     /// The span that covers a time.
-    pub fn around(&self, at: Ticks) -> Option<(Ticks, Ticks)> {
-        let begun = self.0.partition_point(|&(from, _)| from <= at);
-        let span = self.0.get(begun.checked_sub(1)?);
-        span.copied().filter(|&(_, last)| last >= at)
+    pub fn around(&self, time: Ticks) -> Option<TimeSpan> {
+        let begun = self.0.partition_point(|span| span.from <= time);
+        let span = *self.0.get(begun.checked_sub(1)?)?;
+        Some(span).filter(|span| span.to >= time)
     }
 
-    /// The first part of `from..=until` that no span covers, with the times at which it begins and
-    /// ends.
-    pub fn first_gap(&self, from: Ticks, until: Ticks) -> Option<(Ticks, Ticks)> {
+    /// The first part of `from..=until` that no span covers. It begins where a span ends and ends
+    /// where a span begins.
+    pub fn first_gap(&self, from: Ticks, until: Ticks) -> Option<TimeSpan> {
         let begin = match self.around(from) {
-            Some((_, last)) if last >= until => return None,
-            Some((_, last)) => last,
+            Some(span) if span.to >= until => return None,
+            Some(span) => span.to,
             None => from,
         };
-        let begun = self.0.partition_point(|&(from, _)| from <= begin);
-        let end = self
-            .0
-            .get(begun)
-            .map_or(until, |&(next, _)| next.min(until));
-        Some((begin, end))
+        let begun = self.0.partition_point(|span| span.from <= begin);
+        let end = match self.0.get(begun) {
+            Some(next) => next.from.min(until),
+            None => until,
+        };
+        Some(TimeSpan {
+            from: begin,
+            to: end,
+        })
     }
 }
 
@@ -51,15 +65,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn times_of(spans: impl IntoIterator<Item = (i64, i64)>) -> Times {
-        Times::of(
-            spans
-                .into_iter()
-                .map(|(from, to)| (Ticks::new(from), Ticks::new(to))),
-        )
+        let spans = spans.into_iter().map(|(from, to)| TimeSpan {
+            from: Ticks::new(from),
+            to: Ticks::new(to),
+        });
+        Times::of(spans.collect())
     }
 
-    fn plain(span: Option<(Ticks, Ticks)>) -> Option<(i64, i64)> {
-        span.map(|(from, to)| (from.get(), to.get()))
+    fn plain(span: Option<TimeSpan>) -> Option<(i64, i64)> {
+        span.map(|span| (span.from.get(), span.to.get()))
     }
 
     fn first_gap(times: &Times, from: i64, until: i64) -> Option<(i64, i64)> {

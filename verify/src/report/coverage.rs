@@ -1,4 +1,4 @@
-//! What addresses resolve to, by where they come from.
+//! How many addresses resolve to what, by the events that contain them.
 
 use etl_analysis::address::{Tallies, Tally};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use serde::Serialize;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Coverage {
-    /// Stacks that the CLR logs after its events (event 82).
+    /// Stacks that the CLR logs after its events (ClrStackWalk, event 82).
     pub clr_stacks: Tally,
     /// Stacks in extended data items.
     pub extended_stacks: Tally,
@@ -22,7 +22,7 @@ pub struct Coverage {
     pub entry_points: Tally,
 }
 
-/// A row of [`Coverage`].
+/// A row of [`Coverage`] with its title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CoverageRow {
@@ -53,7 +53,7 @@ impl Coverage {
         }
     }
 
-    /// The tallies with the names of their origins.
+    /// The tallies with the names of their origins, in the order of the report.
     ///
     /// ```
     /// use etl_verify::Coverage;

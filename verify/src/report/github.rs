@@ -1,6 +1,7 @@
 //! Findings as workflow commands of GitHub Actions.
 
 use super::{Report, Severity};
+use crate::finding::Finding;
 use crate::rules::Rule;
 
 pub(super) fn render(report: &Report) -> String {
@@ -18,43 +19,49 @@ pub(super) fn render(report: &Report) -> String {
             Severity::Warning => "warning",
             Severity::Note => "notice",
         };
-        let about = f
-            .pid
-            .map_or(String::new(), |pid| format!("process {pid}: "));
-        let location = f
-            .location(&report.file)
-            .map_or(String::new(), |l| format!(" ({l})"));
-        let because = f
-            .because
-            .as_deref()
-            .map_or(String::new(), |b| format!(" (undecided: {b})"));
-        let remedy =
-            Rule::find(f.rule).map_or(String::new(), |rule| format!("\n{}", rule.remedy_lines()));
         out.push_str(&format!(
             "::{command} file={},title={}::{}\n",
             property(&report.file),
             property(f.rule),
-            data(&format!("{about}{}{location}{because}{remedy}", f.message))
+            data(&text(report, f))
         ));
     }
     // A loss fails the run, though its finding is a warning.
-    let says_why =
+    let has_error =
         report.error.is_some() || report.counted().any(|f| f.severity == Severity::Error);
-    if !report.verdict.passes() && !says_why {
-        let open = report.open_questions().join(", ");
-        let open = if open.is_empty() {
-            open
-        } else {
-            format!(" Open: {open}.")
-        };
+    if !report.verdict.passes() && !has_error {
+        let mut reason = report.sentence().to_owned();
+        let open = report.open_questions();
+        if !open.is_empty() {
+            reason.push_str(&format!(" Open: {}.", open.join(", ")));
+        }
         out.push_str(&format!(
             "::error file={},title={}::{}\n",
             property(&report.file),
             property(report.answer()),
-            data(&format!("{}{open}", report.sentence()))
+            data(&reason)
         ));
     }
     out
+}
+
+/// A finding with its process, its location, why it is undecided, and its remedy.
+fn text(report: &Report, finding: &Finding) -> String {
+    let mut text = String::new();
+    if let Some(pid) = finding.pid {
+        text.push_str(&format!("process {pid}: "));
+    }
+    text.push_str(&finding.message);
+    if let Some(location) = finding.location(&report.file) {
+        text.push_str(&format!(" ({location})"));
+    }
+    if let Some(because) = &finding.because {
+        text.push_str(&format!(" (undecided: {because})"));
+    }
+    if let Some(rule) = Rule::find(finding.rule) {
+        text.push_str(&format!("\n{}", rule.remedy_lines()));
+    }
+    text
 }
 
 /// The text of a command; line breaks would end it.

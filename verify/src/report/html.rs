@@ -7,22 +7,26 @@ use etl_analysis::address::Tally;
 use etl_format::FileTime;
 
 use super::words::{INFERRED, duration, resolved, time_of_day};
-use super::{Coverage, CoverageRow, EnabledReport, Report, SessionKind, Severity, Verdict};
+use super::{
+    Coverage, CoverageRow, EnabledReport, ProcessReport, Report, SessionKind, SessionReport,
+    Severity, Verdict,
+};
 use crate::finding::Outcome;
+use crate::gates::percent;
 use crate::rules::Rule;
-use crate::share::percent;
 use crate::wrap::printable;
 
 /// Processes with a lane in the timeline and a group of bars; the others are counted.
 const MAX_LANES: usize = 40;
 
-/// Processes whose lanes and bars are not folded, so that the findings are not far down the page.
+/// Processes whose lanes and bars are not folded, so that the findings are near the top of the
+/// page.
 const MAX_UNFOLDED_PROCESSES: usize = 8;
 
 /// Groups of bars before those that are folded: all processes, and some of them.
 const GROUPS_SHOWN: usize = 1 + MAX_UNFOLDED_PROCESSES;
 
-/// Enabled providers that are not folded; if there are more, those other than the CLR's are.
+/// Enabled providers that are not folded. If there are more, all but the CLR's are folded.
 const MAX_UNFOLDED_PROVIDERS: usize = 8;
 
 #[derive(Template)]
@@ -46,7 +50,7 @@ struct Tick {
     label: String,
 }
 
-/// Losses that are not folded, so that the timeline is not far down the page.
+/// Losses that are not folded, so that the timeline is near the top of the page.
 const UNFOLDED_LOSSES: usize = 5;
 
 /// Losses that are listed; the others are counted.
@@ -59,28 +63,39 @@ const MAX_TICKS: i64 = 5;
 /// the axis has none.
 fn ticks(duration_us: i64) -> Vec<Tick> {
     let whole = duration_us.max(1);
-    let powers = std::iter::successors(Some(1_i64), |power| power.checked_mul(10));
-    let mut steps = powers.flat_map(|power| [1, 2, 5].map(|n| power.saturating_mul(n)));
-    let step = steps
-        .find(|step| whole / step < MAX_TICKS)
-        .unwrap_or(whole)
-        .max(1);
-    let times = (0..MAX_TICKS).map(|n| n.saturating_mul(step));
-    let times = times.filter(|at| *at <= whole / 10 * 9);
-    times
-        .map(|at| Tick {
-            x: at as f64 / whole as f64 * 1000.0,
-            label: tick_label(at, step),
-        })
-        .collect()
+    let step = tick_step(whole);
+    let mut ticks = Vec::new();
+    for n in 0..MAX_TICKS {
+        let time = n.saturating_mul(step);
+        if time <= whole / 10 * 9 {
+            ticks.push(Tick {
+                x: time as f64 / whole as f64 * 1000.0,
+                label: tick_label(time, step),
+            });
+        }
+    }
+    ticks
+}
+
+/// The smallest round step that makes few enough marks: 1, 2 or 5 of a power of ten.
+fn tick_step(whole: i64) -> i64 {
+    for exponent in 0..=18 {
+        let power = 10_i64.saturating_pow(exponent);
+        for step in [power, power.saturating_mul(2), power.saturating_mul(5)] {
+            if whole / step < MAX_TICKS {
+                return step;
+            }
+        }
+    }
+    whole
 }
 
 /// A round time in the largest unit in which the step is whole.
-fn tick_label(at: i64, step: i64) -> String {
+fn tick_label(time: i64, step: i64) -> String {
     match step {
-        step if step % 1_000_000 == 0 => format!("{} s", at / 1_000_000),
-        step if step % 1_000 == 0 => format!("{} ms", at / 1_000),
-        _ => format!("{at} \u{b5}s"),
+        step if step % 1_000_000 == 0 => format!("{} s", time / 1_000_000),
+        step if step % 1_000 == 0 => format!("{} ms", time / 1_000),
+        _ => format!("{time} \u{b5}s"),
     }
 }
 
@@ -96,14 +111,12 @@ struct Bar {
 
 pub(super) fn render(reports: &[Report]) -> String {
     let names: Vec<_> = reports.iter().map(|r| printable(&r.file)).collect();
-    let (version, title) = (env!("CARGO_PKG_VERSION"), names.join(", "));
-    Document {
-        version,
-        title,
+    let document = Document {
+        version: env!("CARGO_PKG_VERSION"),
+        title: names.join(", "),
         reports,
-    }
-    .render()
-    .unwrap_or_default()
+    };
+    document.render().unwrap_or_default()
 }
 
 /// The lines of the marks, across a lane.
@@ -145,15 +158,39 @@ fn class(report: &Report) -> &'static str {
     }
 }
 
-/// Known masks: those of the CLR's providers first, many others folded.
-fn enabled(report: &Report) -> Vec<(bool, Vec<&EnabledReport>)> {
-    let known = report.enabled.iter().filter(|e| e.mask.is_some());
-    let (mut clr, mut others): (Vec<_>, Vec<_>) = known.partition(|e| e.is_clr());
-    if clr.len() + others.len() <= MAX_UNFOLDED_PROVIDERS {
-        clr.append(&mut others);
+/// Enablements that are shown together.
+struct EnabledGroup<'a> {
+    is_folded: bool,
+    rows: Vec<&'a EnabledReport>,
+}
+
+/// Enablements with known masks: the CLR's providers first, then the others, folded if they are
+/// many.
+fn enabled(report: &Report) -> Vec<EnabledGroup<'_>> {
+    let mut shown = Vec::new();
+    let mut others = Vec::new();
+    for enabled in report.enabled.iter().filter(|e| e.mask.is_some()) {
+        if enabled.is_clr() {
+            shown.push(enabled);
+        } else {
+            others.push(enabled);
+        }
     }
-    let groups = [(false, clr), (true, others)].into_iter();
-    groups.filter(|(_, rows)| !rows.is_empty()).collect()
+    if shown.len() + others.len() <= MAX_UNFOLDED_PROVIDERS {
+        shown.append(&mut others);
+    }
+    let mut groups = vec![
+        EnabledGroup {
+            is_folded: false,
+            rows: shown,
+        },
+        EnabledGroup {
+            is_folded: true,
+            rows: others,
+        },
+    ];
+    groups.retain(|group| !group.rows.is_empty());
+    groups
 }
 
 /// The order of findings by severity: the most severe first.
@@ -171,124 +208,155 @@ fn lanes_shown(report: &Report, lanes: &[Lane]) -> usize {
 
 /// Sessions, losses, and processes with managed code, from start to end, with their rundowns.
 fn lanes(report: &Report) -> Vec<Lane> {
-    let whole = report.duration_us.max(1);
-    let bar = |span: [i64; 2], color, (y, h), title: String| bar(span, whole, color, (y, h), title);
     let mut lanes = Vec::new();
-    for s in &report.sessions {
-        let color = match s.kind {
-            SessionKind::Events if s.name.contains("rundown") => "rundown",
-            SessionKind::Events => "named",
-            _ => "session",
-        };
-        let title = format!("{}: {}", printable(&s.name), when(s.span_us));
-        lanes.push(Lane {
-            name: printable(&s.name),
-            label: title.clone(),
-            bars: vec![bar(s.span_us, color, (2, 12), title)],
-        });
+    for session in &report.sessions {
+        lanes.push(session_lane(report, session));
     }
     if !report.losses.is_empty() {
-        let bars = report
-            .losses
-            .iter()
-            .map(|l| bar(l.span_us, "loss", (2, 12), printable(&l.message)));
-        lanes.push(Lane {
-            name: "lost".to_owned(),
-            label: format!("{} losses", report.losses.len()),
-            bars: bars.collect(),
-        });
+        lanes.push(losses_lane(report));
     }
-    for p in report.described().take(MAX_LANES) {
-        let name = format!("{} {}", p.pid, printable(&p.name));
-        let life = format!("{name}: {}", when(p.span_us));
-        let mut bars = vec![bar(p.span_us, "life", (5, 6), life.clone())];
-        for r in &p.rundowns {
-            let title = format!(
-                "{} rundown of CLR {}: {}",
-                r.kind.name(),
-                r.clr_instance,
-                when(r.span_us)
-            );
-            bars.push(bar(r.span_us, "rundown", (1, 14), title));
-        }
-        lanes.push(Lane {
-            name,
-            label: life,
-            bars,
-        });
+    for process in report.described().take(MAX_LANES) {
+        lanes.push(process_lane(report, process));
     }
     lanes
 }
 
-fn when([from, to]: [i64; 2]) -> String {
-    format!("{:.3} s to {:.3} s", from as f64 / 1e6, to as f64 / 1e6)
-}
-
-fn bar(
-    [from, to]: [i64; 2],
-    whole: i64,
-    color: &'static str,
-    (y, h): (u8, u8),
-    title: String,
-) -> Bar {
-    let at = |us: i64| us as f64 / whole as f64 * 1000.0;
-    // A bar is at least wide enough to be seen, and stays within the edge.
-    let width = (at(to) - at(from)).max(2.0);
-    let x = at(from).min(1000.0 - width).max(0.0);
-    Bar {
-        x,
-        w: width,
-        y,
-        h,
+fn session_lane(report: &Report, session: &SessionReport) -> Lane {
+    let color = match session.kind {
+        SessionKind::Events if session.name.contains("rundown") => "rundown",
+        SessionKind::Events => "named",
+        _ => "session",
+    };
+    let name = printable(&session.name);
+    let title = format!("{name}: {}", when(session.span_us));
+    let bar = Bar {
         color,
-        title,
+        title: title.clone(),
+        ..Bar::new(report, session.span_us)
+    };
+    Lane {
+        name,
+        label: title,
+        bars: vec![bar],
     }
 }
 
+fn losses_lane(report: &Report) -> Lane {
+    let bars = report.losses.iter().map(|loss| Bar {
+        color: "loss",
+        title: printable(&loss.message),
+        ..Bar::new(report, loss.span_us)
+    });
+    Lane {
+        name: "lost".to_owned(),
+        label: format!("{} losses", report.losses.len()),
+        bars: bars.collect(),
+    }
+}
+
+fn process_lane(report: &Report, process: &ProcessReport) -> Lane {
+    let name = format!("{} {}", process.pid, printable(&process.name));
+    let label = format!("{name}: {}", when(process.span_us));
+    let mut bars = vec![Bar {
+        color: "life",
+        title: label.clone(),
+        y: 5,
+        h: 6,
+        ..Bar::new(report, process.span_us)
+    }];
+    for rundown in &process.rundowns {
+        let title = format!(
+            "{} rundown of CLR {}: {}",
+            rundown.kind.name(),
+            rundown.clr_instance,
+            when(rundown.span_us)
+        );
+        bars.push(Bar {
+            color: "rundown",
+            title,
+            y: 1,
+            h: 14,
+            ..Bar::new(report, rundown.span_us)
+        });
+    }
+    Lane { name, label, bars }
+}
+
+/// A span of microseconds in words.
+fn when(span_us: [i64; 2]) -> String {
+    let [from, to] = span_us.map(|us| us as f64 / 1e6);
+    format!("{from:.3} s to {to:.3} s")
+}
+
+impl Bar {
+    /// A bar without colour and title, over a span of a report's timeline. It is at least wide
+    /// enough to be seen, and does not reach beyond the edge.
+    fn new(report: &Report, span_us: [i64; 2]) -> Self {
+        let whole = report.duration_us.max(1) as f64;
+        let [from, to] = span_us.map(|us| us as f64 / whole * 1000.0);
+        let width = (to - from).max(2.0);
+        Bar {
+            x: from.min(1000.0 - width).max(0.0),
+            w: width,
+            y: 2,
+            h: 12,
+            color: "",
+            title: String::new(),
+        }
+    }
+}
+
+/// The coverage of a process, or of all.
+struct CoverageGroup<'a> {
+    name: String,
+    coverage: &'a Coverage,
+}
+
 /// Coverage of all processes, then of each.
-fn groups(report: &Report) -> Vec<(String, &Coverage)> {
-    let all = ("All processes".to_owned(), &report.coverage);
-    let each = report.described().take(MAX_LANES);
-    let each = each.map(|p| (format!("{} {}", p.pid, printable(&p.name)), &p.coverage));
-    std::iter::once(all)
-        .chain(each)
-        .filter(|(_, c)| c.filled().next().is_some())
-        .collect()
+fn groups(report: &Report) -> Vec<CoverageGroup<'_>> {
+    let mut groups = vec![CoverageGroup {
+        name: "All processes".to_owned(),
+        coverage: &report.coverage,
+    }];
+    for process in report.described().take(MAX_LANES) {
+        groups.push(CoverageGroup {
+            name: format!("{} {}", process.pid, printable(&process.name)),
+            coverage: &process.coverage,
+        });
+    }
+    groups.retain(|group| group.coverage.filled().next().is_some());
+    groups
 }
 
 /// The parts of addresses that resolve to different things, as pieces of one bar.
-fn parts(t: &Tally) -> Vec<Bar> {
+fn parts(tally: &Tally) -> Vec<Bar> {
+    let not_named = tally.managed.saturating_sub(tally.named);
+    let not_identified = tally.image.saturating_sub(tally.identified);
     let parts = [
-        ("named", "managed, named", t.named),
-        (
-            "managed",
-            "managed, not named",
-            t.managed.saturating_sub(t.named),
-        ),
-        ("image", "image, PDB known", t.identified),
-        (
-            "unknown-image",
-            "image, PDB not known",
-            t.image.saturating_sub(t.identified),
-        ),
-        ("miss", "unresolved", t.unresolved),
+        ("named", "managed, named", tally.named),
+        ("managed", "managed, not named", not_named),
+        ("image", "image, PDB known", tally.identified),
+        ("unknown-image", "image, PDB not known", not_identified),
+        ("miss", "unresolved", tally.unresolved),
     ];
+    let mut bars = Vec::new();
     let mut x = 0.0;
-    let filled = parts.into_iter().filter(|(_, _, count)| *count > 0);
-    let bar = |(color, what, count)| {
-        let w = count as f64 / t.frames.max(1) as f64 * 1000.0;
-        let bar = Bar {
+    for (color, what, count) in parts {
+        if count == 0 {
+            continue;
+        }
+        let w = count as f64 / tally.frames.max(1) as f64 * 1000.0;
+        bars.push(Bar {
             x,
             w,
             y: 0,
             h: 16,
             color,
             title: format!("{what}: {count}"),
-        };
+        });
         x += w;
-        bar
-    };
-    filled.map(bar).collect()
+    }
+    bars
 }
 
 fn titles(bars: &[Bar]) -> String {
@@ -364,13 +432,11 @@ mod tests {
 
     #[test]
     fn bar_stays_on_the_scale() {
-        let short = bar(
-            [1_000_000, 1_000_000],
-            1_000_000,
-            "loss",
-            (0, 1),
-            String::new(),
-        );
+        let report = Report {
+            duration_us: 1_000_000,
+            ..Report::default()
+        };
+        let short = Bar::new(&report, [1_000_000, 1_000_000]);
         assert_eq!((short.x, short.w), (998.0, 2.0));
         let mut tally = Tally::default();
         (tally.frames, tally.managed, tally.named) = (4, 2, 1);

@@ -30,18 +30,23 @@ struct Case<'a> {
 
 impl<'a> Case<'a> {
     fn new(report: &Report, rule: &'static Rule, verdicts: &[(&'a Finding, Verdict)]) -> Self {
-        let own: Vec<_> = verdicts.iter().filter(|(f, _)| f.rule == rule.id).collect();
-        let because = match own.as_slice() {
-            [] => not_applicable(report, rule),
-            own if own.iter().all(|(f, _)| !f.is_decided()) => {
-                let because = own.iter().find_map(|(f, _)| f.because.as_deref());
-                because.map(|because| format!("undecided: {because}"))
+        let mut findings = Vec::new();
+        let mut failures = Vec::new();
+        for &(finding, verdict) in verdicts {
+            if finding.rule == rule.id {
+                findings.push(finding);
+                if !verdict.passes() {
+                    failures.push(finding);
+                }
             }
-            _ => None,
+        }
+        let skipped = if !failures.is_empty() {
+            None
+        } else if findings.is_empty() {
+            not_applicable(report, rule)
+        } else {
+            undecided(&findings)
         };
-        let failures = own.into_iter().filter(|(_, verdict)| !verdict.passes());
-        let failures: Vec<_> = failures.map(|(finding, _)| *finding).collect();
-        let skipped = because.filter(|_| failures.is_empty());
         Case {
             rule,
             failures,
@@ -49,6 +54,7 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// The name of the highest severity.
     fn severity(&self) -> &'static str {
         self.failures
             .iter()
@@ -58,16 +64,26 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Why a rule has nothing to look at.
+/// Why findings are undecided, if all are.
+fn undecided(findings: &[&Finding]) -> Option<String> {
+    if findings.iter().any(|finding| finding.is_decided()) {
+        return None;
+    }
+    let because = findings.iter().find_map(|f| f.because.as_deref())?;
+    Some(format!("undecided: {because}"))
+}
+
+/// Why a rule is not applicable.
 fn not_applicable(report: &Report, rule: &Rule) -> Option<String> {
-    let own = report.rules.iter().find(|own| own.rule == rule.id)?;
-    let is_so = own.outcome == Outcome::NotApplicable;
-    is_so.then(|| {
-        format!(
-            "not applicable: {}",
-            own.because.as_deref().unwrap_or_default()
-        )
-    })
+    let outcome = report
+        .rules
+        .iter()
+        .find(|outcome| outcome.rule == rule.id)?;
+    if outcome.outcome != Outcome::NotApplicable {
+        return None;
+    }
+    let because = outcome.because.as_deref().unwrap_or_default();
+    Some(format!("not applicable: {because}"))
 }
 
 /// A case for each rule; none if the file could not be read.
@@ -80,7 +96,7 @@ fn cases(report: &Report) -> Vec<Case<'_>> {
         .collect()
 }
 
-/// The start of the trace, to the second. The schema requires a time even where none is known.
+/// The start of the trace, to the second. The schema requires a time even if none is known.
 fn timestamp(report: &Report) -> String {
     let start = report
         .start_time
@@ -99,16 +115,10 @@ fn tests(report: &Report, cases: &[Case<'_>]) -> usize {
 
 /// The number of test cases that fail: rules, and processes.
 fn failures(report: &Report, cases: &[Case<'_>]) -> usize {
-    let rules = cases
-        .iter()
-        .filter(|case| !case.failures.is_empty())
-        .count();
-    rules
-        + report
-            .judged()
-            .iter()
-            .filter(|p| !p.verdict.passes())
-            .count()
+    let rules = cases.iter().filter(|case| !case.failures.is_empty());
+    let judged = report.judged();
+    let processes = judged.iter().filter(|process| !process.verdict.passes());
+    rules.count() + processes.count()
 }
 
 fn skipped(cases: &[Case<'_>]) -> usize {

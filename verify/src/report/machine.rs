@@ -1,17 +1,17 @@
-//! The machine in the report.
+//! The machine of the report.
 
 use serde::Serialize;
 
 use crate::checks::Facts;
 
-/// What the header event states of the machine.
+/// The machine, as the header event states it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct MachineReport {
     /// Name and version of Windows.
     pub windows: String,
-    /// Processors.
+    /// Number of processors.
     pub processors: u32,
     /// Speed of a processor in MHz.
     pub processor_mhz: u32,

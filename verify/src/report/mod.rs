@@ -1,4 +1,4 @@
-//! The report: what a person or a pipeline sees. Its JSON form is a versioned contract.
+//! The report, and its formats for people and pipelines. The JSON format is versioned.
 
 mod coverage;
 mod github;
@@ -19,7 +19,7 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_analysis::ProcessIndex;
-use etl_analysis::machine::{Process, UnresolvedCause};
+use etl_analysis::machine::UnresolvedCause;
 use etl_format::FileTime;
 use serde::{Serialize, Serializer};
 
@@ -73,7 +73,7 @@ pub struct UnresolvedAddress {
     pub process: String,
     /// The address, hexadecimal.
     pub address: String,
-    /// How often it was seen.
+    /// The number of times it was seen.
     pub count: u64,
     /// Why it does not resolve.
     pub cause: UnresolvedCause,
@@ -90,33 +90,38 @@ pub struct RuleReport {
     pub rule: &'static str,
     /// The worst outcome among its findings.
     pub outcome: Outcome,
-    /// How many findings it has.
+    /// The number of its findings.
     pub findings: u64,
-    /// Why it is undecided, or what is not in the trace if it is not applicable.
+    /// Why it is undecided or not applicable.
     pub because: Option<String>,
 }
 
 impl RuleReport {
     fn new(facts: &Facts, rule: &Rule, findings: &[Finding]) -> Self {
-        let own = || findings.iter().filter(|f| f.rule == rule.id);
+        let findings: Vec<_> = findings.iter().filter(|f| f.rule == rule.id).collect();
         let subject = Subject::of(rule.id);
-        let (outcome, because) = match own().map(|f| f.outcome).min() {
-            Some(Outcome::Undecided) => (Outcome::Undecided, own().find_map(|f| f.because.clone())),
-            Some(outcome) => (outcome, None),
-            None if subject.is_in(facts) => (Outcome::Holds, None),
-            None => (Outcome::NotApplicable, Some(subject.absence().to_owned())),
+        // `Broken` is less than `Undecided`.
+        let outcome = match findings.iter().map(|f| f.outcome).min() {
+            Some(outcome) => outcome,
+            None if subject.is_in(facts) => Outcome::Holds,
+            None => Outcome::NotApplicable,
+        };
+        let because = match outcome {
+            Outcome::Undecided => findings.iter().find_map(|f| f.because.clone()),
+            Outcome::NotApplicable => Some(subject.absence().to_owned()),
+            Outcome::Broken | Outcome::Holds => None,
         };
         RuleReport {
             rule: rule.id,
             outcome,
-            findings: own().count() as u64,
+            findings: findings.len() as u64,
             because,
         }
     }
 }
 
-/// The report on a trace: a verdict, findings, and what was found out about the trace. A trace
-/// that could not be read has an [`error`](Report::error) and no times.
+/// The report on a trace: a verdict, findings, sessions, processes and coverage. A trace that could
+/// not be read has an [`error`](Report::error) and no times.
 ///
 /// ```
 /// use etl_verify::{Outcome, SessionKind, Verdict, Verifier};
@@ -144,12 +149,12 @@ pub struct Report {
     pub schema_version: u32,
     /// Name of the trace; names of files that were checked together are joined by ` + `.
     pub file: String,
-    /// Why the trace could not be read. Then nothing else is known of it, and the verdict is
+    /// Why the trace could not be read. Then all other keys are empty, and the verdict is
     /// [`Verdict::CannotTell`].
     pub error: Option<String>,
     /// Whether the trace is complete.
     pub verdict: Verdict,
-    /// Whether verdict, processes and findings are those of selected processes only.
+    /// Whether verdict, processes and findings are about selected processes only.
     pub is_selection: bool,
     /// Whether the findings were compared with a baseline.
     #[serde(skip)]
@@ -177,8 +182,8 @@ pub struct Report {
     pub sessions: Vec<SessionReport>,
     /// What was lost, and where.
     pub losses: Vec<LossReport>,
-    /// What the sessions were enabled with: declared by the user, recorded in the trace, or the
-    /// smallest enablement that explains the events.
+    /// How sessions enabled providers: declared by the user, recorded in the trace, or the smallest
+    /// enablement that explains the events.
     pub enabled: Vec<EnabledReport>,
     /// Processes with managed code or with addresses, by id.
     pub processes: Vec<ProcessReport>,
@@ -196,10 +201,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// How many unresolved addresses a report lists.
+    /// The number of unresolved addresses that a report lists.
     pub const MAX_UNRESOLVED: usize = 10;
 
-    /// How many providers, and how many events, a report lists by their counts.
+    /// The number of providers, and of events, that a report lists by their counts.
     pub const MAX_TOP: usize = 10;
 
     /// The report on a trace, or on the processes with these indices only.
@@ -211,34 +216,7 @@ impl Report {
     ) -> Self {
         let timeline = Timeline::new(facts);
         let clock = facts.machine.clock();
-        let shown = |(index, p): &(ProcessIndex, &Process)| match selected {
-            Some(selected) => selected.contains(index),
-            None => p.is_managed() || p.tallies().iter().any(|t| t.frames > 0),
-        };
-        let all = facts.machine.indexed_processes();
-        let mut processes: Vec<_> = all
-            .filter(shown)
-            .map(|(index, p)| ProcessReport::new(facts, &timeline, p, index))
-            .collect();
-        processes.sort_by_key(|p| p.pid);
-        let is_selected = |index| selected.is_none_or(|selected| selected.contains(&index));
-        let unresolved = facts
-            .machine
-            .unresolved()
-            .iter()
-            .filter(|a| is_selected(a.process));
-        let unresolved = unresolved.take(Self::MAX_UNRESOLVED).filter_map(|address| {
-            let process = facts.machine.process(address.process)?;
-            Some(UnresolvedAddress {
-                pid: process.pid().get(),
-                process: process.name().to_owned(),
-                address: format!("{:#x}", address.address),
-                count: address.count,
-                cause: address.cause,
-                message: address.cause.message(),
-            })
-        });
-        let (top_providers, top_events) = top::counts(facts);
+        let counts = top::EventCounts::new(facts);
         let names: Vec<_> = facts
             .machine
             .files()
@@ -257,8 +235,8 @@ impl Report {
             end_time: Some(clock.time(timeline.end)),
             duration_us: timeline.us(timeline.end),
             records: facts.machine.records(),
-            top_providers,
-            top_events,
+            top_providers: counts.top_providers(facts),
+            top_events: counts.top_events(facts),
             sessions: session::sessions(facts, &timeline),
             losses: facts
                 .machine
@@ -268,8 +246,8 @@ impl Report {
                 .collect(),
             enabled: session::enabled(facts),
             coverage: Coverage::new(facts.machine.tallies()),
-            unresolved: unresolved.collect(),
-            processes,
+            unresolved: unresolved_addresses(facts, selected),
+            processes: process_reports(facts, &timeline, selected),
             rules: rules(facts, &findings),
             findings,
             findings_left_out,
@@ -288,7 +266,7 @@ impl Report {
         self.end_time.unwrap_or_default()
     }
 
-    /// Sets the verdicts, by the findings that count.
+    /// Sets the verdicts, by the findings that no baseline accepts.
     pub(crate) fn judge(&mut self) {
         if self.error.is_some() {
             return;
@@ -296,15 +274,15 @@ impl Report {
         let losses = LossSpans::new(&self.losses);
         let findings = self.findings.iter().filter(|finding| !finding.is_known);
         let verdicts = ProcessVerdicts::new(findings, &losses);
-        self.processes
-            .iter_mut()
-            .for_each(|p| p.verdict = verdicts.of(p));
+        for process in &mut self.processes {
+            process.verdict = verdicts.of(process);
+        }
         let verdicts = self.verdicts().map(|(_, verdict)| verdict);
         self.verdict = verdicts.max().unwrap_or(Verdict::Complete);
     }
 
-    /// The findings that count, with the verdict that each alone leads to. With selected processes,
-    /// findings about the whole trace count if they may concern one of them.
+    /// The findings that no baseline accepts, with the verdict that each alone leads to. If
+    /// processes are selected, a finding about the whole trace matters if it may concern one.
     fn verdicts(&self) -> impl Iterator<Item = (&Finding, Verdict)> {
         let losses = LossSpans::new(&self.losses);
         let mut concerned: BTreeMap<Scope, bool> = BTreeMap::new();
@@ -314,8 +292,10 @@ impl Report {
                 return (finding, verdict);
             }
             let scope = Scope::of(finding.rule);
-            let is_concerned = || self.processes.iter().any(|p| scope.may_concern(p, &losses));
-            if *concerned.entry(scope).or_insert_with(is_concerned) {
+            let is_concerned = *concerned
+                .entry(scope)
+                .or_insert_with(|| self.processes.iter().any(|p| scope.may_concern(p, &losses)));
+            if is_concerned {
                 (finding, verdict.min(Verdict::CannotTell))
             } else {
                 (finding, Verdict::Complete)
@@ -328,7 +308,7 @@ impl Report {
         self.findings.iter().filter(|finding| !finding.is_known)
     }
 
-    /// How many findings a baseline accepts.
+    /// The number of findings that a baseline accepts.
     fn known(&self) -> usize {
         self.findings
             .iter()
@@ -336,7 +316,7 @@ impl Report {
             .count()
     }
 
-    /// The report on a file that could not be read, to stand beside those on others.
+    /// The report on a file that could not be read, for a list with reports on other files.
     #[must_use]
     pub fn unreadable(file: impl Into<String>, error: impl Into<String>) -> Self {
         Report {
@@ -392,7 +372,7 @@ impl Report {
         self.render(Format::Text)
     }
 
-    /// How many rules have an outcome.
+    /// The number of rules with an outcome.
     fn count(&self, outcome: Outcome) -> usize {
         self.rules
             .iter()
@@ -409,42 +389,93 @@ impl Report {
             .filter(move |p| p.is_managed() || is_selection)
     }
 
-    /// The processes that a gate is about: those that are described, and those with a finding of
-    /// their own above a note.
+    /// The processes that are test cases: the described processes, and processes with a finding
+    /// above a note.
     fn judged(&self) -> Vec<&ProcessReport> {
-        let findings = self
-            .counted()
-            .filter(|finding| finding.severity > Severity::Note);
-        let own: BTreeSet<_> = findings.filter_map(|finding| finding.process).collect();
-        let is_judged =
-            |p: &&ProcessReport| p.is_managed() || self.is_selection || own.contains(&p.index);
-        self.processes.iter().filter(is_judged).collect()
+        let serious = self.counted().filter(|f| f.severity > Severity::Note);
+        let with_findings: BTreeSet<_> = serious.filter_map(|f| f.process).collect();
+        let is_judged = self.processes.iter().filter(|process| {
+            process.is_managed() || self.is_selection || with_findings.contains(&process.index)
+        });
+        is_judged.collect()
     }
 
     /// The command lines of a rule's remedy, for this trace.
     fn commands(&self, rule: &Rule) -> Vec<String> {
         // The rule's own line is for a session with CLR events.
         if rule.id == "file.events-lost" && self.processes.iter().all(|p| p.clr_events == 0) {
-            let session = self
-                .sessions
-                .iter()
-                .find(|s| s.kind == SessionKind::Session);
+            let mut sessions = self.sessions.iter();
+            let session = sessions.find(|s| s.kind == SessionKind::Session);
             if let Some(line) = session.and_then(|s| more_buffers(&s.name)) {
                 return vec![line];
             }
         }
-        // Of several files it is not known which one is meant.
-        let plain = |c: char| c.is_ascii_alphanumeric() || "/\\._-:".contains(c);
-        let file = Some(self.file.as_str()).filter(|f| !f.is_empty() && f.chars().all(plain));
-        let file = file.unwrap_or(EXAMPLE_FILE);
-        rule.commands
-            .iter()
-            .map(|line| line.replace(EXAMPLE_FILE, file))
-            .collect()
+        let lines = rule.commands.iter();
+        if is_plain_path(&self.file) {
+            lines
+                .map(|line| line.replace(EXAMPLE_FILE, &self.file))
+                .collect()
+        } else {
+            lines.map(|&line| line.to_owned()).collect()
+        }
     }
 }
 
-/// A time as text; none is the empty text.
+/// Whether a command line can contain a path unquoted. The names of several files contain spaces.
+fn is_plain_path(path: &str) -> bool {
+    !path.is_empty()
+        && path
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "/\\._-:".contains(c))
+}
+
+/// The selected processes, or else the processes with managed code or with addresses, by id.
+fn process_reports(
+    facts: &Facts,
+    timeline: &Timeline<'_>,
+    selected: Option<&BTreeSet<ProcessIndex>>,
+) -> Vec<ProcessReport> {
+    let mut reports = Vec::new();
+    for (index, process) in facts.machine.indexed_processes() {
+        let is_shown = match selected {
+            Some(selected) => selected.contains(&index),
+            None => process.is_managed() || process.tallies().iter().any(|t| t.frames > 0),
+        };
+        if is_shown {
+            reports.push(ProcessReport::new(facts, timeline, process, index));
+        }
+    }
+    reports.sort_by_key(|report| report.pid);
+    reports
+}
+
+/// The most frequent unresolved addresses, of all or of the selected processes.
+fn unresolved_addresses(
+    facts: &Facts,
+    selected: Option<&BTreeSet<ProcessIndex>>,
+) -> Vec<UnresolvedAddress> {
+    let addresses = facts
+        .machine
+        .unresolved()
+        .iter()
+        .filter(|address| selected.is_none_or(|selected| selected.contains(&address.process)));
+    let mut out = Vec::new();
+    for address in addresses.take(Report::MAX_UNRESOLVED) {
+        if let Some(process) = facts.machine.process(address.process) {
+            out.push(UnresolvedAddress {
+                pid: process.pid().get(),
+                process: process.name().to_owned(),
+                address: format!("{:#x}", address.address),
+                count: address.count,
+                cause: address.cause,
+                message: address.cause.message(),
+            });
+        }
+    }
+    out
+}
+
+/// A time as text; the empty text if there is none.
 fn text_of_time<S: Serializer>(time: &Option<FileTime>, serializer: S) -> Result<S::Ok, S::Error> {
     match time {
         Some(time) => time.serialize(serializer),
@@ -471,16 +502,9 @@ fn rules(facts: &Facts, findings: &[Finding]) -> Vec<RuleReport> {
 /// ```
 #[must_use]
 pub fn render(reports: &[Report], format: Format) -> String {
-    let text = |paint| {
-        let each = reports.iter().map(|report| text::render(report, paint));
-        let all: Vec<_> = std::iter::once(text::summary(reports, paint))
-            .chain(each)
-            .collect();
-        all.join("\n")
-    };
     match format {
-        Format::Text => text(text::Paint::Plain),
-        Format::ColorText => text(text::Paint::Ansi),
+        Format::Text => text::render_all(reports, text::Paint::Plain),
+        Format::ColorText => text::render_all(reports, text::Paint::Ansi),
         Format::Json => json(&reports),
         Format::Sarif => sarif::render(reports),
         Format::Junit => junit::render(reports),

@@ -1,7 +1,7 @@
-//! A process in the report.
+//! A process of the report.
 
 use etl_analysis::ProcessIndex;
-use etl_analysis::machine::{Clr, Counts, Items, Process, UnresolvedCause};
+use etl_analysis::machine::{Counts, Items, Process, UnresolvedCause};
 use etl_format::FileTime;
 use etl_schema::clr::Enumeration;
 use serde::{Serialize, Serializer};
@@ -19,7 +19,7 @@ pub struct RundownReport {
     #[serde(serialize_with = "name_of_kind")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub kind: Enumeration,
-    /// The CLR of the process.
+    /// Instance id of the CLR in its process.
     pub clr_instance: u16,
     /// The time of its Init event, as UTC; null if it is missing.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
@@ -42,7 +42,7 @@ fn name_of_kind<S: Serializer>(kind: &Enumeration, serializer: S) -> Result<S::O
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ClrReport {
-    /// Its instance id.
+    /// Its instance id, unique in the process.
     pub id: u16,
     /// Its version, if it is known.
     pub version: Option<String>,
@@ -133,16 +133,7 @@ impl ProcessReport {
         index: ProcessIndex,
     ) -> Self {
         let clock = facts.machine.clock();
-        let counts = |methods, of: fn(&Items) -> u64| {
-            let sum = |pick: fn(&Clr) -> &Items| p.clrs().values().map(|c| of(pick(c))).sum();
-            Counts {
-                methods,
-                modules: sum(|c| c.modules()),
-                assemblies: sum(|c| c.assemblies()),
-                app_domains: sum(|c| c.domains()),
-            }
-        };
-        let known = counts(p.methods(), |t| t.len() as u64);
+        let known = counts(p, p.methods(), |items| items.len() as u64);
         let clrs = p.clrs().iter().map(|(&id, clr)| ClrReport {
             id,
             version: clr
@@ -184,12 +175,27 @@ impl ProcessReport {
             modules: known.modules,
             assemblies: known.assemblies,
             app_domains: known.app_domains,
-            listed: counts(p.methods_enumerated(), |t| t.enumerated()),
-            loaded: counts(p.methods_loaded(), |t| t.loaded()),
-            unloaded: counts(p.methods_unloaded(), |t| t.unloaded()),
+            listed: counts(p, p.methods_enumerated(), |items| items.enumerated()),
+            loaded: counts(p, p.methods_loaded(), |items| items.loaded()),
+            unloaded: counts(p, p.methods_unloaded(), |items| items.unloaded()),
             coverage: Coverage::new(p.tallies()),
             causes: causes.collect(),
             index,
         }
     }
+}
+
+/// A number of methods, and what `count` returns for the modules, assemblies and domains of all
+/// CLRs of a process.
+fn counts(process: &Process, methods: u64, count: fn(&Items) -> u64) -> Counts {
+    let mut counts = Counts {
+        methods,
+        ..Counts::default()
+    };
+    for clr in process.clrs().values() {
+        counts.modules += count(clr.modules());
+        counts.assemblies += count(clr.assemblies());
+        counts.app_domains += count(clr.domains());
+    }
+    counts
 }

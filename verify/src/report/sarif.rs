@@ -55,14 +55,18 @@ fn processes(report: &Report) -> Vec<serde_json::Value> {
 
 /// Whether the trace was read, and why not.
 fn invocation(report: &Report) -> serde_json::Value {
-    let location = json!({"physicalLocation": {"artifactLocation": {"uri": uri(&report.file)}}});
-    let notification = |error: &String| {
-        let message = json!({"text": error});
-        json!({"level": "error", "message": message, "locations": [location]})
-    };
+    let mut notifications = Vec::new();
+    if let Some(error) = &report.error {
+        let uri = uri(&report.file);
+        notifications.push(json!({
+            "level": "error",
+            "message": {"text": error},
+            "locations": [{"physicalLocation": {"artifactLocation": {"uri": uri}}}],
+        }));
+    }
     json!({
         "executionSuccessful": report.error.is_none(),
-        "toolExecutionNotifications": report.error.iter().map(notification).collect::<Vec<_>>(),
+        "toolExecutionNotifications": notifications,
     })
 }
 
@@ -87,8 +91,9 @@ fn results(report: &Report) -> Vec<serde_json::Value> {
                 "suppressions": suppressions(f),
                 "properties": {"pid": f.pid, "time": f.time, "processor": f.processor},
             });
-            // The state is stated only where there was something to compare with.
-            if let (true, Some(result)) = (report.has_baseline, result.as_object_mut()) {
+            if report.has_baseline
+                && let Some(result) = result.as_object_mut()
+            {
                 let state = if f.is_known { "unchanged" } else { "new" };
                 result.insert("baselineState".to_owned(), json!(state));
             }
@@ -99,10 +104,11 @@ fn results(report: &Report) -> Vec<serde_json::Value> {
 
 /// Known findings are shown, but need no action.
 fn suppressions(finding: &Finding) -> Vec<serde_json::Value> {
-    let known = finding
-        .is_known
-        .then(|| json!({"kind": "external", "status": "accepted"}));
-    known.into_iter().collect()
+    if finding.is_known {
+        vec![json!({"kind": "external", "status": "accepted"})]
+    } else {
+        Vec::new()
+    }
 }
 
 fn message(finding: &Finding) -> String {

@@ -1,7 +1,8 @@
-//! Sessions in the report: when they ran, what they lost, what they were enabled with.
+//! Sessions of the report: when they ran, what they lost, how they enabled providers.
 
 use etl_analysis::loss::{Loss, LossKind};
-use etl_control::enable::EventKey;
+use etl_analysis::machine::Span;
+use etl_control::enable::{Enablement, EventKey};
 use etl_control::mask;
 use etl_format::{FileTime, Guid};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
@@ -11,12 +12,12 @@ use serde::Serialize;
 use super::timeline::Timeline;
 use crate::checks::enablement::EnablementSource;
 use crate::checks::{Facts, infer};
-use crate::loss;
+use crate::finding::loss_message;
 
 etl_schema::named! {
     /// How a session of the report is known.
     SessionKind {
-        /// Its header is in a file.
+        /// The header of a file describes it.
         Session "session",
         /// An event of the trace names it.
         Recorded "recorded",
@@ -44,46 +45,43 @@ pub struct SessionReport {
 
 /// Sessions, then the spans of the kernel's and the CLR's events.
 pub(super) fn sessions(facts: &Facts, timeline: &Timeline<'_>) -> Vec<SessionReport> {
-    let own = facts
-        .machine
-        .files()
-        .iter()
-        .flat_map(|f| &f.sessions)
-        .map(|s| SessionReport {
-            name: if s.name.is_empty() {
-                "(no name)".to_owned()
-            } else {
-                s.name.clone()
-            },
+    let mut out = Vec::new();
+    for session in facts.machine.files().iter().flat_map(|file| &file.sessions) {
+        let name = match session.name.as_str() {
+            "" => "(no name)",
+            name => name,
+        };
+        out.push(SessionReport {
+            name: name.to_owned(),
             kind: SessionKind::Session,
-            span_us: timeline.span(Some(s.from), s.to),
-            events_lost: Some(s.events_lost),
+            span_us: timeline.span(Some(session.from), session.to),
+            events_lost: Some(session.events_lost),
         });
-    let recorded = facts
-        .admission
-        .sessions
-        .iter()
-        .map(|(at, name)| SessionReport {
-            name: name.clone(),
+    }
+    for session in &facts.admission.sessions {
+        out.push(SessionReport {
+            name: session.name.clone(),
             kind: SessionKind::Recorded,
-            span_us: timeline.span(Some(*at), None),
+            span_us: timeline.span(Some(session.time), None),
             events_lost: None,
         });
+    }
     let spans = [
         ("kernel events", facts.machine.kernel_span()),
         ("CLR runtime events", facts.machine.runtime_span()),
         ("CLR rundown events", facts.machine.rundown_span()),
     ];
-    let spans = spans.into_iter().filter_map(|(name, span)| {
-        let span_us = timeline.of(span)?;
-        Some(SessionReport {
-            name: name.to_owned(),
-            kind: SessionKind::Events,
-            span_us,
-            events_lost: None,
-        })
-    });
-    own.chain(recorded).chain(spans).collect()
+    for (name, span) in spans {
+        if let Some(Span { first, last }) = span {
+            out.push(SessionReport {
+                name: name.to_owned(),
+                kind: SessionKind::Events,
+                span_us: timeline.span(Some(first), Some(last)),
+                events_lost: None,
+            });
+        }
+    }
+    out
 }
 
 /// Something that was lost.
@@ -110,26 +108,22 @@ pub struct LossReport {
 }
 
 impl LossReport {
-    pub(super) fn new(facts: &Facts, timeline: &Timeline<'_>, lost: &Loss) -> Self {
+    pub(super) fn new(facts: &Facts, timeline: &Timeline<'_>, loss: &Loss) -> Self {
         let clock = facts.machine.clock();
+        let file = facts.machine.files().get(loss.source);
         LossReport {
-            what: lost.what,
-            message: loss::message(facts.machine.clock(), lost),
-            processor: lost.processor,
-            from: lost.from.map(|time| clock.time(time)),
-            to: lost.to.map(|time| clock.time(time)),
-            span_us: timeline.span(lost.from, lost.to),
-            file: facts
-                .machine
-                .files()
-                .get(lost.source)
-                .map(|f| f.name.clone())
-                .unwrap_or_default(),
+            what: loss.what,
+            message: loss_message(clock, loss),
+            processor: loss.processor,
+            from: loss.from.map(|time| clock.time(time)),
+            to: loss.to.map(|time| clock.time(time)),
+            span_us: timeline.span(loss.from, loss.to),
+            file: file.map(|file| file.name.clone()).unwrap_or_default(),
         }
     }
 }
 
-/// What a provider was enabled with.
+/// How a session enabled a provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -143,7 +137,7 @@ pub struct EnabledReport {
     /// Match-any keyword mask, hexadecimal; null if only the fact is recorded. 0 enables all
     /// keywords.
     pub mask: Option<String>,
-    /// Match-all keyword mask, hexadecimal, if there is one: events must have all of it, too.
+    /// Match-all keyword mask, hexadecimal, if there is one: events must also have all its bits.
     pub match_all: Option<String>,
     /// Names of the mask's keywords, if the provider is known.
     pub keywords: Vec<String>,
@@ -167,29 +161,39 @@ impl EnabledReport {
             .any(|guid| guid.to_string() == self.provider_guid)
     }
 
-    fn new(
-        facts: &Facts,
-        guid: Guid,
-        with: Option<(u8, u64)>,
-        knowledge: EnablementSource,
-    ) -> Self {
-        let table = tables::provider(TableSet::Shipped, guid).zip(with);
-        let keywords = table.map_or_else(Vec::new, |(p, (_, any))| p.keyword_names(any).names);
-        let declared = table.filter(|_| knowledge == EnablementSource::Declared);
-        let remarks = declared.map_or_else(Vec::new, |(p, (level, any))| {
-            mask::explain(TableSet::Shipped, p, any, level).remarks
-        });
+    fn new(facts: &Facts, provider: Guid, source: EnablementSource) -> Self {
         EnabledReport {
-            provider: facts.provider_name(guid),
-            provider_guid: guid.to_string(),
-            level: with.map(|(level, _)| level),
-            mask: with.map(|(_, any)| format!("{any:#x}")),
+            provider: facts.provider_name(provider),
+            provider_guid: provider.to_string(),
+            level: None,
+            mask: None,
             match_all: None,
-            keywords: keywords.into_iter().map(str::to_owned).collect(),
-            source: knowledge,
+            keywords: Vec::new(),
+            source,
             time: None,
             session: None,
-            remarks: remarks.into_iter().map(|r| r.message).collect(),
+            remarks: Vec::new(),
+        }
+    }
+
+    /// Adds level and masks, the names of keywords, and for a declared enablement the remarks.
+    fn set_enablement(&mut self, provider: Guid, with: &Enablement) {
+        self.level = Some(with.level);
+        self.mask = Some(format!("{:#x}", with.any));
+        if with.all != 0 {
+            self.match_all = Some(format!("{:#x}", with.all));
+        }
+        let Some(table) = tables::provider(TableSet::Shipped, provider) else {
+            return;
+        };
+        for name in table.keyword_names(with.any).names {
+            self.keywords.push(name.to_owned());
+        }
+        if self.source == EnablementSource::Declared {
+            let explained = mask::explain(TableSet::Shipped, table, with.any, with.level);
+            for remark in explained.remarks {
+                self.remarks.push(remark.message);
+            }
         }
     }
 }
@@ -197,28 +201,24 @@ impl EnabledReport {
 /// Known enablements, then inferred ones of providers without a known one.
 pub(super) fn enabled(facts: &Facts) -> Vec<EnabledReport> {
     let mut out = Vec::new();
-    for e in &facts.admission.enabled {
-        let with = e.with.as_ref().map(|with| (with.level, with.any));
-        let mut report = EnabledReport::new(facts, e.provider, with, e.knowledge);
-        report.time = e.at.map(|timestamp| facts.machine.clock().time(timestamp));
-        report.session.clone_from(&e.session);
-        let all = e.with.as_ref().map_or(0, |with| with.all);
-        report.match_all = (all != 0).then(|| format!("{all:#x}"));
+    for enabled in &facts.admission.enabled {
+        let mut report = EnabledReport::new(facts, enabled.provider, enabled.source);
+        if let Some(with) = &enabled.with {
+            report.set_enablement(enabled.provider, with);
+        }
+        report.time = enabled.from.map(|from| facts.machine.clock().time(from));
+        report.session.clone_from(&enabled.session);
         out.push(report);
     }
     for (provider, kinds) in facts.admission.providers() {
-        if facts.admission.of(provider).next().is_some() {
+        if facts.admission.source(provider).is_some() {
             continue;
         }
         let events: Vec<EventKey> = kinds.into_iter().map(|(event, _)| event).collect();
         let smallest = infer::smallest(provider, &events, facts.machine.processes());
-        let with = Some((smallest.level, smallest.any));
-        out.push(EnabledReport::new(
-            facts,
-            provider,
-            with,
-            EnablementSource::Inferred,
-        ));
+        let mut report = EnabledReport::new(facts, provider, EnablementSource::Inferred);
+        report.set_enablement(provider, &smallest);
+        out.push(report);
     }
     out
 }

@@ -15,7 +15,7 @@ use crate::checks::enablement::EnablementSource;
 use crate::rules::{RULES, Rule};
 use crate::wrap::{printable, wrap};
 
-/// Rundowns of a process that are shown, and losses: an endless rundown has hundreds.
+/// Rundowns of a process that are shown, and losses. Endless rundowns come by the hundred.
 const MAX_SHOWN: usize = 6;
 
 #[derive(Template)]
@@ -82,13 +82,23 @@ fn color(verdict: Verdict) -> &'static str {
 
 pub(super) fn render(report: &Report, paint: Paint) -> String {
     if let Some(error) = &report.error {
-        let (file, verdict) = (printable(&report.file), paint.answer(report));
+        let file = printable(&report.file);
+        let verdict = paint.answer(report);
         return format!("{file}\nverdict   {verdict}\n{}\n", wrap(10, 10, error));
     }
     Document { report, paint }.render().unwrap_or_default()
 }
 
-/// The verdicts of several traces: how many of each, then a line for each trace.
+/// The verdicts of several traces, then the report on each.
+pub(super) fn render_all(reports: &[Report], paint: Paint) -> String {
+    let mut parts = vec![summary(reports, paint)];
+    for report in reports {
+        parts.push(render(report, paint));
+    }
+    parts.join("\n")
+}
+
+/// The verdicts of several traces: the number of each, then a line for each trace.
 pub(super) fn summary(reports: &[Report], paint: Paint) -> String {
     let worst_first = Verdict::ALL.into_iter().rev().map(Verdict::words);
     let mut answers = Vec::new();
@@ -112,13 +122,14 @@ pub(super) fn lines(reports: &[Report], paint: Paint) -> String {
     let mut out = String::new();
     for report in reports {
         let fill = " ".repeat(24_usize.saturating_sub(report.answer().len()));
-        let (answer, file) = (paint.answer(report), printable(&report.file));
-        let about = report
-            .error
-            .as_deref()
-            .map_or_else(|| report.counts(), printable);
+        let answer = paint.answer(report);
+        let file = printable(&report.file);
+        let remark = match &report.error {
+            Some(error) => printable(error),
+            None => report.counts(),
+        };
         // Writing into a String does not fail.
-        let _ = writeln!(out, "{answer}{fill}{file}{}", in_brackets(&about));
+        let _ = writeln!(out, "{answer}{fill}{file}{}", in_brackets(&remark));
     }
     out
 }
@@ -133,59 +144,79 @@ fn in_brackets(text: &str) -> String {
 
 /// Shares of resolved addresses by their origins; empty if there are none.
 fn table(indent: &str, coverage: &Coverage) -> String {
-    let row = |name: &str, columns: [&str; 6]| {
-        let [a, b, c, d, e, f] = columns;
-        let name = format!("{indent}{name}");
-        format!("{name:<18}{a:>8}{b:>11}{c:>10}{d:>11}{e:>11}{f:>10}\n")
-    };
     let mut out = String::new();
-    for CoverageRow {
-        origin: name,
-        tally: t,
-    } in coverage.filled()
-    {
+    for CoverageRow { origin, tally } in coverage.filled() {
         if out.is_empty() {
-            let columns = [
-                "stacks",
-                "frames",
-                "managed",
-                "image",
-                "unresolved",
-                "resolved",
-            ];
-            out.push_str(&row("addresses", columns));
+            let title = format!("{indent}addresses");
+            out.push_str(&format!(
+                "{title:<18}{:>8}{:>11}{:>10}{:>11}{:>11}{:>10}\n",
+                "stacks", "frames", "managed", "image", "unresolved", "resolved",
+            ));
         }
-        let counts = [t.stacks, t.frames, t.managed, t.image, t.unresolved];
-        let [a, b, c, d, e] = &counts.map(|count| count.to_string());
-        out.push_str(&row(name, [a, b, c, d, e, &resolved(&t)]));
+        let origin = format!("{indent}{origin}");
+        out.push_str(&format!(
+            "{origin:<18}{:>8}{:>11}{:>10}{:>11}{:>11}{:>10}\n",
+            tally.stacks,
+            tally.frames,
+            tally.managed,
+            tally.image,
+            tally.unresolved,
+            resolved(&tally),
+        ));
     }
     out
 }
 
-/// What of each kind is known, listed, loaded and unloaded.
-fn items(p: &ProcessReport) -> [(&'static str, u64, u64, u64, u64); 4] {
-    let (r, l, u) = (p.listed, p.loaded, p.unloaded);
+/// Counts of one kind of items of a process.
+struct ItemRow {
+    name: &'static str,
+    known: u64,
+    listed: u64,
+    loaded: u64,
+    unloaded: u64,
+}
+
+/// The numbers of items that are known, listed, loaded and unloaded, by kind.
+fn items(process: &ProcessReport) -> [ItemRow; 4] {
+    let ProcessReport {
+        listed,
+        loaded,
+        unloaded,
+        ..
+    } = process;
     [
-        ("methods", p.methods, r.methods, l.methods, u.methods),
-        ("modules", p.modules, r.modules, l.modules, u.modules),
-        (
-            "assemblies",
-            p.assemblies,
-            r.assemblies,
-            l.assemblies,
-            u.assemblies,
-        ),
-        (
-            "app domains",
-            p.app_domains,
-            r.app_domains,
-            l.app_domains,
-            u.app_domains,
-        ),
+        ItemRow {
+            name: "methods",
+            known: process.methods,
+            listed: listed.methods,
+            loaded: loaded.methods,
+            unloaded: unloaded.methods,
+        },
+        ItemRow {
+            name: "modules",
+            known: process.modules,
+            listed: listed.modules,
+            loaded: loaded.modules,
+            unloaded: unloaded.modules,
+        },
+        ItemRow {
+            name: "assemblies",
+            known: process.assemblies,
+            listed: listed.assemblies,
+            loaded: loaded.assemblies,
+            unloaded: unloaded.assemblies,
+        },
+        ItemRow {
+            name: "app domains",
+            known: process.app_domains,
+            listed: listed.app_domains,
+            loaded: loaded.app_domains,
+            unloaded: unloaded.app_domains,
+        },
     ]
 }
 
-/// What the CLR's providers were enabled with.
+/// How the CLR's providers were enabled.
 fn enabled(report: &Report) -> Vec<&EnabledReport> {
     report
         .enabled
@@ -200,42 +231,65 @@ fn is_inferred(enabled: &[&EnabledReport]) -> bool {
         .any(|e| e.source == EnablementSource::Inferred)
 }
 
-/// What to do about the findings above a note, once for each remedy: rules, remedy and commands.
-fn remedies(report: &Report) -> Vec<(String, &'static str, Vec<String>)> {
-    let matters = |id: &str| {
-        report
-            .counted()
-            .any(|f| f.rule == id && f.severity > Severity::Note)
-    };
-    let mut groups: Vec<(Vec<&str>, &Rule)> = Vec::new();
-    for rule in RULES.iter().filter(|rule| matters(rule.id)) {
-        let same = |(_, other): &&mut (_, &Rule)| {
-            other.remedy == rule.remedy && other.commands == rule.commands
-        };
-        match groups.iter_mut().find(same) {
-            Some((ids, _)) => ids.push(rule.id),
-            None => groups.push((vec![rule.id], rule)),
-        }
-    }
-    let commands = |at: usize, rule: &Rule| {
-        let mut before = groups.iter().take(at).filter(|_| !rule.commands.is_empty());
-        match before.find(|(_, other)| other.commands == rule.commands) {
-            Some((_, other)) => vec![format!("(the command lines of {})", other.id)],
-            None => report.commands(rule),
-        }
-    };
-    let all = groups.iter().enumerate();
-    all.map(|(at, (ids, rule))| (ids.join(", "), rule.remedy, commands(at, rule)))
-        .collect()
+/// What to do about the findings of rules with the same remedy.
+struct Remedy {
+    /// Ids of the rules.
+    rules: String,
+    text: &'static str,
+    commands: Vec<String>,
+    /// The first of the rules.
+    rule: &'static Rule,
 }
 
-fn rundown(r: &RundownReport) -> String {
-    let which = format!("{} of CLR {}", r.kind.name(), r.clr_instance);
-    let [from, to] = r.span_us;
-    match (&r.init_time, &r.complete_time) {
-        (Some(at), Some(_)) => format!("{which} at {at}, {}", duration(to.saturating_sub(from))),
-        (Some(at), None) => format!("{which} at {at}, no Complete event"),
-        (None, Some(at)) => format!("{which}, no Init event, complete at {at}"),
+/// What to do about the findings above a note, once for each remedy.
+fn remedies(report: &Report) -> Vec<Remedy> {
+    let mut remedies: Vec<Remedy> = Vec::new();
+    for rule in RULES {
+        let mut findings = report.counted();
+        if !findings.any(|f| f.rule == rule.id && f.severity > Severity::Note) {
+            continue;
+        }
+        let same = remedies.iter_mut().find(|remedy| {
+            remedy.rule.remedy == rule.remedy && remedy.rule.commands == rule.commands
+        });
+        if let Some(same) = same {
+            same.rules.push_str(", ");
+            same.rules.push_str(rule.id);
+            continue;
+        }
+        remedies.push(Remedy {
+            rules: rule.id.to_owned(),
+            text: rule.remedy,
+            commands: commands(report, rule, &remedies),
+            rule,
+        });
+    }
+    remedies
+}
+
+/// The command lines of a rule, or a reference to the same lines of an earlier remedy.
+fn commands(report: &Report, rule: &Rule, before: &[Remedy]) -> Vec<String> {
+    let same = before
+        .iter()
+        .find(|remedy| remedy.rule.commands == rule.commands);
+    match same {
+        Some(remedy) if !rule.commands.is_empty() => {
+            vec![format!("(the command lines of {})", remedy.rule.id)]
+        }
+        _ => report.commands(rule),
+    }
+}
+
+fn rundown(rundown: &RundownReport) -> String {
+    let which = format!("{} of CLR {}", rundown.kind.name(), rundown.clr_instance);
+    let [from, to] = rundown.span_us;
+    match (&rundown.init_time, &rundown.complete_time) {
+        (Some(init), Some(_)) => {
+            let duration = duration(to.saturating_sub(from));
+            format!("{which} at {init}, {duration}")
+        }
+        (Some(init), None) => format!("{which} at {init}, no Complete event"),
+        (None, Some(complete)) => format!("{which}, no Init event, complete at {complete}"),
         (None, None) => format!("{which}, neither Init nor Complete event"),
     }
 }

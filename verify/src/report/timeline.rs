@@ -16,18 +16,14 @@ pub(super) struct Timeline<'a> {
 
 impl<'a> Timeline<'a> {
     pub fn new(facts: &'a Facts) -> Self {
-        let opened = facts
-            .machine
-            .files()
-            .iter()
-            .flat_map(|f| &f.sessions)
-            .map(|s| s.from)
-            .min();
-        let start = facts.machine.clock().start_timestamp;
-        let Span { first, last } = facts.machine.span().unwrap_or(Span::at(start));
-        let start = opened.map_or(first, |o| o.min(first));
+        let clock = facts.machine.clock();
+        let empty = Span::at(clock.start_timestamp);
+        let Span { first, last } = facts.machine.span().unwrap_or(empty);
+        let sessions = facts.machine.files().iter().flat_map(|file| &file.sessions);
+        let starts = sessions.map(|session| session.from);
+        let start = starts.fold(first, Ticks::min);
         Timeline {
-            clock: facts.machine.clock(),
+            clock,
             start,
             end: last.max(start),
         }
@@ -35,20 +31,16 @@ impl<'a> Timeline<'a> {
 
     /// Microseconds since the start, cut to the timeline.
     pub fn us(&self, timestamp: Ticks) -> i64 {
-        let from = self.clock.time(self.start).get();
-        let at = self.clock.time(timestamp.clamp(self.start, self.end)).get();
-        at.saturating_sub(from) / (FILETIME_PER_SECOND / 1_000_000)
+        let start = self.clock.time(self.start).get();
+        let time = self.clock.time(timestamp.clamp(self.start, self.end)).get();
+        time.saturating_sub(start) / (FILETIME_PER_SECOND / 1_000_000)
     }
 
-    /// A span; without a beginning or an end it reaches to the edge.
+    /// A span in microseconds; without a beginning or an end it reaches to the edge.
     pub fn span(&self, from: Option<Ticks>, to: Option<Ticks>) -> [i64; 2] {
         [
             self.us(from.unwrap_or(self.start)),
             self.us(to.unwrap_or(self.end)),
         ]
-    }
-
-    pub fn of(&self, span: Option<Span>) -> Option<[i64; 2]> {
-        span.map(|span| self.span(Some(span.first), Some(span.last)))
     }
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::Report;
 use crate::checks::Facts;
 
-/// How many records are events of a provider.
+/// The number of a provider's events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -29,7 +29,7 @@ pub struct ProviderCount {
     pub count: u64,
 }
 
-/// How often an event occurs.
+/// The number of events of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -47,92 +47,122 @@ pub struct EventCount {
 }
 
 /// A provider, or a group of the kernel's events.
-type Source = (Guid, Option<u8>);
-
-/// The most frequent providers, then the most frequent events.
-pub(super) fn counts(facts: &Facts) -> (Vec<ProviderCount>, Vec<EventCount>) {
-    let mut events: BTreeMap<(Source, u16), u64> = BTreeMap::new();
-    for (provider, kinds) in facts.admission.providers() {
-        for (event, counted) in kinds {
-            *events.entry(((provider, None), event.id)).or_default() += counted.count;
-        }
-    }
-    for kind in facts.classic.iter() {
-        *events
-            .entry(((kind.class, kind.group), kind.id))
-            .or_default() += kind.count;
-    }
-    let mut sources: BTreeMap<Source, u64> = BTreeMap::new();
-    for ((source, _), count) in &events {
-        *sources.entry(*source).or_default() += count;
-    }
-    let sources = most_frequent(sources).map(|(source, count)| ProviderCount {
-        provider: name(facts, source),
-        provider_guid: source.0.to_string(),
-        is_kernel: source.1.is_some(),
-        count,
-    });
-    let sources = sources.collect();
-    let events = most_frequent(events).map(|((source, id), count)| EventCount {
-        provider: name(facts, source),
-        provider_guid: source.0.to_string(),
-        event: event_name(facts, source.0, id),
-        id,
-        count,
-    });
-    (sources, events.collect())
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct EventSource {
+    /// The provider, or the class of a group.
+    provider: Guid,
+    /// The group; `None` for a provider.
+    group: Option<u8>,
 }
 
-/// The first ones by count; those of the same count by their keys.
-fn most_frequent<K: Ord>(counts: BTreeMap<K, u64>) -> impl Iterator<Item = (K, u64)> {
-    let mut counts: Vec<_> = counts.into_iter().collect();
+impl EventSource {
+    /// The name of the group or of the provider.
+    fn name(self, facts: &Facts) -> String {
+        let Some(group) = self.group else {
+            return facts.provider_name(self.provider);
+        };
+        match group_name(group).or_else(|| providers::name(self.provider)) {
+            Some(name) => name.to_owned(),
+            None => format!("kernel group {group:#04x}"),
+        }
+    }
+}
+
+/// A kind of event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct EventKind {
+    source: EventSource,
+    id: u16,
+}
+
+/// The number of events of each kind.
+pub(super) struct EventCounts(BTreeMap<EventKind, u64>);
+
+impl EventCounts {
+    pub fn new(facts: &Facts) -> Self {
+        let mut counts = BTreeMap::new();
+        for (provider, kinds) in facts.admission.providers() {
+            let source = EventSource {
+                provider,
+                group: None,
+            };
+            for (event, counted) in kinds {
+                let id = event.id;
+                *counts.entry(EventKind { source, id }).or_default() += counted.count;
+            }
+        }
+        for kind in facts.classic.list() {
+            let source = EventSource {
+                provider: kind.class,
+                group: kind.group,
+            };
+            let id = kind.id;
+            *counts.entry(EventKind { source, id }).or_default() += kind.count;
+        }
+        EventCounts(counts)
+    }
+
+    /// The providers with the most events.
+    pub fn top_providers(&self, facts: &Facts) -> Vec<ProviderCount> {
+        let mut counts: BTreeMap<EventSource, u64> = BTreeMap::new();
+        for (kind, count) in &self.0 {
+            *counts.entry(kind.source).or_default() += count;
+        }
+        let top = most_frequent(&counts).into_iter();
+        let reports = top.map(|(source, count)| ProviderCount {
+            provider: source.name(facts),
+            provider_guid: source.provider.to_string(),
+            is_kernel: source.group.is_some(),
+            count,
+        });
+        reports.collect()
+    }
+
+    /// The most frequent events.
+    pub fn top_events(&self, facts: &Facts) -> Vec<EventCount> {
+        let top = most_frequent(&self.0).into_iter();
+        let reports = top.map(|(kind, count)| EventCount {
+            provider: kind.source.name(facts),
+            provider_guid: kind.source.provider.to_string(),
+            event: event_name(facts, kind.source.provider, kind.id),
+            id: kind.id,
+            count,
+        });
+        reports.collect()
+    }
+}
+
+/// The keys with the highest counts. Keys with equal counts are in their own order.
+fn most_frequent<K: Copy + Ord>(counts: &BTreeMap<K, u64>) -> Vec<(K, u64)> {
+    let mut counts: Vec<_> = counts.iter().map(|(key, count)| (*key, *count)).collect();
     counts.sort_by_key(|(_, count)| Reverse(*count));
-    counts.into_iter().take(Report::MAX_TOP)
+    counts.truncate(Report::MAX_TOP);
+    counts
 }
 
-fn name(facts: &Facts, (provider, group): Source) -> String {
-    match group {
-        Some(group) => {
-            let known = group_name(group).or_else(|| providers::name(provider));
-            known.map_or_else(|| format!("kernel group {group:#04x}"), str::to_owned)
-        }
-        None => facts.provider_name(provider),
-    }
-}
-
-/// The name of an event, whatever its version.
+/// The name of an event of any version, from the tables or from the trace.
 fn event_name(facts: &Facts, provider: Guid, id: u16) -> Option<String> {
-    let is_it = |schema: &&EventSchema| {
-        schema.provider == provider && !schema.name.is_empty() && is_id(schema.identity, id)
-    };
-    let tables = [Registry::builtin(), Registry::classic()];
-    let tables = tables
-        .into_iter()
-        .filter_map(|registry| registry.provider(provider));
-    let mut tables = tables
-        .flat_map(|table| &table.events)
-        .map(|event| &event.schema);
-    let name = |schema: &EventSchema| schema.name.to_string();
-    let learned = || {
-        facts
-            .payloads
-            .store()
-            .learned()
-            .map(AsRef::as_ref)
-            .find(is_it)
-            .map(name)
-    };
-    tables
-        .find(|schema| is_it(schema))
-        .map(name)
-        .or_else(learned)
+    for registry in [Registry::builtin(), Registry::classic()] {
+        let Some(table) = registry.provider(provider) else {
+            continue;
+        };
+        for event in &table.events {
+            if is_named_event(&event.schema, provider, id) {
+                return Some(event.schema.name.to_string());
+            }
+        }
+    }
+    let mut learned = facts.payloads.store().learned();
+    let schema = learned.find(|schema| is_named_event(schema, provider, id))?;
+    Some(schema.name.to_string())
 }
 
-/// Whether an event has this id or type.
-fn is_id(identity: Identity, wanted: u16) -> bool {
-    match identity {
+/// Whether a schema has a name and is about an event with this id or type.
+fn is_named_event(schema: &EventSchema, provider: Guid, wanted: u16) -> bool {
+    let has_id = match schema.identity {
         Identity::Modern { id, .. } => id == wanted,
         Identity::Classic { opcode, .. } => u16::from(opcode) == wanted,
         _ => false,
-    }
+    };
+    has_id && schema.provider == provider && !schema.name.is_empty()
 }

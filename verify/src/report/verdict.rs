@@ -67,7 +67,7 @@ impl Verdict {
     }
 }
 
-/// What a finding about the whole trace concerns.
+/// The part of a trace that a finding about the whole trace concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Scope {
     subject: Subject,
@@ -83,7 +83,7 @@ impl Scope {
         }
     }
 
-    /// Whether a process may have a part in it: it has what the rule looks at, and it lived when
+    /// Whether it may concern a process: the process has what the rule checks, and it lived when
     /// something was lost.
     pub fn may_concern(self, process: &ProcessReport, losses: &LossSpans) -> bool {
         let has_subject = match self.subject {
@@ -108,13 +108,13 @@ pub(super) struct LossSpans(BTreeMap<LossKind, Vec<[i64; 2]>>);
 
 impl LossSpans {
     pub fn new(losses: &[LossReport]) -> Self {
-        let mut all: Vec<_> = losses
+        let mut sorted: Vec<_> = losses
             .iter()
             .map(|loss| (loss.what, loss.span_us))
             .collect();
-        all.sort_unstable();
+        sorted.sort_unstable();
         let mut joined: BTreeMap<LossKind, Vec<[i64; 2]>> = BTreeMap::new();
-        for (kind, span) in all {
+        for (kind, span) in sorted {
             let spans = joined.entry(kind).or_default();
             match spans.last_mut() {
                 Some(last) if span[0] <= last[1] => last[1] = span[1].max(last[1]),
@@ -124,55 +124,60 @@ impl LossSpans {
         LossSpans(joined)
     }
 
-    /// Whether a loss of a kind may have happened within a span. Without any its time is not known.
-    fn may_be_in(&self, kind: LossKind, [from, to]: [i64; 2]) -> bool {
-        let Some(spans) = self.0.get(&kind) else {
+    /// Whether a loss of a kind may have happened within a span. If no loss of the kind has a time,
+    /// it may have happened at any time.
+    fn may_be_in(&self, kind: LossKind, span: [i64; 2]) -> bool {
+        let Some(losses) = self.0.get(&kind) else {
             return true;
         };
-        let first = spans.partition_point(|[_, end]| *end < from);
-        spans.get(first).is_some_and(|[start, _]| *start <= to)
+        let [from, to] = span;
+        let first = losses.partition_point(|[_, end]| *end < from);
+        losses.get(first).is_some_and(|[start, _]| *start <= to)
     }
 }
 
 /// The verdicts on the processes of a trace.
 pub(super) struct ProcessVerdicts<'r> {
-    /// By the findings about a process.
-    own: BTreeMap<ProcessIndex, Verdict>,
-    /// By the findings about the whole trace.
-    whole: BTreeMap<Scope, Verdict>,
+    /// The verdict by the findings about a process, for its index.
+    by_process: BTreeMap<ProcessIndex, Verdict>,
+    /// The verdict by the findings about the whole trace, for each scope.
+    by_scope: BTreeMap<Scope, Verdict>,
     losses: &'r LossSpans,
 }
 
 impl<'r> ProcessVerdicts<'r> {
     pub fn new<'f>(findings: impl IntoIterator<Item = &'f Finding>, losses: &'r LossSpans) -> Self {
-        let (mut own, mut whole) = (BTreeMap::new(), BTreeMap::new());
-        let worsen = |known: &mut Verdict, finding| *known = Verdict::of_one(finding).max(*known);
+        let mut by_process = BTreeMap::new();
+        let mut by_scope = BTreeMap::new();
         for finding in findings {
-            match finding.process {
-                Some(index) => worsen(own.entry(index).or_insert(Verdict::Complete), finding),
-                None => {
-                    let scope = whole
-                        .entry(Scope::of(finding.rule))
-                        .or_insert(Verdict::Complete);
-                    worsen(scope, finding);
-                }
-            }
+            let verdict = match finding.process {
+                Some(index) => by_process.entry(index).or_insert(Verdict::Complete),
+                None => by_scope
+                    .entry(Scope::of(finding.rule))
+                    .or_insert(Verdict::Complete),
+            };
+            *verdict = Verdict::of_one(finding).max(*verdict);
         }
-        ProcessVerdicts { own, whole, losses }
+        ProcessVerdicts {
+            by_process,
+            by_scope,
+            losses,
+        }
     }
 
-    /// The verdict on a process. What is missing from the whole trace may be missing from this
-    /// process or from others.
+    /// The verdict on a process. Events that are missing from the whole trace may be missing from
+    /// this process or from others.
     pub fn of(&self, process: &ProcessReport) -> Verdict {
-        let whole = self
-            .whole
-            .iter()
-            .filter(|(scope, _)| scope.may_concern(process, self.losses));
-        let whole = whole.map(|(_, verdict)| (*verdict).min(Verdict::CannotTell));
-        whole
-            .chain(self.own.get(&process.index).copied())
-            .max()
-            .unwrap_or(Verdict::Complete)
+        let mut verdict = match self.by_process.get(&process.index) {
+            Some(verdict) => *verdict,
+            None => Verdict::Complete,
+        };
+        for (scope, of_scope) in &self.by_scope {
+            if scope.may_concern(process, self.losses) {
+                verdict = verdict.max((*of_scope).min(Verdict::CannotTell));
+            }
+        }
+        verdict
     }
 }
 

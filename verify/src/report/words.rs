@@ -5,40 +5,41 @@ use std::collections::BTreeSet;
 use etl_analysis::address::Tally;
 use etl_format::FileTime;
 
-use super::{EnabledReport, Report, RuleReport, Severity, Verdict};
+use super::{EnabledReport, Report, Severity, Verdict};
 use crate::checks::enablement::EnablementSource;
-use crate::finding::{Finding, Outcome};
-use crate::share::percent;
+use crate::finding::Outcome;
+use crate::gates::percent;
 
-/// The answer where a file could not be read.
+/// The answer if a file could not be read.
 pub(super) const NOT_CHECKED: &str = "not checked";
 
 impl Report {
     /// The findings of a verdict: `1 error, 2 warnings, 3 known`; empty if there are none.
     pub(super) fn counts(&self) -> String {
-        let of = |severity, decided| {
-            let own = |f: &&Finding| f.severity == severity && f.is_decided() == decided;
-            self.counted().filter(own).count()
-        };
         let severities = [
             (Severity::Error, "error", "errors"),
             (Severity::Warning, "warning", "warnings"),
             (Severity::Note, "note", "notes"),
         ];
-        let number = |n: usize, one: &str, many: &str| {
-            (n > 0).then(|| format!("{n} {}", if n == 1 { one } else { many }))
-        };
-        let decided = severities
-            .iter()
-            .filter_map(|&(s, one, many)| number(of(s, true), one, many));
-        let undecided: usize = severities.iter().map(|&(s, ..)| of(s, false)).sum();
-        let undecided = (undecided > 0).then(|| format!("{undecided} undecided"));
-        let known = (self.known() > 0).then(|| format!("{} known", self.known()));
-        decided
-            .chain(undecided)
-            .chain(known)
-            .collect::<Vec<_>>()
-            .join(", ")
+        let mut parts = Vec::new();
+        for (severity, one, many) in severities {
+            let decided = self
+                .counted()
+                .filter(|f| f.severity == severity && f.is_decided());
+            match decided.count() {
+                0 => {}
+                1 => parts.push(format!("1 {one}")),
+                count => parts.push(format!("{count} {many}")),
+            }
+        }
+        let undecided = self.counted().filter(|f| !f.is_decided()).count();
+        if undecided > 0 {
+            parts.push(format!("{undecided} undecided"));
+        }
+        if self.known() > 0 {
+            parts.push(format!("{} known", self.known()));
+        }
+        parts.join(", ")
     }
 
     /// The verdict for people, or that there is none.
@@ -52,9 +53,9 @@ impl Report {
 
     /// The verdict as a sentence.
     pub(super) fn sentence(&self) -> &'static str {
-        let is_accepted = |f: &Finding| f.is_known && f.severity > Severity::Note;
+        let mut findings = self.findings.iter();
         match self.verdict {
-            Verdict::Complete if self.findings.iter().any(is_accepted) => {
+            Verdict::Complete if findings.any(|f| f.is_known && f.severity > Severity::Note) => {
                 "What is missing or wrong is known: the baseline accepts it."
             }
             Verdict::Complete => "Everything that was checked is there.",
@@ -69,8 +70,8 @@ impl Report {
         }
     }
 
-    /// The rules that a verdict "cannot tell" is due to, each once: losses, and what they leave
-    /// open.
+    /// The rules because of which the verdict is "cannot tell", each once: rules about losses, and
+    /// rules that lost events might break.
     pub(super) fn open_questions(&self) -> Vec<&'static str> {
         let mut out = Vec::new();
         for (finding, verdict) in self.verdicts() {
@@ -81,13 +82,15 @@ impl Report {
         out
     }
 
-    /// How many rules have which outcome: `40 hold, 3 with notes, 2 broken`.
+    /// The number of rules for each outcome: `40 hold, 3 with notes, 2 broken`.
     pub(super) fn outcomes(&self) -> String {
         let serious = self.findings.iter().filter(|f| f.severity > Severity::Note);
         let serious: BTreeSet<_> = serious.map(|f| f.rule).collect();
-        let is_broken = |rule: &&RuleReport| rule.outcome == Outcome::Broken;
-        let broken = self.rules.iter().filter(is_broken);
-        let broken = broken.filter(|rule| serious.contains(rule.rule)).count();
+        let broken = self
+            .rules
+            .iter()
+            .filter(|rule| rule.outcome == Outcome::Broken && serious.contains(rule.rule))
+            .count();
         let counts = [
             (self.count(Outcome::Holds), "hold"),
             (
@@ -129,17 +132,17 @@ pub(super) fn time_of_day(time: FileTime) -> String {
 }
 
 impl EnabledReport {
-    /// What is beside mask and level: the match-all mask, and how the enablement is known.
+    /// How the enablement is known, and its match-all mask.
     pub(super) fn knowledge(&self) -> String {
-        let known = match &self.time {
+        let source = match &self.time {
             Some(time) if self.source == EnablementSource::Recorded => {
                 format!("recorded at {}", time_of_day(*time))
             }
             _ => self.source.name().to_owned(),
         };
         match &self.match_all {
-            Some(all) => format!("{known}, and all of {all}"),
-            None => known,
+            Some(all) => format!("{source}, and all of {all}"),
+            None => source,
         }
     }
 }
@@ -151,6 +154,7 @@ pub(super) const INFERRED: &str =
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::finding::Finding;
 
     #[test]
     fn duration_and_time_of_day_have_milliseconds() {

@@ -6,22 +6,27 @@ use super::{Check, Rule, plural};
 use crate::checks::Balance;
 use crate::finding::Severity;
 
-/// A finding for each task in which activities lack an end.
-fn unbalanced(check: &mut Check<'_>, missing: fn(&Balance) -> Counted, what: [&str; 2]) {
+/// Adds a finding for each task with activities that do not start or do not stop.
+fn unbalanced(
+    check: &mut Check<'_>,
+    missing: fn(&Balance) -> Counted,
+    what: fn(count: u64) -> String,
+) {
     let facts = check.facts;
-    for ((provider, task), balance) in facts.activities.balances() {
+    for (task, balance) in facts.activities.balances() {
         let counted = missing(&balance);
         if counted.count == 0 {
             continue;
         }
         let message = format!(
-            "{} in task {task} of {}; {} started and stopped",
-            plural(counted.count, what[0], what[1]),
-            facts.provider_name(provider),
+            "{} in task {} of {}; {} started and stopped",
+            what(counted.count),
+            task.number,
+            facts.provider_name(task.provider),
             balance.paired
         );
         check
-            .find(message)
+            .report(message)
             .at(counted.first)
             .unless_lost(None, None);
     }
@@ -38,8 +43,11 @@ pub(super) const NO_STOP: Rule = Rule {
     remedy: "Nothing if they were still running.",
     commands: &[],
     check: |check| {
-        let what = ["activity did not stop", "activities did not stop"];
-        unbalanced(check, |balance| balance.unstopped, what)
+        unbalanced(
+            check,
+            |balance| balance.unstopped,
+            |count| plural(count, "activity did not stop", "activities did not stop"),
+        )
     },
 };
 
@@ -54,19 +62,22 @@ pub(super) const NO_START: Rule = Rule {
     remedy: "Nothing if they were already running.",
     commands: &[],
     check: |check| {
-        let what = ["activity did not start", "activities did not start"];
-        unbalanced(check, |balance| balance.unstarted, what)
+        unbalanced(
+            check,
+            |balance| balance.unstarted,
+            |count| plural(count, "activity did not start", "activities did not start"),
+        )
     },
 };
 
 pub(super) const UNKNOWN_PARENT: Rule = Rule {
     id: "activity.unknown-parent",
-    statement: "An activity that another one names as its parent has events.",
+    statement: "An activity that is named as a parent has events.",
     severity: Severity::Note,
     source: "activities",
     protocol: &["A1"],
     meaning: "The provider of the parent activity was not enabled, or its events are missing.",
-    remedy: "Enable the provider of the outer activity, too.",
+    remedy: "Also enable the provider of the parent activity.",
     commands: &[],
     check: unknown_parent,
 };
@@ -82,7 +93,7 @@ fn unknown_parent(check: &mut Check<'_>) {
         plural(parents.count, "activity is", "activities are")
     );
     check
-        .find(message)
+        .report(message)
         .at(parents.first)
         .unless_lost(None, None);
 }

@@ -1,9 +1,9 @@
 //! The command lines of remedies.
 //!
-//! All of them run as they stand: those of Windows' tools on the recorded machine, those of this
-//! project on any machine.
+//! All of them run unchanged: lines with tools of Windows on the recorded machine, lines with tools
+//! of this project on any machine.
 
-/// The file that command lines name; reports put the name of the trace in its place.
+/// The file that command lines name. Reports replace it by the name of the trace.
 pub(crate) const EXAMPLE_FILE: &str = "trace.etl";
 
 macro_rules! runtime {
@@ -88,15 +88,22 @@ pub(super) const END_RUNDOWN: &[&str] = &[END, WAIT, STOP_END, STOP_RUNTIME, MER
 /// The same for large processes.
 pub(super) const LARGE_END_RUNDOWN: &[&str] =
     &[END_LARGE, "timeout /t 60", STOP_END, STOP_RUNTIME, MERGE];
-/// A start rundown of its own.
+/// A start rundown in a session of its own.
 pub(super) const START_RUNDOWN: &[&str] = &[START, WAIT, "xperf -stop clrStart"];
 
-/// The command line for lost events of a session without CLR events.
+/// The command line for lost events of a session without CLR events; `None` if the name of the
+/// session would have to be escaped.
 pub(crate) fn more_buffers(session: &str) -> Option<String> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || " _.-".contains(c);
-    let named = !session.trim().is_empty() && session.chars().all(plain);
+    let is_plain = session
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || " _.-".contains(c));
+    if session.trim().is_empty() || !is_plain {
+        return None;
+    }
     let quote = if session.contains(' ') { "\"" } else { "" };
-    named.then(|| format!("logman update trace {quote}{session}{quote} -nb 256 1024 -ets"))
+    Some(format!(
+        "logman update trace {quote}{session}{quote} -nb 256 1024 -ets"
+    ))
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use super::commands::RUNTIME_LARGE;
 use super::{Check, Rule, plural};
-use crate::checks::Facts;
+use crate::checks::{ClrCollections, Facts};
 use crate::finding::{Found, Severity};
-use etl_analysis::files::{FileFacts, Session};
-use etl_analysis::loss::{Loss, LossKind};
-use etl_analysis::machine::{Counted, Process};
+use etl_analysis::files::Session;
+use etl_analysis::loss::LossKind;
+use etl_analysis::machine::Counted;
 use etl_format::Ticks;
 use etl_format::constants::LogFileMode;
 use etl_schema::providers::CLR_RUNTIME;
@@ -26,111 +26,139 @@ pub(super) const INCOMPLETE: Rule = Rule {
     check: incomplete,
 };
 
-/// Whether what is missing at a time was never recorded, or newer events replaced it: rings hold
-/// the events of each processor from another time on, and a later session begins with a gap.
-fn is_replaced(facts: &Facts, at: Ticks) -> bool {
-    let overwritten =
-        |loss: &Loss| loss.what == LossKind::Overwritten && loss.touches(Some(at), None);
-    let is_ring = |file: &FileFacts| file.header.mode.has(LogFileMode::BUFFERING);
-    let sessions = || facts.machine.files().iter().flat_map(|file| &file.sessions);
-    let is_over = |session: &Session, by: Ticks| session.to.is_some_and(|to| to <= by);
-    let begins_again = |next: &Session| {
-        next.from > at && sessions().all(|s| s.from >= next.from || is_over(s, next.from))
-    };
-    facts.machine.losses().iter().any(overwritten)
-        || facts.machine.files().iter().any(is_ring)
-        || sessions().any(begins_again)
-}
-
-/// Starts that are doubled, from which on they are doubled on purpose.
-const MAX_UNMATCHED: u64 = 10;
-
 fn incomplete(check: &mut Check<'_>) {
-    let facts = check.facts;
-    for (process, instance, known) in facts.collections() {
-        // Many are those of another session that recorded the same events.
-        let is_few = known.unmatched.count <= MAX_UNMATCHED;
-        let unmatched = if is_few {
-            known.unmatched
-        } else {
-            Counted::default()
-        };
-        let kinds = [
-            (known.skipped, "number is skipped", "numbers are skipped"),
-            (
-                known.unended,
-                "collection does not end",
-                "collections do not end",
-            ),
-            (
-                known.unrestarted,
-                "suspension has no restart",
-                "suspensions have no restart",
-            ),
-            (
-                known.steps,
-                "event of a suspension is missing",
-                "events of suspensions are missing",
-            ),
-            (
-                unmatched,
-                "start is doubled or halved",
-                "starts are doubled or halved",
-            ),
-        ];
-        let uncollected = known.uncollected();
-        if let Some(last) = uncollected.first {
-            let message = format!(
-                "CLR {instance} allocated {} times after its last collection, far more than between \
-                 any two before",
-                uncollected.count
-            );
-            let found = find(check, process, last, message).unless_lost(Some(last), None);
-            found.undecided("the budget of generation 0 may have grown");
-        }
-        if let Some((first, absent)) = known.absent()
-            && !facts.admission.of(CLR_RUNTIME).any(|(e, _)| e.limited)
-        {
-            let message = format!(
-                "collections of CLR {instance}: no event {}, though others of the same keyword and \
-                 level are there",
-                absent.join(", ")
-            );
-            find(check, process, first, message).unless_lost(None, None);
-        }
-        let missing: Vec<_> = kinds
-            .iter()
-            .filter(|(counted, ..)| counted.count > 0)
-            .collect();
-        let Some(first) = missing
-            .iter()
-            .filter_map(|(counted, ..)| counted.first)
-            .min()
-        else {
-            continue;
-        };
-        if is_replaced(facts, first) {
-            continue;
-        }
-        let missing: Vec<_> = missing
-            .iter()
-            .map(|(counted, one, many)| plural(counted.count, one, many))
-            .collect();
-        let message = format!("collections of CLR {instance}: {}", missing.join(", "));
-        find(check, process, first, message).unless_lost(Some(first), None);
+    for clr in check.facts.collections() {
+        uncollected(check, &clr);
+        absent_kinds(check, &clr);
+        missing_events(check, &clr);
     }
 }
 
-/// A finding of a process.
-fn find<'c>(
+/// Many allocations without another collection.
+fn uncollected(check: &mut Check<'_>, clr: &ClrCollections<'_>) {
+    let uncollected = clr.collections.uncollected();
+    let Some(last) = uncollected.first else {
+        return;
+    };
+    let message = format!(
+        "CLR {} allocated {} times after its last collection, far more than between any two before",
+        clr.instance, uncollected.count
+    );
+    let found = report(check, clr, last, message).unless_lost(Some(last), None);
+    found.undecided("the budget of generation 0 may have grown");
+}
+
+/// Kinds of events that every collection logs, and that are absent.
+fn absent_kinds(check: &mut Check<'_>, clr: &ClrCollections<'_>) {
+    let Some(absent) = clr.collections.absent() else {
+        return;
+    };
+    if check.facts.admission.is_limited(CLR_RUNTIME) {
+        return;
+    }
+    let message = format!(
+        "collections of CLR {}: no event {}, though others of the same keyword and level are there",
+        clr.instance,
+        absent.names.join(", ")
+    );
+    report(check, clr, absent.first, message).unless_lost(None, None);
+}
+
+/// More doubled starts than this come from another session that recorded the same events.
+const MAX_UNMATCHED: u64 = 10;
+
+/// Collections and suspensions with missing events.
+fn missing_events(check: &mut Check<'_>, clr: &ClrCollections<'_>) {
+    let collections = clr.collections;
+    let unmatched = if collections.unmatched.count <= MAX_UNMATCHED {
+        collections.unmatched
+    } else {
+        Counted::default()
+    };
+    let kinds = [
+        (
+            collections.skipped,
+            "number is skipped",
+            "numbers are skipped",
+        ),
+        (
+            collections.unended,
+            "collection does not end",
+            "collections do not end",
+        ),
+        (
+            collections.unrestarted,
+            "suspension has no restart",
+            "suspensions have no restart",
+        ),
+        (
+            collections.steps,
+            "event of a suspension is missing",
+            "events of suspensions are missing",
+        ),
+        (
+            unmatched,
+            "start is doubled or halved",
+            "starts are doubled or halved",
+        ),
+    ];
+    let mut missing = Vec::new();
+    let mut first: Option<Ticks> = None;
+    for (counted, one, many) in kinds {
+        if counted.count > 0 {
+            missing.push(plural(counted.count, one, many));
+            first = first.into_iter().chain(counted.first).min();
+        }
+    }
+    let Some(first) = first else { return };
+    if is_replaced(check.facts, first) {
+        return;
+    }
+    let message = format!(
+        "collections of CLR {}: {}",
+        clr.instance,
+        missing.join(", ")
+    );
+    report(check, clr, first, message).unless_lost(Some(first), None);
+}
+
+/// Whether events at a time were never recorded, or were overwritten: a ring has the events of each
+/// processor from another time on, and a later session begins with a gap.
+fn is_replaced(facts: &Facts, time: Ticks) -> bool {
+    let machine = &facts.machine;
+    let is_overwritten = machine
+        .losses()
+        .iter()
+        .any(|loss| loss.what == LossKind::Overwritten && loss.touches(Some(time), None));
+    let is_ring = machine
+        .files()
+        .iter()
+        .any(|file| file.header.mode.has(LogFileMode::BUFFERING));
+    is_overwritten || is_ring || has_gap_after(facts, time)
+}
+
+/// Whether all sessions ended after a time before another session began.
+fn has_gap_after(facts: &Facts, time: Ticks) -> bool {
+    let files = facts.machine.files();
+    let sessions: Vec<&Session> = files.iter().flat_map(|file| &file.sessions).collect();
+    sessions.iter().any(|next| {
+        next.from > time
+            && sessions.iter().all(|session| {
+                session.from >= next.from || session.to.is_some_and(|to| to <= next.from)
+            })
+    })
+}
+
+/// Adds a finding about a CLR.
+fn report<'c>(
     check: &'c mut Check<'_>,
-    process: Option<&Process>,
-    first: Ticks,
+    clr: &ClrCollections<'_>,
+    time: Ticks,
     message: String,
 ) -> Found<'c> {
-    let found = check.find(message);
-    match process {
-        Some(process) => found.of(process, Some(first)),
-        None => found.at(Some(first)),
+    let found = check.report(message);
+    match clr.process {
+        Some(process) => found.about(process, Some(time)),
+        None => found.at(Some(time)),
     }
 }

@@ -22,8 +22,8 @@ pub(super) const DIFFERENT_CLOCKS: Rule = Rule {
     protocol: &["M1"],
     meaning: "The clocks of the files differ: they were aligned by time of day, which is not \
               exact. Or they have one counter, but the machine's time was set between their \
-              starts: they were aligned by the counter, and times of day are those of the file \
-              that began first.",
+              starts: they were aligned by the counter, and times of day come from the file that \
+              began first.",
     remedy: "Start all sessions of a recording with the same clock:",
     commands: &[RUNTIME_CLOCK],
     check: different_clocks,
@@ -34,9 +34,9 @@ fn different_clocks(check: &mut Check<'_>) {
     let set_by = timeline.set_by() as f64 / FILETIME_PER_SECOND as f64;
     if !timeline.is_one_clock() {
         let message = "the clocks of the files differ; their events were ordered by time of day";
-        check.find(message.to_owned());
+        check.report(message.to_owned());
     } else if set_by > 0.0 {
-        check.find(format!(
+        check.report(format!(
             "the time was set by {set_by:.3} s between the files, or the timestamps of one are \
              wrong; their events were ordered by the counter"
         ));
@@ -64,7 +64,7 @@ fn different_machines(check: &mut Check<'_>) {
         let differ = machine_differences(&first.header, &other.header);
         if !differ.is_empty() {
             let message = format!("{} and {}: {}", first.name, other.name, differ.join(", "));
-            check.find(message);
+            check.report(message);
         }
     }
 }
@@ -85,53 +85,62 @@ pub(super) const GAP: Rule = Rule {
 
 fn gap(check: &mut Check<'_>) {
     let facts = check.facts;
-    let (Some(runtime), Some(rundown)) =
-        (facts.machine.runtime_span(), facts.machine.rundown_span())
-    else {
+    let Some(runtime) = facts.machine.runtime_span() else {
         return;
     };
-    let last = runtime.last;
-    let rundown = rundown.first;
+    let Some(listed) = facts.machine.rundown_span() else {
+        return;
+    };
     // A start rundown comes while the runtime session runs, and may have a session of its own.
     let brackets = facts.machine.processes().iter().flat_map(Process::brackets);
-    let ends = brackets.filter(|bracket| bracket.kind == Enumeration::End);
-    let rundown = ends
+    let end_rundowns = brackets.filter(|bracket| bracket.kind == Enumeration::End);
+    let rundown = end_rundowns
         .filter_map(|bracket| bracket.opened)
         .min()
-        .unwrap_or(rundown);
-    // The runtime's session is among those that recorded then; the last one to be closed counts.
-    let recording = |s: &&Session| s.from <= last;
-    let ends: Option<Vec<Ticks>> = clr_sessions(facts)
-        .filter(recording)
-        .map(|s| s.to)
-        .collect();
-    let Some(end) = ends.and_then(|ends| ends.into_iter().max()) else {
+        .unwrap_or(listed.first);
+    let sessions = clr_sessions(facts);
+    let Some(end) = runtime_end(&sessions, runtime.last) else {
         return;
     };
-    if clr_sessions(facts).count() < 2 || end >= rundown {
+    if sessions.len() < 2 || end >= rundown {
         return;
     }
-    let gap = facts
-        .machine
-        .clock()
-        .time(rundown)
-        .get()
-        .saturating_sub(facts.machine.clock().time(end).get());
+    let clock = facts.machine.clock();
+    let end_time = clock.time(end).get();
+    let gap = clock.time(rundown).get().saturating_sub(end_time);
     let message = format!(
         "the runtime session ended {:.3} s before the rundown began",
         gap as f64 / FILETIME_PER_SECOND as f64
     );
-    check.find(message).at(Some(end));
+    check.report(message).at(Some(end));
 }
 
-/// Sessions that may have recorded the CLR: those of the files, or of the files that were merged.
-fn clr_sessions(facts: &Facts) -> impl Iterator<Item = &Session> {
-    let sessions = facts.machine.files().iter().flat_map(|file| {
+/// When the runtime's session ended: it is among the sessions that began before the last runtime
+/// event, so at the end of the last of these. `None` if the end of one is not known.
+fn runtime_end(sessions: &[&Session], last_event: Ticks) -> Option<Ticks> {
+    let mut end = None;
+    for session in sessions {
+        if session.from <= last_event {
+            end = end.max(Some(session.to?));
+        }
+    }
+    end
+}
+
+/// Sessions that may have recorded the CLR: the sessions of the files, or of the files that were
+/// merged.
+fn clr_sessions(facts: &Facts) -> Vec<&Session> {
+    let mut out = Vec::new();
+    for file in facts.machine.files() {
         // The header of a merged file spans all of its sessions.
-        let own = usize::from(file.is_merged() && file.sessions.len() > 1);
-        file.sessions.iter().skip(own)
-    });
-    sessions.filter(|session| !session.name.eq_ignore_ascii_case(KERNEL_SESSION))
+        let headers = usize::from(file.is_merged() && file.sessions.len() > 1);
+        for session in file.sessions.iter().skip(headers) {
+            if !session.name.eq_ignore_ascii_case(KERNEL_SESSION) {
+                out.push(session);
+            }
+        }
+    }
+    out
 }
 
 pub(super) const ONE_SIDED: Rule = Rule {
@@ -154,18 +163,15 @@ fn one_sided(check: &mut Check<'_>) {
         (None, true) => "there is a rundown, but no event of the CLR runtime",
         _ => return,
     };
-    let managed = || {
-        facts
-            .machine
-            .processes()
-            .iter()
-            .filter(|process| process.is_managed())
-    };
-    let is_needless = managed().all(|process| facts.has_nothing_to_name(process));
+    let is_needless = facts
+        .machine
+        .processes()
+        .iter()
+        .all(|process| !process.is_managed() || facts.has_nothing_to_name(process));
     if !facts.is_joined() || resolves_everything(facts) || is_needless {
         return;
     }
-    check.find(message.to_owned()).unless_lost(None, None);
+    check.report(message.to_owned()).unless_lost(None, None);
 }
 
 /// Whether the trace has addresses and all of them resolve.
@@ -192,7 +198,7 @@ fn no_common_process(check: &mut Check<'_>) {
     if !are_unrelated(facts) {
         return;
     }
-    // Where all that the processes loaded was recorded, they need no rundown.
+    // Processes whose loads were all recorded need no rundown.
     let severity = if is_any_missing(check) {
         NO_COMMON_PROCESS.severity
     } else {
@@ -200,7 +206,7 @@ fn no_common_process(check: &mut Check<'_>) {
     };
     let message = "no process has both events of the runtime and a rundown";
     check
-        .find(message.to_owned())
+        .report(message.to_owned())
         .severity(severity)
         .unless_lost(None, None);
 }
@@ -213,21 +219,20 @@ pub(super) const NO_IMAGE_IDS: Rule = Rule {
     protocol: &["M1", "S7"],
     meaning: "The trace was not merged on its machine: native frames can be assigned to images, \
               but their symbols cannot be found on another machine.",
-    remedy: "Merge on the recorded machine (PerfView does it, too):",
+    remedy: "Merge on the recorded machine (PerfView also does it):",
     commands: &[MERGE_KERNEL],
     check: no_image_ids,
 };
 
 fn no_image_ids(check: &mut Check<'_>) {
     let facts = check.facts;
-    let hit = facts
-        .machine
-        .images()
+    let images = facts.machine.images();
+    let with_addresses = images
         .list()
         .iter()
-        .filter(|i| i.hits.iter().any(|&n| n > 0))
+        .filter(|image| image.hits.iter().any(|&hits| hits > 0))
         .count();
-    if hit == 0 || facts.machine.images().identities() > 0 {
+    if with_addresses == 0 || images.identities() > 0 {
         return;
     }
     let is_merged = facts.machine.files().iter().any(|file| file.is_merged());
@@ -238,7 +243,7 @@ fn no_image_ids(check: &mut Check<'_>) {
     };
     let message = format!(
         "addresses are in {} without an identity: {why}",
-        plural(hit as u64, "image", "images")
+        plural(with_addresses as u64, "image", "images")
     );
-    check.find(message);
+    check.report(message);
 }

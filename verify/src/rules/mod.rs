@@ -1,4 +1,4 @@
-//! The rules: each is one value with its texts, and its check stands below it.
+//! The rules. Each is a value with its texts, followed by its check.
 //!
 //! `docs/rules.md` is generated from these values ([`page`]), and `etlverify --explain` prints
 //! them.
@@ -30,7 +30,7 @@ pub(crate) use commands::{EXAMPLE_FILE, more_buffers};
 pub use page::rules_page;
 pub(crate) use subject::{Subject, loss_of, reports_loss};
 
-/// The check of a rule: what it looks at, and what it has found.
+/// The check of a rule, with all findings so far.
 pub(crate) struct Check<'a> {
     pub facts: &'a Facts,
     pub gates: &'a Gates,
@@ -40,8 +40,7 @@ pub(crate) struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    /// Everything that breaks a rule, in the order of the rules. `between` is called after each
-    /// rule.
+    /// Returns all findings, in the order of the rules. `between` is called after each rule.
     pub fn all<E>(
         facts: &'a Facts,
         gates: &'a Gates,
@@ -65,31 +64,30 @@ impl<'a> Check<'a> {
     }
 
     /// Adds a finding.
-    fn find(&mut self, message: String) -> Found<'_> {
+    fn report(&mut self, message: String) -> Found<'_> {
         let finding = Finding::new(self.rule.id, self.rule.severity, message);
-        let carried = Subject::of(self.rule.id).carried();
         Found {
             facts: self.facts,
             finding: self.findings.push_mut(finding),
-            carried,
+            missing: Subject::of(self.rule.id).event_origin(),
         }
     }
 
-    /// Adds a finding for each process with a count of something other than zero. It is undecided
-    /// if something was lost before the first one.
+    /// Adds a finding for each process with a count other than zero. It is undecided if something
+    /// was lost before the first counted event.
     fn each(&mut self, counted: fn(&Process) -> Counted, message: impl Fn(u64) -> String) {
         for process in self.facts.machine.processes() {
             let Counted { count, first } = counted(process);
             if count > 0 {
-                self.find(message(count))
-                    .of(process, first)
+                self.report(message(count))
+                    .about(process, first)
                     .unless_lost(None, first);
             }
         }
     }
 }
 
-/// A rule: what holds in a good trace, and what to do where it does not.
+/// A rule: what holds in a good trace, and what to do if it does not.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Rule {
@@ -101,11 +99,11 @@ pub struct Rule {
     pub severity: Severity,
     /// Where the rule comes from.
     pub source: &'static str,
-    /// The facts of `docs/protocol.md` that it rests on, by their ids.
+    /// Ids of facts in `docs/protocol.md` that prove it.
     pub protocol: &'static [&'static str],
-    /// What it means for the user when the rule is broken.
+    /// What a broken rule means for the user.
     pub meaning: &'static str,
-    /// What to do; ends in a colon where command lines follow.
+    /// What to do; ends in a colon if command lines follow.
     pub remedy: &'static str,
     /// Command lines that repair the trace or record a better one.
     pub commands: &'static [&'static str],
@@ -234,12 +232,12 @@ impl Rule {
     }
 }
 
-/// When a CLR started, unless other events show that it only stated what it is when a session
-/// requested its state.
+/// When a CLR started. `None` if earlier events show that its event is the answer to a session that
+/// requested its state, which is the same event.
 fn recorded_start(process: &Process, clr: &Clr) -> Option<Ticks> {
-    let first = process.clr_span().map(|span| span.first);
-    clr.started()
-        .filter(|at| first.is_some_and(|first| first >= *at))
+    let first_event = process.clr_span()?.first;
+    let started = clr.started()?;
+    (first_event >= started).then_some(started)
 }
 
 /// `1 module is`, `2 modules are`.

@@ -41,21 +41,23 @@ impl Rule {
     /// The rule as text for a terminal.
     #[must_use]
     pub fn explain(&self) -> String {
-        let part = |name: &str, text: &str| wrap(0, 9, &format!("{name:<9}{text}"));
         let mut lines = vec![
             format!("{} ({})\n", self.id, self.severity.name()),
             format!("{}\n", wrap(0, 0, self.statement)),
-            part("Meaning", self.meaning),
-            part("Remedy", self.remedy),
+            titled("Meaning", self.meaning),
+            titled("Remedy", self.remedy),
         ];
-        lines.extend(
-            self.commands
-                .iter()
-                .map(|command| format!("           {command}")),
-        );
-        lines.push(part("Source", &self.citation()));
+        for command in self.commands {
+            lines.push(format!("           {command}"));
+        }
+        lines.push(titled("Source", &self.citation()));
         lines.join("\n") + "\n"
     }
+}
+
+/// A paragraph in a column, with its title in the column before it.
+fn titled(title: &str, text: &str) -> String {
+    wrap(0, 9, &format!("{title:<9}{text}"))
 }
 
 #[derive(Template)]
@@ -109,8 +111,11 @@ fn remedy(rule: &Rule) -> String {
 
 /// Where a rule comes from, with links to the page on the protocol.
 fn source(rule: &Rule) -> String {
-    let link = |id: &&str| format!("[{id}](protocol.md#{})", id.to_ascii_lowercase());
-    let links: Vec<_> = rule.protocol.iter().map(link).collect();
+    let links: Vec<_> = rule
+        .protocol
+        .iter()
+        .map(|id| format!("[{id}](protocol.md#{})", id.to_ascii_lowercase()))
+        .collect();
     let colon = if links.is_empty() { "" } else { ": " };
     format!("{}{colon}{}", rule.source, links.join(", "))
 }

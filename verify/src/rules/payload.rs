@@ -8,15 +8,17 @@ use super::{Check, Rule, plural};
 use crate::checks::payload::EventId;
 use crate::finding::Severity;
 
-/// A finding for each kind of event.
+/// Adds a finding for each kind of event.
 fn each_event(check: &mut Check<'_>, events: &BTreeMap<EventId, Counted>, what: &str) {
-    for (&(provider, id, version), counted) in events {
+    for (event, counted) in events {
         let message = format!(
-            "{} of {} (id {id}, version {version}): {what}",
+            "{} of {} (id {}, version {}): {what}",
             plural(counted.count, "event", "events"),
-            check.facts.provider_name(provider)
+            check.facts.provider_name(event.provider),
+            event.id,
+            event.version
         );
-        check.find(message).at(counted.first);
+        check.report(message).at(counted.first);
     }
 }
 
@@ -65,7 +67,7 @@ pub(super) const WRONG_DESCRIPTOR: Rule = Rule {
     commands: &[],
     check: |check| {
         let events = &check.facts.payloads.descriptor;
-        let what = "level, opcode or keywords are not those of its manifest";
+        let what = "level, opcode or keywords differ from its manifest";
         each_event(check, events, what)
     },
 };

@@ -1,15 +1,18 @@
 //! Stacks: the events they belong to, and their length.
 
-use etl_format::Ticks;
 use std::collections::BTreeMap;
 
+use etl_analysis::machine::Counted;
+use etl_format::{Guid, Ticks};
 use etl_schema::clr::keyword::STACK;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use super::commands::{KERNEL, MERGE_KERNEL, RUNTIME_CLOCK, RUNTIME_STACKS, STOP_KERNEL};
 use super::kernel::{is_selection, may_be_ring};
 use super::{Check, Rule, plural};
+use crate::checks::Facts;
 use crate::checks::enablement::EnablementSource;
+use crate::checks::missing_stacks::{EventsWithoutStacks, Kind, StacksEnabledUntil};
 use crate::finding::Severity;
 
 pub(super) const UNDEFINED_KEY: Rule = Rule {
@@ -34,7 +37,7 @@ fn undefined_key(check: &mut Check<'_>) {
         "{} a key that the trace never defines",
         plural(count, "kernel stack has", "kernel stacks have")
     );
-    check.find(message).unless_lost(None, None);
+    check.report(message).unless_lost(None, None);
 }
 
 pub(super) const UNUSED_DEFINITION: Rule = Rule {
@@ -62,15 +65,14 @@ fn unused_definition(check: &mut Check<'_>) {
         plural(unused.count, "stack is", "stacks are")
     );
     check
-        .find(message)
+        .report(message)
         .at(unused.first)
         .unless_lost(None, unused.first);
 }
 
-/// Whether something is so rare among others that it may have a reason that the trace does not
-/// show.
-fn is_rare(count: u64, of: u64) -> bool {
-    count.saturating_mul(100) <= of
+/// Whether a part is so small that it may have a reason that the trace does not show.
+fn is_rare(part: u64, whole: u64) -> bool {
+    part.saturating_mul(100) <= whole
 }
 
 pub(super) const KERNEL_WITHOUT_EVENT: Rule = Rule {
@@ -86,24 +88,31 @@ pub(super) const KERNEL_WITHOUT_EVENT: Rule = Rule {
 };
 
 fn kernel_without_event(check: &mut Check<'_>) {
-    let walked = &check.facts.walked;
-    let (lost, all) = (walked.without_event, walked.stacks);
-    if is_rare(lost.count, all) || is_selection(check.facts) || may_be_ring(check.facts) {
+    let stacks = &check.facts.kernel_stacks;
+    let without = stacks.without_event;
+    if is_rare(without.count, stacks.stacks)
+        || is_selection(check.facts)
+        || may_be_ring(check.facts)
+    {
         return;
     }
     let message = format!(
         "{} to an event that is not in the trace",
-        plural(lost.count, "kernel stack belongs", "kernel stacks belong")
+        plural(
+            without.count,
+            "kernel stack belongs",
+            "kernel stacks belong"
+        )
     );
     check
-        .find(message)
-        .at(lost.first)
-        .unless_lost(None, lost.first);
+        .report(message)
+        .at(without.first)
+        .unless_lost(None, without.first);
 }
 
 pub(super) const KERNEL_MISSING: Rule = Rule {
     id: "stacks.kernel-missing",
-    statement: "Where the kernel's session walks the stacks of samples, it does so as long as it \
+    statement: "If the kernel's session walks the stacks of samples, it does so as long as it \
                 samples, on each processor.",
     severity: Severity::Warning,
     source: "the kernel's samples and its stack walking",
@@ -120,19 +129,23 @@ fn kernel_missing(check: &mut Check<'_>) {
     if is_selection(facts) || may_be_ring(facts) {
         return;
     }
-    let have = |samples, which| {
-        let samples = plural(samples, "sample", "samples");
-        format!("{samples} {which} have no stack, and nearly all others have one")
-    };
     if let Some(run) = facts.sampled_stacks.missing() {
-        let found = check.find(have(run.samples, "in a row".to_owned()));
-        found
+        let message = format!(
+            "{} in a row have no stack, and nearly all others have one",
+            plural(run.samples, "sample", "samples")
+        );
+        check
+            .report(message)
             .at(Some(run.from))
             .unless_lost(Some(run.from), Some(run.to));
     }
-    if let Some((processor, samples)) = facts.sampled_stacks.missing_on() {
-        let message = have(samples, format!("of processor {processor}"));
-        check.find(message).unless_lost(None, None);
+    if let Some(without) = facts.sampled_stacks.processor_without() {
+        let message = format!(
+            "{} of processor {} have no stack, and nearly all others have one",
+            plural(without.samples, "sample", "samples"),
+            without.processor
+        );
+        check.report(message).unless_lost(None, None);
     }
 }
 
@@ -143,8 +156,8 @@ pub(super) const WITHOUT_EVENT: Rule = Rule {
     source: "what the CLR logs",
     protocol: &["E9"],
     meaning: "Stacks have no event before them: the event was lost, or has the wrong thread id. A \
-              session that enables only StackKeyword, beside another session, records such stacks, \
-              too.",
+              session that enables only StackKeyword while another session runs also records such \
+              stacks.",
     remedy: "Enable the keywords of the events whose stacks you need, and use more buffers:",
     commands: &[RUNTIME_STACKS],
     check: without_event,
@@ -152,7 +165,8 @@ pub(super) const WITHOUT_EVENT: Rule = Rule {
 
 fn without_event(check: &mut Check<'_>) {
     let facts = check.facts;
-    let (unpaired, strayed) = (facts.stacks.unpaired, facts.stacks.strayed);
+    let unpaired = facts.stacks.unpaired;
+    let strayed = facts.stacks.strayed;
     let count = unpaired.count + strayed.count;
     if count == 0 {
         return;
@@ -162,12 +176,12 @@ fn without_event(check: &mut Check<'_>) {
         plural(count, "stack of the CLR has", "stacks of the CLR have")
     );
     let first = unpaired.first.into_iter().chain(strayed.first).min();
-    check.find(message).at(first).unless_lost(None, first);
+    check.report(message).at(first).unless_lost(None, first);
 }
 
 pub(super) const MISSING: Rule = Rule {
     id: "stacks.missing",
-    statement: "Where stacks are enabled, a stack on the same thread follows each event of the CLR \
+    statement: "If stacks are enabled, a stack on the same thread follows each event of the CLR \
                 that has one.",
     severity: Severity::Note,
     source: "what the CLR logs",
@@ -182,24 +196,13 @@ pub(super) const MISSING: Rule = Rule {
 
 fn missing(check: &mut Check<'_>) {
     let facts = check.facts;
-    // Until the provider's last event, if the user states that every session enabled stacks.
-    let all = [
-        (CLR_RUNTIME, facts.machine.runtime_span()),
-        (CLR_RUNDOWN, facts.machine.rundown_span()),
-    ]
-    .map(|(guid, span)| {
-        let mut of = facts.admission.of(guid).peekable();
-        of.peek()?;
-        let asks = of.all(|(e, with)| {
-            e.knowledge == EnablementSource::Declared && !e.limited && with.any & STACK != 0
-        });
-        span.filter(|_| asks).map(|span| span.last)
-    });
+    let enabled_until = stacks_enabled_until(facts);
     // A stack comes microseconds after its event.
-    let soon = i64::try_from(facts.machine.clock().frequency / 100).unwrap_or(i64::MAX);
-    let mut by_process: BTreeMap<usize, Vec<_>> = BTreeMap::new();
-    for ((process, kind), counted) in facts.stacks.missing(soon, all) {
-        by_process.entry(process).or_default().push((kind, counted));
+    let missing = facts.stacks.missing(facts.ticks_per_10_ms(), enabled_until);
+    let mut by_process: BTreeMap<usize, Vec<(Kind, Counted)>> = BTreeMap::new();
+    for (key, counted) in missing {
+        let kinds = by_process.entry(key.process).or_default();
+        kinds.push((key.kind, counted));
     }
     for (index, kinds) in by_process {
         let Some(process) = facts.machine.processes().get(index) else {
@@ -217,56 +220,82 @@ fn missing(check: &mut Check<'_>) {
             kinds.join(", ")
         );
         check
-            .find(message)
-            .of(process, first)
+            .report(message)
+            .about(process, first)
             .unless_lost(first, None);
     }
-    all_missing(check);
+    for events in facts.stacks.without_any() {
+        if events.counted.count >= MIN_EVENTS {
+            none_has_a_stack(check, &events, "");
+        }
+    }
+    for events in facts.stacks.at_ends() {
+        if events.counted.count >= MIN_IN_ROW {
+            none_has_a_stack(check, &events, " in a row");
+        }
+    }
 }
 
-/// Events from which on a process without any stack is no accident: the CLR cannot walk the stack
-/// of every thread.
+/// The time of each provider's last event, if the user states that every session enabled stacks.
+fn stacks_enabled_until(facts: &Facts) -> StacksEnabledUntil {
+    let mut until = StacksEnabledUntil::default();
+    if let Some(runtime) = facts.machine.runtime_span()
+        && declares_stacks(facts, CLR_RUNTIME)
+    {
+        until.runtime = Some(runtime.last);
+    }
+    if let Some(rundown) = facts.machine.rundown_span()
+        && declares_stacks(facts, CLR_RUNDOWN)
+    {
+        until.rundown = Some(rundown.last);
+    }
+    until
+}
+
+/// Whether the user states that all sessions enabled a provider with stacks.
+fn declares_stacks(facts: &Facts, provider: Guid) -> bool {
+    facts.admission.source(provider) == Some(EnablementSource::Declared)
+        && facts
+            .admission
+            .enablements(provider)
+            .all(|(enabled, with)| !enabled.is_limited && with.any & STACK != 0)
+}
+
+/// Fewer events without a stack may be an accident: the CLR cannot walk the stack of every thread.
 const MIN_EVENTS: u64 = 10;
 
 /// The same for events before the first stack of a process, and after the last one.
 const MIN_IN_ROW: u64 = 100;
 
-/// Processes without any stack, or without one at their beginning or end, although a session is
-/// known to have enabled them.
-fn all_missing(check: &mut Check<'_>) {
+/// Adds a finding for events of a process without any stack, if a session is known to have enabled
+/// stacks.
+fn none_has_a_stack(check: &mut Check<'_>, events: &EventsWithoutStacks, in_row: &str) {
     let facts = check.facts;
-    let enabled = [CLR_RUNTIME, CLR_RUNDOWN].map(|guid| {
-        let stacks = facts
-            .admission
-            .of(guid)
-            .filter(|(e, with)| !e.limited && (with.any == 0 || with.any & STACK != 0));
-        stacks.map(|(e, _)| e.at.unwrap_or(Ticks::MIN)).min()
-    });
-    let without = facts.stacks.without_any().map(|of| (of, "", MIN_EVENTS));
-    let at_ends = facts
-        .stacks
-        .at_ends()
-        .map(|of| (of, " in a row", MIN_IN_ROW));
-    for ((index, rundown, counted), in_row, least) in without.chain(at_ends) {
-        let Some(process) = facts.machine.processes().get(index) else {
-            continue;
-        };
-        let since = enabled.get(usize::from(rundown)).copied().flatten();
-        let is_enabled = since.is_some_and(|since| counted.first.is_some_and(|at| since <= at));
-        if !is_enabled || counted.count < least {
-            continue;
-        }
-        let message = format!(
-            "none of {}{in_row} of the process has a stack, although StackKeyword (0x40000000) was \
-             enabled",
-            plural(counted.count, "event", "events"),
-        );
-        let found = check
-            .find(message)
-            .of(process, counted.first)
-            .severity(Severity::Warning);
-        found.unless_lost(counted.first, None);
+    let counted = events.counted;
+    let Some(process) = facts.machine.processes().get(events.process) else {
+        return;
+    };
+    let with_stacks = facts
+        .admission
+        .enablements(events.provider.guid())
+        .filter(|(enabled, with)| !enabled.is_limited && (with.any == 0 || with.any & STACK != 0));
+    let since = with_stacks.map(|(enabled, _)| enabled.from.unwrap_or(Ticks::MIN));
+    let (Some(since), Some(first)) = (since.min(), counted.first) else {
+        return;
+    };
+    if since > first {
+        return;
     }
+    let message = format!(
+        "none of {}{in_row} of the process has a stack, although StackKeyword (0x40000000) was \
+         enabled",
+        plural(counted.count, "event", "events"),
+    );
+    let found = check
+        .report(message)
+        .about(process, counted.first)
+        .severity(Severity::Warning);
+    found.unless_lost(counted.first, None);
 }
 
 pub(super) const FRAME_COUNT: Rule = Rule {
@@ -283,7 +312,8 @@ pub(super) const FRAME_COUNT: Rule = Rule {
 
 fn frame_count(check: &mut Check<'_>) {
     let facts = check.facts;
-    let (short, long) = (facts.stacks.truncated, facts.stacks.overlong);
+    let short = facts.stacks.truncated;
+    let long = facts.stacks.overlong;
     if short.count + long.count == 0 {
         return;
     }
@@ -297,7 +327,7 @@ fn frame_count(check: &mut Check<'_>) {
         plural(long.count, "holds", "hold")
     );
     let first = short.first.into_iter().chain(long.first).min();
-    check.find(message).at(first);
+    check.report(message).at(first);
 }
 
 pub(super) const BEFORE_EVENT: Rule = Rule {
@@ -321,5 +351,5 @@ fn before_event(check: &mut Check<'_>) {
         "{} to an event that comes later",
         plural(early.count, "kernel stack belongs", "kernel stacks belong")
     );
-    check.find(message).at(early.first);
+    check.report(message).at(early.first);
 }

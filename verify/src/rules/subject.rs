@@ -1,4 +1,4 @@
-//! What rules look at, and whether a trace has any of it.
+//! The subjects of rules, and whether a trace has them.
 
 use etl_analysis::address::Origin;
 use etl_analysis::loss::LossKind;
@@ -6,14 +6,14 @@ use etl_analysis::machine::Process;
 
 use super::Rule;
 use crate::checks::Facts;
-use crate::checks::carried::Carried;
+use crate::checks::losses::EventOrigin;
 
-/// What a rule looks at. A rule without anything to look at is not applicable.
+/// The part of a trace that a rule checks. If a trace does not have it, the rule is not applicable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
     /// The files and their records.
     Files,
-    /// What sessions were enabled with.
+    /// Known enablements of providers.
     Enablements,
     /// Managed code.
     ManagedCode,
@@ -33,7 +33,8 @@ pub(crate) enum Subject {
     Activities,
 }
 
-/// Subjects of rules, and of families of rules. A rule's precedes its family's.
+/// Subjects of rules, and of families of rules. The subject of a rule precedes the subject of its
+/// family.
 const SUBJECTS: &[(&str, Subject)] = &[
     ("file", Subject::Files),
     ("filter.not-enabled", Subject::Enablements),
@@ -63,7 +64,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("payload", Subject::Files),
 ];
 
-/// Rules whose findings are losses, so that they leave the questions of other rules open.
+/// Rules whose findings are losses: the lost events might break other rules.
 const LOSSES: &[&str] = &[
     "file.unclosed",
     "file.events-lost",
@@ -77,7 +78,7 @@ pub(crate) fn reports_loss(rule: &str) -> bool {
     LOSSES.contains(&rule)
 }
 
-/// The kind of loss that the findings of a rule are about, where losses of this kind have times.
+/// The kind of loss that the findings of a rule are about, if losses of this kind have times.
 pub(crate) fn loss_of(rule: &str) -> Option<LossKind> {
     match rule {
         "file.damaged" => Some(LossKind::FileDamaged),
@@ -92,59 +93,50 @@ pub(crate) fn loss_of(rule: &str) -> Option<LossKind> {
 impl Subject {
     /// The subject of the rule with this id.
     pub fn of(rule: &str) -> Subject {
-        let of = |name: &str| {
-            SUBJECTS
-                .iter()
-                .find(|(known, _)| *known == name)
-                .map(|(_, s)| *s)
-        };
-        let family = || of(Rule::find(rule)?.family());
-        of(rule).or_else(family).unwrap_or(Subject::Files)
+        let family = Rule::find(rule).map_or("", Rule::family);
+        for name in [rule, family] {
+            if let Some((_, subject)) = SUBJECTS.iter().find(|(other, _)| *other == name) {
+                return *subject;
+            }
+        }
+        Subject::Files
     }
 
-    /// Whose events a finding misses.
-    pub fn carried(self) -> Carried {
+    /// The origin of the events that a finding misses.
+    pub fn event_origin(self) -> EventOrigin {
         match self {
             Subject::Enablements
             | Subject::ManagedCode
             | Subject::Rundowns
-            | Subject::ClrStacks => Carried::Clr,
-            Subject::KernelStacks | Subject::Kernel => Carried::Kernel,
+            | Subject::ClrStacks => EventOrigin::Clr,
+            Subject::KernelStacks | Subject::Kernel => EventOrigin::Kernel,
             Subject::Files | Subject::Addresses | Subject::Parts | Subject::Activities => {
-                Carried::Any
+                EventOrigin::Any
             }
         }
     }
 
     /// Whether a trace has it.
     pub fn is_in(self, facts: &Facts) -> bool {
-        let any = |of: fn(&Process) -> bool| facts.machine.processes().iter().any(of);
-        let stacks = |origin| {
-            facts
-                .machine
-                .processes()
-                .iter()
-                .any(|p| has_stacks(p, origin))
-        };
         match self {
             Subject::Files => true,
             Subject::Enablements => facts.admission.enabled.iter().any(|e| e.with.is_some()),
-            Subject::ManagedCode => any(Process::is_managed),
+            Subject::ManagedCode => facts.machine.processes().iter().any(Process::is_managed),
             Subject::Rundowns => facts.has_rundown(),
             Subject::Addresses => facts.machine.tallies().iter().any(|tally| tally.frames > 0),
             Subject::Parts => facts.is_joined(),
-            Subject::ClrStacks => stacks(Origin::ClrStack),
-            Subject::KernelStacks => stacks(Origin::KernelStack),
+            Subject::ClrStacks => has_stacks(facts, Origin::ClrStack),
+            Subject::KernelStacks => has_stacks(facts, Origin::KernelStack),
             Subject::Kernel => {
-                let is_kernel =
-                    facts.machine.census().processes > 0 || facts.sampling.asked.is_some();
-                is_kernel || facts.sampling.last().is_some()
+                facts.machine.census().processes > 0
+                    || facts.sampling.requested.is_some()
+                    || facts.sampling.last().is_some()
             }
             Subject::Activities => facts.activities.any(),
         }
     }
 
-    /// What a trace without it has none of.
+    /// Why a rule is not applicable to a trace without it.
     pub fn absence(self) -> &'static str {
         match self {
             Subject::Files => "no file",
@@ -161,9 +153,13 @@ impl Subject {
     }
 }
 
-fn has_stacks(process: &Process, origin: Origin) -> bool {
-    let mut tallies = Origin::ALL.into_iter().zip(process.tallies());
-    tallies.any(|(of, tally)| of == origin && tally.stacks > 0)
+/// Whether a process has stacks of an origin.
+fn has_stacks(facts: &Facts, origin: Origin) -> bool {
+    facts.machine.processes().iter().any(|process| {
+        let tallies = process.tallies();
+        let tally = tallies.get(origin as usize);
+        tally.is_some_and(|tally| tally.stacks > 0)
+    })
 }
 
 #[cfg(test)]

@@ -111,10 +111,13 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     } else {
         Detail::Methods
     };
-    let options = ProfileOptions::new()
-        .by_thread(args.group_by == GroupBy::Thread)
-        .idle(args.idle)
-        .detail(detail);
+    let mut options = ProfileOptions::new().detail(detail);
+    if args.group_by == GroupBy::Thread {
+        options = options.by_thread();
+    }
+    if args.idle {
+        options = options.with_idle();
+    }
     let Profiled {
         analyzed,
         mut profile,

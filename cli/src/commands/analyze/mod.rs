@@ -43,8 +43,8 @@ enum Kind {
     /// A recording on one screen: processes, hottest methods, collections, bytes, losses.
     #[command(after_help = SUMMARY_HELP, mut_arg("thread", hidden))]
     Summary(summary::Args),
-    /// The time of processors: samples by method, module, thread or process, call trees, callers and
-    /// callees.
+    /// The time of processors: samples by method, module, thread or process, call trees, callers
+    /// and callees.
     Cpu(cpu::Args),
     /// Garbage collections: generation, reason, pauses, sizes of the heap.
     #[command(after_help = GC_HELP)]

@@ -54,10 +54,11 @@ impl StackArgs {
         observer: impl FnOnce(TimeRange) -> O,
         costs: impl FnOnce(&mut O) -> &mut StackCosts,
     ) -> Result<Profiled<O>, Failure> {
-        let options = ProfileOptions::new()
-            // The idle process waits for nothing, but ends waits in interrupts.
-            .idle(true)
-            .by_thread(self.group_by == Some(GroupBy::Thread));
+        // The idle process waits for nothing, but ends waits in interrupts.
+        let mut options = ProfileOptions::new().with_idle();
+        if self.group_by == Some(GroupBy::Thread) {
+            options = options.by_thread();
+        }
         let mut profiled = profile(
             recording,
             &recording.files,

@@ -80,8 +80,8 @@ pub(crate) struct Args {
     /// of volumes. With --file-order, the trace is then read only once
     #[arg(long, conflicts_with = "resolve")]
     no_names: bool,
-    /// Name the code at addresses: a method of a module, or an image; with --symbols the function in
-    /// the image
+    /// Name the code at addresses: a method of a module, or an image; with --symbols the function
+    /// in the image
     #[arg(long)]
     resolve: bool,
     #[command(flatten)]

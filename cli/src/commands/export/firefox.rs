@@ -52,7 +52,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         .recording
         .analyze(|range| (Collector::new(store).within(range), symbols.maps()))?;
     let (collector, maps) = &analyzed.observer;
-    let options = ProfileOptions::new().idle(args.idle);
+    let mut options = ProfileOptions::new();
+    if args.idle {
+        options = options.with_idle();
+    }
     let options = profile::select(&args.recording, &analyzed, options);
     let options = symbols.apply(options, maps.as_ref());
     let profile = FirefoxProfile::new(collector, &analyzed.machine, options);

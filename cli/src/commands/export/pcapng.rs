@@ -109,22 +109,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         traces.push(trace);
     }
     let timeline = timeline(&traces);
-    let mut interfaces = Interfaces::new();
-    let mut decoders = Vec::new();
-    for (file, (trace, name)) in traces.iter_mut().zip(&names).enumerate() {
-        let mut decoder = EventDecoder::new(timeline.clock_of(file), args.schemas.store()?);
-        find_interfaces(trace, &mut decoder, &mut interfaces)
-            .map_err(|error| Failure::trace(name, &error))?;
-        decoders.push(decoder);
-    }
-    if interfaces.is_empty() && !args.events {
-        return Err(
-            Failure::new(names.join(", "), "no packets are in the trace").hint(
-                "record them with `netsh trace start capture=yes` or `pktmon start --capture`; \
-             --events writes the other events",
-            ),
-        );
-    }
+    let FirstPass {
+        interfaces,
+        decoders,
+    } = first_pass(args, &timeline, &mut traces, &names)?;
     let mut progress = Progress::of_traces(&traces);
     let mut readers = Vec::new();
     for ((trace, decoder), name) in traces.iter_mut().zip(decoders).zip(&names) {
@@ -203,6 +191,41 @@ fn timeline<S: Source>(traces: &[Trace<S>]) -> Timeline {
         clocks.push(MachineClock { machine, clock });
     }
     Timeline::of_machines(&clocks)
+}
+
+/// The results of the first pass.
+struct FirstPass {
+    interfaces: Interfaces,
+    /// A decoder for each trace, which has learned all its schemas.
+    decoders: Vec<EventDecoder<'static>>,
+}
+
+fn first_pass<S: Source>(
+    args: &Args,
+    timeline: &Timeline,
+    traces: &mut [Trace<S>],
+    names: &[String],
+) -> Result<FirstPass, Failure> {
+    let mut interfaces = Interfaces::new();
+    let mut decoders = Vec::new();
+    for (file, (trace, name)) in traces.iter_mut().zip(names).enumerate() {
+        let mut decoder = EventDecoder::new(timeline.clock_of(file), args.schemas.store()?);
+        find_interfaces(trace, &mut decoder, &mut interfaces)
+            .map_err(|error| Failure::trace(name, &error))?;
+        decoders.push(decoder);
+    }
+    if interfaces.is_empty() && !args.events {
+        return Err(
+            Failure::new(names.join(", "), "no packets are in the trace").hint(
+                "record them with `netsh trace start capture=yes` or `pktmon start --capture`; \
+             --events writes the other events",
+            ),
+        );
+    }
+    Ok(FirstPass {
+        interfaces,
+        decoders,
+    })
 }
 
 /// Finds the places of packets in a pass of its own: the events that name them often come last.

@@ -72,7 +72,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         {
             selection = selection.processes(lives, first_threads);
         }
-        let perfetto = Perfetto::new(out, Spool(spool), store, selection).idle(args.idle);
+        let mut perfetto = Perfetto::new(out, Spool(spool), store, selection);
+        if args.idle {
+            perfetto = perfetto.with_idle();
+        }
         (perfetto, symbols.maps())
     })?;
     let options = symbols.apply(ProfileOptions::new(), maps.as_ref());

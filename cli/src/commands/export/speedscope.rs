@@ -11,8 +11,8 @@ use crate::error::Failure;
 use crate::profile;
 
 pub(super) fn run(args: &StackArgs) -> Result<Outcome, Failure> {
-    let by_thread = ProfileOptions::new().by_thread(true);
-    let samples = SampleCollector::new().keep_samples(true);
+    let by_thread = ProfileOptions::new().by_thread();
+    let samples = SampleCollector::new().keep_samples();
     let activities = Activities::new(SchemaStore::default());
     let export = args.samples.collect(samples, by_thread, activities)?;
     let analyzed = &export.profiled.analyzed;
@@ -20,7 +20,10 @@ pub(super) fn run(args: &StackArgs) -> Result<Outcome, Failure> {
     if activities.list().is_empty() {
         export.ensure_samples()?;
     }
-    let options = ProfileOptions::new().idle(args.samples.idle);
+    let mut options = ProfileOptions::new();
+    if args.samples.idle {
+        options = options.with_idle();
+    }
     let options = profile::select(&args.samples.recording, analyzed, options);
     let unit = args.unit(Weight::Time);
     let title = export.title();

@@ -58,8 +58,8 @@ pub(super) struct ParquetArgs {
     format: ReportFormat,
     #[command(flatten)]
     processes: ProcessArgs,
-    /// Select events at or after TIME: seconds since the start (1.5), a duration since then (250ms),
-    /// or UTC (2020-07-29T00:07:01Z)
+    /// Select events at or after TIME: seconds since the start (1.5), a duration since then
+    /// (250ms), or UTC (2020-07-29T00:07:01Z)
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     from: Option<String>,
     /// Select events before TIME

@@ -73,8 +73,8 @@ pub(crate) struct Args {
     /// Set a parameter of the script; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     set: Vec<Setting>,
-    /// Check the traces with etlverify and print its report; the inputs of a merge, or the parts of a
-    /// session, are checked as one recording
+    /// Check the traces with etlverify and print its report; the inputs of a merge, or the parts of
+    /// a session, are checked as one recording
     #[arg(long, conflicts_with_all = ["check", "timeline"])]
     verify: bool,
     /// Only check the script for errors

@@ -18,8 +18,8 @@ const OPTION: &str = "--write-baseline";
 pub(super) struct NewBaseline(Sink);
 
 impl NewBaseline {
-    /// Opens the file. It only replaces an earlier baseline, and none of the files that are read: if
-    /// the user forgets its name, the option takes the name of a trace.
+    /// Opens the file. It only replaces an earlier baseline, and none of the files that are read:
+    /// if the user forgets its name, the option takes the name of a trace.
     ///
     /// # Errors
     /// If it is another file, or cannot be created.

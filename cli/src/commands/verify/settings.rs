@@ -24,13 +24,17 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn verifier(&self) -> Verifier<'static> {
-        Verifier::new()
+        let verifier = Verifier::new()
             .policy(self.config.policy.clone())
             .enabled(self.config.enabled.iter().cloned())
             .threads(self.threads)
             .tables(self.tables)
-            .processes(self.processes.clone())
-            .stale(self.stale)
+            .processes(self.processes.clone());
+        if self.stale {
+            verifier.with_stale_records()
+        } else {
+            verifier
+        }
     }
 }
 

@@ -73,8 +73,8 @@ impl EventHeader {
         })
     }
 
-    /// Whether the payload has the layout of the provider's manifest: the record is not a string and
-    /// has no extended items, which could contain another schema.
+    /// Whether the payload has the layout of the provider's manifest: the record is not a string
+    /// and has no extended items, which could contain another schema.
     #[inline]
     #[must_use]
     pub fn has_manifest_layout(&self) -> bool {

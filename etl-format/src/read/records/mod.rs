@@ -391,7 +391,8 @@ impl<S: Source> Records<S> {
         }
         let previous = core::mem::replace(&mut self.current, NO_RUN);
         match key {
-            // One step for both: the run that is due leaves the heap, and the previous one joins it.
+            // One step for both: the run that is due leaves the heap, and the previous one joins
+            // it.
             Some(key) => {
                 let mut due = Due {
                     key,
@@ -611,10 +612,10 @@ impl<S: Source> Records<S> {
         self.report
     }
 
-    /// The ranges that could not be read. At the end of the trace they are complete and in the order
-    /// of the file, for every order of reading, and include [`super::Trace::damage`]. Before that,
-    /// the counts of records are not set, and faults in buffers that are being read are missing.
-    /// Empty in [`Mode::Strict`].
+    /// The ranges that could not be read. At the end of the trace they are complete and in the
+    /// order of the file, for every order of reading, and include [`super::Trace::damage`]. Before
+    /// that, the counts of records are not set, and faults in buffers that are being read are
+    /// missing. Empty in [`Mode::Strict`].
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         match &self.walker {

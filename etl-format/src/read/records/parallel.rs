@@ -52,10 +52,10 @@ impl<S: Source> Records<S> {
     /// Calls `work` with this reader, while other threads decompress buffers ahead of it. This
     /// allows loops that [`Records::for_each`] does not.
     ///
-    /// With one thread, or few compressed buffers, no thread is started: sending a buffer to another
-    /// thread costs more than decoding a buffer that is not compressed. Each thread has up to 16
-    /// buffers in memory that [`Records::report`] does not count. Records, damage and report are the
-    /// same for any number of threads.
+    /// With one thread, or few compressed buffers, no thread is started: sending a buffer to
+    /// another thread costs more than decoding a buffer that is not compressed. Each thread has up
+    /// to 16 buffers in memory that [`Records::report`] does not count. Records, damage and report
+    /// are the same for any number of threads.
     pub fn parallel<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let others = self.threads.saturating_sub(1);
         if others == 0 || self.prefetcher.is_some() || !self.is_worth_threads() {
@@ -75,8 +75,8 @@ impl<S: Source> Records<S> {
     /// is waiting, the second thread decodes buffers for the reader. Additional threads decompress.
     ///
     /// # Errors
-    /// As [`Records::next_record`]. Records before the error are processed, unless the memory budget
-    /// is exceeded.
+    /// As [`Records::next_record`]. Records before the error are processed, unless the memory
+    /// budget is exceeded.
     pub fn pipeline<T: Default + Send>(
         &mut self,
         collect: impl FnMut(&Record<'_>, &mut T) -> bool,

@@ -24,9 +24,9 @@ impl Rank {
     }
 }
 
-/// The sort key of the merge as one number, because the merge compares keys more often than anything
-/// else: timestamp, then rank (a trace has far fewer than 2³¹ streams). If both are the same, a
-/// buffer that must be opened comes before records.
+/// The sort key of the merge as one number, because the merge compares keys more often than
+/// anything else: timestamp, then rank (a trace has far fewer than 2³¹ streams). If both are the
+/// same, a buffer that must be opened comes before records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MergeKey(u128);
 
@@ -52,8 +52,8 @@ impl MergeKey {
     }
 }
 
-/// An item of the merge's heap, which has the smallest key on top: the next buffer of a stream, or a
-/// run that is open.
+/// An item of the merge's heap, which has the smallest key on top: the next buffer of a stream, or
+/// a run that is open.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Due {
     pub key: MergeKey,

@@ -105,8 +105,8 @@ struct Precision {
     frequency: u64,
 }
 
-/// The kinds of clocks, the best last. The frequency of the cycle counter is not stated exactly, and
-/// system time is coarse.
+/// The kinds of clocks, the best last. The frequency of the cycle counter is not stated exactly,
+/// and system time is coarse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ClockKind {
     Unrelatable,

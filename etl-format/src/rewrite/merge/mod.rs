@@ -11,9 +11,9 @@
 //!   mergers do. Buffers between files are counted if all inputs fit into the memory.
 //! * Records go into buffers of their processor, in time order over all inputs. Records with the
 //!   same timestamp on one processor come in the order of the inputs.
-//! * Loss flags are on the buffers with the records of the same time. If an input counts lost events
-//!   and flags no buffer for them, no buffer of the merged trace is flagged with lost events: events
-//!   may be missing anywhere.
+//! * Loss flags are on the buffers with the records of the same time. If an input counts lost
+//!   events and flags no buffer for them, no buffer of the merged trace is flagged with lost
+//!   events: events may be missing anywhere.
 //! * Records without their own timestamp keep the timestamp that readers return. For this a WPP
 //!   message may receive a timestamp.
 //! * The inputs' header events are omitted. The other records of their buffers 0 (group masks,
@@ -82,8 +82,8 @@ use gaps::Gaps;
 use inputs::{Input, Inputs};
 use plan::{Losses, Plan};
 
-/// Bytes of the buffers of a merged trace. A record has at most 64 KB, so that it fits into a buffer
-/// of twice the size.
+/// Bytes of the buffers of a merged trace. A record has at most 64 KB, so that it fits into a
+/// buffer of twice the size.
 const BUFFER: u32 = 0x1_0000;
 
 /// The largest number of processors that a header may state.

@@ -11,10 +11,11 @@ use super::inputs::Input;
 use super::{MergeReport, MergedInput, Merger, Plan};
 
 impl Merger<'_> {
-    /// Merges the inputs in as many passes as [`Merger::max_memory`] requires. The inputs are halved
-    /// until the buffers of a part fit into the memory; `temporary` creates the file for each part.
-    /// Records with equal timestamps keep the order of their inputs, because each part contains
-    /// consecutive inputs. The first pass converts all timestamps to the clock of the merged trace.
+    /// Merges the inputs in as many passes as [`Merger::max_memory`] requires. The inputs are
+    /// halved until the buffers of a part fit into the memory; `temporary` creates the file for
+    /// each part. Records with equal timestamps keep the order of their inputs, because each part
+    /// contains consecutive inputs. The first pass converts all timestamps to the clock of the
+    /// merged trace.
     ///
     /// [`Merger::on_record`] is called once for each record of the inputs, in the first pass.
     ///

@@ -30,15 +30,15 @@ pub trait Record {
     /// Appends the record to `out`, without alignment padding.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Unwritable`] if the format cannot express the record, for example because
-    /// it is longer than 65535 bytes; then `out` is unchanged.
+    /// [`crate::ErrorKind::Unwritable`] if the format cannot express the record, for example
+    /// because it is longer than 65535 bytes; then `out` is unchanged.
     fn encode(&self, out: &mut Vec<u8>) -> Result<()>;
 
     /// The record's own raw timestamp, if it has one.
     fn timestamp(&self) -> Option<Ticks>;
 
-    /// The timestamp that a reader should return for the record: its own timestamp, or the timestamp
-    /// that it was read with. `None` for the timestamp of the record before it.
+    /// The timestamp that a reader should return for the record: its own timestamp, or the
+    /// timestamp that it was read with. `None` for the timestamp of the record before it.
     fn effective_timestamp(&self) -> Option<Ticks> {
         self.timestamp()
     }

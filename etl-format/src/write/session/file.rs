@@ -60,10 +60,8 @@ impl<O: Output> Session<O> {
         align(&mut out);
         let used = to_u32(used)?;
         // The state of buffer 0 is the compression format.
-        let format = match &self.packing {
-            Some(packing) => Some(BufferState(packing.compressor().format().0.into())),
-            None => None,
-        };
+        let packing = self.packing.as_ref();
+        let format = packing.map(|packing| BufferState(packing.compressor().format().0.into()));
         let mut header = BufferHeader {
             buffer_size: to_u32(stored)?,
             saved_offset: used,

@@ -61,7 +61,8 @@ pub struct SessionSummary {
 /// * NEWFILE: at the maximum size, the next file begins with a header buffer of its own; sequence
 ///   numbers continue.
 /// * Otherwise buffers are lost, and counted, when a file has its maximum size.
-/// * PREALLOCATE: the file has its maximum size from the start, with zeros at its end, which Windows
+/// * PREALLOCATE: the file has its maximum size from the start, with zeros at its end, which
+///   Windows
 ///   removes when the session is stopped.
 /// * NO_PER_PROCESSOR_BUFFERING: one buffer for all processors.
 ///
@@ -221,7 +222,8 @@ impl<O: Output> Session<O> {
             },
             config,
         };
-        // The counts continue the counts of the file that is appended to, or of a relogger's source.
+        // The counts continue the counts of the file that is appended to, or of a relogger's
+        // source.
         let header = &session.config.header;
         session.summary.events_lost = header.events_lost.into();
         session.summary.buffers_lost = header.buffers_lost.into();
@@ -455,8 +457,8 @@ impl<O: Output> Session<O> {
     }
 
     /// Begins a buffer with the processor's next record, and copies the loss flags of the buffer
-    /// from which the record comes. The header counts these losses already. If events were lost, all
-    /// buffers of the processor are flagged until [`Session::end_losses`].
+    /// from which the record comes. The header counts these losses already. If events were lost,
+    /// all buffers of the processor are flagged until [`Session::end_losses`].
     ///
     /// # Errors
     /// If the header counts fewer processors.
@@ -548,8 +550,8 @@ impl<O: Output> Session<O> {
         })
     }
 
-    /// Ends the session as a crash does: flushed buffers are in the file, sealed and current buffers
-    /// are not, the last buffer has no flush marker, and the header is not completed.
+    /// Ends the session as a crash does: flushed buffers are in the file, sealed and current
+    /// buffers are not, the last buffer has no flush marker, and the header is not completed.
     ///
     /// # Errors
     /// Errors of the output.
@@ -587,7 +589,8 @@ impl<O: Output> Session<O> {
     }
 
     /// At the end of a session of a relogger, handles the loss flags for which no further record is
-    /// written: the last buffer of the processor is flagged, or the header counts at least one loss.
+    /// written: the last buffer of the processor is flagged, or the header counts at least one
+    /// loss.
     fn settle_losses(&mut self) {
         let mut without_buffer = BufferFlags(0);
         for lane in &mut self.lanes {

@@ -1,5 +1,5 @@
-//! The classic table against the known facts about the kernel's events: which types there are, and how
-//! long they are.
+//! The classic table against the known facts about the kernel's events: which types there are, and
+//! how long they are.
 
 use crate::model::Identity;
 use crate::tables::Registry;

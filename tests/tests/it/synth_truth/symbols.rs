@@ -20,7 +20,7 @@ use crate::simulated::{Simulated, corpus, simulate, timestamp};
 fn read(file: &[u8]) -> Machine {
     let mut recording = Recording::open([(file, "")]).unwrap();
     Analysis::new()
-        .names(true)
+        .with_names()
         .run(&mut recording, &mut ())
         .unwrap()
 }

@@ -2,7 +2,7 @@
 
 use etl_format::read::Note;
 
-use super::{each_file, each_note, find};
+use super::{each_file, each_note, report_in_file};
 use crate::finding::Severity;
 use crate::rules::commands::{MERGE, REPAIR};
 use crate::rules::{Check, Rule};
@@ -27,12 +27,13 @@ fn damaged(check: &mut Check<'_>) {
             let offset = range.damage.range.start;
             let fault = &range.damage.error.kind;
             let message = format!("the file is damaged at offset {offset:#x}: {fault}");
-            find(check, file, message).in_file(&file.name, offset, range.processor);
+            let found = report_in_file(check, file, message);
+            found.in_file(&file.name, offset, range.processor);
         }
         if !file.header.is_known() {
             let message = "the header event is lost: session, system and clock are unknown; times \
                            count from the first record, at an assumed 10 MHz";
-            find(check, file, message.to_owned()).in_file(&file.name, 0, None);
+            report_in_file(check, file, message.to_owned()).in_file(&file.name, 0, None);
         }
     }
 }
@@ -49,13 +50,12 @@ pub(in crate::rules) const DUPLICATE_SEQUENCE: Rule = Rule {
              appending one to the other:",
     commands: &[MERGE],
     check: |check| {
-        let is_one = |note: &Note| {
+        each_note(check, |note| {
             matches!(
                 note,
                 Note::SequenceTwice { .. } | Note::SequenceWrong { .. }
             )
-        };
-        each_note(check, is_one, |_| false, Note::to_string)
+        })
     },
 };
 
@@ -73,8 +73,10 @@ pub(in crate::rules) const OUT_OF_ORDER: Rule = Rule {
 };
 
 fn out_of_order(check: &mut Check<'_>) {
-    each_file(check, |file| {
-        let count = file.disordered;
-        (count > 0).then(|| format!("{count} buffers hold records that are not in time order"))
+    each_file(check, |file| match file.disordered {
+        0 => None,
+        count => Some(format!(
+            "{count} buffers hold records that are not in time order"
+        )),
     })
 }

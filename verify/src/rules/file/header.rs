@@ -18,13 +18,10 @@ pub(in crate::rules) const UNCLOSED: Rule = Rule {
     protocol: &[],
     meaning: "The machine or the session crashed, or the file was copied while the session ran: \
               the last events are missing.",
-    remedy: "Stop the session by its name before you copy the file (logman stop NAME -ets does it, \
-             too). If the machine is gone, close the file:",
+    remedy: "Stop the session by its name before you copy the file (logman stop NAME -ets also \
+             does it). If the machine is gone, close the file:",
     commands: &[STOP_RUNTIME, REPAIR],
-    check: |check| {
-        let is_one = |note: &Note| matches!(note, Note::Unclosed);
-        each_note(check, is_one, |_| false, Note::to_string)
-    },
+    check: |check| each_note(check, |note| matches!(note, Note::Unclosed)),
 };
 
 pub(in crate::rules) const BUFFER_COUNT: Rule = Rule {
@@ -37,10 +34,7 @@ pub(in crate::rules) const BUFFER_COUNT: Rule = Rule {
     remedy: "Read the other findings about the file first. If it was cut, the intact records can \
              be saved as a valid file:",
     commands: &[REPAIR],
-    check: |check| {
-        let is_one = |note: &Note| matches!(note, Note::BufferCount { .. });
-        each_note(check, is_one, |_| false, Note::to_string)
-    },
+    check: |check| each_note(check, |note| matches!(note, Note::BufferCount { .. })),
 };
 
 pub(in crate::rules) const OUTSIDE_SESSION: Rule = Rule {
@@ -57,52 +51,53 @@ pub(in crate::rules) const OUTSIDE_SESSION: Rule = Rule {
     check: outside_session,
 };
 
-/// A day.
+/// A day, in 100 ns.
 const DAY: i64 = 86_400 * FILETIME_PER_SECOND;
 
 /// How far records may be outside of the session's time: the rundown of a merge takes seconds.
 const GRACE: i64 = 60 * FILETIME_PER_SECOND;
 
-/// How long after the session's end a sample may be: the session that states it may have ended
+/// How long after the session's end a sample may be: the session that states the end may have ended
 /// before the kernel's.
 const SAMPLE_GRACE: i64 = 5 * FILETIME_PER_SECOND;
 
 fn outside_session(check: &mut Check<'_>) {
     let facts = check.facts;
-    // With several files the span is not known for each.
-    let ([file], Some(span)) = (facts.machine.files(), facts.machine.span()) else {
+    // With several files the span of each is not known.
+    let [file] = facts.machine.files() else {
         return;
     };
-    let (first, last) = (
-        facts.machine.clock().time(span.first).get(),
-        facts.machine.clock().time(span.last).get(),
-    );
-    let header = &file.header;
-    if first < header.start_time.get().saturating_sub(GRACE) {
-        let seconds = header.start_time.get().saturating_sub(first) / FILETIME_PER_SECOND;
+    let Some(span) = facts.machine.span() else {
+        return;
+    };
+    let clock = facts.machine.clock();
+    let start = file.header.start_time.get();
+    let end = file.header.end_time.get();
+    let before_start = start.saturating_sub(clock.time(span.first).get());
+    if before_start > GRACE {
+        let seconds = before_start / FILETIME_PER_SECOND;
         let message = format!("the first record is {seconds} s before the session's start");
-        check.find(message);
+        check.report(message);
     }
-    if header.end_time > header.start_time && last > header.end_time.get().saturating_add(GRACE) {
-        let seconds = last.saturating_sub(header.end_time.get()) / FILETIME_PER_SECOND;
-        let message = format!("the last record is {seconds} s after the session's end");
-        check.find(message);
+    if end <= start {
         return;
     }
-    // A merge adds no samples.
+    let after_end = clock.time(span.last).get().saturating_sub(end);
+    if after_end > GRACE {
+        let seconds = after_end / FILETIME_PER_SECOND;
+        let message = format!("the last record is {seconds} s after the session's end");
+        check.report(message);
+        return;
+    }
+    // Later records may come from a merge, but a merge adds no samples.
     let Some(sample) = facts.sampling.last() else {
         return;
     };
-    let after = facts
-        .machine
-        .clock()
-        .time(sample)
-        .get()
-        .saturating_sub(header.end_time.get());
-    if header.end_time > header.start_time && after > SAMPLE_GRACE {
-        let seconds = after / FILETIME_PER_SECOND;
+    let after_end = clock.time(sample).get().saturating_sub(end);
+    if after_end > SAMPLE_GRACE {
+        let seconds = after_end / FILETIME_PER_SECOND;
         let message = format!("the last sample is {seconds} s after the session's end");
-        check.find(message).at(Some(sample));
+        check.report(message).at(Some(sample));
     }
 }
 
@@ -121,13 +116,11 @@ pub(in crate::rules) const PROCESSOR_COUNT: Rule = Rule {
 
 fn processor_count(check: &mut Check<'_>) {
     each_file(check, |file| {
+        let processor = file.beyond_processors?;
         let stated = file.header.processors;
-        let message = |processor| {
-            format!(
-                "a buffer belongs to processor {processor}, the header counts {stated} processors"
-            )
-        };
-        file.beyond_processors.map(message)
+        Some(format!(
+            "a buffer belongs to processor {processor}, the header counts {stated} processors"
+        ))
     })
 }
 
@@ -142,10 +135,7 @@ pub(in crate::rules) const POINTER_SIZE: Rule = Rule {
     remedy: "Nothing for the records of Windows' providers, which state their size. Otherwise use the \
              file that the session wrote.",
     commands: &[],
-    check: |check| {
-        let is_one = |note: &Note| matches!(note, Note::PointerSize { .. });
-        each_note(check, is_one, |_| false, Note::to_string)
-    },
+    check: |check| each_note(check, |note| matches!(note, Note::PointerSize { .. })),
 };
 
 pub(in crate::rules) const CLOCK: Rule = Rule {

@@ -6,7 +6,7 @@ use etl_analysis::machine::Counted;
 use etl_format::Ticks;
 use etl_format::read::{Note, Weight};
 
-use super::{each_note, find, locate};
+use super::{locate, report_in_file};
 use crate::finding::Severity;
 use crate::rules::commands::{RECORDING, RUNTIME_DISK, RUNTIME_LARGE};
 use crate::rules::{Check, Rule, plural};
@@ -17,55 +17,81 @@ pub(in crate::rules) const EVENTS_LOST: Rule = Rule {
     severity: Severity::Warning,
     source: "the count in the header event, the flags of the buffers, and records about losses",
     protocol: &[],
-    meaning: "Events were dropped because no buffer was free. Whatever is missing from the trace \
-              may be among them.",
+    meaning: "Events were dropped because no buffer was free. Any event that is missing from the \
+              trace may be among them.",
     remedy: "Record again with more and larger buffers:",
     commands: &[RUNTIME_LARGE],
     check: events_lost,
 };
 
+/// How notes of the reader show a loss.
+struct LossNotes {
+    /// Whether a note has the count of a file's header.
+    is_count: fn(&Note) -> bool,
+    /// Whether a note is about a buffer with a flag.
+    is_flag: fn(&Note) -> bool,
+    /// What the flag means.
+    flag_meaning: &'static str,
+}
+
 fn events_lost(check: &mut Check<'_>) {
-    let is_flag = |note: &Note| matches!(note, Note::EventsLostInBuffer { .. });
-    let is_count = |note: &Note| matches!(note, Note::EventsLost(_));
-    each_note(check, is_count, is_flag, Note::to_string);
-    flagged(
-        check,
-        is_count,
-        is_flag,
-        "that events were lost while filling",
-    );
+    let notes = LossNotes {
+        is_count: |note| matches!(note, Note::EventsLost(_)),
+        is_flag: |note| matches!(note, Note::EventsLostInBuffer { .. }),
+        flag_meaning: "that events were lost while filling",
+    };
+    counted(check, &notes);
+    flagged(check, &notes);
     recorded(check, |records| records.events, "events");
 }
 
 /// Adds a finding for records that say that something was lost.
-fn recorded(check: &mut Check<'_>, of: fn(&LossRecords) -> Counted, what: &str) {
+fn recorded(check: &mut Check<'_>, counted: fn(&LossRecords) -> Counted, what: &str) {
     for file in check.facts.machine.files() {
-        let Counted { count, first } = of(&file.loss_records);
+        let Counted { count, first } = counted(&file.loss_records);
         if count > 0 {
             let message = format!(
                 "{} that {what} were lost",
                 plural(count, "record says", "records say")
             );
-            find(check, file, message).at(first);
+            report_in_file(check, file, message).at(first);
+        }
+    }
+}
+
+/// Adds a finding for each count in a file's header, located at the first flagged buffer.
+fn counted(check: &mut Check<'_>, notes: &LossNotes) {
+    for file in check.facts.machine.files() {
+        let flag = file.notes.iter().find(|note| (notes.is_flag)(note));
+        for count in file.notes.iter().filter(|note| (notes.is_count)(note)) {
+            let found = report_in_file(check, file, count.to_string());
+            locate(found, file, flag.unwrap_or(count));
         }
     }
 }
 
 /// Adds a finding for buffers that are flagged although their file's header has no count.
-fn flagged(
-    check: &mut Check<'_>,
-    is_count: fn(&Note) -> bool,
-    is_flag: fn(&Note) -> bool,
-    what: &str,
-) {
+fn flagged(check: &mut Check<'_>, notes: &LossNotes) {
     for file in check.facts.machine.files() {
-        let count = file.notes.iter().filter(|note| is_flag(note)).count() as u64;
-        let first = file.notes.iter().find(|note| is_flag(note));
-        let (Some(first), false) = (first, file.notes.iter().any(is_count)) else {
+        if file.notes.iter().any(notes.is_count) {
             continue;
-        };
-        let flagged = plural(count, "buffer is flagged", "buffers are flagged");
-        locate(find(check, file, format!("{flagged} {what}")), file, first);
+        }
+        let flags: Vec<_> = file
+            .notes
+            .iter()
+            .filter(|note| (notes.is_flag)(note))
+            .collect();
+        let Some(first) = flags.first() else { continue };
+        let message = format!(
+            "{} {}",
+            plural(
+                flags.len() as u64,
+                "buffer is flagged",
+                "buffers are flagged"
+            ),
+            notes.flag_meaning
+        );
+        locate(report_in_file(check, file, message), file, first);
     }
 }
 
@@ -83,10 +109,13 @@ pub(in crate::rules) const BUFFERS_LOST: Rule = Rule {
 };
 
 fn buffers_lost(check: &mut Check<'_>) {
-    let is_count = |note: &Note| matches!(note, Note::BuffersLost(_));
-    let is_flag = |note: &Note| matches!(note, Note::BufferLostBefore { .. });
-    each_note(check, is_count, is_flag, Note::to_string);
-    flagged(check, is_count, is_flag, "that a buffer was lost before");
+    let notes = LossNotes {
+        is_count: |note| matches!(note, Note::BuffersLost(_)),
+        is_flag: |note| matches!(note, Note::BufferLostBefore { .. }),
+        flag_meaning: "that a buffer was lost before",
+    };
+    counted(check, &notes);
+    flagged(check, &notes);
     recorded(check, |records| records.buffers, "buffers");
     recorded(check, |records| records.files, "files of the session");
 }
@@ -97,41 +126,48 @@ pub(in crate::rules) const SEQUENCE_GAP: Rule = Rule {
     severity: Severity::Note,
     source: "the file format; buffers that stay empty are numbered but not written",
     protocol: &[],
-    meaning: "A number is missing. In a file that the kernel wrote, this alone is no loss: a \
+    meaning: "A number is missing. In a file that the kernel wrote, this alone is not a loss: a \
               buffer that stayed empty is not written. Reloggers and merges number only what they \
               write: a buffer of their file is gone. The numbers of a session with several files \
-              go on from file to file: if more are missing between two files than the machine has \
-              processors, a file is missing.",
-    remedy: "Copy a relogged file again, and name all files of a session. Otherwise nothing, unless lost events or buffers are \
-             reported too.",
+              continue from file to file: if more are missing between two files than the machine \
+              has processors, a file is missing.",
+    remedy: "Copy a relogged file again, and name all files of a session. Otherwise nothing, unless \
+             lost events or buffers are also reported.",
     commands: &[],
     check: sequence_gap,
 };
 
 fn sequence_gap(check: &mut Check<'_>) {
-    let is_one = |note: &Note| matches!(note, Note::SequenceGap { .. });
-    let message = |note: &Note| match *note {
-        Note::SequenceGap { first, count, .. } if count > 1 => {
-            let last = first.saturating_add_unsigned(count.saturating_sub(1));
-            format!("{count} buffers are missing: numbers {first} to {last}")
-        }
-        Note::SequenceGap { first, .. } => format!("buffer number {first} is missing"),
-        _ => note.to_string(),
-    };
+    gaps_within_files(check);
+    gaps_between_files(check);
+}
+
+fn gaps_within_files(check: &mut Check<'_>) {
     for file in check.facts.machine.files() {
-        for note in file.notes.iter().filter(|note| is_one(note)) {
-            let found = find(check, file, message(note));
-            let found = match note.weight(file.header.mode) {
-                Weight::Loss => found.severity(Severity::Warning),
-                _ => found,
+        for note in &file.notes {
+            let Note::SequenceGap { first, count, .. } = *note else {
+                continue;
             };
+            let message = if count > 1 {
+                let last = first.saturating_add_unsigned(count.saturating_sub(1));
+                format!("{count} buffers are missing: numbers {first} to {last}")
+            } else {
+                format!("buffer number {first} is missing")
+            };
+            let mut found = report_in_file(check, file, message);
+            if note.weight(file.header.mode) == Weight::Loss {
+                found = found.severity(Severity::Warning);
+            }
             locate(found, file, note);
         }
     }
+}
+
+/// Gaps between the files of a session.
+fn gaps_between_files(check: &mut Check<'_>) {
     let files = check.facts.machine.files();
     for gap in gaps_between(files) {
-        let [Some(before), Some(after)] = [gap.before, gap.after].map(|index| files.get(index))
-        else {
+        let (Some(before), Some(after)) = (files.get(gap.before), files.get(gap.after)) else {
             continue;
         };
         let last = gap
@@ -144,12 +180,9 @@ fn sequence_gap(check: &mut Check<'_>) {
             after.name,
             gap.first,
         );
-        let from = check
-            .facts
-            .machine
-            .timeline()
-            .timestamp(gap.before, Ticks::new(gap.from));
-        let found = check.find(message).at(Some(from));
+        let timeline = check.facts.machine.timeline();
+        let from = timeline.timestamp(gap.before, Ticks::new(gap.from));
+        let found = check.report(message).at(Some(from));
         if gap.is_loss {
             found.severity(Severity::Warning);
         }
@@ -177,16 +210,14 @@ fn overwritten(check: &mut Check<'_>) {
         let Some(count) = file.overwritten else {
             continue;
         };
-        let oldest = facts
+        let overwritten = facts
             .machine
             .losses()
             .iter()
-            .filter(|l| l.source == index && l.what == LossKind::Overwritten);
-        // What is left begins at a different time on each processor.
-        let since = oldest
-            .filter_map(|l| l.to)
-            .max()
-            .map(|to| to.saturating_add(1));
+            .filter(|loss| loss.source == index && loss.what == LossKind::Overwritten);
+        // The remaining events begin at another time on each processor.
+        let last = overwritten.filter_map(|loss| loss.to).max();
+        let since = last.map(|last| last.saturating_add(1));
         let message = format!(
             "{} overwritten; the file holds events of all processors from this time on",
             plural(
@@ -195,6 +226,6 @@ fn overwritten(check: &mut Check<'_>) {
                 "buffers of the circular file were"
             )
         );
-        find(check, file, message).at(since);
+        report_in_file(check, file, message).at(since);
     }
 }

@@ -11,49 +11,48 @@ use etl_format::read::Note;
 use super::Check;
 use crate::finding::Found;
 
-/// Adds a finding about a file, whose name comes first where there are several.
-fn find<'c>(check: &'c mut Check<'_>, file: &FileFacts, message: String) -> Found<'c> {
-    let several = check.facts.machine.files().len() > 1;
-    check.find(if several {
-        format!("{}: {message}", file.name)
+/// Adds a finding about a file. If there are several files, the message begins with its name.
+fn report_in_file<'c>(check: &'c mut Check<'_>, file: &FileFacts, message: String) -> Found<'c> {
+    if check.facts.machine.files().len() > 1 {
+        check.report(format!("{}: {message}", file.name))
     } else {
-        message
-    })
+        check.report(message)
+    }
 }
 
-/// Adds a finding for each message that `messages` has for a file.
+/// Adds a finding for each message that `messages` returns for a file.
 fn each_file<I: IntoIterator<Item = String>>(
     check: &mut Check<'_>,
     messages: impl Fn(&FileFacts) -> I,
 ) {
     for file in check.facts.machine.files() {
         for message in messages(file) {
-            find(check, file, message);
+            report_in_file(check, file, message);
         }
     }
 }
 
-/// Adds a finding for each note that is one of those, located at the buffer that the note is about,
-/// or else at the first buffer that `is_flag` selects.
-fn each_note(
-    check: &mut Check<'_>,
-    is_one: impl Fn(&Note) -> bool,
-    is_flag: impl Fn(&Note) -> bool,
-    message: impl Fn(&Note) -> String,
-) {
+/// Adds a finding for each note that `is_wanted` selects, located at the buffer of the note.
+fn each_note(check: &mut Check<'_>, is_wanted: fn(&Note) -> bool) {
     for file in check.facts.machine.files() {
-        let flag = file.notes.iter().find(|note| is_flag(note));
-        for note in file.notes.iter().filter(|note| is_one(note)) {
-            locate(find(check, file, message(note)), file, flag.unwrap_or(note));
+        for note in file.notes.iter().filter(|note| is_wanted(note)) {
+            locate(report_in_file(check, file, note.to_string()), file, note);
         }
     }
 }
 
 /// Locates a finding at the buffer that a note is about.
 fn locate(found: Found<'_>, file: &FileFacts, note: &Note) {
-    if let Some(offset) = buffer_of(note) {
-        let known = file.noted.get(&offset);
-        let found = found.at(known.map(|buffer| buffer.first_timestamp));
-        found.in_file(&file.name, offset, known.map(|buffer| buffer.processor));
+    let Some(offset) = buffer_of(note) else {
+        return;
+    };
+    match file.noted.get(&offset) {
+        Some(buffer) => {
+            let found = found.at(Some(buffer.first_timestamp));
+            found.in_file(&file.name, offset, Some(buffer.processor));
+        }
+        None => {
+            found.at(None).in_file(&file.name, offset, None);
+        }
     }
 }

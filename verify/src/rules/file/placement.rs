@@ -2,7 +2,7 @@
 
 use etl_analysis::files::{FileFacts, Misplaced};
 
-use super::find;
+use super::report_in_file;
 use crate::finding::{Found, Severity};
 use crate::rules::{Check, Rule, plural};
 
@@ -26,10 +26,10 @@ fn misnumbered(check: &mut Check<'_>) {
         };
         let count = file.misnumbered.len() as u64;
         let message = format!(
-            "{} before the one with the number before theirs, on the same processor",
+            "{} before the buffer with the previous number on the same processor",
             plural(count, "buffer begins", "buffers begin")
         );
-        locate(find(check, file, message), file, first);
+        locate(report_in_file(check, file, message), file, first);
     }
 }
 
@@ -39,8 +39,8 @@ pub(in crate::rules) const OVERLAPPING: Rule = Rule {
     severity: Severity::Warning,
     source: "the file format; it holds in every real trace seen",
     protocol: &[],
-    meaning: "A buffer is in the file twice, or has the number of another processor: events count \
-              twice, or are of the wrong processor.",
+    meaning: "A buffer is in the file twice, or has the number of another processor: events are \
+              counted twice, or for the wrong processor.",
     remedy: "Use the file that the session wrote.",
     commands: &[],
     check: overlapping,
@@ -58,11 +58,11 @@ fn overlapping(check: &mut Check<'_>) {
                 plural(file.overlaps, "buffer begins", "buffers begin")
             ),
             count => format!(
-                "{} with the time of another one of the same processor, and as large",
+                "{} at the same time as another buffer of the same processor and size",
                 plural(count, "buffer begins", "buffers begin")
             ),
         };
-        let found = find(check, file, message);
+        let found = report_in_file(check, file, message);
         if let Some(first) = file.doubled.first() {
             locate(found, file, first);
         }

@@ -1,6 +1,7 @@
 //! The kernel's lists of processes, threads and images against their starts and ends.
 
-use etl_analysis::machine::Process;
+use etl_analysis::address::Origin;
+use etl_analysis::machine::{Counted, Process};
 
 use super::is_selection;
 use crate::checks::Facts;
@@ -22,7 +23,7 @@ pub(in crate::rules) const NO_START: Rule = Rule {
     check: no_start,
 };
 
-/// Of so many unloads one may be of an image whose load no event shows: some are mapped in other
+/// One of so many unloads may be of an image without a load event: some images are mapped in other
 /// ways.
 const UNLOADS: u64 = 10;
 
@@ -32,33 +33,25 @@ fn no_start(check: &mut Check<'_>) {
     if !census.has_start || is_selection(check.facts) {
         return;
     }
-    let images = census.unstarted_images;
-    let few = images.count.saturating_mul(UNLOADS) < census.unloads;
+    let mut images = census.unstarted_images;
+    if images.count.saturating_mul(UNLOADS) < census.unloads {
+        images = Counted::default();
+    }
     let kinds = [
-        (census.unstarted_processes, "process", "processes"),
-        (census.unstarted_threads, "thread", "threads"),
-        (
-            if few { Default::default() } else { images },
-            "image",
-            "images",
-        ),
+        (census.unstarted_processes, "process ends", "processes end"),
+        (census.unstarted_threads, "thread ends", "threads end"),
+        (images, "image is unloaded", "images are unloaded"),
     ];
     for (counted, one, many) in kinds {
         if counted.count == 0 {
             continue;
         }
-        let (ends, end) = if one == "image" {
-            ("is unloaded", "are unloaded")
-        } else {
-            ("ends", "end")
-        };
-        let verb = if counted.count == 1 { ends } else { end };
         let message = format!(
-            "{} {verb} that neither started in the session nor was there at its start",
+            "{} that neither started in the session nor was there at its start",
             plural(counted.count, one, many)
         );
         check
-            .find(message)
+            .report(message)
             .at(counted.first)
             .unless_lost(None, counted.first);
     }
@@ -84,52 +77,53 @@ fn not_listed(check: &mut Check<'_>) {
     if is_selection(facts) {
         return;
     }
-    let end_list = census.end.filter(|_| census.has_end).map(|span| span.first);
-    for process in facts
-        .machine
-        .processes()
-        .iter()
-        .filter(|p| ![0, u32::MAX].contains(&p.pid().get()))
-    {
+    let end_list = match census.end {
+        Some(span) if census.has_end => Some(span.first),
+        _ => None,
+    };
+    for process in facts.machine.processes() {
+        // The idle process, and events without a process.
+        if [0, u32::MAX].contains(&process.pid().get()) {
+            continue;
+        }
         if is_unknown(facts, process) {
             let message = "the process was sampled, and no event and no list of the kernel's session \
                            is about it";
             check
-                .find(message.to_owned())
-                .of(process, None)
+                .report(message.to_owned())
+                .about(process, None)
                 .unless_lost(None, None);
         }
         let Some(end_list) = end_list else { continue };
         let listed = process.listed();
-        let since = process.started().or(census
-            .start
-            .filter(|_| listed.at_start)
-            .map(|span| span.last));
-        let is_gone = since.is_some_and(|since| since < end_list)
-            && process.ended().is_none()
-            && !listed.at_end;
-        if is_gone {
+        let since = match (process.started(), census.start) {
+            (Some(started), _) => Some(started),
+            (None, Some(span)) if listed.at_start => Some(span.last),
+            _ => None,
+        };
+        let ran_before = since.is_some_and(|since| since < end_list);
+        if ran_before && process.ended().is_none() && !listed.at_end {
             let message =
                 "the process has no end, and is not in the list at the end of the session";
             check
-                .find(message.to_owned())
-                .of(process, process.started())
+                .report(message.to_owned())
+                .about(process, process.started())
                 .unless_lost(since, None);
         }
     }
 }
 
-/// Whether a process was sampled that the kernel's session should know and does not.
+/// Whether a process was sampled and is not in the lists of the kernel's session, which should list
+/// it.
 fn is_unknown(facts: &Facts, process: &Process) -> bool {
     let census = facts.machine.census();
-    let is_whole = census.has_start || census.has_end;
-    // Of a session that logs processes and lists other things, the lists of processes are missing.
+    let has_list = census.has_start || census.has_end;
+    // If a session logs processes and has lists, but not of processes, these lists are missing.
     let lacks_list = census.processes > 0 && census.start.is_some() && census.end.is_some();
-    let samples = process
-        .tallies()
-        .get(etl_analysis::address::Origin::Sample as usize)
-        .map_or(0, |t| t.stacks);
-    !process.is_listed() && samples > 0 && (is_whole || lacks_list)
+    let tallies = process.tallies();
+    let samples = tallies.get(Origin::Sample as usize);
+    let is_sampled = samples.is_some_and(|tally| tally.stacks > 0);
+    is_sampled && !process.is_listed() && (has_list || lacks_list)
 }
 
 pub(in crate::rules) const OUTSIDE_LIFE: Rule = Rule {
@@ -150,33 +144,32 @@ fn outside_life(check: &mut Check<'_>) {
     if !facts.machine.timeline().is_one_clock() {
         return;
     }
-    // The clocks of processors differ by less.
-    let skew = i64::try_from(facts.machine.clock().frequency / 100).unwrap_or(i64::MAX);
+    let skew = facts.ticks_per_10_ms();
     for process in facts.machine.processes() {
         let spans = [process.clr_span(), process.listed().threads];
-        let spans = || spans.iter().copied().flatten();
-        let (first, last) = (
-            spans().map(|s| s.first).min(),
-            spans().map(|s| s.last).max(),
-        );
-        let (Some(first), Some(last)) = (first, last) else {
+        let spans = spans.iter().flatten();
+        let Some(first) = spans.clone().map(|span| span.first).min() else {
             continue;
         };
-        if process
-            .started()
-            .is_some_and(|started| first < started.saturating_add(-skew))
+        let Some(last) = spans.map(|span| span.last).max() else {
+            continue;
+        };
+        if let Some(started) = process.started()
+            && first < started.saturating_add(-skew)
         {
             let message = "events of the process come before its start";
             check
-                .find(message.to_owned())
-                .of(process, Some(first))
+                .report(message.to_owned())
+                .about(process, Some(first))
                 .unless_lost(None, Some(first));
         }
-        if let Some(ended) = process.ended().filter(|e| last > e.saturating_add(skew)) {
+        if let Some(ended) = process.ended()
+            && last > ended.saturating_add(skew)
+        {
             let message = "events of the process come after its end";
             check
-                .find(message.to_owned())
-                .of(process, Some(last))
+                .report(message.to_owned())
+                .about(process, Some(last))
                 .unless_lost(Some(ended), None);
         }
     }

@@ -4,7 +4,7 @@ use etl_format::constants::FILETIME_PER_SECOND;
 
 use super::is_selection;
 use crate::checks::Facts;
-use crate::checks::sampling::{Gap, Processor};
+use crate::checks::sampling::{Gap, Peak, Processor, Sampling};
 use crate::finding::Severity;
 use crate::rules::{Check, Rule};
 
@@ -21,8 +21,9 @@ pub(in crate::rules) const SAMPLES_MISSING: Rule = Rule {
     check: samples_missing,
 };
 
-/// Intervals without a sample that are no accident, and the time without one, in parts of a second.
+/// Intervals without a sample that are not an accident.
 const MIN_INTERVALS: i64 = 100;
+/// The shortest time without a sample that is not an accident: a second divided by this.
 const MIN_PART: i64 = 2;
 /// Spans of 10 ms with other events in that time which show that the processor worked.
 const MIN_SIGNS: u64 = 10;
@@ -34,17 +35,7 @@ fn samples_missing(check: &mut Check<'_>) {
         return;
     }
     let Some(last) = sampling.last() else {
-        let kernel = facts.machine.kernel_span();
-        if let (Some(asked), Some(kernel)) = (sampling.asked, kernel) {
-            let message = "the kernel's session asked for samples, and there is none";
-            let is_long = kernel.last.saturating_since(asked) >= frequency(facts);
-            if is_long {
-                check
-                    .find(message.to_owned())
-                    .at(Some(asked))
-                    .unless_lost(Some(asked), None);
-            }
-        }
+        all_missing(check);
         return;
     };
     let Some(interval) = interval(facts) else {
@@ -57,46 +48,65 @@ fn samples_missing(check: &mut Check<'_>) {
         let Some(gap) = gaps.find(|gap| is_missing(facts, processor, gap, interval)) else {
             continue;
         };
-        let seconds = gap.ticks() as f64 / frequency(facts) as f64;
+        let seconds = gap.ticks() as f64 / facts.ticks_per_second() as f64;
         let message = format!(
             "processor {number} has no samples for {seconds:.1} s in which it worked, and had them \
              before"
         );
-        let found = check.find(message).at(Some(gap.from));
+        let found = check.report(message).at(Some(gap.from));
         found.unless_lost(Some(gap.from), Some(gap.to));
     }
 }
 
-/// Whether samples should have come in a gap.
+/// Adds a finding if the session requested samples for a second or more, and there is none.
+fn all_missing(check: &mut Check<'_>) {
+    let facts = check.facts;
+    let Some(requested) = facts.sampling.requested else {
+        return;
+    };
+    let Some(kernel) = facts.machine.kernel_span() else {
+        return;
+    };
+    if kernel.last.saturating_since(requested) < facts.ticks_per_second() {
+        return;
+    }
+    let message = "the kernel's session asked for samples, and there is none";
+    check
+        .report(message.to_owned())
+        .at(Some(requested))
+        .unless_lost(Some(requested), None);
+}
+
+/// Whether a processor should have had samples in a gap.
 fn is_missing(facts: &Facts, processor: &Processor, gap: &Gap, interval: i64) -> bool {
     let shortest = MIN_INTERVALS.saturating_mul(interval);
-    if gap.ticks() < shortest.max(frequency(facts) / MIN_PART) || gap.signs < MIN_SIGNS {
+    let min_ticks = shortest.max(facts.ticks_per_second() / MIN_PART);
+    if gap.ticks() < min_ticks || gap.signs < MIN_SIGNS {
         return false;
     }
     if processor.has_switches() {
         return gap.busy >= shortest;
     }
-    // Where idle processors are sampled, too, idling is no reason.
-    let &Processor { first, last, .. } = processor;
-    let inside = if gap.to <= last { gap.ticks() } else { 0 };
-    let expected = last.saturating_since(first).saturating_sub(inside) / interval.max(1);
+    // If idle processors are also sampled, idling does not explain the gap.
+    let sampled = processor.last.saturating_since(processor.first);
+    let inside = if gap.to <= processor.last {
+        gap.ticks()
+    } else {
+        0
+    };
+    let expected = sampled.saturating_sub(inside) / interval.max(1);
     let count = i64::try_from(processor.count).unwrap_or(i64::MAX);
     count.saturating_mul(10) >= expected.saturating_mul(9)
         && processor.idle.saturating_mul(10) >= processor.count
         && count >= MIN_INTERVALS
 }
 
-/// Ticks of a second.
-fn frequency(facts: &Facts) -> i64 {
-    i64::try_from(facts.machine.clock().frequency).unwrap_or(FILETIME_PER_SECOND)
-}
-
-/// Ticks between samples, as the session states them.
+/// Ticks between samples, by the interval that the session states.
 fn interval(facts: &Facts) -> Option<i64> {
-    let sampling = &facts.sampling;
-    let stated = sampling.stated[0]
-        .or(sampling.stated[1])
-        .filter(|_| !sampling.is_set)?;
+    if facts.sampling.is_set {
+        return None;
+    }
+    let stated = facts.sampling.stated_interval()?;
     let ticks = i128::from(stated) * i128::from(facts.machine.clock().frequency);
     let ticks = i64::try_from(ticks / i128::from(FILETIME_PER_SECOND)).ok()?;
     Some(ticks).filter(|ticks| *ticks > 0)
@@ -115,14 +125,16 @@ pub(in crate::rules) const SAMPLE_INTERVAL: Rule = Rule {
     check: sample_interval,
 };
 
-/// Distances below which nothing is certain.
+/// Fewer distances prove nothing.
 const MIN_DISTANCES: u64 = 1_000;
 
 fn sample_interval(check: &mut Check<'_>) {
     let facts = check.facts;
     let sampling = &facts.sampling;
-    if let ([Some(first), Some(last)], false) = (sampling.stated, sampling.is_set)
+    if let Some(first) = sampling.interval_at_start
+        && let Some(last) = sampling.interval_at_end
         && first != last
+        && !sampling.is_set
     {
         let message = format!(
             "the interval between samples is {} ms at the start of the session and {} ms at its end, \
@@ -130,44 +142,70 @@ fn sample_interval(check: &mut Check<'_>) {
             milliseconds(first),
             milliseconds(last)
         );
-        check.find(message).unless_lost(None, None);
+        check.report(message).unless_lost(None, None);
     }
     if is_selection(facts) {
         return;
     }
-    let (Some(interval), Some(stated)) = (interval(facts), sampling.stated[0]) else {
+    let Some(interval) = interval(facts) else {
         return;
     };
+    let Some(stated) = sampling.interval_at_start else {
+        return;
+    };
+    let difference = if is_slow(sampling, interval) {
+        "farther apart"
+    } else if is_fast(sampling, interval) {
+        "closer together"
+    } else {
+        return;
+    };
+    check.report(format!(
+        "the session states samples every {} ms, and by the file's clock they are {difference}",
+        milliseconds(stated),
+    ));
+}
+
+/// Whether samples are farther apart than the stated interval, in ticks.
+fn is_slow(sampling: &Sampling, interval: i64) -> bool {
     let all = sampling.distances();
     if all < MIN_DISTANCES {
-        return;
+        return false;
     }
-    let part = |numerator, denominator| interval.saturating_mul(numerator) / denominator;
-    let few = all / 50;
-    // Where idle processors have no samples, they are as far apart as the work is. Two sessions
-    // that both sample log each sample twice.
+    if let Some(peak) = usual_peak(sampling, all)
+        && peak.shortest > interval as f64 * 1.05
+    {
+        return true;
+    }
+    // If idle processors are not sampled, the distances depend on the work.
     let idle: u64 = sampling.processors().map(|(_, p)| p.idle).sum();
-    // Most of them are about as far apart as the session has it.
-    let [shortest, longest] = match sampling.peak() {
-        Some((count, range)) if count * 10 >= all * 6 => range,
-        _ => [interval as f64; 2],
-    };
-    let is_slow = idle >= all / 10 && sampling.shorter(part(3, 2)) <= few
-        || shortest > interval as f64 * 1.05;
-    let is_fast = sampling.shorter(part(3, 4)) * 2 > all && sampling.shorter(part(1, 10)) <= few
-        || longest < interval as f64 * 0.95;
-    if is_slow || is_fast {
-        let message = format!(
-            "the session states samples every {} ms, and by the file's clock they are {}",
-            milliseconds(stated),
-            if is_slow {
-                "farther apart"
-            } else {
-                "closer together"
-            }
-        );
-        check.find(message);
+    let longer = interval.saturating_mul(3) / 2;
+    idle >= all / 10 && sampling.shorter(longer) <= all / FEW_PART
+}
+
+/// Whether samples are closer together than the stated interval, in ticks.
+fn is_fast(sampling: &Sampling, interval: i64) -> bool {
+    let all = sampling.distances();
+    if all < MIN_DISTANCES {
+        return false;
     }
+    if let Some(peak) = usual_peak(sampling, all)
+        && peak.longest < interval as f64 * 0.95
+    {
+        return true;
+    }
+    // Two sessions that both sample log each sample twice, at nearly the same time.
+    let doubled = sampling.shorter(interval / 10);
+    let shorter = interval.saturating_mul(3) / 4;
+    sampling.shorter(shorter) * 2 > all && doubled <= all / FEW_PART
+}
+
+/// A number of distances divided by this is so small that they may be accidents.
+const FEW_PART: u64 = 50;
+
+/// The most frequent distances, if most distances are among them.
+fn usual_peak(sampling: &Sampling, all: u64) -> Option<Peak> {
+    sampling.peak().filter(|peak| peak.count * 10 >= all * 6)
 }
 
 /// Milliseconds of an interval in 100 ns.

@@ -7,16 +7,19 @@ use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
 use crate::rules::{Check, Rule, plural};
 use etl_analysis::machine::{Bracket, Process};
+use etl_format::Ticks;
 use etl_schema::clr::Enumeration;
 
 /// Every rundown, with its process.
 fn brackets<'a>(check: &Check<'a>) -> impl Iterator<Item = (&'a Process, &'a Bracket)> + use<'a> {
-    check
-        .facts
-        .machine
-        .processes()
-        .iter()
-        .flat_map(|p| p.brackets().iter().map(move |b| (p, b)))
+    let processes = check.facts.machine.processes().iter();
+    processes.flat_map(|process| process.brackets().iter().map(move |b| (process, b)))
+}
+
+/// The number of items that a rundown lists.
+fn listed_items(bracket: &Bracket) -> u64 {
+    let listed = bracket.listed;
+    listed.methods + listed.modules + listed.assemblies + listed.app_domains
 }
 
 pub(in crate::rules) const UNCLOSED: Rule = Rule {
@@ -34,60 +37,54 @@ pub(in crate::rules) const UNCLOSED: Rule = Rule {
 };
 
 fn unclosed(check: &mut Check<'_>) {
-    let facts = check.facts;
-    let jit_loads = &check.rundowns.jit_loads;
-    for process in facts.machine.processes() {
-        // The last rundown of each kind that began inside another one: `rundown.overlapping`
-        // reports that those before it have no Complete.
-        let nested = process
-            .brackets()
-            .iter()
-            .enumerate()
-            .filter(|(_, b)| b.nested);
-        let nested: BTreeMap<_, _> = nested.map(|(at, b)| ((b.kind, b.instance), at)).collect();
-        for (at, bracket) in process.brackets().iter().enumerate() {
-            let (Some(opened), None) = (bracket.opened, bracket.closed) else {
-                continue;
-            };
-            if nested
-                .get(&(bracket.kind, bracket.instance))
-                .is_some_and(|&last| last > at)
-            {
+    for process in check.facts.machine.processes() {
+        // The last rundown of each kind that began inside another: `rundown.overlapping` reports
+        // that the rundowns before it have no Complete.
+        let mut last_nested = BTreeMap::new();
+        for (index, bracket) in process.brackets().iter().enumerate() {
+            if bracket.nested {
+                last_nested.insert((bracket.kind, bracket.instance), index);
+            }
+        }
+        for (index, bracket) in process.brackets().iter().enumerate() {
+            let last_nested = last_nested.get(&(bracket.kind, bracket.instance));
+            if last_nested.is_some_and(|&last| last > index) {
                 continue;
             }
-            let ended = process.ended().filter(|&ended| ended >= opened);
-            let has_ended = ended.is_some();
-            // All that it would have listed has a load.
-            let lacks_nothing =
-                ended.is_some_and(|at| jit_loads.since_start(process, at) == Loads::Whole);
-            let why = match (has_ended, lacks_nothing) {
-                (true, true) => "the process ended during it, and its loads were recorded",
-                (true, false) => "the process ended during it",
-                (false, _) => "the rundown session was stopped too early, or the process ended",
-            };
-            let l = bracket.listed;
-            let message = format!(
-                "the {} rundown of CLR {} has no Complete event: {why}; it lists {}",
-                bracket.kind.name(),
-                bracket.instance,
-                plural(
-                    l.methods + l.modules + l.assemblies + l.app_domains,
-                    "item",
-                    "items"
-                )
-            );
-            let severity = if lacks_nothing {
-                Severity::Note
-            } else {
-                UNCLOSED.severity
-            };
-            let found = check
-                .find(message)
-                .severity(severity)
-                .of(process, Some(opened));
-            found.unless_lost(Some(bracket.last), None);
+            if let Some(opened) = bracket.opened
+                && bracket.closed.is_none()
+            {
+                report_unclosed(check, process, bracket, opened);
+            }
         }
     }
+}
+
+fn report_unclosed(check: &mut Check<'_>, process: &Process, bracket: &Bracket, opened: Ticks) {
+    let mut why = "the rundown session was stopped too early, or the process ended";
+    let mut severity = UNCLOSED.severity;
+    if let Some(ended) = process.ended()
+        && ended >= opened
+    {
+        // All that it would have listed may have a load.
+        if check.rundowns.jit_loads.since_start(process, ended) == Loads::Whole {
+            why = "the process ended during it, and its loads were recorded";
+            severity = Severity::Note;
+        } else {
+            why = "the process ended during it";
+        }
+    }
+    let message = format!(
+        "the {} rundown of CLR {} has no Complete event: {why}; it lists {}",
+        bracket.kind.name(),
+        bracket.instance,
+        plural(listed_items(bracket), "item", "items")
+    );
+    let found = check
+        .report(message)
+        .severity(severity)
+        .about(process, Some(opened));
+    found.unless_lost(Some(bracket.last), None);
 }
 
 pub(in crate::rules) const NO_INIT: Rule = Rule {
@@ -111,8 +108,8 @@ fn no_init(check: &mut Check<'_>) {
             bracket.instance
         );
         check
-            .find(message)
-            .of(process, bracket.closed)
+            .report(message)
+            .about(process, bracket.closed)
             .unless_lost(None, bracket.closed);
     }
 }
@@ -123,44 +120,47 @@ pub(in crate::rules) const OVERLAPPING: Rule = Rule {
     severity: Severity::Warning,
     source: "the CLR's rundown protocol",
     protocol: &["R5"],
-    meaning: "A second rundown began before the first was complete: the first one's Complete event \
-              is missing. Where the second one lists less, it is an error: what the first one would \
-              have listed last is missing.",
+    meaning: "A second rundown began before the first was complete: the Complete event of the first \
+              is missing. If the second lists less, this is an error: what the first would have \
+              listed last is missing.",
     remedy: "Request a rundown once, and wait until it is complete:",
     commands: LARGE_END_RUNDOWN,
     check: overlapping,
 };
 
 fn overlapping(check: &mut Check<'_>) {
-    for (process, bracket) in brackets(check).filter(|(_, b)| b.nested) {
-        // The one without a Complete, if this one does not list as much.
-        let is_cut = |first: &Bracket| {
-            let is_first = (first.kind, first.instance) == (bracket.kind, bracket.instance)
+    for (process, second) in brackets(check).filter(|(_, bracket)| bracket.nested) {
+        let lists_less = process.brackets().iter().any(|first| {
+            (first.kind, first.instance) == (second.kind, second.instance)
                 && first.closed.is_none()
-                && first.opened < bracket.opened;
-            let (before, after) = (first.listed, bracket.listed);
-            let is_again = bracket.is_whole()
-                && before.methods <= after.methods
-                && before.modules <= after.modules;
-            is_first && !is_again
-        };
-        let is_cut = process.brackets().iter().any(is_cut);
-        let (severity, less) = match is_cut {
-            true => (Severity::Error, ", and lists less"),
-            false => (OVERLAPPING.severity, ""),
-        };
+                && first.opened < second.opened
+                && !lists_all_of(second, first)
+        });
+        let mut severity = OVERLAPPING.severity;
+        let mut less = "";
+        if lists_less {
+            severity = Severity::Error;
+            less = ", and lists less";
+        }
         let message = format!(
             "a second {} rundown of CLR {} began before the first was complete{less}",
-            bracket.kind.name(),
-            bracket.instance
+            second.kind.name(),
+            second.instance
         );
-        let timestamp = bracket.opened.or(bracket.closed);
+        let timestamp = second.opened.or(second.closed);
         let found = check
-            .find(message)
+            .report(message)
             .severity(severity)
-            .of(process, timestamp);
+            .about(process, timestamp);
         found.unless_lost(None, timestamp);
     }
+}
+
+/// Whether a rundown is whole and lists at least as much as an earlier one.
+fn lists_all_of(second: &Bracket, first: &Bracket) -> bool {
+    second.is_whole()
+        && first.listed.methods <= second.listed.methods
+        && first.listed.modules <= second.listed.modules
 }
 
 pub(in crate::rules) const OUTSIDE_BRACKET: Rule = Rule {
@@ -219,6 +219,9 @@ pub(in crate::rules) const WRONG_PROVIDER: Rule = Rule {
 fn wrong_provider(check: &mut Check<'_>) {
     for process in check.facts.machine.processes() {
         let wrong = process.wrong_provider();
+        if wrong.count == 0 {
+            continue;
+        }
         let message = format!(
             "{} logged by the other of the CLR's two providers",
             plural(
@@ -227,9 +230,7 @@ fn wrong_provider(check: &mut Check<'_>) {
                 "rundown or load events were"
             )
         );
-        if wrong.count > 0 {
-            check.find(message).of(process, wrong.first);
-        }
+        check.report(message).about(process, wrong.first);
     }
 }
 
@@ -246,10 +247,11 @@ pub(in crate::rules) const ENDLESS: Rule = Rule {
     check: endless,
 };
 
-/// Rundowns of one kind and CLR beyond which it is endless. Collectors request two or three.
+/// With more rundowns of one kind and CLR it is endless. Collectors request two or three.
 const MAX_BRACKETS: usize = 16;
-/// A rundown is endless if it lists every method this often, with this many events.
+/// A rundown is endless if it lists every method this often...
 const MIN_REPEATS: u64 = 8;
+/// ...with more events than this.
 const MIN_EVENTS: u64 = 10_000;
 
 fn endless(check: &mut Check<'_>) {
@@ -258,17 +260,18 @@ fn endless(check: &mut Check<'_>) {
         for bracket in process.brackets() {
             *counts.entry((bracket.instance, bracket.kind)).or_default() += 1;
         }
-        let most = counts.into_values().max().unwrap_or(0);
-        let (listed, methods) = (process.methods_enumerated(), process.methods());
-        let repeated = listed > MIN_EVENTS && listed / methods.max(1) >= MIN_REPEATS;
-        if most <= MAX_BRACKETS && !repeated {
+        let rundowns = counts.into_values().max().unwrap_or(0);
+        let listed = process.methods_enumerated();
+        let methods = process.methods();
+        let is_repeated = listed > MIN_EVENTS && listed / methods.max(1) >= MIN_REPEATS;
+        if rundowns <= MAX_BRACKETS && !is_repeated {
             continue;
         }
         let message = format!(
-            "{most} rundowns of one CLR list methods {listed} times, and there are {methods}"
+            "{rundowns} rundowns of one CLR list methods {listed} times, and there are {methods}"
         );
         let first = process.brackets().first();
-        let timestamp = first.and_then(|b| b.opened.or(b.closed));
-        check.find(message).of(process, timestamp);
+        let timestamp = first.and_then(|bracket| bracket.opened.or(bracket.closed));
+        check.report(message).about(process, timestamp);
     }
 }

@@ -1,10 +1,10 @@
-//! What a rundown lists.
+//! The items that a rundown lists.
 
-use etl_format::Ticks;
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_analysis::address::Tag;
-use etl_analysis::machine::{Bracket, Clr, Item, Process};
+use etl_analysis::machine::{Bracket, Clr, Item, Items, Process};
+use etl_format::Ticks;
 use etl_format::constants::ClockType;
 use etl_schema::providers::CLR_RUNDOWN;
 
@@ -16,24 +16,23 @@ use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
 use crate::rules::{Check, Rule, plural};
 use etl_schema::clr::Enumeration;
 
-/// A finding for each rundown with a `count` of something other than zero.
+/// Adds a finding for each rundown with a count other than zero. Its message is the name of the
+/// rundown, followed by `predicate`.
 fn each_count(
     check: &mut Check<'_>,
     count: fn(&Bracket) -> u64,
-    message: impl Fn(u64, &str) -> String,
+    predicate: fn(count: u64) -> String,
     timestamp: fn(&Bracket) -> Option<Ticks>,
 ) {
-    let facts = check.facts;
-    for process in facts.machine.processes() {
+    for process in check.facts.machine.processes() {
         for bracket in process.brackets().iter().filter(|b| count(b) > 0) {
-            let which = format!(
-                "the {} rundown of CLR {}",
+            let message = format!(
+                "the {} rundown of CLR {} {}",
                 bracket.kind.name(),
-                bracket.instance
+                bracket.instance,
+                predicate(count(bracket))
             );
-            check
-                .find(message(count(bracket), &which))
-                .of(process, timestamp(bracket));
+            check.report(message).about(process, timestamp(bracket));
         }
     }
 }
@@ -52,11 +51,15 @@ pub(in crate::rules) const OUT_OF_ORDER: Rule = Rule {
 };
 
 fn out_of_order(check: &mut Check<'_>) {
-    let message = |count, which: &str| {
-        let items = plural(count, "item", "items");
-        format!("{which} lists {items} on the wrong side of what they belong to")
-    };
-    each_count(check, |b| b.disordered, message, |b| b.first_disordered)
+    each_count(
+        check,
+        |bracket| bracket.disordered,
+        |count| {
+            let items = plural(count, "item", "items");
+            format!("lists {items} on the wrong side of what they belong to")
+        },
+        |bracket| bracket.first_disordered,
+    );
 }
 
 pub(in crate::rules) const DUPLICATE_ITEMS: Rule = Rule {
@@ -73,70 +76,76 @@ pub(in crate::rules) const DUPLICATE_ITEMS: Rule = Rule {
 };
 
 fn duplicate_items(check: &mut Check<'_>) {
-    let message = |count, which: &str| {
-        format!(
-            "{which} lists {} more than once",
-            plural(count, "item", "items")
-        )
-    };
-    each_count(check, |b| b.twice, message, |b| b.opened);
-    let message = |count, which: &str| {
-        let maps = plural(count, "map", "maps");
-        format!(
-            "{which} lists {maps} of IL to native code more than compiled methods: maps are doubled, \
-             or methods are missing"
-        )
-    };
-    let beyond = |b: &Bracket| {
-        if b.is_whole() {
-            b.maps.saturating_sub(b.compiled)
-        } else {
-            0
-        }
-    };
-    each_count(check, beyond, message, |b| b.opened);
+    each_count(
+        check,
+        |bracket| bracket.twice,
+        |count| format!("lists {} more than once", plural(count, "item", "items")),
+        |bracket| bracket.opened,
+    );
+    each_count(
+        check,
+        surplus_maps,
+        |count| {
+            format!(
+                "lists {} of IL to native code more than compiled methods: maps are doubled, or \
+                 methods are missing",
+                plural(count, "map", "maps")
+            )
+        },
+        |bracket| bracket.opened,
+    );
     copied(check);
     for kind in Enumeration::ALL {
         repeated(check, kind);
     }
 }
 
-/// Ticks that a rundown takes at least, and items that it lists, so that no other one takes exactly
-/// as long by accident.
+/// The number of maps of IL to native code for which a whole rundown lists no method.
+fn surplus_maps(bracket: &Bracket) -> u64 {
+    if bracket.is_whole() {
+        bracket.maps.saturating_sub(bracket.compiled)
+    } else {
+        0
+    }
+}
+
+/// A rundown that takes at least this time does not take exactly as long as another by accident...
 const MIN_TICKS: i64 = 1_000;
+/// ...if it lists at least this number of items.
 const MIN_ITEMS: u64 = 10;
 
-/// Rundowns that list as much as another one in exactly as many ticks: copies.
+/// Adds a finding for rundowns that list as much as another in exactly as many ticks: copies.
 fn copied(check: &mut Check<'_>) {
     let facts = check.facts;
-    // Ticks of a clock that stands still for milliseconds are equal by accident.
+    // The system time advances in steps of milliseconds, so times are equal by accident.
     if facts.machine.clock().kind == ClockType::SYSTEM_TIME {
         return;
     }
     for process in facts.machine.processes() {
-        let mut known = BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for bracket in process.brackets() {
             let (Some(opened), Some(closed)) = (bracket.opened, bracket.closed) else {
                 continue;
             };
-            let (ticks, l) = (closed.saturating_since(opened), bracket.listed);
+            let ticks = closed.saturating_since(opened);
+            let listed = bracket.listed;
             let items = [
-                l.methods,
-                l.modules,
-                l.assemblies,
-                l.app_domains,
+                listed.methods,
+                listed.modules,
+                listed.assemblies,
+                listed.app_domains,
                 bracket.maps,
             ];
             let is_long = ticks >= MIN_TICKS && items.iter().sum::<u64>() >= MIN_ITEMS;
             let key = (bracket.kind.name(), bracket.instance, ticks, items);
-            if is_long && !known.insert(key) {
+            if is_long && !seen.insert(key) {
                 let message = format!(
                     "the {} rundown of CLR {} is a copy of an earlier one: it lists as much in \
                      exactly as many ticks of the clock",
                     bracket.kind.name(),
                     bracket.instance,
                 );
-                check.find(message).of(process, Some(opened));
+                check.report(message).about(process, Some(opened));
             }
         }
     }
@@ -146,18 +155,20 @@ fn copied(check: &mut Check<'_>) {
 /// no other requests.
 fn repeated(check: &mut Check<'_>, kind: Enumeration) {
     let facts = check.facts;
-    let mut enabled = facts.admission.of(CLR_RUNDOWN);
-    let is_certain = !enabled.any(|(e, _)| e.knowledge != EnablementSource::Declared);
-    // Each session that comes, and each that goes while another one stays, makes the CLR look at
-    // all masks once more.
-    let enabled = facts.admission.of(CLR_RUNDOWN).count();
-    let requests = (2 * enabled).saturating_sub(1);
+    let enablements = facts.admission.enablements(CLR_RUNDOWN).count();
+    if enablements == 0 {
+        return;
+    }
+    let is_certain = facts.admission.source(CLR_RUNDOWN) == Some(EnablementSource::Declared);
+    // The CLR looks at all masks when a session enables the provider, and when a session disables
+    // it while another is enabled.
+    let requests = 2 * enablements - 1;
     for process in facts.machine.processes() {
-        for (instance, own) in by_clr(process) {
-            let whole = own.iter().filter(|b| b.kind == kind && b.is_whole());
+        for (instance, brackets) in by_clr(process) {
+            let whole = brackets.iter().filter(|b| b.kind == kind && b.is_whole());
             let opened: Vec<_> = whole.filter_map(|b| b.opened).collect();
-            // The first one that no request explains.
-            let Some(&beyond) = opened.get(requests).filter(|_| requests > 0) else {
+            // The first rundown that no request explains.
+            let Some(&beyond) = opened.get(requests) else {
                 continue;
             };
             let message = format!(
@@ -165,7 +176,7 @@ fn repeated(check: &mut Check<'_>, kind: Enumeration) {
                 opened.len(),
                 kind.name(),
             );
-            let found = check.find(message).of(process, Some(beyond));
+            let found = check.report(message).about(process, Some(beyond));
             if !is_certain {
                 found.undecided("another session may have requested rundowns");
             }
@@ -187,11 +198,15 @@ pub(in crate::rules) const SEVERAL_THREADS: Rule = Rule {
 };
 
 fn several_threads(check: &mut Check<'_>) {
-    let message = |count, which: &str| {
-        let events = plural(count, "event", "events");
-        format!("{which} has {events} of other threads than its first event's")
-    };
-    each_count(check, |b| b.other_threads, message, |b| b.opened)
+    each_count(
+        check,
+        |bracket| bracket.other_threads,
+        |count| {
+            let events = plural(count, "event", "events");
+            format!("has {events} of other threads than its first event's")
+        },
+        |bracket| bracket.opened,
+    );
 }
 
 pub(in crate::rules) const INCOMPLETE: Rule = Rule {
@@ -207,10 +222,11 @@ pub(in crate::rules) const INCOMPLETE: Rule = Rule {
     check: incomplete,
 };
 
-/// Items that an end rundown should list: how many, and the first of them.
+/// Items that an end rundown should list.
 #[derive(Clone, Copy, Default)]
 struct Missing {
     count: u64,
+    /// Id of the first item, or the first address of the first method.
     first: u64,
 }
 
@@ -225,153 +241,194 @@ impl Missing {
 
 fn incomplete(check: &mut Check<'_>) {
     for process in check.facts.machine.processes() {
-        incomplete_of(check, process);
-    }
-}
-
-fn incomplete_of(check: &mut Check<'_>, process: &Process) {
-    let facts = check.facts;
-    let brackets = by_clr(process);
-    let code = missing_methods(facts, process, &brackets);
-    for (&instance, own) in &brackets {
-        let Some(clr) = process.clrs().get(&instance) else {
-            continue;
-        };
-        let kinds = [
-            ("method was", "methods were", None),
-            ("module was", "modules were", Some(clr.modules())),
-            ("assembly was", "assemblies were", Some(clr.assemblies())),
-            (
-                "application domain was",
-                "application domains were",
-                Some(clr.domains()),
-            ),
-        ];
-        for (one, many, items) in kinds {
-            let Some((bracket, opened)) = last_listing(own, items.is_none()) else {
+        let by_clr = by_clr(process);
+        let methods = missing_methods(check.facts, process, &by_clr);
+        for (&instance, brackets) in &by_clr {
+            let Some(clr) = process.clrs().get(&instance) else {
                 continue;
             };
-            // What the start rundown lists may have been unloaded without an event, unless unloads
-            // were enabled.
-            let loader = enabled_before(&facts.runtime_on.loader, opened);
-            let is_missing = |known: &Item| {
-                let loaded = known.has(Tag::LOADED) && known.from.is_some_and(|from| from < opened);
-                (loaded || (loader && known.has(Tag::AT_START)))
-                    && known.to.is_none()
-                    && !known.has(Tag::AT_END)
+            let mut rundowns = ClrRundowns {
+                check,
+                process,
+                instance,
+                clr,
+                brackets,
             };
-            let mut missing = Missing::default();
-            match items {
-                Some(items) => {
-                    let ids = items.iter().filter(|(_, known)| is_missing(known));
-                    ids.for_each(|(id, _)| missing.add(id));
-                }
-                None => missing = code.get(&instance).copied().unwrap_or_default(),
-            }
-            // Methods go with their assembly, and only EndEnumeration logs that.
-            let may_go =
-                items.is_none() && !enabled_before(&facts.runtime_on.end_enumeration, opened);
-            let stay = if may_go {
-                staying(clr, own, bracket, missing.count)
-            } else {
-                0
-            };
-            if missing.count == 0 || (may_go && stay == 0 && unloads(clr)) {
-                continue;
-            }
-            let is_part = stay > 0 && stay < missing.count;
-            let count = if is_part { stay } else { missing.count };
-            let message = format!(
-                "{}{} there before the end rundown of CLR {instance} and not unloaded, but it does \
-                 not list {}{}",
-                if is_part { "at least " } else { "" },
-                plural(count, one, many),
-                if count == 1 { "it" } else { "them" },
-                // Which of them have gone is not known.
-                if is_part {
-                    String::new()
-                } else {
-                    format!(" (first: {:#x})", missing.first)
-                },
-            );
-            let found = check.find(message).of(process, Some(opened));
-            let found = found.unless_lost(None, bracket.closed);
-            let is_decided = !may_go
-                || stay > 0
-                || clr
-                    .started()
-                    .is_some_and(|from| enabled_before(&facts.runtime_on.loader, from));
-            if !is_decided {
-                found.severity(Severity::Warning).undecided(
-                    "unloads of methods are logged only with EndEnumeration (0x80), which is not \
-                     known to have been enabled",
-                );
-            }
+            rundowns.check_methods(methods.get(&instance).copied().unwrap_or_default());
+            rundowns.check_items(clr.modules(), |count| {
+                plural(count, "module was", "modules were")
+            });
+            rundowns.check_items(clr.assemblies(), |count| {
+                plural(count, "assembly was", "assemblies were")
+            });
+            rundowns.check_items(clr.domains(), |count| {
+                plural(count, "application domain was", "application domains were")
+            });
         }
     }
 }
 
-/// How many of so many missing methods cannot have gone with their module, since the end rundown
-/// lists it.
-fn staying(clr: &Clr, brackets: &[&Bracket], bracket: &Bracket, missing: u64) -> u64 {
-    // It must be this one that lists compiled methods and modules.
-    let lists = |b: &&&Bracket| b.kind == Enumeration::End && b.listed.modules > 0;
-    let is_only = brackets.iter().filter(lists).count() == 1 && bracket.listed.modules > 0;
-    if is_only && bracket.compiled > 0 {
-        missing.saturating_sub(clr.methods_maybe_gone())
-    } else {
-        0
+/// The rundowns of a CLR, and the check that they are complete.
+struct ClrRundowns<'a, 'c> {
+    check: &'a mut Check<'c>,
+    process: &'a Process,
+    instance: u16,
+    clr: &'a Clr,
+    brackets: &'a [&'a Bracket],
+}
+
+impl ClrRundowns<'_, '_> {
+    /// Checks that the end rundown lists modules, assemblies or domains.
+    fn check_items(&mut self, items: &Items, words: fn(count: u64) -> String) {
+        let Some(rundown) = last_listing(self.brackets, lists_items) else {
+            return;
+        };
+        // Items of the start rundown may have been unloaded without an event, unless unloads were
+        // enabled.
+        let loader = &self.check.facts.runtime_on.loader;
+        let logs_unloads = is_enabled_before(loader, rundown.opened);
+        let mut missing = Missing::default();
+        for (id, item) in items.iter() {
+            if is_missing(item, rundown.opened, logs_unloads) {
+                missing.add(id);
+            }
+        }
+        if missing.count > 0 {
+            let message = self.message(&words(missing.count), missing);
+            let found = self.check.report(message);
+            let found = found.about(self.process, Some(rundown.opened));
+            found.unless_lost(None, rundown.bracket.closed);
+        }
+    }
+
+    /// Checks that the end rundown lists methods.
+    fn check_methods(&mut self, missing: Missing) {
+        let Some(rundown) = last_listing(self.brackets, |bracket| bracket.listed.methods > 0)
+        else {
+            return;
+        };
+        let runtime_on = &self.check.facts.runtime_on;
+        // Methods are unloaded with their assembly, and only EndEnumeration logs that.
+        let logs_unloads = is_enabled_before(&runtime_on.end_enumeration, rundown.opened);
+        let staying = if logs_unloads {
+            missing.count
+        } else {
+            self.staying_methods(rundown.bracket, missing.count)
+        };
+        if missing.count == 0 || staying == 0 && has_unloads(self.clr) {
+            return;
+        }
+        let message = if staying > 0 && staying < missing.count {
+            // Which methods were unloaded is not known.
+            let methods = plural(staying, "method was", "methods were");
+            let it = if staying == 1 { "it" } else { "them" };
+            format!(
+                "at least {methods} there before the end rundown of CLR {} and not unloaded, but it \
+                 does not list {it}",
+                self.instance
+            )
+        } else {
+            let methods = plural(missing.count, "method was", "methods were");
+            self.message(&methods, missing)
+        };
+        let logs_all_unloads = match self.clr.started() {
+            Some(started) => is_enabled_before(&runtime_on.loader, started),
+            None => false,
+        };
+        let found = self.check.report(message);
+        let found = found.about(self.process, Some(rundown.opened));
+        let found = found.unless_lost(None, rundown.bracket.closed);
+        if staying == 0 && !logs_all_unloads {
+            found.severity(Severity::Warning).undecided(
+                "unloads of methods are logged only with EndEnumeration (0x80), which is not known \
+                 to have been enabled",
+            );
+        }
+    }
+
+    fn message(&self, items: &str, missing: Missing) -> String {
+        let it = if missing.count == 1 { "it" } else { "them" };
+        format!(
+            "{items} there before the end rundown of CLR {} and not unloaded, but it does not list \
+             {it} (first: {:#x})",
+            self.instance, missing.first
+        )
+    }
+
+    /// The number of missing methods that cannot have been unloaded with their module, because the
+    /// end rundown lists the module.
+    fn staying_methods(&self, bracket: &Bracket, missing: u64) -> u64 {
+        // It must be the only rundown that lists modules, and list compiled methods.
+        let with_modules = self
+            .brackets
+            .iter()
+            .filter(|b| b.kind == Enumeration::End && b.listed.modules > 0)
+            .count();
+        if with_modules == 1 && bracket.listed.modules > 0 && bracket.compiled > 0 {
+            missing.saturating_sub(self.clr.methods_maybe_gone())
+        } else {
+            0
+        }
     }
 }
 
-/// Whether something was unloaded that takes its methods with it.
-fn unloads(clr: &Clr) -> bool {
+/// Whether an item was there before the end rundown, was not unloaded, and is not listed.
+fn is_missing(item: &Item, opened: Ticks, logs_unloads: bool) -> bool {
+    let was_loaded = item.has(Tag::LOADED) && item.from.is_some_and(|from| from < opened);
+    let was_listed = logs_unloads && item.has(Tag::AT_START);
+    (was_loaded || was_listed) && item.to.is_none() && !item.has(Tag::AT_END)
+}
+
+/// Whether a module, an assembly or a domain was unloaded, which unloads its methods.
+fn has_unloads(clr: &Clr) -> bool {
     [clr.modules(), clr.assemblies(), clr.domains()]
         .iter()
         .any(|items| items.unloaded() > 0)
 }
 
-/// The last whole end rundown that lists methods, or else what comes with modules.
-fn last_listing<'a>(brackets: &[&'a Bracket], methods: bool) -> Option<(&'a Bracket, Ticks)> {
-    let lists = |b: &Bracket| {
-        let l = b.listed;
-        let lists = if methods {
-            l.methods > 0
-        } else {
-            l.modules + l.assemblies + l.app_domains > 0
-        };
-        b.kind == Enumeration::End && b.is_whole() && lists
-    };
-    let bracket = brackets.iter().copied().rfind(|b| lists(b))?;
-    Some((bracket, Ticks::new(bracket.opened?.get())))
+/// A whole end rundown.
+#[derive(Clone, Copy)]
+struct EndRundown<'a> {
+    bracket: &'a Bracket,
+    opened: Ticks,
 }
 
-/// Whether a keyword of the runtime provider is known to have been enabled before a timestamp.
-fn enabled_before(keyword: &On, at: Ticks) -> bool {
-    keyword.since(at).is_some_and(|on| on < at)
+/// Whether a rundown lists modules, assemblies or domains, which have one keyword.
+fn lists_items(bracket: &Bracket) -> bool {
+    let listed = bracket.listed;
+    listed.modules + listed.assemblies + listed.app_domains > 0
+}
+
+/// The last whole end rundown for which `lists` is true.
+fn last_listing<'a>(
+    brackets: &[&'a Bracket],
+    lists: fn(&Bracket) -> bool,
+) -> Option<EndRundown<'a>> {
+    let mut brackets = brackets.iter().copied();
+    let bracket = brackets.rfind(|b| b.kind == Enumeration::End && b.is_whole() && lists(b))?;
+    Some(EndRundown {
+        bracket,
+        opened: bracket.opened?,
+    })
+}
+
+/// Whether a keyword of the runtime provider is known to have been enabled before a time.
+fn is_enabled_before(keyword: &On, time: Ticks) -> bool {
+    keyword.since(time).is_some_and(|since| since < time)
 }
 
 /// Methods that the last end rundown of their CLR does not list, by CLR, in one pass over the code.
-fn missing_methods(
-    facts: &Facts,
-    process: &Process,
-    brackets: &ByClr<'_>,
-) -> BTreeMap<u16, Missing> {
-    let opened: BTreeMap<u16, (Ticks, bool)> = brackets
-        .iter()
-        .filter_map(|(&instance, own)| {
-            let (_, opened) = last_listing(own, true)?;
-            Some((
-                instance,
-                (
-                    opened,
-                    enabled_before(&facts.runtime_on.end_enumeration, opened),
-                ),
-            ))
-        })
-        .collect();
+fn missing_methods(facts: &Facts, process: &Process, by_clr: &ByClr<'_>) -> BTreeMap<u16, Missing> {
+    let mut rundowns = BTreeMap::new();
+    for (&instance, brackets) in by_clr {
+        if let Some(rundown) = last_listing(brackets, |bracket| bracket.listed.methods > 0) {
+            let end_enumeration = &facts.runtime_on.end_enumeration;
+            let logs_unloads = is_enabled_before(end_enumeration, rundown.opened);
+            rundowns.insert(instance, (rundown.opened, logs_unloads));
+        }
+    }
     let mut out: BTreeMap<u16, Missing> = BTreeMap::new();
-    if opened.is_empty() {
+    if rundowns.is_empty() {
         return out;
     }
     let mut dynamic: BTreeMap<u16, Missing> = BTreeMap::new();
@@ -388,13 +445,14 @@ fn missing_methods(
             }
             continue;
         }
-        let Some(&(opened, unloads)) = opened.get(&tag.instance) else {
+        let Some(&(opened, logs_unloads)) = rundowns.get(&tag.instance) else {
             continue;
         };
-        let loaded = tag.has(Tag::LOADED) && range.from.is_some_and(|from| from < opened);
-        if is_dynamic && loaded {
+        let was_loaded = tag.has(Tag::LOADED) && range.from.is_some_and(|from| from < opened);
+        let was_listed = tag.has(Tag::AT_START) && logs_unloads;
+        if is_dynamic && was_loaded {
             dynamic.entry(tag.instance).or_default().add(range.start);
-        } else if !is_dynamic && (loaded || (unloads && tag.has(Tag::AT_START))) {
+        } else if !is_dynamic && (was_loaded || was_listed) {
             out.entry(tag.instance).or_default().add(range.start);
         }
     }

@@ -10,28 +10,84 @@ use super::jit_loads::{JitLoads, Loads, first_method, unnamed_precompiled};
 use super::lifetime::{Lifetime, Unlisted, ended};
 use super::listings::Listings;
 use crate::checks::Facts;
+use crate::checks::times::TimeSpan;
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN as END_RUNDOWN_COMMANDS, RECORDING};
 use crate::rules::{Check, Rule, plural};
 
-/// What rules need of the rundowns of a trace, and of the processes without one.
+/// The times of the rundowns of a trace, and the processes without one.
 pub(in crate::rules) struct Rundowns {
     listings: Listings,
     pub(super) jit_loads: JitLoads,
-    /// Why each process has no rundown.
+    /// For each process, why it has no rundown; `None` if it has one or does not need one.
     absences: Vec<Option<Absence>>,
 }
 
 impl Rundowns {
     pub fn of(facts: &Facts) -> Self {
-        let (listings, jit_loads) = (Listings::of(facts), JitLoads::of(facts));
+        let mut rundowns = Rundowns {
+            listings: Listings::of(facts),
+            jit_loads: JitLoads::of(facts),
+            absences: Vec::new(),
+        };
         let has_rundown = facts.has_rundown();
-        let absence = |process| absence(facts, process, has_rundown, &listings, &jit_loads);
-        let absences = facts.machine.processes().iter().map(absence).collect();
-        Rundowns {
-            listings,
-            jit_loads,
-            absences,
+        for process in facts.machine.processes() {
+            let absence = rundowns.absence(facts, process, has_rundown);
+            rundowns.absences.push(absence);
+        }
+        rundowns
+    }
+
+    /// Why a process has no rundown; `None` if it has one or does not need one.
+    fn absence(&self, facts: &Facts, process: &Process, has_rundown: bool) -> Option<Absence> {
+        if !process.is_managed() {
+            return None;
+        }
+        if let Some(last) = process.brackets().iter().max_by_key(|bracket| bracket.last) {
+            return self.later_absence(facts, process, last);
+        }
+        if process.methods_enumerated() > 0 {
+            return None;
+        }
+        if has_rundown {
+            let lifetime = Lifetime::of(facts, process, &self.listings, &self.jit_loads);
+            return match lifetime.unlisted(&self.listings) {
+                Unlisted::Missing => Some(Absence::OnlyOthers),
+                Unlisted::Exited(ended) => Some(Absence::Exited(ended)),
+                Unlisted::Sound => None,
+            };
+        }
+        if facts.has_nothing_to_name(process) {
+            return None;
+        }
+        let until = needed_until(process, &self.jit_loads);
+        match self.jit_loads.since_start(process, until) {
+            loads @ (Loads::Whole | Loads::Unknown) => Some(Absence::NotNeeded(loads)),
+            loads => Some(Absence::NoRundown(loads)),
+        }
+    }
+
+    /// Whether a process with a rundown should also be in a later one, because its loads in between
+    /// are not recorded.
+    fn later_absence(&self, facts: &Facts, process: &Process, last: &Bracket) -> Option<Absence> {
+        let later = self.listings.first_after(Some(last.last));
+        let first = later.into_iter().map(|listing| listing.first).min()?;
+        let jit_loads = &self.jit_loads;
+        let is_recorded = match jit_loads.over(last.opened.unwrap_or(last.last), first) {
+            Loads::Whole => true,
+            Loads::Unknown => jit_loads.seen.is_some(),
+            Loads::Later(_) | Loads::Interrupted(_) | Loads::Never => false,
+        };
+        if is_recorded {
+            return None;
+        }
+        let mut lifetime = Lifetime::of(facts, process, &self.listings, jit_loads);
+        // Only the later rundowns matter.
+        lifetime.began = lifetime.began.max(Some(last.last));
+        lifetime.has_all_loads = false;
+        match lifetime.unlisted(&self.listings) {
+            Unlisted::Missing => Some(Absence::LaterOnlyOthers(first)),
+            Unlisted::Exited(_) | Unlisted::Sound => None,
         }
     }
 }
@@ -55,78 +111,13 @@ enum Absence {
     Exited(Ticks),
     /// Other processes have a rundown.
     OnlyOthers,
-    /// It has a rundown, and only others have the one that began at this timestamp.
+    /// It has a rundown, and only other processes have the one that began at this timestamp.
     LaterOnlyOthers(Ticks),
 }
 
-/// Why a process has no rundown, where that can matter.
-fn absence(
-    facts: &Facts,
-    process: &Process,
-    has_rundown: bool,
-    listings: &Listings,
-    jit_loads: &JitLoads,
-) -> Option<Absence> {
-    if !process.is_managed() {
-        return None;
-    }
-    if let Some(last) = process.brackets().iter().max_by_key(|bracket| bracket.last) {
-        return later_absence(facts, process, listings, jit_loads, last);
-    }
-    if process.methods_enumerated() > 0 {
-        return None;
-    }
-    if has_rundown {
-        return match Lifetime::of(facts, process, listings, jit_loads).unlisted(listings) {
-            Unlisted::Missing => Some(Absence::OnlyOthers),
-            Unlisted::Exited(ended) => Some(Absence::Exited(ended)),
-            Unlisted::Sound => None,
-        };
-    }
-    if facts.has_nothing_to_name(process) {
-        return None;
-    }
-    Some(
-        match jit_loads.since_start(process, needed_until(process, jit_loads)) {
-            loads @ (Loads::Whole | Loads::Unknown) => Absence::NotNeeded(loads),
-            loads => Absence::NoRundown(loads),
-        },
-    )
-}
-
-/// Until when the loads of a process without a rundown have to be recorded.
+/// The time until which the loads of a process without a rundown have to be recorded.
 fn needed_until(process: &Process, jit_loads: &JitLoads) -> Ticks {
     ended(process).unwrap_or(jit_loads.last())
-}
-
-/// Whether a process with a rundown should be in a later one as well: its loads in between are not
-/// recorded.
-fn later_absence(
-    facts: &Facts,
-    process: &Process,
-    listings: &Listings,
-    jit_loads: &JitLoads,
-    last: &Bracket,
-) -> Option<Absence> {
-    let first = listings
-        .first_after(Some(last.last))
-        .map(|(first, _)| first)
-        .min()?;
-    let is_known = match jit_loads.over(last.opened.unwrap_or(last.last), first) {
-        Loads::Whole => true,
-        Loads::Unknown => jit_loads.seen.is_some(),
-        Loads::Later(_) | Loads::Interrupted(..) | Loads::Never => false,
-    };
-    let lifetime = Lifetime::of(facts, process, listings, jit_loads);
-    // Only the later ones matter.
-    let began = lifetime.began.max(Some(last.last));
-    let lifetime = Lifetime {
-        began,
-        has_all_loads: is_known,
-        ..lifetime
-    };
-    let is_missing = !is_known && lifetime.unlisted(listings) == Unlisted::Missing;
-    is_missing.then_some(Absence::LaterOnlyOthers(first))
 }
 
 /// The timestamp of the first event of the process's CLRs.
@@ -149,93 +140,94 @@ pub(in crate::rules) const NONE: Rule = Rule {
 };
 
 fn none(check: &mut Check<'_>) {
-    let facts = check.facts;
     for (process, absence) in absences(check) {
-        let from = first_event(process);
-        let (message, severity) = match absence {
-            Some(Absence::NotNeeded(Loads::Unknown)) => {
-                let message = format!("the trace holds no rundown, and {}", wait(facts, process));
-                let found = check
-                    .find(message)
-                    .of(process, from)
-                    .severity(Severity::Warning);
-                found.unless_lost(from, None).undecided(
-                    "the keyword of compiled methods (Jit, 0x10) may have been enabled later than \
-                     the CLR started",
-                );
-                continue;
-            }
-            Some(Absence::NotNeeded(_)) => (not_needed(process), Severity::Note),
-            Some(Absence::NoRundown(Loads::Interrupted(begin, end))) => {
-                interrupted(check, process, (begin, end));
-                continue;
-            }
-            Some(Absence::NoRundown(loads)) => {
-                let why = match loads {
-                    Loads::Later(_) => ", and its methods have load events only later than its CLR \
-                                        started"
-                        .to_owned(),
-                    _ => mask_without_rundown(facts).map_or(String::new(), |(mask, why)| {
-                        format!(
-                            ": the rundown provider was enabled with {mask:#x}, which requests {why}"
-                        )
-                    }),
-                };
-                let message =
-                    format!("the process ran managed code, but the trace holds no rundown{why}");
-                (message, NONE.severity)
-            }
-            _ => continue,
-        };
-        check
-            .find(message)
-            .severity(severity)
-            .of(process, from)
-            .unless_lost(from, None);
+        match absence {
+            Some(Absence::NotNeeded(Loads::Unknown)) => perhaps_needed(check, process),
+            Some(Absence::NotNeeded(_)) => not_needed(check, process),
+            Some(Absence::NoRundown(Loads::Interrupted(gap))) => interrupted(check, process, gap),
+            Some(Absence::NoRundown(Loads::Later(_))) => needed(
+                check,
+                process,
+                ", and its methods have load events only later than its CLR started",
+            ),
+            Some(Absence::NoRundown(_)) => needed(check, process, &mask_remark(check.facts)),
+            _ => {}
+        }
     }
 }
 
+/// A process that needs a rundown.
+fn needed(check: &mut Check<'_>, process: &Process, remark: &str) {
+    let from = first_event(process);
+    let message = format!("the process ran managed code, but the trace holds no rundown{remark}");
+    check
+        .report(message)
+        .about(process, from)
+        .unless_lost(from, None);
+}
+
+/// A process that may need a rundown: nothing shows when loads of its methods were enabled.
+fn perhaps_needed(check: &mut Check<'_>, process: &Process) {
+    let from = first_event(process);
+    let clrs = process.clrs().values();
+    let mut ticks = 0;
+    if let Some(start) = clrs.filter_map(|clr| clr.started()).min()
+        && let Some(load) = first_method(process)
+    {
+        ticks = load.saturating_since(start);
+    }
+    let seconds = ticks as f64 / check.facts.machine.clock().frequency as f64;
+    let message = format!(
+        "the trace holds no rundown, and the first load of a method came {seconds:.1} s after its \
+         CLR started"
+    );
+    let found = check
+        .report(message)
+        .about(process, from)
+        .severity(Severity::Warning);
+    found.unless_lost(from, None).undecided(
+        "the keyword of compiled methods (Jit, 0x10) may have been enabled later than the CLR \
+         started",
+    );
+}
+
 /// A process without a rundown whose loads were not recorded for a while.
-fn interrupted(check: &mut Check<'_>, process: &Process, (begin, end): (Ticks, Ticks)) {
+fn interrupted(check: &mut Check<'_>, process: &Process, gap: TimeSpan) {
     let clock = check.facts.machine.clock();
-    let is_over = end < needed_until(process, &check.rundowns.jit_loads);
+    let is_over = gap.to < needed_until(process, &check.rundowns.jit_loads);
     let seen = ended(process).max(process.last_runtime());
     let until = if is_over {
-        format!("until {}", clock.time(end))
+        format!("until {}", clock.time(gap.to))
     } else {
         "on".to_owned()
     };
     let message = format!(
         "the process ran managed code, but the trace holds no rundown, and loads of compiled \
          methods (Jit, 0x10) were not enabled from {} {until}",
-        clock.time(begin),
+        clock.time(gap.from),
     );
-    let found = check.find(message).of(process, Some(begin));
+    let found = check.report(message).about(process, Some(gap.from));
     let found = found.unless_lost(first_event(process), None);
-    // A process that is seen afterwards ran meanwhile.
-    if !(is_over && seen > Some(end)) {
+    // A process that is seen after the gap ran during it.
+    if !(is_over && seen > Some(gap.to)) {
         found
             .severity(Severity::Warning)
             .undecided("nothing may have been compiled then");
     }
 }
 
-/// How long after the start of its CLR the first method of a process was loaded.
-fn wait(facts: &Facts, process: &Process) -> String {
-    let start = process
-        .clrs()
-        .values()
-        .filter_map(|clr| clr.started())
-        .min();
-    let ticks = start
-        .zip(first_method(process))
-        .map_or(0, |(start, at)| at.saturating_since(start));
-    let seconds = ticks as f64 / facts.machine.clock().frequency as f64;
-    format!("the first load of a method came {seconds:.1} s after its CLR started")
+/// A process that needs no rundown, since its compiled methods are all known.
+fn not_needed(check: &mut Check<'_>, process: &Process) {
+    let from = first_event(process);
+    let message = not_needed_message(process);
+    check
+        .report(message)
+        .severity(Severity::Note)
+        .about(process, from)
+        .unless_lost(from, None);
 }
 
-/// What a trace without a rundown has of a process whose compiled methods are all known.
-fn not_needed(process: &Process) -> String {
+fn not_needed_message(process: &Process) -> String {
     let why = why_not_needed(process);
     let precompiled: usize = process
         .clrs()
@@ -254,14 +246,15 @@ fn not_needed(process: &Process) -> String {
     )
 }
 
-/// Why a process needs no rundown. A CLR logs the same when it starts and when its state is
-/// requested (capture state); other events show which of the two it was.
+/// Why a process needs no rundown. A CLR logs the same events when it starts and when its state is
+/// requested (capture state); earlier events show that it was requested.
 fn why_not_needed(process: &Process) -> &'static str {
     let mut starts = process.clrs().values().filter_map(|clr| clr.started());
-    let before = process
-        .clr_span()
-        .is_some_and(|span| starts.any(|start| span.first < start));
-    if before {
+    let is_requested = match process.clr_span() {
+        Some(span) => starts.any(|start| span.first < start),
+        None => false,
+    };
+    if is_requested {
         "a session requested the state of its CLR (capture state), and later loads were recorded"
     } else if process.started().is_some() {
         "it started during the recording, and its loads were recorded"
@@ -271,24 +264,27 @@ fn why_not_needed(process: &Process) -> &'static str {
     }
 }
 
-/// The mask of the rundown provider, where it is known and requests no rundown of code, and what it
-/// requests.
-fn mask_without_rundown(facts: &Facts) -> Option<(u64, &'static str)> {
-    let masks: Vec<u64> = facts
-        .admission
-        .of(CLR_RUNDOWN)
-        .map(|(_, with)| with.any)
-        .collect();
-    let first = masks.first().copied()?;
-    // A mask of 0 enables all keywords.
-    let none_has = |keywords| masks.iter().all(|&mask| mask != 0 && mask & keywords == 0);
-    if none_has(START_RUNDOWN | END_RUNDOWN) {
-        Some((first, "none (EndRundown is 0x100, StartRundown is 0x40)"))
-    } else if none_has(LOADER | JIT | NGEN) {
-        Some((first, "no code (Loader is 0x8, Jit 0x10, NGen 0x20)"))
+/// The remark that no known mask of the rundown provider requests a rundown of code; empty if one
+/// does, or none is known.
+fn mask_remark(facts: &Facts) -> String {
+    let masks = facts.admission.enablements(CLR_RUNDOWN);
+    let masks: Vec<u64> = masks.map(|(_, with)| with.any).collect();
+    let Some(mask) = masks.first() else {
+        return String::new();
+    };
+    let requests = if !is_any_on(START_RUNDOWN | END_RUNDOWN, &masks) {
+        "none (EndRundown is 0x100, StartRundown is 0x40)"
+    } else if !is_any_on(LOADER | JIT | NGEN, &masks) {
+        "no code (Loader is 0x8, Jit 0x10, NGen 0x20)"
     } else {
-        None
-    }
+        return String::new();
+    };
+    format!(": the rundown provider was enabled with {mask:#x}, which requests {requests}")
+}
+
+/// Whether a mask has one of the keywords. A mask of 0 enables all keywords.
+fn is_any_on(keywords: u64, masks: &[u64]) -> bool {
+    masks.iter().any(|&mask| mask == 0 || mask & keywords != 0)
 }
 
 pub(in crate::rules) const PROCESS_EXITED: Rule = Rule {
@@ -310,7 +306,7 @@ fn process_exited(check: &mut Check<'_>) {
         if let Some(Absence::Exited(ended)) = absence {
             let message =
                 "the process ended before the rundown: only methods with a load event are known";
-            let found = check.find(message.to_owned()).of(process, Some(ended));
+            let found = check.report(message.to_owned()).about(process, Some(ended));
             found.unless_lost(first_event(process), None);
         }
     }
@@ -322,18 +318,18 @@ pub(in crate::rules) fn are_unrelated(facts: &Facts) -> bool {
     if !facts.is_joined() || facts.machine.runtime_span().is_none() || !facts.has_rundown() {
         return false;
     }
-    let both = facts
-        .machine
-        .processes()
-        .iter()
-        .any(|p| p.last_runtime().is_some() && !p.brackets().is_empty());
-    // Processes that ended before the rundown have none in any case.
-    let alive = facts
-        .machine
-        .processes()
-        .iter()
-        .any(|p| p.last_runtime().is_some() && p.ended().is_none());
-    !both && alive
+    let mut is_any_alive = false;
+    for process in facts.machine.processes() {
+        if process.last_runtime().is_none() {
+            continue;
+        }
+        if !process.brackets().is_empty() {
+            return false;
+        }
+        // Processes that ended before the rundown never have one.
+        is_any_alive |= process.ended().is_none();
+    }
+    is_any_alive
 }
 
 /// Whether a process should be in the rundown, and only others are.
@@ -358,61 +354,67 @@ fn missing(check: &mut Check<'_>) {
     let facts = check.facts;
     // Files of different recordings are reported by `merge.no-common-process`.
     let unrelated = are_unrelated(facts);
+    for (process, absence) in absences(check).filter(|(process, _)| process.is_managed()) {
+        match absence {
+            Some(Absence::OnlyOthers) if !unrelated => {
+                let from = first_event(process);
+                let message =
+                    "the process ran managed code, but only other processes have a rundown";
+                check
+                    .report(message.to_owned())
+                    .about(process, from)
+                    .unless_lost(from, None);
+            }
+            Some(Absence::LaterOnlyOthers(began)) => missing_later(check, process, began),
+            Some(_) => {}
+            None => missing_clrs(check, process),
+        }
+    }
+}
+
+/// A process with a rundown that is not in a later one, which began at `began`.
+fn missing_later(check: &mut Check<'_>, process: &Process, began: Ticks) {
+    let message = "the process has an earlier rundown, but only other processes have the later \
+                   one, and its loads in between are not recorded";
     let Rundowns {
         listings,
         jit_loads,
         ..
     } = check.rundowns;
-    for (process, absence) in absences(check).filter(|(process, _)| process.is_managed()) {
-        let from = first_event(process);
-        let mut add = |message: String, timestamp| {
-            check
-                .find(message)
-                .of(process, timestamp)
-                .unless_lost(from, None);
-        };
-        match absence {
-            Some(Absence::OnlyOthers) if !unrelated => add(
-                "the process ran managed code, but only other processes have a rundown".to_owned(),
-                from,
-            ),
-            Some(Absence::LaterOnlyOthers(at)) => {
-                let message = "the process has an earlier rundown, but only other processes have \
-                               the later one, and its loads in between are not recorded"
-                    .to_owned();
-                let lifetime = Lifetime::of(facts, process, listings, jit_loads);
-                let found = check.find(message).of(process, Some(at));
-                // Nothing shows the end of a process without events of the kernel or unloads.
-                if lifetime
-                    .ended
-                    .max(lifetime.alive)
-                    .is_none_or(|seen| seen < at)
-                {
-                    found
-                        .severity(Severity::Warning)
-                        .undecided("the process may have ended before");
-                } else {
-                    found.unless_lost(Some(at), None);
-                }
-            }
-            Some(_) => {}
-            None if process.brackets().is_empty() => {}
-            None => {
-                let brackets = by_clr(process);
-                for (instance, clr) in process.clrs() {
-                    let lacks = clr.runtime_events() > 0 && !brackets.contains_key(instance);
-                    // A CLR that started after the first event of each rundown is in none.
-                    let began = clr.started();
-                    let is_late = began.is_some() && listings.first_after(began).next().is_none();
-                    if lacks && !is_late && process.clrs().len() > 1 {
-                        let message = format!(
-                            "CLR {instance} ran managed code, but only other CLRs of the process \
-                             have a rundown"
-                        );
-                        add(message, None);
-                    }
-                }
-            }
+    let lifetime = Lifetime::of(check.facts, process, listings, jit_loads);
+    let found = check.report(message.to_owned()).about(process, Some(began));
+    // Nothing shows the end of a process without events of the kernel or unloads.
+    if lifetime.ended.max(lifetime.alive) >= Some(began) {
+        found.unless_lost(Some(began), None);
+    } else {
+        found
+            .severity(Severity::Warning)
+            .undecided("the process may have ended before");
+    }
+}
+
+/// The CLRs without a rundown of a process with several CLRs.
+fn missing_clrs(check: &mut Check<'_>, process: &Process) {
+    if process.brackets().is_empty() || process.clrs().len() < 2 {
+        return;
+    }
+    let listings = &check.rundowns.listings;
+    let brackets = by_clr(process);
+    for (instance, clr) in process.clrs() {
+        if clr.runtime_events() == 0 || brackets.contains_key(instance) {
+            continue;
         }
+        // A CLR that started after the first event of each rundown is in none.
+        let began = clr.started();
+        if began.is_some() && listings.first_after(began).is_empty() {
+            continue;
+        }
+        let message = format!(
+            "CLR {instance} ran managed code, but only other CLRs of the process have a rundown"
+        );
+        check
+            .report(message)
+            .about(process, None)
+            .unless_lost(first_event(process), None);
     }
 }

@@ -1,4 +1,4 @@
-//! When the loads of compiled methods are recorded: a rundown need not list those.
+//! When the loads of compiled methods are recorded, so that a rundown need not list them.
 
 use etl_analysis::machine::{Clr, MethodSign, Process};
 use etl_format::Ticks;
@@ -6,19 +6,20 @@ use etl_schema::views::clr::Change;
 
 use crate::checks::Facts;
 use crate::checks::enablement::{EnablementSource, Known};
+use crate::checks::times::TimeSpan;
 
 /// Whether the loads of compiled methods are recorded over a span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loads {
-    /// They are.
+    /// They are recorded.
     Whole,
-    /// Only since this timestamp.
+    /// They are recorded since this time.
     Later(Ticks),
-    /// They are at first, but not from the first of these timestamps to the second.
-    Interrupted(Ticks, Ticks),
+    /// They are recorded, but not in this time.
+    Interrupted(TimeSpan),
     /// They are not recorded at all.
     Never,
-    /// Nothing decides it.
+    /// The trace does not show it.
     Unknown,
 }
 
@@ -27,55 +28,60 @@ pub(super) enum Loads {
 pub(super) struct JitLoads {
     /// When they were enabled.
     known: Known,
-    /// The first such load of any process.
+    /// Time of the first such load of any process.
     pub seen: Option<Ticks>,
-    /// Ticks of a second.
+    /// Ticks in a second.
     pub second: i64,
-    /// The timestamp of the last record.
+    /// Ticks between requests that are made together: they take effect one after the other.
+    delay: i64,
+    /// Time of the last record.
     last: Ticks,
 }
 
 impl JitLoads {
     pub fn of(facts: &Facts) -> Self {
+        let processes = facts.machine.processes().iter();
+        let seen = processes
+            .filter_map(|process| first_load(process, MethodSign::is_jit_load))
+            .min();
         JitLoads {
             known: facts.runtime_on.jit.known.clone(),
-            seen: facts
-                .machine
-                .processes()
-                .iter()
-                .filter_map(first_load)
-                .min(),
-            second: i64::try_from(facts.machine.clock().frequency).unwrap_or(i64::MAX),
+            seen,
+            second: facts.ticks_per_second(),
+            delay: facts.ticks_per_10_ms(),
             last: facts.machine.span().map_or(Ticks::MAX, |span| span.last),
         }
     }
 
-    /// Whether loads are recorded from a timestamp until another.
+    /// Whether loads are recorded from `from` to `until`.
     pub fn over(&self, from: Ticks, until: Ticks) -> Loads {
-        let soon = from.saturating_add(self.soon());
-        let until = until.max(soon);
-        let Known {
-            times,
-            knowledge,
-            has_limited,
-            ..
-        } = &self.known;
-        match (knowledge, times.first_gap(soon, until)) {
-            (Some(_), None) => Loads::Whole,
-            (Some(EnablementSource::Declared), Some((begin, end))) if !has_limited => {
-                match (begin > soon, end < until) {
-                    (true, _) => Loads::Interrupted(begin, end),
-                    (false, true) => Loads::Later(end),
-                    (false, false) => Loads::Never,
-                }
-            }
-            _ if self.seen.is_some_and(|at| at <= soon) => Loads::Whole,
+        let from = from.saturating_add(self.delay);
+        let until = until.max(from);
+        let known = &self.known;
+        let gap = known.times.first_gap(from, until);
+        if known.source.is_some() && gap.is_none() {
+            return Loads::Whole;
+        }
+        if let Some(gap) = gap
+            && known.source == Some(EnablementSource::Declared)
+            && !known.has_limited
+        {
+            return if gap.from > from {
+                Loads::Interrupted(gap)
+            } else if gap.to < until {
+                Loads::Later(gap.to)
+            } else {
+                Loads::Never
+            };
+        }
+        match self.seen {
+            Some(seen) if seen <= from => Loads::Whole,
             _ => Loads::Unknown,
         }
     }
 
-    /// Whether the loads of a process's compiled methods are recorded since its CLRs started, until
-    /// a timestamp.
+    /// Whether the loads of a process's compiled methods are recorded from the start of its CLRs to
+    /// `until`.
     pub fn since_start(&self, process: &Process, until: Ticks) -> Loads {
         let starts: Option<Vec<Ticks>> = process.clrs().values().map(Clr::started).collect();
         let Some(start) = starts.and_then(|starts| starts.into_iter().min()) else {
@@ -90,39 +96,29 @@ impl JitLoads {
                 Some(first) if first.saturating_since(start) <= self.second => Loads::Whole,
                 _ => Loads::Unknown,
             },
-            known => known,
+            decided => decided,
         }
     }
 
-    /// Until when a process that has no end needs its loads: the last record, or just before, when
-    /// providers may have been disabled in order to stop.
+    /// The time until which a process without an end needs its loads: just before the last record,
+    /// since providers may be disabled before the session stops.
     pub fn last(&self) -> Ticks {
-        self.last.saturating_add(-self.soon())
+        self.last.saturating_add(-self.delay)
     }
-
-    /// Ticks between requests that are made together: they take effect one after the other.
-    fn soon(&self) -> i64 {
-        self.second / 100
-    }
-}
-
-/// The first load of code that was compiled at run time.
-fn first_load(process: &Process) -> Option<Ticks> {
-    first(process, MethodSign::is_jit_load)
 }
 
 /// The first load of a method, compiled at run time or before.
 pub(super) fn first_method(process: &Process) -> Option<Ticks> {
-    first(process, |sign| sign.change == Change::Load)
+    first_load(process, |sign| sign.change == Change::Load)
 }
 
-fn first(process: &Process, is_wanted: impl Fn(MethodSign) -> bool) -> Option<Ticks> {
-    let loads = process.signs().iter();
-    let loads = loads.filter(|count| is_wanted(count.sign));
+/// The first method event that is a load for which `is_wanted` is true.
+fn first_load(process: &Process, is_wanted: fn(MethodSign) -> bool) -> Option<Ticks> {
+    let loads = process.signs().iter().filter(|count| is_wanted(count.sign));
     loads.filter_map(|count| count.counted.first).min()
 }
 
-/// Modules of a CLR with code that was compiled before it ran, if no event names any such method.
+/// The number of modules of a CLR with precompiled code, if no event names any precompiled method.
 pub(super) fn unnamed_precompiled(process: &Process, clr: &Clr) -> usize {
     if process
         .signs()

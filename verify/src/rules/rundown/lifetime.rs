@@ -1,11 +1,10 @@
-//! When managed code ran in a process, against the times of the rundowns: which of them has to list
-//! it.
+//! When managed code ran in a process, and which rundowns therefore have to list it.
 
 use etl_analysis::machine::{Clr, Process};
 use etl_format::Ticks;
 
 use super::jit_loads::{JitLoads, Loads};
-use super::listings::Listings;
+use super::listings::{Listing, Listings};
 use crate::checks::Facts;
 
 /// The time in which managed code ran in a process, as far as the trace shows it.
@@ -15,13 +14,13 @@ pub(super) struct Lifetime {
     pub began: Option<Ticks>,
     /// When it ended; `None` if no event shows that.
     pub ended: Option<Ticks>,
-    /// When it was certainly still there.
+    /// The last time at which it certainly still ran.
     pub alive: Option<Ticks>,
     /// Whether everything that it loaded was recorded.
     pub has_all_loads: bool,
 }
 
-/// What a process without a rundown means.
+/// Why a process has no rundown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unlisted {
     /// It should be in a rundown.
@@ -35,69 +34,72 @@ pub(super) enum Unlisted {
 impl Lifetime {
     /// What the kernel's and the CLR's events show of a process.
     pub fn of(facts: &Facts, process: &Process, listings: &Listings, jit_loads: &JitLoads) -> Self {
-        let began: Option<Vec<Ticks>> = process.clrs().values().map(Clr::started).collect();
         let ended = ended(process);
         let until = ended.or(listings.last_begin()).unwrap_or(jit_loads.last());
+        // If nothing decides it, the loads are assumed to be recorded.
+        let has_all_loads = matches!(
+            jit_loads.since_start(process, until),
+            Loads::Whole | Loads::Unknown
+        );
+        let mut alive = process.last_runtime();
         // The kernel's events show the end of every process that they name.
-        let is_watched = process.parent_pid().is_some() && ended.is_none();
-        let watched = facts
-            .machine
-            .kernel_span()
-            .filter(|_| is_watched)
-            .map(|span| span.last);
-        Lifetime {
-            began: process.started().or_else(|| began?.into_iter().min()),
-            ended,
-            alive: process.last_runtime().max(watched),
-            // Where nothing decides it, the process has the benefit of the doubt.
-            has_all_loads: matches!(
-                jit_loads.since_start(process, until),
-                Loads::Whole | Loads::Unknown
-            ),
+        if process.parent_pid().is_some()
+            && ended.is_none()
+            && let Some(kernel) = facts.machine.kernel_span()
+        {
+            alive = alive.max(Some(kernel.last));
         }
-    }
-
-    /// What it means that none of the rundowns lists the process.
-    pub fn unlisted(self, listings: &Listings) -> Unlisted {
-        let Lifetime {
-            began,
+        Lifetime {
+            began: process.started().or_else(|| clrs_started(process)),
             ended,
             alive,
             has_all_loads,
-        } = self;
-        let seen = ended.or(alive);
-        let concerns = |(first, last)| {
-            let was_there = ended.is_none_or(|ended| ended >= first);
-            // A process whose loads are all known lacks nothing if it ended during the rundown.
-            was_there && (!has_all_loads || seen.is_some_and(|seen| seen > last))
-        };
-        // What a later one of a kind concerns, the first one does.
-        if listings.first_after(began).any(concerns) {
-            return Unlisted::Missing;
         }
-        match ended {
-            Some(ended) if !has_all_loads && Some(ended) < listings.last_begin() => {
+    }
+
+    /// Why none of the rundowns lists the process.
+    pub fn unlisted(self, listings: &Listings) -> Unlisted {
+        // A process that should be in a later listing of a kind should also be in the first.
+        for listing in listings.first_after(self.began) {
+            if self.should_be_in(listing) {
+                return Unlisted::Missing;
+            }
+        }
+        match self.ended {
+            Some(ended) if !self.has_all_loads && Some(ended) < listings.last_begin() => {
                 Unlisted::Exited(ended)
             }
             _ => Unlisted::Sound,
         }
     }
+
+    /// Whether a listing that begins after the process should have it.
+    fn should_be_in(self, listing: Listing) -> bool {
+        if self.ended.is_some_and(|ended| ended < listing.first) {
+            return false;
+        }
+        // A process whose loads are all recorded need not be listed if it ended during the rundown.
+        !self.has_all_loads || self.ended.or(self.alive) > Some(listing.last)
+    }
 }
 
-/// When a process ended, or all of its CLRs, if an event shows it.
+/// When the first CLR of a process started; `None` if the start of one was not recorded.
+fn clrs_started(process: &Process) -> Option<Ticks> {
+    let starts: Option<Vec<Ticks>> = process.clrs().values().map(Clr::started).collect();
+    starts?.into_iter().min()
+}
+
+/// When a process ended, or the last of its CLRs, if an event shows it.
 pub(super) fn ended(process: &Process) -> Option<Ticks> {
-    let ends = || {
-        process
-            .clrs()
-            .values()
-            .map(shut_down)
-            .collect::<Option<Vec<Ticks>>>()
-    };
-    process.ended().or_else(|| ends()?.into_iter().max())
+    if let Some(ended) = process.ended() {
+        return Some(ended);
+    }
+    let ends: Option<Vec<Ticks>> = process.clrs().values().map(shut_down).collect();
+    ends?.into_iter().max()
 }
 
-/// When a CLR shut down: its default domain was unloaded, or the last one of those that are all
-/// known.
+/// When a CLR shut down: its default domain was unloaded, or the last of its domains if they are
+/// all known.
 fn shut_down(clr: &Clr) -> Option<Ticks> {
     if clr.started().is_none() {
         return clr.ended();
@@ -109,18 +111,21 @@ fn shut_down(clr: &Clr) -> Option<Ticks> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::rundown::listings::Listing;
     use proptest::prelude::*;
 
-    /// A start rundown from 10 to 20, an end rundown from 100 to 120; the recording ends at 200.
-    const BOTH: [&[Listing]; 2] = [
-        &[(Ticks::new(10), Ticks::new(20))],
-        &[(Ticks::new(100), Ticks::new(120))],
-    ];
-    /// The end rundown alone.
-    const END: [&[Listing]; 2] = [&[], &[(Ticks::new(100), Ticks::new(120))]];
+    const fn listing(first: i64, last: i64) -> Listing {
+        Listing {
+            first: Ticks::new(first),
+            last: Ticks::new(last),
+        }
+    }
 
-    /// Where a process began: before the recording, between the rundowns, during the end rundown.
+    /// A start rundown from 10 to 20, an end rundown from 100 to 120; the recording ends at 200.
+    const BOTH: [&[Listing]; 2] = [&[listing(10, 20)], &[listing(100, 120)]];
+    /// The end rundown alone.
+    const END: [&[Listing]; 2] = [&[], &[listing(100, 120)]];
+
+    /// When a process began: before the recording, between the rundowns, during the end rundown.
     const BEGINNINGS: [Option<Ticks>; 3] = [None, Some(Ticks::new(50)), Some(Ticks::new(110))];
 
     /// The verdicts by beginning, for a process that ended between the rundowns, during the end
@@ -196,7 +201,7 @@ mod tests {
             let each = lengths.into_iter().map(|(gap, len)| {
                 let first = at + gap;
                 at = first + len;
-                (Ticks::new(first), Ticks::new(at))
+                listing(first, at)
             });
             each.collect()
         })
@@ -210,15 +215,17 @@ mod tests {
             has_all_loads: bool,
         ) {
             let all = || starts.iter().chain(&ends);
-            let concerns = |&(first, last): &Listing| {
-                began.is_none_or(|began| began < first.get())
-                    && ended.is_none_or(|ended| ended >= first.get())
-                    && (ended.or(alive).is_some_and(|seen| seen > last.get()) || !has_all_loads)
+            let should_have = |listing: &Listing| {
+                let first = listing.first.get();
+                let last = listing.last.get();
+                began.is_none_or(|began| began < first)
+                    && ended.is_none_or(|ended| ended >= first)
+                    && (ended.or(alive).is_some_and(|seen| seen > last) || !has_all_loads)
             };
             let expected = match ended {
-                _ if all().any(concerns) => Unlisted::Missing,
-                Some(at) if !has_all_loads && all().any(|&(first, _)| at < first.get()) => {
-                    Unlisted::Exited(Ticks::new(at))
+                _ if all().any(should_have) => Unlisted::Missing,
+                Some(end) if !has_all_loads && all().any(|l| end < l.first.get()) => {
+                    Unlisted::Exited(Ticks::new(end))
                 }
                 _ => Unlisted::Sound,
             };

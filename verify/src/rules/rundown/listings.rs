@@ -1,80 +1,111 @@
 //! The times of the rundowns of a trace.
 
-use etl_format::Ticks;
 use std::collections::BTreeSet;
+
+use etl_analysis::machine::Span;
+use etl_format::Ticks;
 
 use crate::checks::Facts;
 use etl_schema::clr::Enumeration;
 
-/// Timestamps of the first and the last event of rundowns that were requested together, over all
-/// processes.
-pub(super) type Listing = (Ticks, Ticks);
+/// Rundowns that were requested together, over all processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Listing {
+    /// Time of the first event.
+    pub first: Ticks,
+    /// Time of the last event.
+    pub last: Ticks,
+}
 
-/// The rundowns of a trace, by kind and time. Those of a kind do not overlap.
+/// The rundown of a CLR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct ClrListing {
+    span: Listing,
+    /// Index of the process.
+    process: usize,
+    instance: u16,
+}
+
+/// The rundowns of a trace, by kind and time. Rundowns of the same kind do not overlap.
 #[derive(Clone, Debug)]
 pub(super) struct Listings([Vec<Listing>; 2]);
 
 impl Listings {
     pub fn of(facts: &Facts) -> Self {
-        let second = i64::try_from(facts.machine.clock().frequency).unwrap_or(i64::MAX);
-        let mut kinds = Enumeration::ALL.map(|kind| {
-            let processes = facts.machine.processes().iter().enumerate();
-            let brackets =
-                processes.flat_map(|(p, process)| process.brackets().iter().map(move |b| (p, b)));
-            let own = brackets.filter(|(_, bracket)| bracket.kind == kind);
-            let spans = own.map(|(process, bracket)| {
-                let from = bracket.opened.or(bracket.closed).unwrap_or(bracket.last);
-                ((from, bracket.last.max(from)), (process, bracket.instance))
-            });
-            join(spans.collect(), second)
-        });
+        let second = facts.ticks_per_second();
+        let mut kinds = Enumeration::ALL.map(|kind| join(clr_listings(facts, kind), second));
         // Threads and ranges alone are listed without Init and Complete.
-        if let [none, other] = &mut kinds
-            && none.is_empty()
-            && other.is_empty()
+        if let [starts, ends] = &mut kinds
+            && starts.is_empty()
+            && ends.is_empty()
+            && let Some(Span { first, last }) = facts.machine.rundown_span()
         {
-            let span = facts.machine.rundown_span();
-            none.extend(span.map(|span| (span.first, span.last)));
+            starts.push(Listing { first, last });
         }
         Listings(kinds)
     }
 
-    /// The first of each kind that begins after a timestamp, or at all.
-    pub fn first_after(&self, at: Option<Ticks>) -> impl Iterator<Item = Listing> {
-        self.0.iter().filter_map(move |own| {
-            let later = own.partition_point(|&(first, _)| Some(first) <= at);
-            own.get(later).copied()
-        })
+    /// The first rundown of each kind that begins after a time, or at all.
+    pub fn first_after(&self, time: Option<Ticks>) -> Vec<Listing> {
+        let mut out = Vec::new();
+        for listings in &self.0 {
+            let later = listings.partition_point(|listing| Some(listing.first) <= time);
+            out.extend(listings.get(later));
+        }
+        out
     }
 
-    /// When the last one began.
+    /// When the last rundown began.
     pub fn last_begin(&self) -> Option<Ticks> {
-        self.0
-            .iter()
-            .filter_map(|own| own.last())
-            .map(|&(first, _)| first)
-            .max()
+        let last = self.0.iter().filter_map(|listings| listings.last());
+        last.map(|listing| listing.first).max()
     }
 }
 
-/// Joins the rundowns of CLRs that were requested together: those before a CLR has its next one,
-/// a second or more later.
-fn join(mut spans: Vec<(Listing, (usize, u16))>, second: i64) -> Vec<Listing> {
-    spans.sort_unstable();
+/// The rundowns of a kind of all CLRs.
+fn clr_listings(facts: &Facts, kind: Enumeration) -> Vec<ClrListing> {
+    let mut out = Vec::new();
+    for (index, process) in facts.machine.processes().iter().enumerate() {
+        for bracket in process.brackets().iter().filter(|b| b.kind == kind) {
+            let first = bracket.opened.or(bracket.closed).unwrap_or(bracket.last);
+            out.push(ClrListing {
+                span: Listing {
+                    first,
+                    last: bracket.last.max(first),
+                },
+                process: index,
+                instance: bracket.instance,
+            });
+        }
+    }
+    out
+}
+
+/// Joins the rundowns of CLRs that were requested together: all rundowns until a CLR has another
+/// one, more than a second later.
+fn join(mut listings: Vec<ClrListing>, second: i64) -> Vec<Listing> {
+    listings.sort_unstable();
     let mut out: Vec<Listing> = Vec::new();
     let mut listed = BTreeSet::new();
-    for ((from, to), clr) in spans {
-        let is_later = |known: &Listing| from.saturating_since(known.1) > second;
+    for listing in listings {
+        let ClrListing {
+            span,
+            process,
+            instance,
+        } = listing;
         match out.last_mut() {
-            Some(known) if !(is_later(known) && listed.contains(&clr)) => {
-                known.1 = known.1.max(to);
+            Some(joined)
+                if span.first.saturating_since(joined.last) <= second
+                    || !listed.contains(&(process, instance)) =>
+            {
+                joined.last = joined.last.max(span.last);
             }
             _ => {
-                out.push((from, to));
+                out.push(span);
                 listed.clear();
             }
         }
-        listed.insert(clr);
+        listed.insert((process, instance));
     }
     out
 }
@@ -90,24 +121,24 @@ impl From<[&[Listing]; 2]> for Listings {
 mod tests {
     use super::*;
 
-    fn listing(spans: &[(i64, i64)]) -> Vec<Listing> {
-        spans
-            .iter()
-            .map(|&(from, to)| (Ticks::new(from), Ticks::new(to)))
-            .collect()
+    fn listing(first: i64, last: i64) -> Listing {
+        Listing {
+            first: Ticks::new(first),
+            last: Ticks::new(last),
+        }
     }
 
-    fn plain(spans: Vec<Listing>) -> Vec<(i64, i64)> {
-        spans
+    fn plain(listings: Vec<Listing>) -> Vec<(i64, i64)> {
+        listings
             .into_iter()
-            .map(|(from, to)| (from.get(), to.get()))
+            .map(|listing| (listing.first.get(), listing.last.get()))
             .collect()
     }
 
     #[test]
     fn first_after_has_one_of_each_kind() {
-        let listings = Listings([listing(&[(1, 2), (5, 6)]), listing(&[(3, 9)])]);
-        let after = |at: Option<i64>| plain(listings.first_after(at.map(Ticks::new)).collect());
+        let listings = Listings([vec![listing(1, 2), listing(5, 6)], vec![listing(3, 9)]]);
+        let after = |time: Option<i64>| plain(listings.first_after(time.map(Ticks::new)));
         assert_eq!(after(None), [(1, 2), (3, 9)]);
         assert_eq!(
             (after(Some(1)), after(Some(4))),
@@ -122,11 +153,14 @@ mod tests {
     #[test]
     fn join_parts_rundowns_where_a_clr_has_its_next_one() {
         let joined = |spans: &[(i64, i64, usize)]| {
-            let span =
-                |&(from, to, p): &(i64, i64, usize)| ((Ticks::new(from), Ticks::new(to)), (p, 1));
-            plain(join(spans.iter().map(span).collect(), 10))
+            let listings = spans.iter().map(|&(first, last, process)| ClrListing {
+                span: listing(first, last),
+                process,
+                instance: 1,
+            });
+            plain(join(listings.collect(), 10))
         };
-        // Those of two processes at once, and a process that takes long to respond.
+        // Rundowns of two processes at once, and of a process that takes long to respond.
         assert_eq!(joined(&[(0, 4, 1), (2, 7, 2), (60, 61, 3)]), [(0, 61)]);
         // A collector that asks twice, first for modules and then for methods.
         assert_eq!(

@@ -11,7 +11,7 @@ pub(super) mod partial;
 use etl_analysis::machine::{Bracket, Process};
 use std::collections::BTreeMap;
 
-/// The rundowns of each CLR of a process.
+/// The rundowns of each CLR of a process, by instance id.
 type ByClr<'a> = BTreeMap<u16, Vec<&'a Bracket>>;
 
 fn by_clr(process: &Process) -> ByClr<'_> {

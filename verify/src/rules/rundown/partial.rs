@@ -1,7 +1,7 @@
-//! What the rundowns of a CLR leave out altogether: methods or modules, those that were compiled at
-//! run time or before, and those that came later.
+//! What the rundowns of a CLR leave out altogether: methods or modules, methods that were compiled
+//! at run time or before, and code that came later.
 
-use etl_analysis::machine::{Bracket, Clr, Item, Process};
+use etl_analysis::machine::{Bracket, Clr, Counts, Process};
 use etl_control::clr::{Code, Method, Rundown};
 use etl_control::enable::CombinedEnablement;
 use etl_format::Ticks;
@@ -32,14 +32,27 @@ pub(in crate::rules) const PARTIAL: Rule = Rule {
     check: partial,
 };
 
-/// The rundowns of one CLR, and what is known of it.
-struct Own<'a> {
+/// The rundowns of one CLR.
+struct ClrRundowns<'a> {
     facts: &'a Facts,
     process: &'a Process,
     instance: u16,
     clr: &'a Clr,
     jit_loads: &'a JitLoads,
     brackets: Vec<&'a Bracket>,
+}
+
+/// The rundowns of one kind of a CLR.
+struct RundownsOfKind<'a> {
+    kind: Enumeration,
+    brackets: Vec<&'a Bracket>,
+}
+
+impl RundownsOfKind<'_> {
+    /// The largest number of items that a rundown lists. Repeated rundowns list the same items.
+    fn max(&self, count: fn(&Bracket) -> u64) -> u64 {
+        self.brackets.iter().map(|b| count(b)).max().unwrap_or(0)
+    }
 }
 
 fn partial(check: &mut Check<'_>) {
@@ -50,7 +63,7 @@ fn partial(check: &mut Check<'_>) {
             let Some(clr) = process.clrs().get(&instance) else {
                 continue;
             };
-            let own = Own {
+            let rundowns = ClrRundowns {
                 facts,
                 process,
                 instance,
@@ -58,46 +71,48 @@ fn partial(check: &mut Check<'_>) {
                 jit_loads,
                 brackets,
             };
-            own.check(check);
+            if !rundowns.check_listed(check) {
+                rundowns.check_later(check);
+            }
         }
     }
 }
 
-impl Own<'_> {
-    fn check(&self, check: &mut Check<'_>) {
-        if !self.parts(check) {
-            self.later(check);
+impl ClrRundowns<'_> {
+    /// The end rundowns, or the start rundowns if there is no end rundown.
+    fn of_last_kind(&self) -> RundownsOfKind<'_> {
+        let ends = self.of_kind(Enumeration::End);
+        if ends.brackets.is_empty() {
+            self.of_kind(Enumeration::Start)
+        } else {
+            ends
         }
     }
 
-    /// The rundowns of one kind, of the end if there are any.
-    fn of_kind(&self) -> (Enumeration, Vec<&Bracket>) {
-        let of = |kind| {
-            self.brackets
-                .iter()
-                .copied()
-                .filter(|b| b.kind == kind)
-                .collect::<Vec<_>>()
-        };
-        match of(Enumeration::End) {
-            none if none.is_empty() => (Enumeration::Start, of(Enumeration::Start)),
-            ends => (Enumeration::End, ends),
+    fn of_kind(&self, kind: Enumeration) -> RundownsOfKind<'_> {
+        let brackets = self.brackets.iter().copied();
+        RundownsOfKind {
+            kind,
+            brackets: brackets.filter(|b| b.kind == kind).collect(),
         }
     }
 
-    /// What is left out of all rundowns: returns whether that is more than precompiled methods.
-    fn parts(&self, check: &mut Check<'_>) -> bool {
-        let (kind, own) = self.of_kind();
-        let Some(first) = own.iter().find(|b| b.is_whole()) else {
+    /// Checks what the rundowns list together. Returns whether more than precompiled methods is
+    /// missing.
+    fn check_listed(&self, check: &mut Check<'_>) -> bool {
+        let rundowns = self.of_last_kind();
+        let kind = rundowns.kind;
+        let Some(first) = rundowns.brackets.iter().find(|b| b.is_whole()) else {
             return false;
         };
-        // Rundowns that are repeated list the same items.
-        let most = |count: fn(&Bracket) -> u64| own.iter().map(|b| count(b)).max().unwrap_or(0);
-        let (methods, modules) = (most(|b| b.listed.methods), most(|b| b.listed.modules));
+        let methods = rundowns.max(|b| b.listed.methods);
+        let modules = rundowns.max(|b| b.listed.modules);
         let is_half = methods == 0 || modules == 0;
-        let lacks_jitted = most(Bracket::jitted) == 0 && self.may_lack_jitted(kind, first);
-        let what = match (methods, modules) {
-            _ if is_half && self.is_of_start(first) => return false,
+        if is_half && self.is_of_start(first) {
+            return false;
+        }
+        let lacks_jitted = rundowns.max(Bracket::jitted) == 0 && self.may_lack_jitted(kind, first);
+        let listed = match (methods, modules) {
             (0, 0) => "neither methods nor modules".to_owned(),
             (0, n) => format!("{} and no method", plural(n, "module", "modules")),
             (n, 0) => format!("{} and no module", plural(n, "method", "methods")),
@@ -108,17 +123,17 @@ impl Own<'_> {
                 )
             }
             _ => {
-                self.precompiled(check, kind, first);
+                self.check_precompiled(check, kind, first);
                 return false;
             }
         };
         let message = format!(
-            "the {} rundown of CLR {} lists {what}",
+            "the {} rundown of CLR {} lists {listed}",
             kind.name(),
             self.instance
         );
-        let found = check.find(message).of(self.process, first.opened);
-        // A CLR compiles something in practice, if not by necessity.
+        let found = check.report(message).about(self.process, first.opened);
+        // A CLR compiles something in practice, although it need not.
         let is_certain = is_half || self.requests(kind, Code::Jitted) == Some(false);
         let severity = if is_certain {
             PARTIAL.severity
@@ -134,41 +149,39 @@ impl Own<'_> {
         true
     }
 
-    /// Whether a rundown came with the start of the CLR: a CLR that starts while a session asks for
-    /// rundowns enumerates at once. Nothing is there yet, and what comes is loaded.
+    /// Whether a rundown belongs to the start of the CLR. A CLR that starts while a session
+    /// requests rundowns enumerates at once: nothing exists yet, and what comes later has a load.
     fn is_of_start(&self, bracket: &Bracket) -> bool {
-        let Some((start, opened)) = self.clr.started().zip(bracket.opened) else {
+        let Some(opened) = bracket.opened else {
             return false;
         };
-        let is_loaded = |item: &Item| item.from.is_some_and(|from| from < opened);
-        let is_empty = bracket.listed == Default::default()
-            && !self
-                .clr
-                .modules()
-                .iter()
-                .any(|(_, module)| is_loaded(module));
-        self.is_soon(Ticks::new(start.get()), opened)
-            && (is_empty || self.jit_loads.since_start(self.process, opened) == Loads::Whole)
+        if !self.is_soon_after_start(opened) {
+            return false;
+        }
+        let mut modules = self.clr.modules().iter();
+        let has_module = modules.any(|(_, module)| module.from.is_some_and(|from| from < opened));
+        let is_empty = bracket.listed == Counts::default() && !has_module;
+        is_empty || self.jit_loads.since_start(self.process, opened) == Loads::Whole
     }
 
-    fn is_soon(&self, start: Ticks, opened: Ticks) -> bool {
-        (0..self.jit_loads.second).contains(&opened.saturating_since(start))
+    /// Whether the CLR started less than a second before a time.
+    fn is_soon_after_start(&self, time: Ticks) -> bool {
+        let Some(started) = self.clr.started() else {
+            return false;
+        };
+        (0..self.jit_loads.second).contains(&time.saturating_since(started))
     }
 
-    /// Whether the known enablements request methods of a kind in rundowns; `None` where none is
+    /// Whether the known enablements request methods of a kind in rundowns; `None` if none is
     /// known.
     fn requests(&self, kind: Enumeration, code: Code) -> Option<bool> {
-        let mut known = self
-            .facts
-            .admission
-            .of(CLR_RUNDOWN)
-            .map(|(_, with)| {
-                let rundown = Rundown::from(CombinedEnablement::of([with]));
-                rundown.method(kind, Method::new(code)).is_some()
-            })
-            .peekable();
-        known.peek()?;
-        Some(known.any(|requested| requested))
+        let admission = &self.facts.admission;
+        admission.source(CLR_RUNDOWN)?;
+        let mut enablements = admission.enablements(CLR_RUNDOWN);
+        Some(enablements.any(|(_, with)| {
+            let rundown = Rundown::from(CombinedEnablement::of([with]));
+            rundown.method(kind, Method::new(code)).is_some()
+        }))
     }
 
     /// Whether methods may have been compiled at run time that neither a rundown nor a load shows.
@@ -176,26 +189,31 @@ impl Own<'_> {
         if self.requests(kind, Code::Jitted) == Some(true) {
             return false;
         }
-        let is_listed = |b: &&&Bracket| b.is_whole() && b.jitted() > 0;
-        let listed = self
+        let until = first.opened.unwrap_or(first.last);
+        let with_jitted = self
             .brackets
             .iter()
-            .filter(is_listed)
-            .filter_map(|b| b.opened)
-            .max();
-        let until = first.opened.unwrap_or(first.last);
-        listed.is_none_or(|opened| self.jit_loads.over(opened, until) != Loads::Whole)
-            && self.jit_loads.since_start(self.process, until) != Loads::Whole
+            .filter(|b| b.is_whole() && b.jitted() > 0);
+        if let Some(opened) = with_jitted.filter_map(|b| b.opened).max()
+            && self.jit_loads.over(opened, until) == Loads::Whole
+        {
+            return false;
+        }
+        self.jit_loads.since_start(self.process, until) != Loads::Whole
     }
 
-    /// Precompiled methods that no event names.
-    fn precompiled(&self, check: &mut Check<'_>, kind: Enumeration, first: &Bracket) {
+    /// Adds a finding if no event names precompiled methods.
+    fn check_precompiled(&self, check: &mut Check<'_>, kind: Enumeration, first: &Bracket) {
         let modules = unnamed_precompiled(self.process, self.clr);
-        // Without addresses there is nothing to name, and the rundown may have been of the rest.
-        let is_asked = self
-            .requests(kind, Code::Precompiled)
-            .unwrap_or_else(|| self.process.tallies().iter().all(|tally| tally.frames == 0));
-        if modules == 0 || is_asked {
+        if modules == 0 {
+            return;
+        }
+        let is_needless = match self.requests(kind, Code::Precompiled) {
+            Some(is_requested) => is_requested,
+            // Without addresses there is nothing to name, and the rundown may be about other items.
+            None => self.process.tallies().iter().all(|tally| tally.frames == 0),
+        };
+        if is_needless {
             return;
         }
         let message = format!(
@@ -206,21 +224,26 @@ impl Own<'_> {
             plural(modules as u64, "module has", "modules have"),
         );
         check
-            .find(message)
-            .of(self.process, first.opened)
+            .report(message)
+            .about(self.process, first.opened)
             .severity(Severity::Note);
     }
 
-    /// Code that was compiled after the last rundown, where that one came early.
-    fn later(&self, check: &mut Check<'_>) {
-        let is_start = |b: &Bracket| b.kind == Enumeration::Start;
-        let is_early = |b: &&Bracket| {
-            let times = self.clr.started().zip(b.opened);
-            is_start(b)
-                || times
-                    .is_some_and(|(start, opened)| self.is_soon(Ticks::new(start.get()), opened))
-        };
-        if !self.brackets.iter().all(is_early) {
+    /// Whether code may be compiled after a rundown: it is a start rundown, or belongs to the start
+    /// of the CLR.
+    fn is_early(&self, bracket: &Bracket) -> bool {
+        if bracket.kind == Enumeration::Start {
+            return true;
+        }
+        match bracket.opened {
+            Some(opened) => self.is_soon_after_start(opened),
+            None => false,
+        }
+    }
+
+    /// Adds a finding if code was compiled after the last rundown, and its loads are missing.
+    fn check_later(&self, check: &mut Check<'_>) {
+        if !self.brackets.iter().all(|b| self.is_early(b)) {
             return;
         }
         let Some(last) = self.brackets.iter().rfind(|b| b.is_whole()) else {
@@ -229,23 +252,21 @@ impl Own<'_> {
         let Some(opened) = last.opened else { return };
         let until = ended(self.process).unwrap_or(self.jit_loads.last());
         let loads = self.jit_loads.over(opened, until);
-        let (what, severity) = match loads {
+        let what = match loads {
             Loads::Whole => return,
-            Loads::Never => ("are not logged by the runtime provider", PARTIAL.severity),
-            Loads::Later(_) => ("have load events only after a while", Severity::Warning),
-            Loads::Interrupted(..) => ("have no load events for a while", Severity::Warning),
+            Loads::Never => "are not logged by the runtime provider",
+            Loads::Later(_) => "have load events only after a while",
+            Loads::Interrupted(_) => "have no load events for a while",
             Loads::Unknown if self.jit_loads.seen.is_some() => return,
-            Loads::Unknown => {
-                let is_recorded = self.facts.machine.runtime_span().is_some();
-                let severity = if is_recorded {
-                    Severity::Warning
-                } else {
-                    Severity::Note
-                };
-                ("have no load event", severity)
-            }
+            Loads::Unknown => "have no load event",
         };
-        let which = if is_start(last) {
+        let has_runtime_events = self.facts.machine.runtime_span().is_some();
+        let severity = match loads {
+            Loads::Never => PARTIAL.severity,
+            Loads::Unknown if !has_runtime_events => Severity::Note,
+            _ => Severity::Warning,
+        };
+        let which = if last.kind == Enumeration::Start {
             "only a start rundown"
         } else {
             "no rundown since it started"
@@ -255,8 +276,8 @@ impl Own<'_> {
             self.instance
         );
         let found = check
-            .find(message)
-            .of(self.process, last.closed)
+            .report(message)
+            .about(self.process, last.closed)
             .severity(severity);
         if loads == Loads::Unknown {
             found.undecided(

@@ -1,22 +1,22 @@
-//! What addresses resolve to.
+//! The shares of addresses that resolve, have a name, or have a PDB identity.
 
 use etl_analysis::address::{Origin, Tallies, Tally};
-use etl_analysis::machine::{Process, UnresolvedCause};
+use etl_analysis::machine::{Clr, Process, UnresolvedCause};
 use etl_format::Ticks;
 
 use crate::checks::Facts;
-use crate::finding::Severity;
+use crate::finding::{Found, Severity};
+use crate::gates::{is_below, percent};
 use crate::rules::commands::{RECORDING, RECORDING_WITH_KERNEL, RUNTIME_CLOCK};
 use crate::rules::kernel::may_be_ring;
 use crate::rules::{Check, Rule, plural};
-use crate::share::{is_below, percent};
 
-/// Unresolved addresses up to this share of a process's are usual: stubs of the runtime, pages of
+/// Up to this share of unresolved addresses is usual in a process: stubs of the runtime, pages of
 /// the hardware abstraction layer, code that a rasterizer or a script engine generates.
 const USUAL_SHARE: f64 = 0.02;
 /// Above this share the trace is not usable for the process.
 const SEVERE_SHARE: f64 = 0.05;
-/// The share of fewer addresses proves nothing, unless they are most of the process's.
+/// The share of fewer addresses proves nothing, unless they are most addresses of the process.
 const FEW: u64 = 10;
 
 /// The severity of so many unresolved addresses of a process.
@@ -34,28 +34,27 @@ fn severity(unresolved: u64, addresses: u64) -> Severity {
 /// The unresolved addresses of a process.
 struct Unresolved {
     count: u64,
-    /// All addresses of the process.
+    /// The number of all addresses of the process.
     addresses: u64,
-    /// Those in code or in images of another time.
+    /// Addresses in code or in images of another time.
     wrong_time: u64,
     first: Option<Ticks>,
-    /// The end of the span in which events could have resolved them: they come at the time of the
-    /// addresses or, in a rundown, later; or they came before.
+    /// The last time at which an event could have resolved them: at the last address, or in a later
+    /// rundown.
     until: Option<Ticks>,
 }
 
 impl Unresolved {
     fn of(facts: &Facts, process: &Process) -> Self {
-        let causes = UnresolvedCause::ALL.into_iter().zip(process.causes());
-        let wrong_time = causes
-            .filter(|(cause, _)| {
-                matches!(
-                    cause,
-                    UnresolvedCause::MethodAtOtherTime | UnresolvedCause::ImageAtOtherTime
-                )
-            })
-            .map(|(_, count)| count)
-            .sum();
+        let mut wrong_time = 0;
+        for (cause, count) in UnresolvedCause::ALL.into_iter().zip(process.causes()) {
+            if matches!(
+                cause,
+                UnresolvedCause::MethodAtOtherTime | UnresolvedCause::ImageAtOtherTime
+            ) {
+                wrong_time += count;
+            }
+        }
         let last = process.unresolved_span().map(|span| span.last);
         Unresolved {
             count: process.tallies().iter().map(|t| t.unresolved).sum(),
@@ -64,6 +63,10 @@ impl Unresolved {
             first: process.unresolved_span().map(|span| span.first),
             until: facts.machine.rundown_span().map(|span| span.last).max(last),
         }
+    }
+
+    fn severity(&self) -> Severity {
+        severity(self.count, self.addresses)
     }
 }
 
@@ -77,7 +80,7 @@ pub(in crate::rules) const UNRESOLVED: Rule = Rule {
               generates, code that was freed, or methods without events. Up to 2 % of a process's \
               addresses are usual in a complete trace and only a note, and so are fewer than ten \
               where most resolve. Above 5 % the trace is not usable for the process, which is an \
-              error. What idle processors run does not count.",
+              error. Addresses that idle processors run are not counted.",
     remedy: "Fix the rundown findings first, if there are any. A few unresolved addresses are \
              normal: stubs have no events. If there are many in all processes, record image events \
              of the kernel (LOADER), loads of the runtime and a rundown:",
@@ -87,38 +90,36 @@ pub(in crate::rules) const UNRESOLVED: Rule = Rule {
 
 fn unresolved(check: &mut Check<'_>) {
     for process in check.facts.machine.processes() {
-        let own = Unresolved::of(check.facts, process);
+        let unresolved = Unresolved::of(check.facts, process);
         // `symbols.wrong-time` reports the others.
-        if own.count <= own.wrong_time {
+        if unresolved.count <= unresolved.wrong_time {
             continue;
         }
-        let causes = UnresolvedCause::ALL
-            .into_iter()
-            .zip(process.causes())
-            .filter(|(_, count)| *count > 0);
-        let causes: Vec<_> = causes
-            .map(|(why, count)| format!("{}: {count}", why.message()))
-            .collect();
-        // Threads that no event names any more count here, and what they ran cannot be known.
-        let is_of_ring = process.pid() == 0 && may_be_ring(check.facts);
+        let mut causes = Vec::new();
+        for (cause, count) in UnresolvedCause::ALL.into_iter().zip(process.causes()) {
+            if count > 0 {
+                causes.push(format!("{}: {count}", cause.message()));
+            }
+        }
+        let mut severity = unresolved.severity();
+        let mut remark = "";
+        // Threads whose events were overwritten are counted for the idle process.
+        if process.pid() == 0 && may_be_ring(check.facts) {
+            severity = Severity::Note;
+            remark = ", or of threads whose events were overwritten";
+        }
         let message = format!(
-            "{} of {} addresses ({:.2} %) are in no managed method and no image ({}){}",
-            own.count,
-            own.addresses,
-            own.count as f64 / own.addresses.max(1) as f64 * 100.0,
+            "{} of {} addresses ({:.2} %) are in no managed method and no image ({}){remark}",
+            unresolved.count,
+            unresolved.addresses,
+            unresolved.count as f64 / unresolved.addresses.max(1) as f64 * 100.0,
             causes.join(", "),
-            if is_of_ring {
-                ", or of threads whose events were overwritten"
-            } else {
-                ""
-            },
         );
-        let found = check
-            .find(message)
-            .of(process, own.first)
-            .unless_lost(None, own.until);
-        let severity = severity(own.count, own.addresses);
-        found.severity(if is_of_ring { Severity::Note } else { severity });
+        check
+            .report(message)
+            .about(process, unresolved.first)
+            .unless_lost(None, unresolved.until)
+            .severity(severity);
     }
 }
 
@@ -139,20 +140,20 @@ pub(in crate::rules) const WRONG_TIME: Rule = Rule {
 
 fn wrong_time(check: &mut Check<'_>) {
     for process in check.facts.machine.processes() {
-        let own = Unresolved::of(check.facts, process);
-        if own.wrong_time == 0 {
+        let unresolved = Unresolved::of(check.facts, process);
+        if unresolved.wrong_time == 0 {
             continue;
         }
         let message = format!(
             "{} in code or in an image that was there at another time",
-            plural(own.wrong_time, "address is", "addresses are")
+            plural(unresolved.wrong_time, "address is", "addresses are")
         );
         let found = check
-            .find(message)
-            .of(process, own.first)
-            .unless_lost(None, own.until);
-        if own.count == own.wrong_time {
-            found.severity(severity(own.count, own.addresses));
+            .report(message)
+            .about(process, unresolved.first)
+            .unless_lost(None, unresolved.until);
+        if unresolved.count == unresolved.wrong_time {
+            found.severity(unresolved.severity());
         }
     }
 }
@@ -178,26 +179,30 @@ fn unnamed(check: &mut Check<'_>) {
             .iter()
             .map(|t| t.managed - t.named.min(t.managed))
             .sum();
-        let without_pdb: usize = process
-            .clrs()
-            .values()
-            .map(|clr| {
-                let no_pdb = |id: &&u64| {
-                    clr.module_facts()
-                        .get(id)
-                        .is_none_or(|m| m.il_pdb.is_none() && !m.is_dynamic())
-                };
-                clr.unnamed_modules().iter().filter(no_pdb).count()
-            })
-            .sum();
+        let clrs = process.clrs().values();
+        let without_pdb: usize = clrs.map(unnamed_modules_without_pdb).sum();
+        if unnamed == 0 || without_pdb == 0 {
+            continue;
+        }
         let message = format!(
             "{} in methods without a name; {without_pdb} of their modules have no PDB identity",
             plural(unnamed, "address is", "addresses are")
         );
-        if unnamed > 0 && without_pdb > 0 {
-            check.find(message).of(process, None);
-        }
+        check.report(message).about(process, None);
     }
+}
+
+/// The number of modules with addresses in unnamed methods and without a PDB identity.
+fn unnamed_modules_without_pdb(clr: &Clr) -> usize {
+    let mut count = 0;
+    for id in clr.unnamed_modules() {
+        let lacks_pdb = match clr.module_facts().get(id) {
+            Some(module) => module.il_pdb.is_none() && !module.is_dynamic(),
+            None => true,
+        };
+        count += usize::from(lacks_pdb);
+    }
+    count
 }
 
 pub(in crate::rules) const UNNAMED_PRECOMPILED: Rule = Rule {
@@ -209,8 +214,8 @@ pub(in crate::rules) const UNNAMED_PRECOMPILED: Rule = Rule {
     protocol: &["S5"],
     meaning: "Precompiled methods have no names: the rundown does not list them, and no PDB to \
               look them up is identified. The PDB of ready-to-run code's IL has no native addresses. \
-              Where a rundown lists precompiled methods, what is left are stubs between them, which \
-              is only a note.",
+              If a rundown lists precompiled methods, the other addresses are in stubs between \
+              them, which is only a note.",
     remedy: "Create NGEN PDBs while merging on the recorded machine (PerfView does it), or enable \
              NGenKeyword (0x20) in the rundown session:",
     commands: RECORDING,
@@ -220,27 +225,25 @@ pub(in crate::rules) const UNNAMED_PRECOMPILED: Rule = Rule {
 fn unnamed_precompiled(check: &mut Check<'_>) {
     for process in check.facts.machine.processes() {
         let unidentified = process.precompiled_unidentified();
+        if unidentified == 0 {
+            continue;
+        }
         let message = format!(
             "{unidentified} of {} addresses in precompiled code are in no listed method and in no \
              image with a known PDB",
             process.precompiled()
         );
-        if unidentified == 0 {
-            continue;
-        }
-        let lists = process
-            .signs()
-            .iter()
-            .any(|count| count.sign.is_listed_precompiled());
-        let found = check.find(message).of(process, None);
-        if lists && unidentified * USUAL_PARTS <= process.precompiled() {
+        let found = check.report(message).about(process, None);
+        let mut signs = process.signs().iter();
+        let lists_precompiled = signs.any(|count| count.sign.is_listed_precompiled());
+        if lists_precompiled && unidentified * STUB_PART <= process.precompiled() {
             found.severity(Severity::Note);
         }
     }
 }
 
-/// One of so many addresses in precompiled code is in a stub.
-const USUAL_PARTS: u64 = 10;
+/// One of so many addresses in precompiled code may be in a stub.
+const STUB_PART: u64 = 10;
 
 pub(in crate::rules) const COVERAGE: Rule = Rule {
     id: "symbols.coverage",
@@ -256,58 +259,80 @@ pub(in crate::rules) const COVERAGE: Rule = Rule {
     check: coverage,
 };
 
+/// A share of addresses.
+#[derive(Clone, Copy)]
+struct Share {
+    part: u64,
+    whole: u64,
+}
+
+impl Share {
+    /// The share of addresses that resolve.
+    fn resolved(tally: Tally) -> Self {
+        Share {
+            part: tally.frames.saturating_sub(tally.unresolved),
+            whole: tally.frames,
+        }
+    }
+}
+
 fn coverage(check: &mut Check<'_>) {
-    let Check { facts, gates, .. } = *check;
-    let sum = |tallies: Tallies| {
-        let mut sum = Tally::default();
-        tallies.into_iter().for_each(|tally| sum += tally);
-        sum
-    };
-    let tallies = facts.machine.tallies();
+    let gates = check.gates;
+    let tallies = check.facts.machine.tallies();
     let all = sum(tallies);
     let sampled = tallies
         .get(Origin::Sample as usize)
         .copied()
         .unwrap_or_default();
-    let resolved = |t: Tally| (t.frames.saturating_sub(t.unresolved), t.frames);
-    let mut require = |minimum: Option<f64>, (part, whole): (u64, u64), what: &str, process| {
-        let Some(minimum) = minimum else { return };
-        if is_below(part, whole, minimum) {
-            let share = percent(part, whole);
-            let found = check.find(format!(
-                "{part} of {whole} {what} ({share}); the minimum is {minimum} %"
-            ));
-            if let Some(process) = process {
-                found.of(process, None);
-            }
-        }
+    let resolved = Share::resolved(all);
+    require(check, gates.coverage, resolved, "addresses resolve");
+    let sampled = Share::resolved(sampled);
+    require(check, gates.sample_coverage, sampled, "samples resolve");
+    let named = Share {
+        part: all.named,
+        whole: all.managed,
     };
-    require(gates.coverage, resolved(all), "addresses resolve", None);
-    require(
-        gates.sample_coverage,
-        resolved(sampled),
-        "samples resolve",
-        None,
-    );
-    let named = (all.named, all.managed);
-    require(
-        gates.named_methods,
-        named,
-        "addresses in managed code have a method name",
-        None,
-    );
-    let identified = (all.identified, all.image);
-    require(
-        gates.pdb_identity,
-        identified,
-        "addresses in images have a PDB identity",
-        None,
-    );
-    for process in facts.machine.processes() {
-        let own = resolved(sum(process.tallies()));
+    let what = "addresses in managed code have a method name";
+    require(check, gates.named_methods, named, what);
+    let identified = Share {
+        part: all.identified,
+        whole: all.image,
+    };
+    let what = "addresses in images have a PDB identity";
+    require(check, gates.pdb_identity, identified, what);
+    for process in check.facts.machine.processes() {
+        let resolved = Share::resolved(sum(process.tallies()));
         let what = "addresses of the process resolve";
-        require(gates.process_coverage, own, what, Some(process));
+        if let Some(found) = require(check, gates.process_coverage, resolved, what) {
+            found.about(process, None);
+        }
     }
+}
+
+fn sum(tallies: Tallies) -> Tally {
+    let mut sum = Tally::default();
+    for tally in tallies {
+        sum += tally;
+    }
+    sum
+}
+
+/// Adds a finding if a share is below a minimum in percent.
+fn require<'c>(
+    check: &'c mut Check<'_>,
+    minimum: Option<f64>,
+    share: Share,
+    what: &str,
+) -> Option<Found<'c>> {
+    let minimum = minimum?;
+    let Share { part, whole } = share;
+    if !is_below(part, whole, minimum) {
+        return None;
+    }
+    let percent = percent(part, whole);
+    Some(check.report(format!(
+        "{part} of {whole} {what} ({percent}); the minimum is {minimum} %"
+    )))
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! What a CLR says of itself and of its code: its version, maps of IL to native code.
+//! What a CLR states about itself and its code: its version, maps of IL to native code.
 
-use etl_analysis::machine::Process;
+use etl_analysis::machine::{Bracket, Process};
 use etl_control::enable::EventKey;
 use etl_format::{Guid, Ticks};
 use etl_schema::clr::keyword::IL_MAP;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
-use crate::checks::Facts;
+use crate::checks::{ClrCollections, Facts};
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN, RECORDING};
 use crate::rules::{Check, Rule, plural};
@@ -33,15 +33,13 @@ const RUNTIME_INFORMATION: EventKey = EventKey {
 
 /// Whether a provider's sessions get the events that state what a CLR is.
 fn states_runtimes(facts: &Facts, provider: Guid) -> bool {
-    let known = || facts.admission.of(provider);
-    if known().next().is_some() {
-        return known().all(|(e, with)| !e.limited && with.admits(&RUNTIME_INFORMATION));
+    let mut enablements = facts.admission.enablements(provider).peekable();
+    if enablements.peek().is_some() {
+        return enablements
+            .all(|(enabled, with)| !enabled.is_limited && with.admits(&RUNTIME_INFORMATION));
     }
-    let kinds = facts
-        .admission
-        .providers()
-        .remove(&provider)
-        .unwrap_or_default();
+    let mut providers = facts.admission.providers();
+    let kinds = providers.remove(&provider).unwrap_or_default();
     kinds
         .iter()
         .any(|(event, _)| event.level >= RUNTIME_INFORMATION.level)
@@ -49,71 +47,96 @@ fn states_runtimes(facts: &Facts, provider: Guid) -> bool {
 
 fn runtime_unknown(check: &mut Check<'_>) {
     let facts = check.facts;
-    let [starts, listings] = [CLR_RUNTIME, CLR_RUNDOWN].map(|p| states_runtimes(facts, p));
-    let enabled = facts
-        .admission
-        .of(CLR_RUNTIME)
-        .filter_map(|(e, _)| e.at)
-        .min();
-    let recorded = facts
-        .machine
-        .runtime_span()
-        .map(|span| span.first)
-        .into_iter()
-        .chain(enabled)
-        .min();
-    for (process, instance, _) in facts.collections().filter(|_| starts) {
-        let is_other = |p: &&Process| !p.clrs().is_empty() && !p.clrs().contains_key(&instance);
-        let Some(process) = process.filter(is_other) else {
-            continue;
-        };
-        let from = process
-            .started()
-            .filter(|start| recorded.is_some_and(|at| at < *start));
-        if from.is_some() {
-            let message =
-                format!("CLR {instance} has events of its heap, and none that it started");
-            check
-                .find(message)
-                .of(process, from)
-                .unless_lost(from, None);
+    if states_runtimes(facts, CLR_RUNTIME) {
+        let recorded = runtime_recorded(facts);
+        for clr in facts.collections() {
+            start_of_heap_unknown(check, &clr, recorded);
+        }
+        for process in facts.machine.processes() {
+            start_unknown(check, process, recorded);
         }
     }
-    for process in facts.machine.processes() {
-        for (&instance, clr) in process.clrs() {
-            let from = process
-                .started()
-                .filter(|start| recorded.is_some_and(|at| at < *start));
-            if starts && from.is_some() && clr.runtime_events() > 0 && clr.started().is_none() {
-                let message = format!(
-                    "CLR {instance} has {}, but none that states that it started, although the \
-                     process started during the recording",
-                    plural(clr.runtime_events(), "event", "events")
-                );
-                check
-                    .find(message)
-                    .of(process, from)
-                    .unless_lost(from, None);
-            }
-            let mut whole = process
-                .brackets()
-                .iter()
-                .filter(|b| b.instance == instance && b.is_whole());
-            if let Some(bracket) = whole.next()
-                && listings
-                && !clr.is_listed()
-            {
-                let message = format!("the rundowns of CLR {instance} do not state what it is");
-                let found = check.find(message).of(process, bracket.opened);
-                found.unless_lost(None, bracket.opened);
-            }
+    if states_runtimes(facts, CLR_RUNDOWN) {
+        for process in facts.machine.processes() {
+            listed_unknown(check, process);
+        }
+    }
+}
+
+/// When the runtime provider was first enabled, or logged its first event if that is earlier.
+fn runtime_recorded(facts: &Facts) -> Option<Ticks> {
+    let enablements = facts.admission.enablements(CLR_RUNTIME);
+    let enabled = enablements.filter_map(|(enabled, _)| enabled.from).min();
+    let first_event = facts.machine.runtime_span().map(|span| span.first);
+    enabled.into_iter().chain(first_event).min()
+}
+
+/// When a process started, if that is after a time.
+fn started_after(process: &Process, time: Option<Ticks>) -> Option<Ticks> {
+    let started = process.started()?;
+    (time? < started).then_some(started)
+}
+
+/// A CLR that only events of its heap show, in a process with other CLRs.
+fn start_of_heap_unknown(check: &mut Check<'_>, clr: &ClrCollections<'_>, recorded: Option<Ticks>) {
+    let Some(process) = clr.process else { return };
+    let Some(started) = started_after(process, recorded) else {
+        return;
+    };
+    let clrs = process.clrs();
+    if clrs.is_empty() || clrs.contains_key(&clr.instance) {
+        return;
+    }
+    let message = format!(
+        "CLR {} has events of its heap, and none that it started",
+        clr.instance
+    );
+    check
+        .report(message)
+        .about(process, Some(started))
+        .unless_lost(Some(started), None);
+}
+
+/// The CLRs of a process that started during the recording, without the event of their start.
+fn start_unknown(check: &mut Check<'_>, process: &Process, recorded: Option<Ticks>) {
+    let Some(started) = started_after(process, recorded) else {
+        return;
+    };
+    for (instance, clr) in process.clrs() {
+        if clr.runtime_events() == 0 || clr.started().is_some() {
+            continue;
+        }
+        let message = format!(
+            "CLR {instance} has {}, but none that states that it started, although the process \
+             started during the recording",
+            plural(clr.runtime_events(), "event", "events")
+        );
+        check
+            .report(message)
+            .about(process, Some(started))
+            .unless_lost(Some(started), None);
+    }
+}
+
+/// The CLRs of a process whose rundowns do not state what they are.
+fn listed_unknown(check: &mut Check<'_>, process: &Process) {
+    for (&instance, clr) in process.clrs() {
+        if clr.is_listed() {
+            continue;
+        }
+        let mut brackets = process.brackets().iter();
+        let whole = brackets.find(|b| b.instance == instance && b.is_whole());
+        if let Some(bracket) = whole {
+            let message = format!("the rundowns of CLR {instance} do not state what it is");
+            let found = check.report(message).about(process, bracket.opened);
+            found.unless_lost(None, bracket.opened);
         }
     }
 }
 
 pub(in crate::rules) const NO_IL_MAP: Rule = Rule {
     id: "symbols.no-il-map",
-    statement: "Where maps of IL to native code are enabled, each method that was compiled has one.",
+    statement: "If maps of IL to native code are enabled, each method that was compiled has one.",
     severity: Severity::Note,
     source: "what the CLR logs",
     protocol: &["E6", "R3"],
@@ -124,9 +147,10 @@ pub(in crate::rules) const NO_IL_MAP: Rule = Rule {
     check: no_il_map,
 };
 
-/// Methods whose map may still come, or comes without its load, when a session begins or ends.
+/// Methods whose map or load may be outside of the recording when a session begins or ends.
 const UNDER_WAY: u64 = 4;
 
+/// MethodILToNativeMap.
 const MAP: EventKey = EventKey {
     id: 190,
     level: 5,
@@ -135,46 +159,60 @@ const MAP: EventKey = EventKey {
 
 fn no_il_map(check: &mut Check<'_>) {
     let facts = check.facts;
-    let known = |provider| facts.admission.of(provider);
-    let limited = known(CLR_RUNTIME).any(|(e, _)| e.limited);
-    let asks = known(CLR_RUNTIME).filter(|(_, with)| with.admits(&MAP));
-    let enabled = asks
-        .map(|(e, _)| e.at.unwrap_or(Ticks::MIN))
-        .min()
-        .filter(|_| !limited);
+    let enabled = maps_enabled(facts);
     for process in facts.machine.processes() {
-        let (compiled, maps) = (process.compiled(), process.maps());
-        let since = compiled
-            .first
-            .filter(|first| enabled.is_some_and(|on| on < *first));
-        if since.is_some() && maps.count + UNDER_WAY < compiled.count {
+        let compiled = process.compiled();
+        let maps = process.maps();
+        if let Some(enabled) = enabled
+            && let Some(first) = compiled.first
+            && enabled < first
+            && maps.count + UNDER_WAY < compiled.count
+        {
             let message = format!(
                 "{} of {} that were loaded have a map of IL to native code",
                 maps.count,
                 plural(compiled.count, "compiled method", "compiled methods"),
             );
             check
-                .find(message)
-                .of(process, since)
-                .unless_lost(since, None);
+                .report(message)
+                .about(process, Some(first))
+                .unless_lost(Some(first), None);
         }
         listed_maps(check, process);
     }
 }
 
+/// When maps were enabled for all processes; `None` if that is not known.
+fn maps_enabled(facts: &Facts) -> Option<Ticks> {
+    if facts.admission.is_limited(CLR_RUNTIME) {
+        return None;
+    }
+    let enablements = facts.admission.enablements(CLR_RUNTIME);
+    let with_maps = enablements.filter(|(_, with)| with.admits(&MAP));
+    with_maps
+        .map(|(enabled, _)| enabled.from.unwrap_or(Ticks::MIN))
+        .min()
+}
+
+/// Whether the last enablement before a rundown, which requested it, admits maps.
+fn requests_maps(facts: &Facts, bracket: &Bracket) -> bool {
+    let enablements = facts.admission.enablements(CLR_RUNDOWN);
+    let before = enablements.filter(|(enabled, _)| match (enabled.from, bracket.opened) {
+        (None, _) => true,
+        (Some(from), Some(opened)) => from <= opened,
+        (Some(_), None) => false,
+    });
+    match before.last() {
+        Some((enabled, with)) => !enabled.is_limited && with.admits(&MAP),
+        None => false,
+    }
+}
+
 /// Rundowns that lack maps.
 fn listed_maps(check: &mut Check<'_>, process: &Process) {
-    let facts = check.facts;
     for bracket in process.brackets().iter().filter(|b| b.is_whole()) {
-        // The last enablement before it requested it.
-        let before = |e: Option<Ticks>| e.is_none_or(|at| bracket.opened.is_some_and(|o| at <= o));
-        let last = facts
-            .admission
-            .of(CLR_RUNDOWN)
-            .filter(|(e, _)| before(e.at))
-            .last();
-        let is_enabled = last.is_some_and(|(e, with)| !e.limited && with.admits(&MAP));
-        if bracket.maps >= bracket.compiled || (bracket.maps == 0 && !is_enabled) {
+        let is_enabled = bracket.maps > 0 || requests_maps(check.facts, bracket);
+        if bracket.maps >= bracket.compiled || !is_enabled {
             continue;
         }
         let message = format!(
@@ -184,7 +222,7 @@ fn listed_maps(check: &mut Check<'_>, process: &Process) {
             bracket.maps,
             plural(bracket.compiled, "compiled method", "compiled methods"),
         );
-        let found = check.find(message).of(process, bracket.opened);
+        let found = check.report(message).about(process, bracket.opened);
         found.unless_lost(None, bracket.closed);
     }
 }

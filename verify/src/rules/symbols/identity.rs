@@ -26,10 +26,10 @@ fn no_module_pdb(check: &mut Check<'_>) {
     let facts = check.facts;
     for process in facts.machine.processes() {
         for clr in process.clrs().values() {
-            let known = clr.module_facts().iter().filter(|(id, m)| {
-                clr.modules().contains(**id) && !m.is_dynamic() && !m.name.is_empty()
+            let with_file = clr.module_facts().iter().filter(|(id, module)| {
+                clr.modules().contains(**id) && !module.is_dynamic() && !module.name.is_empty()
             });
-            let modules: Vec<_> = known.map(|(_, module)| module).collect();
+            let modules: Vec<_> = with_file.map(|(_, module)| module).collect();
             let without: Vec<_> = modules.iter().filter(|m| m.il_pdb.is_none()).collect();
             let Some(first) = without.first() else {
                 continue;
@@ -46,7 +46,7 @@ fn no_module_pdb(check: &mut Check<'_>) {
                 modules.len(),
                 first.name
             );
-            check.find(message).of(process, None);
+            check.report(message).about(process, None);
         }
     }
 }
@@ -64,16 +64,17 @@ pub(in crate::rules) const NO_IMAGE_PDB: Rule = Rule {
     check: no_image_pdb,
 };
 
-/// Whether an image is not the native image of a managed module, whose PDB is its module's.
-fn is_native(facts: &Facts, image: &Image) -> bool {
-    !facts.machine.processes().iter().any(|process| {
-        process.pid() == image.pid
-            && process.clrs().values().any(|clr| {
-                clr.module_facts().values().any(|m| {
-                    !image.name.is_empty() && (m.native_name == image.name || m.name == image.name)
-                })
-            })
-    })
+/// Whether an image is a managed module or its native image. Their PDB is known by the module.
+fn is_managed_module(facts: &Facts, image: &Image) -> bool {
+    if image.name.is_empty() {
+        return false;
+    }
+    let processes = facts.machine.processes().iter();
+    processes
+        .filter(|process| process.pid() == image.pid)
+        .flat_map(|process| process.clrs().values())
+        .flat_map(|clr| clr.module_facts().values())
+        .any(|module| module.native_name == image.name || module.name == image.name)
 }
 
 fn no_image_pdb(check: &mut Check<'_>) {
@@ -87,7 +88,7 @@ fn no_image_pdb(check: &mut Check<'_>) {
         let hits: u64 = image.hits.iter().sum();
         if hits > 0
             && !facts.machine.images().is_identified(index as u64)
-            && is_native(facts, image)
+            && !is_managed_module(facts, image)
         {
             without.push((hits, &image.name));
             samples += image
@@ -97,15 +98,16 @@ fn no_image_pdb(check: &mut Check<'_>) {
                 .unwrap_or_default();
         }
     }
-    without.sort_unstable_by_key(|&(hits, name)| (std::cmp::Reverse(hits), name));
-    let Some((_, most)) = without.first() else {
-        return;
-    };
+    // The most frequent image; if there are several, the first by name.
+    let frequent = without
+        .iter()
+        .min_by_key(|(hits, name)| (std::cmp::Reverse(*hits), *name));
+    let Some((_, name)) = frequent else { return };
     let addresses: u64 = without.iter().map(|(hits, _)| hits).sum();
     let message = format!(
         "{addresses} addresses, {samples} of them samples, are in {} without a PDB identity, most \
-         of them in {most:?}",
+         of them in {name:?}",
         plural(without.len() as u64, "image", "images")
     );
-    check.find(message);
+    check.report(message);
 }

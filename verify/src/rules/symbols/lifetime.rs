@@ -1,4 +1,4 @@
-//! What a CLR unloads when it ends, and when.
+//! What a CLR unloads when it ends, and at which times.
 
 use etl_analysis::address::Tag;
 use etl_analysis::machine::{Clr, Items, MethodUnloads, Process, Span};
@@ -6,7 +6,6 @@ use etl_format::Ticks;
 use etl_schema::views::clr::Change;
 
 use crate::checks::Facts;
-use crate::checks::enablement::On;
 use crate::finding::Severity;
 use crate::rules::commands::RUNTIME_LARGE;
 use crate::rules::{Check, Rule, plural};
@@ -33,38 +32,39 @@ fn not_unloaded(check: &mut Check<'_>) {
     }
 }
 
-/// What an ended CLR did not unload.
+/// Adds a finding for what an ended CLR did not unload.
 fn left_over(check: &mut Check<'_>, process: &Process, instance: u16, clr: &Clr) {
-    let facts = check.facts;
-    // Its default domain has a load where loads were recorded from the beginning.
-    let Some(started) = clr.started().filter(|_| clr.domains().loaded() > 0) else {
+    let Some(started) = clr.started() else { return };
+    // Its default domain has a load if loads were recorded from the beginning.
+    if clr.domains().loaded() == 0 {
         return;
-    };
-    let all = [clr.modules(), clr.assemblies(), clr.domains()];
-    let is_over = |items: &&Items| items.iter().all(|(_, item)| item.to.is_some());
+    }
     // A CLR keeps the first assembly, its module and its domain until it ends.
-    if !all.iter().any(|items| !items.is_empty() && is_over(items)) {
+    let all = [clr.modules(), clr.assemblies(), clr.domains()];
+    if !all.iter().any(|items| is_all_unloaded(items)) {
         silent_end(check, process, instance, all);
         return;
     }
-    let loaded = |items: &Items| {
-        items
-            .iter()
-            .filter(|(_, item)| item.has(Tag::LOADED) && item.to.is_none())
-            .count() as u64
-    };
-    let [modules, assemblies, domains] = all.map(loaded);
     let kinds = [
-        (methods_left(facts, process, started), "method", "methods"),
-        (modules, "module", "modules"),
-        (assemblies, "assembly", "assemblies"),
-        (domains, "application domain", "application domains"),
+        (
+            methods_left(check.facts, process, started),
+            "method",
+            "methods",
+        ),
+        (items_left(clr.modules()), "module", "modules"),
+        (items_left(clr.assemblies()), "assembly", "assemblies"),
+        (
+            items_left(clr.domains()),
+            "application domain",
+            "application domains",
+        ),
     ];
-    let left: Vec<_> = kinds
-        .into_iter()
-        .filter(|k| k.0 > 0)
-        .map(|(n, one, many)| plural(n, one, many))
-        .collect();
+    let mut left = Vec::new();
+    for (count, one, many) in kinds {
+        if count > 0 {
+            left.push(plural(count, one, many));
+        }
+    }
     if left.is_empty() {
         return;
     }
@@ -73,21 +73,39 @@ fn left_over(check: &mut Check<'_>, process: &Process, instance: u16, clr: &Clr)
         left.join(", ")
     );
     check
-        .find(message)
-        .of(process, process.ended())
+        .report(message)
+        .about(process, process.ended())
         .unless_lost(Some(started), None);
 }
 
-/// Compiled methods that were loaded and not unloaded, where unloads of methods were logged.
+/// Whether there are items, and all of them were unloaded.
+fn is_all_unloaded(items: &Items) -> bool {
+    !items.is_empty() && items.iter().all(|(_, item)| item.to.is_some())
+}
+
+/// The number of items that were loaded and not unloaded.
+fn items_left(items: &Items) -> u64 {
+    let left = items
+        .iter()
+        .filter(|(_, item)| item.has(Tag::LOADED) && item.to.is_none());
+    left.count() as u64
+}
+
+/// The number of compiled methods that were loaded and not unloaded, if unloads of methods were
+/// logged.
 fn methods_left(facts: &Facts, process: &Process, started: Ticks) -> u64 {
+    if process.clrs().len() != 1 {
+        return 0;
+    }
     let mut signs = process.signs().iter();
-    let unloads =
+    let has_unloads =
         signs.any(|count| count.sign.change == Change::Unload && count.sign.is_compiled());
     let until = process.ended().unwrap_or(Ticks::MAX);
-    let on = |keyword: &On| keyword.since(until).is_some_and(|since| since <= started);
-    let runtime = &facts.runtime_on;
-    let is_logged = unloads || (on(&runtime.end_enumeration) && on(&runtime.jit));
-    if process.clrs().len() == 1 && is_logged {
+    let runtime_on = &facts.runtime_on;
+    let are_enabled = [&runtime_on.end_enumeration, &runtime_on.jit]
+        .iter()
+        .all(|keyword| keyword.since(until).is_some_and(|since| since <= started));
+    if has_unloads || are_enabled {
         process.compiled_left()
     } else {
         0
@@ -105,8 +123,8 @@ fn silent_end(check: &mut Check<'_>, process: &Process, instance: u16, all: [&It
          of its end are missing"
     );
     let found = check
-        .find(message)
-        .of(process, process.ended())
+        .report(message)
+        .about(process, process.ended())
         .severity(Severity::Note);
     found
         .unless_lost(None, None)
@@ -115,24 +133,23 @@ fn silent_end(check: &mut Check<'_>, process: &Process, instance: u16, all: [&It
 
 /// Code that was unloaded long before or after its module.
 fn apart_from_module(check: &mut Check<'_>, process: &Process, instance: u16, clr: &Clr) {
-    let second = i64::try_from(check.facts.machine.clock().frequency).unwrap_or(i64::MAX);
-    let is_apart = |unloads: &MethodUnloads| {
-        let Span { first, last } = unloads.span;
-        unloads.module_unloaded.is_some_and(|to| {
-            to.saturating_since(first) > second || last.saturating_since(to) > second
-        })
-    };
-    let apart: Vec<_> = clr.method_unloads().filter(is_apart).collect();
-    if let Some(&MethodUnloads { module, span, .. }) = apart.first() {
+    let second = check.facts.ticks_per_second();
+    let apart: Vec<_> = clr
+        .method_unloads()
+        .filter(|unloads| is_apart(unloads, second))
+        .collect();
+    if let Some(unloads) = apart.first() {
+        let first = unloads.span.first;
         let message = format!(
             "CLR {instance} unloaded methods of {} seconds before or after the module itself \
-             (first: {module:#x})",
-            plural(apart.len() as u64, "module", "modules")
+             (first: {:#x})",
+            plural(apart.len() as u64, "module", "modules"),
+            unloads.module
         );
         check
-            .find(message)
-            .of(process, Some(span.first))
-            .unless_lost(Some(span.first), None);
+            .report(message)
+            .about(process, Some(first))
+            .unless_lost(Some(first), None);
     }
     let gone = process.of_unloaded_module();
     // Once for the process.
@@ -142,8 +159,17 @@ fn apart_from_module(check: &mut Check<'_>, process: &Process, instance: u16, cl
             plural(gone.count, "run of methods is", "runs of methods are")
         );
         check
-            .find(message)
-            .of(process, gone.first)
+            .report(message)
+            .about(process, gone.first)
             .unless_lost(None, gone.first);
     }
+}
+
+/// Whether methods were unloaded more than a second before or after their module.
+fn is_apart(unloads: &MethodUnloads, second: i64) -> bool {
+    let Span { first, last } = unloads.span;
+    let Some(unloaded) = unloads.module_unloaded else {
+        return false;
+    };
+    unloaded.saturating_since(first) > second || last.saturating_since(unloaded) > second
 }

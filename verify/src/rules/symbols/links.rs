@@ -1,7 +1,7 @@
 //! Methods to modules to assemblies to domains.
 
 use etl_analysis::address::Tag;
-use etl_analysis::machine::Item;
+use etl_analysis::machine::{Clr, Process};
 use etl_schema::clr::Enumeration;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
@@ -24,23 +24,29 @@ pub(in crate::rules) const MODULE_UNKNOWN: Rule = Rule {
 fn module_unknown(check: &mut Check<'_>) {
     for process in check.facts.machine.processes() {
         let unknown = process.unknown_modules() as u64;
-        let first = process
-            .clrs()
-            .values()
-            .flat_map(|clr| clr.unknown_modules())
-            .min();
-        let first = first.map_or(String::new(), |id| format!(" (first: {id:#x})"));
-        let message = format!(
-            "methods or domains refer to {} without an event{first}: the Loader keyword was not \
-             enabled, or events were lost",
-            plural(unknown, "module", "modules")
-        );
-        if unknown > 0 {
-            check
-                .find(message)
-                .of(process, None)
-                .unless_lost(None, None);
+        if unknown == 0 {
+            continue;
         }
+        let clrs = process.clrs().values();
+        let first = clrs.flat_map(|clr| clr.unknown_modules()).min();
+        let message = format!(
+            "methods or domains refer to {} without an event{}: the Loader keyword was not enabled, \
+             or events were lost",
+            plural(unknown, "module", "modules"),
+            first_id(first)
+        );
+        check
+            .report(message)
+            .about(process, None)
+            .unless_lost(None, None);
+    }
+}
+
+/// The remark with the first id; empty if there is none.
+fn first_id(id: Option<u64>) -> String {
+    match id {
+        Some(id) => format!(" (first: {id:#x})"),
+        None => String::new(),
     }
 }
 
@@ -60,86 +66,91 @@ pub(in crate::rules) const ASSEMBLY_UNKNOWN: Rule = Rule {
 fn assembly_unknown(check: &mut Check<'_>) {
     domain_of_module_unknown(check);
     for process in check.facts.machine.processes() {
-        let clrs = || process.clrs().values();
-        let assemblies = clrs()
-            .map(|clr| clr.unknown_assemblies().count() as u64)
-            .sum();
-        let domains = clrs().map(|clr| clr.unknown_domains().count() as u64).sum();
-        let assemblies = (assemblies > 0).then(|| {
-            format!(
-                "modules refer to {}",
-                plural(assemblies, "assembly", "assemblies")
-            )
-        });
-        let domains = (domains > 0).then(|| {
-            format!(
-                "assemblies refer to {}",
-                plural(domains, "domain", "domains")
-            )
-        });
-        let what: Vec<_> = assemblies.into_iter().chain(domains).collect();
-        let first = clrs().flat_map(|clr| clr.unknown_assemblies()).min();
-        let first = first.or_else(|| clrs().flat_map(|clr| clr.unknown_domains()).min());
-        let first = first.map_or(String::new(), |id| format!(" (first: {id:#x})"));
-        let message = format!("{} without an event{first}", what.join(", "));
-        if !what.is_empty() {
-            check
-                .find(message)
-                .of(process, None)
-                .unless_lost(None, None);
+        let clrs = process.clrs().values();
+        let assemblies: Vec<u64> = clrs.flat_map(|clr| clr.unknown_assemblies()).collect();
+        let clrs = process.clrs().values();
+        let domains: Vec<u64> = clrs.flat_map(|clr| clr.unknown_domains()).collect();
+        let mut what = Vec::new();
+        if !assemblies.is_empty() {
+            let assemblies = plural(assemblies.len() as u64, "assembly", "assemblies");
+            what.push(format!("modules refer to {assemblies}"));
         }
+        if !domains.is_empty() {
+            let domains = plural(domains.len() as u64, "domain", "domains");
+            what.push(format!("assemblies refer to {domains}"));
+        }
+        if what.is_empty() {
+            continue;
+        }
+        let first = assemblies.iter().min().or(domains.iter().min());
+        let message = format!(
+            "{} without an event{}",
+            what.join(", "),
+            first_id(first.copied())
+        );
+        check
+            .report(message)
+            .about(process, None)
+            .unless_lost(None, None);
     }
 }
 
 /// Modules whose domain no event names, although the events about them come together.
 fn domain_of_module_unknown(check: &mut Check<'_>) {
-    let facts = check.facts;
-    let limited = [CLR_RUNTIME, CLR_RUNDOWN].map(|p| facts.admission.of(p).any(|(e, _)| e.limited));
-    for process in facts.machine.processes() {
-        let whole = |kind: Enumeration, instance: u16| {
-            let mut own = process.brackets().iter().filter(|b| b.listed.modules > 0);
-            own.any(|b| b.kind == kind && b.instance == instance && b.is_whole())
-        };
+    let admission = &check.facts.admission;
+    let checks_loads = !admission.is_limited(CLR_RUNTIME);
+    let checks_rundowns = !admission.is_limited(CLR_RUNDOWN);
+    for process in check.facts.machine.processes() {
         for (&instance, clr) in process.clrs() {
-            let ways = [
-                (Tag::LOADED, !limited[0], "loaded"),
-                (
-                    Tag::AT_START,
-                    !limited[1] && whole(Enumeration::Start, instance),
-                    "listed",
-                ),
-                (
-                    Tag::AT_END,
-                    !limited[1] && whole(Enumeration::End, instance),
-                    "listed",
-                ),
-            ];
-            for (way, _, word) in ways.into_iter().filter(|(_, is_checked, _)| *is_checked) {
-                let lacks = |(id, item): &(u64, &Item)| {
-                    let facts = clr.module_facts().get(id);
-                    item.has(way)
-                        && item.in_domain & way == 0
-                        && facts.is_some_and(|m| !m.is_shared())
-                };
-                let without: Vec<u64> = clr
-                    .modules()
-                    .iter()
-                    .filter(lacks)
-                    .map(|(id, _)| id)
-                    .collect();
-                let Some(first) = without.first() else {
-                    continue;
-                };
-                let message = format!(
-                    "{} {word} without an event that states its domain (first: {first:#x})",
-                    plural(without.len() as u64, "module is", "modules are")
-                );
-                let found = check
-                    .find(message)
-                    .of(process, None)
-                    .severity(Severity::Note);
-                found.unless_lost(None, None);
+            if checks_loads {
+                modules_without_domain(check, process, clr, Tag::LOADED, "loaded");
+            }
+            if checks_rundowns && lists_modules(process, instance, Enumeration::Start) {
+                modules_without_domain(check, process, clr, Tag::AT_START, "listed");
+            }
+            if checks_rundowns && lists_modules(process, instance, Enumeration::End) {
+                modules_without_domain(check, process, clr, Tag::AT_END, "listed");
             }
         }
     }
+}
+
+/// Whether a whole rundown of a CLR lists modules.
+fn lists_modules(process: &Process, instance: u16, kind: Enumeration) -> bool {
+    process.brackets().iter().any(|bracket| {
+        bracket.instance == instance
+            && bracket.kind == kind
+            && bracket.is_whole()
+            && bracket.listed.modules > 0
+    })
+}
+
+/// Adds a finding for modules whose events with a tag do not state their domain.
+fn modules_without_domain(
+    check: &mut Check<'_>,
+    process: &Process,
+    clr: &Clr,
+    tag: u8,
+    verb: &str,
+) {
+    let mut without = Vec::new();
+    for (id, item) in clr.modules().iter() {
+        let module = clr.module_facts().get(&id);
+        let has_domain = item.in_domain & tag != 0 || module.is_none_or(|m| m.is_shared());
+        if item.has(tag) && !has_domain {
+            without.push(id);
+        }
+    }
+    let Some(first) = without.first() else {
+        return;
+    };
+    let message = format!(
+        "{} {verb} without an event that states its domain (first: {first:#x})",
+        plural(without.len() as u64, "module is", "modules are")
+    );
+    let found = check
+        .report(message)
+        .about(process, None)
+        .severity(Severity::Note);
+    found.unless_lost(None, None);
 }

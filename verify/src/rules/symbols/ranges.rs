@@ -1,12 +1,14 @@
 //! Code over code, and loads and unloads that do not match.
 
-use etl_analysis::machine::{Counted, Process};
+use etl_analysis::machine::{Counted, Process, UnfinishedJit};
 use etl_control::enable::EventKey;
-use etl_format::Ticks;
 use etl_format::constants::FILETIME_PER_SECOND;
+use etl_format::{Clock, Ticks};
 use etl_schema::clr::keyword::JIT;
 use etl_schema::providers::CLR_RUNTIME;
 
+use crate::checks::enablement::On;
+use crate::checks::{Facts, merge};
 use crate::finding::Severity;
 use crate::rules::commands::{RECORDING, RUNTIME_LARGE, START_RUNDOWN};
 use crate::rules::kernel::is_selection;
@@ -36,8 +38,8 @@ fn overlapping(check: &mut Check<'_>) {
             overlap.other
         );
         check
-            .find(message)
-            .of(process, Some(overlap.time))
+            .report(message)
+            .about(process, Some(overlap.time))
             .unless_lost(None, Some(overlap.time));
     }
 }
@@ -57,8 +59,8 @@ pub(in crate::rules) const IMPLAUSIBLE: Rule = Rule {
         check.each(Process::implausible, |count| {
             let events = plural(count, "event states", "events state");
             format!(
-                "{events} code that cannot be: at address 0 or beyond those of the process, of no \
-                 bytes or too large, or with a token that does not fit its method"
+                "{events} implausible code: at address 0 or outside of the process's address \
+                 space, with no bytes or too large, or with a token that does not fit its method"
             )
         })
     },
@@ -91,7 +93,7 @@ pub(in crate::rules) const UNLOAD_UNKNOWN: Rule = Rule {
     meaning: "The method was there since before the recording, and no start rundown lists it. Its \
               addresses resolve all the same. If its CLR started during the recording, the load \
               event is missing, which is a warning.",
-    remedy: "If the order of loads matters, request a start rundown (0x40), too:",
+    remedy: "If the order of loads matters, also request a start rundown (0x40):",
     commands: START_RUNDOWN,
     check: unload_unknown,
 };
@@ -105,35 +107,40 @@ fn unload_unknown(check: &mut Check<'_>) {
     let facts = check.facts;
     for process in facts.machine.processes() {
         for (instance, clr) in process.clrs() {
-            // What was there before the recording has no load.
+            // What existed before the recording has no load.
             let Some(started) = recorded_start(process, clr) else {
                 continue;
             };
-            let (item, items) = (
-                "module, assembly or domain",
-                "modules, assemblies or domains",
-            );
+            let items = clr.unloads_unknown();
+            let methods = clr.method_unloads_unknown();
             let unloads = [
-                (clr.unloads_unknown(), item, items, &facts.runtime_on.loader),
-                (
-                    clr.method_unloads_unknown(),
-                    "compiled method",
-                    "compiled methods",
-                    &facts.runtime_on.jit,
-                ),
+                UnknownUnloads {
+                    counted: items,
+                    words: plural(
+                        items.count,
+                        "module, assembly or domain",
+                        "modules, assemblies or domains",
+                    ),
+                    loads: &facts.runtime_on.loader,
+                },
+                UnknownUnloads {
+                    counted: methods,
+                    words: plural(methods.count, "compiled method", "compiled methods"),
+                    loads: &facts.runtime_on.jit,
+                },
             ];
-            for (unknown, one, many, on) in unloads {
-                let Some(first) = unknown.first else { continue };
+            for unknown in unloads {
+                let Some(first) = unknown.counted.first else {
+                    continue;
+                };
                 let message = format!(
                     "CLR {instance} started during the recording, and unloaded {} that it never \
                      loaded",
-                    plural(unknown.count, one, many),
+                    unknown.words
                 );
-                let found = check.find(message).of(process, Some(first));
+                let found = check.report(message).about(process, Some(first));
                 let found = found.unless_lost(Some(started), Some(first));
-                // Without known enablements, what is logged of unloads was logged of loads.
-                let known = on.known.knowledge.is_some();
-                if !known || on.since(first).is_some_and(|on| on <= started) {
+                if unknown.has_loads(started, first) {
                     found.severity(Severity::Warning);
                 }
             }
@@ -141,50 +148,64 @@ fn unload_unknown(check: &mut Check<'_>) {
     }
 }
 
+/// Unloads of a CLR without a load.
+struct UnknownUnloads<'f> {
+    counted: Counted,
+    /// The number of unloads, in words.
+    words: String,
+    /// When loads of such items were enabled.
+    loads: &'f On,
+}
+
+impl UnknownUnloads<'_> {
+    /// Whether loads were enabled from the start of the CLR. Without known enablements, a session
+    /// that got unloads also got loads.
+    fn has_loads(&self, started: Ticks, first_unload: Ticks) -> bool {
+        if self.loads.known.source.is_none() {
+            return true;
+        }
+        let since = self.loads.since(first_unload);
+        since.is_some_and(|since| since <= started)
+    }
+}
+
 /// One finding for the whole trace: without a start rundown most traces have such methods.
 fn code_unload_unknown(check: &mut Check<'_>) {
-    let unknown = check.facts.machine.processes().iter().map(|process| {
-        // Those of a CLR that started during the recording have a finding of their own.
+    let mut processes = Vec::new();
+    let mut sum = Counted::default();
+    for process in check.facts.machine.processes() {
+        // Unloads of a CLR that started during the recording have a finding of their own.
         let clrs = process.clrs().values();
         let started = clrs.filter(|clr| recorded_start(process, clr).is_some());
-        let reported = started.map(|clr| clr.method_unloads_unknown().count).sum();
-        let all = process.unloads_unknown();
-        (
-            process,
-            Counted {
-                count: all.count.saturating_sub(reported),
-                ..all
-            },
-        )
-    });
-    let unknown: Vec<_> = unknown.filter(|(_, counted)| counted.count > 0).collect();
-    let Some(&(process, Counted { first, .. })) = unknown.iter().min_by_key(|(_, c)| c.first)
-    else {
-        return;
+        let reported: u64 = started.map(|clr| clr.method_unloads_unknown().count).sum();
+        let mut unknown = process.unloads_unknown();
+        unknown.count = unknown.count.saturating_sub(reported);
+        if unknown.count > 0 {
+            processes.push(process);
+            merge(&mut sum, unknown);
+        }
+    }
+    let unloaded = plural(sum.count, "piece of code was", "pieces of code were");
+    let found = match processes[..] {
+        [] => return,
+        [process] => check
+            .report(format!(
+                "{unloaded} unloaded without being loaded or listed before"
+            ))
+            .about(process, sum.first),
+        _ => check
+            .report(format!(
+                "{unloaded} unloaded without being loaded or listed before, in {} processes",
+                processes.len()
+            ))
+            .at(sum.first),
     };
-    let count = unknown.iter().map(|(_, counted)| counted.count).sum();
-    let several = unknown.len() > 1;
-    let spread = if several {
-        format!(", in {} processes", unknown.len())
-    } else {
-        String::new()
-    };
-    let message = format!(
-        "{} unloaded without being loaded or listed before{spread}",
-        plural(count, "piece of code was", "pieces of code were")
-    );
-    let found = check.find(message);
-    let found = if several {
-        found.at(first)
-    } else {
-        found.of(process, first)
-    };
-    found.unless_lost(None, first);
+    found.unless_lost(None, sum.first);
 }
 
 pub(in crate::rules) const JIT_WITHOUT_LOAD: Rule = Rule {
     id: "symbols.jit-without-load",
-    statement: "A method that starts to be compiled is loaded, by the same thread; and where both \
+    statement: "A method that starts to be compiled is loaded, by the same thread; and if both \
                 are logged, a compiled method that is loaded started to be compiled.",
     severity: Severity::Error,
     source: "what the CLR logs",
@@ -196,7 +217,7 @@ pub(in crate::rules) const JIT_WITHOUT_LOAD: Rule = Rule {
     check: jit_without_load,
 };
 
-/// Compiling takes milliseconds; what started longer before the process's last event is finished.
+/// Compiling takes milliseconds: after this time in 100 ns a compilation is finished.
 const LONG: i64 = FILETIME_PER_SECOND / 2;
 
 /// MethodJittingStarted.
@@ -206,20 +227,27 @@ const JITTING: EventKey = EventKey {
     keyword: JIT,
 };
 
-/// Loads without a beginning of the compilation, and of another thread than that.
+/// When the starts of compilations were enabled for all processes, by all enablements: while
+/// another enablement was the only one, loads came alone. `None` if that is not known.
+fn jitting_enabled(facts: &Facts) -> Option<Ticks> {
+    let admission = &facts.admission;
+    let mut enablements = admission.enablements(CLR_RUNTIME);
+    if enablements.all(|(enabled, with)| !enabled.is_limited && with.admits(&JITTING)) {
+        admission.first_enabled(CLR_RUNTIME)
+    } else {
+        None
+    }
+}
+
+/// Adds findings for loads without a start of their compilation, and for loads by another thread.
 fn load_without_jit(check: &mut Check<'_>) {
     let facts = check.facts;
-    let known = || facts.admission.of(CLR_RUNTIME);
-    let limited = known().any(|(e, _)| e.limited);
-    // While another enablement was the only one, loads came alone.
-    let asks = known().all(|(_, with)| with.admits(&JITTING));
-    let enabled = known().map(|(e, _)| e.at.unwrap_or(Ticks::MIN)).min();
-    let enabled = enabled.filter(|_| asks && !limited);
+    let enabled = jitting_enabled(facts);
     for process in facts.machine.processes() {
         let without = process.loads_without_jit();
-        if without
-            .first
-            .is_some_and(|first| enabled.is_some_and(|on| on < first))
+        if let Some(enabled) = enabled
+            && let Some(first) = without.first
+            && enabled < first
         {
             let message = format!(
                 "{} loaded without an event that its compilation began",
@@ -230,14 +258,15 @@ fn load_without_jit(check: &mut Check<'_>) {
                 )
             );
             check
-                .find(message)
-                .of(process, without.first)
+                .report(message)
+                .about(process, without.first)
                 .unless_lost(None, without.first);
         }
     }
     for process in facts.machine.processes() {
-        let (compiled, maps) = (process.compiled(), process.maps());
-        // The load of the first one may be before the recording.
+        let compiled = process.compiled();
+        let maps = process.maps();
+        // The load of the first method may be before the recording.
         if maps.count > compiled.count + 1 {
             let message = format!(
                 "{} of IL to native code for {} loaded",
@@ -249,8 +278,8 @@ fn load_without_jit(check: &mut Check<'_>) {
                 )
             );
             check
-                .find(message)
-                .of(process, maps.first)
+                .report(message)
+                .about(process, maps.first)
                 .unless_lost(None, None);
         }
     }
@@ -267,26 +296,22 @@ fn jit_without_load(check: &mut Check<'_>) {
     load_without_jit(check);
     let facts = check.facts;
     for process in facts.machine.processes() {
-        let Some(last) = process.last_runtime() else {
+        let Some(last_event) = process.last_runtime() else {
             continue;
         };
-        let last = facts.machine.clock().time(last).get();
-        // A thread that has loaded something since is done with it, unless the load was nested.
-        let end = facts
-            .machine
-            .runtime_span()
-            .map_or(last, |span| facts.machine.clock().time(span.last).get());
-        let stuck = process.unfinished_jits().filter(|jit| {
-            let began = facts.machine.clock().time(jit.since).get();
-            let since = last.saturating_sub(began);
-            let is_done = jit.last_load.is_some_and(|load| load > jit.since);
-            // What a rundown lists was compiled by then, perhaps after the runtime session ended.
-            let is_over = jit.is_listed && end.saturating_sub(began) > LONG / 2;
-            let unloaded = jit.unloaded.map(|at| facts.machine.clock().time(at).get());
-            let is_over = is_over || unloaded.is_some_and(|at| at.saturating_sub(began) > LONG / 2);
-            since > 4 * LONG || (is_done && since > LONG) || is_over
-        });
-        let stuck: Vec<_> = stuck.map(|jit| (jit.since, jit.id)).collect();
+        let ends = RuntimeEnds {
+            clock: facts.machine.clock(),
+            process: last_event,
+            trace: facts
+                .machine
+                .runtime_span()
+                .map_or(last_event, |span| span.last),
+        };
+        let stuck: Vec<_> = process
+            .unfinished_jits()
+            .filter(|jit| ends.has_finished(jit))
+            .map(|jit| (jit.since, jit.id))
+            .collect();
         let Some(&(timestamp, id)) = stuck.iter().min() else {
             continue;
         };
@@ -294,7 +319,41 @@ fn jit_without_load(check: &mut Check<'_>) {
             "{} compiled without a later load event (first: {id:#x})",
             plural(stuck.len() as u64, "method was", "methods were")
         );
-        let found = check.find(message).of(process, Some(timestamp));
+        let found = check.report(message).about(process, Some(timestamp));
         found.unless_lost(Some(timestamp), None);
+    }
+}
+
+/// Times of the last events of the runtime provider.
+struct RuntimeEnds<'f> {
+    clock: &'f Clock,
+    /// Of the process.
+    process: Ticks,
+    /// Of all processes.
+    trace: Ticks,
+}
+
+impl RuntimeEnds<'_> {
+    /// Whether a compilation must have finished, although there is no load of its method.
+    fn has_finished(&self, jit: &UnfinishedJit) -> bool {
+        // What a rundown lists was compiled by then, perhaps after the runtime session ended.
+        if jit.is_listed && self.duration(jit, self.trace) > LONG / 2 {
+            return true;
+        }
+        if let Some(unloaded) = jit.unloaded
+            && self.duration(jit, unloaded) > LONG / 2
+        {
+            return true;
+        }
+        // A thread that has loaded another method since is done, unless that load was nested.
+        let has_loaded = jit.last_load.is_some_and(|load| load > jit.since);
+        let duration = self.duration(jit, self.process);
+        duration > 4 * LONG || has_loaded && duration > LONG
+    }
+
+    /// The time from the start of a compilation to `end`, in 100 ns.
+    fn duration(&self, jit: &UnfinishedJit, end: Ticks) -> i64 {
+        let began = self.clock.time(jit.since).get();
+        self.clock.time(end).get().saturating_sub(began)
     }
 }

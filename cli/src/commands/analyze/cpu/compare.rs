@@ -23,7 +23,10 @@ pub(super) fn run(args: &Args, before: &Path) -> Result<Outcome, Failure> {
         }
     };
     let recording = &args.report.recording;
-    let options = ProfileOptions::new().idle(args.idle);
+    let mut options = ProfileOptions::new();
+    if args.idle {
+        options = options.with_idle();
+    }
     let earlier = profile(args, &[PathBuf::from(before)], options.clone())?;
     let later = profile(args, &recording.files, options)?;
     let mut comparison = ProfileComparison::new(&earlier.profile, &later.profile);
