@@ -20,7 +20,7 @@ fn all(said: &CommandOutput) -> String {
 }
 
 /// Two samples of a thread, and the command line of the process.
-fn sampled() -> Vec<u8> {
+pub fn sampled() -> Vec<u8> {
     let sampler = metadata_blob(1, "Microsoft-DotNETCore-SampleProfiler", 0, "");
     let session = metadata_blob(2, "Microsoft-DotNETCore-EventPipe", 1, "");
     let sample = EventRow {
