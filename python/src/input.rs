@@ -4,6 +4,7 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use etl_events::eventpipe::ConversionReport;
 use etl_events::input::{self, Bytes, Head, InputOptions};
 use etl_format::read::{Limits, Options, Trace};
 use etl_format::{Clock, ErrorKind, FileHeader};
@@ -26,6 +27,8 @@ pub struct Input {
     pub header: FileHeader,
     /// Bytes of all records, for progress.
     pub used: u64,
+    /// The conversion, if it is an EventPipe stream.
+    pub conversion: Option<ConversionReport>,
 }
 
 /// How inputs are opened.
@@ -163,6 +166,7 @@ fn checked(data: Data, head: &Head, name: String, opening: &Opening) -> PyResult
         clock: trace.clock(),
         header: trace.header().clone(),
         used: fills.sum(),
+        conversion: head.conversion.clone(),
     })
 }
 
