@@ -3,7 +3,9 @@
 use etl_format::constants::hook;
 use etl_format::read::{Header, Record};
 use etl_format::{ProcessId, ThreadId};
-use etl_schema::providers::{KERNEL_PROCESS, SYSTEM_CONFIG_EX, kernel_class};
+use etl_schema::providers::{
+    DOTNET_EVENT_PIPE, KERNEL_PROCESS, SYSTEM_CONFIG_EX, UNIVERSAL_SYSTEM, kernel_class,
+};
 use etl_schema::views::kernel;
 use foldhash::HashMap;
 
@@ -130,7 +132,10 @@ pub(crate) fn is_read(record: &Record<'_>) -> bool {
         );
     }
     if record.is_event() {
-        return record.provider() == Some(KERNEL_PROCESS);
+        return matches!(
+            record.provider(),
+            Some(KERNEL_PROCESS | DOTNET_EVENT_PIPE | UNIVERSAL_SYSTEM)
+        );
     }
     is_of_machine(record)
 }

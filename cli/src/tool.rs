@@ -66,6 +66,8 @@ enum Command {
     Merge(commands::merge::Args),
     /// Write an intact trace from a damaged or unclosed one.
     Repair(commands::repair::Args),
+    /// Convert an EventPipe stream (.nettrace) of .NET to a trace.
+    Convert(commands::convert::Args),
     /// Compress the buffers of a trace.
     Compress(commands::repack::CompressCommand),
     /// Decompress the buffers of a trace.
@@ -94,6 +96,7 @@ impl Command {
             Command::Errata(args) => commands::errata::run(args),
             Command::Merge(args) => commands::merge::run(args),
             Command::Repair(args) => commands::repair::run(args),
+            Command::Convert(args) => commands::convert::run(args),
             Command::Compress(args) => commands::repack::compress(args),
             Command::Decompress(args) => commands::repack::decompress(args),
             Command::Completions(args) => commands::completions::run(args, tools()),

@@ -125,5 +125,5 @@ fn is_trace(path: &Path) -> bool {
             unpacked = stem;
         }
     }
-    unpacked.ends_with(".etl")
+    unpacked.ends_with(".etl") || unpacked.ends_with(".nettrace")
 }

@@ -42,6 +42,7 @@ pub mod context;
 mod decoder;
 mod error;
 mod event;
+pub mod eventpipe;
 pub mod filter;
 mod head_key;
 pub mod header_fields;

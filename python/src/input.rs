@@ -4,6 +4,7 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use etl_events::eventpipe::ConversionReport;
 use etl_events::input::{self, Bytes, Head, InputOptions};
 use etl_format::read::{Limits, Options, Trace};
 use etl_format::{Clock, ErrorKind, FileHeader};
@@ -26,6 +27,8 @@ pub struct Input {
     pub header: FileHeader,
     /// Bytes of all records, for progress.
     pub used: u64,
+    /// The conversion, if it is an EventPipe stream.
+    pub conversion: Option<ConversionReport>,
 }
 
 /// How inputs are opened.
@@ -100,14 +103,15 @@ fn one(source: &Bound<'_, PyAny>, opening: &Opening) -> PyResult<Input> {
 
 fn of_bytes(bytes: PyBackedBytes, opening: &Opening) -> PyResult<Input> {
     let name = "(bytes)".to_owned();
-    // Reading the beginning shows whether they are packed. Bytes of a trace are not copied.
+    // Reading the beginning shows whether they are packed or a stream. Bytes of a trace are not
+    // copied.
     let kept = Python::attach(|py| bytes.clone_ref(py));
     let unpacked = opening.input.unpacker.open(pipe(kept));
     let head = unpacked.map_err(|error| Fault::input(&name, &error))?.head;
-    match head.from {
-        None => checked(Data::Python(bytes), &head, name, opening),
-        Some(_) => loaded(pipe(bytes), name, opening),
+    if head.from.is_some() || head.conversion.is_some() {
+        return loaded(pipe(bytes), name, opening);
     }
+    checked(Data::Python(bytes), &head, name, opening)
 }
 
 /// Bytes that are read front to back.
@@ -162,6 +166,7 @@ fn checked(data: Data, head: &Head, name: String, opening: &Opening) -> PyResult
         clock: trace.clock(),
         header: trace.header().clone(),
         used: fills.sum(),
+        conversion: head.conversion.clone(),
     })
 }
 

@@ -378,7 +378,7 @@ fn info(input: &Input, files: &Files, callback: &mut Callback) -> Result<String,
     });
     let survey = survey.map_err(|error| Fault::format(&input.name, &error))?;
     drop(trace);
-    let report = Report::new(
+    let mut report = Report::new(
         survey,
         &input.name,
         input.source(),
@@ -386,6 +386,7 @@ fn info(input: &Input, files: &Files, callback: &mut Callback) -> Result<String,
         &[],
         owners,
     );
+    report.stream = input.conversion.clone();
     serde_json::to_string(&report).map_err(|error| Fault::new(&input.name, error.to_string()))
 }
 

@@ -109,6 +109,34 @@ pub const PERFVIEW: Guid = Guid::new(
     0x54a2,
     [0x07, 0xca, 0x00, 0xa8, 0x9b, 0x5a, 0xb7, 0x61],
 );
+/// `Microsoft-DotNETCore-SampleProfiler`: the sampling thread of .NET, in an EventPipe session.
+pub const DOTNET_SAMPLE_PROFILER: Guid = Guid::new(
+    0x84ad_50b1,
+    0x22f8,
+    0x59cd,
+    [0x33, 0x3e, 0x71, 0x83, 0x71, 0xa1, 0x92, 0x5e],
+);
+/// `Microsoft-DotNETCore-EventPipe`: an EventPipe session itself.
+pub const DOTNET_EVENT_PIPE: Guid = Guid::new(
+    0x92f5_28a6,
+    0xf5b8,
+    0x5160,
+    [0xa7, 0xee, 0xb3, 0x3d, 0xa7, 0x73, 0x9e, 0x29],
+);
+/// `Universal.System`: processes, mappings and symbols that one_collect records on Linux.
+pub const UNIVERSAL_SYSTEM: Guid = Guid::new(
+    0x8c10_7b6c,
+    0x79f8,
+    0x5231,
+    [0x4d, 0xe6, 0x2a, 0x0e, 0x20, 0xa3, 0xf5, 0x62],
+);
+/// `Universal.Events`: samples and context switches that one_collect records on Linux.
+pub const UNIVERSAL_EVENTS: Guid = Guid::new(
+    0xbc5e_5d63,
+    0x9799,
+    0x5873,
+    [0x33, 0xd9, 0xfb, 0xa8, 0x31, 0x6c, 0xef, 0x71],
+);
 
 /// Types of the class [`LOST_EVENT`].
 pub mod lost {

@@ -13,18 +13,20 @@
 
 mod held;
 
-use etl_format::{ProcessId, ThreadId, Ticks};
+use etl_format::{Guid, ProcessId, ThreadId, Ticks};
 use std::collections::VecDeque;
 
 use etl_format::constants::{PointerSize, hook};
+use etl_format::cursor::Bytes;
 use etl_format::read::{ExtendedItem, Header, Record};
+use etl_schema::providers::{DOTNET_SAMPLE_PROFILER, UNIVERSAL_EVENTS};
 use etl_schema::views::clr::ClrProvider;
 use etl_schema::views::{clr, kernel};
 use foldhash::HashMap;
 
 use self::held::{Held, Joined, JoinedStacks, Kinds};
 use crate::files::Timeline;
-use crate::machine::Machine;
+use crate::machine::{Machine, event_name};
 use crate::observe::{EventKind, EventRef, Frames, Joins, Observer, Sample, Stack};
 
 /// Events that are held. Each takes 48 bytes, its stack apart.
@@ -56,6 +58,10 @@ enum Part<'a> {
     Key(u64, bool),
 }
 
+/// The type of a sample of .NET that has no valid stack. The other types say whether the thread was
+/// in managed code.
+const SAMPLE_FAILED: u32 = 0;
+
 /// The first address of the kernel.
 fn kernel_begins(is_wide: bool) -> u64 {
     if is_wide { 1 << 63 } else { 1 << 31 }
@@ -64,6 +70,15 @@ fn kernel_begins(is_wide: bool) -> u64 {
 /// Whether the pointers of a record have eight bytes.
 fn is_wide(record: &Record<'_>) -> bool {
     record.pointer_size() == Some(PointerSize::P8)
+}
+
+/// Whether an event of a provider of samples is one. The runtime takes samples of all managed
+/// threads, waiting ones included; one_collect records the samples of `perf`, of running threads.
+fn is_sample(record: &Record<'_>, provider: Guid) -> bool {
+    if provider == DOTNET_SAMPLE_PROFILER {
+        return record.payload().u32_at(0) != Some(SAMPLE_FAILED);
+    }
+    event_name(record) == Some(b"cpu")
 }
 
 /// The addresses behind a key.
@@ -201,6 +216,10 @@ impl Joiner {
             EventKind::Kernel { hook } if hook >> 8 == hook::STACK >> 8 => {
                 self.kernel_stack(record, event, timeline, machine);
             }
+            EventKind::Event {
+                provider: provider @ (DOTNET_SAMPLE_PROFILER | UNIVERSAL_EVENTS),
+                ..
+            } if is_sample(record, provider) => self.eventpipe_sample(record, event, machine),
             // The stacks of the kernel do not depend on these events.
             EventKind::Event { .. } if !O::JOINS.has(Joins::All) => {}
             EventKind::Event { provider, id } => match ClrProvider::from_guid(provider) {
@@ -239,6 +258,18 @@ impl Joiner {
             EventKind::Classic { .. } | EventKind::Other => {}
         }
         self.release(machine, observer);
+    }
+
+    /// A sample of an EventPipe stream: the event has its stack.
+    fn eventpipe_sample(&mut self, record: &Record<'_>, event: EventRef, machine: &Machine) {
+        let innermost = record.extended().find_map(|item| match item {
+            ExtendedItem::Stack(stack) => stack.addresses().next(),
+            _ => None,
+        });
+        if let Some(address) = innermost {
+            let place = self.hold(event, Some(address), machine);
+            self.extended(record, event.session, place);
+        }
     }
 
     /// An event whose stack is not asked for. One at the time of a sample is held all the same: a

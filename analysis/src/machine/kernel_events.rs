@@ -242,7 +242,13 @@ impl Machine {
         image.is_some_and(|image| image.base == base)
     }
 
-    fn add_image(&mut self, pid: ProcessId, base: u64, path: &[u8], is_kernel: bool) -> Tag {
+    pub(super) fn add_image(
+        &mut self,
+        pid: ProcessId,
+        base: u64,
+        path: &[u8],
+        is_kernel: bool,
+    ) -> Tag {
         let id = self.images.add(pid, base, path);
         let instance = if is_kernel {
             self.images.add_kernel(id)

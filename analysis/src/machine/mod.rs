@@ -3,6 +3,7 @@
 mod census;
 pub(crate) mod changes;
 mod drives;
+mod eventpipe;
 mod finish;
 mod holders;
 mod image_ids;
@@ -40,6 +41,7 @@ pub use crate::counted::{Counted, Span};
 pub use census::Census;
 pub(crate) use changes::{Change, Life, StateObserver};
 pub use drives::Volume;
+pub(crate) use eventpipe::event_name;
 pub use finish::UnresolvedAddress;
 pub(crate) use holders::Holders;
 pub use image_lives::ImageLife;

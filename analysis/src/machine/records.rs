@@ -12,6 +12,7 @@ use etl_schema::views::{clr, kernel};
 use super::IDLE;
 use super::Machine;
 use super::changes::{Change, ClrEvent, StateObserver};
+use super::eventpipe::SELF_DESCRIBING;
 use crate::address::{Origin, Sighting};
 use crate::counted::{Span, widen};
 use crate::files::{self, FileFacts};
@@ -276,6 +277,9 @@ impl Machine {
         }
         if header.provider == KERNEL_PROCESS {
             self.described_process(record, timestamp);
+        }
+        if header.descriptor.channel == SELF_DESCRIBING {
+            self.eventpipe_process(record, header, timestamp);
         }
         if header.flags.has(EventFlags::EXTENDED_INFO) {
             for item in record.extended() {

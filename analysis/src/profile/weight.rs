@@ -6,11 +6,14 @@ use std::ops::{Add, AddAssign};
 use etl_format::constants::hook;
 use etl_format::cursor::Bytes;
 use etl_format::read::Record;
+use etl_schema::providers::DOTNET_SAMPLE_PROFILER;
 
 use crate::counted::Span;
 
 /// The source of samples by time.
 const BY_TIME: u32 = 0;
+/// The interval of the sampling thread of .NET in 100 ns: no event states it.
+const DOTNET_INTERVAL: u32 = 10_000;
 /// Offset of the interval in the payload.
 const INTERVAL: usize = 4;
 /// Offset of the interval before, in the payload of the event that changes it.
@@ -59,6 +62,9 @@ pub struct Intervals {
 impl Intervals {
     /// Keeps the interval that a record states. Returns whether it is the first one.
     pub fn record(&mut self, record: &Record<'_>, time: Ticks) -> bool {
+        if record.is_event() {
+            return self.event(record);
+        }
         let Some(hook @ (hook::SET_INTERVAL | hook::COLLECTION_START | hook::COLLECTION_END)) =
             record.hook()
         else {
@@ -86,6 +92,15 @@ impl Intervals {
             self.list.push((time, interval));
         }
         is_first
+    }
+
+    /// Keeps the interval of the sampling thread of .NET. Returns whether it is the first one.
+    fn event(&mut self, record: &Record<'_>) -> bool {
+        if !self.list.is_empty() || record.provider() != Some(DOTNET_SAMPLE_PROFILER) {
+            return false;
+        }
+        self.list.push((Ticks::MIN, DOTNET_INTERVAL));
+        true
     }
 
     /// The intervals in a span of time, in 100 ns.

@@ -2,6 +2,7 @@
 
 pub(crate) mod analyze;
 pub(crate) mod completions;
+pub(crate) mod convert;
 pub(crate) mod corpus;
 pub(crate) mod diff;
 pub(crate) mod dump;

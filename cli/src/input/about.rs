@@ -6,6 +6,9 @@ use etl_format::read::Mode;
 
 use crate::error::Failure;
 
+/// What to do about damage in strict mode.
+const OMIT_STRICT: &str = "omit --strict to read the intact parts of a damaged trace";
+
 /// The parts of messages about an input.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
@@ -43,14 +46,30 @@ impl About {
         }
     }
 
+    /// Checks in strict mode that an EventPipe stream was converted as a whole.
+    ///
+    /// # Errors
+    /// If a part of the stream is damaged or missing.
+    pub fn check_stream(&self, mode: Mode) -> Result<(), Failure> {
+        let Some(conversion) = &self.head.conversion else {
+            return Ok(());
+        };
+        if mode != Mode::Strict {
+            return Ok(());
+        }
+        let message = match (conversion.damage.first(), conversion.cut_offset) {
+            (Some(fault), _) => format!("this EventPipe stream is damaged: {}", fault.error),
+            (None, Some(offset)) => format!("this EventPipe stream is cut at offset {offset:#x}"),
+            (None, None) => return Ok(()),
+        };
+        Err(Failure::new(&self.name, message).hint(OMIT_STRICT))
+    }
+
     /// The failure of reading the trace in this mode; `--strict` chooses [`Mode::Strict`].
     pub fn unreadable(&self, mode: Mode, error: &Error) -> Failure {
         match mode {
             Mode::Salvage => self.not_a_trace(error),
-            Mode::Strict => self.not_intact(
-                error,
-                "omit --strict to read the intact parts of a damaged trace",
-            ),
+            Mode::Strict => self.not_intact(error, OMIT_STRICT),
         }
     }
 }

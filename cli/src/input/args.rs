@@ -1,5 +1,6 @@
 //! The arguments of every command that reads a trace.
 
+use etl_events::eventpipe;
 use etl_events::input::InputOptions;
 use etl_format::read::{Budget, Limits};
 
@@ -34,7 +35,7 @@ const MAX_MAPPED: u64 = 32 << 20;
 
 /// The arguments of every command that reads a trace.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Input (.etl, or packed: .etl.zip, .gz, .zst)")]
+#[command(next_help_heading = "Input (.etl or .nettrace, or packed: .zip, .gz, .zst)")]
 pub(crate) struct InputArgs {
     /// Read this file of a ZIP archive; needed if the archive contains several traces
     #[arg(long, value_name = "NAME")]
@@ -71,6 +72,9 @@ impl InputArgs {
         options.unpacker.max_unpacked = self.max_unpacked;
         // The window is only a part of what the command needs.
         options.unpacker.window = self.max_memory.map(|memory| memory / 4);
+        if let Some(memory) = self.max_memory {
+            options.unpacker.eventpipe.limits = stream_limits(memory.max(MIN_MEMORY));
+        }
         if self.no_mmap {
             options.max_mapped = 0;
         } else if self.max_memory.is_some() {
@@ -116,6 +120,17 @@ impl InputArgs {
             held,
             budget: memory::budget(memory),
         }
+    }
+}
+
+/// The bounds for converting an EventPipe stream: half of the memory for its tables, and a quarter
+/// each for events that wait for earlier ones and for a block.
+fn stream_limits(memory: u64) -> eventpipe::Limits {
+    let limits = eventpipe::Limits::default();
+    eventpipe::Limits {
+        block: limits.block.min(memory / 4),
+        tables: memory / 2,
+        sorting: memory / 4,
     }
 }
 

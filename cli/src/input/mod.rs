@@ -9,6 +9,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
+use etl_events::eventpipe::{self, ConversionReport};
 use etl_events::input::{self, Bytes, Unpacked};
 use etl_format::read::{Limits, Options, Trace};
 
@@ -41,10 +42,7 @@ impl Input {
     /// If the file does not exist, cannot be read or cannot be unpacked.
     pub fn open(path: &Path, args: &InputArgs) -> Result<Self, Failure> {
         let name = display(path);
-        let bytes = match is_stdin(path) || is_stdin_pipe(path) {
-            true => stdin(),
-            false => Bytes::of_file(open_file(path)?).map_err(|e| Failure::io(&name, &e))?,
-        };
+        let bytes = bytes_of(path, &name)?;
         let mut input = input::Input::new(bytes, &name, &args.options())
             .map_err(|error| Failure::input(&name, &error))?;
         let limits = args.limits(input.size());
@@ -61,6 +59,11 @@ impl Input {
     /// The parts of messages about the input.
     pub fn about(&self) -> &About {
         &self.about
+    }
+
+    /// The conversion, if the input is an EventPipe stream.
+    pub fn conversion(&self) -> Option<&ConversionReport> {
+        self.about.head.conversion.as_ref()
     }
 
     /// Bytes of the input.
@@ -96,9 +99,10 @@ impl Input {
     ///
     /// # Errors
     /// If it is not a trace, if it has neither a header event nor a record, and for damage in
-    /// strict mode.
+    /// strict mode, also of the EventPipe stream that it was.
     pub fn trace(&mut self, options: &Options) -> Result<(Trace<AnySource<'_>>, &About), Failure> {
         self.ensure_records()?;
+        self.about.check_stream(options.mode)?;
         let Input {
             about,
             input,
@@ -143,6 +147,47 @@ pub(crate) fn display(path: &Path) -> String {
     } else {
         path.display().to_string()
     }
+}
+
+/// The bytes of a file, or of standard input for `-`.
+fn bytes_of(path: &Path, name: &str) -> Result<Bytes, Failure> {
+    if is_stdin(path) || is_stdin_pipe(path) {
+        return Ok(stdin());
+    }
+    Bytes::of_file(open_file(path)?).map_err(|e| Failure::io(name, &e))
+}
+
+/// The trace of an EventPipe stream.
+pub(crate) struct ConvertedStream {
+    /// The bytes of the trace.
+    pub reader: Box<dyn Read>,
+    pub conversion: ConversionReport,
+}
+
+/// Converts an EventPipe stream.
+///
+/// # Errors
+/// If the file does not exist, cannot be read, unpacked or converted, or is not a stream.
+pub(crate) fn converted(
+    path: &Path,
+    args: &InputArgs,
+    mode: eventpipe::Mode,
+) -> Result<ConvertedStream, Failure> {
+    let name = display(path);
+    let mut unpacker = args.options().unpacker;
+    unpacker.eventpipe.mode = mode;
+    let Unpacked { bytes, head } = unpacker
+        .open(bytes_of(path, &name)?)
+        .map_err(|error| Failure::input(&name, &error))?;
+    let Some(conversion) = head.conversion else {
+        let message = match binary_format(&head.bytes) {
+            Some(format) => format!("this is {format}, not an EventPipe stream (.nettrace)"),
+            None => "this is not an EventPipe stream (.nettrace)".to_owned(),
+        };
+        return Err(Failure::new(name, message).hint("all other commands read .etl traces"));
+    };
+    let reader = bytes.reader().map_err(|error| Failure::io(name, &error))?;
+    Ok(ConvertedStream { reader, conversion })
 }
 
 /// An input that is read front to back.

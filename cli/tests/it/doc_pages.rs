@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{directory, etlkit, etlverify};
 use crate::console::{bash, check};
+use crate::nettrace::sampled;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -177,6 +178,7 @@ fn lines_for_users_of_other_tools_work() {
         )
         .unwrap();
     }
+    std::fs::write(here.path().join("app.nettrace"), sampled()).unwrap();
     std::fs::create_dir(here.path().join("symbols")).unwrap();
     let page = std::fs::read_to_string(root().join("docs/coming-from.md")).unwrap();
     let rows = page.lines().filter(|line| line.starts_with('|'));

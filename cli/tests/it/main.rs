@@ -35,6 +35,7 @@ mod memory;
 mod missing_header;
 #[cfg(unix)]
 mod named_pipes;
+mod nettrace;
 mod options;
 mod packed_inputs;
 mod provider_names;

@@ -249,11 +249,12 @@ impl FileHeader {
         self.log_file_name().trim_end_matches('\0') == SEVERAL_FILES
     }
 
-    /// Name and version of the machine's Windows. A server has the same numbers as the desktop
-    /// version.
+    /// Name and version of the machine's Windows, or "unknown" without a version: the machine may
+    /// have another system. A server has the same numbers as the desktop version.
     #[must_use]
     pub fn windows(&self) -> String {
         let name = match (self.os_major, self.os_minor, self.build) {
+            (0, 0, 0) => return "unknown".to_owned(),
             (6, 0, _) => "Vista or Server 2008",
             (6, 1, _) => "7 or Server 2008 R2",
             (6, 2, _) => "8 or Server 2012",

@@ -12,7 +12,7 @@ use super::temporary::Temporary;
 /// Bytes of a pipe, or of unpacked input, that are kept in memory. Longer input goes to a temporary
 /// file.
 #[cfg(feature = "unpack")]
-const MAX_IN_MEMORY: usize = 16 << 20;
+pub(super) const MAX_IN_MEMORY: usize = 16 << 20;
 
 /// The longest pipe that is read without the feature `unpack`, which has temporary files.
 #[cfg(not(feature = "unpack"))]

@@ -5,6 +5,7 @@ use etl_format::read::{Limits, Options, Records, Source};
 
 use super::error::{Advice, Error};
 use super::sniff;
+use crate::eventpipe::ConversionReport;
 
 /// The first bytes of an input, for messages about an input that is not a trace.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +15,8 @@ pub struct Head {
     pub bytes: Vec<u8>,
     /// The archive from which they were unpacked, in words.
     pub from: Option<String>,
+    /// The conversion, if the input was an EventPipe stream (`.nettrace`).
+    pub conversion: Option<ConversionReport>,
 }
 
 impl Head {

@@ -1,5 +1,5 @@
-//! Traces from files, pipes and memory: packed ones unpacked (gzip, Zstandard, ZIP), and files of
-//! other formats recognized.
+//! Traces from files, pipes and memory: packed ones unpacked (gzip, Zstandard, ZIP), EventPipe
+//! streams (`.nettrace`) converted, and files of other formats recognized.
 //!
 //! ```
 //! use etl_events::input::{Input, InputOptions};
@@ -22,6 +22,7 @@ mod any;
 mod bytes;
 mod data;
 mod error;
+mod eventpipe;
 mod head;
 mod identity;
 mod map;
@@ -29,6 +30,7 @@ mod open;
 mod packing;
 mod size;
 mod sniff;
+mod spooled_output;
 #[cfg(feature = "unpack")]
 mod stop;
 #[cfg(feature = "unpack")]

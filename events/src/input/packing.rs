@@ -1,18 +1,21 @@
 //! Formats of packed files, and how they are unpacked.
 
 use super::bytes::Bytes;
+use crate::eventpipe::ConvertOptions;
 
-/// How packed input is unpacked.
+/// How packed input is unpacked, and an EventPipe stream converted.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Unpacker {
     /// The file of a ZIP archive to read; needed if the archive contains several traces.
     pub member: Option<String>,
-    /// The largest unpacked size. Default: 250 times the packed size, but at least 256 MiB and at
-    /// most 16 GiB.
+    /// The largest unpacked size, and the largest trace of an EventPipe stream. Default: 250 times
+    /// the packed size, but at least 256 MiB and at most 16 GiB.
     pub max_unpacked: Option<u64>,
     /// The most memory for the window of Zstandard data. Default: 128 MiB, as `zstd` has it.
     pub window: Option<u64>,
+    /// How an EventPipe stream (`.nettrace`) is converted.
+    pub eventpipe: ConvertOptions,
 }
 
 /// The format of a packed file.

@@ -3,6 +3,7 @@
 use etl_format::constants::BUFFER_HEADER_SIZE;
 
 use super::error::Error;
+use crate::eventpipe;
 
 /// The format of a file with these first bytes, if it is recognized.
 #[must_use]
@@ -190,6 +191,11 @@ const FORMATS: [(usize, &[u8], Format); 44] = [
         format("a Windows program or library (PE)", PROGRAM),
     ),
 ];
+
+/// Whether bytes are an EventPipe stream (`.nettrace`).
+pub(super) fn is_eventpipe(head: &[u8]) -> bool {
+    eventpipe::is_stream(head) && !starts_like_trace(head)
+}
 
 /// Rejects bytes that start with the magic number of another format. Without this, an archive or a
 /// memory dump that contains a trace would be read as a trace whose first part is damaged.

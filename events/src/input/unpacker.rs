@@ -1,7 +1,8 @@
-//! Opens bytes that may be packed.
+//! Opens bytes that may be packed, or an EventPipe stream.
 
 use super::bytes::{Bytes, Peeked};
 use super::error::{Advice, Error};
+use super::eventpipe::{Converted, convert_stream};
 use super::head::Head;
 use super::packing::{Content, Packing, Unpacker};
 use super::sniff;
@@ -18,10 +19,10 @@ pub struct Unpacked {
 }
 
 impl Unpacker {
-    /// Unpacks bytes if they are packed.
+    /// Unpacks bytes if they are packed, and converts an EventPipe stream to a trace.
     ///
     /// # Errors
-    /// When the bytes cannot be read or unpacked, or are not a trace.
+    /// When the bytes cannot be read, unpacked or converted, or are not a trace.
     pub fn open(&self, bytes: Bytes) -> Result<Unpacked, Error> {
         let Peeked { head, bytes } = bytes.peek(Head::SIZE)?;
         let packing = Packing::of(&head);
@@ -32,24 +33,36 @@ impl Unpacker {
             .advise(Advice::OmitMember));
         }
         let Some(packing) = packing else {
-            sniff::reject_other_formats(&head)?;
-            return Ok(Unpacked {
-                bytes,
-                head: Head {
-                    bytes: head,
-                    from: None,
-                },
-            });
+            return self.open_unpacked(Peeked { head, bytes }, None);
         };
         let Content { bytes, from } = unpack(bytes, packing, self)?;
-        let Peeked { head, bytes } = bytes.peek(Head::SIZE)?;
-        sniff::reject_other_formats(&head).map_err(|error| error.unpacked_from(Some(&from)))?;
-        Ok(Unpacked {
-            bytes,
-            head: Head {
+        let peeked = bytes.peek(Head::SIZE)?;
+        let opened = self.open_unpacked(peeked, Some(from.clone()));
+        opened.map_err(|error| error.unpacked_from(Some(&from)))
+    }
+
+    /// Opens bytes that are not packed, and converts an EventPipe stream. `from` is the archive
+    /// from which they were unpacked.
+    fn open_unpacked(&self, peeked: Peeked, from: Option<String>) -> Result<Unpacked, Error> {
+        if sniff::is_eventpipe(&peeked.head) {
+            let Converted { trace, conversion } = convert_stream(peeked.bytes, self)?;
+            let Peeked { head, bytes } = Bytes::Whole(trace).peek(Head::SIZE)?;
+            let head = Head {
                 bytes: head,
-                from: Some(from),
-            },
+                from,
+                conversion: Some(conversion),
+            };
+            return Ok(Unpacked { bytes, head });
+        }
+        sniff::reject_other_formats(&peeked.head)?;
+        let head = Head {
+            bytes: peeked.head,
+            from,
+            conversion: None,
+        };
+        Ok(Unpacked {
+            bytes: peeked.bytes,
+            head,
         })
     }
 }

@@ -5,6 +5,7 @@ use etl_format::read::{Limits, Source};
 use serde::Serialize;
 
 use super::Survey;
+use crate::eventpipe::ConversionReport;
 use crate::processes::{ProcessCount, processes};
 
 /// Incremented when a field of the report changes its meaning or is removed.
@@ -22,6 +23,9 @@ pub struct Report {
     pub bytes: u64,
     /// The processes whose events are counted, as the user named them; empty for all.
     pub processes: Vec<String>,
+    /// The conversion, if the file is an EventPipe stream (`.nettrace`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream: Option<ConversionReport>,
     /// The summary.
     #[serde(flatten)]
     pub survey: Survey,
@@ -52,6 +56,7 @@ impl Report {
             file: file.to_owned(),
             bytes,
             processes: selected.to_vec(),
+            stream: None,
             survey,
             process_counts,
         }

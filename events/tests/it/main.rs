@@ -12,6 +12,7 @@
 #[path = "../../../tools/tests/it/common.rs"]
 mod common;
 mod event_log;
+mod eventpipe;
 mod filter;
 mod rows;
 mod schemas;

@@ -2,6 +2,8 @@
 
 use std::io::Read;
 
+use etl_events::eventpipe::{ConvertError, ConvertOptions, convert};
+use etl_format::read::{self, Options as TraceOptions, Trace};
 use etl_nettrace::{ErrorKind, Event, Item, Limits, LossTracker, Options, Order, Reader};
 
 use super::choice;
@@ -114,12 +116,31 @@ pub(super) fn run(data: &[u8]) {
         outcome.events.sort();
     }
     assert_eq!(by_time, whole, "in time order");
+    check_trace(stream);
     let Some(whole) = whole else { return };
     assert!(whole.events.len() <= stream.len());
     let len = stream.len() * usize::from(part) / 256;
     if let Some(cut) = read(&stream[..len], Order::File) {
         assert!(whole.events.starts_with(&cut.events), "{len} bytes");
     }
+}
+
+/// Converts a stream, and reads the trace strictly.
+fn check_trace(stream: &[u8]) {
+    let mut options = ConvertOptions::default();
+    options.limits = LIMITS;
+    let finished = match convert(stream, Vec::new(), &options) {
+        Ok(finished) => finished,
+        Err(ConvertError::Read(_)) => return,
+        Err(error) => panic!("{error}"),
+    };
+    let mut trace = Trace::open(finished.output.as_slice(), &TraceOptions::default()).unwrap();
+    let mut records = trace.records(read::Order::Time).unwrap();
+    let mut events = 0;
+    while let Some(record) = records.next_record().unwrap() {
+        events += u64::from(record.is_event());
+    }
+    assert_eq!(events, finished.report.events);
 }
 
 /// Small streams of both encodings, each after a byte that selects a part of it.

@@ -154,12 +154,9 @@ fn survey(
     drop(trace);
     drop(progress);
     let limits = input.limits();
-    Ok(Report::new(
-        survey,
-        &file,
-        input.source(),
-        limits,
-        selected.names(),
-        owners,
-    ))
+    let stream = input.conversion().cloned();
+    let source = input.source();
+    let mut report = Report::new(survey, &file, source, limits, selected.names(), owners);
+    report.stream = stream;
+    Ok(report)
 }

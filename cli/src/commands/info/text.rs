@@ -9,6 +9,7 @@ use crate::escape::one_line;
 use crate::output::size;
 
 use super::Report;
+use crate::commands::convert::stream_text;
 
 /// The text of an unknown value.
 const UNKNOWN: &str = "unknown";
@@ -29,6 +30,14 @@ pub(super) fn render(report: &Report) -> String {
 fn write(report: &Report, out: &mut String) -> fmt::Result {
     let survey = &report.survey;
     writeln!(out, "{}", one_line(&report.file))?;
+    if let Some(stream) = &report.stream {
+        let mut text = stream_text(stream);
+        // The header of a session that was not closed does not count them.
+        if !stream.is_complete && stream.events_lost > 0 {
+            text += &format!(", {} lost", plural(stream.events_lost, "event", "events"));
+        }
+        row(out, "stream", &text)?;
+    }
     if survey.header {
         write_header(survey, out)?;
     } else {
@@ -61,7 +70,11 @@ fn write_header(s: &Survey, out: &mut String) -> fmt::Result {
     )?;
     let session = one_line(text(&s.logger_name));
     let file = one_line(text(&s.log_file_name));
-    row(out, "session", &format!("\"{session}\" in {file}"))?;
+    let place = match file.is_empty() {
+        true => String::new(),
+        false => format!(" in {file}"),
+    };
+    row(out, "session", &format!("\"{session}\"{place}"))?;
     let version = text(&s.log_version);
     let mode = text(&s.mode);
     let dialect = value(s.dialect);

@@ -139,10 +139,15 @@ fn with_name<'n>(files: &[Member<'n>], wanted: &str) -> Vec<Member<'n>> {
     files
 }
 
-/// The files that end with `.etl`; if there are none, the only file.
+/// The files that end with `.etl`, else with `.nettrace`; if there are none, the only file.
 fn traces<'n>(files: &[Member<'n>]) -> Vec<Member<'n>> {
-    let mut traces = files.to_vec();
-    traces.retain(|file| file.name.to_ascii_lowercase().ends_with(".etl"));
+    let mut traces = Vec::new();
+    for ending in [".etl", ".nettrace"] {
+        if traces.is_empty() {
+            traces = files.to_vec();
+            traces.retain(|file| file.name.to_ascii_lowercase().ends_with(ending));
+        }
+    }
     if traces.is_empty() && files.len() == 1 {
         return files.to_vec();
     }
@@ -185,6 +190,8 @@ mod tests {
         assert_eq!(chosen(&["x/", "x/readme.txt", "x/A.ETL"], None), Ok(2));
         assert_eq!(chosen(&["__MACOSX/._a.etl", "a.etl"], None), Ok(1));
         assert_eq!(chosen(&["trace"], None), Ok(0));
+        assert_eq!(chosen(&["x.txt", "a.nettrace"], None), Ok(1));
+        assert_eq!(chosen(&["a.nettrace", "a.etl"], None), Ok(1));
         assert_eq!(chosen(&["x/a.etl", "y/b.etl"], Some("b.etl")), Ok(1));
         assert_eq!(chosen(&["a.etl", "x/a.etl"], Some("a.etl")), Ok(0));
         let error = chosen(&["a.etl", "b.etl"], None).unwrap_err();
