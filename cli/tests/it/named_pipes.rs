@@ -34,10 +34,7 @@ const READERS: &[&[&str]] = &[
     &["compress", "t.etl", "-o", "out.etl"],
     &["decompress", "t.etl", "-o", "out.etl"],
     &["analyze", "summary", "t.etl"],
-    &["analyze", "cpu", "t.etl", "--format", "json"],
-    &["export", "folded", "t.etl", "-o", "out.etl"],
-    &["export", "speedscope", "t.etl", "-o", "out.etl"],
-    &["symbols", "list", "t.etl"],
+    &["analyze", "sessions", "t.etl", "--format", "json"],
 ];
 
 /// Every command that writes a trace.

@@ -84,7 +84,13 @@ impl Input {
     pub fn new(bytes: Bytes, name: &str, options: &InputOptions) -> Result<Self, Error> {
         let Unpacked { bytes, mut head } = options.unpacker.open(bytes)?;
         let limit = options.unpacker.max_unpacked;
-        let whole = bytes.ensure_trace()?.whole_within(limit)?;
+        // Unpacked input has limits of its own.
+        let bytes = if head.from.is_none() {
+            bytes.ensure_trace()?
+        } else {
+            bytes
+        };
+        let whole = bytes.whole_within(limit)?;
         let mut data = Data::new(whole, options.max_mapped)?;
         if head.from.is_some() {
             // Only here the error can name what the trace was unpacked from.

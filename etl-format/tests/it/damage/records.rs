@@ -2,9 +2,8 @@
 
 use super::{RECORD, SIZE, at, broken, lost, strict_fault};
 use crate::common::event::{Event, chain};
-use crate::common::reading::{salvage, strict};
+use crate::common::reading::salvage;
 use crate::common::{File, patch, run, small, system};
-use etl_format::read::{Record, Records};
 
 /// Patches the size of the second record of buffer 2.
 pub fn with_size(size: u16) -> Vec<u8> {
