@@ -35,7 +35,7 @@ pub(super) fn pdb(data: &[u8]) {
         Err(error) => assert_eq!(error.path(), path),
     }
     let name = path.to_string_lossy().into_owned();
-    let id = PdbId::new(name, Guid::new(1, 2, 3, [4; 8]), 1);
+    let id = PdbId::new(&name, Guid::new(1, 2, 3, [4; 8]), 1);
     if let Ok(paths) = SymbolPaths::new([path.to_owned()]) {
         let _ = paths.find(&id);
     }
