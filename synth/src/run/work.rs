@@ -13,7 +13,7 @@ const MAX_OPS_PER_STEP: u32 = 1_000_000;
 
 /// Threads that `start-thread` can start in a scenario. Without a limit, an `every` with a short
 /// period takes all memory.
-const MAX_STARTED_THREADS: u32 = 65_536;
+const MAX_STARTED_THREADS: u32 = 16_384;
 
 /// Operations, each once.
 fn once(ops: impl IntoIterator<Item = ClrOp>) -> Vec<(ClrOp, u32)> {

@@ -160,7 +160,7 @@ fn simulation_bounds_started_threads() {
     let error = done.expect_err("it has no end");
     let errors = error.script_errors().expect("a place in the script");
     assert!(
-        errors.as_slice()[0].message().contains("65536 threads"),
+        errors.as_slice()[0].message().contains("16384 threads"),
         "{error}"
     );
     assert!(most < 600 * MIB, "{most}");
