@@ -526,8 +526,11 @@ impl Io {
         };
         let file = self.file_of_transfer(fields.file, fields.object);
         let actor = match fields.tid {
-            Some(tid) => Actor::new(machine, Some(tid)),
-            None => Actor::of_event(machine, event),
+            // The header of an event of the provider names the process of the same thread.
+            Some(tid) if is_classic || event.tid.is_none_or(|own| u64::from(own.get()) != tid) => {
+                Actor::new(machine, Some(tid))
+            }
+            _ => Actor::of_event(machine, event),
         };
         let key = Key {
             actor,
