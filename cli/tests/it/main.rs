@@ -56,3 +56,4 @@ mod transcripts;
 mod verdicts;
 mod verify;
 mod verify_options;
+mod verify_reports;
