@@ -90,7 +90,9 @@ fn write_header(s: &Survey, out: &mut String) -> fmt::Result {
         &format!("{}, {ticks} ticks a second", text(&s.clock)),
     )?;
     row(out, "start", text(&s.start_time))?;
-    if let Some(offset) = s.utc_offset_minutes {
+    if let Some(offset) = s.utc_offset_minutes
+        && !is_utc(s, offset)
+    {
         row(out, "local time", &local_time(s, offset))?;
     }
     row(
@@ -100,6 +102,12 @@ fn write_header(s: &Survey, out: &mut String) -> fmt::Result {
             .as_deref()
             .unwrap_or("unknown: the session was not closed"),
     )
+}
+
+/// Whether the local time is UTC, so that a line about it says nothing.
+fn is_utc(s: &Survey, offset: i32) -> bool {
+    let name = s.local_time.as_deref().unwrap_or_default();
+    offset == 0 && matches!(name, "" | "UTC" | "Coordinated Universal Time")
 }
 
 /// The local time at the start, which is some minutes ahead of UTC: `UTC-07:00, Pacific Daylight
