@@ -17,13 +17,14 @@ pub(crate) struct Profiled<O> {
 }
 
 /// Reads files as a recording, and makes the profile of the selected processes and threads, with
-/// names from PDBs.
+/// names from PDBs. `bytes` is about the memory that `make` needs.
 pub(crate) fn profile<O: Observer>(
     recording: &RecordingArgs,
     files: &[PathBuf],
     symbols: &Symbols,
     options: ProfileOptions,
     observer: impl FnOnce(TimeRange) -> O,
+    bytes: impl FnOnce(&mut O) -> u64,
     make: impl FnOnce(&mut O, &Machine, &ProfileOptions) -> Profile,
 ) -> Result<Profiled<O>, Failure> {
     let Analyzed {
@@ -33,6 +34,7 @@ pub(crate) fn profile<O: Observer>(
         range,
         observer: (observer, maps),
         outcome,
+        budget,
     } = recording.analyze_files(files, |range| (observer(range), symbols.maps()))?;
     let mut analyzed = Analyzed {
         names,
@@ -41,7 +43,10 @@ pub(crate) fn profile<O: Observer>(
         range,
         observer,
         outcome,
+        budget,
     };
+    let needed = bytes(&mut analyzed.observer);
+    analyzed.ensure_memory(needed)?;
     let options = select(recording, &analyzed, options);
     let options = symbols.apply(options, maps.as_ref());
     let profile = make(&mut analyzed.observer, &analyzed.machine, &options);

@@ -22,6 +22,12 @@ use crate::schemas::SchemaArgs;
 /// Shorter texts occur in every trace by chance.
 const MIN_SECRET: usize = 3;
 
+/// Bytes of the longest text: no record is longer.
+const MAX_SECRET: usize = 64 << 10;
+
+/// Bytes of all texts together. Looking for them takes some hundred bytes of memory for each.
+const MAX_SECRETS: usize = 512 << 10;
+
 /// Arguments of `etlkit scrub`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -210,6 +216,7 @@ fn scrubber(args: &Args) -> Result<Scrubber<'static>, Failure> {
                 .hint("list longer texts, or replace whole values with --field and --set"),
         );
     }
+    ensure_bounded(&secrets)?;
     let mask = match &args.salt {
         Some(salt) if salt.is_empty() => {
             return Err(
@@ -224,6 +231,20 @@ fn scrubber(args: &Args) -> Result<Scrubber<'static>, Failure> {
         .policy(policy)
         .secrets(secrets)
         .lengths(args.lengths))
+}
+
+/// Fails if the texts to remove are too long.
+fn ensure_bounded(secrets: &[String]) -> Result<(), Failure> {
+    if let Some(index) = secrets.iter().position(|text| text.len() > MAX_SECRET) {
+        let what = format!("secret {}", index + 1);
+        let message = format!("is longer than {} KiB, as no record is", MAX_SECRET >> 10);
+        return Err(Failure::new(what, message).hint("list one text per line"));
+    }
+    if secrets.iter().map(String::len).sum::<usize>() > MAX_SECRETS {
+        let message = format!("are longer than {} KiB together", MAX_SECRETS >> 10);
+        return Err(Failure::new("the secrets", message).hint("scrub several times"));
+    }
+    Ok(())
 }
 
 /// The lines of a file of texts.

@@ -98,6 +98,7 @@ fn profile(
         &args.symbols.open()?,
         options,
         |range| SampleCollector::new().within(range),
+        |samples| samples.profile_bytes(),
         |samples, machine, options| samples.profile(machine, options),
     )
 }

@@ -211,6 +211,11 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
     for path in paths {
         inputs.push(Input::open(path, &share)?);
     }
+    // They are read together, so they have their memory together.
+    let size = inputs.iter_mut().map(Input::size).sum();
+    for input in &mut inputs {
+        input.set_limits(share.limits(size));
+    }
     let options = options(args);
     let Relations { places, timeline } = relate(&mut inputs, &options)?;
     let filters = filters(&mut inputs, &places, session)?;
