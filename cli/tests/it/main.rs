@@ -7,6 +7,7 @@
     clippy::indexing_slicing
 )]
 
+mod at_once;
 #[cfg(unix)]
 mod closed_pipes;
 mod common;
@@ -37,6 +38,7 @@ mod missing_header;
 mod named_pipes;
 mod nettrace;
 mod options;
+mod outputs;
 mod packed_inputs;
 mod provider_names;
 mod report_formats;
