@@ -25,8 +25,9 @@ const MIN_SECRET: usize = 3;
 /// Bytes of the longest text: no record is longer.
 const MAX_SECRET: usize = 64 << 10;
 
-/// Bytes of all texts together. Looking for them takes some hundred bytes of memory for each.
-const MAX_SECRETS: usize = 512 << 10;
+/// Bytes of memory for each byte of a text to remove, about: the tables that look for it in any
+/// encoding and case take 700.
+const SECRET_MEMORY: u64 = 1 << 10;
 
 /// Arguments of `etlkit scrub`.
 #[derive(Debug, clap::Args)]
@@ -216,7 +217,7 @@ fn scrubber(args: &Args) -> Result<Scrubber<'static>, Failure> {
                 .hint("list longer texts, or replace whole values with --field and --set"),
         );
     }
-    ensure_bounded(&secrets)?;
+    ensure_bounded(&secrets, args.rewrite.input.memory(0))?;
     let mask = match &args.salt {
         Some(salt) if salt.is_empty() => {
             return Err(
@@ -233,16 +234,19 @@ fn scrubber(args: &Args) -> Result<Scrubber<'static>, Failure> {
         .lengths(args.lengths))
 }
 
-/// Fails if the texts to remove are too long.
-fn ensure_bounded(secrets: &[String]) -> Result<(), Failure> {
+/// Fails if the texts to remove are too long for so many bytes of memory.
+fn ensure_bounded(secrets: &[String], memory: u64) -> Result<(), Failure> {
     if let Some(index) = secrets.iter().position(|text| text.len() > MAX_SECRET) {
         let what = format!("secret {}", index + 1);
         let message = format!("is longer than {} KiB, as no record is", MAX_SECRET >> 10);
         return Err(Failure::new(what, message).hint("list one text per line"));
     }
-    if secrets.iter().map(String::len).sum::<usize>() > MAX_SECRETS {
-        let message = format!("are longer than {} KiB together", MAX_SECRETS >> 10);
-        return Err(Failure::new("the secrets", message).hint("scrub several times"));
+    let total: usize = secrets.iter().map(String::len).sum();
+    let max_total = memory / SECRET_MEMORY;
+    if total as u64 > max_total {
+        let message = format!("are longer than {} KiB together", max_total >> 10);
+        let failure = Failure::new("the secrets", message);
+        return Err(failure.hint("--max-memory allows more; or scrub several times"));
     }
     Ok(())
 }

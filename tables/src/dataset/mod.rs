@@ -234,9 +234,9 @@ impl Dataset {
         missing
     }
 
-    /// Chooses the name of a trace: the stem of its file and the beginning of its hash, or its whole
-    /// hash if another trace has that name. Several threads that add traces choose names in any
-    /// order: call it before for each trace, so that the names do not depend on the threads.
+    /// Chooses the name of a trace: the stem of its file and the beginning of its hash, or its
+    /// whole hash if another trace has that name. Threads that add traces choose the names in any
+    /// order; call this before for each trace, so that the names do not depend on the threads.
     pub fn name(&self, file: &str, hash: &Hash) -> String {
         if let Some(entry) = self.entry(hash) {
             return entry.trace.clone();

@@ -113,7 +113,7 @@ fn empty_data_set_is_removed_only_by_its_writer() {
 }
 
 #[test]
-fn traces_with_the_same_beginning_of_their_hashes_have_two_names() {
+fn traces_with_similar_hashes_have_two_names() {
     let root = tempfile::tempdir().unwrap();
     let [first, second, third] = [0, 1, 2].map(|end| {
         let mut bytes = [0xab; 32];
