@@ -57,3 +57,4 @@ mod transcripts;
 mod verdicts;
 mod verify;
 mod verify_options;
+mod verify_reports;
