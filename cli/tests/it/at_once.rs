@@ -19,7 +19,10 @@ fn start(here: &Path, args: &[&str]) -> Child {
 #[test]
 fn simulations_into_one_folder_do_not_mix() {
     const FIRST: &str = r#"
-process "A.exe" { every "5ms" from="1.1s" until="1.5s" { jit 1 } clr "core" version="6.0.100" }
+process "A.exe" {
+    clr "core" version="6.0.100" { assembly "A" { module "C:\\A.dll" { methods 9 } } }
+    every "5ms" from="1.1s" until="1.5s" { jit 1 }
+}
 at "1s" { session "s" file="s.etl" { enable "runtime" keywords=0x8019 level=5 } }
 at "2s" { stop "s" }
 "#;

@@ -10,7 +10,9 @@ use crate::common::{aligned, buffer, directory, etlkit, header_event};
 const SCENARIO: &str = r#"
 process "=cmd|'x9q\u{1b}[2J\u{9b}31m\u{7f}\u{202e};\n.exe" pid=4312 threads=2 {
     clr "core" version="6.0.100" {
-        assembly "A" { module "C:\\=x9q\u{202e}\u{9b}.dll" { method "@x9q\u{9b}\u{202e}\u{7f}.a" ; methods 9 } }
+        assembly "A" { module "C:\\=x9q\u{202e}\u{9b}.dll" {
+            method "@x9q\u{9b}\u{202e}\u{7f}.T::a"; methods 9
+        } }
     }
     every "5ms" from="1.1s" until="1.6s" { run "2ms"; jit 1; throw 1 }
 }
@@ -180,8 +182,11 @@ fn many_tiny_traces_are_printed_as_one() {
 /// The files that options name, in a folder each.
 const DEFINITIONS: [(&str, &str, &[u8]); 2] = [
     ("--manifest", "m.man", MANIFEST.as_bytes()),
-    ("--tmf", "m.tmf", b"// PDB: m.pdb\n"),
+    ("--tmf", "m.tmf", TMF.as_bytes()),
 ];
+const TMF: &str = "d0d0d0d0-d0d0-d0d0-d0d0-d0d0d0d0d0d0 driver // SRC=driver.c MJ= MN=\n\
+    #typev driver_c42 10 \"%0read\" // LEVEL=INFO FLAGS=IO FUNC=Read\n\
+    {\n}\n";
 const MANIFEST: &str = r#"<instrumentationManifest
     xmlns="http://schemas.microsoft.com/win/2004/08/events"><instrumentation><events>
     <provider name="P" guid="{00000007-0007-0007-0707-070707070707}" symbol="P"/>
