@@ -569,7 +569,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_form_of_a_report_acts(
-            name in "[-=+@\t\n\r,\"a1\x1b\x7f\u{9b}\u{202e}\u{feff}＝ ]{0,8}",
+            name in "[-=+@\t\n\r,\"a1\x1b\x7f\u{9b}\u{202e}\u{feff}＝ ]{1,8}",
         ) {
             let mut report = Report::new("test");
             let name: &'static str = Box::leak(name.into_boxed_str());
@@ -589,7 +589,8 @@ mod tests {
             }
             let lines: Vec<&str> = csv.lines().collect();
             prop_assert_eq!(lines.len(), 2, "{:?}", csv);
-            let field = lines[1].trim_start_matches(['"', ' ', '\u{3000}']);
+            let field = lines[1].strip_prefix('"').unwrap_or(lines[1]);
+            let field = field.trim_start();
             prop_assert!(!field.starts_with(['=', '+', '-', '@', '＝']) || is_number(name));
         }
     }

@@ -28,6 +28,12 @@ impl Hash {
         Hash(Sha256::digest(bytes).into())
     }
 
+    /// A hash of which a test chooses the bytes.
+    #[cfg(test)]
+    pub(super) fn from_bytes(bytes: [u8; 32]) -> Self {
+        Hash(bytes)
+    }
+
     /// Its beginning, for names.
     pub(super) fn short(self) -> String {
         let all = self.to_string();

@@ -118,7 +118,7 @@ fn traces_with_similar_hashes_have_two_names() {
     let [first, second, third] = [0, 1, 2].map(|end| {
         let mut bytes = [0xab; 32];
         bytes[31] = end;
-        Hash(bytes)
+        Hash::from_bytes(bytes)
     });
     let dataset = open(root.path());
     assert_eq!(add(&dataset, "t.etl", &first, 1), "t-abababab");
