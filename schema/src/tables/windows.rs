@@ -127,7 +127,7 @@ pub struct ListedEvent {
     pub id: u16,
     /// Its version.
     pub version: u8,
-    /// Its symbol.
+    /// Its name.
     pub name: Text,
 }
 
@@ -139,7 +139,7 @@ pub fn events(provider: Guid) -> Vec<ListedEvent> {
     };
     let mut events = Vec::with_capacity(table.events.len());
     for event in &table.events {
-        let name = event.name(table);
+        let name = event.name();
         events.push(ListedEvent {
             id: event.id,
             version: event.version,
@@ -386,21 +386,9 @@ impl Event {
         })
     }
 
-    /// Its symbol, or the name that its schema has without a symbol.
-    fn name(&'static self, table: &Table) -> Text {
-        let symbol = self
-            .head
-            .lines()
-            .next()
-            .and_then(|line| line.split(' ').nth(3));
-        let symbol = symbol.unwrap_or_default();
-        if parse::is_number(symbol, self.id)
-            && let Some(layout) = self.layouts.first()
-            && let Some(decoder) = self.decoder(table, layout)
-        {
-            return decoder.schema().name.clone();
-        }
-        parse::name(symbol)
+    /// Its name, as its schema has it.
+    fn name(&self) -> Text {
+        parse::name_of_windows_event(self.head)
     }
 
     fn decoder(&self, table: &Table, layout: &'static Layout) -> Option<&'static Decoder> {
