@@ -709,7 +709,8 @@ pub fn group_name(group_byte: u8) -> Option<&'static str> {
 
 /// The group whose class a kernel event has: its own, but a load of an image, which the kernel logs
 /// in the group of processes, has the class of images.
-const fn class_group(hook: u16) -> u8 {
+#[must_use]
+pub const fn hook_group(hook: u16) -> u8 {
     match hook {
         hook::IMAGE_LOAD => (hook::IMAGE_UNLOAD >> 8) as u8,
         hook => (hook >> 8) as u8,
@@ -727,13 +728,13 @@ const fn class_group(hook: u16) -> u8 {
 /// ```
 #[must_use]
 pub const fn hook_class(hook: u16) -> Option<Guid> {
-    group_guid(class_group(hook))
+    group_guid(hook_group(hook))
 }
 
 /// The name of the class to which a kernel event belongs.
 #[must_use]
 pub fn hook_class_name(hook: u16) -> Option<&'static str> {
-    group_name(class_group(hook))
+    group_name(hook_group(hook))
 }
 
 /// The width of pointers in a record's payload.

@@ -330,10 +330,8 @@ impl<S: Source> Trace<S> {
 
 /// Whether a later session continued the file without a file header of its own.
 fn is_appended(buffers: &[BufferEntry]) -> bool {
-    let pairs = buffers.iter().zip(buffers.iter().skip(1));
-    pairs
-        .into_iter()
-        .any(|(previous, next)| next.run != previous.run && !next.is_header())
+    let mut pairs = buffers.iter().zip(buffers.iter().skip(1));
+    pairs.any(|(previous, next)| next.run != previous.run && !next.is_header())
 }
 
 /// The clock of a trace without header event, from the first record on.

@@ -614,6 +614,33 @@ mod tests {
         );
     }
 
+    /// Symbols that consist of the names of task and opcode, the id and the version are noise.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+    fn names_are_task_and_opcode_instead_of_made_symbols() {
+        let name = |provider: &str, id: u16, version: u8| {
+            let provider = find(provider).unwrap();
+            let listed = events(provider);
+            let listed = listed.iter().find(|e| e.id == id && e.version == version);
+            let decoder = decoder(provider, id, version, b"", PointerSize::P8).unwrap();
+            assert_eq!(listed.unwrap().name, decoder.schema().name);
+            let whole = kept(provider).unwrap();
+            let identity = Identity::Modern { id, version };
+            let event = whole.events.iter().find(|e| e.schema.identity == identity);
+            assert_eq!(event.unwrap().schema.name, decoder.schema().name);
+            decoder.schema().name.to_string()
+        };
+        let shell = "Microsoft-Windows-PowerShell";
+        assert_eq!(name(shell, 4104, 1), "StartingCommand/Oncreatecalls");
+        assert_eq!(name(shell, 7937, 1), "EventID(7937)");
+        assert_eq!(name(shell, 45_116, 1), "WorkflowExecution");
+        let deployment = "Microsoft-Windows-AppXDeployment-Server";
+        let task = "AppXDeployment.Task.Server.OSIM";
+        assert_eq!(name(deployment, 3146, 0), format!("{task}/Start"));
+        assert_eq!(name("Kernel-Process", 1, 0), "ProcessStart");
+        assert_eq!(name("Kernel-Process", 5, 0), "ImageLoad");
+    }
+
     #[test]
     fn events_without_a_symbol_are_called_by_their_task_or_number() {
         let winrm = find("Microsoft-Windows-WinRM").unwrap();
