@@ -694,14 +694,14 @@ fn damaged_pdbs_are_errors() {
 }
 
 /// A program with the annotations of the preprocessor of WPP.
-const WPP: &str = r#"
+const WPP: &str = r##"
 static __inline void read_bytes(void) {
     __annotation(L"TMF:", L"01020304-0506-0708-090a-0b0c0d0e0f10 driver // SRC=driver.c MJ= MN=",
         L"#typev driver_c42 10 \"%0read %10!d! bytes from %11!s!\" //   LEVEL=INFO FUNC=Read",
         L"{", L"length, ItemLong -- 10", L"name, ItemWString -- 11", L"}");
 }
 int entry(void) { __annotation(L"TMC:", L"other"); read_bytes(); return 0; }
-"#;
+"##;
 
 /// The PDB of [`WPP`]. LLVM's linker replaces annotations by empty records of the same size, so
 /// they are copied from the object file, as Microsoft's linker does.
@@ -784,7 +784,10 @@ fn compressed_pdb_is_named_as_such() {
     assert!(search.found.is_none());
     for error in [&search.others[0], &message_formats(&path).unwrap_err()] {
         assert!(matches!(error.reason(), Reason::Msfz));
-        assert!(error.to_string().contains("compressed PDB (MSFZ)"), "{error}");
+        assert!(
+            error.to_string().contains("compressed PDB (MSFZ)"),
+            "{error}"
+        );
     }
 }
 
@@ -792,7 +795,12 @@ fn compressed_pdb_is_named_as_such() {
 #[test]
 fn symbols_list_names_the_pdbs_of_wpp_messages() {
     let guid = Guid::parse("0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9").unwrap();
-    let payload = [&guid.to_bytes()[..], &2u32.to_le_bytes(), b"NetSetupShim.pdb\0"].concat();
+    let payload = [
+        &guid.to_bytes()[..],
+        &2u32.to_le_bytes(),
+        b"NetSetupShim.pdb\0",
+    ]
+    .concat();
     let mut session = Session::in_memory(FileHeader::new()).unwrap();
     let record = System::new(hook::DBGID_RSDS, 1_000).payload(&payload);
     session.write(0, &record).unwrap();
