@@ -255,7 +255,10 @@ fn kernel_events() -> Vec<(u16, u8, &'static Decoder)> {
             let Identity::Classic { opcode, version } = event.schema.identity else {
                 continue;
             };
-            let hook = u16::from_le_bytes([opcode, group]);
+            let mut hook = u16::from_le_bytes([opcode, group]);
+            if hook == 0x140a {
+                hook = hook::IMAGE_LOAD;
+            }
             let decoder = Registry::classic().decoder(provider.guid, event.schema.identity);
             out.push((hook, version as u8, decoder.unwrap()));
         }
