@@ -90,11 +90,7 @@ impl SchemaArgs {
             let tmf =
                 tmf::parse(&text).map_err(|e| Failure::new(&name, e.to_string()).hint(TMF))?;
             for note in tmf.notes {
-                stderr_line!(
-                    "note: {name}: line {}: unknown type {}; the message shows bytes from there on",
-                    note.line,
-                    note.item
-                );
+                print_note(&name, &note);
             }
             store.add_schemas(tmf.schemas);
         }
@@ -125,6 +121,19 @@ fn messages_of_pdb(path: &Path) -> Result<String, Failure> {
 #[cfg(not(feature = "symbols"))]
 fn messages_of_pdb(_: &Path) -> Result<String, Failure> {
     Err(crate::symbols::missing("--tmf with a PDB"))
+}
+
+/// Prints a remark on a line of a TMF file.
+fn print_note(name: &str, note: &tmf::TmfNote) {
+    match note {
+        tmf::TmfNote::UnknownType { line, item } => stderr_line!(
+            "note: {name}: line {line}: unknown type {item}; the message shows bytes from there on"
+        ),
+        tmf::TmfNote::MessageNumber { line, number } => stderr_line!(
+            "note: {name}: line {line}: no record can have message number {number}; it is left out"
+        ),
+        _ => {}
+    }
 }
 
 fn read_manifest(path: &Path) -> Result<Vec<EventSchema>, Failure> {

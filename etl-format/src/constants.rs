@@ -639,6 +639,41 @@ pub mod hook {
     pub const STACK_KEY_KERNEL: u16 = 0x1825;
     /// The key of the user part of a call stack.
     pub const STACK_KEY_USER: u16 = 0x1826;
+
+    /// Whether all records with this hook have the same few fields, of less than 128 bytes: no
+    /// texts, stacks or lists. A longer one hides other records. Nothing in it comes from a program
+    /// that is traced.
+    #[must_use]
+    pub const fn has_fixed_layout(hook: u16) -> bool {
+        matches!(
+            hook,
+            DISK_READ
+                | DISK_WRITE
+                | DISK_READ_INIT
+                | DISK_WRITE_INIT
+                | DISK_FLUSH
+                | DISK_FLUSH_INIT
+                | HARD_FAULT
+                | VIRTUAL_ALLOC
+                | VIRTUAL_FREE
+                | FILE_CLEANUP
+                | FILE_CLOSE
+                | FILE_READ
+                | FILE_WRITE
+                | FILE_OPERATION_END
+                | CSWITCH
+                | READY_THREAD
+                | SAMPLE
+                | ISR_MSI
+                | THREADED_DPC
+                | ISR
+                | DPC
+                | TIMER_DPC
+                | SET_INTERVAL
+                | COLLECTION_START
+                | COLLECTION_END
+        )
+    }
 }
 
 /// Name and GUID of each kernel group, by group byte. The classic presentation uses the GUIDs.

@@ -118,6 +118,10 @@ impl<'s> ModuleProvider<'s> for Modules<'s> {
         if lock(&self.unsound).contains(&index) {
             return Ok(None);
         }
+        if !self.has_whole_stream(module)? {
+            lock(&self.unsound).insert(index);
+            return Ok(None);
+        }
         let Some(info) = lock(&self.pdb).module_info(module)? else {
             return Ok(None);
         };
@@ -126,6 +130,21 @@ impl<'s> ModuleProvider<'s> for Modules<'s> {
             return Ok(None);
         }
         Ok(Some(self.infos.insert(index, Box::new(info))))
+    }
+}
+
+impl Modules<'_> {
+    /// Whether the symbols and lines of a module are inside its stream: its reader panics if they
+    /// are not.
+    fn has_whole_stream(&self, module: &Module<'_>) -> pdb_addr2line::pdb::Result<bool> {
+        let info = module.info();
+        let Some(stream) = lock(&self.pdb).raw_stream(info.stream)? else {
+            // A module without a stream has neither.
+            return Ok(true);
+        };
+        let lines = info.lines_size.max(info.c13_lines_size);
+        let used = u64::from(info.symbols_size) + u64::from(lines);
+        Ok(used <= stream.as_slice().len() as u64)
     }
 }
 

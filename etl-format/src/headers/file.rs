@@ -347,7 +347,9 @@ impl FileHeader {
             return None;
         }
         let two_buffers = 2 * u64::from(self.buffer_size);
-        let maximum = self.maximum_bytes().unwrap_or(0);
+        // Without a largest size there is no place at which to go back to the start: a session
+        // cannot be started like that, so the flag is wrong.
+        let maximum = self.maximum_bytes()?;
         let is_compressed = self.mode.has(LogFileMode::COMPRESSED);
         Some(Overwriting {
             full_length: maximum.saturating_sub(two_buffers),

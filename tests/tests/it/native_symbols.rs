@@ -646,6 +646,45 @@ fn symbols_list_says_what_is_missing() {
     assert!(!missing.contains("app.pdb"));
 }
 
+/// Where a PDB states the size of the lines of the module that was compiled from `app.obj`: the
+/// module's name follows a description of 64 bytes.
+fn size_of_lines(pdb: &[u8]) -> usize {
+    const DESCRIPTION: usize = 64;
+    const SIZE: usize = 44;
+    const OBJECT: &[u8] = b"app.obj\0";
+    let ends = pdb.windows(OBJECT.len()).enumerate();
+    for (end, _) in ends.filter(|(_, bytes)| *bytes == OBJECT) {
+        let before = pdb[..end].iter().rposition(|byte| *byte < b' ').unwrap();
+        let at = before + 1 - DESCRIPTION + SIZE;
+        let size = u32::from_le_bytes(pdb[at..at + 4].try_into().unwrap());
+        if (1..0x1_0000).contains(&size) {
+            return at;
+        }
+    }
+    panic!("no module has the name");
+}
+
+/// The lines of a module are larger than its stream: the reader of PDBs panics at that.
+#[needs(clang)]
+#[test]
+fn module_with_too_many_lines_is_left_out() {
+    let program = Program::new();
+    let mut pdb = std::fs::read(program.path("app.pdb")).unwrap();
+    let at = size_of_lines(&pdb);
+    pdb[at + 3] = 0x0f;
+    let path = program.path("lines.pdb");
+    std::fs::write(&path, &pdb).unwrap();
+    let offsets: Vec<u32> = (program.code.0..program.code.1).step_by(16).collect();
+    // Without the check, this is an error of the whole file.
+    let found = functions(&path, &offsets).unwrap();
+    assert_eq!(found.len(), offsets.len());
+    let sources = found
+        .iter()
+        .flatten()
+        .filter(|function| function.source.is_some());
+    assert_eq!(sources.count(), 0, "lines of the module that is left out");
+}
+
 #[needs(clang)]
 #[test]
 fn damaged_pdbs_are_errors() {

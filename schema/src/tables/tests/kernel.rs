@@ -4,6 +4,7 @@
 use crate::model::Identity;
 use crate::tables::Registry;
 use etl_format::Guid;
+use etl_format::constants::hook::has_fixed_layout;
 use etl_format::constants::{PointerSize, group_guid, hook_class};
 
 /// The types of the kernel's events that are named anywhere: by hook, the group in the high byte
@@ -330,4 +331,36 @@ fn rare_configuration_events_are_decoded_by_their_structures() {
             fields.note()
         );
     }
+}
+
+/// The reader of records relies on it: see `hook::has_fixed_layout`.
+#[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+fn fixed_layouts_of_the_kernel_are_short() {
+    let mut layouts = 0;
+    for class in Registry::classic().providers() {
+        for event in &class.events {
+            let Identity::Classic { opcode, version } = event.schema.identity else {
+                continue;
+            };
+            let group = (0..=u8::MAX).find(|group| group_guid(*group) == Some(class.guid));
+            let Some(group) = group else { continue };
+            let hook = u16::from_be_bytes([group, opcode]);
+            if !has_fixed_layout(hook) {
+                continue;
+            }
+            layouts += 1;
+            let decoder = Registry::classic()
+                .decoder(class.guid, event.schema.identity)
+                .expect("a decoder of the table");
+            for pointers in [PointerSize::P4, PointerSize::P8] {
+                let size = decoder.fixed_size(pointers);
+                assert!(
+                    size.is_some_and(|size| size < 128),
+                    "hook {hook:#x}, version {version}: {size:?}"
+                );
+            }
+        }
+    }
+    assert!(layouts > 30, "{layouts}");
 }
