@@ -57,7 +57,7 @@ impl Runtime {
     ///
     /// - Loads of compiled and dynamic methods need level 5; at level 4 there are only unloads
     ///   (erratum X46).
-    /// - Precompiled methods have no load events, whatever the mask (erratum X47).
+    /// - Precompiled methods and helpers have no load events, whatever the mask (erratum X47).
     /// - The maps from IL to native code need `Jit` as well (erratum X48).
     /// - Some events never come (erratum X49).
     #[must_use]
@@ -69,11 +69,8 @@ impl Runtime {
     }
 
     /// The lowest level at which a compiled method has a load event.
-    fn jit_load_level(self, code: Code) -> u8 {
-        match code {
-            Code::Jitted | Code::Dynamic if self.is_core => VERBOSE,
-            _ => INFORMATIONAL,
-        }
+    fn jit_load_level(self) -> u8 {
+        if self.is_core { VERBOSE } else { INFORMATIONAL }
     }
 
     /// Whether the object has a load event.
@@ -95,9 +92,8 @@ impl Runtime {
     #[must_use]
     pub fn method_load(self, method: Method) -> Option<Form> {
         let raised = match method.code {
-            Code::Jitted | Code::Dynamic | Code::Helper => {
-                self.is_enabled_for(self.jit_load_level(method.code), JIT)
-            }
+            Code::Jitted | Code::Dynamic => self.is_enabled_for(self.jit_load_level(), JIT),
+            Code::Helper => !self.is_core && self.is_on(JIT),
             Code::Precompiled => {
                 !self.is_core && self.precompiled() && self.is_on(START_ENUMERATION)
             }

@@ -212,7 +212,7 @@ impl Runtime<'_, '_> {
         self.report_code(index, &body, true)?;
         self.emit_calls(index)?;
         self.emit_memory(index, &body)?;
-        let wanted = asked.raises(self.clr.jit_load_level(kind), keyword::JIT);
+        let wanted = self.clr.has_jit_load(kind, &asked);
         self.emit_details(index, wanted)?;
         self.emit_method(index, &body, LOAD, false, wanted)?;
         if tier == tier::QUICK {
@@ -452,14 +452,12 @@ impl Clr {
         method.later_versions
     }
 
-    /// The lowest level at which compiled methods have load events: in .NET Core only the helpers
-    /// of the runtime have them at level 4.
-    fn jit_load_level(&self, kind: CodeKind) -> u8 {
-        if self.is_core(0) && kind != CodeKind::Helper {
-            5
-        } else {
-            4
-        }
+    /// Whether compiled methods have load events: in .NET Core at level 5 only, and helpers of the
+    /// runtime never.
+    fn has_jit_load(&self, kind: CodeKind, asked: &CombinedEnablement) -> bool {
+        let level = if self.is_core(0) { 5 } else { 4 };
+        let is_silent = self.is_core(0) && kind == CodeKind::Helper;
+        asked.raises(level, keyword::JIT) && !is_silent
     }
 
     fn flags(&self, method: &Method, body: &CodeBody) -> u32 {

@@ -294,11 +294,11 @@ const NEVER_IN_CORE: &[u16] = &[
 ];
 
 /// The lowest level of a method's event; `None` if the product never raises it. .NET Core has loads
-/// of compiled methods at level 5 only, and none of precompiled ones.
+/// of compiled methods at level 5 only, and none of precompiled ones and of helpers.
 fn method_level(product: Product, id: u16, code: Code) -> Option<u8> {
     match (product, id, code) {
-        (Desktop, ..) | (_, UNLOAD, _) | (.., Code::Helper | Code::None) => Some(4),
-        (.., Code::Precompiled | Code::PrecompiledGeneric) => None,
+        (Desktop, ..) | (_, UNLOAD, _) | (.., Code::None) => Some(4),
+        (.., Code::Precompiled | Code::PrecompiledGeneric | Code::Helper) => None,
         (.., Code::Jitted | Code::Generic | Code::Dynamic) => Some(5),
     }
 }

@@ -18,7 +18,6 @@ mod packets;
 mod perfetto;
 mod pins;
 mod portable_symbols;
-mod real_runtimes;
 mod rules;
 mod runtime_reports;
 mod sampled;
