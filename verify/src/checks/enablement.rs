@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use etl_control::clr::{Code, INFORMATIONAL, Method, Runtime};
+use etl_control::clr::{Code, INFORMATIONAL, Method, Runtime, VERBOSE};
 use etl_control::controller::{Action, CommandLine, LineError, ProviderSpec};
 use etl_control::enable::{CombinedEnablement, Enablement, EventKey};
 use etl_format::cursor::{Bytes, Cursor};
@@ -16,7 +16,7 @@ use etl_schema::providers::{self, CLR_RUNDOWN, CLR_RUNTIME, KERNEL_EVENT_TRACING
 use etl_schema::tables::Registry;
 use foldhash::HashMap;
 
-use etl_analysis::machine::Counted;
+use etl_analysis::machine::{Counted, Process};
 
 use super::times::{TimeSpan, Times};
 
@@ -276,8 +276,10 @@ impl On {
 pub(crate) struct RuntimeOn {
     /// Loads and unloads of modules, assemblies and domains.
     pub loader: On,
-    /// Loads of compiled methods.
-    pub jit: On,
+    /// Loads of compiled methods in .NET Framework.
+    framework_jit: On,
+    /// Loads of compiled methods in .NET Core, which need a higher level.
+    core_jit: On,
     /// Unloads of methods.
     pub end_enumeration: On,
 }
@@ -286,18 +288,54 @@ impl RuntimeOn {
     pub fn new(admission: &Admission) -> Self {
         RuntimeOn {
             loader: admission.on(CLR_RUNTIME, LOADER, INFORMATIONAL),
-            jit: On {
-                known: admission.known(CLR_RUNTIME, logs_jit_loads),
+            framework_jit: On {
+                known: admission.known(CLR_RUNTIME, logs_framework_jit_loads),
                 ..admission.on(CLR_RUNTIME, JIT, INFORMATIONAL)
+            },
+            core_jit: On {
+                known: admission.known(CLR_RUNTIME, logs_core_jit_loads),
+                ..admission.on(CLR_RUNTIME, JIT, VERBOSE)
             },
             end_enumeration: admission.on(CLR_RUNTIME, END_ENUMERATION, INFORMATIONAL),
         }
     }
 }
 
-/// Whether an enablement of the runtime provider makes it log loads of compiled methods.
-fn logs_jit_loads(with: &Enablement) -> bool {
+impl RuntimeOn {
+    /// When loads of compiled methods were on for a process.
+    pub fn jit(&self, process: &Process) -> &On {
+        self.jit_of_product(is_core(process))
+    }
+
+    /// The same for every process of .NET Framework, or of .NET Core.
+    pub fn jit_of_product(&self, is_core: bool) -> &On {
+        if is_core {
+            &self.core_jit
+        } else {
+            &self.framework_jit
+        }
+    }
+}
+
+/// The SKU of .NET Core in the event about a runtime.
+const CORE_SKU: u16 = 2;
+
+/// Whether a process has a CLR of .NET Core, as far as an event states it.
+pub(crate) fn is_core(process: &Process) -> bool {
+    let mut clrs = process.clrs().values();
+    clrs.any(|clr| clr.sku() == Some(CORE_SKU))
+}
+
+/// Whether an enablement of the runtime provider makes .NET Framework log loads of compiled
+/// methods.
+fn logs_framework_jit_loads(with: &Enablement) -> bool {
     let runtime = Runtime::from(CombinedEnablement::of([with]));
+    runtime.method_load(Method::new(Code::Jitted)).is_some()
+}
+
+/// The same for .NET Core.
+fn logs_core_jit_loads(with: &Enablement) -> bool {
+    let runtime = Runtime::from(CombinedEnablement::of([with])).in_core();
     runtime.method_load(Method::new(Code::Jitted)).is_some()
 }
 

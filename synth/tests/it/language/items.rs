@@ -421,8 +421,9 @@ at "3s" { stop "a"; stop "b"; merge "a.etl b.etl" into="c.etl" identities=#false
             (r#""PendingMethodCount":7,"JittedMethodCount":3"#, 1),
             // The tier of optimised code, in bits 7 to 9.
             (r#""MethodFlags":520"#, 3),
-            (r#""event":"MethodLoadVerbose_V2""#, 2),
-            (r#""ReJITID":2}"#, 1),
+            // Every later code of a method has a version; two methods have three.
+            (r#""event":"MethodLoadVerbose_V2""#, 5),
+            (r#""ReJITID":2}"#, 2),
         ],
     ),
     (
