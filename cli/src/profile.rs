@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use etl_analysis::profile::{Profile, ProfileOptions};
-use etl_analysis::{Machine, Observer};
+use etl_analysis::{Machine, Observer, ProcessSelector};
 use etl_format::TimeRange;
 
 use crate::error::Failure;
@@ -21,6 +21,7 @@ pub(crate) struct Profiled<O> {
 pub(crate) fn profile<O: Observer>(
     recording: &RecordingArgs,
     files: &[PathBuf],
+    selector: ProcessSelector,
     symbols: &Symbols,
     options: ProfileOptions,
     observer: impl FnOnce(TimeRange) -> O,
@@ -33,7 +34,8 @@ pub(crate) fn profile<O: Observer>(
         range,
         observer: (observer, maps),
         outcome,
-    } = recording.analyze_files(files, |range| (observer(range), symbols.maps()))?;
+        conditions,
+    } = recording.analyze_files(files, selector, |range| (observer(range), symbols.maps()))?;
     let mut analyzed = Analyzed {
         names,
         machine,
@@ -41,6 +43,7 @@ pub(crate) fn profile<O: Observer>(
         range,
         observer,
         outcome,
+        conditions,
     };
     let options = select(recording, &analyzed, options);
     let options = symbols.apply(options, maps.as_ref());

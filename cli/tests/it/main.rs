@@ -36,6 +36,7 @@ mod missing_header;
 #[cfg(unix)]
 mod named_pipes;
 mod nettrace;
+mod numbers;
 mod options;
 mod packed_inputs;
 mod provider_names;

@@ -115,6 +115,8 @@ struct Simulator<'s> {
     sources: Vec<provider::Source>,
     failed_lines: FailedLines,
     network: Network,
+    /// Samples of idle processors so far.
+    idle_samples: u64,
     /// Requests that disks serve, by their packets.
     requests: BTreeMap<u64, io::Pending>,
 }
@@ -179,6 +181,7 @@ impl<'s> Simulator<'s> {
             rolls: Vec::new(),
             failed_lines: FailedLines::default(),
             network: Network::new(&scenario.machine, Source::new(scenario.seed)),
+            idle_samples: 0,
             requests: BTreeMap::new(),
             sources: scenario
                 .providers

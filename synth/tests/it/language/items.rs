@@ -55,6 +55,14 @@ at "4s" { stop "s" }"#,
         ],
     ),
     (
+        "machine.interrupts",
+        r#"machine processors=1 interrupts=50
+session "NT Kernel Logger" file="k.etl" { kernel "profile" }
+at "1s" { stop "NT Kernel Logger" }"#,
+        // Of every four interrupts, three are deferred procedure calls.
+        &[(r#""Flags":129"#, 375), (r#""Flags":130"#, 124)],
+    ),
+    (
         "raise.version, raise.level, raise.keywords, raise.opcode, raise.task, raise.channel",
         r#"process "App.exe" { at "2s" {
     raise Microsoft-Windows-Kernel-Process 1 version=0 level=3 keywords=0x30 opcode=9 task=8 channel=7 { ImageName "a.exe" }
