@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use etl_analysis::profile::{Profile, ProfileOptions};
-use etl_analysis::{Machine, Observer};
+use etl_analysis::{Machine, Observer, ProcessSelector};
 use etl_format::TimeRange;
 
 use crate::error::Failure;
@@ -18,9 +18,14 @@ pub(crate) struct Profiled<O> {
 
 /// Reads files as a recording, and makes the profile of the selected processes and threads, with
 /// names from PDBs. `bytes` is about the memory that `make` needs.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "two of them are parts of one observer"
+)]
 pub(crate) fn profile<O: Observer>(
     recording: &RecordingArgs,
     files: &[PathBuf],
+    selector: ProcessSelector,
     symbols: &Symbols,
     options: ProfileOptions,
     observer: impl FnOnce(TimeRange) -> O,
@@ -35,7 +40,8 @@ pub(crate) fn profile<O: Observer>(
         observer: (observer, maps),
         outcome,
         budget,
-    } = recording.analyze_files(files, |range| (observer(range), symbols.maps()))?;
+        conditions,
+    } = recording.analyze_files(files, selector, |range| (observer(range), symbols.maps()))?;
     let mut analyzed = Analyzed {
         names,
         machine,
@@ -44,6 +50,7 @@ pub(crate) fn profile<O: Observer>(
         observer,
         outcome,
         budget,
+        conditions,
     };
     let needed = bytes(&mut analyzed.observer);
     analyzed.ensure_memory(needed)?;

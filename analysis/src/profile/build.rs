@@ -12,6 +12,7 @@ use super::code::CodeSource;
 use super::collector::SampleCollector;
 use super::frames::{Detail, FrameKey, FrameTable, UNKNOWN};
 use super::il_maps::IlMaps;
+use super::interrupt::ProcessorInterrupt;
 use super::locations::Locations;
 use super::stacks::{NONE, Node, Owner, Stacks};
 use super::tree::{CallNode, Root, TimedSample};
@@ -52,7 +53,8 @@ pub struct ProfileOptions {
 }
 
 impl ProfileOptions {
-    /// All processes but the idle one, each as one tree of methods.
+    /// All processes but the idle one, each as one tree of methods, and what interrupted idle
+    /// processors.
     #[must_use]
     pub fn new() -> Self {
         ProfileOptions::default()
@@ -126,6 +128,17 @@ impl ProfileOptions {
             None => self.idle || pid != Some(ProcessId::new(IDLE)),
         };
         is_process && (self.threads.is_empty() || self.threads.contains(&tid))
+    }
+
+    /// Whether what interrupted idle processors is part of the profile: not if the profile has only
+    /// some threads, or only other processes than the idle process, which `idle` is.
+    #[must_use]
+    pub fn admits_interrupts(&self, idle: Option<ProcessIndex>) -> bool {
+        let is_process = match &self.processes {
+            Some(processes) => idle.is_some_and(|idle| processes.contains(&idle)),
+            None => true,
+        };
+        is_process && self.threads.is_empty()
     }
 }
 
@@ -211,6 +224,10 @@ impl SampleCollector {
             }
         }
         for root in &mut profile.roots {
+            if let Some(interrupt) = root.interrupt {
+                root.process_name = interrupt.to_string().into();
+                continue;
+            }
             let process = root.process.and_then(|index| machine.process(index));
             root.process_name = process.map_or("", |process| process.name()).into();
             let tid = root.tid;
@@ -236,16 +253,21 @@ struct Builder<'b> {
     /// Nodes of the tree by parent and frame.
     children: HashMap<(u32, usize), u32>,
     roots: Vec<Root>,
-    /// Nodes of the roots by process, and by thread if each thread has a tree.
-    root_nodes: HashMap<ThreadOfRoot, u32>,
+    /// Nodes of the roots by process, by interrupt, and by thread if each thread has a tree.
+    root_nodes: HashMap<RootKey, u32>,
     /// The node of the tree for each collected node, which comes after its parent.
     mapped: Vec<u32>,
     /// The weight of idle processors.
     idle: Weight,
 }
 
-/// A process, and a thread if each thread has a tree of its own.
-type ThreadOfRoot = (Option<ProcessIndex>, Option<ThreadId>);
+/// A process or what interrupted an idle processor, and a thread if each thread has a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct RootKey {
+    process: Option<ProcessIndex>,
+    tid: Option<ThreadId>,
+    interrupt: Option<ProcessorInterrupt>,
+}
 
 impl<'b> Builder<'b> {
     fn new(
@@ -305,6 +327,9 @@ impl<'b> Builder<'b> {
     }
 
     fn is_idle(&self, owner: &Owner) -> bool {
+        if owner.interrupt.is_some() {
+            return false;
+        }
         let process = owner.process.and_then(|index| self.machine.process(index));
         process.is_some_and(|process| process.pid() == IDLE)
     }
@@ -312,18 +337,31 @@ impl<'b> Builder<'b> {
     /// The node of the tree for a root, by its index among the owners; `None` if the options do not
     /// select its process and thread.
     fn root(&mut self, owner: u32) -> Option<u32> {
-        let &Owner { process, tid } = self.locations.owners.get(owner as usize)?;
+        let &Owner {
+            process,
+            tid,
+            interrupt,
+        } = self.locations.owners.get(owner as usize)?;
         let of_machine = process.and_then(|index| self.machine.process(index));
         let pid = of_machine.map(|process| process.pid());
-        if !self.options.admits(process, pid, tid) {
+        let is_admitted = match interrupt {
+            Some(_) => self.options.admits_interrupts(process),
+            None => self.options.admits(process, pid, tid),
+        };
+        if !is_admitted {
             return None;
         }
-        let tid = if self.options.by_thread {
+        let tid = if self.options.by_thread && interrupt.is_none() {
             Some(tid)
         } else {
             None
         };
-        if let Some(&number) = self.root_nodes.get(&(process, tid)) {
+        let key = RootKey {
+            process,
+            tid,
+            interrupt,
+        };
+        if let Some(&number) = self.root_nodes.get(&key) {
             return Some(number);
         }
         let number = self.tree.len() as u32;
@@ -336,9 +374,10 @@ impl<'b> Builder<'b> {
             process,
             pid,
             tid,
+            interrupt,
             ..Root::default()
         });
-        self.root_nodes.insert((process, tid), number);
+        self.root_nodes.insert(key, number);
         Some(number)
     }
 

@@ -209,6 +209,7 @@ impl SampleArgs {
         let profiled = profile(
             &self.recording,
             &self.recording.files,
+            self.recording.processes.selector(),
             &symbols,
             options,
             |range| (samples.within(range), other),

@@ -67,13 +67,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME=ACTION", value_parser = field)]
     field: Vec<FieldAction>,
     /// Remove this text everywhere, in upper and lower case and in any encoding; may be repeated
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     secret: Vec<String>,
     /// Remove the texts in this file, one per line; may be repeated
     #[arg(long, value_name = "FILE")]
     secrets_file: Vec<PathBuf>,
     /// Salt of the hashes: equal salts give equal replacements [default: random]
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     salt: Option<String>,
     /// Length of the replacements
     #[arg(long, value_parser = one_of(LENGTHS), default_value = "keep")]

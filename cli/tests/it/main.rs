@@ -37,6 +37,7 @@ mod missing_header;
 #[cfg(unix)]
 mod named_pipes;
 mod nettrace;
+mod numbers;
 mod options;
 mod outputs;
 mod packed_inputs;

@@ -175,6 +175,34 @@ fn explain_lists_the_levels_of_events() {
         Some(vec![5])
     );
     assert!(e.remarks.iter().any(|r| r.errata == ["X02"]));
+    let core_levels = |name: &str| {
+        let raised = e.raised.iter().find(|r| r.event.schema.name == name);
+        raised.map(|r| r.core_levels.clone())
+    };
+    assert_eq!(core_levels("MethodLoad_V2"), Some(vec![]));
+    assert!(says(&e, "level 4 has no loads of compiled methods"));
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+fn explain_says_which_keywords_are_missing() {
+    for (mask, text, suggested) in [
+        (0x40_0000_0000, "MethodDetails", Some(0x40_0000_0010)),
+        (0x8_0000, "BulkType", Some(0x208_0000)),
+        (0x10_0000, "GCHeapCollectKeyword", Some(0x90_0000)),
+        (0x2_0000, "maps from IL", Some(0x2_0010)),
+        (0x60, "StartEnumerationKeyword", None),
+    ] {
+        let e = explained("runtime", mask, 5);
+        let remark = e.remarks.iter().find(|r| r.message.contains(text));
+        assert_eq!(remark.unwrap().suggested_mask, suggested, "{mask:#x}");
+    }
+    let dump = explained("runtime", 0x10_0000, 5);
+    assert!(!symbols(&dump).contains(&"GCBulkNode".to_owned()));
+    let details = explained("runtime", 0x40_0000_0010, 4);
+    let higher = details.too_verbose.iter();
+    let higher: Vec<_> = higher.map(|r| &*r.event.schema.name).collect();
+    assert!(higher.contains(&"MethodDetails"), "{higher:?}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub(super) struct StackArgs {
     #[arg(long, requires = "tree", conflicts_with_all = ["focus", "group_by"])]
     unfold: bool,
     /// Print the callers and the callees of the methods whose names contain TEXT
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     focus: Option<String>,
     #[command(flatten)]
     symbols: SymbolArgs,
@@ -62,6 +62,7 @@ impl StackArgs {
         let mut profiled = profile(
             recording,
             &recording.files,
+            recording.processes.selector(),
             &self.symbols.open()?,
             options,
             observer,
