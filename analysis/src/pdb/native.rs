@@ -1,7 +1,6 @@
 //! Functions and source lines by offset in an image, from a Windows PDB.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -89,8 +88,7 @@ impl FunctionTable {
 /// Opens a PDB for a use of its functions.
 fn with_context<T>(path: &Path, read: impl FnOnce(&Context<'_, '_>) -> T) -> Result<T> {
     guarded(path, || {
-        let file = File::open(path).and_then(BoundedFile::new);
-        let file = file.map_err(|error| Error::io(path, error))?;
+        let file = BoundedFile::open(path)?;
         open(file, read).map_err(|reason| Error::new(path, reason))
     })
 }

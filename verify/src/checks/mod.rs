@@ -143,7 +143,7 @@ impl Facts {
     pub fn has_nothing_to_name(&self, process: &Process) -> bool {
         process.methods() == 0
             && process.tallies().iter().all(|tally| tally.frames == 0)
-            && self.admission.source(CLR_RUNDOWN).is_none()
+            && !self.admission.requests_code()
     }
 
     /// The garbage collections of each CLR.
