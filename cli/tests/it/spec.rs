@@ -130,7 +130,7 @@ fn spec_mask_names_the_levels_of_core() {
     }
     let tables = etlkit(here.path(), &["spec", "tables", "--level", "4"]);
     assert!(
-        tables.out.contains("Load events (.NET Core: None) [X46]"),
+        tables.out.contains("Load events (.NET Core: None) [X47]"),
         "{}",
         tables.out
     );

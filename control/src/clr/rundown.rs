@@ -100,7 +100,7 @@ impl Rundown {
         self.is_enabled(which) && self.is_on(THREADING)
     }
 
-    /// `TieredCompilationSettingsDCStart`, which only an enumeration has (erratum X51).
+    /// `TieredCompilationSettingsDCStart`, which only an enumeration has (erratum X52).
     #[must_use]
     pub fn tiering_settings(self) -> bool {
         let enumerates = Enumeration::ALL
@@ -110,7 +110,7 @@ impl Rundown {
     }
 
     /// `GCSettingsRundown`. The event has no keyword, but the CLR checks `GC`; nothing has to be
-    /// enumerated (erratum X51).
+    /// enumerated (erratum X52).
     #[must_use]
     pub fn collector_settings(self) -> bool {
         self.is_any_enabled() && self.is_on(GC)

@@ -56,10 +56,10 @@ impl Runtime {
     /// as raised if either of them raises it.
     ///
     /// - Loads of compiled and dynamic methods need level 5; at level 4 there are only unloads
-    ///   (erratum X46).
-    /// - Precompiled methods and helpers have no load events, whatever the mask (erratum X47).
-    /// - The maps from IL to native code need `Jit` as well (erratum X48).
-    /// - Some events never come (erratum X49).
+    ///   (erratum X47).
+    /// - Precompiled methods and helpers have no load events, whatever the mask (erratum X48).
+    /// - The maps from IL to native code need `Jit` as well (erratum X49).
+    /// - Some events never come (erratum X50).
     #[must_use]
     pub fn in_core(self) -> Self {
         Runtime {
@@ -192,7 +192,7 @@ impl Runtime {
             return false;
         }
         match event.id {
-            // These need more than their own keyword (erratum X50).
+            // These need more than their own keyword (erratum X51).
             15 => self.types(),
             16..=19 | 36..=38 => self.heap_dump(),
             72 => self.method_details(),

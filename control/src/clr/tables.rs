@@ -137,7 +137,7 @@ fn row_1(mask: u64, level: u8) -> Row {
     let core = runtime.in_core();
     let methods = Cell::agreed(name_method_loads(runtime, &ordinary));
     // Loads of compiled methods depend on the level, loads of precompiled ones never come.
-    let erratum = if mask & JIT != 0 { "X46" } else { "X47" };
+    let erratum = if mask & JIT != 0 { "X47" } else { "X48" };
     let methods = methods.in_core(name_method_loads(core, &ordinary), erratum);
     let dynamic = [Method::new(Code::Dynamic)];
     let dynamics = match mask & (JIT | NGEN) {
@@ -154,7 +154,7 @@ fn row_1(mask: u64, level: u8) -> Row {
         _ if !shows_verbose(level) => NONE,
         as_shipped => as_shipped,
     };
-    let dynamics = Cell::new(dynamics, documented, "X02").in_core(core_dynamics, "X46");
+    let dynamics = Cell::new(dynamics, documented, "X02").in_core(core_dynamics, "X47");
     Row {
         mask,
         cells: vec![Cell::agreed(loader), methods, dynamics],

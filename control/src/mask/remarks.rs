@@ -271,17 +271,17 @@ fn runtime_of_core(mask: u64, level: u8, out: &mut Remarks) {
     if (mask == 0 || mask & JIT != 0) && level == INFORMATIONAL {
         let text = "level 4 has no loads of compiled methods in .NET Core: only their unloads; use \
                     level 5, or an end rundown";
-        out.add(text, None, Some("X46"));
+        out.add(text, None, Some("X47"));
     }
     if mask & NGEN != 0 && mask & START_ENUMERATION != 0 {
         let text = "StartEnumerationKeyword (0x40) adds nothing in .NET Core: precompiled methods \
                     have no load events there, only unloads and a rundown";
-        out.add(text, None, Some("X47"));
+        out.add(text, None, Some("X48"));
     }
     if mask & IL_MAP != 0 && !core.il_map() {
         let text =
             "in .NET Core the maps from IL to native code need JitKeyword (0x10) and level 5";
-        out.add(text, (mask & JIT == 0).then_some(mask | JIT), Some("X48"));
+        out.add(text, (mask & JIT == 0).then_some(mask | JIT), Some("X49"));
     }
     more_keywords(mask, core, out);
 }
@@ -291,17 +291,17 @@ fn more_keywords(mask: u64, rules: Runtime, out: &mut Remarks) {
     if mask & METHOD_DIAGNOSTIC != 0 && !rules.method_details() {
         let text = "MethodDetails goes with the load of a method: it needs JitKeyword (0x10) and \
                     level 5";
-        out.add(text, (mask & JIT == 0).then_some(mask | JIT), Some("X50"));
+        out.add(text, (mask & JIT == 0).then_some(mask | JIT), Some("X51"));
     }
     if mask & TYPE != 0 && !rules.types() {
         let text = "BulkType goes with events that name types: add sampled allocations (0x2000000), \
                     GC (0x1) at level 5, or a heap dump (0x900000)";
-        out.add(text, Some(mask | SAMPLED_LOW), Some("X50"));
+        out.add(text, Some(mask | SAMPLED_LOW), Some("X51"));
     }
     if mask & GC_HEAP_DUMP != 0 && !rules.heap_dump() {
         let text = "GCHeapDumpKeyword (0x100000) alone raises nothing: GCHeapCollectKeyword \
                     (0x800000) requests the collection that writes the dump";
-        out.add(text, Some(mask | GC_HEAP_COLLECT), Some("X50"));
+        out.add(text, Some(mask | GC_HEAP_COLLECT), Some("X51"));
     }
 }
 
