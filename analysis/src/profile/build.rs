@@ -159,6 +159,7 @@ impl SampleCollector {
         };
         if let Some(span) = self.sampled {
             profile.intervals = self.intervals.between(span);
+            profile.is_thread_time = self.intervals.are_of_all_threads();
         }
         let places = profile.arrange(&builder.tree);
         for &node in &builder.mapped {

@@ -83,6 +83,9 @@ with_accessors! {
             with_stack: u64,
             /// Samples of idle processors, which are part of the trees only on request.
             idle: Weight,
+            /// Whether the samples are of all threads, also of threads that wait: the sampling
+            /// thread of .NET takes them.
+            is_thread_time: bool,
         }
         borrow {
             /// The intervals between samples of a processor as the recording states them for the

@@ -59,7 +59,7 @@ fn text(report: &Report, finding: &Finding) -> String {
         text.push_str(&format!(" (undecided: {because})"));
     }
     if let Some(rule) = Rule::find(finding.rule) {
-        text.push_str(&format!("\n{}", rule.remedy_lines()));
+        text.push_str(&format!("\n{}", report.texts(rule).remedy_lines()));
     }
     text
 }

@@ -7,18 +7,6 @@ use crate::finding::Finding;
 use crate::rules::RULES;
 
 pub(super) fn render(reports: &[Report]) -> String {
-    let rules: Vec<_> = RULES
-        .iter()
-        .map(|rule| {
-            json!({
-                "id": rule.id,
-                "shortDescription": {"text": rule.statement},
-                "fullDescription": {"text": rule.meaning},
-                "help": {"text": rule.remedy_lines()},
-                "defaultConfiguration": {"level": rule.severity.name()},
-            })
-        })
-        .collect();
     let runs: Vec<_> = reports
         .iter()
         .map(|report| {
@@ -26,7 +14,7 @@ pub(super) fn render(reports: &[Report]) -> String {
                 "tool": {"driver": {
                     "name": "etlverify",
                     "version": env!("CARGO_PKG_VERSION"),
-                    "rules": rules,
+                    "rules": rules(report),
                 }},
                 "invocations": [invocation(report)],
                 "results": results(report),
@@ -43,6 +31,22 @@ pub(super) fn render(reports: &[Report]) -> String {
     let mut text = serde_json::to_string_pretty(&sarif).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// The rules, with their texts for the origin of the trace.
+fn rules(report: &Report) -> Vec<serde_json::Value> {
+    let mut rules = Vec::new();
+    for rule in RULES {
+        let texts = report.texts(rule);
+        rules.push(json!({
+            "id": rule.id,
+            "shortDescription": {"text": texts.statement},
+            "fullDescription": {"text": texts.meaning},
+            "help": {"text": texts.remedy_lines()},
+            "defaultConfiguration": {"level": rule.severity.name()},
+        }));
+    }
+    rules
 }
 
 /// The verdicts on the processes.
