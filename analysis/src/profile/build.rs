@@ -200,6 +200,7 @@ impl SampleCollector {
         };
         if let Some(span) = self.sampled {
             profile.intervals = self.intervals.between(span);
+            profile.is_thread_time = self.intervals.are_of_all_threads();
         }
         let places = profile.arrange(&tree);
         drop(tree);

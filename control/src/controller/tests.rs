@@ -556,6 +556,8 @@ fn tracelog_specs() -> impl Strategy<Value = Vec<ProviderSpec>> {
                 ids: ids.clone(),
                 stack_ids: stack_ids.clone(),
                 scope: scope.clone(),
+                arguments: String::new(),
+                variant: crate::enable::Variant::Current,
             };
             providers.into_iter().map(spec).collect()
         },

@@ -6,6 +6,7 @@
 
 mod actions;
 mod command;
+mod event_pipe;
 mod inventory;
 mod io;
 mod io_op;

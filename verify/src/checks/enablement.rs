@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 
 use etl_control::clr::{Code, INFORMATIONAL, Method, Runtime, VERBOSE};
-use etl_control::controller::{Action, CommandLine, LineError, ProviderSpec};
-use etl_control::enable::{CombinedEnablement, Enablement, EventKey};
+use etl_control::controller::{Action, Collection, CommandLine, LineError, ProviderSpec};
+use etl_control::enable::{CombinedEnablement, Enablement, EventKey, Variant};
 use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::{EventHeader, Record};
-use etl_format::{Clock, FileTime, Guid, Ticks, parse_number};
+use etl_format::{Clock, FileHeader, FileTime, Guid, Ticks, parse_number};
 use etl_schema::clr::keyword::{END_ENUMERATION, JIT, LOADER, NGEN};
 use etl_schema::providers::{self, CLR_RUNDOWN, CLR_RUNTIME, KERNEL_EVENT_TRACING, PERFVIEW};
 use etl_schema::tables::Registry;
@@ -19,6 +19,7 @@ use foldhash::HashMap;
 use etl_analysis::machine::{Counted, Process};
 
 use super::times::{TimeSpan, Times};
+use crate::TraceOrigin;
 
 /// The event with the manifest of an `EventSource`: every session gets it.
 pub(super) const MANIFEST: u16 = 0xfffe;
@@ -91,7 +92,7 @@ impl Enabled {
     }
 
     /// Parses `PROVIDER:MASK:LEVEL`, several of them joined by `+`, or a command line of `xperf`,
-    /// `logman` or `tracelog`. A provider is a GUID, a name, or the end of a name (`runtime`,
+    /// `logman`, `tracelog` or `dotnet-trace`. A provider is a GUID, a name, or the end of a name (`runtime`,
     /// `Kernel-Process`). Mask and level are optional and written as in command lines of xperf.
     ///
     /// ```
@@ -121,7 +122,7 @@ impl Enabled {
             .unwrap_or_default()
             .to_ascii_lowercase();
         let tool = first.trim_end_matches(".exe");
-        if ["xperf", "logman", "tracelog"]
+        if ["xperf", "logman", "tracelog", "dotnet-trace"]
             .iter()
             .any(|name| tool.ends_with(name))
         {
@@ -148,6 +149,7 @@ impl Enabled {
                         out.push(Self::by_session(session, spec)?);
                     }
                 }
+                Action::Collect(collection) => out.extend(Self::by_collection(collection)?),
                 _ => {}
             }
         }
@@ -156,6 +158,22 @@ impl Enabled {
         } else {
             Ok(out)
         }
+    }
+
+    /// The providers of a recording of EventPipe, and its rundown.
+    fn by_collection(collection: &Collection) -> Result<Vec<Self>, String> {
+        let mut out = Vec::new();
+        for spec in &collection.providers {
+            out.push(Self::by_session(FileHeader::EVENT_PIPE_NAME, spec)?);
+        }
+        if let Some(keywords) = collection.rundown_keywords() {
+            let with = Enablement {
+                variant: Variant::EventPipe,
+                ..Enablement::new(VERBOSE, keywords)
+            };
+            out.push(Enabled::declared(CLR_RUNDOWN, with));
+        }
+        Ok(out)
     }
 
     /// A provider that a session enables.
@@ -382,9 +400,10 @@ pub(crate) struct RecordedSession {
 }
 
 impl Admission {
-    /// No events yet, with the enablements that the user declared.
+    /// No events yet, with the enablements that the user declared, of a trace of an origin: a mask
+    /// of 0 requests all keywords of ETW, and none of EventPipe.
     #[must_use]
-    pub fn new(declared: &[Enabled], clock: &Clock) -> Self {
+    pub fn new(declared: &[Enabled], clock: &Clock, origin: TraceOrigin) -> Self {
         let mut enabled = Vec::new();
         let mut elsewhere = Vec::new();
         for mut declared in declared.iter().cloned() {
@@ -393,6 +412,11 @@ impl Admission {
             }
             if let Some(until) = declared.until {
                 declared.to = Some(clock.ticks_at(until));
+            }
+            if origin == TraceOrigin::EventPipe
+                && let Some(with) = &mut declared.with
+            {
+                with.variant = Variant::EventPipe;
             }
             if declared.is_elsewhere {
                 elsewhere.push(declared);
@@ -736,7 +760,7 @@ mod tests {
             enabled(0x98, FileTime::new(300), Some(FileTime::new(400))),
             enabled(0x18, FileTime::new(400), Some(FileTime::new(500))),
         ];
-        let admission = Admission::new(&history, &clock);
+        let admission = Admission::new(&history, &clock, TraceOrigin::Etw);
         let on = |keyword, at| {
             admission
                 .on(CLR_RUNTIME, keyword, INFORMATIONAL)
@@ -753,7 +777,7 @@ mod tests {
         );
         // Another session had it all the time.
         let other = Enabled::declared(CLR_RUNTIME, Enablement::new(4, 0x80));
-        let both = Admission::new(&[&history[..], &[other]].concat(), &clock);
+        let both = Admission::new(&[&history[..], &[other]].concat(), &clock, TraceOrigin::Etw);
         assert_eq!(
             both.on(CLR_RUNTIME, 0x80, INFORMATIONAL)
                 .since(clock.ticks_at(FileTime::new(450))),
@@ -766,6 +790,7 @@ mod tests {
                 enabled(0x8, FileTime::new(200), None),
             ],
             &clock,
+            TraceOrigin::Etw,
         );
         assert_eq!(
             admission
@@ -783,7 +808,8 @@ mod tests {
                 ..Enablement::new(5, 0x98)
             };
             let declared = Enabled::declared(CLR_RUNTIME, with);
-            let admission = Admission::new(&[declared], &Clock::assumed(Ticks::new(1_000)));
+            let clock = Clock::assumed(Ticks::new(1_000));
+            let admission = Admission::new(&[declared], &clock, TraceOrigin::Etw);
             admission
                 .on(CLR_RUNTIME, 0x10, INFORMATIONAL)
                 .since(Ticks::new(9))
@@ -799,7 +825,7 @@ mod tests {
         let clock = Clock::assumed(Ticks::new(1_000));
         let since = |level, event_level| {
             let declared = Enabled::declared(CLR_RUNTIME, Enablement::new(level, 0x98));
-            let mut admission = Admission::new(&[declared], &clock);
+            let mut admission = Admission::new(&[declared], &clock, TraceOrigin::Etw);
             let key = Key {
                 provider: CLR_RUNTIME,
                 keyword: 0x10,
