@@ -9,7 +9,7 @@ use etl_analysis::{
     Analysis, EventRef, Joins, Machine, Observer, ProcessIndex, ProcessLives, ProcessSelector,
     Recording, UnknownProcess, files,
 };
-use etl_format::read::{Limits, Record};
+use etl_format::read::{Budget, Limits, Record};
 use etl_format::{Clock, FileHeader, ThreadId, TimeRange};
 
 use crate::Outcome;
@@ -62,11 +62,29 @@ pub(crate) struct Analyzed<O> {
     pub observer: O,
     /// The condition of the files.
     pub outcome: Outcome,
+    /// The memory for reading the files, and for results.
+    pub budget: Option<Budget>,
     /// What standard error says of their condition.
     pub conditions: Vec<String>,
 }
 
 impl<O> Analyzed<O> {
+    /// Fails if a result of about so many bytes exceeds the memory for the recording.
+    pub fn ensure_memory(&self, bytes: u64) -> Result<(), Failure> {
+        let Some(budget) = self.budget else {
+            return Ok(());
+        };
+        let needed = (budget.used)().saturating_add(bytes);
+        if needed <= budget.bytes {
+            return Ok(());
+        }
+        let message = format!(
+            "the result needs {needed} bytes of memory, and the memory budget is {} bytes",
+            budget.bytes
+        );
+        Err(Failure::new(self.names.join(", "), message).hint("--max-memory allows more"))
+    }
+
     /// The selected part of the time of the recording.
     pub fn selected_span(&self) -> Span {
         let Span { first, last } = self.machine.span().unwrap_or_default();
@@ -240,6 +258,7 @@ impl RecordingArgs {
             range,
             observer,
             outcome,
+            budget: limits.budget,
             conditions,
         })
     }

@@ -151,7 +151,24 @@ pub(super) struct Growing {
     pub weight: Weight,
 }
 
+/// Bytes of memory that a profile takes, at most, for each collected node of a stack, for each
+/// address, and for each sample.
+mod bytes {
+    pub const NODE: u64 = 192;
+    pub const LOCATION: u64 = 384;
+    pub const SAMPLE: u64 = 40;
+}
+
 impl SampleCollector {
+    /// About how many bytes of memory [`SampleCollector::profile`] takes in addition to the
+    /// collected samples, at most.
+    #[must_use]
+    pub fn profile_bytes(&self) -> u64 {
+        let nodes = self.stacks.nodes.len() as u64 * bytes::NODE;
+        let locations = self.stacks.locations.len() as u64 * bytes::LOCATION;
+        nodes + locations + self.kept.len() as u64 * bytes::SAMPLE
+    }
+
     /// The profile of what was collected, with names from the whole recording. `machine` is the
     /// machine of the same pass, with [names](crate::Analysis::with_names).
     #[must_use]
@@ -162,26 +179,41 @@ impl SampleCollector {
         }
         let mut builder = Builder::new(machine, options, &self.stacks, &locations);
         builder.add_nodes();
+        let Builder {
+            idle,
+            roots,
+            table,
+            tree,
+            mapped,
+            children,
+            ..
+        } = builder;
+        // The largest tables do not live at the same time.
+        drop(children);
         let mut profile = Profile {
             with_stack: self.with_stack,
-            idle: builder.idle,
-            roots: builder.roots,
-            frames: builder.table.frames.into_iter().collect(),
-            modules: builder.table.modules,
+            idle,
+            roots,
+            frames: table.frames.into_iter().collect(),
+            modules: table.modules,
             ..Profile::default()
         };
         if let Some(span) = self.sampled {
             profile.intervals = self.intervals.between(span);
+            profile.is_thread_time = self.intervals.are_of_all_threads();
         }
-        let places = profile.arrange(&builder.tree);
-        for &node in &builder.mapped {
+        let places = profile.arrange(&tree);
+        drop(tree);
+        profile.stacks.reserve_exact(mapped.len());
+        profile.samples.reserve_exact(self.kept.len());
+        for &node in &mapped {
             let place = places.get(node as usize);
             profile
                 .stacks
                 .push(place.map_or(NONE, |&place| place as u32));
         }
         for kept in &self.kept {
-            let node = builder.mapped.get(kept.node as usize);
+            let node = mapped.get(kept.node as usize);
             let node = node.copied().unwrap_or(NONE);
             if let Some(&place) = places.get(node as usize) {
                 profile.samples.push(TimedSample {
@@ -439,6 +471,7 @@ impl Profile {
     /// the heaviest first. Returns their new places.
     pub(super) fn arrange(&mut self, tree: &[Growing]) -> Vec<usize> {
         let sums = Sums::new(tree);
+        self.nodes.reserve_exact(tree.len());
         let mut roots = Vec::new();
         for (index, node) in (0..).zip(tree) {
             if node.parent == NONE {
@@ -514,31 +547,57 @@ enum Visit {
 struct Sums {
     /// The weight of each node with the nodes below it.
     inclusive: Vec<Weight>,
-    /// The children of each node, the heaviest first.
-    below: Vec<Vec<u32>>,
+    /// The children of all nodes, by node; the heaviest child of a node is its first.
+    children: Vec<u32>,
+    /// The end of each node's children.
+    ends: Vec<u32>,
 }
 
 impl Sums {
     fn new(tree: &[Growing]) -> Self {
         let mut sums = Sums {
             inclusive: tree.iter().map(|node| node.weight).collect(),
-            below: vec![Vec::new(); tree.len()],
+            children: Vec::new(),
+            ends: vec![0; tree.len()],
         };
         for (index, node) in tree.iter().enumerate().rev() {
             let inclusive = sums.inclusive(index as u32);
             if let Some(sum) = sums.inclusive.get_mut(node.parent as usize) {
                 *sum += inclusive;
             }
-            if let Some(below) = sums.below.get_mut(node.parent as usize) {
-                below.push(index as u32);
+            if let Some(count) = sums.ends.get_mut(node.parent as usize) {
+                *count += 1;
             }
         }
-        let mut below = std::mem::take(&mut sums.below);
-        for children in &mut below {
-            children.sort_by_key(|&child| sums.rank(child));
-        }
-        sums.below = below;
+        sums.place_children(tree);
         sums
+    }
+
+    /// Places the children of each node. `ends` has their numbers at first.
+    fn place_children(&mut self, tree: &[Growing]) {
+        let mut next = 0;
+        for end in &mut self.ends {
+            next += std::mem::replace(end, next);
+        }
+        // Now `ends` has the begin of each node's children, and each placed child moves it by one.
+        let mut children = vec![0; next as usize];
+        for (index, node) in (0..).zip(tree) {
+            let Some(end) = self.ends.get_mut(node.parent as usize) else {
+                continue;
+            };
+            if let Some(place) = children.get_mut(*end as usize) {
+                *place = index;
+            }
+            *end += 1;
+        }
+        let mut begin = 0;
+        for &end in &self.ends {
+            if let Some(of_node) = children.get_mut(begin..end as usize) {
+                of_node.sort_by_key(|&child| self.rank(child));
+            }
+            begin = end as usize;
+        }
+        self.children = children;
     }
 
     fn inclusive(&self, index: u32) -> Weight {
@@ -547,7 +606,19 @@ impl Sums {
     }
 
     fn below(&self, index: u32) -> &[u32] {
-        self.below.get(index as usize).map_or(&[], Vec::as_slice)
+        let begin = match index.checked_sub(1) {
+            Some(previous) => self.end(previous),
+            None => 0,
+        };
+        self.children
+            .get(begin..self.end(index))
+            .unwrap_or_default()
+    }
+
+    /// The end of a node's children.
+    fn end(&self, index: u32) -> usize {
+        let end = self.ends.get(index as usize).copied();
+        end.unwrap_or(0) as usize
     }
 
     /// The heaviest nodes come first; nodes of one weight keep their order.

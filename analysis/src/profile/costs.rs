@@ -40,6 +40,12 @@ impl StackCosts {
         StackCosts::default()
     }
 
+    /// About how many bytes of memory [`StackCosts::profile`] takes in addition, at most.
+    #[must_use]
+    pub fn profile_bytes(&self) -> u64 {
+        self.stacks.profile_bytes()
+    }
+
     /// The stack of an event is needed, for the thread `tid` of a process.
     pub fn expect(&mut self, event: &EventRef, process: Option<ProcessIndex>, tid: ThreadId) {
         if self.pending.len() >= MAX_PENDING {

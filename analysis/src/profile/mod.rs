@@ -86,6 +86,9 @@ with_accessors! {
             /// Samples of idle processors, which are part of the trees only on request. What
             /// interrupts an idle processor is work, and has a [root](Root::interrupt).
             idle: Weight,
+            /// Whether the samples are of all threads, also of threads that wait: the sampling
+            /// thread of .NET takes them.
+            is_thread_time: bool,
         }
         borrow {
             /// The intervals between samples of a processor as the recording states them for the

@@ -199,8 +199,8 @@ impl SampleArgs {
         other: O,
     ) -> Result<Export<O>, Failure> {
         let inputs = self.recording.files.iter().map(std::path::PathBuf::as_path);
-        let sink = Sink::create(&self.sink, "a profile", inputs)?;
         let symbols = self.symbols.open()?;
+        let sink = Sink::create(&self.sink, "a profile", inputs)?;
         let options = if self.idle {
             options.with_idle()
         } else {
@@ -213,6 +213,7 @@ impl SampleArgs {
             &symbols,
             options,
             |range| (samples.within(range), other),
+            |(samples, _)| samples.profile_bytes(),
             |(samples, _), machine, options| samples.profile(machine, options),
         )?;
         Ok(Export { sink, profiled })

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use etl_analysis::machine::Thread;
 use etl_analysis::profile::{FrameKind, ProcessorInterrupt, Profile, Root, TimedSample};
 use etl_analysis::{Machine, ProcessIndex};
+use etl_schema::render::escaped_json;
 use serde_json::json;
 
 use super::json::Json;
@@ -224,7 +225,7 @@ impl<'a> Threads<'a> {
             "pid": pid,
             "tid": tid,
         });
-        let head = head.to_string();
+        let head = escaped_json(&head.to_string());
         json.raw(head.strip_suffix('}').unwrap_or(&head))
     }
 

@@ -35,7 +35,7 @@ pub use network::{ExchangePlan, Packet, PacketMedium, ResolvePlan};
 pub(crate) use process::as_text;
 pub use process::{FileVersion, ImagePlan, PdbIdentity, ProcessPlan, VersionInfo};
 pub use provider::{ActivityWork, NamedValue, ProviderKind, ProviderPlan, RaisePlan};
-pub use session::{EnablePlan, Fault, SessionFault, SessionPlan};
+pub use session::{EnablePlan, EventPipePlan, Fault, SessionFault, SessionPlan};
 pub(crate) use session::{number_range, numbered_file};
 pub use step::{
     Action, ClrWork, CollectorProblem, GcPlan, HandleKind, Repeat, Request, Step, ThrowPlan,

@@ -6,6 +6,7 @@
 
 mod actions;
 mod command;
+mod event_pipe;
 mod inventory;
 mod io;
 mod io_op;
@@ -104,6 +105,8 @@ struct Simulator<'s> {
     image_files: ImageFiles,
     /// The index in the machine of each process of the scenario.
     processes: Vec<usize>,
+    /// Threads that `start-thread` has started.
+    started_threads: u32,
     /// Tasks that are not periodic. Without them the simulation ends.
     pending: usize,
     /// Sessions that continue in another file after a time: session, plan, time, number of the
@@ -174,6 +177,7 @@ impl<'s> Simulator<'s> {
             provider_rngs: BTreeMap::new(),
             image_files: ImageFiles::new(scenario.machine.os, &scenario.machine.disks),
             processes: Vec::new(),
+            started_threads: 0,
             pending: 0,
             rolls: Vec::new(),
             failed_lines: FailedLines::default(),

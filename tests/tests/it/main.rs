@@ -6,6 +6,7 @@ mod conformance;
 mod cookbook;
 mod corpus;
 mod cpu_profile;
+mod event_pipe;
 mod exports;
 mod firefox;
 mod format_page;
@@ -26,6 +27,7 @@ mod silent_losses;
 #[expect(dead_code, reason = "the tests of etl-synth need more of it")]
 #[path = "../../../synth/tests/it/simulated.rs"]
 mod simulated;
+mod size_bits;
 mod sound_recordings;
 mod statistics;
 mod synth;

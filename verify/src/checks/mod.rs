@@ -14,6 +14,7 @@ pub(crate) mod payload;
 pub(crate) mod raised;
 pub(crate) mod sampled_stacks;
 pub(crate) mod sampling;
+mod seen_sizes;
 mod sizes;
 mod stack_pairs;
 pub(crate) mod times;
@@ -22,13 +23,14 @@ use etl_analysis::machine::{Counted, Process};
 use etl_analysis::{ClrEvent, Machine, ProcessIndex, RecordObserver, StateObserver};
 use etl_format::constants::hook;
 use etl_format::cursor::Bytes;
-use etl_format::read::{EventHeader, ExtendedItem, Record};
+use etl_format::read::{EventHeader, ExtendedItem, Note, Record};
 use etl_format::{Clock, Guid, ProcessId, ThreadId, Ticks};
 use etl_schema::providers::{self, CLR_RUNDOWN, CLR_RUNTIME, kernel_class};
 use etl_schema::tables::TableSet;
 use etl_schema::views::clr::ClrProvider;
 use etl_schema::views::{kernel, kernel_process};
 
+use crate::TraceOrigin;
 use activity::Activities;
 pub(crate) use activity::Balance;
 use classic::ClassicCounts;
@@ -38,9 +40,10 @@ use kernel_stacks::KernelStacks;
 use kinds::Kinds;
 use losses::Losses;
 use missing_stacks::Kind;
-use payload::Payloads;
+use payload::{Fit, Payloads};
 use sampled_stacks::SampledStacks;
 use sampling::Sampling;
+use seen_sizes::SeenSizes;
 use sizes::Sizes;
 use stack_pairs::{EventOwner, LoggedStack, StackPairs};
 
@@ -123,6 +126,24 @@ impl Facts {
         self.ticks_per_second() / 100
     }
 
+    /// What recorded the trace.
+    pub fn origin(&self) -> TraceOrigin {
+        let files = self.machine.files().iter();
+        TraceOrigin::of(files.map(|file| &file.header))
+    }
+
+    /// Whether an EventPipe session of .NET recorded the trace.
+    pub fn is_event_pipe(&self) -> bool {
+        self.origin() == TraceOrigin::EventPipe
+    }
+
+    /// Whether the trace was a stream of EventPipe without its end. The rundown comes last: what is
+    /// missing of it is certainly missing.
+    pub fn is_cut_stream(&self) -> bool {
+        let mut files = self.machine.files().iter();
+        self.is_event_pipe() && files.any(|file| file.notes.contains(&Note::Unclosed))
+    }
+
     /// Whether the trace was merged, or consists of several files.
     pub fn is_joined(&self) -> bool {
         self.machine.files().len() > 1 || self.machine.files().iter().any(|file| file.is_merged())
@@ -143,7 +164,7 @@ impl Facts {
     pub fn has_nothing_to_name(&self, process: &Process) -> bool {
         process.methods() == 0
             && process.tallies().iter().all(|tally| tally.frames == 0)
-            && self.admission.source(CLR_RUNDOWN).is_none()
+            && !self.admission.requests_code()
     }
 
     /// The garbage collections of each CLR.
@@ -215,6 +236,13 @@ impl Progress<'_> {
     }
 }
 
+/// What is known of a recording before its records are read.
+#[derive(Clone, Copy)]
+pub(crate) struct RecordedBy<'c> {
+    pub clock: &'c Clock,
+    pub origin: TraceOrigin,
+}
+
 /// Checks that need no state of the machine: kinds of events, enablements, activities,
 /// collections, payloads.
 pub(crate) struct RecordChecks<'a> {
@@ -224,6 +252,7 @@ pub(crate) struct RecordChecks<'a> {
     collectors: Collectors,
     payloads: Payloads,
     classic: ClassicCounts,
+    fitting: SeenSizes,
     sampling: Sampling,
     kernel_stacks: KernelStacks,
     sampled_stacks: SampledStacks,
@@ -239,15 +268,17 @@ impl<'a> RecordChecks<'a> {
     /// No records yet. `progress` is called with the bytes that were read since the last call.
     pub fn new(
         declared: &[Enabled],
-        clock: &Clock,
+        recording: RecordedBy<'_>,
         tables: TableSet,
         progress: Option<&'a mut dyn FnMut(u64)>,
     ) -> Self {
+        let RecordedBy { clock, origin } = recording;
         let progress = Progress {
             unreported: 0,
             report: progress,
         };
-        Self::from_start(Admission::new(declared, clock), clock, tables, progress)
+        let enabled = Admission::new(declared, clock, origin);
+        Self::from_start(enabled, clock, tables, progress)
     }
 
     /// No records yet, with these enablements.
@@ -264,6 +295,7 @@ impl<'a> RecordChecks<'a> {
             collectors: Collectors::default(),
             payloads: Payloads::new(tables),
             classic: ClassicCounts::default(),
+            fitting: SeenSizes::default(),
             sampling: Sampling::new(clock),
             kernel_stacks: KernelStacks::default(),
             sampled_stacks: SampledStacks::default(),
@@ -326,6 +358,7 @@ impl RecordObserver for RecordChecks<'_> {
         self.progress.add(record);
         self.kernel_stacks.add_record(record.timestamp());
         self.classic.add_kernel(hook::SAMPLE);
+        self.classic_size(record, time);
         self.sampling.sample(record.processor(), tid, time);
         if tid != 0 {
             self.sampled_stacks.add_sample(record, time);
@@ -339,6 +372,7 @@ impl RecordObserver for RecordChecks<'_> {
             self.kernel_stacks.add_record(record.timestamp());
             self.classic.add(record);
             self.payloads.learn(record);
+            self.payloads.classic(record, time);
             if record.provider() == Some(kernel_class::PROCESS) {
                 self.kernel_process(record);
             }
@@ -355,6 +389,7 @@ impl RecordObserver for RecordChecks<'_> {
             }
             return;
         }
+        self.classic_size(record, time);
         self.kernel_stacks.add_record(record.timestamp());
         self.sampling.record(record, hook, time);
         if hook == SYSTEM_CONFIG_CPU {
@@ -371,6 +406,14 @@ impl RecordObserver for RecordChecks<'_> {
 }
 
 impl RecordChecks<'_> {
+    /// Compares the size of a record of the kernel with its layout.
+    #[inline(always)]
+    fn classic_size(&mut self, record: &Record<'_>, time: Ticks) {
+        if !self.fitting.has(record) && self.payloads.classic(record, time) == Fit::Always {
+            self.fitting.add(record);
+        }
+    }
+
     /// Adds an event of the kernel that may be about the start of a process.
     #[inline(never)]
     fn kernel_process(&mut self, record: &Record<'_>) {

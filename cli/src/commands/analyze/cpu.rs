@@ -106,6 +106,7 @@ fn profile(
         &args.symbols.open()?,
         options,
         |range| SampleCollector::new().within(range),
+        |samples| samples.profile_bytes(),
         |samples, machine, options| samples.profile(machine, options),
     )
 }
@@ -179,10 +180,13 @@ fn describe(report: &mut Report<'_>, profile: &Profile) {
         for &interval in profile.intervals() {
             millis.push((f64::from(interval) / 1e4).to_string());
         }
-        format!(
-            "{total:.3} s of CPU time, one sample per {} ms",
-            millis.join(" or ")
-        )
+        // The sampling thread of .NET also samples threads that wait.
+        let what = if profile.is_thread_time() {
+            "of thread time, one sample of each thread"
+        } else {
+            "of CPU time, one sample"
+        };
+        format!("{total:.3} s {what} per {} ms", millis.join(" or "))
     } else {
         "the recording states no interval".to_owned()
     };

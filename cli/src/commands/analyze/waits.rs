@@ -52,7 +52,7 @@ impl StackArgs {
         &self,
         recording: &RecordingArgs,
         observer: impl FnOnce(TimeRange) -> O,
-        costs: impl FnOnce(&mut O) -> &mut StackCosts,
+        costs: impl Fn(&mut O) -> &mut StackCosts,
     ) -> Result<Profiled<O>, Failure> {
         // The idle process waits for nothing, but ends waits in interrupts.
         let mut options = ProfileOptions::new().with_idle();
@@ -66,6 +66,7 @@ impl StackArgs {
             &self.symbols.open()?,
             options,
             observer,
+            |observer| costs(observer).profile_bytes(),
             |observer, machine, options| costs(observer).profile(machine, options),
         )?;
         if self.tree && !self.unfold {

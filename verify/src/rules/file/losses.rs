@@ -4,6 +4,7 @@ use etl_analysis::files::{LossRecords, gaps_between};
 use etl_analysis::loss::LossKind;
 use etl_analysis::machine::Counted;
 use etl_format::Ticks;
+use etl_format::constants::LogFileMode;
 use etl_format::read::{Note, Weight};
 
 use super::{locate, report_in_file};
@@ -114,10 +115,36 @@ fn buffers_lost(check: &mut Check<'_>) {
         is_flag: |note| matches!(note, Note::BufferLostBefore { .. }),
         flag_meaning: "that a buffer was lost before",
     };
+    if check.facts.is_event_pipe() {
+        return damaged_parts(check, &notes);
+    }
     counted(check, &notes);
     flagged(check, &notes);
     recorded(check, |records| records.buffers, "buffers");
     recorded(check, |records| records.files, "files of the session");
+}
+
+/// Adds a finding for the damaged parts of a stream: each is a lost buffer of its trace.
+fn damaged_parts(check: &mut Check<'_>, notes: &LossNotes) {
+    for file in check.facts.machine.files() {
+        let flag = file.notes.iter().find(|note| (notes.is_flag)(note));
+        for note in &file.notes {
+            let Note::BuffersLost(count) = *note else {
+                continue;
+            };
+            let parts = plural(
+                count.into(),
+                "part of the stream is",
+                "parts of the stream are",
+            );
+            let message = format!("{parts} damaged; the events in damaged parts are missing");
+            locate(
+                report_in_file(check, file, message),
+                file,
+                flag.unwrap_or(note),
+            );
+        }
+    }
 }
 
 pub(in crate::rules) const SEQUENCE_GAP: Rule = Rule {
@@ -207,6 +234,12 @@ pub(in crate::rules) const OVERWRITTEN: Rule = Rule {
 fn overwritten(check: &mut Check<'_>) {
     let facts = check.facts;
     for (index, file) in facts.machine.files().iter().enumerate() {
+        let header = &file.header;
+        if header.mode.has(LogFileMode::CIRCULAR) && header.maximum_bytes().is_none() {
+            let message = "the header has the mode of a circular file and no largest size, which \
+                           such a file needs: the header was changed";
+            report_in_file(check, file, message.to_owned()).severity(Severity::Warning);
+        }
         let Some(count) = file.overwritten else {
             continue;
         };
