@@ -84,14 +84,13 @@ fn action(explanation: &ActionExplanation<'_>) -> Value {
 
 /// A recording of EventPipe.
 fn collect(collection: &Collection, explanation: &ActionExplanation<'_>) -> Value {
-    let mut process = json!({"id": null, "name": null, "port": null, "command": null});
-    match &collection.process {
-        CollectedProcess::Id(id) => process["id"] = json!(id),
-        CollectedProcess::Name(name) => process["name"] = json!(name),
-        CollectedProcess::Port(port) => process["port"] = json!(port),
-        CollectedProcess::Command(command) => process["command"] = json!(command),
-        _ => {}
-    }
+    let process = match &collection.process {
+        CollectedProcess::Id(id) => json!({"id": id}),
+        CollectedProcess::Name(name) => json!({"name": name}),
+        CollectedProcess::Port(port) => json!({"port": port}),
+        CollectedProcess::Command(command) => json!({"command": command}),
+        _ => json!({}),
+    };
     json!({
         "action": "collect",
         "process": process,
