@@ -3,8 +3,9 @@
 use etl_format::Guid;
 use etl_format::constants::{ClockType, LogFileMode};
 
+use super::collection::Collection;
 use super::error::Error;
-use crate::enable::{EnableProperties, Enablement, IdFilter, Scope};
+use crate::enable::{EnableProperties, Enablement, IdFilter, Scope, Variant};
 use etl_schema::providers;
 use etl_schema::sources::provider_guid;
 use etl_schema::tables::{Registry, windows};
@@ -25,6 +26,11 @@ pub enum Tool {
     Tracerpt,
     /// `tracefmt`, of the driver kit, which reads traces.
     Tracefmt,
+    /// `dotnet-trace`, which records EventPipe sessions of .NET.
+    DotnetTrace,
+    /// No tool: settings with which a .NET process records itself
+    /// (`DOTNET_EnableEventPipe=1 ..`).
+    Settings,
     /// No tool: only a list of providers, `NAME:MASK:LEVEL+...`, or `stop NAME`, as documents write
     /// it.
     Plain,
@@ -40,7 +46,8 @@ impl Tool {
             Tool::Tracelog => "tracelog",
             Tool::Tracerpt => "tracerpt",
             Tool::Tracefmt => "tracefmt",
-            Tool::Plain => "",
+            Tool::DotnetTrace => "dotnet-trace",
+            Tool::Settings | Tool::Plain => "",
         }
     }
 }
@@ -145,6 +152,8 @@ pub enum Action {
         /// Other options.
         options: Vec<OtherOption>,
     },
+    /// Record an EventPipe session of .NET (`dotnet-trace collect`, or settings of the process).
+    Collect(Box<Collection>),
     /// Merge files, and add what a reader on another machine needs.
     Merge {
         /// The files; empty for the files of the sessions that the same line stops (`xperf -d`).
@@ -299,6 +308,11 @@ pub struct ProviderSpec {
     pub stack_ids: IdFilter,
     /// The processes in which it is enabled.
     pub scope: Scope,
+    /// Arguments of a provider of EventPipe, `KEY=VALUE;..`; empty without.
+    pub arguments: String,
+    /// The variant of the enable rule: a mask of 0 requests all keywords of ETW, and none of
+    /// EventPipe.
+    pub variant: Variant,
 }
 
 impl ProviderSpec {
@@ -314,6 +328,8 @@ impl ProviderSpec {
             ids: IdFilter::Any,
             stack_ids: IdFilter::Any,
             scope: Scope::default(),
+            arguments: String::new(),
+            variant: Variant::Current,
         }
     }
 
@@ -354,6 +370,7 @@ impl ProviderSpec {
             all: self.all,
             ignore_keyword_0: self.properties.has(EnableProperties::IGNORE_KEYWORD_0),
             ids: self.ids.clone(),
+            variant: self.variant,
             ..Enablement::new(self.level.unwrap_or(0), any)
         })
     }

@@ -308,7 +308,7 @@ impl<'a> Record<'a> {
             | RecordKind::INSTANCE32
             | RecordKind::INSTANCE64 => self.bytes.guid_at(offset::event::PROVIDER),
             RecordKind::MESSAGE => MessageHeader::parse(self.bytes)?.guid,
-            _ => constants::group_guid((self.hook()? >> 8) as u8),
+            _ => constants::hook_class(self.hook()?),
         }
     }
 

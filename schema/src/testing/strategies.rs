@@ -218,7 +218,7 @@ pub fn events_of(provider: &Provider) -> impl Strategy<Value = GeneratedEvent> +
         let schema = EventSchema::new(provider.guid, id, SchemaSource::Table);
         events.push(TableEvent::new(schema, ""));
     }
-    (0..events.len()).prop_flat_map(move |index| events_like(&events[index]))
+    select(events).prop_flat_map(|event| events_like(&event))
 }
 
 /// Events of one kind with their payloads.

@@ -193,6 +193,7 @@ fn check_kernel(decoder: &Decoder, hook: u16, version: u8, bytes: &[u8], p: Poin
     let process = of
         .get("ProcessId")
         .or(of.get("StackProcess"))
+        .or(of.get("PID"))
         .and_then(Value::as_u64);
     assert_eq!(
         fields.process_id().map(u64::from),
@@ -255,7 +256,10 @@ fn kernel_events() -> Vec<(u16, u8, &'static Decoder)> {
             let Identity::Classic { opcode, version } = event.schema.identity else {
                 continue;
             };
-            let hook = u16::from_le_bytes([opcode, group]);
+            let mut hook = u16::from_le_bytes([opcode, group]);
+            if hook == 0x140a {
+                hook = hook::IMAGE_LOAD;
+            }
             let decoder = Registry::classic().decoder(provider.guid, event.schema.identity);
             out.push((hook, version as u8, decoder.unwrap()));
         }

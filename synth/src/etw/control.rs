@@ -339,7 +339,10 @@ impl Etw<'_> {
         };
         let process = found.process;
         let name = found.plan.name.clone();
-        let mut plan = plan.clone();
+        let mut plan = match found.plan.event_pipe {
+            Some(event_pipe) => event_pipe.enablement(plan),
+            None => plan.clone(),
+        };
         if found.plan.faults.contains(&Fault::WrongKeyword) {
             plan.rule.any = wrong_keyword(plan.rule.any);
         }
@@ -702,8 +705,8 @@ fn mode_conflict(request: &StartRequest<'_>) -> Option<&'static str> {
             "a private session has neither kernel events nor real time",
         ),
         (
-            private && (append || mode.has(LogFileMode::NEWFILE)),
-            "a private session neither appends to a file nor starts new ones",
+            private && append,
+            "a private session does not append to a file",
         ),
     ];
     let (_, why) = conflicts.into_iter().find(|(applies, _)| *applies)?;

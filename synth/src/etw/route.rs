@@ -288,7 +288,7 @@ impl Etw<'_> {
                 EventOutcome::Recorded => {
                     let record = SessionRecord {
                         delivery,
-                        private: target.process.is_some(),
+                        private: target.process.is_some() && target.plan.event_pipe.is_none(),
                         timestamp: target.timestamp(&self.clock, origin.at),
                         items: delivery.items(session),
                         payload: &self.payload,

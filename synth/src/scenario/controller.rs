@@ -220,6 +220,9 @@ impl Controller<'_> {
             }),
             Command::Query { session, .. } => self.query(session.as_deref()),
             Command::ListProviders => self.collector("", None),
+            Command::Collect(_) => {
+                return Err("recordings of EventPipe are not simulated".to_owned());
+            }
         }
         Ok(())
     }

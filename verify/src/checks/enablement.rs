@@ -5,35 +5,37 @@
 
 use std::collections::BTreeMap;
 
-use etl_control::clr::{Code, INFORMATIONAL, Method, Runtime};
-use etl_control::controller::{Action, CommandLine, LineError, ProviderSpec};
-use etl_control::enable::{CombinedEnablement, Enablement, EventKey};
+use etl_control::clr::{Code, INFORMATIONAL, Method, Runtime, VERBOSE};
+use etl_control::controller::{Action, Collection, CommandLine, LineError, ProviderSpec};
+use etl_control::enable::{CombinedEnablement, Enablement, EventKey, Variant};
 use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::{EventHeader, Record};
-use etl_format::{Clock, FileTime, Guid, Ticks, parse_number};
-use etl_schema::clr::keyword::{END_ENUMERATION, JIT, LOADER};
+use etl_format::{Clock, FileHeader, FileTime, Guid, Ticks, parse_number};
+use etl_schema::clr::keyword::{END_ENUMERATION, JIT, LOADER, NGEN};
 use etl_schema::providers::{self, CLR_RUNDOWN, CLR_RUNTIME, KERNEL_EVENT_TRACING, PERFVIEW};
 use etl_schema::tables::Registry;
 use foldhash::HashMap;
 
-use etl_analysis::machine::Counted;
+use etl_analysis::machine::{Counted, Process};
 
 use super::times::{TimeSpan, Times};
+use crate::TraceOrigin;
 
 /// The event with the manifest of an `EventSource`: every session gets it.
 pub(super) const MANIFEST: u16 = 0xfffe;
 
 /// Ids of PerfView's events about its sessions.
 mod perfview {
-    /// PerfView begins its rundown.
-    pub const RUNDOWN_BEGINS: u16 = 4;
     /// The name of a session.
     pub const SESSION_NAME: u16 = 11;
-    /// How a session enables the CLR.
+    /// How a session enables the CLR's runtime provider.
     pub const CLR_ENABLED: u16 = 13;
     /// How a session enables another provider.
     pub const PROVIDER_ENABLED: u16 = 14;
 }
+
+/// The keywords by which a rundown lists code.
+const CODE: u64 = LOADER | JIT | NGEN;
 
 /// The event of the kernel's event tracing about a session that enables a provider.
 const KERNEL_PROVIDER_ENABLED: u16 = 14;
@@ -90,7 +92,7 @@ impl Enabled {
     }
 
     /// Parses `PROVIDER:MASK:LEVEL`, several of them joined by `+`, or a command line of `xperf`,
-    /// `logman` or `tracelog`. A provider is a GUID, a name, or the end of a name (`runtime`,
+    /// `logman`, `tracelog` or `dotnet-trace`. A provider is a GUID, a name, or the end of a name (`runtime`,
     /// `Kernel-Process`). Mask and level are optional and written as in command lines of xperf.
     ///
     /// ```
@@ -120,7 +122,7 @@ impl Enabled {
             .unwrap_or_default()
             .to_ascii_lowercase();
         let tool = first.trim_end_matches(".exe");
-        if ["xperf", "logman", "tracelog"]
+        if ["xperf", "logman", "tracelog", "dotnet-trace"]
             .iter()
             .any(|name| tool.ends_with(name))
         {
@@ -147,6 +149,7 @@ impl Enabled {
                         out.push(Self::by_session(session, spec)?);
                     }
                 }
+                Action::Collect(collection) => out.extend(Self::by_collection(collection)?),
                 _ => {}
             }
         }
@@ -155,6 +158,22 @@ impl Enabled {
         } else {
             Ok(out)
         }
+    }
+
+    /// The providers of a recording of EventPipe, and its rundown.
+    fn by_collection(collection: &Collection) -> Result<Vec<Self>, String> {
+        let mut out = Vec::new();
+        for spec in &collection.providers {
+            out.push(Self::by_session(FileHeader::EVENT_PIPE_NAME, spec)?);
+        }
+        if let Some(keywords) = collection.rundown_keywords() {
+            let with = Enablement {
+                variant: Variant::EventPipe,
+                ..Enablement::new(VERBOSE, keywords)
+            };
+            out.push(Enabled::declared(CLR_RUNDOWN, with));
+        }
+        Ok(out)
     }
 
     /// A provider that a session enables.
@@ -275,8 +294,10 @@ impl On {
 pub(crate) struct RuntimeOn {
     /// Loads and unloads of modules, assemblies and domains.
     pub loader: On,
-    /// Loads of compiled methods.
-    pub jit: On,
+    /// Loads of compiled methods in .NET Framework.
+    framework_jit: On,
+    /// Loads of compiled methods in .NET Core, which need a higher level.
+    core_jit: On,
     /// Unloads of methods.
     pub end_enumeration: On,
 }
@@ -285,18 +306,54 @@ impl RuntimeOn {
     pub fn new(admission: &Admission) -> Self {
         RuntimeOn {
             loader: admission.on(CLR_RUNTIME, LOADER, INFORMATIONAL),
-            jit: On {
-                known: admission.known(CLR_RUNTIME, logs_jit_loads),
+            framework_jit: On {
+                known: admission.known(CLR_RUNTIME, logs_framework_jit_loads),
                 ..admission.on(CLR_RUNTIME, JIT, INFORMATIONAL)
+            },
+            core_jit: On {
+                known: admission.known(CLR_RUNTIME, logs_core_jit_loads),
+                ..admission.on(CLR_RUNTIME, JIT, VERBOSE)
             },
             end_enumeration: admission.on(CLR_RUNTIME, END_ENUMERATION, INFORMATIONAL),
         }
     }
 }
 
-/// Whether an enablement of the runtime provider makes it log loads of compiled methods.
-fn logs_jit_loads(with: &Enablement) -> bool {
+impl RuntimeOn {
+    /// When loads of compiled methods were on for a process.
+    pub fn jit(&self, process: &Process) -> &On {
+        self.jit_of_product(is_core(process))
+    }
+
+    /// The same for every process of .NET Framework, or of .NET Core.
+    pub fn jit_of_product(&self, is_core: bool) -> &On {
+        if is_core {
+            &self.core_jit
+        } else {
+            &self.framework_jit
+        }
+    }
+}
+
+/// The SKU of .NET Core in the event about a runtime.
+const CORE_SKU: u16 = 2;
+
+/// Whether a process has a CLR of .NET Core, as far as an event states it.
+pub(crate) fn is_core(process: &Process) -> bool {
+    let mut clrs = process.clrs().values();
+    clrs.any(|clr| clr.sku() == Some(CORE_SKU))
+}
+
+/// Whether an enablement of the runtime provider makes .NET Framework log loads of compiled
+/// methods.
+fn logs_framework_jit_loads(with: &Enablement) -> bool {
     let runtime = Runtime::from(CombinedEnablement::of([with]));
+    runtime.method_load(Method::new(Code::Jitted)).is_some()
+}
+
+/// The same for .NET Core.
+fn logs_core_jit_loads(with: &Enablement) -> bool {
+    let runtime = Runtime::from(CombinedEnablement::of([with])).in_core();
     runtime.method_load(Method::new(Code::Jitted)).is_some()
 }
 
@@ -329,8 +386,6 @@ pub struct Admission {
     pub enabled: Vec<Enabled>,
     /// Enablements by sessions that wrote none of the files.
     elsewhere: Vec<Enabled>,
-    /// Whether PerfView's rundown has begun: then it enables the rundown provider.
-    is_in_rundown: bool,
     /// Sessions that the trace names.
     pub sessions: Vec<RecordedSession>,
 }
@@ -345,9 +400,10 @@ pub(crate) struct RecordedSession {
 }
 
 impl Admission {
-    /// No events yet, with the enablements that the user declared.
+    /// No events yet, with the enablements that the user declared, of a trace of an origin: a mask
+    /// of 0 requests all keywords of ETW, and none of EventPipe.
     #[must_use]
-    pub fn new(declared: &[Enabled], clock: &Clock) -> Self {
+    pub fn new(declared: &[Enabled], clock: &Clock, origin: TraceOrigin) -> Self {
         let mut enabled = Vec::new();
         let mut elsewhere = Vec::new();
         for mut declared in declared.iter().cloned() {
@@ -356,6 +412,11 @@ impl Admission {
             }
             if let Some(until) = declared.until {
                 declared.to = Some(clock.ticks_at(until));
+            }
+            if origin == TraceOrigin::EventPipe
+                && let Some(with) = &mut declared.with
+            {
+                with.variant = Variant::EventPipe;
             }
             if declared.is_elsewhere {
                 elsewhere.push(declared);
@@ -368,7 +429,6 @@ impl Admission {
             indexes: HashMap::default(),
             enabled,
             elsewhere,
-            is_in_rundown: false,
             sessions: Vec::new(),
         }
     }
@@ -420,10 +480,6 @@ impl Admission {
     pub(super) fn learn(&mut self, record: &Record<'_>, header: &EventHeader, timestamp: Ticks) {
         let mut payload = Cursor::new(record.payload());
         let _ = match (header.provider, header.descriptor.id) {
-            (PERFVIEW, perfview::RUNDOWN_BEGINS) => {
-                self.is_in_rundown = true;
-                None
-            }
             (PERFVIEW, perfview::SESSION_NAME) => self.session_name(&mut payload, timestamp),
             (PERFVIEW, perfview::CLR_ENABLED) => self.clr_enabled(&mut payload, timestamp),
             (PERFVIEW, perfview::PROVIDER_ENABLED) => {
@@ -463,16 +519,13 @@ impl Admission {
         Some(())
     }
 
-    /// PerfView's event with mask and level of the CLR's provider, which depends on its rundown.
+    /// PerfView's event with mask and level of the CLR's runtime provider. It has no GUID, and
+    /// means this provider also while PerfView requests a rundown (DynamicEvents of
+    /// dotnet/performance): the rundown provider has an event with its GUID.
     fn clr_enabled(&mut self, payload: &mut Cursor<'_>, timestamp: Ticks) -> Option<()> {
         let any = payload.u64()?;
         let level = payload.u32()?;
-        let provider = if self.is_in_rundown {
-            CLR_RUNDOWN
-        } else {
-            CLR_RUNTIME
-        };
-        self.add_recorded(provider, timestamp, RecordedEnablement::new(level, any));
+        self.add_recorded(CLR_RUNTIME, timestamp, RecordedEnablement::new(level, any));
         Some(())
     }
 
@@ -527,6 +580,13 @@ impl Admission {
         let all = of_provider.filter_map(|enabled| Some((enabled, enabled.with.as_ref()?)));
         let source = all.clone().map(|(enabled, _)| enabled.source).min();
         all.filter(move |(enabled, _)| Some(enabled.source) == source)
+    }
+
+    /// Whether a known enablement of the rundown provider requests code. Sessions for garbage
+    /// collections only (PerfView's `-GCCollectOnly`, mask 0x1000000101) request none on purpose.
+    pub fn requests_code(&self) -> bool {
+        self.enablements(CLR_RUNDOWN)
+            .any(|(_, with)| with.any == 0 || with.any & CODE != 0)
     }
 
     /// How the enablements of a provider are known; `None` if none is.
@@ -700,7 +760,7 @@ mod tests {
             enabled(0x98, FileTime::new(300), Some(FileTime::new(400))),
             enabled(0x18, FileTime::new(400), Some(FileTime::new(500))),
         ];
-        let admission = Admission::new(&history, &clock);
+        let admission = Admission::new(&history, &clock, TraceOrigin::Etw);
         let on = |keyword, at| {
             admission
                 .on(CLR_RUNTIME, keyword, INFORMATIONAL)
@@ -717,7 +777,7 @@ mod tests {
         );
         // Another session had it all the time.
         let other = Enabled::declared(CLR_RUNTIME, Enablement::new(4, 0x80));
-        let both = Admission::new(&[&history[..], &[other]].concat(), &clock);
+        let both = Admission::new(&[&history[..], &[other]].concat(), &clock, TraceOrigin::Etw);
         assert_eq!(
             both.on(CLR_RUNTIME, 0x80, INFORMATIONAL)
                 .since(clock.ticks_at(FileTime::new(450))),
@@ -730,6 +790,7 @@ mod tests {
                 enabled(0x8, FileTime::new(200), None),
             ],
             &clock,
+            TraceOrigin::Etw,
         );
         assert_eq!(
             admission
@@ -747,7 +808,8 @@ mod tests {
                 ..Enablement::new(5, 0x98)
             };
             let declared = Enabled::declared(CLR_RUNTIME, with);
-            let admission = Admission::new(&[declared], &Clock::assumed(Ticks::new(1_000)));
+            let clock = Clock::assumed(Ticks::new(1_000));
+            let admission = Admission::new(&[declared], &clock, TraceOrigin::Etw);
             admission
                 .on(CLR_RUNTIME, 0x10, INFORMATIONAL)
                 .since(Ticks::new(9))
@@ -763,7 +825,7 @@ mod tests {
         let clock = Clock::assumed(Ticks::new(1_000));
         let since = |level, event_level| {
             let declared = Enabled::declared(CLR_RUNTIME, Enablement::new(level, 0x98));
-            let mut admission = Admission::new(&[declared], &clock);
+            let mut admission = Admission::new(&[declared], &clock, TraceOrigin::Etw);
             let key = Key {
                 provider: CLR_RUNTIME,
                 keyword: 0x10,

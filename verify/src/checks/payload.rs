@@ -85,7 +85,8 @@ impl Payloads {
         if let Some(from_tables) = layout.decoder
             && header.has_manifest_layout()
         {
-            decoder = from_tables;
+            let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+            decoder = from_tables.of_payload(record.payload(), pointers);
             wrong_descriptor = layout.wrong_descriptor;
         } else if let Some(from_store) = self.store.decoder(record) {
             decoder = from_store;

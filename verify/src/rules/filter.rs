@@ -1,6 +1,6 @@
 //! Filtering: events that no enablement explains, and loads that were not recorded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use etl_analysis::address::{Range, Tag};
 use etl_analysis::machine::{Bracket, Clr, Process};
@@ -60,9 +60,13 @@ fn not_enabled(check: &mut Check<'_>) {
             _ => found.undecided(OTHER_SESSION),
         };
     }
-    for provider in [ClrProvider::Runtime, ClrProvider::Rundown] {
-        not_raised(check, provider);
+    not_raised(check, ClrProvider::Runtime);
+    // A session of EventPipe does not enable the rundown provider: the runtime writes its only
+    // rundown when the session stops, whatever the mask requests.
+    if facts.is_event_pipe() {
+        return;
     }
+    not_raised(check, ClrProvider::Rundown);
     for process in facts.machine.processes() {
         for bracket in process.brackets() {
             not_requested(check, process, bracket);
@@ -299,9 +303,9 @@ impl ItemKind {
     }
 
     /// When the runtime provider logged loads of these items.
-    fn loads(self, facts: &Facts) -> &On {
+    fn loads<'f>(self, facts: &'f Facts, process: &Process) -> &'f On {
         match self {
-            ItemKind::Method => &facts.runtime_on.jit,
+            ItemKind::Method => facts.runtime_on.jit(process),
             _ => &facts.runtime_on.loader,
         }
     }
@@ -409,7 +413,7 @@ fn missing_loads_of(check: &mut Check<'_>, listed: &mut ListedItems<'_>, kind: I
     // A keyword that was enabled later, or perhaps never, proves nothing. It was most likely
     // enabled before a start rundown, and if the start of the CLR was recorded.
     let until = listed.end_rundown().unwrap_or(Ticks::MAX);
-    let Some(enabled) = kind.loads(facts).since(until) else {
+    let Some(enabled) = kind.loads(facts, process).since(until) else {
         return;
     };
     let is_likely = has_start_rundown || recorded_start(process, listed.clr).is_some();
@@ -450,7 +454,16 @@ fn has_runtime_stopped(facts: &Facts, process: &Process) -> bool {
 /// Code that an end rundown lists and that has no load event, by CLR.
 fn unseen_code(process: &Process) -> BTreeMap<u16, Vec<u64>> {
     let mut out: BTreeMap<u16, Vec<u64>> = BTreeMap::new();
+    // A runtime with an EventPipe session unloads its code when it ends, and lists it afterwards.
+    let past = process.code().past().iter();
+    let loaded_before: BTreeSet<u64> = past
+        .filter(|range| range.tag.has(Tag::LOADED))
+        .map(|range| range.start)
+        .collect();
     for range in process.code().alive() {
+        if loaded_before.contains(&range.start) {
+            continue;
+        }
         let tag = range.tag;
         if tag.has(Tag::AT_END | Tag::JITTED)
             && tag.bits & (Tag::LOADED | Tag::AT_START | Tag::DYNAMIC) == 0

@@ -5,7 +5,7 @@ use crate::model::Identity;
 use crate::tables::Registry;
 use etl_format::Guid;
 use etl_format::constants::hook::has_fixed_layout;
-use etl_format::constants::{PointerSize, group_guid};
+use etl_format::constants::{PointerSize, group_guid, hook_class};
 
 /// The types of the kernel's events that are named anywhere: by hook, the group in the high byte
 /// and the type in the low one.
@@ -59,9 +59,8 @@ fn classic_table_describes_every_named_type() {
         )
     };
     for hook in HOOKS {
-        let [group, opcode] = hook.to_be_bytes();
         assert!(
-            has(group_guid(group).unwrap(), opcode),
+            has(hook_class(*hook).unwrap(), *hook as u8),
             "{hook:#06x} is not described"
         );
     }
@@ -192,8 +191,8 @@ const SIZES: &[(u16, u16, usize, usize)] = &[
 fn classic_layouts_have_the_lengths_of_the_structures() {
     let registry = Registry::classic();
     for &(hook, version, narrow, wide) in SIZES {
-        let [group, opcode] = hook.to_be_bytes();
-        let class = group_guid(group).unwrap();
+        let opcode = hook as u8;
+        let class = hook_class(hook).unwrap();
         // A newer version than any layout takes the nearest older one.
         let decoder = (0..=version)
             .rev()

@@ -102,7 +102,7 @@ fn methods_left(facts: &Facts, process: &Process, started: Ticks) -> u64 {
         signs.any(|count| count.sign.change == Change::Unload && count.sign.is_compiled());
     let until = process.ended().unwrap_or(Ticks::MAX);
     let runtime_on = &facts.runtime_on;
-    let are_enabled = [&runtime_on.end_enumeration, &runtime_on.jit]
+    let are_enabled = [&runtime_on.end_enumeration, runtime_on.jit(process)]
         .iter()
         .all(|keyword| keyword.since(until).is_some_and(|since| since <= started));
     if has_unloads || are_enabled {
@@ -152,8 +152,10 @@ fn apart_from_module(check: &mut Check<'_>, process: &Process, instance: u16, cl
             .unless_lost(Some(first), None);
     }
     let gone = process.of_unloaded_module();
+    // A runtime with an EventPipe session unloads everything when it ends, and lists it afterwards.
+    let is_listed_late = check.facts.is_event_pipe();
     // Once for the process.
-    if gone.count > 0 && process.clrs().keys().next() == Some(&instance) {
+    if gone.count > 0 && !is_listed_late && process.clrs().keys().next() == Some(&instance) {
         let message = format!(
             "{} of a module that had been unloaded",
             plural(gone.count, "run of methods is", "runs of methods are")
