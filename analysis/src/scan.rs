@@ -60,7 +60,7 @@ impl Scan {
         if let Some(id) = record.hook() {
             widen(&mut self.kernel_span, time);
             if id == hook::SAMPLE
-                && let Some(kernel::Sample { address, tid }) = kernel::sample(record)
+                && let Some(kernel::Sample { address, tid, .. }) = kernel::sample(record)
             {
                 observer.sample(record, ThreadId::new(tid), time);
                 let tid = ThreadId::new(tid);

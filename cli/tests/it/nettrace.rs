@@ -327,6 +327,23 @@ fn rewriting_commands_refuse_damaged_streams() {
     assert_eq!(etlkit(here.path(), &whole).code, 0);
 }
 
+/// The events of .NET 10 have no address of the thrower, and none of a rethrow.
+#[needs(traces)]
+#[test]
+fn exceptions_of_net_10_are_thrown_where_their_stack_says() {
+    let here = directory(&[]);
+    let stream = trace("nettrace/10.0-1CCBD-5.nettrace.gz");
+    let said = etlkit(
+        here.path(),
+        &["analyze", "exceptions", stream.to_str().unwrap()],
+    );
+    assert!(said.out.contains("  9 exceptions\n"), "{}", said.out);
+    for thrower in ["Work.dll!Work.Throw", "Work.dll!Work.Exceptions"] {
+        assert!(said.out.contains(thrower), "{}", said.out);
+    }
+    assert!(!said.out.contains("System.Runtime.EH"), "{}", said.out);
+}
+
 #[needs(traces)]
 #[test]
 fn files_that_are_mapped_into_memory_are_images() {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::common::{directory, etlkit, etlkit_piped, etlverify, trace, trace_of};
+use etl_test_support::{needs, trace as trace_path};
 use serde_json::Value;
 
 /// Traces of the corpus: `NAME.etl` is the file `clr.etl` of the scenario `rules/NAME`.
@@ -739,4 +740,22 @@ fn dump_and_slice_select_processes_by_name() {
         "{}",
         said.err
     );
+}
+
+/// PerfView's `-GCCollectOnly` requests no code on purpose (mask 0x1 of the runtime provider,
+/// 0x1000000101 of the rundown provider).
+#[needs(trace = "new/DynamicEvents.etl.zip")]
+#[test]
+fn trace_of_collections_alone_needs_no_rundown() {
+    let here = directory(&[]);
+    let path = trace_path("new/DynamicEvents.etl.zip")
+        .display()
+        .to_string();
+    let (_, report) = json(here.path(), &[&path]);
+    let findings = report["findings"].as_array().unwrap();
+    let rundown: Vec<&Value> = findings
+        .iter()
+        .filter(|found| found["rule"].as_str().unwrap().starts_with("rundown."))
+        .collect();
+    assert_eq!(rundown, [] as [&Value; 0]);
 }

@@ -27,6 +27,7 @@ use crate::context::Context;
 use crate::filter::Filter;
 use crate::header_fields::hook_as_text;
 use crate::problem::Problem;
+use crate::time_zone::{self, LocalTime};
 use counts::Counts;
 use gaps::gaps;
 pub use report::Report;
@@ -39,8 +40,12 @@ pub use report::Report;
 pub struct Survey {
     /// Whether there is a header event.
     pub header: bool,
-    /// The program that wrote the file: `kernel`, `relogged`, each perhaps `, compressed`.
+    /// The program that wrote the file: `kernel`, `private session`, `relogged`, each perhaps `,
+    /// compressed`.
     pub dialect: Option<&'static str>,
+    /// The process of a private session, which wrote the file itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub private_process: Option<u32>,
     /// Name and version of Windows.
     pub os: Option<String>,
     /// Version of the log format.
@@ -75,10 +80,16 @@ pub struct Survey {
     pub last_event_time: Option<String>,
     /// Seconds between the first and the last record.
     pub duration_seconds: Option<f64>,
-    /// Minutes from local time to UTC.
+    /// Minutes to add to local standard time for UTC.
     pub time_zone_bias_minutes: Option<i32>,
-    /// Name of the time zone.
+    /// Name of the time zone: of its standard time.
     pub time_zone: Option<String>,
+    /// Name of the local time at the start of the session: of standard time, or of daylight saving
+    /// time if that was in force.
+    pub local_time: Option<String>,
+    /// Minutes by which the local time is ahead of UTC at the start of the session. UTC is local
+    /// time minus these minutes.
+    pub utc_offset_minutes: Option<i32>,
     /// Bytes of a buffer in memory.
     pub buffer_size: u32,
     /// Buffers that were found.
@@ -275,9 +286,11 @@ impl Survey {
             ..Survey::default()
         };
         if header.is_known() {
+            let local_time = LocalTime::at(&header.time_zone, header.start_time);
             survey = Survey {
                 header: true,
                 dialect: Some(header.dialect()),
+                private_process: header.is_private().then_some(header.process_id),
                 os: Some(header.windows()),
                 log_version: Some(format!("{}.{}", header.log_major, header.log_minor)),
                 logger_name: Some(header.logger_name()),
@@ -291,7 +304,9 @@ impl Survey {
                 ticks_per_second: Some(clock.frequency),
                 start_time: Some(header.start_time.to_string()),
                 time_zone_bias_minutes: Some(header.time_zone.bias),
-                time_zone: Some(header.time_zone.standard_name()),
+                time_zone: Some(time_zone::name(&header.time_zone.standard_name())),
+                local_time: Some(local_time.name),
+                utc_offset_minutes: Some(local_time.offset_minutes),
                 buffers_stated: Some(header.buffers_written),
                 events_lost: Some(header.events_lost),
                 buffers_lost: Some(header.buffers_lost),

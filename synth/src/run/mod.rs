@@ -105,6 +105,8 @@ struct Simulator<'s> {
     image_files: ImageFiles,
     /// The index in the machine of each process of the scenario.
     processes: Vec<usize>,
+    /// Threads that `start-thread` has started.
+    started_threads: u32,
     /// Tasks that are not periodic. Without them the simulation ends.
     pending: usize,
     /// Sessions that continue in another file after a time: session, plan, time, number of the
@@ -114,6 +116,8 @@ struct Simulator<'s> {
     sources: Vec<provider::Source>,
     failed_lines: FailedLines,
     network: Network,
+    /// Samples of idle processors so far.
+    idle_samples: u64,
     /// Requests that disks serve, by their packets.
     requests: BTreeMap<u64, io::Pending>,
 }
@@ -173,10 +177,12 @@ impl<'s> Simulator<'s> {
             provider_rngs: BTreeMap::new(),
             image_files: ImageFiles::new(scenario.machine.os, &scenario.machine.disks),
             processes: Vec::new(),
+            started_threads: 0,
             pending: 0,
             rolls: Vec::new(),
             failed_lines: FailedLines::default(),
             network: Network::new(&scenario.machine, Source::new(scenario.seed)),
+            idle_samples: 0,
             requests: BTreeMap::new(),
             sources: scenario
                 .providers

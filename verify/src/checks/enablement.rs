@@ -11,12 +11,12 @@ use etl_control::enable::{CombinedEnablement, Enablement, EventKey, Variant};
 use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::{EventHeader, Record};
 use etl_format::{Clock, FileHeader, FileTime, Guid, Ticks, parse_number};
-use etl_schema::clr::keyword::{END_ENUMERATION, JIT, LOADER};
+use etl_schema::clr::keyword::{END_ENUMERATION, JIT, LOADER, NGEN};
 use etl_schema::providers::{self, CLR_RUNDOWN, CLR_RUNTIME, KERNEL_EVENT_TRACING, PERFVIEW};
 use etl_schema::tables::Registry;
 use foldhash::HashMap;
 
-use etl_analysis::machine::Counted;
+use etl_analysis::machine::{Counted, Process};
 
 use super::times::{TimeSpan, Times};
 use crate::TraceOrigin;
@@ -26,15 +26,16 @@ pub(super) const MANIFEST: u16 = 0xfffe;
 
 /// Ids of PerfView's events about its sessions.
 mod perfview {
-    /// PerfView begins its rundown.
-    pub const RUNDOWN_BEGINS: u16 = 4;
     /// The name of a session.
     pub const SESSION_NAME: u16 = 11;
-    /// How a session enables the CLR.
+    /// How a session enables the CLR's runtime provider.
     pub const CLR_ENABLED: u16 = 13;
     /// How a session enables another provider.
     pub const PROVIDER_ENABLED: u16 = 14;
 }
+
+/// The keywords by which a rundown lists code.
+const CODE: u64 = LOADER | JIT | NGEN;
 
 /// The event of the kernel's event tracing about a session that enables a provider.
 const KERNEL_PROVIDER_ENABLED: u16 = 14;
@@ -293,8 +294,10 @@ impl On {
 pub(crate) struct RuntimeOn {
     /// Loads and unloads of modules, assemblies and domains.
     pub loader: On,
-    /// Loads of compiled methods.
-    pub jit: On,
+    /// Loads of compiled methods in .NET Framework.
+    framework_jit: On,
+    /// Loads of compiled methods in .NET Core, which need a higher level.
+    core_jit: On,
     /// Unloads of methods.
     pub end_enumeration: On,
 }
@@ -303,18 +306,54 @@ impl RuntimeOn {
     pub fn new(admission: &Admission) -> Self {
         RuntimeOn {
             loader: admission.on(CLR_RUNTIME, LOADER, INFORMATIONAL),
-            jit: On {
-                known: admission.known(CLR_RUNTIME, logs_jit_loads),
+            framework_jit: On {
+                known: admission.known(CLR_RUNTIME, logs_framework_jit_loads),
                 ..admission.on(CLR_RUNTIME, JIT, INFORMATIONAL)
+            },
+            core_jit: On {
+                known: admission.known(CLR_RUNTIME, logs_core_jit_loads),
+                ..admission.on(CLR_RUNTIME, JIT, VERBOSE)
             },
             end_enumeration: admission.on(CLR_RUNTIME, END_ENUMERATION, INFORMATIONAL),
         }
     }
 }
 
-/// Whether an enablement of the runtime provider makes it log loads of compiled methods.
-fn logs_jit_loads(with: &Enablement) -> bool {
+impl RuntimeOn {
+    /// When loads of compiled methods were on for a process.
+    pub fn jit(&self, process: &Process) -> &On {
+        self.jit_of_product(is_core(process))
+    }
+
+    /// The same for every process of .NET Framework, or of .NET Core.
+    pub fn jit_of_product(&self, is_core: bool) -> &On {
+        if is_core {
+            &self.core_jit
+        } else {
+            &self.framework_jit
+        }
+    }
+}
+
+/// The SKU of .NET Core in the event about a runtime.
+const CORE_SKU: u16 = 2;
+
+/// Whether a process has a CLR of .NET Core, as far as an event states it.
+pub(crate) fn is_core(process: &Process) -> bool {
+    let mut clrs = process.clrs().values();
+    clrs.any(|clr| clr.sku() == Some(CORE_SKU))
+}
+
+/// Whether an enablement of the runtime provider makes .NET Framework log loads of compiled
+/// methods.
+fn logs_framework_jit_loads(with: &Enablement) -> bool {
     let runtime = Runtime::from(CombinedEnablement::of([with]));
+    runtime.method_load(Method::new(Code::Jitted)).is_some()
+}
+
+/// The same for .NET Core.
+fn logs_core_jit_loads(with: &Enablement) -> bool {
+    let runtime = Runtime::from(CombinedEnablement::of([with])).in_core();
     runtime.method_load(Method::new(Code::Jitted)).is_some()
 }
 
@@ -347,8 +386,6 @@ pub struct Admission {
     pub enabled: Vec<Enabled>,
     /// Enablements by sessions that wrote none of the files.
     elsewhere: Vec<Enabled>,
-    /// Whether PerfView's rundown has begun: then it enables the rundown provider.
-    is_in_rundown: bool,
     /// Sessions that the trace names.
     pub sessions: Vec<RecordedSession>,
 }
@@ -392,7 +429,6 @@ impl Admission {
             indexes: HashMap::default(),
             enabled,
             elsewhere,
-            is_in_rundown: false,
             sessions: Vec::new(),
         }
     }
@@ -444,10 +480,6 @@ impl Admission {
     pub(super) fn learn(&mut self, record: &Record<'_>, header: &EventHeader, timestamp: Ticks) {
         let mut payload = Cursor::new(record.payload());
         let _ = match (header.provider, header.descriptor.id) {
-            (PERFVIEW, perfview::RUNDOWN_BEGINS) => {
-                self.is_in_rundown = true;
-                None
-            }
             (PERFVIEW, perfview::SESSION_NAME) => self.session_name(&mut payload, timestamp),
             (PERFVIEW, perfview::CLR_ENABLED) => self.clr_enabled(&mut payload, timestamp),
             (PERFVIEW, perfview::PROVIDER_ENABLED) => {
@@ -487,16 +519,13 @@ impl Admission {
         Some(())
     }
 
-    /// PerfView's event with mask and level of the CLR's provider, which depends on its rundown.
+    /// PerfView's event with mask and level of the CLR's runtime provider. It has no GUID, and
+    /// means this provider also while PerfView requests a rundown (DynamicEvents of
+    /// dotnet/performance): the rundown provider has an event with its GUID.
     fn clr_enabled(&mut self, payload: &mut Cursor<'_>, timestamp: Ticks) -> Option<()> {
         let any = payload.u64()?;
         let level = payload.u32()?;
-        let provider = if self.is_in_rundown {
-            CLR_RUNDOWN
-        } else {
-            CLR_RUNTIME
-        };
-        self.add_recorded(provider, timestamp, RecordedEnablement::new(level, any));
+        self.add_recorded(CLR_RUNTIME, timestamp, RecordedEnablement::new(level, any));
         Some(())
     }
 
@@ -551,6 +580,13 @@ impl Admission {
         let all = of_provider.filter_map(|enabled| Some((enabled, enabled.with.as_ref()?)));
         let source = all.clone().map(|(enabled, _)| enabled.source).min();
         all.filter(move |(enabled, _)| Some(enabled.source) == source)
+    }
+
+    /// Whether a known enablement of the rundown provider requests code. Sessions for garbage
+    /// collections only (PerfView's `-GCCollectOnly`, mask 0x1000000101) request none on purpose.
+    pub fn requests_code(&self) -> bool {
+        self.enablements(CLR_RUNDOWN)
+            .any(|(_, with)| with.any == 0 || with.any & CODE != 0)
     }
 
     /// How the enablements of a provider are known; `None` if none is.

@@ -303,9 +303,9 @@ impl ItemKind {
     }
 
     /// When the runtime provider logged loads of these items.
-    fn loads(self, facts: &Facts) -> &On {
+    fn loads<'f>(self, facts: &'f Facts, process: &Process) -> &'f On {
         match self {
-            ItemKind::Method => &facts.runtime_on.jit,
+            ItemKind::Method => facts.runtime_on.jit(process),
             _ => &facts.runtime_on.loader,
         }
     }
@@ -413,7 +413,7 @@ fn missing_loads_of(check: &mut Check<'_>, listed: &mut ListedItems<'_>, kind: I
     // A keyword that was enabled later, or perhaps never, proves nothing. It was most likely
     // enabled before a start rundown, and if the start of the CLR was recorded.
     let until = listed.end_rundown().unwrap_or(Ticks::MAX);
-    let Some(enabled) = kind.loads(facts).since(until) else {
+    let Some(enabled) = kind.loads(facts, process).since(until) else {
         return;
     };
     let is_likely = has_start_rundown || recorded_start(process, listed.clr).is_some();

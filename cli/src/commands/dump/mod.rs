@@ -31,6 +31,7 @@ use crate::threads::ThreadArgs;
 use crate::trace_files;
 
 use context::Before;
+use merged::Merged;
 use printer::{Printed, Printer, Session};
 
 /// Arguments of `etlkit dump`.
@@ -111,10 +112,20 @@ pub(crate) struct Args {
     /// Select events with a field or column of this value, such as `FileName ~ C:\Windows\*.dll`,
     /// `process = Orders.exe` or `level <= 3`; the operators are =, !=, <, <=, >, >= and ~. If
     /// repeated, all conditions must hold
-    #[arg(long = "where", value_name = "CONDITION", help_heading = "Selection")]
+    #[arg(
+        long = "where",
+        value_name = "CONDITION",
+        allow_hyphen_values = true,
+        help_heading = "Selection"
+    )]
     conditions: Vec<String>,
     /// Select events with this text in a value of a field or in the message
-    #[arg(long, value_name = "TEXT", help_heading = "Selection")]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        help_heading = "Selection"
+    )]
     grep: Vec<String>,
     #[command(flatten)]
     input: InputArgs,
@@ -154,15 +165,23 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let readable: Vec<PathBuf> = files.iter().flatten().cloned().collect();
     columns::expand(&session, &readable);
     if args.merge && several {
-        if let Some(Err(unreadable)) = files.iter().find(|file| file.is_err()) {
-            return Err(unreadable.failure());
-        }
         input::reject_twice(
             &readable,
             "name each trace once, or its events are printed twice",
         )?;
-        let outcome = merged::print(&session, &readable)?;
-        session.end(true)?;
+        let Merged {
+            outcome,
+            failures: unreadable,
+        } = merged::print(&session, &readable)?;
+        let mut failures = Vec::new();
+        for file in &files {
+            if let Err(unreadable) = file {
+                failures.push(unreadable.failure());
+            }
+        }
+        failures.extend(unreadable);
+        session.end(failures.is_empty())?;
+        print_failures(failures)?;
         return Ok(outcome.max(note_missing(&session, &readable)));
     }
     let mut failures = Vec::new();
@@ -182,12 +201,18 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         }
     }
     session.end(failures.is_empty())?;
+    print_failures(failures)?;
+    Ok(outcome.max(note_missing(&session, &readable)))
+}
+
+/// Prints all failures but the last one, which is returned.
+fn print_failures(mut failures: Vec<Failure>) -> Result<(), Failure> {
     let last = failures.pop();
     failures.iter().for_each(Failure::print);
-    if let Some(failure) = last {
-        return Err(failure);
+    match last {
+        Some(failure) => Err(failure),
+        None => Ok(()),
     }
-    Ok(outcome.max(note_missing(&session, &readable)))
 }
 
 /// Says which of the selected names no trace has.
@@ -225,7 +250,7 @@ fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, F
     // Finding processes takes a pass of its own, and a pipe is read only once.
     if args.file_order && input::is_stdin(path) && !args.filter.needs_processes() {
         let input::Stream { reader, about } = input::stdin_stream(&args.input)?;
-        return dump.file_order(PipeSource::new(reader), &about, &options);
+        return dump.file_order(PipeSource::new(reader), &about, &options, Rest::Leave);
     }
     let mut input = Input::open(path, &args.input)?;
     dump.processes = args.filter.processes(&mut input)?;
@@ -261,6 +286,21 @@ fn with_order(options: Options, before: Option<&Before>) -> Options {
         },
         _ => options,
     }
+}
+
+/// What becomes of the records after the last printed one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    /// They are read, to find damage.
+    Check,
+    /// They are not read: a pipe may have no end.
+    Leave,
+}
+
+/// Reads the records after the limit: a damaged trace is reported however little is printed.
+fn read_rest<S: Source>(records: &mut Records<S>) -> etl_format::Result<()> {
+    while records.next_record()?.is_some() {}
+    Ok(())
 }
 
 struct Dump<'a> {
@@ -310,7 +350,7 @@ impl<'a> Dump<'a> {
                 limits: input.limits(),
                 ..*options
             };
-            return self.file_order(input.source(), &about, &options);
+            return self.file_order(input.source(), &about, &options, Rest::Check);
         }
         let (mut trace, _) = input.trace(&with_order(*options, before))?;
         self.ordered(&mut trace)
@@ -321,6 +361,7 @@ impl<'a> Dump<'a> {
         source: S,
         about: &About,
         options: &Options,
+        rest: Rest,
     ) -> Result<Outcome, Failure> {
         let records = Records::stream(source, options);
         let mut records = records
@@ -350,6 +391,11 @@ impl<'a> Dump<'a> {
             return Err(Failure::input(self.name, &Head::no_records()));
         };
         printer.finish()?;
+        if rest == Rest::Check
+            && let Err(error) = read_rest(&mut records)
+        {
+            return printer.fail(self.name, &error);
+        }
         let condition = Condition::new(records.header(), records.damage(), records.notes());
         Ok(condition.report(self.name))
     }
@@ -380,6 +426,9 @@ impl<'a> Dump<'a> {
         match end {
             Some(error) => return printer.fail(self.name, &error),
             None => printer.finish()?,
+        }
+        if let Err(error) = read_rest(&mut records) {
+            return printer.fail(self.name, &error);
         }
         let order = records.report();
         let damage = records.damage().to_vec();

@@ -74,7 +74,7 @@ impl Rundowns {
         let later = self.listings.first_after(Some(last.last));
         let first = later.into_iter().map(|listing| listing.first).min()?;
         let jit_loads = &self.jit_loads;
-        let is_recorded = match jit_loads.over(last.opened.unwrap_or(last.last), first) {
+        let is_recorded = match jit_loads.over(process, last.opened.unwrap_or(last.last), first) {
             Loads::Whole => true,
             Loads::Unknown => jit_loads.seen.is_some(),
             Loads::Later(_) | Loads::Interrupted(_) | Loads::Never => false,

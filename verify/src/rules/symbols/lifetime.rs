@@ -102,7 +102,7 @@ fn methods_left(facts: &Facts, process: &Process, started: Ticks) -> u64 {
         signs.any(|count| count.sign.change == Change::Unload && count.sign.is_compiled());
     let until = process.ended().unwrap_or(Ticks::MAX);
     let runtime_on = &facts.runtime_on;
-    let are_enabled = [&runtime_on.end_enumeration, &runtime_on.jit]
+    let are_enabled = [&runtime_on.end_enumeration, runtime_on.jit(process)]
         .iter()
         .all(|keyword| keyword.since(until).is_some_and(|since| since <= started));
     if has_unloads || are_enabled {
