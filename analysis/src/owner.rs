@@ -37,8 +37,8 @@ impl RecordOwner {
 /// The process and the thread that a record is about: from its header, or for a sample or a stack
 /// the process and the thread that ran. Events of connections and of disks are about the process or
 /// the thread in their payload: the thread in their header is the one that the network card or the
-/// disk interrupted. Samples and events of disks state only the thread. Ids with all bits set, which
-/// some classic events have, mean that the id is unknown.
+/// disk interrupted. Samples and events of disks state only the thread. Ids with all bits set,
+/// which some classic events have, mean that the id is unknown.
 #[must_use]
 #[inline]
 pub fn owner(record: &Record<'_>) -> RecordOwner {

@@ -1,7 +1,8 @@
 //! Exceptions of .NET: how often each type was thrown, and where.
 //!
 //! Needs the events of the CLR's runtime provider with the keyword Exception (0x8000) at level 2.
-//! Since .NET 10 these events have no address, and their stack shows where the exception was thrown.
+//! Since .NET 10 these events have no address, and their stack shows where the exception was
+//! thrown.
 //!
 //! ```no_run
 //! use etl_analysis::behavior::exceptions::Exceptions;

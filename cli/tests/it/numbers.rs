@@ -76,8 +76,8 @@ fn processes_of_a_rundown_are_a_tree() {
     };
     assert_eq!(depth_of("services.exe"), 1);
     assert_eq!(depth_of("svchost.exe"), 2);
-    assert_eq!(depth_of("crank-agent.exe"), 5);
-    assert_eq!(depth_of("Benchmarks.exe"), 6);
+    assert_eq!(depth_of("crank-agent.exe"), 4);
+    assert_eq!(depth_of("Benchmarks.exe"), 5);
 }
 
 #[needs(trace = "perfview/gcrundownevents.etl")]

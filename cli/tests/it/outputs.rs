@@ -100,8 +100,13 @@ fn tables_as_csv_have_no_formulas_and_no_line_breaks() {
 fn cells(line: &str) -> Vec<String> {
     let mut cells = vec![String::new()];
     let mut is_quoted = false;
-    for c in line.chars() {
+    let mut characters = line.chars().peekable();
+    while let Some(c) = characters.next() {
         match c {
+            // Two quotes in a quoted cell are one.
+            '"' if is_quoted && characters.next_if_eq(&'"').is_some() => {
+                cells.last_mut().unwrap().push('"');
+            }
             '"' => is_quoted = !is_quoted,
             ',' if !is_quoted => cells.push(String::new()),
             c => cells.last_mut().unwrap().push(c),

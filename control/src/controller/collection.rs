@@ -108,8 +108,8 @@ const fn provider(name: &'static str, keywords: u64, level: u8) -> ProfileProvid
     }
 }
 
-/// The profiles of all versions. `cpu-sampling` is the former default; `collect-linux` uses the name
-/// for samples of the kernel.
+/// The profiles of all versions. `cpu-sampling` is the former default; `collect-linux` uses the
+/// name for samples of the kernel.
 const PROFILES: &[Profile] = &[
     Profile {
         name: "dotnet-common",
@@ -228,8 +228,8 @@ fn mask(text: &str) -> Option<u64> {
     u64::from_str_radix(digits.unwrap_or(text), 16).ok()
 }
 
-/// A provider of EventPipe by its name: of a table, or an event source whose GUID is the hash of its
-/// name. A name that is much like a name of a table stays unknown.
+/// A provider of EventPipe by its name: of a table, or an event source whose GUID is the hash of
+/// its name. A name that is much like a name of a table stays unknown.
 fn provider_ref(name: &str) -> ProviderRef {
     let by_name = ProviderRef::Name(name.to_owned());
     let is_known = by_name.guid(Registry::builtin()).is_some();

@@ -67,8 +67,8 @@ impl fmt::Debug for EventKey {
     }
 }
 
-/// The variants of the rule: the reference pages of ETW have described it in two ways, and EventPipe
-/// has another meaning of a mask of 0.
+/// The variants of the rule: the reference pages of ETW have described it in two ways, and
+/// EventPipe has another meaning of a mask of 0.
 ///
 /// ```
 /// use etl_control::enable::{Enablement, Variant};

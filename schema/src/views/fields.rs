@@ -27,8 +27,8 @@ struct Known<const N: usize> {
 /// newest older one.
 ///
 /// The tables are the tables of the CLR and of the kernel, then the tables of the providers of
-/// Windows. A record of another event of the same provider is read with the layout of its own event: the
-/// begin and the end of an operation often have the same fields, but not in all versions
+/// Windows. A record of another event of the same provider is read with the layout of its own
+/// event: the begin and the end of an operation often have the same fields, but not in all versions
 /// (`ContentionStart` of .NET Framework has no fields in version 0, `ContentionStop` has).
 ///
 /// ```

@@ -224,8 +224,8 @@ impl Default for EventPipePlan {
 }
 
 impl EventPipePlan {
-    /// How EventPipe enables a provider: events without keyword pass a mask of 0, a stack is part of
-    /// its event, and the CLR's own events about stacks do not exist.
+    /// How EventPipe enables a provider: events without keyword pass a mask of 0, a stack is part
+    /// of its event, and the CLR's own events about stacks do not exist.
     pub(crate) fn enablement(self, plan: &EnablePlan) -> EnablePlan {
         let mut plan = plan.clone();
         plan.rule.variant = Variant::EventPipe;

@@ -1,5 +1,5 @@
-//! The end of EventPipe sessions of .NET: the runtime of their process lists what is loaded, then the
-//! session states the command line of its process, and ends.
+//! The end of EventPipe sessions of .NET: the runtime of their process lists what is loaded, then
+//! the session states the command line of its process, and ends.
 
 use etl_format::EventDescriptor;
 use etl_schema::encode::OwnedValue;

@@ -241,7 +241,7 @@ fn providers_after_the_first_share_a_partition() {
     let Added::Written { trace, rows, .. } = added.unwrap() else {
         panic!("it was known")
     };
-    assert_eq!(rows, 1_200);
+    assert_eq!(rows, 1_201, "the events and the header event");
     let events = root.path().join(format!("events/trace={trace}"));
     let folders = folders_in(&events).unwrap();
     assert_eq!(folders.len(), 1_025);
@@ -249,7 +249,7 @@ fn providers_after_the_first_share_a_partition() {
     let file = fs::File::open(others).unwrap();
     let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file);
     let reader = reader.unwrap();
-    assert_eq!(reader.metadata().file_metadata().num_rows(), 176);
+    assert_eq!(reader.metadata().file_metadata().num_rows(), 177);
     assert!(reader.schema().field_with_name("other_provider").is_ok());
     assert!(reader.schema().field_with_name("provider").is_err());
 }

@@ -92,7 +92,8 @@ impl Enabled {
     }
 
     /// Parses `PROVIDER:MASK:LEVEL`, several of them joined by `+`, or a command line of `xperf`,
-    /// `logman`, `tracelog` or `dotnet-trace`. A provider is a GUID, a name, or the end of a name (`runtime`,
+    /// `logman`, `tracelog` or `dotnet-trace`. A provider is a GUID, a name, or the end of a name
+    /// (`runtime`,
     /// `Kernel-Process`). Mask and level are optional and written as in command lines of xperf.
     ///
     /// ```

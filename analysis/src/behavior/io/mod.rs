@@ -1,9 +1,9 @@
 //! Reads and writes of disks and files, by process and path.
 //!
 //! Disks need the kernel's flag `DISK_IO`, files `FILE_IO` and `FILE_IO_INIT`, and the names of
-//! files that were open before `FILENAME`. Events of disks name their thread since Windows 8; before,
-//! the flag `DISK_IO_INIT` is needed as well. The providers Microsoft-Windows-Kernel-Disk and
-//! Microsoft-Windows-Kernel-File have the same data, but for the threads of disks.
+//! files that were open before `FILENAME`. Events of disks name their thread since Windows 8;
+//! before, the flag `DISK_IO_INIT` is needed as well. The providers Microsoft-Windows-Kernel-Disk
+//! and Microsoft-Windows-Kernel-File have the same data, but for the threads of disks.
 //!
 //! ```no_run
 //! use etl_analysis::behavior::io::Io;

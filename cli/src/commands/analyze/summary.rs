@@ -122,9 +122,10 @@ fn sum_over_files(machine: &Machine, count: fn(&FileHeader) -> u32) -> u64 {
     Part::added(counts).map(u64::from).sum()
 }
 
-/// The losses: what standard error says, or else what the records say.
+/// The losses: what standard error says of a file, or else what headers and records say. Of several
+/// files, the parts of a session count what was lost since its start: their sum counts it once.
 fn losses(machine: &Machine, conditions: &[String]) -> String {
-    if !conditions.is_empty() {
+    if machine.files().len() == 1 && !conditions.is_empty() {
         return conditions.join("; ");
     }
     let events = sum_over_files(machine, |header| header.events_lost);

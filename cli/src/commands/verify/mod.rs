@@ -65,8 +65,8 @@ pub(crate) struct Args {
     /// Definitions of the CLR events to compare payloads with
     #[arg(long, value_parser = one_of(EVENT_TABLES), value_name = "TABLES", default_value = "shipped")]
     event_tables: TableSet,
-    /// A provider that a session enabled, with mask and level, or the command line of xperf, logman,
-    /// tracelog or dotnet-trace that started the session; may be repeated
+    /// A provider that a session enabled, with mask and level, or the command line of xperf,
+    /// logman, tracelog or dotnet-trace that started the session; may be repeated
     #[arg(long, value_name = "PROVIDER:MASK:LEVEL")]
     enable: Vec<String>,
     /// Read what the sessions enabled from the truth.jsonl that `etlkit synth` wrote with the
