@@ -336,7 +336,13 @@ fn disable(at: &str) -> String {
 #[test]
 fn a_break_in_the_loads_of_a_running_process_needs_a_rundown() {
     let off = disable("2s") + &again("3s", "0x98", 5);
-    for acts in [meanwhile("0x8", 5), meanwhile("0x98", 3), off] {
+    // The process runs .NET Core, which logs loads of methods at level 5 only.
+    for acts in [
+        meanwhile("0x8", 5),
+        meanwhile("0x98", 4),
+        meanwhile("0x98", 3),
+        off,
+    ] {
         assert_eq!(
             with_break("clr.etl", "", &acts),
             "100 rundown.none error",
@@ -352,11 +358,6 @@ fn a_break_without_loads_that_are_needed_is_a_note() {
         with_break("clr.etl", "", &meanwhile("0x98", 5)),
         note,
         "as before"
-    );
-    assert_eq!(
-        with_break("clr.etl", "", &meanwhile("0x98", 4)),
-        note,
-        "the same loads"
     );
     assert_eq!(
         with_break("clr.etl", r#"exit="1.9s""#, &meanwhile("0x8", 5)),
