@@ -7,7 +7,6 @@ use etl_format::read::Record;
 use etl_schema::decode::Value;
 use etl_schema::providers::{NDIS_PACKET_CAPTURE, PKTMON, RAS_PACKET_CAPTURE};
 
-use super::components::Edge;
 use super::framing::Framing;
 use super::radio::Radio;
 use super::reassembly::Fragment;
@@ -84,6 +83,13 @@ impl Place {
     }
 }
 
+/// An edge of a component: where packets enter or leave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Edge {
+    pub component: u16,
+    pub edge: u16,
+}
+
 /// The packet, or part of a packet, in an event.
 #[derive(Debug)]
 pub(super) struct Part<'a> {
@@ -140,6 +146,13 @@ pub(super) fn may_have_packet(record: &Record<'_>) -> bool {
     record
         .provider()
         .is_some_and(|provider| PROVIDERS.contains(&provider))
+}
+
+/// An edge of a component: where packets enter or leave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Edge {
+    pub component: u16,
+    pub edge: u16,
 }
 
 /// The packet, or part of a packet, in an event.

@@ -609,10 +609,19 @@ impl Admission {
             .min()
     }
 
-    /// Whether a known enablement of a provider admits an event.
-    pub fn admits(&self, provider: Guid, event: &EventKey) -> bool {
-        self.enablements(provider)
-            .any(|(_, with)| with.admits(event))
+    /// Whether a known enablement of a provider explains events of which the first was recorded at a
+    /// time: it admits them, and did not begin later. PerfView enables the runtime provider again
+    /// for its rundown, with other keywords, which do not explain the events before the rundown.
+    /// Events before all enablements are explained by the first one.
+    pub fn explains(&self, provider: Guid, event: &EventKey, first: Option<Ticks>) -> bool {
+        let begin = self.first_enabled(provider);
+        self.enablements(provider).any(|(enabled, with)| {
+            let from = enabled.span().from;
+            let is_later = enabled.source == EnablementSource::Recorded
+                && Some(from) != begin
+                && first.is_some_and(|first| first < from);
+            with.admits(event) && !is_later
+        })
     }
 
     /// The enablements that made a provider raise events: the known ones, and the ones of sessions
@@ -628,7 +637,7 @@ impl Admission {
             .chain(elsewhere)
     }
 
-    /// Kinds of events that no known enablement of their provider admits; none for providers
+    /// Kinds of events that no known enablement of their provider explains; none for providers
     /// without a known enablement.
     #[must_use]
     pub fn not_admitted(&self) -> Vec<NotAdmitted> {
@@ -638,7 +647,7 @@ impl Admission {
                 continue;
             };
             for (event, counted) in kinds {
-                if event.id != MANIFEST && !self.admits(provider, &event) {
+                if event.id != MANIFEST && !self.explains(provider, &event, counted.first) {
                     out.push(NotAdmitted {
                         provider,
                         event,

@@ -208,7 +208,7 @@ fn not_raised(check: &mut Check<'_>, provider: ClrProvider) {
         .remove(&guid)
         .unwrap_or_default();
     // Other events are reported already.
-    kinds.retain(|(event, _)| facts.admission.admits(guid, event));
+    kinds.retain(|(event, counted)| facts.admission.explains(guid, event, counted.first));
     let signs = facts
         .machine
         .processes()
