@@ -54,7 +54,7 @@ fn gc_counts_allocated_bytes_by_heaps() {
     let first = &gc["gcs"][0];
     assert!(first["allocated_bytes"].is_null(), "{first}");
     let process = &gc["processes"][0];
-    let managed = process["pause_percent_of_managed_life"].as_f64().unwrap();
+    let managed = process["managed_life_pause_percent"].as_f64().unwrap();
     assert!(managed > process["pause_percent"].as_f64().unwrap());
     let suspended = process["suspend_us"].as_f64().unwrap();
     assert!(suspended > 0.0 && suspended < process["total_us"].as_f64().unwrap());

@@ -400,7 +400,7 @@ impl Row for GcProcessRow<'_> {
         const SHARE: Column =
             Column::percent("pause_percent", "Share of the pauses in the selected time");
         const MANAGED_SHARE: Column = Column::percent(
-            "pause_percent_of_managed_life",
+            "managed_life_pause_percent",
             "Share of the pauses in the part of the selected time from the first to the last event \
              of the CLR in the process",
         );
