@@ -3,11 +3,9 @@
 //! Source: the options of its `collect` and `collect-linux` commands.
 
 use super::args::{Args, Switch, Values, unknown, wrong};
-use super::collection::{
-    self, CollectedProcess, Collection, clr_events, level, profiles, unquoted,
-};
+use super::collection::{self, clr_events, level, profiles, unquoted};
 use super::error::{Found, LineError};
-use super::model::Action;
+use super::model::{Action, CollectedProcess, Collection};
 use super::tokens::Word;
 use etl_format::parse_number;
 

@@ -3,10 +3,9 @@
 use std::fmt::{self, Write};
 
 use super::args::word;
-use super::collection::{CollectedProcess, Collection};
 use super::model::{
-    Action, CommandLine, KERNEL_SESSION, Keywords, OtherOption, ProviderRef, ProviderSpec, Session,
-    Tool,
+    Action, CollectedProcess, Collection, CommandLine, KERNEL_SESSION, Keywords, OtherOption,
+    ProviderRef, ProviderSpec, Session, Tool,
 };
 use super::tokens::{is_plain, quote};
 use super::{logman, tracelog, xperf};

@@ -47,7 +47,7 @@ mod xperf;
 
 use std::str::FromStr;
 
-pub use collection::{CollectedProcess, Collection, RUNDOWN_KEYWORDS};
+pub use collection::RUNDOWN_KEYWORDS;
 pub use error::{Found, LineError};
 pub use explain::{ActionExplanation, ProviderExplanation, UnknownName, nearest_providers};
 pub use flags::{
@@ -55,8 +55,8 @@ pub use flags::{
     kernel_groups, stack_events, tracelog_changes, tracelog_groups,
 };
 pub use model::{
-    Action, CommandLine, FILE_MODES, KERNEL_SESSION, Keywords, OtherOption, ProviderRef,
-    ProviderSpec, Session, Tool,
+    Action, CollectedProcess, Collection, CommandLine, FILE_MODES, KERNEL_SESSION, Keywords,
+    OtherOption, ProviderRef, ProviderSpec, Session, Tool,
 };
 pub use provider_file::{ProviderFile, parse_provider_file};
 pub use script::{Script, ScriptCommand, UnknownCommand};

@@ -3,7 +3,6 @@
 use etl_format::Guid;
 use etl_format::constants::{ClockType, LogFileMode};
 
-use super::collection::Collection;
 use super::error::Error;
 use crate::enable::{EnableProperties, Enablement, IdFilter, Scope, Variant};
 use etl_schema::providers;
@@ -276,6 +275,58 @@ pub const FILE_MODES: [LogFileMode; 5] = [
     LogFileMode::NEWFILE,
     LogFileMode::BUFFERING,
 ];
+
+/// A recording of an EventPipe session: one .NET process, or with `dotnet-trace collect-linux` a
+/// whole machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Collection {
+    /// The processes that are recorded.
+    pub process: CollectedProcess,
+    /// Whether events of the Linux kernel are recorded as well (`dotnet-trace collect-linux`).
+    pub has_kernel: bool,
+    /// The providers that the session enables, as the tool computes them from `--providers`,
+    /// `--profile` and `--clrevents`.
+    pub providers: Vec<ProviderSpec>,
+    /// The providers that the line names.
+    pub named: Vec<ProviderSpec>,
+    /// The profiles that the line names.
+    pub profiles: Vec<String>,
+    /// Keywords of the runtime by name (`--clrevents`).
+    pub clr_events: Vec<String>,
+    /// The level of these keywords (`--clreventlevel`).
+    pub clr_level: Option<u8>,
+    /// Whether the line requests a rundown; `None` if it leaves this to the tool.
+    pub rundown: Option<bool>,
+    /// The file.
+    pub file: Option<String>,
+    /// Size of the session's buffer, in MB.
+    pub buffer_mb: Option<u32>,
+    /// The format of the file: `NetTrace`, `Speedscope` or `Chromium`.
+    pub format: Option<&'static str>,
+    /// How long the recording lasts, as `dd:hh:mm:ss`.
+    pub duration: Option<String>,
+    /// Options that do not affect the contents of the trace, as they are written.
+    pub others: Vec<OtherOption>,
+}
+
+/// The processes that a recording is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CollectedProcess {
+    /// The line does not say: all processes of `collect-linux`, or the process that has the
+    /// settings.
+    #[default]
+    Unstated,
+    /// By its id.
+    Id(u32),
+    /// By its name.
+    Name(String),
+    /// The processes that connect to a diagnostic port.
+    Port(String),
+    /// A command that the tool starts, from its first event on.
+    Command(Vec<String>),
+}
 
 /// An option that is kept as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 //! `DOTNET_EnableEventPipe` and its companions, `COMPlus_` before .NET 6.
 
 use super::args::wrong;
-use super::collection::{self, CollectedProcess, Collection, unquoted};
+use super::collection::{self, unquoted};
 use super::error::LineError;
-use super::model::Action;
+use super::model::{Action, CollectedProcess, Collection};
 use super::tokens::Word;
 
 /// Prefixes of the settings of the runtime.

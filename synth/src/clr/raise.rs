@@ -8,6 +8,7 @@ use etl_schema::Identity;
 use etl_schema::encode::OwnedValue;
 use etl_schema::tables::{OlderEvent, Registry, TableEvent};
 
+use super::stack::Stack;
 use super::state::Clr;
 use crate::error::{Error, Result};
 use crate::etw::{Etw, Event, Origin, values};
@@ -217,18 +218,21 @@ impl Runtime<'_, '_> {
         self.pass(RAISING);
         let follows = event.stack && union.raises(0, keyword::STACK);
         let attached = self.etw.wants_stacks(provider);
-        let frames = if follows || attached {
+        let stack = if follows || attached {
             self.call_stack()
         } else {
-            Vec::new()
+            Stack::default()
         };
-        raised.stack = if attached { &frames } else { &[] };
+        if attached {
+            raised.stack = &stack.frames;
+            raised.managed_stack = stack.managed();
+        }
         self.etw.raise(provider, &self.origin, &raised)?;
         if event.stack {
             self.pass(STACK_TAKING);
         }
         if follows {
-            self.raise_stack(rundown, &frames)
+            self.raise_stack(rundown, &stack.frames)
         } else {
             Ok(())
         }
@@ -247,7 +251,7 @@ impl Runtime<'_, '_> {
     }
 
     /// The stack of the thread at this time.
-    fn call_stack(&self) -> Vec<u64> {
+    fn call_stack(&self) -> Stack {
         let rng = &mut self.thread.stack_rng(self.origin.at);
         let runtime = rng.between(1, 4);
         self.clr

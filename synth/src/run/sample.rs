@@ -131,7 +131,7 @@ impl Simulator<'_> {
             return Ok(());
         };
         let mut rng = found.stack_rng(at);
-        let frames = thread_stack(&self.clrs, process, at, &mut rng);
+        let frames = thread_stack(&self.clrs, process, at, &mut rng).frames;
         let origin = self.origin(thread, at);
         let origin = Origin {
             processor: u16::try_from(processor).unwrap_or(0),

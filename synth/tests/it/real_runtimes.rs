@@ -295,6 +295,40 @@ fn tiers_count_the_versions_of_a_method() {
     }
 }
 
+#[test]
+fn loads_and_histories_of_core_are_in_the_order_of_real_ones() {
+    for runtime in ["8.0", "10.0"] {
+        let mut scenario = Simulated::of(runtime).scenario;
+        let mut plan = SessionPlan::new("s", "s.etl");
+        plan.providers.push(EnablePlan {
+            rule: Enablement::new(5, 0x9),
+            ..EnablePlan::new(CLR_RUNTIME, 0, 0)
+        });
+        scenario.at(SECOND / 2, Action::Start(Box::new(plan)));
+        let mut truth = InMemoryTruth::default();
+        Simulation::new(&scenario)
+            .observer(&mut truth)
+            .run(&mut MemoryFileSystem::default())
+            .unwrap();
+        let mut ids: Vec<u16> = Vec::new();
+        for event in truth.recorded(0).filter(|e| e.provider == CLR_RUNTIME) {
+            // The first event of each id.
+            if !ids.contains(&event.descriptor.id) {
+                ids.push(event.descriptor.id);
+            }
+        }
+        // The app domain comes after its first assembly, module and DomainModule.
+        assert_eq!(only(&ids, &[151, 152, 154, 156]), [154, 152, 151, 156]);
+        assert_eq!(only(&ids, &[204, 205]), [205, 204], "{runtime}");
+    }
+}
+
+/// The wanted ones of some ids.
+fn only(ids: &[u16], wanted: &[u16]) -> Vec<u16> {
+    let of_interest = ids.iter().filter(|id| wanted.contains(id));
+    of_interest.copied().collect()
+}
+
 /// Masks of keywords that the runtime provider has, and some others.
 fn mask() -> impl Strategy<Value = u64> {
     let named = Registry::builtin().find("runtime").unwrap();

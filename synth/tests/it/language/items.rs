@@ -277,6 +277,19 @@ at "3s" { stop "s"; stop "own" }"#,
         ],
     ),
     (
+        "session.kind, session.rundown, session.no-rundown",
+        r#"process "App.exe" pid=4004 { clr "core" { <<assembly>> } }
+at "1s" { session "listed" kind="eventpipe" process="App.exe" file="listed.etl" rundown=0x118 { enable "runtime" level=5 } }
+at "1s" { session "unlisted" kind="eventpipe" process="App.exe" file="unlisted.etl" no-rundown=#true { enable "runtime" level=5 } }
+at "2s" { stop "listed"; stop "unlisted" }"#,
+        &[
+            (r#""event":"DCEndComplete_V1""#, 1),
+            (r#""listed":"recorded""#, 10),
+            // The other session has the events about the process only.
+            (r#""event":"ProcessInfo""#, 2),
+        ],
+    ),
+    (
         "enable, enable.keywords, enable.all, enable.level, enable.ids, enable.not-ids, enable.processes, enable.executables, enable.stacks, enable.stack-ids, enable.ignore-keyword-0, enable.old-rule, disable, disable.in",
         r#"process "App.exe" pid=4004 { clr "core" { <<assembly>> }; at "2s" { contend; throw }; at "4s" { contend } }
 at "1s" { session "a" file="a.etl" { enable "runtime" keywords="Contention|Exception" all="Contention" level=4 ids="81 91" } }
