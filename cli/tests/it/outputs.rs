@@ -136,14 +136,13 @@ fn long_name(length: usize, events: usize) -> Vec<u8> {
     start.extend(payload);
     let mut file = buffer(0, 0, 4, &[header_event(2)]);
     file.extend(buffer(1, 0, 0, &[aligned(start)]));
-    let mut number = 2;
-    for begin in (0..events).step_by(40) {
+    let begins = (0..events).step_by(40);
+    for (number, begin) in (2..).zip(begins) {
         let mut records = Vec::new();
         for event in begin..begin + 40 {
             records.push(crate::common::event(2_000 + event as i64, 7, 4, 0x8, None));
         }
         file.extend(buffer(number, 0, 0, &records));
-        number += 1;
     }
     file
 }

@@ -148,13 +148,6 @@ pub(super) fn may_have_packet(record: &Record<'_>) -> bool {
         .is_some_and(|provider| PROVIDERS.contains(&provider))
 }
 
-/// An edge of a component: where packets enter or leave it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Edge {
-    pub component: u16,
-    pub edge: u16,
-}
-
 /// The packet, or part of a packet, in an event.
 pub(super) fn part_of<'a>(event: &Event<'a>) -> Option<Part<'a>> {
     let descriptor = event.record().descriptor()?;
