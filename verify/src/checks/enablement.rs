@@ -609,8 +609,8 @@ impl Admission {
             .min()
     }
 
-    /// Whether a known enablement of a provider explains events of which the first was recorded at a
-    /// time: it admits them, and did not begin later. PerfView enables the runtime provider again
+    /// Whether a known enablement of a provider explains events, the first of which was recorded at
+    /// a time: it admits them, and did not begin later. PerfView enables the runtime provider again
     /// for its rundown, with other keywords, which do not explain the events before the rundown.
     /// Events before all enablements are explained by the first one.
     pub fn explains(&self, provider: Guid, event: &EventKey, first: Option<Ticks>) -> bool {
