@@ -9,7 +9,7 @@ use etl_analysis::{
     Analysis, EventRef, Joins, Machine, Observer, ProcessIndex, ProcessLives, ProcessSelector,
     Recording, UnknownProcess, files,
 };
-use etl_format::read::{Budget, Limits, Record};
+use etl_format::read::{Budget, Limits, Record, Source};
 use etl_format::{Clock, FileHeader, ThreadId, TimeRange};
 
 use crate::Outcome;
@@ -233,23 +233,10 @@ impl RecordingArgs {
             selected = Some(processes.map_err(|error| no_process(&names, &error))?);
         }
         note_empty_range(range, &machine);
-        let mut outcome = Outcome::Success;
-        let mut conditions = Vec::new();
-        let is_one = recording.files().len() == 1;
-        for (file, facts) in recording.files().iter().zip(machine.files()) {
-            let ranges = facts.damage.iter();
-            let damage: Vec<_> = ranges.map(|range| range.damage.clone()).collect();
-            let trace = &file.trace;
-            let condition = Condition::new(trace.header(), &damage, trace.notes());
-            outcome = outcome.max(condition.report(&file.name));
-            for sentence in condition.reported() {
-                conditions.push(if is_one {
-                    sentence
-                } else {
-                    format!("{}: {sentence}", file.name)
-                });
-            }
-        }
+        let Reported {
+            outcome,
+            conditions,
+        } = report_conditions(&recording, &machine);
         drop(progress);
         Ok(Analyzed {
             names,
@@ -275,6 +262,38 @@ impl RecordingArgs {
 }
 
 /// The failure that a selected process is not in the recording, whose files have these names.
+/// What is missing from files, as it was reported.
+struct Reported {
+    outcome: Outcome,
+    /// Sentences; of several files with their names.
+    conditions: Vec<String>,
+}
+
+/// Reports what is missing from each file on standard error.
+fn report_conditions<S: Source>(recording: &Recording<S>, machine: &Machine) -> Reported {
+    let mut outcome = Outcome::Success;
+    let mut conditions = Vec::new();
+    let is_one = recording.files().len() == 1;
+    for (file, facts) in recording.files().iter().zip(machine.files()) {
+        let ranges = facts.damage.iter();
+        let damage: Vec<_> = ranges.map(|range| range.damage.clone()).collect();
+        let trace = &file.trace;
+        let condition = Condition::new(trace.header(), &damage, trace.notes());
+        outcome = outcome.max(condition.report(&file.name));
+        for sentence in condition.reported() {
+            conditions.push(if is_one {
+                sentence
+            } else {
+                format!("{}: {sentence}", file.name)
+            });
+        }
+    }
+    Reported {
+        outcome,
+        conditions,
+    }
+}
+
 fn no_process(files: &[String], error: &UnknownProcess) -> Failure {
     let name = files.first().cloned().unwrap_or_default();
     Failure::new(name, error.to_string()).hint(ProcessArgs::HINT)
