@@ -158,7 +158,8 @@ fn survey(
     let limits = input.limits();
     let stream = input.conversion().cloned();
     let source = input.source();
-    let mut report = Report::new(survey, &file, source, limits, selected.names(), owners);
+    let report = Report::new(survey, &file, source, limits, selected.names(), owners);
+    let mut report = report.map_err(|error| input.about().not_a_trace(&error.into_source()))?;
     report.stream = stream;
     Ok(report)
 }
