@@ -8,25 +8,23 @@ use super::may_be_ring;
 use crate::checks::Facts;
 use crate::rules::Check;
 
-/// Reports that the list of processes at the start of the kernel's session is missing. The session
-/// logs it before any other event, so the first buffers are missing too.
+/// Reports that the list of processes at the start of the kernel's session is missing. A session
+/// that lists processes at its end lists them at its start too, before any other event: so the first
+/// buffers are missing.
 pub(super) fn report_missing_start(check: &mut Check<'_>) {
     let facts = check.facts;
     let census = facts.machine.census();
-    let Some(stated) = facts.sampling.logs_processes() else {
-        return;
-    };
-    // Without any event about processes, all lists are missing.
     let has_only_end = census.has_end && !census.has_start;
     if !has_only_end || may_begin_late(facts) {
         return;
     }
-    let message = "the kernel's session logs processes, and only its list at the end is there: the \
-                   beginning of the session is missing";
+    let listed = census.end.map(|span| span.first);
+    let message = "the kernel's session lists processes at its end, and its list of the start is not \
+                   there: the beginning of the session is missing";
     check
         .report(message.to_owned())
-        .at(Some(stated))
-        .unless_lost(None, census.end.map(|span| span.first));
+        .at(listed)
+        .unless_lost(None, listed);
 }
 
 /// Whether the first events may be missing for a known reason: they were overwritten, or they are
