@@ -317,9 +317,9 @@ impl<'s> Simulator<'s> {
         if !self.ops.get(thread).is_some_and(OpQueue::is_full) {
             return Ok(false);
         }
-        let process = self.machine.threads.get(thread).map(|t| t.process);
-        let process = process.and_then(|process| self.machine.processes.get_mut(process));
-        if let Some(process) = process.filter(|p| !p.overloaded) {
+        if let Some(process) = self.machine.process_of(thread)
+            && !process.overloaded
+        {
             process.overloaded = true;
             let description = format!(
                 "process {} \"{}\" has more work than its threads can do; it rejects work from now on",

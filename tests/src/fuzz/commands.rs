@@ -68,6 +68,8 @@ const COMMANDS: &[Command] = &[
     report(&["analyze", "network", "--format", "csv"], Form::Csv),
     report(&["analyze", "waits"], Form::Text),
     report(&["analyze", "waits", "--format", "csv"], Form::Csv),
+    report(&["analyze", "activities"], Form::Text),
+    report(&["analyze", "activities", "--format", "csv"], Form::Csv),
     report(&["analyze", "processes"], Form::Text),
     report(&["analyze", "processes", "--format", "csv"], Form::Csv),
     report(&["analyze", "images", "--format", "json"], Form::Json),

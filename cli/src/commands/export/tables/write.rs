@@ -382,7 +382,7 @@ fn print(report: &Report, failed: usize, format: ReportFormat) -> Result<(), Fai
 }
 
 /// Tables whose rows have a thread.
-const TABLES_WITH_THREADS: [&str; 16] = [
+const TABLES_WITH_THREADS: [&str; 17] = [
     "events",
     "threads",
     "samples",
@@ -394,6 +394,7 @@ const TABLES_WITH_THREADS: [&str; 16] = [
     "compilations",
     "exceptions",
     "lock_waits",
+    "activities",
     "thread_waits",
     "wait_reasons",
     "wakers",
