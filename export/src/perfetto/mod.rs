@@ -129,6 +129,17 @@ impl<O: Storage, S: Storage> Perfetto<O, S> {
         Perfetto { idle: true, ..self }
     }
 
+    /// About how many bytes of memory [`Perfetto::finish`] takes in addition to what was collected,
+    /// at most.
+    #[must_use]
+    pub fn finish_bytes(&self) -> u64 {
+        let interned = self
+            .samples
+            .addresses()
+            .saturating_mul(samples::ADDRESS_BYTES);
+        self.samples.profile_bytes().saturating_add(interned)
+    }
+
     /// Writes a snapshot of the clock, once, and returns the clock.
     fn time(&mut self, machine: &Machine) -> TraceTime {
         let packets = &mut self.writer.packets;
