@@ -60,6 +60,10 @@ pub struct Listing {
     pub again: bool,
     /// It is unloaded although nothing showed before that it was there.
     pub unknown: bool,
+    /// It is unloaded a second time, without a load between.
+    pub unloaded_again: bool,
+    /// It is loaded, although a rundown listed it before and no load came before that.
+    pub late: bool,
 }
 
 with_accessors! {
@@ -127,6 +131,8 @@ impl Items {
             clr::Change::Load => {
                 self.loaded += 1;
                 let again = known.has(Tag::LOADED) && known.to.is_none();
+                let is_listed = known.bits & (Tag::AT_START | Tag::AT_END) != 0;
+                let late = is_listed && !known.has(Tag::LOADED) && known.to.is_none();
                 // Its id is used again: rundowns listed the item that had the id before.
                 if known.to.is_some() {
                     let listed = Tag::AT_START | Tag::AT_END;
@@ -138,15 +144,17 @@ impl Items {
                 known.to = None;
                 Listing {
                     again,
+                    late,
                     ..Listing::default()
                 }
             }
             clr::Change::Unload => {
                 self.unloaded += 1;
-                known.to = Some(timestamp);
+                let unloaded_again = known.to.replace(timestamp).is_some();
                 let unknown = known.bits & (Tag::LOADED | Tag::AT_START | Tag::AT_END) == 0;
                 Listing {
                     unknown,
+                    unloaded_again,
                     ..Listing::default()
                 }
             }
@@ -273,6 +281,10 @@ with_accessors! {
             started: Option<Ticks>,
             /// When its default domain was unloaded, with which it ends.
             ended: Option<Ticks>,
+            /// Whether events show that a session requested its state (capture state): it had
+            /// loaded something before it stated what it is, or its modules come after their
+            /// domains, which only a list does.
+            is_requested: bool,
             /// Events of the runtime provider.
             runtime_events: u64,
             /// Whether a rundown states what it is.

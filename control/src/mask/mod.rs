@@ -41,6 +41,9 @@ pub struct Raised<'a> {
     pub versions: Vec<u8>,
     /// The levels of a session, from 1 to 5, at which it is raised.
     pub levels: Vec<u8>,
+    /// Whether only older runtimes, mostly .NET Framework, raise it for this mask: the event has
+    /// other keywords there.
+    pub is_older_only: bool,
 }
 
 /// An event that a mask names and does not select.
@@ -86,12 +89,21 @@ pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> E
         let levels = (1..=VERBOSE)
             .filter(|&level| rules.selects(event, mask, level))
             .collect();
-        let raised = Raised {
+        let mut raised = Raised {
             event,
             versions,
             levels,
+            is_older_only: false,
         };
         if rules.selects(event, mask, level) {
+            explanation.raised.push(raised);
+        } else if let Some(older) = as_older(event)
+            && rules.selects(&older, mask, level)
+        {
+            raised.levels = (1..=VERBOSE)
+                .filter(|&level| rules.selects(&older, mask, level))
+                .collect();
+            raised.is_older_only = true;
             explanation.raised.push(raised);
         } else if rules.admitted(event, mask, level) && !is_leftover(raised.event) {
             let suggested_mask = rules.suggested_mask(event, mask, level);
@@ -110,6 +122,16 @@ pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> E
     }
     explanation.remarks = remarks::on_mask(provider, mask, level, tables, &explanation);
     explanation
+}
+
+/// The event as older runtimes write it, if its level or its keywords differ there. For example,
+/// .NET Framework raises GCGenerationRange (23) for the GC keyword.
+fn as_older(event: &TableEvent) -> Option<TableEvent> {
+    let older = event.older?;
+    let mut out = event.clone();
+    out.schema.level.value = older.level;
+    out.schema.keywords = older.keywords;
+    Some(out)
 }
 
 /// Whether only the first release raised the event under the runtime provider.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use etl_control::clr::{Code, INFORMATIONAL, Method, Runtime};
+use etl_control::clr::{Code, INFORMATIONAL, Method, Runtime, Unload};
 use etl_control::controller::{Action, CommandLine, LineError, ProviderSpec};
 use etl_control::enable::{CombinedEnablement, Enablement, EventKey};
 use etl_format::cursor::{Bytes, Cursor};
@@ -67,6 +67,8 @@ pub struct Enabled {
     pub(crate) to: Option<Ticks>,
     /// When its session enabled the provider again or disabled it, if `truth.jsonl` states that.
     pub(crate) until: Option<FileTime>,
+    /// When its session was stopped, if `truth.jsonl` states that.
+    pub(crate) stopped: Option<FileTime>,
     /// Whether it applies to some processes or ids only: then a missing event proves nothing.
     pub(crate) is_limited: bool,
     /// Whether its session wrote none of the files: it made the provider raise events, but it does
@@ -209,6 +211,7 @@ impl Enabled {
             since: None,
             to: None,
             until: None,
+            stopped: None,
             is_limited: false,
             is_elsewhere: false,
             session: None,
@@ -279,6 +282,10 @@ pub(crate) struct RuntimeOn {
     pub jit: On,
     /// Unloads of methods.
     pub end_enumeration: On,
+    /// Loads of precompiled methods.
+    pub precompiled: Known,
+    /// Unloads of precompiled methods.
+    pub precompiled_unloads: Known,
 }
 
 impl RuntimeOn {
@@ -290,6 +297,8 @@ impl RuntimeOn {
                 ..admission.on(CLR_RUNTIME, JIT, INFORMATIONAL)
             },
             end_enumeration: admission.on(CLR_RUNTIME, END_ENUMERATION, INFORMATIONAL),
+            precompiled: admission.known(CLR_RUNTIME, logs_precompiled_loads),
+            precompiled_unloads: admission.known(CLR_RUNTIME, logs_precompiled_unloads),
         }
     }
 }
@@ -298,6 +307,21 @@ impl RuntimeOn {
 fn logs_jit_loads(with: &Enablement) -> bool {
     let runtime = Runtime::from(CombinedEnablement::of([with]));
     runtime.method_load(Method::new(Code::Jitted)).is_some()
+}
+
+/// Whether an enablement of the runtime provider makes it log loads of precompiled methods.
+fn logs_precompiled_loads(with: &Enablement) -> bool {
+    let runtime = Runtime::from(CombinedEnablement::of([with]));
+    runtime
+        .method_load(Method::new(Code::Precompiled))
+        .is_some()
+}
+
+/// Whether an enablement of the runtime provider makes it log unloads of precompiled methods.
+fn logs_precompiled_unloads(with: &Enablement) -> bool {
+    let runtime = Runtime::from(CombinedEnablement::of([with]));
+    let method = Method::new(Code::Precompiled);
+    runtime.method_unload(method, Unload::OwnerGone).is_some()
 }
 
 /// A kind of events that no known enablement of their provider admits.
@@ -329,6 +353,8 @@ pub struct Admission {
     pub enabled: Vec<Enabled>,
     /// Enablements by sessions that wrote none of the files.
     elsewhere: Vec<Enabled>,
+    /// Whether sessions that nobody declared may have enabled the declared providers as well.
+    has_other_sessions: bool,
     /// Whether PerfView's rundown has begun: then it enables the rundown provider.
     is_in_rundown: bool,
     /// Sessions that the trace names.
@@ -344,13 +370,22 @@ pub(crate) struct RecordedSession {
     pub name: String,
 }
 
+/// What the user states about the sessions.
+#[derive(Clone, Debug, Default)]
+pub struct Declaration {
+    /// How sessions enabled providers.
+    pub enabled: Vec<Enabled>,
+    /// Whether other sessions may have enabled these providers as well.
+    pub has_other_sessions: bool,
+}
+
 impl Admission {
     /// No events yet, with the enablements that the user declared.
     #[must_use]
-    pub fn new(declared: &[Enabled], clock: &Clock) -> Self {
+    pub fn new(declaration: &Declaration, clock: &Clock) -> Self {
         let mut enabled = Vec::new();
         let mut elsewhere = Vec::new();
-        for mut declared in declared.iter().cloned() {
+        for mut declared in declaration.enabled.iter().cloned() {
             if let Some(since) = declared.since {
                 declared.from = Some(clock.ticks_at(since));
             }
@@ -368,6 +403,7 @@ impl Admission {
             indexes: HashMap::default(),
             enabled,
             elsewhere,
+            has_other_sessions: declaration.has_other_sessions,
             is_in_rundown: false,
             sessions: Vec::new(),
         }
@@ -444,6 +480,7 @@ impl Admission {
                 since: None,
                 to: None,
                 until: None,
+                stopped: None,
                 is_limited: false,
                 is_elsewhere: false,
                 session: recorded.session,
@@ -533,6 +570,32 @@ impl Admission {
     pub fn source(&self, provider: Guid) -> Option<EnablementSource> {
         let (enabled, _) = self.enablements(provider).next()?;
         Some(enabled.source)
+    }
+
+    /// Whether the user declared all enablements of a provider: then what they do not request is
+    /// wrong, and what they request is missing if it is not there.
+    pub fn is_closed(&self, provider: Guid) -> bool {
+        !self.has_other_sessions && self.source(provider) == Some(EnablementSource::Declared)
+    }
+
+    /// All enablements of a provider with known masks, the ones of sessions that wrote none of the
+    /// files included.
+    pub fn all_enablements(&self, provider: Guid) -> impl Iterator<Item = (&Enabled, &Enablement)> {
+        let elsewhere = self.elsewhere.iter().filter_map(move |enabled| {
+            let with = enabled.with.as_ref()?;
+            (enabled.provider == provider).then_some((enabled, with))
+        });
+        self.enablements(provider).chain(elsewhere)
+    }
+
+    /// When the session of each declared enablement of a provider was stopped, the last of them;
+    /// `None` if that is not known of all.
+    pub fn stopped(&self, provider: Guid, clock: &Clock) -> Option<Ticks> {
+        let mut last = None;
+        for (enabled, _) in self.enablements(provider) {
+            last = last.max(Some(clock.ticks_at(enabled.stopped?)));
+        }
+        last
     }
 
     /// Whether a known enablement of a provider applies to some processes or ids only.
@@ -653,6 +716,13 @@ fn text(units: &[u8]) -> String {
 mod tests {
     use super::*;
 
+    fn declare(enabled: &[Enabled]) -> Declaration {
+        Declaration {
+            enabled: enabled.to_vec(),
+            has_other_sessions: false,
+        }
+    }
+
     #[test]
     fn parse_reads_provider_mask_and_level() {
         let parsed = |text: &str| Enabled::parse(text).unwrap().remove(0);
@@ -700,7 +770,7 @@ mod tests {
             enabled(0x98, FileTime::new(300), Some(FileTime::new(400))),
             enabled(0x18, FileTime::new(400), Some(FileTime::new(500))),
         ];
-        let admission = Admission::new(&history, &clock);
+        let admission = Admission::new(&declare(&history), &clock);
         let on = |keyword, at| {
             admission
                 .on(CLR_RUNTIME, keyword, INFORMATIONAL)
@@ -717,20 +787,18 @@ mod tests {
         );
         // Another session had it all the time.
         let other = Enabled::declared(CLR_RUNTIME, Enablement::new(4, 0x80));
-        let both = Admission::new(&[&history[..], &[other]].concat(), &clock);
+        let both = Admission::new(&declare(&[&history[..], &[other]].concat()), &clock);
         assert_eq!(
             both.on(CLR_RUNTIME, 0x80, INFORMATIONAL)
                 .since(clock.ticks_at(FileTime::new(450))),
             Some(Ticks::MIN)
         );
         // Without an end, it lasts.
-        let admission = Admission::new(
-            &[
-                enabled(0x98, FileTime::new(100), None),
-                enabled(0x8, FileTime::new(200), None),
-            ],
-            &clock,
-        );
+        let lasting = [
+            enabled(0x98, FileTime::new(100), None),
+            enabled(0x8, FileTime::new(200), None),
+        ];
+        let admission = Admission::new(&declare(&lasting), &clock);
         assert_eq!(
             admission
                 .on(CLR_RUNTIME, 0x10, INFORMATIONAL)
@@ -747,7 +815,8 @@ mod tests {
                 ..Enablement::new(5, 0x98)
             };
             let declared = Enabled::declared(CLR_RUNTIME, with);
-            let admission = Admission::new(&[declared], &Clock::assumed(Ticks::new(1_000)));
+            let admission =
+                Admission::new(&declare(&[declared]), &Clock::assumed(Ticks::new(1_000)));
             admission
                 .on(CLR_RUNTIME, 0x10, INFORMATIONAL)
                 .since(Ticks::new(9))
@@ -763,7 +832,7 @@ mod tests {
         let clock = Clock::assumed(Ticks::new(1_000));
         let since = |level, event_level| {
             let declared = Enabled::declared(CLR_RUNTIME, Enablement::new(level, 0x98));
-            let mut admission = Admission::new(&[declared], &clock);
+            let mut admission = Admission::new(&declare(&[declared]), &clock);
             let key = Key {
                 provider: CLR_RUNTIME,
                 keyword: 0x10,

@@ -70,8 +70,10 @@ pub(crate) struct Processor {
     pub first: Ticks,
     /// Time of the last.
     pub last: Ticks,
-    /// The longest time without a sample between the first and the last.
+    /// The longest time without a sample between the first and the last in which it worked.
     pub gap: Gap,
+    /// The longest time without a sample between the first and the last.
+    pub longest: Gap,
     /// Signs of work since the last sample, as in [`Gap`].
     signs: u64,
     /// Ticks for which it ran threads since the last sample.
@@ -96,11 +98,11 @@ struct Running {
 /// The most frequent distances between samples.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peak {
-    /// The number of these distances.
+    /// The number of these distances, and of distances that are a few percent shorter or longer.
     pub count: u64,
-    /// The shortest of them, in ticks.
+    /// The shortest of the most frequent distances, in ticks.
     pub shortest: f64,
-    /// The longest of them, in ticks.
+    /// The longest of the most frequent distances, in ticks.
     pub longest: f64,
 }
 
@@ -300,10 +302,13 @@ impl Sampling {
             .map(|counts| counts.iter().sum::<u64>())
             .enumerate();
         let (first, count) = windows.max_by_key(|&(_, count)| count)?;
+        // Among equal windows the last is found, which begins with the most frequent step.
+        let in_window = (first..first + WIDTH).rev();
+        let usual = in_window.max_by_key(|&step| steps.get(step).copied())?;
         Some(Peak {
             count,
-            shortest: Distances::start(first),
-            longest: Distances::start(first + WIDTH),
+            shortest: Distances::start(usual),
+            longest: Distances::start(usual + 1),
         })
     }
 
@@ -322,6 +327,9 @@ impl Processor {
         if self.count > 0 {
             let ticks = time.saturating_since(self.last);
             self.distances.add(ticks);
+            if ticks > self.longest.ticks() {
+                self.longest = self.open_gap(time);
+            }
             if self.signs > 0 && ticks > self.gap.ticks() {
                 self.gap = self.open_gap(time);
             }

@@ -110,7 +110,7 @@ impl Report {
 
 /// The share of addresses that resolve.
 pub(super) fn resolved(t: &Tally) -> String {
-    percent(t.frames.saturating_sub(t.unresolved), t.frames)
+    percent(t.resolved(), t.recorded())
 }
 
 /// Microseconds as milliseconds or seconds.

@@ -7,6 +7,7 @@ use etl_control::controller::KERNEL_SESSION;
 use etl_format::Ticks;
 use etl_format::constants::FILETIME_PER_SECOND;
 use etl_schema::clr::Enumeration;
+use etl_schema::providers::CLR_RUNTIME;
 
 use super::commands::{MERGE, MERGE_KERNEL, RECORDING, RUNTIME_CLOCK};
 use super::rundown::coverage::{are_unrelated, is_any_missing};
@@ -99,10 +100,14 @@ fn gap(check: &mut Check<'_>) {
         .min()
         .unwrap_or(listed.first);
     let sessions = clr_sessions(facts);
-    let Some(end) = runtime_end(&sessions, runtime.last) else {
-        return;
+    let declared = facts.admission.stopped(CLR_RUNTIME, facts.machine.clock());
+    let end = match declared {
+        Some(stopped) => Some(stopped.max(runtime.last)),
+        None if sessions.len() < 2 => None,
+        None => runtime_end(&sessions, runtime.last),
     };
-    if sessions.len() < 2 || end >= rundown {
+    let Some(end) = end else { return };
+    if end >= rundown {
         return;
     }
     let clock = facts.machine.clock();
@@ -205,10 +210,14 @@ fn no_common_process(check: &mut Check<'_>) {
         Severity::Warning
     };
     let message = "no process has both events of the runtime and a rundown";
-    check
+    let is_certain = is_any_missing(check);
+    let found = check
         .report(message.to_owned())
         .severity(severity)
         .unless_lost(None, None);
+    if !is_certain {
+        found.undecided("the processes of the runtime session may have ended before the rundown");
+    }
 }
 
 pub(super) const NO_IMAGE_IDS: Rule = Rule {

@@ -139,12 +139,17 @@ fn raised_row(provider: &Provider, raised: &Raised<'_>) -> Printed {
     let event = raised.event;
     let id = id(event).number;
     let line = format!(
-        "    {id:>4} {}  {}  version{} {}{}{}\n",
+        "    {id:>4} {}  {}  version{} {}{}{}{}\n",
         event.schema.name,
         levels(&raised.levels),
         if raised.versions.len() == 1 { "" } else { "s" },
         join(&raised.versions),
         if event.stack { "  +stack" } else { "" },
+        if raised.is_older_only {
+            "  in .NET Framework only"
+        } else {
+            ""
+        },
         in_brackets(&event.errata()),
     );
     let json = json!({
@@ -155,6 +160,7 @@ fn raised_row(provider: &Provider, raised: &Raised<'_>) -> Printed {
         "level": event.schema.level.value,
         "keywords": provider.keyword_names(event.schema.keywords).names,
         "stack": event.stack,
+        "older_only": raised.is_older_only,
         "errata": event.errata(),
     });
     Printed { text: line, json }

@@ -48,6 +48,7 @@ impl From<Tally> for Sums {
             image,
             identified,
             unresolved,
+            not_recorded,
             ..
         } = t;
         Sums {
@@ -57,7 +58,8 @@ impl From<Tally> for Sums {
             named,
             image,
             identified,
-            unresolved,
+            // The truth knows no owner of either.
+            unresolved: unresolved + not_recorded,
         }
     }
 }
